@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the library and its tests need; `make` installs what is missing.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a build can be asked for, and the flags that every file is compiled with.
+option(SIMILIS_BUILD_TESTS "Build tests" ${PROJECT_IS_TOP_LEVEL})
+option(SIMILIS_BUILD_BENCHMARKS "Build benchmarks" OFF)
+option(SIMILIS_BUILD_FUZZERS "Build fuzz targets (clang)" OFF)
+option(SIMILIS_WERROR "Treat warnings as errors" OFF)
+set(SIMILIS_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+find_program(SIMILIS_CCACHE ccache)
+if(SIMILIS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${SIMILIS_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SIMILIS_CCACHE})
+endif()
+
+add_library(similis_flags INTERFACE)
+target_include_directories(similis_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+# A fused multiply-add is written where it is meant, so that bits do not depend on the compiler.
+target_compile_options(similis_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
+  -ffp-contract=off -fno-math-errno -fno-trapping-math
+  $<$<BOOL:${SIMILIS_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
+if(SIMILIS_SANITIZE)
+  target_compile_options(similis_flags INTERFACE
+    -fsanitize=${SIMILIS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(similis_flags INTERFACE -fsanitize=${SIMILIS_SANITIZE})
+endif()

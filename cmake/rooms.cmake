@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# A room is a folder src/<operation>; its files say by their names what they are, so that adding one
+# takes one line in CMakeLists.txt:
+#   *_test.cc   the room's tests      → one program <room>_test
+#   *_bench.cc  the room's benchmarks → the program similis_bench
+#   *_fuzz.cc   a fuzz target each
+#   *.cc        the library
+add_library(similis_objects OBJECT)
+target_link_libraries(similis_objects PRIVATE similis_flags fmt::fmt-header-only PkgConfig::hwy)
+# SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
+# faster here.
+target_compile_definitions(similis_objects PRIVATE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
+
+set(similis_test_sources "")
+set(similis_bench_sources "")
+set(similis_fuzz_sources "")
+
+function(similis_part folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "_test\\.cc$")
+      list(APPEND similis_test_sources ${source})
+    elseif(source MATCHES "_bench\\.cc$")
+      list(APPEND similis_bench_sources ${source})
+    elseif(source MATCHES "_fuzz\\.cc$")
+      list(APPEND similis_fuzz_sources ${source})
+    else()
+      target_sources(similis_objects PRIVATE ${source})
+    endif()
+  endforeach()
+  set(similis_test_sources ${similis_test_sources} PARENT_SCOPE)
+  set(similis_bench_sources ${similis_bench_sources} PARENT_SCOPE)
+  set(similis_fuzz_sources ${similis_fuzz_sources} PARENT_SCOPE)
+endfunction()
+
+macro(similis_room name)
+  similis_part(src/${name})
+endmacro()

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Differences of pixels without a window: mean squared error, mean absolute error, and the peak
+// signal-to-noise ratio 10·log10(data_range² / MSE) in decibels.
+#pragma once
+
+#include <optional>
+
+#include "similis/api.h"
+#include "similis/execution.hpp"
+#include "similis/gradient.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+
+namespace similis {
+
+/// Mean squared error of x and y, in squared units of a pixel.
+/// x, y: [N,C,…] of any rank from 2 to 8; any dtype; alike in all but their strides.
+/// reduction: mean, sum, per_image or per_channel.
+/// Returns f32 (f64 for f64 images) on their device; sums are kept in f64.
+/// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is none.
+SIMILIS_API Tensor mse(const TensorView& x, const TensorView& y,
+    Reduction reduction = Reduction::mean, const Execution& exec = {});
+
+/// Mean absolute error of x and y, in units of a pixel. As mse().
+SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
+    Reduction reduction = Reduction::mean, const Execution& exec = {});
+
+struct PsnrOptions {
+  std::optional<double> data_range;  ///< empty: 1 for floats, 255 for u8, 65535 for u16
+  Reduction reduction = Reduction::mean;  ///< of the squared error, before the logarithm; not sum
+};
+
+/// Peak signal-to-noise ratio of x and y in dB; infinite if equal. As mse().
+SIMILIS_API Tensor psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options = {},
+    const Execution& exec = {});
+
+/// The value and the gradient of its sum over all results, in one pass over the images. Refuses
+/// integer images, which have no gradient. |x - y| has gradient 0 at 0.
+SIMILIS_API ValueAndGradient mse_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
+    const Execution& exec = {});
+SIMILIS_API ValueAndGradient mae_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
+    const Execution& exec = {});
+
+}  // namespace similis

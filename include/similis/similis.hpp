@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of similis for C++: one line per header.
+#pragma once
+
+#include "similis/error.hpp"
+#include "similis/execution.hpp"
+#include "similis/gradient.hpp"
+#include "similis/info.hpp"
+#include "similis/ms_ssim.hpp"
+#include "similis/pixel_error.hpp"
+#include "similis/ssim.hpp"
+#include "similis/tensor.hpp"
+#include "similis/version.h"
+#include "similis/window.hpp"

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays as similis sees them: a TensorView is somebody's memory and how to walk it, a Tensor owns
+// what it points to. Both describe what a DLPack DLTensor describes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+
+#include "similis/api.h"
+
+namespace similis {
+
+/// The type of one element. bf16 is the upper half of an f32.
+enum class DType : std::uint8_t { u8, u16, f16, bf16, f32, f64 };
+
+/// Bytes of one element.
+SIMILIS_API std::size_t size_bytes(DType dtype);
+/// "uint8", "float32", …: the names that NumPy and torch use.
+SIMILIS_API const char* name(DType dtype);
+
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;  ///< which GPU; 0 on the CPU
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+inline constexpr int kMaxRank = 8;
+
+/// Up to kMaxRank numbers, one per axis: a shape, or strides in elements.
+class Extents {
+ public:
+  constexpr Extents() = default;
+  constexpr Extents(std::initializer_list<std::int64_t> values)
+      : Extents(std::span<const std::int64_t>(values.begin(), values.size())) {}
+  constexpr explicit Extents(std::span<const std::int64_t> values) {
+    if (values.size() > std::size_t{kMaxRank}) too_long(values.size());
+    for (const std::int64_t value : values) values_[static_cast<std::size_t>(rank_++)] = value;
+  }
+
+  constexpr int rank() const { return rank_; }
+  constexpr std::int64_t operator[](int axis) const {
+    return values_[static_cast<std::size_t>(axis)];
+  }
+  constexpr std::int64_t& operator[](int axis) { return values_[static_cast<std::size_t>(axis)]; }
+  constexpr const std::int64_t* begin() const { return values_.data(); }
+  constexpr const std::int64_t* end() const { return values_.data() + rank_; }
+  /// The product of all: 1 for a scalar.
+  constexpr std::int64_t count() const {
+    std::int64_t product = 1;
+    for (const std::int64_t value : *this) product *= value;
+    return product;
+  }
+  friend constexpr bool operator==(const Extents&, const Extents&) = default;
+
+ private:
+  [[noreturn]] SIMILIS_API static void too_long(std::size_t rank);
+  int rank_ = 0;
+  std::array<std::int64_t, kMaxRank> values_{};
+};
+
+/// Row-major strides of a dense array of this shape.
+SIMILIS_API Extents dense_strides(const Extents& shape);
+
+/// Somebody's array. Copying a view copies no element; what is read and what is written is said by
+/// the function that takes it. Strides may be any, negative and 0 included (0 only for inputs).
+struct TensorView {
+  void* data = nullptr;
+  Extents shape;
+  Extents strides;  ///< elements between neighbours along each axis
+  DType dtype = DType::f32;
+  Device device;
+
+  TensorView() = default;
+  /// A dense row-major array.
+  TensorView(const void* elements, const Extents& dense_shape, DType type, Device where = {})
+      : TensorView(elements, dense_shape, dense_strides(dense_shape), type, where) {}
+  TensorView(const void* elements, const Extents& any_shape, const Extents& any_strides, DType type,
+      Device where = {})
+      : data(const_cast<void*>(elements)),
+        shape(any_shape),
+        strides(any_strides),
+        dtype(type),
+        device(where) {}
+
+  /// An argument that was left out.
+  bool empty() const { return data == nullptr; }
+};
+
+/// An array that lives as long as the last copy of its Tensor.
+class Tensor : public TensorView {
+ public:
+  Tensor() = default;
+  Tensor(const TensorView& view, std::shared_ptr<void> owner)
+      : TensorView(view), owner_(std::move(owner)) {}
+
+  /// The elements of a CPU tensor; T must be the type that dtype says.
+  template <class T>
+  T* elements() const {
+    return static_cast<T*>(data);
+  }
+
+ private:
+  std::shared_ptr<void> owner_;
+};
+
+/// The only element of a one-element f32 or f64 tensor, waiting for the GPU where it lives there.
+/// Throws InvalidArgument for any other tensor.
+SIMILIS_API double item(const TensorView& tensor);
+
+}  // namespace similis

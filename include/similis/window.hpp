@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary of windowed measures: axes, paddings, reductions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace similis {
+
+/// One value for all axes, or one per axis: (y, x) or (z, y, x).
+template <class T>
+class PerAxis {
+ public:
+  constexpr PerAxis(T all) : values_{all, all, all} {}
+  constexpr PerAxis(T y, T x) : count_(2), values_{T{}, y, x} {}
+  constexpr PerAxis(T z, T y, T x) : count_(3), values_{z, y, x} {}
+
+  /// 1 when it was given one value, else how many.
+  constexpr int count() const { return count_; }
+  constexpr T z() const { return values_[0]; }
+  constexpr T y() const { return values_[1]; }
+  constexpr T x() const { return values_[2]; }
+  friend constexpr bool operator==(const PerAxis&, const PerAxis&) = default;
+
+ private:
+  int count_ = 1;
+  std::array<T, 3> values_;
+};
+
+/// What a window sees outside the image.
+enum class Padding : std::uint8_t {
+  valid,        ///< nothing: only windows that lie inside count, and the map is smaller
+  same,         ///< zeros
+  reflect,      ///< the image mirrored at its outermost pixels: c b | a b c
+  replicate,    ///< the outermost pixel: a a | a b c
+  renormalize,  ///< nothing: the window is cut at the border and its weights sum to 1 again
+};
+
+/// What becomes of the map of values.
+enum class Reduction : std::uint8_t {
+  mean,         ///< one number
+  sum,          ///< one number
+  none,         ///< the map
+  per_image,    ///< the mean of each image: [N]
+  per_channel,  ///< the mean of each channel of each image: [N,C]
+};
+
+}  // namespace similis

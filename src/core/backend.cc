@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/core/backend.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "hwy/highway.h"
+#include "similis/execution.hpp"
+#include "similis/info.hpp"
+#include "similis/version.h"
+#include "src/core/parallel.h"
+#include "src/core/require.h"
+
+namespace similis {
+namespace {
+
+std::string variable(const char* variable_name) {
+  const char* text = std::getenv(variable_name);
+  return text == nullptr ? "" : text;
+}
+
+std::vector<std::int64_t> targets_in(std::int64_t mask) {
+  std::vector<std::int64_t> targets;
+  for (std::int64_t bits = mask; bits != 0; bits &= bits - 1) targets.push_back(bits & -bits);
+  return targets;
+}
+
+std::vector<std::string> names(const std::vector<std::int64_t>& targets) {
+  std::vector<std::string> result;
+  for (const std::int64_t target : targets) result.push_back(simd_target_name(target));
+  return result;
+}
+
+// Leaves only the target that the environment names.
+void apply_simd_target_variable() {
+  const std::string wanted = variable("SIMILIS_SIMD_TARGET");
+  if (wanted.empty()) return;
+  for (const std::int64_t target : simd_targets()) {
+    if (simd_target_name(target) != wanted) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    return;
+  }
+  throw InvalidArgument(
+      fmt::format("SIMILIS_SIMD_TARGET is \"{}\"; this build on this processor takes {}", wanted,
+          fmt::join(names(simd_targets()), ", ")));
+}
+
+void prepare_simd_target() {
+  static std::mutex mutex;
+  static bool prepared = false;
+  const std::lock_guard lock(mutex);
+  if (prepared) return;
+  apply_simd_target_variable();
+  prepared = true;
+}
+
+std::string checked_backend_variable() {
+  const std::string backend = variable("SIMILIS_BACKEND");
+  require(backend.empty() || backend == "auto" || backend == "cpu" || backend == "cuda",
+      "SIMILIS_BACKEND is \"{}\"; it must be auto, cpu or cuda", backend);
+  return backend;
+}
+
+}  // namespace
+
+std::string simd_target_name(std::int64_t target) { return hwy::TargetName(target); }
+
+std::vector<std::int64_t> simd_targets() {
+  static const std::vector<std::int64_t> targets =
+      targets_in(hwy::SupportedTargets() & HWY_TARGETS);
+  return targets;
+}
+
+void force_simd_target(std::int64_t target) {
+  simd_targets();  // remembers what there is before hiding it
+  prepare_simd_target();
+  hwy::SetSupportedTargetsForTest(target);
+  if (target == 0) apply_simd_target_variable();
+}
+
+void require_backend(Device device, const char* operation) {
+  const std::string backend = checked_backend_variable();
+  if (device.kind == DeviceKind::cpu) {
+    require(backend != "cuda",
+        "{}: the images are on the CPU, and SIMILIS_BACKEND is \"cuda\"; move them to the GPU or "
+        "unset it",
+        operation);
+    prepare_simd_target();
+    return;
+  }
+  require(backend != "cpu",
+      "{}: the images are on {}, and SIMILIS_BACKEND is \"cpu\"; move them to the CPU or unset it",
+      operation, device);
+  throw DeviceError(fmt::format(
+      "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
+}
+
+Info info() {
+  Info result;
+  result.version = SIMILIS_VERSION;
+  const std::vector<std::int64_t> supported = simd_targets();
+  prepare_simd_target();
+  result.simd_targets = names(supported);
+  for (const std::int64_t target : targets_in(HWY_TARGETS)) {
+    const std::string target_name = simd_target_name(target);
+    bool is_supported = false;
+    for (const std::string& other : result.simd_targets) is_supported |= other == target_name;
+    if (!is_supported) result.unsupported_simd_targets.push_back(target_name);
+  }
+  const std::string wanted = variable("SIMILIS_SIMD_TARGET");
+  result.simd_target = wanted.empty() ? result.simd_targets.front() : wanted;
+  result.simd_target_reason =
+      wanted.empty() ? "the best this processor has" : "SIMILIS_SIMD_TARGET asks for it";
+  result.threads = default_threads();
+  checked_backend_variable();
+  result.cuda_reason = "this build has no GPU code";
+  return result;
+}
+
+}  // namespace similis

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which backend and which SIMD instruction set run an operation; SIMILIS_BACKEND (auto, cpu, cuda)
+// and SIMILIS_SIMD_TARGET (a name from `similis info`) force the choice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "similis/tensor.hpp"
+
+namespace similis {
+
+/// Called by every operation before it dispatches: refuses a device that this build or
+/// SIMILIS_BACKEND excludes, and makes SIMILIS_SIMD_TARGET take effect.
+void require_backend(Device device, const char* operation);
+
+/// The SIMD targets that are compiled in and that this processor supports, best first.
+std::vector<std::int64_t> simd_targets();
+
+/// Makes every following dispatch take this one of simd_targets(), for tests; 0 ends that.
+void force_simd_target(std::int64_t target);
+
+std::string simd_target_name(std::int64_t target);
+
+}  // namespace similis

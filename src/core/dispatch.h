@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a run-time DType to a compile-time element type.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "similis/tensor.hpp"
+#include "src/core/convert.h"
+
+namespace similis {
+
+/// Calls function(std::type_identity<T>{}) with T the element type of dtype.
+template <class Function>
+auto visit_dtype(DType dtype, Function&& function) {
+  switch (dtype) {
+    case DType::u8: return function(std::type_identity<std::uint8_t>{});
+    case DType::u16: return function(std::type_identity<std::uint16_t>{});
+    case DType::f16: return function(std::type_identity<F16>{});
+    case DType::bf16: return function(std::type_identity<BF16>{});
+    case DType::f32: return function(std::type_identity<float>{});
+    case DType::f64: break;
+  }
+  return function(std::type_identity<double>{});
+}
+
+inline bool is_floating_point(DType dtype) { return dtype != DType::u8 && dtype != DType::u16; }
+
+/// The type of a result: f64 for f64 images, f32 for all others.
+inline DType result_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+}  // namespace similis

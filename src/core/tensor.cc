@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "similis/tensor.hpp"
+
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+
+namespace similis {
+
+std::size_t size_bytes(DType dtype) {
+  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
+}
+
+const char* name(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return "uint8";
+    case DType::u16: return "uint16";
+    case DType::f16: return "float16";
+    case DType::bf16: return "bfloat16";
+    case DType::f32: return "float32";
+    case DType::f64: return "float64";
+  }
+  return "unknown";
+}
+
+void Extents::too_long(std::size_t rank) {
+  throw InvalidArgument(
+      fmt::format("tensor: it has {} axes; similis takes at most {}", rank, kMaxRank));
+}
+
+Extents dense_strides(const Extents& shape) {
+  Extents strides = shape;
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    step *= shape[axis];
+  }
+  return strides;
+}
+
+double item(const TensorView& tensor) {
+  require(tensor.shape.count() == 1 && !tensor.empty(),
+      "item: the tensor has shape {}; it must have one element", tensor.shape);
+  require(tensor.dtype == DType::f32 || tensor.dtype == DType::f64,
+      "item: the tensor is {}; it must be float32 or float64", tensor.dtype);
+  require(tensor.device.kind == DeviceKind::cpu,
+      "item: the tensor is on {}; this build of similis reads only the CPU's", tensor.device);
+  if (tensor.dtype == DType::f64) return *static_cast<const double*>(tensor.data);
+  return *static_cast<const float*>(tensor.data);
+}
+
+}  // namespace similis
