@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of SSIM over a pair of images, as ssim.cc hands it to a backend once everything about it
+// is checked and resolved.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "similis/ssim.hpp"
+#include "src/window/window.h"
+
+namespace similis::ssim_internal {
+
+/// Which quantity the map holds: MS-SSIM takes the contrast and structure term alone at its finer
+/// levels.
+enum class Term : std::uint8_t { ssim, contrast };
+
+/// Images are 5-D here, [N,C,D,H,W]; 2-D ones have D = 1 and a window of 1 along it. With
+/// m = 1 - SSIM (or 1 - cs) at a pixel, the pass computes
+///   value = reduce(bias + term_weight·m + l1_weight·|x - y|)
+/// where bias is 1 and term_weight negative for a similarity; and the gradients of
+/// Σ upstream·value.
+struct Pass {
+  TensorView x, y;
+  TensorView mask, valid_mask;  ///< 5-D with stride 0 where broadcast; empty if none
+  Window window;
+  Padding padding = Padding::valid;
+  Reduction reduction = Reduction::mean;
+  Term term = Term::ssim;
+  double c1 = 0, c2 = 0;
+  double bias = 0, term_weight = 1, l1_weight = 0;
+
+  TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
+  TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
+  TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
+  /// Added to the gradients as they are written, shaped as they are: what the coarser levels of
+  /// MS-SSIM send back. f32 or f64; empty if none.
+  TensorView x_addend, y_addend;
+};
+
+void ssim_cpu(const Pass& pass, const Execution& exec);
+
+/// Shape of the map: the image's, less window_size - 1 along each axis with padding valid.
+Extents map_shape(const Pass& pass);
+
+}  // namespace similis::ssim_internal
