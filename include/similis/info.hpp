@@ -11,13 +11,13 @@ namespace similis {
 
 struct Info {
   std::string version;
-  std::vector<std::string> simd_targets;            ///< compiled in and supported here, best first
+  std::vector<std::string> simd_targets;  ///< compiled in and supported here, best first
   std::vector<std::string> unsupported_simd_targets;  ///< compiled in, but not for this processor
-  std::string simd_target;                          ///< the one in use
-  std::string simd_target_reason;                   ///< why, in words
-  int threads = 1;                                  ///< of the built-in pool
-  bool cuda_compiled = false;                       ///< whether GPU code is in this build
-  std::string cuda_reason;                          ///< why the GPU is or is not used, in words
+  std::string simd_target;                            ///< the one in use
+  std::string simd_target_reason;                     ///< why, in words
+  int threads = 1;                                    ///< of the built-in pool
+  bool cuda_compiled = false;                         ///< whether GPU code is in this build
+  std::string cuda_reason;                            ///< why the GPU is or is not used, in words
 };
 
 /// Throws InvalidArgument if SIMILIS_SIMD_TARGET, SIMILIS_BACKEND or SIMILIS_NUM_THREADS asks for

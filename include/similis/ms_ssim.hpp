@@ -39,7 +39,7 @@ struct MsSsimOptions {
   PerAxis<double> sigma = 1.5;
   double k1 = 0.01;
   double k2 = 0.03;
-  Padding padding = Padding::valid;  ///< of each level
+  Padding padding = Padding::valid;       ///< of each level
   Reduction reduction = Reduction::mean;  ///< of the values of all channels; none is refused
   std::vector<double> weights = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};  ///< finest level first
   Downsample downsample = Downsample::vainf;

@@ -28,14 +28,14 @@ struct SsimOptions {
   double k2 = 0.03;                  ///< C2 = (k2·data_range)² steadies that of variances
   Padding padding = Padding::valid;
   Reduction reduction = Reduction::mean;
-  /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·S / Σ mask and the sum
-  /// Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without leading N and
-  /// C, broadcast; with padding valid its rim goes unused.
+  /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·S / Σ mask and the
+  /// sum Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without leading N
+  /// and C, broadcast; with padding valid its rim goes unused.
   TensorView mask = {};
-  /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become Σ G·m·x / Σ G·m; where m is
-  /// 0 pixels may hold anything, NaN included, and have gradient 0. The mean runs over the pixels
-  /// with m > 0, weighted by mask where given and else by m; windows without a valid pixel have
-  /// SSIM 1.
+  /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become Σ G·m·x / Σ G·m; where m
+  /// is 0 pixels may hold anything, NaN included, and have gradient 0. The mean runs over the
+  /// pixels with m > 0, weighted by mask where given and else by m; windows without a valid pixel
+  /// have SSIM 1.
   TensorView valid_mask = {};
 };
 
@@ -60,9 +60,8 @@ SIMILIS_API Tensor ssim_loss(const TensorView& x, const TensorView& y,
 SIMILIS_API ValueAndGradient ssim_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt = GradientOf::x, const SsimOptions& options = {}, const Execution& exec = {});
 
-SIMILIS_API ValueAndGradient ssim_loss_value_and_gradient(const TensorView& x,
-    const TensorView& y, GradientOf wrt = GradientOf::x, const SsimOptions& options = {},
-    const Execution& exec = {});
+SIMILIS_API ValueAndGradient ssim_loss_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, const SsimOptions& options = {}, const Execution& exec = {});
 
 /// The gradient of Σ upstream·ssim(x, y): upstream has the shape of ssim's result and any float
 /// dtype. The value is left empty. Nothing saved by a forward pass is needed.
@@ -74,10 +73,10 @@ SIMILIS_API ValueAndGradient ssim_backward(const TensorView& x, const TensorView
 struct SsimRequest {
   enum class Form : std::uint8_t { similarity, loss };
   Form form = Form::similarity;
-  double l1_weight = 0;      ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
-  double ssim_weight = 1;    ///< multiplies SSIM, or 1 - SSIM in a loss
-  TensorView upstream = {};  ///< multiplies the gradients; shaped as value. Empty: 1
-  TensorView value = {};     ///< dense; f32, or f64 for f64 images
+  double l1_weight = 0;        ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
+  double ssim_weight = 1;      ///< multiplies SSIM, or 1 - SSIM in a loss
+  TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
+  TensorView value = {};       ///< dense; f32, or f64 for f64 images
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};
 };

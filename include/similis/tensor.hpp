@@ -100,10 +100,7 @@ class Tensor : public TensorView {
       : TensorView(view), owner_(std::move(owner)) {}
 
   /// The elements of a CPU tensor; T must be the type that dtype says.
-  template <class T>
-  T* elements() const {
-    return static_cast<T*>(data);
-  }
+  template <class T> T* elements() const { return static_cast<T*>(data); }
 
  private:
   std::shared_ptr<void> owner_;

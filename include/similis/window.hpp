@@ -8,8 +8,7 @@
 namespace similis {
 
 /// One value for all axes, or one per axis: (y, x) or (z, y, x).
-template <class T>
-class PerAxis {
+template <class T> class PerAxis {
  public:
   constexpr PerAxis(T all) : values_{all, all, all} {}
   constexpr PerAxis(T y, T x) : count_(2), values_{T{}, y, x} {}

@@ -18,10 +18,7 @@ struct BF16 {
   std::uint16_t bits;
 };
 
-template <class T>
-SIMILIS_HOST_DEVICE float load(T value) {
-  return static_cast<float>(value);
-}
+template <class T> SIMILIS_HOST_DEVICE float load(T value) { return static_cast<float>(value); }
 
 // Shifted into place an f16 is an f32 with an exponent 112 too small, subnormals included.
 SIMILIS_HOST_DEVICE float load(F16 value) {
@@ -39,8 +36,7 @@ SIMILIS_HOST_DEVICE float load(BF16 value) {
 
 SIMILIS_HOST_DEVICE double load(double value) { return value; }
 
-template <class T>
-SIMILIS_HOST_DEVICE void store(float value, T* out) {
+template <class T> SIMILIS_HOST_DEVICE void store(float value, T* out) {
   *out = static_cast<T>(value);
 }
 
@@ -70,8 +66,7 @@ SIMILIS_HOST_DEVICE void store(float value, BF16* out) {
   out->bits = static_cast<std::uint16_t>(is_nan ? (bits >> 16 | 0x40u) : rounded);
 }
 
-template <class T>
-SIMILIS_HOST_DEVICE void store(double value, T* out) {
+template <class T> SIMILIS_HOST_DEVICE void store(double value, T* out) {
   store(static_cast<float>(value), out);
 }
 SIMILIS_HOST_DEVICE void store(double value, double* out) { *out = value; }

@@ -12,8 +12,7 @@
 namespace similis {
 
 /// Calls function(std::type_identity<T>{}) with T the element type of dtype.
-template <class Function>
-auto visit_dtype(DType dtype, Function&& function) {
+template <class Function> auto visit_dtype(DType dtype, Function&& function) {
   switch (dtype) {
     case DType::u8: return function(std::type_identity<std::uint8_t>{});
     case DType::u16: return function(std::type_identity<std::uint16_t>{});

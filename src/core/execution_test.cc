@@ -43,8 +43,8 @@ TEST(ThreadPool, LoopsInsideLoopsAndCallersAtOnceFinish) {
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&] {
-      parallel_for(exec, 20,
-          [&](std::int64_t) { parallel_for(exec, 20, [&](std::int64_t) { ++visits; }); });
+      parallel_for(
+          exec, 20, [&](std::int64_t) { parallel_for(exec, 20, [&](std::int64_t) { ++visits; }); });
     });
   }
   for (std::thread& caller : callers) caller.join();
@@ -83,12 +83,11 @@ TEST(Allocate, UsesTheCallersAllocatorAndGivesBack) {
   struct Counts {
     std::size_t allocated = 0, released = 0;
   } counts;
-  const Allocator allocator{
-      .allocate =
-          [](void* context, std::size_t bytes, Device, void*) {
-            static_cast<Counts*>(context)->allocated += bytes;
-            return static_cast<void*>(new char[bytes]);
-          },
+  const Allocator allocator{.allocate =
+                                [](void* context, std::size_t bytes, Device, void*) {
+                                  static_cast<Counts*>(context)->allocated += bytes;
+                                  return static_cast<void*>(new char[bytes]);
+                                },
       .release =
           [](void* context, void* pointer, std::size_t bytes, Device, void*) {
             static_cast<Counts*>(context)->released += bytes;

@@ -25,7 +25,8 @@ std::shared_ptr<void> allocate_bytes(std::size_t bytes, Device device, const Exe
     require(device.kind == DeviceKind::cpu,
         "allocate: this build of similis has no GPU; it cannot give memory on {}", device);
     void* pointer = allocate_on_heap(bytes);
-    if (pointer == nullptr) throw Error(fmt::format("out of memory: {} bytes on {}", bytes, device));
+    if (pointer == nullptr)
+      throw Error(fmt::format("out of memory: {} bytes on {}", bytes, device));
     return {pointer, std::free};
   }
   void* stream = exec.stream;

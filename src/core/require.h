@@ -11,20 +11,17 @@
 #include "similis/tensor.hpp"
 
 /// A shape prints as [1, 3, 1080, 1920].
-template <>
-struct fmt::formatter<similis::Extents> : fmt::formatter<std::string_view> {
+template <> struct fmt::formatter<similis::Extents> : fmt::formatter<std::string_view> {
   auto format(const similis::Extents& extents, format_context& context) const {
     return fmt::format_to(context.out(), "[{}]", fmt::join(extents.begin(), extents.end(), ", "));
   }
 };
-template <>
-struct fmt::formatter<similis::DType> : fmt::formatter<std::string_view> {
+template <> struct fmt::formatter<similis::DType> : fmt::formatter<std::string_view> {
   auto format(similis::DType dtype, format_context& context) const {
     return fmt::formatter<std::string_view>::format(similis::name(dtype), context);
   }
 };
-template <>
-struct fmt::formatter<similis::Device> : fmt::formatter<std::string_view> {
+template <> struct fmt::formatter<similis::Device> : fmt::formatter<std::string_view> {
   auto format(const similis::Device& device, format_context& context) const {
     if (device.kind == similis::DeviceKind::cpu) return fmt::format_to(context.out(), "cpu");
     return fmt::format_to(context.out(), "cuda:{}", device.index);

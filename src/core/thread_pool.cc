@@ -135,12 +135,12 @@ ParallelRunner default_runner() {
   const std::lock_guard lock(default_pool_mutex);
   if (default_pool == nullptr) {
     // A forked child has the pool's memory but none of its threads: it makes a pool of its own.
-    static const int registered = pthread_atfork([] { default_pool_mutex.lock(); },
-        [] { default_pool_mutex.unlock(); },
-        [] {
-          default_pool = nullptr;
-          default_pool_mutex.unlock();
-        });
+    static const int registered =
+        pthread_atfork([] { default_pool_mutex.lock(); }, [] { default_pool_mutex.unlock(); },
+            [] {
+              default_pool = nullptr;
+              default_pool_mutex.unlock();
+            });
     static_cast<void>(registered);
     default_pool = new ThreadPool(default_threads());
   }

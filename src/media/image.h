@@ -31,9 +31,9 @@ struct ColorSpace {
 struct Image {
   std::int64_t width = 0;
   std::int64_t height = 0;
-  int channels = 3;    ///< 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
-  int bit_depth = 8;   ///< 8 or 16: code values reach 2^bit_depth - 1. Other depths were scaled
-  int source_bit_depth = 8;  ///< what the file holds: 1 to 16
+  int channels = 3;   ///< 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
+  int bit_depth = 8;  ///< 8 or 16: code values reach 2^bit_depth - 1. Other depths were scaled
+  int source_bit_depth = 8;              ///< what the file holds: 1 to 16
   std::vector<std::uint8_t> samples8;    ///< width·height·channels code values if bit_depth is 8
   std::vector<std::uint16_t> samples16;  ///< or if it is 16
   ColorSpace color;

@@ -11,26 +11,20 @@
 
 namespace similis::ssim_internal {
 
-template <class T>
-struct Moments {
-  T mean_s, mean_d, var_s, var_d;
-};
+template <class T> struct Moments { T mean_s, mean_d, var_s, var_d; };
 
-template <class T>
-struct Constants {
+template <class T> struct Constants {
   T c1, c2;  // (k1·data_range)², (k2·data_range)²
 };
 
-template <class T>
-struct Dissimilarity {
+template <class T> struct Dissimilarity {
   T value;
   Moments<T> gradient;
 };
 
 /// A denominator that is 0 (k1 or k2 is 0 and the image flat) belongs to a numerator that is 0 too
 /// or that it cannot exceed: the quotient is then 0.
-template <class T>
-SIMILIS_HOST_DEVICE T quotient(T numerator, T denominator) {
+template <class T> SIMILIS_HOST_DEVICE T quotient(T numerator, T denominator) {
   return numerator / (denominator > 0 ? denominator : T(1));
 }
 
@@ -54,10 +48,8 @@ SIMILIS_HOST_DEVICE Dissimilarity<T> contrast_dissimilarity(
   const T b = (m.var_s + m.var_d) / 2 + c.c2;
   const T q = quotient(m.var_d, b);
   return {.value = q,
-      .gradient = {.mean_s = 0,
-          .mean_d = 0,
-          .var_s = quotient(-q, 2 * b),
-          .var_d = quotient(2 - q, 2 * b)}};
+      .gradient = {
+          .mean_s = 0, .mean_d = 0, .var_s = quotient(-q, 2 * b), .var_d = quotient(2 - q, 2 * b)}};
 }
 
 }  // namespace similis::ssim_internal

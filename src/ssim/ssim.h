@@ -3,10 +3,11 @@
 // is checked and resolved.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "similis/ssim.hpp"
+#include "src/ssim/formula.h"
 #include "src/window/window.h"
 
 namespace similis::ssim_internal {
@@ -39,6 +40,13 @@ struct Pass {
 };
 
 void ssim_cpu(const Pass& pass, const Execution& exec);
+
+/// C1 and C2. Refuses a data_range that is not positive and negative k1 or k2.
+Constants<double> constants_of(
+    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype);
+
+/// Hands a checked pass to the backend of its device.
+void run(const Pass& pass, const Execution& exec);
 
 /// Shape of the map: the image's, less window_size - 1 along each axis with padding valid.
 Extents map_shape(const Pass& pass);

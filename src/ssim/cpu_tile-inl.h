@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSIM of one tile, as src/window's march sees an operation: the products of s = x + y and
+// d = x - y (times m, and m itself, under a valid mask), formula.h at each centre, and the gradient
+// from the transposed averages. Plain loops over rows of f64, which become the vectors of each SIMD
+// target: included once per target, hence the guard that flips.
+#if defined(SIMILIS_SSIM_CPU_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_SSIM_CPU_TILE_INL_H
+#undef SIMILIS_SSIM_CPU_TILE_INL_H
+#else
+#define SIMILIS_SSIM_CPU_TILE_INL_H
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hwy/highway.h"
+#include "src/core/tensor_row-inl.h"
+#include "src/ssim/cpu_plan.h"
+#include "src/ssim/formula.h"
+#include "src/window/tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::ssim_internal::HWY_NAMESPACE {
+using core_internal::HWY_NAMESPACE::load_row;
+using core_internal::HWY_NAMESPACE::store_row;
+
+// Σ a·b in eight interleaved sums: vectors for any target.
+inline double dot(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, std::size_t count) {
+  std::array<double, 8> sums{};
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += a[i] * b[i];
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+inline std::size_t length(Interval interval) {
+  return static_cast<std::size_t>(interval.last - interval.first);
+}
+
+class SsimTile {
+ public:
+  using Value = double;
+  enum Product : std::size_t { kS, kD, kSS, kDD, kM };
+
+  SsimTile(const Plan& plan, const Piece& piece)
+      : plan_(plan),
+        pass_(plan.pass),
+        piece_(piece),
+        plane_(static_cast<std::size_t>(piece.image * plan.pass.x.shape[1] + piece.channel)) {
+    const std::size_t halo = 2 * static_cast<std::size_t>(plan.x.radius());
+    for (std::vector<double>& row : rows_) row.resize(length(piece.tile.x) + 2 * halo);
+  }
+
+  const TileSums& sums() const { return sums_; }
+
+  std::size_t products() const { return is_masked() ? 5 : 4; }
+  std::size_t fields() const {
+    const bool by_x = !pass_.x_gradient.empty(), by_y = !pass_.y_gradient.empty();
+    return by_x && by_y ? 4 : by_x || by_y ? 3 : 0;
+  }
+
+  void products(
+      std::int64_t z, std::int64_t y, std::int64_t x, std::int64_t count, double* const rows[]) {
+    load_sums(z, y, {x, x + count}, rows[kS], rows[kD], is_masked() ? rows[kM] : nullptr);
+    const double *HWY_RESTRICT s = rows[kS], *HWY_RESTRICT d = rows[kD];
+    double *HWY_RESTRICT ss = rows[kSS], *HWY_RESTRICT dd = rows[kDD];
+    for (std::int64_t i = 0; i < count; ++i) {
+      ss[i] = s[i] * s[i];
+      dd[i] = d[i] * d[i];
+    }
+    if (!is_masked()) return;
+    for (const Product product : {kS, kD, kSS, kDD}) {
+      const double* HWY_RESTRICT m = rows[kM];
+      double* HWY_RESTRICT out = rows[product];
+      for (std::int64_t i = 0; i < count; ++i) out[i] *= m[i];
+    }
+  }
+
+  void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
+      const double* const averages[], double* const fields[]) {
+    load_scale(z, y, centres, averages);
+    moments(length(centres), averages);
+    differentiate(length(centres));
+    if (length(owned) > 0) {
+      const double* const value = row(kValue) + (owned.first - centres.first);
+      if (pass_.reduction == Reduction::none) {
+        write_map(z, y, owned, value);
+      } else {
+        load_weights(z, y, owned);
+        sums_.term += dot(value, row(kWeight), length(owned));
+      }
+    }
+    if (this->fields() > 0) fill_fields(z, y, centres, fields);
+  }
+
+  void gradient(std::int64_t z, std::int64_t y, Interval pixels, const double* const transposed[]) {
+    load_sums(z, y, pixels, row(kPixelS), row(kPixelD), is_masked() ? row(kPixelM) : nullptr);
+    if (!pass_.x_gradient.empty()) {
+      combine(z, y, pixels, transposed, +1);
+      write_gradient(z, y, pixels, pass_.x_gradient, pass_.x_addend);
+    }
+    if (!pass_.y_gradient.empty()) {
+      combine(z, y, pixels, transposed, -1);
+      write_gradient(z, y, pixels, pass_.y_gradient, pass_.y_addend);
+    }
+  }
+
+  // Σ weight·|x - y| over the tile's pixels; padding does not matter to it.
+  void sum_l1() {
+    for_each_row(piece_.tile, [&](std::int64_t z, std::int64_t y) {
+      const Interval x = piece_.tile.x;
+      load_differences(z, y, x);
+      load_weights(z, y, x);
+      sums_.l1 += dot(row(kResult), row(kWeight), length(x));
+    });
+  }
+
+  // Σ weight over the tile's centres and over its pixels.
+  void sum_weights() {
+    const Tile centres{intersection(plan_.z.centres(), piece_.tile.z),
+        intersection(plan_.y.centres(), piece_.tile.y),
+        intersection(plan_.x.centres(), piece_.tile.x)};
+    std::fill(rows_[kResult].begin(), rows_[kResult].end(), 1.0);
+    const auto sum = [&](const Tile& tile, double* total) {
+      for_each_row(tile, [&](std::int64_t z, std::int64_t y) {
+        load_weights(z, y, tile.x);
+        *total += dot(row(kWeight), row(kResult), length(tile.x));
+      });
+    };
+    sum(centres, &sums_.weight);
+    sum(piece_.tile, &sums_.l1_weight);
+  }
+
+ private:
+  // Rows of one value a column.
+  enum Row : std::size_t {
+    kMeanS,  // moments of the windows
+    kMeanD,
+    kVarS,
+    kVarD,
+    kByMeanS,  // derivatives of 1 - SSIM by them
+    kByMeanD,
+    kByVarS,
+    kByVarD,
+    kScale,   // 1 / the sum of each window's weights
+    kValue,   // 1 - SSIM
+    kWeight,  // of each pixel in the reduction
+    kExists,  // 1 where valid_mask is above 0, else 0
+    kSlope,   // what a unit at each pixel adds to Σ upstream·value
+    kPixelS,  // s, d and m of pixels
+    kPixelD,
+    kPixelM,
+    kSecond,  // pixels of y
+    kResult,
+    kRows
+  };
+  double* row(Row which) { return rows_[which].data(); }
+
+  template <class Visit> static void for_each_row(const Tile& tile, const Visit& visit) {
+    if (length(tile.x) == 0) return;
+    for (std::int64_t z = tile.z.first; z < tile.z.last; ++z) {
+      for (std::int64_t y = tile.y.first; y < tile.y.last; ++y) visit(z, y);
+    }
+  }
+
+  bool is_masked() const { return !pass_.valid_mask.empty(); }
+  bool both_gradients() const { return fields() == 4; }
+
+  // Of pixel (z, y, x) of this piece's plane in a tensor as large as the images.
+  std::int64_t offset(
+      const TensorView& image, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    const Extents& strides = image.strides;
+    return piece_.image * strides[0] + piece_.channel * strides[1] + z * strides[2] +
+           y * strides[3] + x * strides[4];
+  }
+  // Of the value centred on pixel (z, y, x) in a map.
+  std::int64_t map_offset(
+      const TensorView& map, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    return offset(
+        map, z - plan_.z.first_centre(), y - plan_.y.first_centre(), x - plan_.x.first_centre());
+  }
+  void load_pixels(const TensorView& image, std::int64_t z, std::int64_t y, Interval x,
+      double* HWY_RESTRICT out) const {
+    load_row(image, offset(image, z, y, x.first), image.strides[4], x.last - x.first, out);
+  }
+
+  // s and d, and under a valid mask m, of a row of pixels, any of which may lie beyond the image.
+  // A pixel where m is not above 0 counts as 0, whatever it holds.
+  void load_sums(std::int64_t z, std::int64_t y, Interval x, double* s, double* d, double* m) {
+    const std::int64_t source_z = plan_.z.source(z), source_y = plan_.y.source(y);
+    const Interval inside = intersection({0, plan_.x.extent()}, x);
+    if (source_z == Axis::kOutside || source_y == Axis::kOutside || length(inside) == 0) {
+      std::fill_n(s, length(x), 0.0);
+      std::fill_n(d, length(x), 0.0);
+      if (m != nullptr) std::fill_n(m, length(x), mask_outside());
+      return;
+    }
+    const std::int64_t shift = inside.first - x.first;
+    load_inside(source_z, source_y, inside, s + shift, d + shift, m == nullptr ? m : m + shift);
+    const auto copy = [&](std::int64_t column) {
+      const std::int64_t source = plan_.x.source(column);
+      const bool is_outside = source == Axis::kOutside;
+      s[column - x.first] = is_outside ? 0 : s[source - x.first];
+      d[column - x.first] = is_outside ? 0 : d[source - x.first];
+      if (m != nullptr) m[column - x.first] = is_outside ? mask_outside() : m[source - x.first];
+    };
+    for (std::int64_t column = x.first; column < inside.first; ++column) copy(column);
+    for (std::int64_t column = inside.last; column < x.last; ++column) copy(column);
+  }
+
+  void load_inside(std::int64_t z, std::int64_t y, Interval x, double* HWY_RESTRICT s,
+      double* HWY_RESTRICT d, double* HWY_RESTRICT m) {
+    double* HWY_RESTRICT second = row(kSecond);
+    const std::size_t count = length(x);
+    load_pixels(pass_.x, z, y, x, s);
+    load_pixels(pass_.y, z, y, x, second);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double first = s[i];
+      s[i] = first + second[i];
+      d[i] = first - second[i];
+    }
+    if (m == nullptr) return;
+    load_pixels(pass_.valid_mask, z, y, x, m);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool exists = m[i] > 0;
+      m[i] = exists ? m[i] : 0;
+      s[i] = exists ? s[i] : 0;
+      d[i] = exists ? d[i] : 0;
+    }
+  }
+
+  // Zeros beyond the image count as pixels with padding same, and do not exist with renormalize.
+  double mask_outside() const { return pass_.padding == Padding::same ? 1 : 0; }
+
+  void load_scale(
+      std::int64_t z, std::int64_t y, Interval centres, const double* const averages[]) {
+    double* HWY_RESTRICT scale = row(kScale);
+    const std::size_t count = length(centres);
+    if (is_masked()) {
+      const double* HWY_RESTRICT m = averages[kM];
+      for (std::size_t i = 0; i < count; ++i) scale[i] = m[i] > 0 ? 1 / m[i] : 0;
+    } else if (pass_.padding == Padding::renormalize) {
+      const double along_zy = plan_.window_weight_z[static_cast<std::size_t>(z)] *
+                              plan_.window_weight_y[static_cast<std::size_t>(y)];
+      const double* HWY_RESTRICT along_x = plan_.window_weight_x.data() + centres.first;
+      for (std::size_t i = 0; i < count; ++i) scale[i] = 1 / (along_zy * along_x[i]);
+    } else {
+      std::fill_n(scale, count, 1.0);
+    }
+  }
+
+  void moments(std::size_t count, const double* const averages[]) {
+    const double* HWY_RESTRICT scale = row(kScale);
+    const double *HWY_RESTRICT s = averages[kS], *HWY_RESTRICT d = averages[kD];
+    const double *HWY_RESTRICT ss = averages[kSS], *HWY_RESTRICT dd = averages[kDD];
+    double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
+    double *HWY_RESTRICT var_s = row(kVarS), *HWY_RESTRICT var_d = row(kVarD);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double ms = s[i] * scale[i], md = d[i] * scale[i];
+      const double vs = ss[i] * scale[i] - ms * ms, vd = dd[i] * scale[i] - md * md;
+      mean_s[i] = ms;
+      mean_d[i] = md;
+      var_s[i] = vs < 0 ? 0 : vs;  // NaN stays
+      var_d[i] = vd < 0 ? 0 : vd;
+    }
+  }
+
+  // 1 - SSIM (or 1 - cs) of each centre, and its derivatives where a gradient wants them.
+  void differentiate(std::size_t count) {
+    const Constants<double> constants{.c1 = pass_.c1, .c2 = pass_.c2};
+    if (pass_.term == Term::contrast) {
+      evaluate(count,
+          [=](const Moments<double>& m) HWY_ATTR { return contrast_dissimilarity(m, constants); });
+    } else {
+      evaluate(
+          count, [=](const Moments<double>& m) HWY_ATTR { return dissimilarity(m, constants); });
+    }
+  }
+
+  template <class Formula> HWY_INLINE void evaluate(std::size_t count, const Formula& formula) {
+    const double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
+    const double *HWY_RESTRICT var_s = row(kVarS), *HWY_RESTRICT var_d = row(kVarD);
+    double* HWY_RESTRICT value = row(kValue);
+    if (fields() == 0) {
+      for (std::size_t i = 0; i < count; ++i) {
+        value[i] = formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]}).value;
+      }
+      return;
+    }
+    double *HWY_RESTRICT by_mean_s = row(kByMeanS), *HWY_RESTRICT by_mean_d = row(kByMeanD);
+    double *HWY_RESTRICT by_var_s = row(kByVarS), *HWY_RESTRICT by_var_d = row(kByVarD);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Dissimilarity<double> result =
+          formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]});
+      value[i] = result.value;
+      by_mean_s[i] = result.gradient.mean_s;
+      by_mean_d[i] = result.gradient.mean_d;
+      by_var_s[i] = result.gradient.var_s;
+      by_var_d[i] = result.gradient.var_d;
+    }
+  }
+
+  // kExists: whether each pixel is one at all.
+  void load_exists(std::int64_t z, std::int64_t y, Interval x) {
+    double* HWY_RESTRICT exists = row(kExists);
+    const std::size_t count = length(x);
+    if (!is_masked()) return std::fill_n(exists, count, 1.0), void();
+    load_pixels(pass_.valid_mask, z, y, x, exists);
+    for (std::size_t i = 0; i < count; ++i) exists[i] = exists[i] > 0 ? 1 : 0;
+  }
+
+  // kWeight of each pixel in a mean or a sum: mask where given, else valid_mask, else 1; 0 where
+  // there is no pixel.
+  void load_weights(std::int64_t z, std::int64_t y, Interval x) {
+    double* HWY_RESTRICT weight = row(kWeight);
+    const double* HWY_RESTRICT exists = row(kExists);
+    const std::size_t count = length(x);
+    const TensorView& mask = pass_.mask.empty() ? pass_.valid_mask : pass_.mask;
+    if (mask.empty()) return std::fill_n(weight, count, 1.0), void();
+    load_pixels(mask, z, y, x, weight);
+    load_exists(z, y, x);
+    for (std::size_t i = 0; i < count; ++i) weight[i] = exists[i] > 0 ? weight[i] : 0;
+  }
+
+  // kWeight of each value of a map: mask where given, else 1.
+  void load_map_weights(std::int64_t z, std::int64_t y, Interval x) {
+    if (pass_.mask.empty()) return std::fill_n(row(kWeight), length(x), 1.0), void();
+    load_pixels(pass_.mask, z, y, x, row(kWeight));
+  }
+
+  // kResult = |x - y|, 0 where there is no pixel.
+  void load_differences(std::int64_t z, std::int64_t y, Interval x) {
+    double* HWY_RESTRICT difference = row(kResult);
+    const double* HWY_RESTRICT second = row(kSecond);
+    const double* HWY_RESTRICT exists = row(kExists);
+    load_pixels(pass_.x, z, y, x, row(kResult));
+    load_pixels(pass_.y, z, y, x, row(kSecond));
+    load_exists(z, y, x);
+    const std::size_t count = length(x);
+    for (std::size_t i = 0; i < count; ++i) {
+      difference[i] = exists[i] > 0 ? std::abs(difference[i] - second[i]) : 0;
+    }
+  }
+
+  void write_map(std::int64_t z, std::int64_t y, Interval x, const double* HWY_RESTRICT value) {
+    load_differences(z, y, x);
+    load_map_weights(z, y, x);
+    double* HWY_RESTRICT out = row(kResult);
+    const double *HWY_RESTRICT exists = row(kExists), *HWY_RESTRICT weight = row(kWeight);
+    const std::size_t count = length(x);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double term = exists[i] > 0 ? pass_.term_weight * value[i] : 0;
+      out[i] = weight[i] * (pass_.bias + term + pass_.l1_weight * out[i]);
+    }
+    store_row(out, x.last - x.first, pass_.value, map_offset(pass_.value, z, y, x.first),
+        pass_.value.strides[4]);
+  }
+
+  // kSlope = what 1 - SSIM (or |x - y|) of each pixel, times `factor`, adds to Σ upstream·value;
+  // with a reduction to numbers the factor is the plane's slope.
+  void load_slopes(std::int64_t z, std::int64_t y, Interval x, double factor) {
+    double* HWY_RESTRICT slope = row(kSlope);
+    const double *HWY_RESTRICT weight = row(kWeight), *HWY_RESTRICT exists = row(kExists);
+    const std::size_t count = length(x);
+    if (pass_.reduction != Reduction::none) {
+      load_weights(z, y, x);
+      for (std::size_t i = 0; i < count; ++i) slope[i] = weight[i] * factor;
+      return;
+    }
+    load_map_weights(z, y, x);
+    load_exists(z, y, x);
+    std::fill_n(slope, count, 1.0);
+    if (!pass_.upstream.empty()) {
+      load_row(pass_.upstream, map_offset(pass_.upstream, z, y, x.first), pass_.upstream.strides[4],
+          x.last - x.first, slope);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      slope[i] = exists[i] > 0 ? slope[i] * weight[i] * factor : 0;
+    }
+  }
+
+  // The fields whose transposed averages make the gradient: ∂Vs, ∂Vd, and by the means
+  // ∂μs - 2μs·∂Vs and ∂μd - 2μd·∂Vd, which x alone needs only the sum of and y the difference.
+  void fill_fields(std::int64_t z, std::int64_t y, Interval centres, double* const fields[]) {
+    const bool is_map = pass_.reduction == Reduction::none;
+    load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
+    const double *HWY_RESTRICT slope = row(kSlope), *HWY_RESTRICT scale = row(kScale);
+    const double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
+    const double *HWY_RESTRICT by_mean_s = row(kByMeanS), *HWY_RESTRICT by_mean_d = row(kByMeanD);
+    const double *HWY_RESTRICT by_var_s = row(kByVarS), *HWY_RESTRICT by_var_d = row(kByVarD);
+    double *HWY_RESTRICT field_s = fields[0], *HWY_RESTRICT field_d = fields[1];
+    double* HWY_RESTRICT field_mean = fields[2];
+    double* HWY_RESTRICT field_mean_d = both_gradients() ? fields[3] : row(kResult);
+    const std::size_t count = length(centres);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double weight = slope[i] * scale[i];
+      field_s[i] = weight * by_var_s[i];
+      field_d[i] = weight * by_var_d[i];
+      field_mean[i] = weight * (by_mean_s[i] - 2 * mean_s[i] * by_var_s[i]);
+      field_mean_d[i] = weight * (by_mean_d[i] - 2 * mean_d[i] * by_var_d[i]);
+    }
+    if (both_gradients()) return;
+    const double sign = pass_.x_gradient.empty() ? -1 : 1;
+    for (std::size_t i = 0; i < count; ++i) field_mean[i] += sign * field_mean_d[i];
+  }
+
+  // kResult = the gradient by x (sign +1) or y (sign -1): gs ± gd, with
+  //   gs = Gᵀ(∂μs - 2μs·∂Vs) + 2s·Gᵀ∂Vs and gd likewise; times m under a valid mask.
+  void combine(std::int64_t z, std::int64_t y, Interval pixels, const double* const transposed[],
+      double sign) {
+    const double *HWY_RESTRICT s = row(kPixelS), *HWY_RESTRICT d = row(kPixelD);
+    const double *HWY_RESTRICT field_s = transposed[0], *HWY_RESTRICT field_d = transposed[1];
+    const double* HWY_RESTRICT field_mean = transposed[2];
+    double* HWY_RESTRICT out = row(kResult);
+    const std::size_t count = length(pixels);
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = field_mean[i] + 2 * (s[i] * field_s[i] + sign * d[i] * field_d[i]);
+    }
+    if (both_gradients()) {
+      const double* HWY_RESTRICT field_mean_d = transposed[3];
+      for (std::size_t i = 0; i < count; ++i) out[i] += sign * field_mean_d[i];
+    }
+    if (is_masked()) {
+      const double* HWY_RESTRICT m = row(kPixelM);
+      for (std::size_t i = 0; i < count; ++i) out[i] = m[i] > 0 ? out[i] * m[i] : 0;
+    }
+    if (pass_.l1_weight == 0) return;
+    const bool is_map = pass_.reduction == Reduction::none;
+    load_slopes(z, y, pixels, is_map ? pass_.l1_weight : plan_.l1_slope[plane_]);
+    const double* HWY_RESTRICT slope = row(kSlope);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double direction = (d[i] > 0 ? 1.0 : 0.0) - (d[i] < 0 ? 1.0 : 0.0);
+      out[i] += sign * direction * slope[i];
+    }
+  }
+
+  void write_gradient(std::int64_t z, std::int64_t y, Interval x, const TensorView& gradient,
+      const TensorView& addend) {
+    double* HWY_RESTRICT out = row(kResult);
+    if (!addend.empty()) {
+      const double* HWY_RESTRICT added = row(kSecond);
+      load_pixels(addend, z, y, x, row(kSecond));
+      const std::size_t count = length(x);
+      for (std::size_t i = 0; i < count; ++i) out[i] += added[i];
+    }
+    store_row(
+        out, x.last - x.first, gradient, offset(gradient, z, y, x.first), gradient.strides[4]);
+  }
+
+  const Plan& plan_;
+  const Pass& pass_;
+  const Piece& piece_;
+  const std::size_t plane_;
+  TileSums sums_;
+  std::array<std::vector<double>, kRows> rows_;
+};
+
+}  // namespace similis::ssim_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

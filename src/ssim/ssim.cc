@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSIM's public functions: refuse, allocate, and hand one pass to a backend.
+#include "src/ssim/ssim.h"
+
+#include <cmath>
+
+#include "src/core/backend.h"
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+#include "src/window/validate.h"
+
+namespace similis {
+namespace ssim_internal {
+
+Extents map_shape(const Pass& pass) {
+  Extents shape = pass.x.shape;
+  if (pass.padding != Padding::valid) return shape;
+  shape[2] -= 2 * pass.window.radius_z();
+  shape[3] -= 2 * pass.window.radius_y();
+  shape[4] -= 2 * pass.window.radius_x();
+  return shape;
+}
+
+Constants<double> constants_of(
+    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype) {
+  const double range = data_range.value_or(dtype == DType::u8 ? 255 : 1);
+  require(range > 0 && std::isfinite(range), "{}: data_range is {}; it must be positive", operation,
+      range);
+  require(k1 >= 0 && std::isfinite(k1), "{}: k1 is {}; it must not be negative", operation, k1);
+  require(k2 >= 0 && std::isfinite(k2), "{}: k2 is {}; it must not be negative", operation, k2);
+  return {.c1 = k1 * range * k1 * range, .c2 = k2 * range * k2 * range};
+}
+
+void run(const Pass& pass, const Execution& exec) {
+  require_backend(pass.x.device, "ssim");
+  ssim_cpu(pass, exec);
+}
+
+}  // namespace ssim_internal
+
+namespace {
+using ssim_internal::Pass;
+
+// As the caller sees it: without the depth that as_volumes() gave 2-D images.
+Extents result_shape(const Pass& pass, const TensorView& x) {
+  const Extents map = map_shape(pass);
+  switch (pass.reduction) {
+    case Reduction::mean:
+    case Reduction::sum: return {};
+    case Reduction::per_image: return {x.shape[0]};
+    case Reduction::per_channel: return {x.shape[0], x.shape[1]};
+    case Reduction::none: break;
+  }
+  if (x.shape.rank() == 5) return map;
+  return {map[0], map[1], map[3], map[4]};
+}
+
+void require_known(const SsimOptions& options) {
+  require(options.padding <= Padding::renormalize,
+      "ssim: padding is {}; it must be valid, same, reflect, replicate or renormalize",
+      static_cast<int>(options.padding));
+  require(options.reduction <= Reduction::per_channel,
+      "ssim: reduction is {}; it must be mean, sum, none, per_image or per_channel",
+      static_cast<int>(options.reduction));
+}
+
+// All that does not depend on where results go.
+Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& options) {
+  require_image_pair("ssim", x, y);
+  require_known(options);
+  const auto constants =
+      ssim_internal::constants_of("ssim", options.data_range, options.k1, options.k2, x.dtype);
+  Pass pass;
+  pass.window = gaussian_window("ssim", options.window_size, options.sigma, x.shape);
+  require_room_for_window("ssim", x.shape, pass.window, options.padding);
+  pass.x = as_volumes(x);
+  pass.y = as_volumes(y);
+  pass.mask = broadcast_mask("ssim", "mask", options.mask, x);
+  pass.valid_mask = broadcast_mask("ssim", "valid_mask", options.valid_mask, x);
+  pass.padding = options.padding;
+  pass.reduction = options.reduction;
+  pass.c1 = constants.c1;
+  pass.c2 = constants.c2;
+  return pass;
+}
+
+void require_result(
+    const Pass& pass, const TensorView& x, const TensorView& value, const TensorView& upstream) {
+  const Extents shape = result_shape(pass, x);
+  const auto has_shape = [&](const TensorView& view) {
+    return view.shape == shape || (shape.rank() == 0 && view.shape.count() == 1);
+  };
+  if (!value.empty()) {
+    require(has_shape(value) && value.strides == dense_strides(value.shape),
+        "ssim: value has shape {} and strides {}; it must be dense with shape {}", value.shape,
+        value.strides, shape);
+    require(value.dtype == result_dtype(x.dtype), "ssim: value is {}; it must be {} for {} images",
+        value.dtype, result_dtype(x.dtype), x.dtype);
+    require(value.device == x.device, "ssim: value is on {}; it must be on {} as x is",
+        value.device, x.device);
+  }
+  if (!upstream.empty()) {
+    require(has_shape(upstream), "ssim: upstream has shape {}; it must be that of the result, {}",
+        upstream.shape, shape);
+    require(is_floating_point(upstream.dtype),
+        "ssim: upstream is {}; it must be float16, bfloat16, float32 or float64", upstream.dtype);
+    require(upstream.device == x.device, "ssim: upstream is on {}; it must be on {} as x is",
+        upstream.device, x.device);
+  }
+}
+
+// Results of the functions that own them.
+struct Outputs {
+  bool value = false, x_gradient = false, y_gradient = false;
+};
+
+Outputs gradients(GradientOf wrt) {
+  return {.x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
+}
+
+ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
+    Outputs outputs, const SsimOptions& options, const Execution& exec) {
+  const Pass pass = checked_pass(x, y, options);
+  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
+      "ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
+      "float32 or float64",
+      x.dtype);
+  require_backend(x.device, "ssim");
+  ValueAndGradient result;
+  if (outputs.value) {
+    result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);
+  }
+  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  request.value = result.value;
+  request.x_gradient = result.x_gradient;
+  request.y_gradient = result.y_gradient;
+  ssim_into(x, y, request, options, exec);
+  return result;
+}
+
+ValueAndGradient run_with_value(const TensorView& x, const TensorView& y,
+    const SsimRequest& request, GradientOf wrt, const SsimOptions& options, const Execution& exec) {
+  Outputs outputs = gradients(wrt);
+  outputs.value = true;
+  return run_owned(x, y, request, outputs, options, exec);
+}
+
+SsimRequest l1_request(const L1SsimOptions& options) {
+  require(options.weight >= 0 && options.weight <= 1,
+      "l1_ssim: weight is {}; it must be from 0 to 1", options.weight);
+  return {.form = SsimRequest::Form::loss,
+      .l1_weight = 1 - options.weight,
+      .ssim_weight = options.weight};
+}
+
+}  // namespace
+
+void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& request,
+    const SsimOptions& options, const Execution& exec) {
+  Pass pass = checked_pass(x, y, options);
+  require(request.l1_weight == 0 || options.reduction != Reduction::none ||
+              options.padding != Padding::valid,
+      "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
+      "take another padding");
+  require_result(pass, x, request.value, request.upstream);
+  require_gradient("ssim", "x_gradient", request.x_gradient, x);
+  require_gradient("ssim", "y_gradient", request.y_gradient, x);
+  const bool is_loss = request.form == SsimRequest::Form::loss;
+  pass.bias = is_loss ? 0 : request.ssim_weight;
+  pass.term_weight = is_loss ? request.ssim_weight : -request.ssim_weight;
+  pass.l1_weight = request.l1_weight;
+  const bool is_map = pass.reduction == Reduction::none;
+  pass.value = is_map ? as_volumes(request.value) : request.value;
+  pass.upstream = is_map ? as_volumes(request.upstream) : request.upstream;
+  pass.x_gradient = as_volumes(request.x_gradient);
+  pass.y_gradient = as_volumes(request.y_gradient);
+  run(pass, exec);
+}
+
+Tensor ssim(
+    const TensorView& x, const TensorView& y, const SsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, {}, {.value = true}, options, exec).value;
+}
+
+Tensor ssim_loss(
+    const TensorView& x, const TensorView& y, const SsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, {.form = SsimRequest::Form::loss}, {.value = true}, options, exec).value;
+}
+
+ValueAndGradient ssim_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
+    const SsimOptions& options, const Execution& exec) {
+  return run_with_value(x, y, {}, wrt, options, exec);
+}
+
+ValueAndGradient ssim_loss_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt, const SsimOptions& options, const Execution& exec) {
+  return run_with_value(x, y, {.form = SsimRequest::Form::loss}, wrt, options, exec);
+}
+
+ValueAndGradient ssim_backward(const TensorView& x, const TensorView& y, const TensorView& upstream,
+    GradientOf wrt, const SsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, {.upstream = upstream}, gradients(wrt), options, exec);
+}
+
+Tensor l1_ssim(
+    const TensorView& x, const TensorView& y, const L1SsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, l1_request(options), {.value = true}, options.ssim, exec).value;
+}
+
+ValueAndGradient l1_ssim_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt, const L1SsimOptions& options, const Execution& exec) {
+  return run_with_value(x, y, l1_request(options), wrt, options.ssim, exec);
+}
+
+}  // namespace similis

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/window/axis.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace similis {
+
+Axis::Axis(std::int64_t extent, const std::vector<double>& taps, Padding padding)
+    : extent_(extent),
+      radius_(static_cast<std::int64_t>(taps.size() / 2)),
+      taps_(taps),
+      padding_(padding) {}
+
+std::int64_t Axis::source(std::int64_t index) const {
+  if (index >= 0 && index < extent_) return index;
+  switch (padding_) {
+    case Padding::reflect: return index < 0 ? -index : 2 * (extent_ - 1) - index;
+    case Padding::replicate: return std::clamp<std::int64_t>(index, 0, extent_ - 1);
+    case Padding::valid:
+    case Padding::same:
+    case Padding::renormalize: break;
+  }
+  return kOutside;
+}
+
+double Axis::weight(std::int64_t centre) const {
+  if (padding_ != Padding::renormalize) return 1;
+  if (centre >= radius_ && centre < extent_ - radius_) return 1;
+  double sum = 0;
+  for (std::int64_t k = 0; k < 2 * radius_ + 1; ++k) {
+    if (source(centre - radius_ + k) != kOutside) sum += taps_[static_cast<std::size_t>(k)];
+  }
+  return sum;
+}
+
+std::vector<double> Axis::transposed_taps(std::int64_t pixel) const {
+  std::vector<double> result(taps_.size(), 0);
+  for (std::int64_t k = 0; k < 2 * radius_ + 1; ++k) {
+    const std::int64_t centre = pixel - radius_ + k;
+    if (centre < first_centre() || centre >= last_centre()) continue;
+    double& tap = result[static_cast<std::size_t>(k)];
+    if (!folds()) {
+      tap = taps_[static_cast<std::size_t>(2 * radius_ - k)];
+      continue;
+    }
+    for (std::int64_t j = 0; j < 2 * radius_ + 1; ++j) {
+      if (source(centre - radius_ + j) == pixel) tap += taps_[static_cast<std::size_t>(j)];
+    }
+  }
+  return result;
+}
+
+}  // namespace similis

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows on the CPU: marches through a tile of one plane, row by row, and gives an operation the
+// window averages of its products at each centre; then, where it wants a gradient, takes the fields
+// that the operation derived from them through the transpose of the average, row by row again.
+//
+//   operation.products(row)  ─> ring of 2r+1 rows of K products      (3-D: of 2r+1 planes first)
+//   ring, down               ─> one row of averages along y
+//   row, across              ─> averages ─> operation.outputs ─> sums, map, J fields of that row
+//   fields of a tile, transposed the same way ─> operation.gradient(row)
+//
+// All but the two sums of weighted rows is bookkeeping, so only they are written in vectors. Rows
+// are as long as the tile plus its halo, rounded up to whole unrolled steps: there is no tail, and
+// what stands beyond a row's end is never looked at.
+//
+// Included once per SIMD target, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, hence the
+// guard that flips.
+#if defined(SIMILIS_WINDOW_MARCH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WINDOW_MARCH_INL_H
+#undef SIMILIS_WINDOW_MARCH_INL_H
+#else
+#define SIMILIS_WINDOW_MARCH_INL_H
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hwy/highway.h"
+#include "src/window/axis.h"
+#include "src/window/tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::window_internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Vectors a step: enough independent sums to hide the latency of an addition.
+inline constexpr std::size_t kUnroll = 4;
+
+// out[i] = Σ taps[k]·in(k)[i], where in(k) points to the k-th row. Writes whole steps.
+template <class T, class Row>
+HWY_INLINE void weighted_sum(
+    std::size_t tap_count, const T* taps, const Row& in, std::size_t count, T* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kUnroll * lanes) {
+    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    for (std::size_t k = 0; k < tap_count; ++k) {
+      const auto tap = hn::Set(d, taps[k]);
+      const T* HWY_RESTRICT row = in(k) + i;
+      sum0 = hn::MulAdd(tap, hn::LoadU(d, row), sum0);
+      sum1 = hn::MulAdd(tap, hn::LoadU(d, row + lanes), sum1);
+      sum2 = hn::MulAdd(tap, hn::LoadU(d, row + 2 * lanes), sum2);
+      sum3 = hn::MulAdd(tap, hn::LoadU(d, row + 3 * lanes), sum3);
+    }
+    hn::StoreU(sum0, d, out + i);
+    hn::StoreU(sum1, d, out + i + lanes);
+    hn::StoreU(sum2, d, out + i + 2 * lanes);
+    hn::StoreU(sum3, d, out + i + 3 * lanes);
+  }
+}
+
+// A stack of rows, `fields` of them at each index; index i lives in slot i mod size. All start as
+// zeros and end in two unrolled steps of padding.
+template <class T> class RowRing {
+ public:
+  RowRing(std::int64_t size, std::size_t fields, std::size_t length)
+      : size_(size), fields_(fields), stride_(round_up(length)), data_(total(), T(0)) {}
+
+  T* row(std::int64_t index, std::size_t field) {
+    const std::int64_t slot = (index % size_ + size_) % size_;
+    return data_.data() + (static_cast<std::size_t>(slot) * fields_ + field) * stride_;
+  }
+  std::size_t fields() const { return fields_; }
+
+ private:
+  static std::size_t round_up(std::size_t length) {
+    const std::size_t step = kUnroll * hn::Lanes(hn::ScalableTag<T>());
+    return (length + step - 1) / step * step + step;
+  }
+  // One step more than the rows: a shifted read of the last row ends in it.
+  std::size_t total() const {
+    return static_cast<std::size_t>(size_) * fields_ * stride_ + round_up(0);
+  }
+  std::int64_t size_;
+  std::size_t fields_, stride_;
+  std::vector<T> data_;
+};
+
+// Operation:
+//   using Value = float or double;
+//   static products(): K;  fields(): J, 0 where no gradient is wanted
+//   void products(z, y, x, count, T* const rows[K]): the products of pixels x … x+count-1 of a row;
+//       any of z, y and x may lie beyond the image
+//   void outputs(z, y, centres, owned, const T* const averages[K], T* const fields[J]): what
+//   follows
+//       from the averages of a row's centres; sums and maps take only the owned ones
+//   void gradient(z, y, pixels, const T* const transposed[J]): of a row's pixels
+template <class Operation> class March {
+ public:
+  using T = typename Operation::Value;
+
+  March(const Axis& z, const Axis& y, const Axis& x, const Tile& tile, Operation& operation)
+      : axis_z_(z),
+        axis_y_(y),
+        axis_x_(x),
+        tile_(tile),
+        operation_(operation),
+        centres_(centres_of(tile, operation.fields() > 0)),
+        taps_z_(cast(z.taps())),
+        taps_y_(cast(y.taps())),
+        taps_x_(cast(x.taps())),
+        product_first_(centres_.x.first - x.radius()),
+        product_count_(size(centres_.x) + 2 * x.radius()),
+        product_planes_(
+            is_3d() ? window(z) * plane_rows() : 1, operation.products(), length(product_count_)),
+        product_rows_(window(y), operation.products(), length(product_count_)),
+        down_(1, 1, length(product_count_)),
+        averages_(1, operation.products(), length(size(centres_.x))),
+        field_planes_(operation.fields() > 0 ? window(z) * size(centres_.y) : 1, operation.fields(),
+            length(size(centres_.x))),
+        field_rows_(is_3d() ? window(y) : 1, operation.fields(), length(size(centres_.x))),
+        field_down_(1, 1, length(size(tile.x) + 2 * x.radius())),
+        transposed_(1, operation.fields(), length(size(tile.x))),
+        products_(operation.products()),
+        averages_of_row_(operation.products()),
+        fields_(operation.fields()),
+        transposed_of_row_(operation.fields()) {
+    if (!axis_x_.folds() || operation.fields() == 0) return;
+    for (std::int64_t pixel = tile.x.first; pixel < tile.x.last; ++pixel) {
+      const bool is_inside = pixel > x.radius() && pixel < x.extent() - 1 - x.radius();
+      if (!is_inside) folding_columns_.push_back({pixel, cast(x.transposed_taps(pixel))});
+    }
+  }
+
+  void run() {
+    if (size(centres_.z) == 0 || size(centres_.y) == 0 || size(centres_.x) == 0) return;
+    std::int64_t next_gradient = tile_.z.first;
+    for (std::int64_t z = centres_.z.first; z < centres_.z.last; ++z) {
+      average_plane(z);
+      if (operation_.fields() == 0) continue;
+      const bool is_last = z + 1 == centres_.z.last;
+      while (next_gradient < tile_.z.last && (next_gradient + axis_z_.radius() <= z || is_last)) {
+        transpose_plane(next_gradient++);
+      }
+    }
+  }
+
+ private:
+  static std::vector<T> cast(const std::vector<double>& taps) { return {taps.begin(), taps.end()}; }
+  static std::int64_t window(const Axis& axis) { return 2 * axis.radius() + 1; }
+  static std::int64_t size(const Interval& interval) { return interval.last - interval.first; }
+  static std::size_t length(std::int64_t count) { return static_cast<std::size_t>(count); }
+  bool is_3d() const { return axis_z_.radius() > 0; }
+  std::int64_t plane_rows() const { return size(centres_.y) + 2 * axis_y_.radius(); }
+
+  // The centres whose windows matter to the tile: its own, or all that reach one of its pixels.
+  static Interval centres_along(const Axis& axis, const Interval& pixels, bool reaching) {
+    const std::int64_t halo = reaching ? axis.radius() : 0;
+    const std::int64_t first = std::max(axis.first_centre(), pixels.first - halo);
+    return {first, std::max(first, std::min(axis.last_centre(), pixels.last + halo))};
+  }
+  Tile centres_of(const Tile& tile, bool reaching) const {
+    return {centres_along(axis_z_, tile.z, reaching), centres_along(axis_y_, tile.y, reaching),
+        centres_along(axis_x_, tile.x, reaching)};
+  }
+
+  // The products of one row of pixels of plane z, averaged along z where the window has depth.
+  void fill_product_row(std::int64_t z, std::int64_t y) {
+    if (!is_3d()) {
+      for (std::size_t k = 0; k < products_.size(); ++k) products_[k] = product_rows_.row(y, k);
+      operation_.products(z, y, product_first_, length(product_count_), products_.data());
+      return;
+    }
+    for (std::size_t k = 0; k < products_.size(); ++k) {
+      const auto in = [&](std::size_t j) {
+        return plane_row(z - axis_z_.radius() + static_cast<std::int64_t>(j), y, k);
+      };
+      weighted_sum(
+          taps_z_.size(), taps_z_.data(), in, length(product_count_), product_rows_.row(y, k));
+    }
+  }
+
+  // Row y of plane z in the ring of planes of products.
+  T* plane_row(std::int64_t z, std::int64_t y, std::size_t product) {
+    const std::int64_t slot = (z % window(axis_z_) + window(axis_z_)) % window(axis_z_);
+    const std::int64_t row = y - (centres_.y.first - axis_y_.radius());
+    return product_planes_.row(slot * plane_rows() + row, product);
+  }
+
+  void fill_product_plane(std::int64_t z) {
+    const std::int64_t first = centres_.y.first - axis_y_.radius();
+    for (std::int64_t y = first; y < first + plane_rows(); ++y) {
+      for (std::size_t k = 0; k < products_.size(); ++k) products_[k] = plane_row(z, y, k);
+      operation_.products(z, y, product_first_, length(product_count_), products_.data());
+    }
+  }
+
+  // Everything at the centres of plane z. Planes come in order, so each adds one to the ring.
+  void average_plane(std::int64_t z) {
+    if (is_3d()) {
+      const bool is_first = z == centres_.z.first;
+      for (std::int64_t plane = is_first ? z - axis_z_.radius() : z + axis_z_.radius();
+           plane <= z + axis_z_.radius(); ++plane) {
+        fill_product_plane(plane);
+      }
+    }
+    for (std::int64_t y = centres_.y.first; y < centres_.y.last; ++y) {
+      const bool is_first = y == centres_.y.first;
+      for (std::int64_t row = is_first ? y - axis_y_.radius() : y + axis_y_.radius();
+           row <= y + axis_y_.radius(); ++row) {
+        fill_product_row(z, row);
+      }
+      average_row(z, y);
+    }
+  }
+
+  void average_row(std::int64_t z, std::int64_t y) {
+    const std::size_t count = length(size(centres_.x));
+    for (std::size_t k = 0; k < averages_of_row_.size(); ++k) {
+      const auto rows = [&](std::size_t j) {
+        return product_rows_.row(y - axis_y_.radius() + static_cast<std::int64_t>(j), k);
+      };
+      T* down = down_.row(0, 0);
+      weighted_sum(taps_y_.size(), taps_y_.data(), rows, length(product_count_), down);
+      const auto shifted = [&](std::size_t j) { return down + j; };
+      T* across = averages_.row(0, k);
+      weighted_sum(taps_x_.size(), taps_x_.data(), shifted, count, across);
+      averages_of_row_[k] = across;
+    }
+    for (std::size_t j = 0; j < fields_.size(); ++j) fields_[j] = field_row(z, y, j);
+    const Interval owned = intersection(centres_.x, tile_.x);
+    const bool owns_row = contains(tile_.z, z) && contains(tile_.y, y);
+    operation_.outputs(z, y, centres_.x, owns_row ? owned : Interval{owned.first, owned.first},
+        averages_of_row_.data(), fields_.data());
+  }
+
+  // Row y of plane z in the ring of planes of fields.
+  T* field_row(std::int64_t z, std::int64_t y, std::size_t field) {
+    const std::int64_t slot = (z % window(axis_z_) + window(axis_z_)) % window(axis_z_);
+    return field_planes_.row(slot * size(centres_.y) + y - centres_.y.first, field);
+  }
+
+  // The weights with which one pixel takes part in the windows around it, and the first of those
+  // windows' centres; only centres that exist are counted.
+  struct Transposed {
+    std::int64_t first_centre;
+    std::vector<T> taps;
+  };
+  static Transposed transposed(const Axis& axis, const Interval& centres, std::int64_t pixel) {
+    const std::vector<double> all = axis.transposed_taps(pixel);
+    const std::int64_t first = std::max(pixel - axis.radius(), centres.first);
+    const std::int64_t last = std::min(pixel + axis.radius() + 1, centres.last);
+    Transposed result{first, {}};
+    for (std::int64_t centre = first; centre < last; ++centre) {
+      result.taps.push_back(
+          static_cast<T>(all[static_cast<std::size_t>(centre - pixel + axis.radius())]));
+    }
+    return result;
+  }
+
+  void transpose_plane(std::int64_t z) {
+    const Transposed along_z = transposed(axis_z_, centres_.z, z);
+    std::int64_t filled = centres_.y.first;  // rows of fields summed along z so far
+    for (std::int64_t y = tile_.y.first; y < tile_.y.last; ++y) {
+      const Transposed along_y = transposed(axis_y_, centres_.y, y);
+      const std::int64_t last =
+          along_y.first_centre + static_cast<std::int64_t>(along_y.taps.size());
+      for (; is_3d() && filled < last; ++filled) sum_fields_along_z(along_z, filled);
+      transpose_row(z, y, along_y);
+    }
+  }
+
+  void sum_fields_along_z(const Transposed& along_z, std::int64_t y) {
+    for (std::size_t j = 0; j < operation_.fields(); ++j) {
+      const auto in = [&](std::size_t k) {
+        return field_row(along_z.first_centre + static_cast<std::int64_t>(k), y, j);
+      };
+      weighted_sum(along_z.taps.size(), along_z.taps.data(), in, length(size(centres_.x)),
+          field_rows_.row(y, j));
+    }
+  }
+
+  void transpose_row(std::int64_t z, std::int64_t y, const Transposed& along_y) {
+    const std::size_t count = length(size(tile_.x));
+    const std::size_t field_count = length(size(centres_.x));
+    // Column 0 of field_down_ is the pixel radius to the left of the tile.
+    const std::size_t offset = length(centres_.x.first - (tile_.x.first - axis_x_.radius()));
+    T* const down = field_down_.row(0, 0);
+    for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
+      const auto in = [&](std::size_t k) {
+        const std::int64_t centre = along_y.first_centre + static_cast<std::int64_t>(k);
+        return is_3d() ? field_rows_.row(centre, j) : field_row(z, centre, j);
+      };
+      T* const summed = down_.row(0, 0);
+      weighted_sum(along_y.taps.size(), along_y.taps.data(), in, field_count, summed);
+      std::copy_n(summed, field_count, down + offset);
+      std::fill(down + offset + field_count, down + count + 2 * length(axis_x_.radius()), T(0));
+      const auto shifted = [&](std::size_t k) { return down + k; };
+      T* const across = transposed_.row(0, j);
+      weighted_sum(taps_x_.size(), taps_x_.data(), shifted, count, across);
+      fold_columns(down, across);
+      transposed_of_row_[j] = across;
+    }
+    operation_.gradient(z, y, tile_.x, transposed_of_row_.data());
+  }
+
+  // The columns that windows see more than once, beyond the image's edge: one by one.
+  void fold_columns(const T* down, T* across) {
+    for (const FoldingColumn& column : folding_columns_) {
+      const std::int64_t offset = column.pixel - tile_.x.first;
+      T sum = 0;
+      for (std::size_t k = 0; k < column.taps.size(); ++k) {
+        sum += column.taps[k] * down[static_cast<std::size_t>(offset) + k];
+      }
+      across[offset] = sum;
+    }
+  }
+
+  struct FoldingColumn {
+    std::int64_t pixel;
+    std::vector<T> taps;
+  };
+
+  const Axis &axis_z_, &axis_y_, &axis_x_;
+  const Tile tile_;
+  Operation& operation_;
+  const Tile centres_;
+  const std::vector<T> taps_z_, taps_y_, taps_x_;
+  const std::int64_t product_first_, product_count_;  // columns of products
+  RowRing<T> product_planes_, product_rows_, down_, averages_;
+  RowRing<T> field_planes_, field_rows_, field_down_, transposed_;
+  std::vector<T*> products_;  // rows of the one at hand, as the operation takes them
+  std::vector<const T*> averages_of_row_;
+  std::vector<T*> fields_;
+  std::vector<const T*> transposed_of_row_;
+  std::vector<FoldingColumn> folding_columns_;
+};
+
+}  // namespace similis::window_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A box of pixels of one plane: the piece of work that a thread takes. Where tiles lie depends on
+// the image alone, so that results do not depend on how many threads there are.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace similis {
+
+/// Pixels first … last-1.
+struct Interval {
+  std::int64_t first = 0, last = 0;
+};
+
+struct Tile {
+  Interval z, y, x;
+};
+
+inline bool contains(const Interval& interval, std::int64_t index) {
+  return index >= interval.first && index < interval.last;
+}
+
+inline Interval intersection(const Interval& a, const Interval& b) {
+  const std::int64_t first = std::max(a.first, b.first);
+  return {first, std::max(first, std::min(a.last, b.last))};
+}
+
+/// Cuts an extent into pieces of at most `length`, all but the last of the same length.
+inline std::vector<Interval> cut(std::int64_t extent, std::int64_t length) {
+  std::vector<Interval> pieces;
+  for (std::int64_t first = 0; first < extent; first += length) {
+    pieces.push_back({first, std::min(extent, first + length)});
+  }
+  return pieces;
+}
+
+}  // namespace similis

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/window/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+
+namespace similis {
+namespace {
+
+// Whether two different indices may reach the same element: sorted by stride, each axis must step
+// over all that the finer ones span.
+bool overlaps_itself(const TensorView& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // step, extent
+  for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
+    if (tensor.shape[axis] == 1) continue;
+    axes.emplace_back(std::abs(tensor.strides[axis]), tensor.shape[axis]);
+  }
+  std::sort(axes.begin(), axes.end());
+  std::int64_t span = 0;
+  for (const auto& [step, extent] : axes) {
+    if (step <= span) return true;
+    span += (extent - 1) * step;
+  }
+  return false;
+}
+
+}  // namespace
+
+void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {
+  require(x.shape.rank() == 4 || x.shape.rank() == 5,
+      "{}: x has shape {}; it must be [N,C,H,W] or [N,C,D,H,W]", operation, x.shape);
+  require(y.shape == x.shape, "{}: y has shape {}; it must be that of x, {}", operation, y.shape,
+      x.shape);
+  require(*std::min_element(x.shape.begin(), x.shape.end()) > 0,
+      "{}: x has shape {}; every extent must be at least 1", operation, x.shape);
+  require(!x.empty() && !y.empty(), "{}: {} has no data", operation, x.empty() ? "x" : "y");
+  require(x.dtype != DType::u16,
+      "{}: x is {}; it must be uint8, float16, bfloat16, float32 or float64", operation, x.dtype);
+  require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", operation, y.dtype, x.dtype);
+  require(y.device == x.device, "{}: y is on {}; it must be on {} as x is", operation, y.device,
+      x.device);
+}
+
+void require_gradient(
+    const char* operation, const char* argument, const TensorView& gradient, const TensorView& x) {
+  if (gradient.empty()) return;
+  require(is_floating_point(x.dtype),
+      "{}: {} is asked for, and the images are {}; gradients need "
+      "float16, bfloat16, float32 or float64",
+      operation, argument, x.dtype);
+  require(gradient.shape == x.shape, "{}: {} has shape {}; it must be that of x, {}", operation,
+      argument, gradient.shape, x.shape);
+  require(gradient.dtype == x.dtype, "{}: {} is {}; it must be {} as x is", operation, argument,
+      gradient.dtype, x.dtype);
+  require(gradient.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation,
+      argument, gradient.device, x.device);
+  require(!overlaps_itself(gradient),
+      "{}: {} has strides {} for shape {}; each element must have a place of its own", operation,
+      argument, gradient.strides, gradient.shape);
+}
+
+Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape) {
+  const int spatial = image_shape.rank() - 2;
+  const auto taps = [&](int size, double deviation) {
+    require(size > 0 && size % 2 == 1, "{}: window_size is {}; it must be odd and positive",
+        operation, size);
+    require(deviation > 0 && std::isfinite(deviation), "{}: sigma is {}; it must be positive",
+        operation, deviation);
+    return gaussian_taps(size, deviation);
+  };
+  require(window_size.count() == 1 || window_size.count() == spatial,
+      "{}: window_size has {} numbers; it takes one, or one for each of the {} axes", operation,
+      window_size.count(), spatial);
+  require(sigma.count() == 1 || sigma.count() == spatial,
+      "{}: sigma has {} numbers; it takes one, or one for each of the {} axes", operation,
+      sigma.count(), spatial);
+  Window window{
+      .z = {1.0}, .y = taps(window_size.y(), sigma.y()), .x = taps(window_size.x(), sigma.x())};
+  if (spatial == 3) window.z = taps(window_size.z(), sigma.z());
+  return window;
+}
+
+void require_room_for_window(
+    const char* operation, const Extents& image_shape, const Window& window, Padding padding) {
+  const int last = image_shape.rank() - 1;
+  const auto check = [&](const char* axis, std::int64_t extent, std::int64_t radius) {
+    require(padding != Padding::valid || extent >= 2 * radius + 1,
+        "{}: {} is {}; with padding valid it must be at least window_size, {}", operation, axis,
+        extent, 2 * radius + 1);
+    require(padding != Padding::reflect || extent > radius,
+        "{}: {} is {}; with padding reflect it must be more than half the window, {}", operation,
+        axis, extent, radius);
+  };
+  if (image_shape.rank() == 5) check("depth", image_shape[2], window.radius_z());
+  check("height", image_shape[last - 1], window.radius_y());
+  check("width", image_shape[last], window.radius_x());
+}
+
+TensorView as_volumes(const TensorView& images) {
+  if (images.shape.rank() != 4) return images;
+  const Extents &shape = images.shape, &strides = images.strides;
+  return {images.data, {shape[0], shape[1], 1, shape[2], shape[3]},
+      {strides[0], strides[1], 0, strides[2], strides[3]}, images.dtype, images.device};
+}
+
+TensorView broadcast_mask(
+    const char* operation, const char* argument, const TensorView& mask, const TensorView& x) {
+  if (mask.empty()) return mask;
+  const int rank = x.shape.rank(), missing = rank - mask.shape.rank();
+  bool fits = missing >= 0 && missing <= 2;
+  for (int axis = std::max(missing, 0); fits && axis < rank; ++axis) {
+    const std::int64_t extent = mask.shape[axis - missing];
+    fits = extent == x.shape[axis] || (axis < 2 && extent == 1);
+  }
+  require(fits,
+      "{}: {} has shape {}; it must be the images' {}, with N and C left out or 1 where "
+      "it is the same for all",
+      operation, argument, mask.shape, x.shape);
+  require(mask.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation, argument,
+      mask.device, x.device);
+  TensorView view = mask;
+  view.shape = x.shape;
+  view.strides = x.strides;
+  for (int axis = 0; axis < rank; ++axis) {
+    const bool is_own = axis >= missing && mask.shape[axis - missing] == x.shape[axis];
+    view.strides[axis] = is_own ? mask.strides[axis - missing] : 0;
+  }
+  return as_volumes(view);
+}
+
+}  // namespace similis

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every windowed operation refuses, and its images as the kernels take them. `operation` names
+// the caller in the message.
+#pragma once
+
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+#include "src/window/window.h"
+
+namespace similis {
+
+/// Refuses x and y unless they are [N,C,H,W] or [N,C,D,H,W], not empty, on one device, and alike in
+/// shape and dtype, which must be u8, f16, bf16, f32 or f64.
+void require_image_pair(const char* operation, const TensorView& x, const TensorView& y);
+
+/// Refuses a view that is not shaped like the images, on another device, or of another dtype, or
+/// that would write one element twice.
+void require_gradient(
+    const char* operation, const char* argument, const TensorView& gradient, const TensorView& x);
+
+/// The taps of a Gaussian window over images of this shape. Refuses sizes that are even, sigmas
+/// that are not positive, and counts that do not fit the images' axes.
+Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape);
+
+/// Refuses images that are too small for the window with this padding.
+void require_room_for_window(
+    const char* operation, const Extents& image_shape, const Window& window, Padding padding);
+
+/// [N,C,H,W] becomes [N,C,1,H,W]; [N,C,D,H,W] stays. An empty view stays empty.
+TensorView as_volumes(const TensorView& images);
+
+/// A mask of [H,W], [C,H,W] or [N,C,H,W] (with D before H for volumes; N and C may be 1) as a 5-D
+/// view of the images' shape, by strides of 0. Refuses any other.
+TensorView broadcast_mask(
+    const char* operation, const char* argument, const TensorView& mask, const TensorView& x);
+
+}  // namespace similis
