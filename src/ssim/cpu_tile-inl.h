@@ -29,7 +29,7 @@ using core_internal::HWY_NAMESPACE::load_row;
 using core_internal::HWY_NAMESPACE::store_row;
 
 // Σ a·b in eight interleaved sums: vectors for any target.
-inline double dot(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, std::size_t count) {
+inline double dot(const double* a, const double* b, std::size_t count) {
   std::array<double, 8> sums{};
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
@@ -39,6 +39,17 @@ inline double dot(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, st
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;
+}
+
+// body(i) for each column of a row. Says to the compiler what it cannot see: that the rows a body
+// writes are none of those it reads at other columns.
+template <class Body> HWY_INLINE void for_columns(std::size_t count, const Body& body) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (std::size_t i = 0; i < count; ++i) body(i);
 }
 
 inline std::size_t length(Interval interval) {
@@ -70,17 +81,17 @@ class SsimTile {
   void products(
       std::int64_t z, std::int64_t y, std::int64_t x, std::int64_t count, double* const rows[]) {
     load_sums(z, y, {x, x + count}, rows[kS], rows[kD], is_masked() ? rows[kM] : nullptr);
-    const double *HWY_RESTRICT s = rows[kS], *HWY_RESTRICT d = rows[kD];
-    double *HWY_RESTRICT ss = rows[kSS], *HWY_RESTRICT dd = rows[kDD];
-    for (std::int64_t i = 0; i < count; ++i) {
+    const double *s = rows[kS], *d = rows[kD];
+    double *ss = rows[kSS], *dd = rows[kDD];
+    for_columns(static_cast<std::size_t>(count), [=](std::size_t i) HWY_ATTR {
       ss[i] = s[i] * s[i];
       dd[i] = d[i] * d[i];
-    }
+    });
     if (!is_masked()) return;
     for (const Product product : {kS, kD, kSS, kDD}) {
-      const double* HWY_RESTRICT m = rows[kM];
-      double* HWY_RESTRICT out = rows[product];
-      for (std::int64_t i = 0; i < count; ++i) out[i] *= m[i];
+      const double* m = rows[kM];
+      double* out = rows[product];
+      for_columns(static_cast<std::size_t>(count), [=](std::size_t i) HWY_ATTR { out[i] *= m[i]; });
     }
   }
 
@@ -187,8 +198,8 @@ class SsimTile {
     return offset(
         map, z - plan_.z.first_centre(), y - plan_.y.first_centre(), x - plan_.x.first_centre());
   }
-  void load_pixels(const TensorView& image, std::int64_t z, std::int64_t y, Interval x,
-      double* HWY_RESTRICT out) const {
+  void load_pixels(
+      const TensorView& image, std::int64_t z, std::int64_t y, Interval x, double* out) const {
     load_row(image, offset(image, z, y, x.first), image.strides[4], x.last - x.first, out);
   }
 
@@ -216,25 +227,24 @@ class SsimTile {
     for (std::int64_t column = inside.last; column < x.last; ++column) copy(column);
   }
 
-  void load_inside(std::int64_t z, std::int64_t y, Interval x, double* HWY_RESTRICT s,
-      double* HWY_RESTRICT d, double* HWY_RESTRICT m) {
-    double* HWY_RESTRICT second = row(kSecond);
+  void load_inside(std::int64_t z, std::int64_t y, Interval x, double* s, double* d, double* m) {
+    double* second = row(kSecond);
     const std::size_t count = length(x);
     load_pixels(pass_.x, z, y, x, s);
     load_pixels(pass_.y, z, y, x, second);
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const double first = s[i];
       s[i] = first + second[i];
       d[i] = first - second[i];
-    }
+    });
     if (m == nullptr) return;
     load_pixels(pass_.valid_mask, z, y, x, m);
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const bool exists = m[i] > 0;
       m[i] = exists ? m[i] : 0;
       s[i] = exists ? s[i] : 0;
       d[i] = exists ? d[i] : 0;
-    }
+    });
   }
 
   // Zeros beyond the image count as pixels with padding same, and do not exist with renormalize.
@@ -242,35 +252,35 @@ class SsimTile {
 
   void load_scale(
       std::int64_t z, std::int64_t y, Interval centres, const double* const averages[]) {
-    double* HWY_RESTRICT scale = row(kScale);
+    double* scale = row(kScale);
     const std::size_t count = length(centres);
     if (is_masked()) {
-      const double* HWY_RESTRICT m = averages[kM];
-      for (std::size_t i = 0; i < count; ++i) scale[i] = m[i] > 0 ? 1 / m[i] : 0;
+      const double* m = averages[kM];
+      for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = m[i] > 0 ? 1 / m[i] : 0; });
     } else if (pass_.padding == Padding::renormalize) {
       const double along_zy = plan_.window_weight_z[static_cast<std::size_t>(z)] *
                               plan_.window_weight_y[static_cast<std::size_t>(y)];
-      const double* HWY_RESTRICT along_x = plan_.window_weight_x.data() + centres.first;
-      for (std::size_t i = 0; i < count; ++i) scale[i] = 1 / (along_zy * along_x[i]);
+      const double* along_x = plan_.window_weight_x.data() + centres.first;
+      for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = 1 / (along_zy * along_x[i]); });
     } else {
       std::fill_n(scale, count, 1.0);
     }
   }
 
   void moments(std::size_t count, const double* const averages[]) {
-    const double* HWY_RESTRICT scale = row(kScale);
-    const double *HWY_RESTRICT s = averages[kS], *HWY_RESTRICT d = averages[kD];
-    const double *HWY_RESTRICT ss = averages[kSS], *HWY_RESTRICT dd = averages[kDD];
-    double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
-    double *HWY_RESTRICT var_s = row(kVarS), *HWY_RESTRICT var_d = row(kVarD);
-    for (std::size_t i = 0; i < count; ++i) {
+    const double* scale = row(kScale);
+    const double *s = averages[kS], *d = averages[kD];
+    const double *ss = averages[kSS], *dd = averages[kDD];
+    double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
+    double *var_s = row(kVarS), *var_d = row(kVarD);
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const double ms = s[i] * scale[i], md = d[i] * scale[i];
       const double vs = ss[i] * scale[i] - ms * ms, vd = dd[i] * scale[i] - md * md;
       mean_s[i] = ms;
       mean_d[i] = md;
       var_s[i] = vs < 0 ? 0 : vs;  // NaN stays
       var_d[i] = vd < 0 ? 0 : vd;
-    }
+    });
   }
 
   // 1 - SSIM (or 1 - cs) of each centre, and its derivatives where a gradient wants them.
@@ -286,18 +296,18 @@ class SsimTile {
   }
 
   template <class Formula> HWY_INLINE void evaluate(std::size_t count, const Formula& formula) {
-    const double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
-    const double *HWY_RESTRICT var_s = row(kVarS), *HWY_RESTRICT var_d = row(kVarD);
-    double* HWY_RESTRICT value = row(kValue);
+    const double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
+    const double *var_s = row(kVarS), *var_d = row(kVarD);
+    double* value = row(kValue);
     if (fields() == 0) {
-      for (std::size_t i = 0; i < count; ++i) {
+      for_columns(count, [=](std::size_t i) HWY_ATTR {
         value[i] = formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]}).value;
-      }
+      });
       return;
     }
-    double *HWY_RESTRICT by_mean_s = row(kByMeanS), *HWY_RESTRICT by_mean_d = row(kByMeanD);
-    double *HWY_RESTRICT by_var_s = row(kByVarS), *HWY_RESTRICT by_var_d = row(kByVarD);
-    for (std::size_t i = 0; i < count; ++i) {
+    double *by_mean_s = row(kByMeanS), *by_mean_d = row(kByMeanD);
+    double *by_var_s = row(kByVarS), *by_var_d = row(kByVarD);
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const Dissimilarity<double> result =
           formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]});
       value[i] = result.value;
@@ -305,29 +315,29 @@ class SsimTile {
       by_mean_d[i] = result.gradient.mean_d;
       by_var_s[i] = result.gradient.var_s;
       by_var_d[i] = result.gradient.var_d;
-    }
+    });
   }
 
   // kExists: whether each pixel is one at all.
   void load_exists(std::int64_t z, std::int64_t y, Interval x) {
-    double* HWY_RESTRICT exists = row(kExists);
+    double* exists = row(kExists);
     const std::size_t count = length(x);
     if (!is_masked()) return std::fill_n(exists, count, 1.0), void();
     load_pixels(pass_.valid_mask, z, y, x, exists);
-    for (std::size_t i = 0; i < count; ++i) exists[i] = exists[i] > 0 ? 1 : 0;
+    for_columns(count, [=](std::size_t i) HWY_ATTR { exists[i] = exists[i] > 0 ? 1 : 0; });
   }
 
   // kWeight of each pixel in a mean or a sum: mask where given, else valid_mask, else 1; 0 where
   // there is no pixel.
   void load_weights(std::int64_t z, std::int64_t y, Interval x) {
-    double* HWY_RESTRICT weight = row(kWeight);
-    const double* HWY_RESTRICT exists = row(kExists);
+    double* weight = row(kWeight);
+    const double* exists = row(kExists);
     const std::size_t count = length(x);
     const TensorView& mask = pass_.mask.empty() ? pass_.valid_mask : pass_.mask;
     if (mask.empty()) return std::fill_n(weight, count, 1.0), void();
     load_pixels(mask, z, y, x, weight);
     load_exists(z, y, x);
-    for (std::size_t i = 0; i < count; ++i) weight[i] = exists[i] > 0 ? weight[i] : 0;
+    for_columns(count, [=](std::size_t i) HWY_ATTR { weight[i] = exists[i] > 0 ? weight[i] : 0; });
   }
 
   // kWeight of each value of a map: mask where given, else 1.
@@ -338,28 +348,28 @@ class SsimTile {
 
   // kResult = |x - y|, 0 where there is no pixel.
   void load_differences(std::int64_t z, std::int64_t y, Interval x) {
-    double* HWY_RESTRICT difference = row(kResult);
-    const double* HWY_RESTRICT second = row(kSecond);
-    const double* HWY_RESTRICT exists = row(kExists);
+    double* difference = row(kResult);
+    const double* second = row(kSecond);
+    const double* exists = row(kExists);
     load_pixels(pass_.x, z, y, x, row(kResult));
     load_pixels(pass_.y, z, y, x, row(kSecond));
     load_exists(z, y, x);
     const std::size_t count = length(x);
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       difference[i] = exists[i] > 0 ? std::abs(difference[i] - second[i]) : 0;
-    }
+    });
   }
 
-  void write_map(std::int64_t z, std::int64_t y, Interval x, const double* HWY_RESTRICT value) {
+  void write_map(std::int64_t z, std::int64_t y, Interval x, const double* value) {
     load_differences(z, y, x);
     load_map_weights(z, y, x);
-    double* HWY_RESTRICT out = row(kResult);
-    const double *HWY_RESTRICT exists = row(kExists), *HWY_RESTRICT weight = row(kWeight);
-    const std::size_t count = length(x);
-    for (std::size_t i = 0; i < count; ++i) {
-      const double term = exists[i] > 0 ? pass_.term_weight * value[i] : 0;
-      out[i] = weight[i] * (pass_.bias + term + pass_.l1_weight * out[i]);
-    }
+    double* out = row(kResult);
+    const double *exists = row(kExists), *weight = row(kWeight);
+    const double bias = pass_.bias, term_weight = pass_.term_weight, l1 = pass_.l1_weight;
+    for_columns(length(x), [=](std::size_t i) HWY_ATTR {
+      const double term = exists[i] > 0 ? term_weight * value[i] : 0;
+      out[i] = weight[i] * (bias + term + l1 * out[i]);
+    });
     store_row(out, x.last - x.first, pass_.value, map_offset(pass_.value, z, y, x.first),
         pass_.value.strides[4]);
   }
@@ -367,12 +377,12 @@ class SsimTile {
   // kSlope = what 1 - SSIM (or |x - y|) of each pixel, times `factor`, adds to Σ upstream·value;
   // with a reduction to numbers the factor is the plane's slope.
   void load_slopes(std::int64_t z, std::int64_t y, Interval x, double factor) {
-    double* HWY_RESTRICT slope = row(kSlope);
-    const double *HWY_RESTRICT weight = row(kWeight), *HWY_RESTRICT exists = row(kExists);
+    double* slope = row(kSlope);
+    const double *weight = row(kWeight), *exists = row(kExists);
     const std::size_t count = length(x);
     if (pass_.reduction != Reduction::none) {
       load_weights(z, y, x);
-      for (std::size_t i = 0; i < count; ++i) slope[i] = weight[i] * factor;
+      for_columns(count, [=](std::size_t i) HWY_ATTR { slope[i] = weight[i] * factor; });
       return;
     }
     load_map_weights(z, y, x);
@@ -382,9 +392,9 @@ class SsimTile {
       load_row(pass_.upstream, map_offset(pass_.upstream, z, y, x.first), pass_.upstream.strides[4],
           x.last - x.first, slope);
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       slope[i] = exists[i] > 0 ? slope[i] * weight[i] * factor : 0;
-    }
+    });
   }
 
   // The fields whose transposed averages make the gradient: ∂Vs, ∂Vd, and by the means
@@ -392,64 +402,64 @@ class SsimTile {
   void fill_fields(std::int64_t z, std::int64_t y, Interval centres, double* const fields[]) {
     const bool is_map = pass_.reduction == Reduction::none;
     load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
-    const double *HWY_RESTRICT slope = row(kSlope), *HWY_RESTRICT scale = row(kScale);
-    const double *HWY_RESTRICT mean_s = row(kMeanS), *HWY_RESTRICT mean_d = row(kMeanD);
-    const double *HWY_RESTRICT by_mean_s = row(kByMeanS), *HWY_RESTRICT by_mean_d = row(kByMeanD);
-    const double *HWY_RESTRICT by_var_s = row(kByVarS), *HWY_RESTRICT by_var_d = row(kByVarD);
-    double *HWY_RESTRICT field_s = fields[0], *HWY_RESTRICT field_d = fields[1];
-    double* HWY_RESTRICT field_mean = fields[2];
-    double* HWY_RESTRICT field_mean_d = both_gradients() ? fields[3] : row(kResult);
+    const double *slope = row(kSlope), *scale = row(kScale);
+    const double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
+    const double *by_mean_s = row(kByMeanS), *by_mean_d = row(kByMeanD);
+    const double *by_var_s = row(kByVarS), *by_var_d = row(kByVarD);
+    double *field_s = fields[0], *field_d = fields[1];
+    double* field_mean = fields[2];
+    double* field_mean_d = both_gradients() ? fields[3] : row(kResult);
     const std::size_t count = length(centres);
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const double weight = slope[i] * scale[i];
       field_s[i] = weight * by_var_s[i];
       field_d[i] = weight * by_var_d[i];
       field_mean[i] = weight * (by_mean_s[i] - 2 * mean_s[i] * by_var_s[i]);
       field_mean_d[i] = weight * (by_mean_d[i] - 2 * mean_d[i] * by_var_d[i]);
-    }
+    });
     if (both_gradients()) return;
     const double sign = pass_.x_gradient.empty() ? -1 : 1;
-    for (std::size_t i = 0; i < count; ++i) field_mean[i] += sign * field_mean_d[i];
+    for_columns(count, [=](std::size_t i) HWY_ATTR { field_mean[i] += sign * field_mean_d[i]; });
   }
 
   // kResult = the gradient by x (sign +1) or y (sign -1): gs ± gd, with
   //   gs = Gᵀ(∂μs - 2μs·∂Vs) + 2s·Gᵀ∂Vs and gd likewise; times m under a valid mask.
   void combine(std::int64_t z, std::int64_t y, Interval pixels, const double* const transposed[],
       double sign) {
-    const double *HWY_RESTRICT s = row(kPixelS), *HWY_RESTRICT d = row(kPixelD);
-    const double *HWY_RESTRICT field_s = transposed[0], *HWY_RESTRICT field_d = transposed[1];
-    const double* HWY_RESTRICT field_mean = transposed[2];
-    double* HWY_RESTRICT out = row(kResult);
+    const double *s = row(kPixelS), *d = row(kPixelD);
+    const double *field_s = transposed[0], *field_d = transposed[1];
+    const double* field_mean = transposed[2];
+    double* out = row(kResult);
     const std::size_t count = length(pixels);
-    for (std::size_t i = 0; i < count; ++i) {
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       out[i] = field_mean[i] + 2 * (s[i] * field_s[i] + sign * d[i] * field_d[i]);
-    }
+    });
     if (both_gradients()) {
-      const double* HWY_RESTRICT field_mean_d = transposed[3];
-      for (std::size_t i = 0; i < count; ++i) out[i] += sign * field_mean_d[i];
+      const double* field_mean_d = transposed[3];
+      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] += sign * field_mean_d[i]; });
     }
     if (is_masked()) {
-      const double* HWY_RESTRICT m = row(kPixelM);
-      for (std::size_t i = 0; i < count; ++i) out[i] = m[i] > 0 ? out[i] * m[i] : 0;
+      const double* m = row(kPixelM);
+      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] = m[i] > 0 ? out[i] * m[i] : 0; });
     }
     if (pass_.l1_weight == 0) return;
     const bool is_map = pass_.reduction == Reduction::none;
     load_slopes(z, y, pixels, is_map ? pass_.l1_weight : plan_.l1_slope[plane_]);
-    const double* HWY_RESTRICT slope = row(kSlope);
-    for (std::size_t i = 0; i < count; ++i) {
+    const double* slope = row(kSlope);
+    for_columns(count, [=](std::size_t i) HWY_ATTR {
       const double direction = (d[i] > 0 ? 1.0 : 0.0) - (d[i] < 0 ? 1.0 : 0.0);
       out[i] += sign * direction * slope[i];
-    }
+    });
   }
 
   void write_gradient(std::int64_t z, std::int64_t y, Interval x, const TensorView& gradient,
       const TensorView& addend) {
-    double* HWY_RESTRICT out = row(kResult);
+    double* out = row(kResult);
     if (!addend.empty()) {
-      const double* HWY_RESTRICT added = row(kSecond);
+      const double* added = row(kSecond);
       load_pixels(addend, z, y, x, row(kSecond));
       const std::size_t count = length(x);
-      for (std::size_t i = 0; i < count; ++i) out[i] += added[i];
+      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] += added[i]; });
     }
     store_row(
         out, x.last - x.first, gradient, offset(gradient, z, y, x.first), gradient.strides[4]);

@@ -37,17 +37,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Vectors a step: enough independent sums to hide the latency of an addition.
 inline constexpr std::size_t kUnroll = 4;
 
-// out[i] = Σ taps[k]·in(k)[i], where in(k) points to the k-th row. Writes whole steps.
-template <class T, class Row>
-HWY_INLINE void weighted_sum(
-    std::size_t tap_count, const T* taps, const Row& in, std::size_t count, T* HWY_RESTRICT out) {
+// out[i] = Σ taps[k]·rows[k][i]. Writes whole steps.
+template <class T>
+void weighted_sum(
+    const std::vector<T>& taps, const T* const* rows, std::size_t count, T* HWY_RESTRICT out) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t i = 0; i < count; i += kUnroll * lanes) {
     auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    for (std::size_t k = 0; k < tap_count; ++k) {
+    for (std::size_t k = 0; k < taps.size(); ++k) {
       const auto tap = hn::Set(d, taps[k]);
-      const T* HWY_RESTRICT row = in(k) + i;
+      const T* HWY_RESTRICT row = rows[k] + i;
       sum0 = hn::MulAdd(tap, hn::LoadU(d, row), sum0);
       sum1 = hn::MulAdd(tap, hn::LoadU(d, row + lanes), sum1);
       sum2 = hn::MulAdd(tap, hn::LoadU(d, row + 2 * lanes), sum2);
@@ -57,6 +57,74 @@ HWY_INLINE void weighted_sum(
     hn::StoreU(sum1, d, out + i + lanes);
     hn::StoreU(sum2, d, out + i + 2 * lanes);
     hn::StoreU(sum3, d, out + i + 3 * lanes);
+  }
+}
+
+// out[i] = Σ taps[k]·in[i + k]. Writes whole steps.
+template <class T>
+void sliding_sum(
+    const std::vector<T>& taps, const T* HWY_RESTRICT in, std::size_t count, T* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kUnroll * lanes) {
+    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    const T* HWY_RESTRICT shifted = in + i;
+    for (const T weight : taps) {
+      const auto tap = hn::Set(d, weight);
+      sum0 = hn::MulAdd(tap, hn::LoadU(d, shifted), sum0);
+      sum1 = hn::MulAdd(tap, hn::LoadU(d, shifted + lanes), sum1);
+      sum2 = hn::MulAdd(tap, hn::LoadU(d, shifted + 2 * lanes), sum2);
+      sum3 = hn::MulAdd(tap, hn::LoadU(d, shifted + 3 * lanes), sum3);
+      ++shifted;
+    }
+    hn::StoreU(sum0, d, out + i);
+    hn::StoreU(sum1, d, out + i + lanes);
+    hn::StoreU(sum2, d, out + i + 2 * lanes);
+    hn::StoreU(sum3, d, out + i + 3 * lanes);
+  }
+}
+
+// Rows a batch: each row read serves as many sums.
+inline constexpr std::size_t kBatch = 4;
+inline constexpr std::int64_t kBatchRows = kBatch;
+
+// out[b][i] = Σ taps[k]·rows[b + k][i] for b < kBatch, from at least three taps. Writes whole
+// steps.
+template <class T>
+void weighted_sums(
+    const std::vector<T>& taps, const T* const* rows, std::size_t count, T* const out[kBatch]) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d), last = taps.size();
+  const auto tap = [&](std::size_t k) HWY_ATTR { return hn::Set(d, taps[k]); };
+  for (std::size_t i = 0; i < count; i += 2 * lanes) {
+    auto a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+    for (std::size_t k = 0; k < last + kBatch - 1; ++k) {
+      const auto a = hn::LoadU(d, rows[k] + i), b = hn::LoadU(d, rows[k] + i + lanes);
+      if (k < last) {
+        a0 = hn::MulAdd(tap(k), a, a0);
+        b0 = hn::MulAdd(tap(k), b, b0);
+      }
+      if (k >= 1 && k < last + 1) {
+        a1 = hn::MulAdd(tap(k - 1), a, a1);
+        b1 = hn::MulAdd(tap(k - 1), b, b1);
+      }
+      if (k >= 2 && k < last + 2) {
+        a2 = hn::MulAdd(tap(k - 2), a, a2);
+        b2 = hn::MulAdd(tap(k - 2), b, b2);
+      }
+      if (k >= 3) {
+        a3 = hn::MulAdd(tap(k - 3), a, a3);
+        b3 = hn::MulAdd(tap(k - 3), b, b3);
+      }
+    }
+    hn::StoreU(a0, d, out[0] + i);
+    hn::StoreU(b0, d, out[0] + i + lanes);
+    hn::StoreU(a1, d, out[1] + i);
+    hn::StoreU(b1, d, out[1] + i + lanes);
+    hn::StoreU(a2, d, out[2] + i);
+    hn::StoreU(b2, d, out[2] + i + lanes);
+    hn::StoreU(a3, d, out[3] + i);
+    hn::StoreU(b3, d, out[3] + i + lanes);
   }
 }
 
@@ -89,7 +157,7 @@ template <class T> class RowRing {
 
 // Operation:
 //   using Value = float or double;
-//   static products(): K;  fields(): J, 0 where no gradient is wanted
+//   products(): K;  fields(): J, 0 where no gradient is wanted
 //   void products(z, y, x, count, T* const rows[K]): the products of pixels x … x+count-1 of a row;
 //       any of z, y and x may lie beyond the image
 //   void outputs(z, y, centres, owned, const T* const averages[K], T* const fields[J]): what
@@ -114,14 +182,17 @@ template <class Operation> class March {
         product_count_(size(centres_.x) + 2 * x.radius()),
         product_planes_(
             is_3d() ? window(z) * plane_rows() : 1, operation.products(), length(product_count_)),
-        product_rows_(window(y), operation.products(), length(product_count_)),
-        down_(1, 1, length(product_count_)),
+        product_rows_(window(y) + kBatchRows - 1, operation.products(), length(product_count_)),
+        down_(kBatchRows, operation.products(), length(product_count_)),
         averages_(1, operation.products(), length(size(centres_.x))),
         field_planes_(operation.fields() > 0 ? window(z) * size(centres_.y) : 1, operation.fields(),
             length(size(centres_.x))),
-        field_rows_(is_3d() ? window(y) : 1, operation.fields(), length(size(centres_.x))),
-        field_down_(1, 1, length(size(tile.x) + 2 * x.radius())),
+        field_rows_(
+            is_3d() ? window(y) + kBatchRows - 1 : 1, operation.fields(), length(size(centres_.x))),
+        fields_down_(kBatchRows, operation.fields(), length(size(centres_.x))),
+        shifted_fields_(1, 1, length(size(tile.x) + 2 * x.radius())),
         transposed_(1, operation.fields(), length(size(tile.x))),
+        inputs_(std::max({taps_z_.size(), taps_y_.size() + kBatch - 1, taps_x_.size()})),
         products_(operation.products()),
         averages_of_row_(operation.products()),
         fields_(operation.fields()),
@@ -173,11 +244,10 @@ template <class Operation> class March {
       return;
     }
     for (std::size_t k = 0; k < products_.size(); ++k) {
-      const auto in = [&](std::size_t j) {
-        return plane_row(z - axis_z_.radius() + static_cast<std::int64_t>(j), y, k);
-      };
-      weighted_sum(
-          taps_z_.size(), taps_z_.data(), in, length(product_count_), product_rows_.row(y, k));
+      for (std::size_t j = 0; j < taps_z_.size(); ++j) {
+        inputs_[j] = plane_row(z - axis_z_.radius() + static_cast<std::int64_t>(j), y, k);
+      }
+      weighted_sum(taps_z_, inputs_.data(), length(product_count_), product_rows_.row(y, k));
     }
   }
 
@@ -205,28 +275,40 @@ template <class Operation> class March {
         fill_product_plane(plane);
       }
     }
-    for (std::int64_t y = centres_.y.first; y < centres_.y.last; ++y) {
-      const bool is_first = y == centres_.y.first;
-      for (std::int64_t row = is_first ? y - axis_y_.radius() : y + axis_y_.radius();
-           row <= y + axis_y_.radius(); ++row) {
-        fill_product_row(z, row);
+    std::int64_t filled = centres_.y.first - axis_y_.radius();
+    for (std::int64_t y = centres_.y.first; y < centres_.y.last; y += kBatchRows) {
+      const std::int64_t rows = std::min(kBatchRows, centres_.y.last - y);
+      for (; filled < y + rows + axis_y_.radius(); ++filled) fill_product_row(z, filled);
+      for (std::size_t k = 0; k < operation_.products(); ++k) {
+        const auto row = [&](std::int64_t index) { return product_rows_.row(index, k); };
+        const auto out = [&](std::int64_t b) { return down_.row(b, k); };
+        average_down(y - axis_y_.radius(), rows, row, length(product_count_), out);
       }
-      average_row(z, y);
+      for (std::int64_t b = 0; b < rows; ++b) average_row(z, y + b, b);
     }
   }
 
-  void average_row(std::int64_t z, std::int64_t y) {
-    const std::size_t count = length(size(centres_.x));
+  // For each b < rows: out(b) = Σ taps_y_[k]·row(first + b + k).
+  template <class Row, class Out>
+  void average_down(
+      std::int64_t first, std::int64_t rows, const Row& row, std::size_t count, const Out& out) {
+    const std::int64_t inputs = rows - 1 + window(axis_y_);
+    for (std::int64_t k = 0; k < inputs; ++k) inputs_[length(k)] = row(first + k);
+    if (rows == kBatchRows && taps_y_.size() >= 3) {
+      T* const outs[kBatch] = {out(0), out(1), out(2), out(3)};
+      weighted_sums(taps_y_, inputs_.data(), count, outs);
+    } else {
+      for (std::int64_t b = 0; b < rows; ++b) {
+        weighted_sum(taps_y_, inputs_.data() + b, count, out(b));
+      }
+    }
+  }
+
+  // Row y, whose averages along y are the b-th of the batch.
+  void average_row(std::int64_t z, std::int64_t y, std::int64_t b) {
     for (std::size_t k = 0; k < averages_of_row_.size(); ++k) {
-      const auto rows = [&](std::size_t j) {
-        return product_rows_.row(y - axis_y_.radius() + static_cast<std::int64_t>(j), k);
-      };
-      T* down = down_.row(0, 0);
-      weighted_sum(taps_y_.size(), taps_y_.data(), rows, length(product_count_), down);
-      const auto shifted = [&](std::size_t j) { return down + j; };
-      T* across = averages_.row(0, k);
-      weighted_sum(taps_x_.size(), taps_x_.data(), shifted, count, across);
-      averages_of_row_[k] = across;
+      sliding_sum(taps_x_, down_.row(b, k), length(size(centres_.x)), averages_.row(0, k));
+      averages_of_row_[k] = averages_.row(0, k);
     }
     for (std::size_t j = 0; j < fields_.size(); ++j) fields_[j] = field_row(z, y, j);
     const Interval owned = intersection(centres_.x, tile_.x);
@@ -262,56 +344,73 @@ template <class Operation> class March {
   void transpose_plane(std::int64_t z) {
     const Transposed along_z = transposed(axis_z_, centres_.z, z);
     std::int64_t filled = centres_.y.first;  // rows of fields summed along z so far
-    for (std::int64_t y = tile_.y.first; y < tile_.y.last; ++y) {
-      const Transposed along_y = transposed(axis_y_, centres_.y, y);
-      const std::int64_t last =
-          along_y.first_centre + static_cast<std::int64_t>(along_y.taps.size());
+    for (std::int64_t y = tile_.y.first; y < tile_.y.last; y += kBatchRows) {
+      const std::int64_t rows = std::min(kBatchRows, tile_.y.last - y);
+      const std::int64_t last = std::min(centres_.y.last, y + rows + axis_y_.radius());
       for (; is_3d() && filled < last; ++filled) sum_fields_along_z(along_z, filled);
-      transpose_row(z, y, along_y);
+      for (std::size_t j = 0; j < operation_.fields(); ++j) transpose_down(z, y, rows, j);
+      for (std::int64_t b = 0; b < rows; ++b) transpose_row(z, y + b, b);
     }
+  }
+
+  // Field j of rows y … y+rows-1, through the transpose along y.
+  void transpose_down(std::int64_t z, std::int64_t y, std::int64_t rows, std::size_t j) {
+    const std::size_t count = length(size(centres_.x));
+    const auto row = [&](std::int64_t centre) {
+      return is_3d() ? field_rows_.row(centre, j) : field_row(z, centre, j);
+    };
+    const auto out = [&](std::int64_t b) { return fields_down_.row(b, j); };
+    if (is_inside(y) && is_inside(y + rows - 1)) {
+      return average_down(y - axis_y_.radius(), rows, row, count, out);
+    }
+    for (std::int64_t b = 0; b < rows; ++b) {
+      const Transposed along_y = transposed(axis_y_, centres_.y, y + b);
+      for (std::size_t k = 0; k < along_y.taps.size(); ++k) {
+        inputs_[k] = row(along_y.first_centre + static_cast<std::int64_t>(k));
+      }
+      weighted_sum(along_y.taps, inputs_.data(), count, out(b));
+    }
+  }
+
+  // Whether every window along y that sees row y exists and sees it once: then the transpose is the
+  // average.
+  bool is_inside(std::int64_t y) const {
+    const std::int64_t reach = axis_y_.folds() ? axis_y_.radius() + 1 : axis_y_.radius();
+    return y - reach >= axis_y_.first_centre() && y + reach < axis_y_.last_centre();
   }
 
   void sum_fields_along_z(const Transposed& along_z, std::int64_t y) {
     for (std::size_t j = 0; j < operation_.fields(); ++j) {
-      const auto in = [&](std::size_t k) {
-        return field_row(along_z.first_centre + static_cast<std::int64_t>(k), y, j);
-      };
-      weighted_sum(along_z.taps.size(), along_z.taps.data(), in, length(size(centres_.x)),
-          field_rows_.row(y, j));
+      for (std::size_t k = 0; k < along_z.taps.size(); ++k) {
+        inputs_[k] = field_row(along_z.first_centre + static_cast<std::int64_t>(k), y, j);
+      }
+      weighted_sum(along_z.taps, inputs_.data(), length(size(centres_.x)), field_rows_.row(y, j));
     }
   }
 
-  void transpose_row(std::int64_t z, std::int64_t y, const Transposed& along_y) {
-    const std::size_t count = length(size(tile_.x));
-    const std::size_t field_count = length(size(centres_.x));
-    // Column 0 of field_down_ is the pixel radius to the left of the tile.
+  // Row y, whose fields summed along y are the b-th of the batch.
+  void transpose_row(std::int64_t z, std::int64_t y, std::int64_t b) {
+    const std::size_t count = length(size(tile_.x)), field_count = length(size(centres_.x));
+    // Column 0 of shifted_fields_ is the pixel radius to the left of the tile; where no centre is
+    // stand zeros.
     const std::size_t offset = length(centres_.x.first - (tile_.x.first - axis_x_.radius()));
-    T* const down = field_down_.row(0, 0);
+    T* const shifted = shifted_fields_.row(0, 0);
     for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
-      const auto in = [&](std::size_t k) {
-        const std::int64_t centre = along_y.first_centre + static_cast<std::int64_t>(k);
-        return is_3d() ? field_rows_.row(centre, j) : field_row(z, centre, j);
-      };
-      T* const summed = down_.row(0, 0);
-      weighted_sum(along_y.taps.size(), along_y.taps.data(), in, field_count, summed);
-      std::copy_n(summed, field_count, down + offset);
-      std::fill(down + offset + field_count, down + count + 2 * length(axis_x_.radius()), T(0));
-      const auto shifted = [&](std::size_t k) { return down + k; };
-      T* const across = transposed_.row(0, j);
-      weighted_sum(taps_x_.size(), taps_x_.data(), shifted, count, across);
-      fold_columns(down, across);
-      transposed_of_row_[j] = across;
+      std::copy_n(fields_down_.row(b, j), field_count, shifted + offset);
+      sliding_sum(taps_x_, shifted, count, transposed_.row(0, j));
+      fold_columns(shifted, transposed_.row(0, j));
+      transposed_of_row_[j] = transposed_.row(0, j);
     }
     operation_.gradient(z, y, tile_.x, transposed_of_row_.data());
   }
 
   // The columns that windows see more than once, beyond the image's edge: one by one.
-  void fold_columns(const T* down, T* across) {
+  void fold_columns(const T* fields, T* across) {
     for (const FoldingColumn& column : folding_columns_) {
       const std::int64_t offset = column.pixel - tile_.x.first;
       T sum = 0;
       for (std::size_t k = 0; k < column.taps.size(); ++k) {
-        sum += column.taps[k] * down[static_cast<std::size_t>(offset) + k];
+        sum += column.taps[k] * fields[static_cast<std::size_t>(offset) + k];
       }
       across[offset] = sum;
     }
@@ -329,8 +428,9 @@ template <class Operation> class March {
   const std::vector<T> taps_z_, taps_y_, taps_x_;
   const std::int64_t product_first_, product_count_;  // columns of products
   RowRing<T> product_planes_, product_rows_, down_, averages_;
-  RowRing<T> field_planes_, field_rows_, field_down_, transposed_;
-  std::vector<T*> products_;  // rows of the one at hand, as the operation takes them
+  RowRing<T> field_planes_, field_rows_, fields_down_, shifted_fields_, transposed_;
+  std::vector<const T*> inputs_;  // of a weighted sum
+  std::vector<T*> products_;      // rows of the one at hand, as the operation takes them
   std::vector<const T*> averages_of_row_;
   std::vector<T*> fields_;
   std::vector<const T*> transposed_of_row_;
