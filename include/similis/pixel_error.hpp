@@ -43,4 +43,24 @@ SIMILIS_API ValueAndGradient mae_value_and_gradient(const TensorView& x, const T
     GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
     const Execution& exec = {});
 
+/// What one pass computes, into memory of the caller; views left empty are not computed.
+struct PixelErrorRequest {
+  TensorView upstream = {};    ///< multiplies the gradients; shaped as value, f32 or f64. Empty: 1
+  TensorView value = {};       ///< dense; f32 or f64, whatever the images' dtype
+  TensorView x_gradient = {};  ///< any strides without overlap; the images' dtype
+  TensorView y_gradient = {};
+};
+
+/// The pass behind mse() and its gradient: for bindings and callers with memory of their own.
+/// Throws also if a view of the request has the wrong shape, strides, dtype or device.
+SIMILIS_API void mse_into(const TensorView& x, const TensorView& y,
+    const PixelErrorRequest& request, Reduction reduction = Reduction::mean,
+    const Execution& exec = {});
+SIMILIS_API void mae_into(const TensorView& x, const TensorView& y,
+    const PixelErrorRequest& request, Reduction reduction = Reduction::mean,
+    const Execution& exec = {});
+/// value: dense; f32 or f64, whatever the images' dtype.
+SIMILIS_API void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
+    const PsnrOptions& options = {}, const Execution& exec = {});
+
 }  // namespace similis

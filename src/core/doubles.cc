@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/core/doubles.h"
+
+#include "src/core/dispatch.h"
+
+namespace similis {
+namespace {
+
+template <class T>
+void append(const T* elements, const TensorView& view, int axis, std::vector<double>& out) {
+  if (axis == view.shape.rank()) {
+    out.push_back(static_cast<double>(load(*elements)));
+    return;
+  }
+  for (std::int64_t i = 0; i < view.shape[axis]; ++i) {
+    append(elements + i * view.strides[axis], view, axis + 1, out);
+  }
+}
+
+}  // namespace
+
+std::vector<double> to_doubles(const TensorView& view) {
+  std::vector<double> result;
+  result.reserve(static_cast<std::size_t>(view.shape.count()));
+  visit_dtype(view.dtype, [&]<class T>(std::type_identity<T>) {
+    append(static_cast<const T*>(view.data), view, 0, result);
+  });
+  return result;
+}
+
+}  // namespace similis
