@@ -24,6 +24,13 @@ template <class Function> auto visit_dtype(DType dtype, Function&& function) {
   return function(std::type_identity<double>{});
 }
 
+/// One element of a CPU tensor, `offset` elements from its first.
+inline double element(const TensorView& tensor, std::int64_t offset) {
+  return visit_dtype(tensor.dtype, [&]<class T>(std::type_identity<T>) {
+    return static_cast<double>(load(static_cast<const T*>(tensor.data)[offset]));
+  });
+}
+
 inline bool is_floating_point(DType dtype) { return dtype != DType::u8 && dtype != DType::u16; }
 
 /// The type of a result: f64 for f64 images, f32 for all others.

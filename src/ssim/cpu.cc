@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "src/core/dispatch.h"
 #include "src/core/parallel.h"
 #include "src/ssim/cpu_plan.h"
 #include "src/ssim/cpu_tile-inl.h"
@@ -142,12 +143,6 @@ class Groups {
   const std::int64_t channels_;
   std::vector<TileSums> sums_;
 };
-
-double element(const TensorView& tensor, std::int64_t offset) {
-  return visit_dtype(tensor.dtype, [&]<class E>(std::type_identity<E>) {
-    return static_cast<double>(load(static_cast<const E*>(tensor.data)[offset]));
-  });
-}
 
 // Upstream of a group's value: tensors of rank 0, 1 ([N]) or 2 ([N,C]).
 double upstream_of(const Pass& pass, std::int64_t image, std::int64_t channel) {

@@ -116,11 +116,11 @@ class SsimTile {
     load_sums(z, y, pixels, row(kPixelS), row(kPixelD), is_masked() ? row(kPixelM) : nullptr);
     if (!pass_.x_gradient.empty()) {
       combine(z, y, pixels, transposed, +1);
-      write_gradient(z, y, pixels, pass_.x_gradient, pass_.x_addend);
+      write_gradient(z, y, pixels, pass_.x_gradient, pass_.coarse_x_gradient);
     }
     if (!pass_.y_gradient.empty()) {
       combine(z, y, pixels, transposed, -1);
-      write_gradient(z, y, pixels, pass_.y_gradient, pass_.y_addend);
+      write_gradient(z, y, pixels, pass_.y_gradient, pass_.coarse_y_gradient);
     }
   }
 
@@ -453,16 +453,27 @@ class SsimTile {
   }
 
   void write_gradient(std::int64_t z, std::int64_t y, Interval x, const TensorView& gradient,
-      const TensorView& addend) {
-    double* out = row(kResult);
-    if (!addend.empty()) {
-      const double* added = row(kSecond);
-      load_pixels(addend, z, y, x, row(kSecond));
-      const std::size_t count = length(x);
-      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] += added[i]; });
+      const TensorView& coarse_gradient) {
+    if (!coarse_gradient.empty()) add_coarse(z, y, x, coarse_gradient);
+    store_row(row(kResult), x.last - x.first, gradient, offset(gradient, z, y, x.first),
+        gradient.strides[4]);
+  }
+
+  // kResult += each pixel's share of the gradient of the halved image.
+  void add_coarse(std::int64_t z, std::int64_t y, Interval x, const TensorView& coarse_gradient) {
+    const Halving &along_z = pass_.halving[0], &along_y = pass_.halving[1];
+    const Halving& along_x = pass_.halving[2];
+    const double share = along_z.share(z) * along_y.share(y);
+    if (share == 0) return;
+    const std::int64_t first = along_x.coarse(x.first);
+    const std::int64_t last = std::min(along_x.coarse(x.last - 1) + 1, along_x.coarse_extent());
+    if (first >= last) return;
+    load_pixels(coarse_gradient, along_z.coarse(z), along_y.coarse(y), {first, last}, row(kSecond));
+    for (std::int64_t column = x.first; column < x.last; ++column) {
+      const double of_column = share * along_x.share(column);
+      if (of_column == 0) continue;
+      row(kResult)[column - x.first] += of_column * row(kSecond)[along_x.coarse(column) - first];
     }
-    store_row(
-        out, x.last - x.first, gradient, offset(gradient, z, y, x.first), gradient.strides[4]);
   }
 
   const Plan& plan_;

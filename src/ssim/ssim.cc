@@ -84,31 +84,6 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& o
   return pass;
 }
 
-void require_result(
-    const Pass& pass, const TensorView& x, const TensorView& value, const TensorView& upstream) {
-  const Extents shape = result_shape(pass, x);
-  const auto has_shape = [&](const TensorView& view) {
-    return view.shape == shape || (shape.rank() == 0 && view.shape.count() == 1);
-  };
-  if (!value.empty()) {
-    require(has_shape(value) && value.strides == dense_strides(value.shape),
-        "ssim: value has shape {} and strides {}; it must be dense with shape {}", value.shape,
-        value.strides, shape);
-    require(value.dtype == result_dtype(x.dtype), "ssim: value is {}; it must be {} for {} images",
-        value.dtype, result_dtype(x.dtype), x.dtype);
-    require(value.device == x.device, "ssim: value is on {}; it must be on {} as x is",
-        value.device, x.device);
-  }
-  if (!upstream.empty()) {
-    require(has_shape(upstream), "ssim: upstream has shape {}; it must be that of the result, {}",
-        upstream.shape, shape);
-    require(is_floating_point(upstream.dtype),
-        "ssim: upstream is {}; it must be float16, bfloat16, float32 or float64", upstream.dtype);
-    require(upstream.device == x.device, "ssim: upstream is on {}; it must be on {} as x is",
-        upstream.device, x.device);
-  }
-}
-
 // Results of the functions that own them.
 struct Outputs {
   bool value = false, x_gradient = false, y_gradient = false;
@@ -163,7 +138,7 @@ void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& requ
               options.padding != Padding::valid,
       "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
       "take another padding");
-  require_result(pass, x, request.value, request.upstream);
+  require_result("ssim", request.value, request.upstream, x, result_shape(pass, x));
   require_gradient("ssim", "x_gradient", request.x_gradient, x);
   require_gradient("ssim", "y_gradient", request.y_gradient, x);
   const bool is_loss = request.form == SsimRequest::Form::loss;

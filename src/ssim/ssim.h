@@ -3,11 +3,13 @@
 // is checked and resolved.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "similis/ssim.hpp"
 #include "src/ssim/formula.h"
+#include "src/window/halving.h"
 #include "src/window/window.h"
 
 namespace similis::ssim_internal {
@@ -34,9 +36,12 @@ struct Pass {
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
-  /// Added to the gradients as they are written, shaped as they are: what the coarser levels of
-  /// MS-SSIM send back. f32 or f64; empty if none.
-  TensorView x_addend, y_addend;
+  /// What the next coarser level of MS-SSIM sends back: gradients of the halved images, dense, f32
+  /// or f64. Each pixel's gradient gets its share of the coarse one as it is written. Empty if
+  /// none.
+  TensorView coarse_x_gradient, coarse_y_gradient;
+  std::array<Halving, 3> halving = {
+      Halving::none(), Halving::none(), Halving::none()};  ///< z, y, x
 };
 
 void ssim_cpu(const Pass& pass, const Execution& exec);

@@ -65,6 +65,31 @@ void require_gradient(
       argument, gradient.strides, gradient.shape);
 }
 
+void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
+    const TensorView& x, const Extents& shape) {
+  const auto has_shape = [&](const TensorView& view) {
+    return view.shape == shape || (shape.rank() == 0 && view.shape.count() == 1);
+  };
+  if (!value.empty()) {
+    require(has_shape(value) && value.strides == dense_strides(value.shape),
+        "{}: value has shape {} and strides {}; it must be dense with shape {}", operation,
+        value.shape, value.strides, shape);
+    require(value.dtype == result_dtype(x.dtype), "{}: value is {}; it must be {} for {} images",
+        operation, value.dtype, result_dtype(x.dtype), x.dtype);
+    require(value.device == x.device, "{}: value is on {}; it must be on {} as x is", operation,
+        value.device, x.device);
+  }
+  if (!upstream.empty()) {
+    require(has_shape(upstream), "{}: upstream has shape {}; it must be that of the result, {}",
+        operation, upstream.shape, shape);
+    require(is_floating_point(upstream.dtype),
+        "{}: upstream is {}; it must be float16, bfloat16, float32 or float64", operation,
+        upstream.dtype);
+    require(upstream.device == x.device, "{}: upstream is on {}; it must be on {} as x is",
+        operation, upstream.device, x.device);
+  }
+}
+
 Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
     const PerAxis<double>& sigma, const Extents& image_shape) {
   const int spatial = image_shape.rank() - 2;

@@ -18,6 +18,12 @@ void require_image_pair(const char* operation, const TensorView& x, const Tensor
 void require_gradient(
     const char* operation, const char* argument, const TensorView& gradient, const TensorView& x);
 
+/// Refuses a value that is not dense, of this shape and of the dtype that results have, and an
+/// upstream that is not of this shape and a float; both may be left empty. A scalar may have any
+/// number of axes.
+void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
+    const TensorView& x, const Extents& shape);
+
 /// The taps of a Gaussian window over images of this shape. Refuses sizes that are even, sigmas
 /// that are not positive, and counts that do not fit the images' axes.
 Window gaussian_window(const char* operation, const PerAxis<int>& window_size,

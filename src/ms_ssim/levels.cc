@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shapes of MS-SSIM's levels.
+#include "src/ms_ssim/ms_ssim.h"
+
+namespace similis::ms_ssim_internal {
+
+std::array<Halving, 3> halving_of(const Extents& shape, bool is_3d, Downsample rule) {
+  const bool any_odd = (is_3d && shape[2] % 2 != 0) || shape[3] % 2 != 0 || shape[4] % 2 != 0;
+  return {is_3d ? Halving(shape[2], rule, any_odd) : Halving::none(),
+      Halving(shape[3], rule, any_odd), Halving(shape[4], rule, any_odd)};
+}
+
+Extents coarse_shape(const Extents& shape, const std::array<Halving, 3>& halving) {
+  return {shape[0], shape[1], halving[0].coarse_extent(), halving[1].coarse_extent(),
+      halving[2].coarse_extent()};
+}
+
+}  // namespace similis::ms_ssim_internal

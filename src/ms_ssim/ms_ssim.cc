@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// MS-SSIM's public functions: refuse, allocate, and hand one call to a backend.
+#include "src/ms_ssim/ms_ssim.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/core/backend.h"
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+#include "src/window/validate.h"
+
+namespace similis {
+namespace {
+using ms_ssim_internal::Pass;
+
+constexpr std::size_t kMaxLevels = 16;
+
+Extents result_shape(const TensorView& x, Reduction reduction) {
+  if (reduction == Reduction::per_image) return {x.shape[0]};
+  if (reduction == Reduction::per_channel) return {x.shape[0], x.shape[1]};
+  return {};
+}
+
+void require_known(const MsSsimOptions& options) {
+  require(options.padding <= Padding::renormalize,
+      "ms_ssim: padding is {}; it must be valid, same, reflect, replicate or renormalize",
+      static_cast<int>(options.padding));
+  require(options.reduction <= Reduction::per_channel && options.reduction != Reduction::none,
+      "ms_ssim: reduction is {}; it must be mean, sum, per_image or per_channel",
+      options.reduction == Reduction::none ? "none"
+                                           : std::to_string(static_cast<int>(options.reduction)));
+  require(options.downsample <= Downsample::piq,
+      "ms_ssim: downsample is {}; it must be vainf, ceil, floor or piq",
+      static_cast<int>(options.downsample));
+  require(!options.weights.empty() && options.weights.size() <= kMaxLevels,
+      "ms_ssim: weights has {} numbers; it must have 1 to {}, one for each level",
+      options.weights.size(), kMaxLevels);
+  for (const double weight : options.weights) {
+    require(weight >= 0 && std::isfinite(weight), "ms_ssim: weights holds {}; none may be negative",
+        weight);
+  }
+}
+
+// The least extent that a window with this padding takes.
+std::int64_t least_extent(std::int64_t radius, Padding padding) {
+  if (padding == Padding::valid) return 2 * radius + 1;
+  return padding == Padding::reflect ? radius + 1 : 1;
+}
+
+std::int64_t coarsest(std::int64_t extent, std::size_t levels, Downsample rule) {
+  for (std::size_t level = 1; level < levels && extent > 0; ++level) {
+    extent = Halving(extent, rule, extent % 2 != 0).coarse_extent();
+  }
+  return extent;
+}
+
+void require_room(const TensorView& x, const Window& window, const MsSsimOptions& options) {
+  const std::size_t levels = options.weights.size();
+  const auto check = [&](const char* axis, std::int64_t extent, std::int64_t radius) {
+    const std::int64_t least = least_extent(radius, options.padding);
+    if (coarsest(extent, levels, options.downsample) >= least) return;
+    std::int64_t smallest = extent;
+    while (coarsest(smallest, levels, options.downsample) < least) ++smallest;
+    throw InvalidArgument(
+        fmt::format("ms_ssim: {} is {}; for {} levels and a window of {} it must be at least {}",
+            axis, extent, levels, 2 * radius + 1, smallest));
+  };
+  const int last = x.shape.rank() - 1;
+  if (last == 4) check("depth", x.shape[2], window.radius_z());
+  check("height", x.shape[last - 1], window.radius_y());
+  check("width", x.shape[last], window.radius_x());
+}
+
+// All that does not depend on where results go.
+Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions& options) {
+  require_image_pair("ms_ssim", x, y);
+  require_known(options);
+  const auto constants =
+      ssim_internal::constants_of("ms_ssim", options.data_range, options.k1, options.k2, x.dtype);
+  Pass pass;
+  pass.level.window = gaussian_window("ms_ssim", options.window_size, options.sigma, x.shape);
+  require_room(x, pass.level.window, options);
+  pass.level.x = as_volumes(x);
+  pass.level.y = as_volumes(y);
+  pass.level.padding = options.padding;
+  pass.level.c1 = constants.c1;
+  pass.level.c2 = constants.c2;
+  pass.is_3d = x.shape.rank() == 5;
+  pass.weights = options.weights;
+  pass.downsample = options.downsample;
+  pass.reduction = options.reduction;
+  return pass;
+}
+
+struct Outputs {
+  bool value = false, x_gradient = false, y_gradient = false;
+};
+
+ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimRequest request,
+    Outputs outputs, const MsSsimOptions& options, const Execution& exec) {
+  checked_pass(x, y, options);
+  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
+      "ms_ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
+      "float32 or float64",
+      x.dtype);
+  require_backend(x.device, "ms_ssim");
+  ValueAndGradient result;
+  if (outputs.value) {
+    result.value =
+        allocate(result_shape(x, options.reduction), result_dtype(x.dtype), x.device, exec);
+  }
+  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  request.value = result.value;
+  request.x_gradient = result.x_gradient;
+  request.y_gradient = result.y_gradient;
+  ms_ssim_into(x, y, request, options, exec);
+  return result;
+}
+
+Outputs gradients(GradientOf wrt, bool value) {
+  return {.value = value, .x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
+}
+
+constexpr MsSsimRequest kLoss{.form = SsimRequest::Form::loss};
+
+}  // namespace
+
+void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
+    const MsSsimOptions& options, const Execution& exec) {
+  Pass pass = checked_pass(x, y, options);
+  require_result("ms_ssim", request.value, request.upstream, x, result_shape(x, options.reduction));
+  require_gradient("ms_ssim", "x_gradient", request.x_gradient, x);
+  require_gradient("ms_ssim", "y_gradient", request.y_gradient, x);
+  require_backend(x.device, "ms_ssim");
+  const bool is_loss = request.form == SsimRequest::Form::loss;
+  pass.bias = is_loss ? 0 : 1;
+  pass.term_weight = is_loss ? 1 : -1;
+  pass.value = request.value;
+  pass.upstream = request.upstream;
+  pass.x_gradient = as_volumes(request.x_gradient);
+  pass.y_gradient = as_volumes(request.y_gradient);
+  ms_ssim_internal::ms_ssim_cpu(pass, exec);
+}
+
+Tensor ms_ssim(
+    const TensorView& x, const TensorView& y, const MsSsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, {}, {.value = true}, options, exec).value;
+}
+
+Tensor ms_ssim_loss(
+    const TensorView& x, const TensorView& y, const MsSsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, kLoss, {.value = true}, options, exec).value;
+}
+
+ValueAndGradient ms_ssim_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt, const MsSsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, {}, gradients(wrt, true), options, exec);
+}
+
+ValueAndGradient ms_ssim_loss_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt, const MsSsimOptions& options, const Execution& exec) {
+  return run_owned(x, y, kLoss, gradients(wrt, true), options, exec);
+}
+
+ValueAndGradient ms_ssim_backward(const TensorView& x, const TensorView& y,
+    const TensorView& upstream, GradientOf wrt, const MsSsimOptions& options,
+    const Execution& exec) {
+  return run_owned(x, y, {.upstream = upstream}, gradients(wrt, false), options, exec);
+}
+
+}  // namespace similis

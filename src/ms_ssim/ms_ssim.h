@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of MS-SSIM, as ms_ssim.cc hands it to a backend once everything is checked and resolved.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "similis/ms_ssim.hpp"
+#include "src/ssim/ssim.h"
+#include "src/window/halving.h"
+
+namespace similis::ms_ssim_internal {
+
+/// `level` holds what every level shares: images (5-D, of the finest level), window, padding and
+/// constants. The call computes bias + term_weight·(1 - MS-SSIM) of each channel, reduced.
+struct Pass {
+  ssim_internal::Pass level;
+  bool is_3d = false;           ///< whether the caller's images have a depth, be it 1
+  std::vector<double> weights;  ///< finest level first
+  Downsample downsample = Downsample::vainf;
+  double bias = 0, term_weight = 1;
+  Reduction reduction = Reduction::mean;
+  TensorView value, upstream, x_gradient, y_gradient;  ///< as in ssim_internal::Pass
+};
+
+void ms_ssim_cpu(const Pass& pass, const Execution& exec);
+
+/// How the axes (z, y, x) of [N,C,D,H,W] are halved; the depth only of volumes.
+std::array<Halving, 3> halving_of(const Extents& shape, bool is_3d, Downsample rule);
+
+/// The shape of the next coarser level.
+Extents coarse_shape(const Extents& shape, const std::array<Halving, 3>& halving);
+
+}  // namespace similis::ms_ssim_internal
