@@ -158,4 +158,11 @@ inline double max_difference(
   return largest;
 }
 
+/// The largest magnitude.
+inline double largest(const std::vector<double>& values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
 }  // namespace similis::test

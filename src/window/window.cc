@@ -5,16 +5,6 @@
 #include <cstddef>
 
 namespace similis {
-namespace {
-
-// The sum of the taps as a kernel in f32 adds them up.
-float sum_in_f32(const std::vector<double>& taps) {
-  float sum = 0;
-  for (const double tap : taps) sum += static_cast<float>(tap);
-  return sum;
-}
-
-}  // namespace
 
 std::vector<double> gaussian_taps(int window_size, double sigma) {
   const int radius = window_size / 2;
@@ -25,12 +15,19 @@ std::vector<double> gaussian_taps(int window_size, double sigma) {
     sum += taps.back();
   }
   for (double& tap : taps) tap /= sum;
-  // The centre takes what rounding left over. Two rounds suffice: the second is below one bit.
-  double& centre = taps[static_cast<std::size_t>(radius)];
-  for (int round = 0; round < 4 && sum_in_f32(taps) != 1.0f; ++round) {
-    centre += 1.0 - static_cast<double>(sum_in_f32(taps));
-  }
   return taps;
+}
+
+std::vector<float> taps_in_f32(const std::vector<double>& taps) {
+  std::vector<float> result;
+  double rest = 1;
+  for (const double tap : taps) {
+    const double rounded = std::round(tap * 0x1p24) * 0x1p-24;
+    result.push_back(static_cast<float>(rounded));
+    rest -= rounded;
+  }
+  result[result.size() / 2] += static_cast<float>(rest);
+  return result;
 }
 
 }  // namespace similis

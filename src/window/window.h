@@ -8,9 +8,12 @@
 
 namespace similis {
 
-/// exp(-(i-r)²/2σ²), normalised to sum to 1; the f32 values of the taps sum to exactly 1 too, so
-/// that a flat area keeps its value.
+/// exp(-(i-r)²/2σ²), normalised to sum to 1.
 std::vector<double> gaussian_taps(int window_size, double sigma);
+
+/// Taps for a kernel that adds in f32: multiples of 2⁻²⁴, so that their sum is exactly 1 in any
+/// order and a flat area keeps its value.
+std::vector<float> taps_in_f32(const std::vector<double>& taps);
 
 struct Window {
   std::vector<double> z = {1.0}, y = {1.0}, x = {1.0};

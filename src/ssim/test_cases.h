@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What SSIM's tests have in common: pictures with everything in them that goes wrong, and a call of
+// the operation that returns what the reference returns.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "similis/ssim.hpp"
+#include "src/core/doubles.h"
+#include "src/core/require.h"
+#include "src/ssim/reference.h"
+#include "tests/arrays.h"
+#include "tests/backends.h"
+
+namespace similis::ssim_internal {
+
+constexpr Padding kPaddings[] = {
+    Padding::valid, Padding::same, Padding::reflect, Padding::replicate, Padding::renormalize};
+constexpr Reduction kReductions[] = {
+    Reduction::mean, Reduction::sum, Reduction::none, Reduction::per_image, Reduction::per_channel};
+
+inline std::string name(Padding padding) {
+  static const char* const names[] = {"valid", "same", "reflect", "replicate", "renormalize"};
+  return names[static_cast<std::size_t>(padding)];
+}
+inline std::string name(Reduction reduction) {
+  static const char* const names[] = {"mean", "sum", "none", "per_image", "per_channel"};
+  return names[static_cast<std::size_t>(reduction)];
+}
+
+struct Pair {
+  test::Array x, y;
+};
+
+/// Waves and noise in [0, range), with patches in which x is flat and others in which y equals x.
+/// Reads beyond the images meet NaN.
+inline Pair textured(const Extents& shape, DType dtype, test::Layout x_layout,
+    test::Layout y_layout, double range, std::uint32_t seed = 1) {
+  const std::int64_t width = shape[shape.rank() - 1], height = shape[shape.rank() - 2];
+  const auto x = [&](std::int64_t i) {
+    const std::int64_t column = i % width, row = i / width % height;
+    if ((column / 9 + row / 7) % 3 == 0) return 0.25 * range;
+    const double wave =
+        std::sin(0.3 * static_cast<double>(column) + 0.2 * static_cast<double>(row));
+    return range * (0.5 + 0.3 * wave + 0.2 * (test::uniform(seed, i) - 0.5));
+  };
+  const auto y = [&](std::int64_t i) {
+    const std::int64_t column = i % width, row = i / width % height;
+    if ((column / 16 + row / 16) % 4 == 1) return x(i);
+    return std::clamp(x(i) + 0.3 * range * (test::uniform(seed + 1, i) - 0.5), 0.0, range);
+  };
+  return {test::make(shape, dtype, x_layout, x), test::make(shape, dtype, y_layout, y)};
+}
+
+/// The shape of ssim()'s result.
+inline Extents value_shape(const Extents& shape, const SsimOptions& options) {
+  switch (options.reduction) {
+    case Reduction::per_image: return {shape[0]};
+    case Reduction::per_channel: return {shape[0], shape[1]};
+    case Reduction::none: break;
+    default: return {};
+  }
+  Extents map = shape;
+  if (options.padding != Padding::valid) return map;
+  const PerAxis<int>& window = options.window_size;
+  map[shape.rank() - 1] -= window.x() - 1;
+  map[shape.rank() - 2] -= window.y() - 1;
+  if (shape.rank() == 5) map[2] -= window.z() - 1;
+  return map;
+}
+
+/// Noise in [-0.5, 0.5) times `scale`, as large as ssim()'s result.
+inline test::Array upstream_for(const Extents& shape, const SsimOptions& options,
+    DType dtype = DType::f32, test::Layout layout = test::Layout::dense, double scale = 1) {
+  return test::make(value_shape(shape, options), dtype, layout,
+      [&](std::int64_t i) { return scale * (test::uniform(99, i) - 0.5); });
+}
+
+/// What ssim_into() computes of a request that says where nothing goes; gradients lie in memory as
+/// said, and it is checked that nothing around them is written.
+inline Reference computed(const TensorView& x, const TensorView& y, SsimRequest request,
+    const SsimOptions& options, bool by_x = true, bool by_y = true,
+    test::Layout layout = test::Layout::dense, const Execution& exec = {}) {
+  const Tensor value = allocate(value_shape(x.shape, options), result_dtype(x.dtype));
+  test::Array x_gradient, y_gradient;
+  if (by_x) x_gradient = test::filled(x.shape, x.dtype, layout, test::kUntouched);
+  if (by_y) y_gradient = test::filled(x.shape, x.dtype, layout, test::kUntouched);
+  request.value = value;
+  request.x_gradient = x_gradient;
+  request.y_gradient = y_gradient;
+  ssim_into(x, y, request, options, exec);
+  Reference result{.shape = value.shape, .value = to_doubles(value)};
+  if (by_x) result.x_gradient = to_doubles(x_gradient);
+  if (by_y) result.y_gradient = to_doubles(y_gradient);
+  if ((by_x && !test::only_elements_written(x_gradient)) ||
+      (by_y && !test::only_elements_written(y_gradient))) {
+    throw Error("memory around a gradient was written, or a part of it was not");
+  }
+  return result;
+}
+
+}  // namespace similis::ssim_internal
