@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 compilers="g++ cmake ninja-build ccache pkg-config"
 libraries="libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev liblcms2-dev zlib1g-dev libpng-dev
   libjpeg-dev libwebp-dev libavif-dev libjxl-dev libtiff-dev"
-tests="libgtest-dev libgmock-dev librapidcheck-dev"
+tests="libgtest-dev libgmock-dev librapidcheck-dev libdlpack-dev"
 python="python3 python3-venv"
 
 packages_of() {
