@@ -22,7 +22,7 @@ check: ## build everything and run every test
 
 build: ## the program, at build/bin/similis
 	@$(install) build
-	@cmake --preset release -DSIMILIS_WERROR=ON >/dev/null
+	@scripts/configure.sh release
 	@cmake --build build --parallel $(jobs) --target bin/similis similis
 
 check-sanitizers: ## the tests under asan+ubsan and under tsan
@@ -39,13 +39,13 @@ fuzz: ## run each fuzz target FUZZ_RUNS times (200000), or for FUZZ_SECONDS
 
 bench: ## time similis beside scikit-image and pytorch-msssim
 	@$(install) build bench
-	@cmake --preset release -DSIMILIS_WERROR=ON -DSIMILIS_BUILD_BENCHMARKS=ON >/dev/null
+	@scripts/configure.sh release -DSIMILIS_BUILD_BENCHMARKS=ON
 	@cmake --build build --parallel $(jobs) --target similis_bench bin/similis
 	@build/bin/similis_bench
 
 tidy: ## clang-tidy over the library's sources
 	@$(install) build tidy
-	@cmake --preset release -DSIMILIS_WERROR=ON >/dev/null
+	@scripts/configure.sh release
 	@run-clang-tidy-14 -quiet -p build -j $(jobs) '/src/.*\.cc$$'
 
 format: ## clang-format over every C++ file

@@ -28,8 +28,7 @@ def binary_folder(preset):
 
 
 def built(preset, folder, jobs):
-    configure = ["cmake", "--preset", preset, "-DSIMILIS_WERROR=ON"]
-    if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL).returncode != 0:
+    if subprocess.run([ROOT / "scripts/configure.sh", preset]).returncode != 0:
         return False
     return subprocess.run(["cmake", "--build", folder, "--parallel", str(jobs)]).returncode == 0
 

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 jobs=$1 runs=$2 seconds=$3
 [ "$seconds" = 0 ] || runs=-1
 
-cmake --preset fuzz -DSIMILIS_WERROR=ON >/dev/null
+scripts/configure.sh fuzz
 cmake --build build/fuzz --parallel "$jobs"
 for program in build/fuzz/bin/*_fuzz; do
   [ -x "$program" ] || { echo "There is no fuzz target."; exit 1; }
