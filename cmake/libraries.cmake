@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# The same objects as the library that is installed and as the archive that the program and the
-# tests link, since tests reach what the library hides.
+# The same objects as the shared and as the static library that are installed. The program and the
+# tests link the static one, since they reach what the shared one hides.
 add_library(similis SHARED $<TARGET_OBJECTS:similis_objects>)
-add_library(similis_internal STATIC $<TARGET_OBJECTS:similis_objects>)
+add_library(similis_static STATIC $<TARGET_OBJECTS:similis_objects>)
+add_library(similis::similis ALIAS similis)
+add_library(similis::static ALIAS similis_static)
+
+foreach(library similis similis_static)
+  target_include_directories(${library} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_compile_features(${library} INTERFACE cxx_std_20)
+  target_link_libraries(${library} PRIVATE Threads::Threads PkgConfig::hwy
+    $<BUILD_INTERFACE:similis_flags>)
+endforeach()
+
 set_target_properties(similis PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/similis.map)
@@ -11,9 +22,11 @@ target_link_options(similis PRIVATE
 if(SIMILIS_SANITIZE)
   target_link_options(similis PRIVATE -Wl,--undefined-version -Wl,-z,undefs)
 endif()
-target_include_directories(similis PUBLIC
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-target_compile_features(similis PUBLIC cxx_std_20)
-target_link_libraries(similis PRIVATE Threads::Threads PkgConfig::hwy $<BUILD_INTERFACE:similis_flags>)
-target_link_libraries(similis_internal PUBLIC similis_flags fmt::fmt-header-only PkgConfig::hwy
-  Threads::Threads)
+
+set_target_properties(similis_static PROPERTIES OUTPUT_NAME similis EXPORT_NAME static)
+target_compile_definitions(similis_static INTERFACE SIMILIS_STATIC)
+
+# For what is built here: the internal headers come with it.
+add_library(similis_internal INTERFACE)
+target_link_libraries(similis_internal INTERFACE
+  similis_static similis_flags fmt::fmt-header-only PkgConfig::hwy Threads::Threads)

@@ -3,6 +3,7 @@
 option(SIMILIS_BUILD_TESTS "Build tests" ${PROJECT_IS_TOP_LEVEL})
 option(SIMILIS_BUILD_BENCHMARKS "Build benchmarks" OFF)
 option(SIMILIS_BUILD_FUZZERS "Build fuzz targets (clang)" OFF)
+option(SIMILIS_GPU_BUILDS "Only compile the GPU sources, as tests, with every GPU compiler there is" OFF)
 option(SIMILIS_WERROR "Treat warnings as errors" OFF)
 set(SIMILIS_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
 
@@ -35,6 +36,9 @@ target_compile_options(similis_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   $<$<BOOL:${SIMILIS_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
+if(SIMILIS_BUILD_FUZZERS)
+  target_compile_options(similis_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(SIMILIS_SANITIZE)
   target_compile_options(similis_flags INTERFACE
     -fsanitize=${SIMILIS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A room is a folder src/<operation>; its files say by their names what they are, so that adding one
 # takes one line in CMakeLists.txt:
-#   *_test.cc   the room's tests      → one program <room>_test
+#   *_test.cc   the room's tests      → one program <room>_test, with what it has in *_test.c
 #   *_bench.cc  the room's benchmarks → the program similis_bench
 #   *_fuzz.cc   a fuzz target each
 #   *.cc        the library
@@ -17,9 +17,9 @@ set(similis_bench_sources "")
 set(similis_fuzz_sources "")
 
 function(similis_part folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c)
   foreach(source IN LISTS sources)
-    if(source MATCHES "_test\\.cc$")
+    if(source MATCHES "_test\\.cc?$")
       list(APPEND similis_test_sources ${source})
     elseif(source MATCHES "_bench\\.cc$")
       list(APPEND similis_bench_sources ${source})

@@ -1,19 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# One test program per room, from the room's *_test.cc.
-enable_testing()
+# One test program per room, from the room's *_test.cc. What looks at the whole stands in tests/.
 find_package(GTest REQUIRED)
 find_path(RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 include(GoogleTest)
 
-# similis_add_test(NAME SOURCES… [LINK libraries])
+set(similis_test_environment
+  # A test forks; the child may start threads all the same.
+  TSAN_OPTIONS=die_after_fork=0
+  UBSAN_OPTIONS=print_stacktrace=1)
+
+# similis_add_test(NAME SOURCES… [LINK libraries] [RUN_SERIAL])
 function(similis_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "RUN_SERIAL" "" "LINK")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK} GTest::gmock GTest::gtest
     GTest::gtest_main ${RAPIDCHECK_LIBRARY})
-  target_include_directories(${name} PRIVATE ${RAPIDCHECK_INCLUDE})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  target_include_directories(${name} SYSTEM PRIVATE ${RAPIDCHECK_INCLUDE})
+  set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
+  if(arg_RUN_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(SIMILIS_SANITIZE MATCHES thread)
+    # GCC's runtime finds no place for its shadow where addresses are widely randomised.
+    set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;-R")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties})
 endfunction()
 
 set(rooms "")

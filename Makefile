@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door: each target first installs what it needs and this machine lacks.
+# CMake does the work; docs/HACKING.md says how to call it directly.
+.PHONY: help demo check build check-sanitizers check-gpu-builds fuzz bench tidy format clean
+MAKEFLAGS += --no-print-directory
+
+install := scripts/install_dependencies.sh
+jobs ?= $(shell nproc)
+FUZZ_RUNS ?= 200000
+FUZZ_SECONDS ?= 0
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
+
+demo: build ## render pictures, compress them, score them, show where they lost
+	@$(install) demo
+	@demo/run.sh
+
+check: ## build everything and run every test
+	@$(install) build check fuzz
+	@scripts/check.py --jobs $(jobs) release fuzz
+
+build: ## the program, at build/bin/similis
+	@$(install) build
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target bin/similis similis
+
+check-sanitizers: ## the tests under asan+ubsan and under tsan
+	@$(install) build check
+	@scripts/check.py --jobs $(jobs) asan+ubsan tsan
+
+check-gpu-builds: ## compile every GPU source with nvcc (where there is one) and hipcc
+	@$(install) build gpu-builds
+	@scripts/check.py --jobs $(jobs) gpu-builds
+
+fuzz: ## run each fuzz target FUZZ_RUNS times (200000), or for FUZZ_SECONDS
+	@$(install) build fuzz
+	@scripts/fuzz.sh $(jobs) $(FUZZ_RUNS) $(FUZZ_SECONDS)
+
+bench: ## time similis beside scikit-image and pytorch-msssim
+	@$(install) build bench
+	@scripts/configure.sh release -DSIMILIS_BUILD_BENCHMARKS=ON
+	@cmake --build build --parallel $(jobs) --target similis_bench bin/similis
+	@build/bin/similis_bench
+
+tidy: ## clang-tidy over the library's sources
+	@$(install) build tidy
+	@scripts/configure.sh release
+	@run-clang-tidy-14 -quiet -p build -j $(jobs) '/src/.*\.cc$$'
+
+format: ## clang-format over every C++ file
+	@$(install) check
+	@git ls-files '*.h' '*.hpp' '*.c' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 -i
+
+clean: ## remove build/ and .venv/
+	rm -rf build .venv

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles every .cu of the library with each vendor's compiler that is there, one test for each
+# pair, on a machine that needs no GPU. A compiler that is missing shows as a skipped test.
+find_program(SIMILIS_NVCC nvcc HINTS /usr/local/cuda/bin)
+find_program(SIMILIS_HIPCC hipcc)
+file(GLOB_RECURSE similis_gpu_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/src/*.cu)
+
+set(gpu_includes -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include)
+set(nvcc_command ${SIMILIS_NVCC} -c -std=c++20 -O3 -Werror all-warnings
+  -Xcompiler -Wall,-Wextra,-Wshadow,-Werror ${gpu_includes})
+# Where nvcc is there too, hipcc would drive it instead of clang.
+set(hip_command ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd ${SIMILIS_HIPCC} -c -x hip -std=c++20 -O3 -Wall -Wextra -Wshadow -Werror
+  ${gpu_includes})
+
+function(similis_gpu_build architecture compiler command)
+  if(NOT compiler)
+    similis_skipped_test(${architecture} "its compiler is not installed")
+    return()
+  endif()
+  foreach(source IN LISTS similis_gpu_sources)
+    string(MAKE_C_IDENTIFIER ${architecture}_${source} object)
+    add_test(NAME ${architecture}/${source} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+      COMMAND ${command} ${source} -o ${PROJECT_BINARY_DIR}/${object}.o)
+  endforeach()
+endfunction()
+
+if(similis_gpu_sources)
+  similis_gpu_build(sm_90 "${SIMILIS_NVCC}" "${nvcc_command};-arch=sm_90")
+  similis_gpu_build(gfx90a "${SIMILIS_HIPCC}" "${hip_command};--offload-arch=gfx90a")
+  similis_gpu_build(gfx1030 "${SIMILIS_HIPCC}" "${hip_command};--offload-arch=gfx1030")
+else()
+  similis_skipped_test(gpu_sources "there is no .cu file in src yet")
+endif()

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The vocabulary of the C interface: status, tensors, how a call runs.
+ *
+ * Every function that can fail returns a status. Images are read, and results written, where the
+ * caller's tensors say; nothing is kept after a call returns, but for work queued on a stream.
+ * Options begin with struct_size and are set up by their _DEFAULTS macro:
+ *
+ *   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
+ *   options.padding = SIMILIS_PADDING_SAME;
+ *
+ * A program compiled with an older similis passes a smaller struct; what it lacks has its default.
+ * Enumerations are 32-bit integers with named values, so that their size is the same for everyone.
+ */
+#ifndef SIMILIS_C_CORE_H
+#define SIMILIS_C_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "similis/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a call came to. */
+typedef int32_t similis_status;
+enum {
+  SIMILIS_OK = 0,
+  SIMILIS_INVALID_ARGUMENT = 1, /**< the caller's mistake; nothing was written */
+  SIMILIS_DEVICE_ERROR = 2,     /**< a device or its driver is missing or failed */
+  SIMILIS_FAILURE = 3           /**< anything else, such as no memory */
+};
+
+/** The last failure on this thread in one sentence: operation, argument, what it was, what it
+ * takes. Empty if there was none. Valid until the next failure on this thread. */
+SIMILIS_API const char* similis_last_error(void);
+
+/** The version of the library in use, such as "0.1.0"; SIMILIS_VERSION is that of the headers. */
+SIMILIS_API const char* similis_version(void);
+
+/** DLPack's DLDevice. */
+typedef struct similis_device {
+  int32_t type; /**< SIMILIS_CPU, SIMILIS_CUDA or SIMILIS_CUDA_HOST */
+  int32_t index;
+} similis_device;
+enum {
+  SIMILIS_CPU = 1,
+  SIMILIS_CUDA = 2,
+  SIMILIS_CUDA_HOST = 3 /**< pinned memory of the host, used from the CPU */
+};
+
+/** DLPack's DLDataType. */
+typedef struct similis_dtype {
+  uint8_t code;   /**< 1 unsigned integer, 2 float, 4 bfloat */
+  uint8_t bits;   /**< of one element */
+  uint16_t lanes; /**< 1 */
+} similis_dtype;
+#define SIMILIS_UINT8 \
+  { 1, 8, 1 }
+#define SIMILIS_UINT16 \
+  { 1, 16, 1 }
+#define SIMILIS_FLOAT16 \
+  { 2, 16, 1 }
+#define SIMILIS_BFLOAT16 \
+  { 4, 16, 1 }
+#define SIMILIS_FLOAT32 \
+  { 2, 32, 1 }
+#define SIMILIS_FLOAT64 \
+  { 2, 64, 1 }
+
+/** Somebody's array, laid out as DLPack's DLTensor: a pointer to one is a pointer to the other. */
+typedef struct similis_tensor {
+  void* data;
+  similis_device device;
+  int32_t ndim; /**< axes; at most 8 */
+  similis_dtype dtype;
+  int64_t* shape;       /**< ndim extents; not read if ndim is 0 */
+  int64_t* strides;     /**< elements between neighbours along each axis; NULL: dense, row-major */
+  uint64_t byte_offset; /**< from data to the first element */
+} similis_tensor;
+
+/** Where workspaces come from. NULL functions: the library's own memory. */
+typedef struct similis_allocator {
+  /** Memory on the device, aligned to 256 bytes, ready for work queued on the stream from now on;
+   * NULL when there is none left. */
+  void* (*allocate)(void* context, size_t bytes, similis_device device, void* stream);
+  /** Gives it back once the work queued on the stream so far is done. NULL: nothing is given back.
+   */
+  void (*release)(void* context, void* pointer, size_t bytes, similis_device device, void* stream);
+  void* context;
+} similis_allocator;
+
+/** One piece of work of many; it may run on any thread. */
+typedef void (*similis_task)(void* task_context, int64_t index);
+
+/** Runs independent pieces of work. A NULL function: the library's pool, one thread per core. */
+typedef struct similis_runner {
+  /** Calls task(task_context, index) once for each index in [0, count), on any threads, in any
+   * order, and returns when all have returned. */
+  void (*run)(void* runner_context, similis_task task, void* task_context, int64_t count);
+  void* context;
+} similis_runner;
+
+/** Everything on the calling thread. */
+SIMILIS_API similis_runner similis_serial_runner(void);
+
+/** A fixed set of threads. */
+typedef struct similis_thread_pool similis_thread_pool;
+/** threads: how many work at once, the caller included, up to 1024; 0 is one per core. */
+SIMILIS_API similis_status similis_thread_pool_create(int32_t threads, similis_thread_pool** pool);
+/** No call may be using the pool. NULL is allowed. */
+SIMILIS_API void similis_thread_pool_destroy(similis_thread_pool* pool);
+/** Valid as long as the pool. */
+SIMILIS_API similis_runner similis_thread_pool_runner(similis_thread_pool* pool);
+
+/** How a call runs. Functions take NULL for the defaults. */
+typedef struct similis_execution {
+  size_t struct_size;
+  void* stream; /**< cudaStream_t; NULL is the default stream. Ignored on the CPU */
+  similis_allocator allocator;
+  similis_runner runner;
+} similis_execution;
+#define SIMILIS_EXECUTION_DEFAULTS                                      \
+  {                                                                     \
+    sizeof(similis_execution), NULL, {NULL, NULL, NULL}, { NULL, NULL } \
+  }
+
+/** What a window sees outside the image. */
+enum {
+  SIMILIS_PADDING_VALID = 0,      /**< nothing: only windows that lie inside count */
+  SIMILIS_PADDING_SAME = 1,       /**< zeros */
+  SIMILIS_PADDING_REFLECT = 2,    /**< the image mirrored at its outermost pixels: c b | a b c */
+  SIMILIS_PADDING_REPLICATE = 3,  /**< the outermost pixel: a a | a b c */
+  SIMILIS_PADDING_RENORMALIZE = 4 /**< nothing: the cut window's weights sum to 1 again */
+};
+
+/** What becomes of the map of values. */
+enum {
+  SIMILIS_REDUCTION_MEAN = 0,       /**< one number: a tensor without axes */
+  SIMILIS_REDUCTION_SUM = 1,        /**< likewise */
+  SIMILIS_REDUCTION_NONE = 2,       /**< the map */
+  SIMILIS_REDUCTION_PER_IMAGE = 3,  /**< the mean of each image: [N] */
+  SIMILIS_REDUCTION_PER_CHANNEL = 4 /**< the mean of each channel of each image: [N,C] */
+};
+
+/** Whether a function computes how alike images are, or one minus that. */
+enum { SIMILIS_FORM_SIMILARITY = 0, SIMILIS_FORM_LOSS = 1 };
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

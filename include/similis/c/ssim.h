@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Structural similarity; see ssim.hpp for the formula, its source and what is refused. */
+#ifndef SIMILIS_C_SSIM_H
+#define SIMILIS_C_SSIM_H
+
+#include "similis/c/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct similis_ssim_options {
+  size_t struct_size;
+  double data_range;  /**< largest minus smallest value a pixel can take; 0: 1 for floats, 255 for
+                           uint8 */
+  double sigma[3];    /**< standard deviation of the Gaussian window along z, y, x, in pixels */
+  double k1, k2;      /**< C1 = (k1·data_range)², C2 = (k2·data_range)² */
+  double ssim_weight; /**< multiplies SSIM, or 1 - SSIM in a loss */
+  double l1_weight;   /**< adds l1_weight·|x - y|, reduced as the map is, over all pixels */
+  const similis_tensor* mask;       /**< weights on the map; NULL: none */
+  const similis_tensor* valid_mask; /**< which pixels exist; NULL: all */
+  int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
+  int32_t padding;        /**< SIMILIS_PADDING_… */
+  int32_t reduction;      /**< SIMILIS_REDUCTION_… */
+  int32_t form;           /**< SIMILIS_FORM_… */
+} similis_ssim_options;
+#define SIMILIS_SSIM_DEFAULTS                                                                \
+  {                                                                                          \
+    sizeof(similis_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, 1.0, 0.0, NULL, NULL,    \
+        {11, 11, 11}, SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_FORM_SIMILARITY \
+  }
+
+/** SSIM of x and y and the gradients of Σ upstream·value, in one pass.
+ * x, y: [N,C,H,W] or [N,C,D,H,W]; uint8, float16, bfloat16, float32 or float64; alike in all but
+ * their strides.
+ * upstream: shaped as value, or NULL for 1. value: dense, float32, or float64 for float64 images,
+ * or NULL if not wanted; without axes, [N], [N,C] or the map, as options.reduction says.
+ * x_gradient, y_gradient: shaped and typed as x, or NULL if not wanted. */
+SIMILIS_API similis_status similis_ssim(const similis_tensor* x, const similis_tensor* y,
+    const similis_ssim_options* options, const similis_tensor* upstream,
+    const similis_tensor* value, const similis_tensor* x_gradient, const similis_tensor* y_gradient,
+    const similis_execution* execution);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All of similis for C: one line per header. */
+#ifndef SIMILIS_SIMILIS_H
+#define SIMILIS_SIMILIS_H
+
+#include "similis/c/core.h"
+#include "similis/c/ssim.h"
+#include "similis/version.h"
+
+#endif

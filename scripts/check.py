@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds CMake presets with warnings as errors, runs their tests with ctest and adds up the results.
+
+Each preset is one kind of check: release, asan+ubsan, tsan, fuzz, gpu-builds. The last line is
+"N passed, N failed, N skipped"; the exit status is 1 if anything failed. A configuration or a build
+that fails counts as one failure.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+Outcome = collections.namedtuple("Outcome", "passed failed skipped")  # names of tests
+
+
+def binary_folder(preset):
+    """Where CMakePresets.json puts the build of a preset."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    folder = next(each for each in presets if each["name"] == preset)["binaryDir"]
+    return pathlib.Path(folder.replace("${sourceDir}", str(ROOT)))
+
+
+def built(preset, folder, jobs):
+    if subprocess.run([ROOT / "scripts/configure.sh", preset]).returncode != 0:
+        return False
+    return subprocess.run(["cmake", "--build", folder, "--parallel", str(jobs)]).returncode == 0
+
+
+def status(case):
+    """What ctest's report says of one test. It writes "notrun" for a program it did not find too."""
+    if case.get("status") != "notrun":
+        return {"run": "passed"}.get(case.get("status"), "failed")
+    return "skipped" if case.find("skipped").get("message").startswith("SKIP_") else "failed"
+
+
+def tested(preset, folder, jobs):
+    report = folder / "junit.xml"
+    report.unlink(missing_ok=True)
+    subprocess.run(["ctest", "--test-dir", folder, "--parallel", str(jobs), "--no-tests=error",
+                    "--output-on-failure", "--output-junit", report])
+    names = {"passed": [], "failed": [], "skipped": []}
+    if report.exists():
+        for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+            names[status(case)].append(f"{preset}: {case.get('name')}")
+    if not any(names.values()):
+        names["failed"].append(f"{preset}: ctest ran no test")
+    return Outcome(**names)
+
+
+def check(preset, jobs):
+    print(f"== {preset}", flush=True)
+    start = time.monotonic()
+    folder = binary_folder(preset)
+    if built(preset, folder, jobs):
+        outcome = tested(preset, folder, jobs)
+    else:
+        outcome = Outcome([], [f"{preset}: build"], [])
+    print(f"== {preset}: {(time.monotonic() - start) / 60:.1f} minutes", flush=True)
+    return outcome
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("presets", nargs="+")
+    arguments = parser.parse_args()
+    outcomes = [check(preset, arguments.jobs) for preset in arguments.presets]
+    passed, failed, skipped = (sum(lists, []) for lists in zip(*outcomes))
+    for kind, names in ("skipped", skipped), ("failed", failed):
+        for name in names:
+            print(f"{kind}  {name}")
+    print(f"{len(passed)} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the C interface that belongs to no operation.
+#include "similis/c/core.h"
+
+#include "similis/execution.hpp"
+#include "similis/version.h"
+#include "src/c_api/call.h"
+#include "src/core/require.h"
+
+struct similis_thread_pool : similis::ThreadPool {
+  using ThreadPool::ThreadPool;
+};
+
+namespace {
+
+similis_runner c_runner(similis::ParallelRunner runner) { return {runner.run, runner.context}; }
+
+}  // namespace
+
+const char* similis_version() { return SIMILIS_VERSION; }
+
+similis_runner similis_serial_runner() { return c_runner(similis::serial_runner()); }
+
+similis_status similis_thread_pool_create(int32_t threads, similis_thread_pool** pool) {
+  return similis::c_api::call([&] {
+    similis::require(
+        pool != nullptr, "similis_thread_pool_create: pool is NULL; it must point to a pointer");
+    *pool = nullptr;
+    *pool = new similis_thread_pool(threads);
+  });
+}
+
+void similis_thread_pool_destroy(similis_thread_pool* pool) { delete pool; }
+
+similis_runner similis_thread_pool_runner(similis_thread_pool* pool) {
+  return c_runner(pool->runner());
+}
