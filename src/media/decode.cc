@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which reader a file gets, by what its first bytes say.
+#include "src/media/decode.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "src/media/reader.h"
+
+namespace similis::media {
+namespace {
+
+bool has(Bytes bytes, std::size_t offset, std::string_view signature) {
+  return bytes.size() >= offset + signature.size() &&
+         std::memcmp(bytes.data() + offset, signature.data(), signature.size()) == 0;
+}
+
+bool is_png(Bytes bytes) { return has(bytes, 0, "\x89PNG\r\n\x1a\n"); }
+
+bool is_jpeg(Bytes bytes) { return has(bytes, 0, "\xff\xd8\xff"); }
+
+bool is_webp(Bytes bytes) { return has(bytes, 0, "RIFF") && has(bytes, 8, "WEBP"); }
+
+// A file type box (size, "ftyp", brand, version, compatible brands) that names AVIF.
+bool is_avif(Bytes bytes) {
+  if (!has(bytes, 4, "ftyp")) return false;
+  const std::size_t box_bytes = std::size_t{bytes[0]} << 24 | std::size_t{bytes[1]} << 16 |
+                                std::size_t{bytes[2]} << 8 | bytes[3];
+  const std::size_t end = std::min(box_bytes, bytes.size());
+  for (std::size_t brand = 8; brand + 4 <= end; brand += brand == 8 ? 8 : 4) {
+    if (has(bytes, brand, "avif") || has(bytes, brand, "avis")) return true;
+  }
+  return false;
+}
+
+bool is_jxl(Bytes bytes) {
+  return has(bytes, 0, "\xff\x0a") || has(bytes, 0, {"\0\0\0\x0cJXL \r\n\x87\n", 12});
+}
+
+bool is_tiff(Bytes bytes) {
+  return has(bytes, 0, {"II*\0", 4}) || has(bytes, 0, {"MM\0*", 4}) ||
+         has(bytes, 0, {"II+\0", 4}) || has(bytes, 0, {"MM\0+", 4});
+}
+
+struct Format {
+  const char* name;
+  const char* package;  // Debian's name of what this build lacks if read is null
+  bool (*matches)(Bytes);
+  Image (*read)(const File&);
+  std::string (*library)();
+};
+
+constexpr std::array kFormats = {
+    Format{"PNG", "libpng-dev", is_png, read_png, png_library},
+    Format{"JPEG", "libjpeg-dev", is_jpeg, read_jpeg, jpeg_library},
+#if SIMILIS_WITH_WEBP
+    Format{"WebP", "libwebp-dev", is_webp, read_webp, webp_library},
+#else
+    Format{"WebP", "libwebp-dev", is_webp, nullptr, ffmpeg_program},
+#endif
+#if SIMILIS_WITH_AVIF
+    Format{"AVIF", "libavif-dev", is_avif, read_avif, avif_library},
+#else
+    Format{"AVIF", "libavif-dev", is_avif, nullptr, ffmpeg_program},
+#endif
+#if SIMILIS_WITH_JXL
+    Format{"JXL", "libjxl-dev", is_jxl, read_jxl, jxl_library},
+#else
+    Format{"JXL", "libjxl-dev", is_jxl, nullptr, ffmpeg_program},
+#endif
+#if SIMILIS_WITH_TIFF
+    Format{"TIFF", "libtiff-dev", is_tiff, read_tiff, tiff_library},
+#else
+    Format{"TIFF", "libtiff-dev", is_tiff, nullptr, ffmpeg_program},
+#endif
+};
+
+Image read_file(const File& file) {
+  if (file.bytes.empty()) refuse(file, "it is empty");
+  for (const Format& format : kFormats) {
+    if (!format.matches(file.bytes)) continue;
+    if (format.read) return format.read(file);
+    return read_by_ffmpeg(file,
+        fmt::format("{} needs {} when similis is built, or ffmpeg", format.name, format.package));
+  }
+  return read_by_ffmpeg(file, "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg");
+}
+
+// All that is left in an open file. A regular file's size is checked before a byte is read; a pipe
+// is given up as soon as it has brought too much.
+std::vector<std::uint8_t> read_to_end(int descriptor, const File& file) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) refuse(file, "{}", std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; it must be a picture");
+  std::vector<std::uint8_t> bytes;
+  const auto size = static_cast<std::size_t>(S_ISREG(status.st_mode) ? status.st_size : 0);
+  constexpr std::size_t kStep = std::size_t{1} << 16;
+  if (size <= kMaxFileBytes) bytes.reserve(size + kStep);
+  while (size <= kMaxFileBytes && bytes.size() <= kMaxFileBytes) {
+    const std::size_t filled = bytes.size();
+    bytes.resize(filled + kStep);
+    const ssize_t count = read(descriptor, bytes.data() + filled, kStep);
+    if (count < 0 && errno != EINTR) refuse(file, "{}", std::strerror(errno));
+    bytes.resize(filled + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) return bytes;
+  }
+  refuse(file, "it is larger than {} bytes, which no picture may be", kMaxFileBytes);
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) refuse({.name = path}, "{}", std::strerror(errno));
+  }
+  ~OpenFile() { close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+Image read_image(const std::string& path) {
+  const OpenFile file(path);
+  return read_image(file.descriptor(), path);
+}
+
+Image read_image(int descriptor, const std::string& name) {
+  const std::vector<std::uint8_t> bytes = read_to_end(descriptor, {.name = name});
+  return read_image(bytes, name);
+}
+
+Image read_image(std::span<const std::uint8_t> bytes, const std::string& name) {
+  const File file{bytes, name};
+  try {
+    return read_file(file);
+  } catch (const std::bad_alloc&) {
+    refuse(file, "there is not enough memory for its pixels");
+  }
+}
+
+std::vector<FormatReader> format_readers() {
+  std::vector<FormatReader> readers;
+  for (const Format& format : kFormats) readers.push_back({format.name, format.library()});
+  readers.push_back({"others", ffmpeg_program()});
+  return readers;
+}
+
+}  // namespace similis::media

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/media/reader.h"
+
+#include "src/media/decode.h"
+
+namespace similis::media {
+
+void refuse_damaged(const File& file, std::string_view words) {
+  refuse(file, "it is cut off or damaged ({})", words);
+}
+
+void require_size(const File& file, std::int64_t width, std::int64_t height) {
+  if (width < 1 || height < 1) refuse(file, "it has no pixels ({} x {})", width, height);
+  if (width > kMaxSide || height > kMaxSide || width > kMaxPixels / height) {
+    refuse(file, "it is {} x {} pixels; it must have at most {} pixels and sides of at most {}",
+        width, height, kMaxPixels, kMaxSide);
+  }
+}
+
+void rescale_to_16(std::vector<std::uint16_t>& codes, int n) {
+  if (n == 16) return;
+  std::vector<std::uint16_t> table(std::size_t{1} << n);
+  for (std::uint32_t v = 0; v < table.size(); ++v) table[v] = rescale_code(v, n, 16);
+  for (std::uint16_t& code : codes) code = table[code & (table.size() - 1)];
+}
+
+}  // namespace similis::media

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the readers of all formats share: the file, its refusal, and the step from its code values
+// to those of an Image. Each reader is one function in a file of its own and sees only bytes.
+//
+// A hostile header costs nothing: require_size comes before any memory, and samples are appended
+// row by row to memory that is only reserved, so that pages are touched as pixels are decoded.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "similis/error.hpp"
+#include "src/media/image.h"
+
+namespace similis::media {
+
+using Bytes = std::span<const std::uint8_t>;
+
+/// The content of a file, and what errors call it.
+struct File {
+  Bytes bytes;
+  std::string name;
+};
+
+/// Throws InvalidArgument("cannot read NAME: …").
+template <class... Args>
+[[noreturn]] void refuse(const File& file, fmt::format_string<Args...> reason, Args&&... args) {
+  throw InvalidArgument(fmt::format(
+      "cannot read {}: {}", file.name, fmt::format(reason, std::forward<Args>(args)...)));
+}
+
+/// Refuses a file whose decoder gave up, with the decoder's words.
+[[noreturn]] void refuse_damaged(const File& file, std::string_view words);
+
+/// Refuses sizes beyond decode.h's limits.
+void require_size(const File& file, std::int64_t width, std::int64_t height);
+
+/// v of n bits as a code value of m bits: v·(2^m - 1)/(2^n - 1), rounded to nearest.
+constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
+  const std::uint32_t from = (1u << n) - 1, to = (1u << m) - 1;
+  return static_cast<std::uint16_t>((std::uint64_t{v} * to + from / 2) / from);
+}
+
+/// Takes every 16-bit sample from n bits to 16.
+void rescale_to_16(std::vector<std::uint16_t>& codes, int n);
+
+Image read_png(const File& file);
+Image read_jpeg(const File& file);
+Image read_webp(const File& file);
+Image read_avif(const File& file);
+Image read_jxl(const File& file);
+Image read_tiff(const File& file);
+/// Through the programs; `purpose` says in an error why they are needed.
+Image read_by_ffmpeg(const File& file, std::string_view purpose);
+
+/// Name and version of what reads a format; empty for ffmpeg if it is not on PATH.
+std::string png_library();
+std::string jpeg_library();
+std::string webp_library();
+std::string avif_library();
+std::string jxl_library();
+std::string tiff_library();
+std::string ffmpeg_program();
+
+}  // namespace similis::media

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <webp/encode.h>
+#include <webp/mux.h>
+
+#include "src/media/test_pictures.h"
+
+namespace similis::media {
+namespace {
+
+using testing::HasSubstr;
+
+// Lossless, colours under full transparency included.
+Buffer encode_webp(const Image& image) {
+  WebPConfig config;
+  WebPPicture picture;
+  WebPMemoryWriter writer;
+  EXPECT_TRUE(WebPConfigInit(&config) && WebPPictureInit(&picture));
+  config.lossless = config.exact = 1;
+  picture.use_argb = 1;
+  picture.width = static_cast<int>(image.width);
+  picture.height = static_cast<int>(image.height);
+  const int stride = picture.width * image.channels;
+  const auto import = image.channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
+  EXPECT_TRUE(import(&picture, image.samples8.data(), stride));
+  WebPMemoryWriterInit(&writer);
+  picture.writer = WebPMemoryWrite;
+  picture.custom_ptr = &writer;
+  EXPECT_TRUE(WebPEncode(&config, &picture));
+  const Buffer bytes(writer.mem, writer.mem + writer.size);
+  WebPMemoryWriterClear(&writer);
+  WebPPictureFree(&picture);
+  return bytes;
+}
+
+Buffer with_chunk(const Buffer& file, const char* name, const Buffer& chunk) {
+  const WebPData picture{file.data(), file.size()}, data{chunk.data(), chunk.size()};
+  WebPMux* mux = WebPMuxNew();
+  EXPECT_EQ(WebPMuxSetImage(mux, &picture, 0), WEBP_MUX_OK);
+  EXPECT_EQ(WebPMuxSetChunk(mux, name, &data, 0), WEBP_MUX_OK);
+  WebPData out{};
+  EXPECT_EQ(WebPMuxAssemble(mux, &out), WEBP_MUX_OK);
+  const Buffer bytes(out.bytes, out.bytes + out.size);
+  WebPDataClear(&out);
+  WebPMuxDelete(mux);
+  return bytes;
+}
+
+Buffer animation_of(const std::vector<Image>& frames) {
+  WebPAnimEncoderOptions options;
+  EXPECT_TRUE(WebPAnimEncoderOptionsInit(&options));
+  WebPConfig config;
+  EXPECT_TRUE(WebPConfigInit(&config));
+  config.lossless = config.exact = 1;
+  const int width = static_cast<int>(frames[0].width), height = static_cast<int>(frames[0].height);
+  WebPAnimEncoder* encoder = WebPAnimEncoderNew(width, height, &options);
+  int time = 0;
+  for (const Image& frame : frames) {
+    WebPPicture picture;
+    EXPECT_TRUE(WebPPictureInit(&picture));
+    picture.use_argb = 1;
+    picture.width = width;
+    picture.height = height;
+    EXPECT_TRUE(WebPPictureImportRGBA(&picture, frame.samples8.data(), width * 4));
+    EXPECT_TRUE(WebPAnimEncoderAdd(encoder, &picture, time += 100, &config));
+    WebPPictureFree(&picture);
+  }
+  EXPECT_TRUE(WebPAnimEncoderAdd(encoder, nullptr, time + 100, nullptr));
+  WebPData out{};
+  EXPECT_TRUE(WebPAnimEncoderAssemble(encoder, &out));
+  const Buffer bytes(out.bytes, out.bytes + out.size);
+  WebPDataClear(&out);
+  WebPAnimEncoderDelete(encoder);
+  return bytes;
+}
+
+TEST(Webp, LosslessKeepsEverySample) {
+  for (const int channels : {3, 4}) {
+    const Image image = noise(37, 19, channels, 8);
+    const Image read = read_image(encode_webp(image), "a.webp");
+    expect_pixels(read, image);
+    EXPECT_EQ(read.format, "WebP");
+    EXPECT_EQ(read.frames, 1);
+    EXPECT_EQ(read.color, ColorSpace{});
+  }
+}
+
+TEST(Webp, LossyComesBackClosely) {
+  const Image image = gradient(64, 48, 3);
+  std::uint8_t* out = nullptr;
+  const std::size_t size = WebPEncodeRGB(image.samples8.data(), 64, 48, 64 * 3, 95, &out);
+  const Image read = read_image(Buffer(out, out + size), "a.webp");
+  WebPFree(out);
+  EXPECT_LE(largest_difference(read, image), 12);
+}
+
+TEST(Webp, ProfileAndOrientationAreRead) {
+  const Image image = noise(5, 3, 3, 8);
+  const Buffer profile = {1, 2, 3, 4, 5};
+  EXPECT_EQ(read_image(with_chunk(encode_webp(image), "ICCP", profile), "i.webp").color.icc_profile,
+      profile);
+  const Image turned = read_image(with_chunk(encode_webp(image), "EXIF", exif_block(6)), "o.webp");
+  EXPECT_EQ(turned.width, 3);
+  EXPECT_EQ(turned.height, 5);
+  EXPECT_EQ(turned.samples8[0], image.samples8[2 * 5 * 3]) << "what was at the bottom left";
+}
+
+TEST(Webp, AnimationSaysItsFramesAndGivesTheFirst) {
+  const Image first = noise(16, 8, 4, 8);
+  Image second = first;
+  for (std::uint8_t& sample : second.samples8) sample = static_cast<std::uint8_t>(~sample);
+  const Image read = read_image(animation_of({first, second, first}), "a.webp");
+  EXPECT_EQ(read.frames, 3);
+  expect_pixels(read, first);
+}
+
+TEST(Webp, EveryCutIsRefused) {
+  expect_every_cut_refused(encode_webp(noise(23, 17, 4, 8)), 11);
+  expect_every_cut_refused(with_chunk(encode_webp(noise(9, 9, 3, 8)), "EXIF", exif_block(1)));
+}
+
+TEST(Webp, PromisesThatTheFileCannotKeepAreRefused) {
+  // A lossless header (14 bits of width - 1 and height - 1, alpha, version) and nothing behind it.
+  const Buffer header = {'R', 'I', 'F', 'F', 18, 0, 0, 0, 'W', 'E', 'B', 'P', 'V', 'P', '8', 'L', 6,
+      0, 0, 0, 0x2f, 0xff, 0xff, 0xff, 0x0f, 0};
+  EXPECT_THAT(
+      refusal(header, "big.webp"), HasSubstr("cannot read big.webp: it is cut off or damaged"));
+}
+
+}  // namespace
+}  // namespace similis::media
