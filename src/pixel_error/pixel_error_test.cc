@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "similis/error.hpp"
 #include "src/core/require.h"
 #include "src/pixel_error/reference.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
+#include "tests/refusal.h"
 
 namespace similis {
 namespace {
@@ -246,47 +246,39 @@ TEST(Psnr, IsInfiniteForEqualImages) {
   EXPECT_EQ(item(psnr(x, x)), std::numeric_limits<double>::infinity());
 }
 
-void expect_refusal(const std::function<void()>& call, const std::string& sentence) {
-  try {
-    call();
-    ADD_FAILURE() << "nothing was refused; expected: " << sentence;
-  } catch (const InvalidArgument& error) {
-    EXPECT_EQ(error.what(), sentence);
-  }
-}
-
 TEST(PixelErrorRefuses, ImagesThatAreNotAlike) {
   const Tensor x = test::noise({1, 2, 3, 4}, DType::f32, Layout::dense, 1, 1);
   const Tensor wider = test::noise({1, 2, 3, 5}, DType::f32, Layout::dense, 1, 1);
   const Tensor bytes = test::noise({1, 2, 3, 4}, DType::u8, Layout::dense, 1, 256);
   const Tensor flat = test::noise({4}, DType::f32, Layout::dense, 1, 1);
   const Tensor none = allocate({1, 0, 4}, DType::f32);
-  expect_refusal(
+  test::expect_refusal(
       [&] { mse(x, wider); }, "mse: y has shape [1, 2, 3, 5]; it must be that of x, [1, 2, 3, 4]");
-  expect_refusal([&] { mae(x, bytes); }, "mae: y is uint8; it must be float32 as x is");
-  expect_refusal(
+  test::expect_refusal([&] { mae(x, bytes); }, "mae: y is uint8; it must be float32 as x is");
+  test::expect_refusal(
       [&] { psnr(flat, flat); }, "psnr: x has shape [4]; it must have 2 to 8 axes, [N, C, ...]");
-  expect_refusal(
+  test::expect_refusal(
       [&] { mse(none, none); }, "mse: x has shape [1, 0, 4]; every extent must be at least 1");
   TensorView elsewhere = x;
   elsewhere.device = {DeviceKind::cuda, 1};
-  expect_refusal([&] { mse(x, elsewhere); }, "mse: y is on cuda:1; it must be on cpu as x is");
+  test::expect_refusal(
+      [&] { mse(x, elsewhere); }, "mse: y is on cuda:1; it must be on cpu as x is");
   elsewhere = x;
   elsewhere.data = nullptr;
-  expect_refusal([&] { mse(x, elsewhere); }, "mse: y has no data");
+  test::expect_refusal([&] { mse(x, elsewhere); }, "mse: y has no data");
 }
 
 TEST(PixelErrorRefuses, OptionsWithoutAMeaning) {
   const Tensor x = test::noise({1, 2, 3, 4}, DType::f32, Layout::dense, 1, 1);
-  expect_refusal([&] { mse(x, x, Reduction::none); },
+  test::expect_refusal([&] { mse(x, x, Reduction::none); },
       "mse: reduction is none; it must be mean, sum, per_image or per_channel");
-  expect_refusal([&] { psnr(x, x, {.reduction = Reduction::sum}); },
+  test::expect_refusal([&] { psnr(x, x, {.reduction = Reduction::sum}); },
       "psnr: reduction is sum; it must be mean, per_image or per_channel");
-  expect_refusal([&] { psnr(x, x, {.reduction = Reduction::none}); },
+  test::expect_refusal([&] { psnr(x, x, {.reduction = Reduction::none}); },
       "psnr: reduction is none; it must be mean, per_image or per_channel");
-  expect_refusal(
+  test::expect_refusal(
       [&] { psnr(x, x, {.data_range = 0}); }, "psnr: data_range is 0; it must be positive");
-  expect_refusal([&] { psnr(x, x, {.data_range = std::nan("")}); },
+  test::expect_refusal([&] { psnr(x, x, {.data_range = std::nan("")}); },
       "psnr: data_range is nan; it must be positive");
 }
 
@@ -297,25 +289,25 @@ TEST(PixelErrorRefuses, ResultsThatDoNotFit) {
   const Tensor twice = test::filled({2}, DType::f32, Layout::sliced, 0);
   const Tensor shared = test::filled(x.shape, DType::f32, Layout::expanded, 0);
   const Tensor wide = allocate(x.shape, DType::f64);
-  expect_refusal([&] { mse_into(x, x, {.value = two}); },
+  test::expect_refusal([&] { mse_into(x, x, {.value = two}); },
       "mse: value has shape [2]; it must be that of the result, []");
-  expect_refusal([&] { mse_into(x, x, {.value = half}); },
+  test::expect_refusal([&] { mse_into(x, x, {.value = half}); },
       "mse: value is float16; it must be float32 or float64");
-  expect_refusal([&] { mse_into(x, x, {.value = twice}, Reduction::per_image); },
+  test::expect_refusal([&] { mse_into(x, x, {.value = twice}, Reduction::per_image); },
       "mse: value has strides [2]; it must be dense, [1]");
-  expect_refusal([&] { mae_into(x, x, {.upstream = two}, Reduction::sum); },
+  test::expect_refusal([&] { mae_into(x, x, {.upstream = two}, Reduction::sum); },
       "mae: upstream has shape [2]; it must be that of the result, []");
-  expect_refusal([&] { mse_into(x, x, {.x_gradient = two}); },
+  test::expect_refusal([&] { mse_into(x, x, {.x_gradient = two}); },
       "mse: x_gradient has shape [2]; it must be that of x, [2, 1, 3, 4]");
-  expect_refusal([&] { mse_into(x, x, {.y_gradient = wide}); },
+  test::expect_refusal([&] { mse_into(x, x, {.y_gradient = wide}); },
       "mse: y_gradient is float64; it must be float32 as x is");
-  expect_refusal([&] { mse_into(x, x, {.y_gradient = shared}); },
+  test::expect_refusal([&] { mse_into(x, x, {.y_gradient = shared}); },
       "mse: y_gradient has strides [0, 0, 4, 1] for shape [2, 1, 3, 4]; each element must have a "
       "place of its own");
-  expect_refusal([&] { mse_value_and_gradient(bytes, bytes); },
+  test::expect_refusal([&] { mse_value_and_gradient(bytes, bytes); },
       "mse: x_gradient is asked for, and the images are uint8; gradients need float16, bfloat16, "
       "float32 or float64");
-  expect_refusal(
+  test::expect_refusal(
       [&] { psnr_into(x, x, {}); }, "psnr: value is empty; it must have the result's shape, []");
 }
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What SSIM refuses, word for word.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "src/ssim/test_cases.h"
+#include "tests/refusal.h"
+
+namespace similis {
+namespace {
+
+using test::Layout;
+
+class SsimRefuses : public testing::Test {
+ protected:
+  static test::Array image(const Extents& shape, DType dtype = DType::f32) {
+    return test::noise(shape, dtype, Layout::dense, 1, 1);
+  }
+  void refuses(const std::string& sentence, const SsimOptions& options) const {
+    test::expect_refusal([&] { ssim(x_, y_, options); }, sentence);
+  }
+
+  test::Array x_ = image({2, 3, 20, 30}), y_ = image({2, 3, 20, 30});
+  test::Array volume_ = image({1, 1, 12, 13, 14});
+};
+
+TEST_F(SsimRefuses, ImagesThatAreNotAlike) {
+  test::expect_refusal(
+      [&] {
+        ssim(x_, image({2, 3, 20, 31}));
+      },
+      "ssim: y has shape [2, 3, 20, 31]; it must be that of x, [2, 3, 20, 30]");
+  test::expect_refusal([&] { ssim(x_, volume_); },
+      "ssim: y has shape [1, 1, 12, 13, 14]; it must be that of x, [2, 3, 20, 30]");
+  test::expect_refusal(
+      [&] {
+        ssim(x_, image({2, 3, 20, 30}, DType::f64));
+      },
+      "ssim: y is float64; it must be float32 as x is");
+  TensorView elsewhere = y_;
+  elsewhere.device = {DeviceKind::cuda, 0};
+  test::expect_refusal(
+      [&] { ssim(x_, elsewhere); }, "ssim: y is on cuda:0; it must be on cpu as x is");
+  TensorView nothing = y_;
+  nothing.data = nullptr;
+  test::expect_refusal([&] { ssim(x_, nothing); }, "ssim: y has no data");
+  test::expect_refusal([&] { ssim(nothing, y_); }, "ssim: x has no data");
+}
+
+TEST_F(SsimRefuses, ImagesThatAreNone) {
+  const test::Array flat = image({20, 30}), wide = image({3, 20, 30});
+  const test::Array bytes = image({1, 1, 20, 30}, DType::u16);
+  const Tensor none = allocate({2, 3, 0, 30}, DType::f32);
+  test::expect_refusal(
+      [&] { ssim(flat, flat); }, "ssim: x has shape [20, 30]; it must be [N,C,H,W] or [N,C,D,H,W]");
+  test::expect_refusal([&] { ssim(wide, wide); },
+      "ssim: x has shape [3, 20, 30]; it must be [N,C,H,W] or [N,C,D,H,W]");
+  test::expect_refusal([&] { ssim(none, none); },
+      "ssim: x has shape [2, 3, 0, 30]; every extent must be at least 1");
+  test::expect_refusal([&] { ssim(bytes, bytes); },
+      "ssim: x is uint16; it must be uint8, float16, bfloat16, float32 or float64");
+}
+
+TEST_F(SsimRefuses, WindowsThatAreNone) {
+  refuses("ssim: window_size is 10; it must be odd and positive", {.window_size = 10});
+  refuses("ssim: window_size is 0; it must be odd and positive", {.window_size = 0});
+  refuses("ssim: window_size is -3; it must be odd and positive", {.window_size = {11, -3}});
+  refuses("ssim: sigma is 0; it must be positive", {.sigma = 0.0});
+  refuses("ssim: sigma is -1; it must be positive", {.sigma = {-1.0, 1.0}});
+  refuses("ssim: sigma is nan; it must be positive", {.sigma = std::nan("")});
+  refuses("ssim: sigma is inf; it must be positive",
+      {.sigma = std::numeric_limits<double>::infinity()});
+  refuses("ssim: window_size has 3 numbers; it takes one, or one for each of the 2 axes",
+      {.window_size = {3, 3, 3}});
+  refuses("ssim: sigma has 3 numbers; it takes one, or one for each of the 2 axes",
+      {.sigma = {1.0, 1.0, 1.0}});
+  test::expect_refusal(
+      [&] {
+        ssim(volume_, volume_, {.window_size = {3, 3}});
+      },
+      "ssim: window_size has 2 numbers; it takes one, or one for each of the 3 axes");
+}
+
+TEST_F(SsimRefuses, ImagesThatAreTooSmallForTheWindow) {
+  refuses("ssim: height is 20; with padding valid it must be at least window_size, 21",
+      {.window_size = 21});
+  refuses("ssim: width is 30; with padding valid it must be at least window_size, 31",
+      {.window_size = {1, 31}});
+  refuses("ssim: height is 20; with padding reflect it must be more than half the window, 20",
+      {.window_size = 41, .padding = Padding::reflect});
+  test::expect_refusal(
+      [&] {
+        ssim(volume_, volume_, {.window_size = {13, 1, 1}});
+      },
+      "ssim: depth is 12; with padding valid it must be at least window_size, 13");
+  EXPECT_NO_THROW(ssim(x_, y_, {.window_size = {19, 29}}));
+  EXPECT_NO_THROW(ssim(x_, y_, {.window_size = 39, .padding = Padding::reflect}));
+  EXPECT_NO_THROW(ssim(x_, y_, {.window_size = 61, .padding = Padding::same}));
+}
+
+TEST_F(SsimRefuses, ConstantsWithoutAMeaning) {
+  refuses("ssim: data_range is 0; it must be positive", {.data_range = 0});
+  refuses("ssim: data_range is -1; it must be positive", {.data_range = -1});
+  refuses("ssim: data_range is nan; it must be positive", {.data_range = std::nan("")});
+  refuses("ssim: k1 is -0.1; it must not be negative", {.k1 = -0.1});
+  refuses(
+      "ssim: k2 is inf; it must not be negative", {.k2 = std::numeric_limits<double>::infinity()});
+  EXPECT_NO_THROW(ssim(x_, y_, {.k1 = 0, .k2 = 0}));
+}
+
+TEST_F(SsimRefuses, OptionsThatDoNotExist) {
+  refuses("ssim: padding is 9; it must be valid, same, reflect, replicate or renormalize",
+      {.padding = static_cast<Padding>(9)});
+  refuses("ssim: reduction is 9; it must be mean, sum, none, per_image or per_channel",
+      {.reduction = static_cast<Reduction>(9)});
+}
+
+TEST_F(SsimRefuses, MasksThatDoNotFit) {
+  const auto sentence = [](const char* argument, const char* shape) {
+    return fmt::format(
+        "ssim: {} has shape {}; it must be the images' [2, 3, 20, 30], with N and C left out or 1 "
+        "where it is the same for all",
+        argument, shape);
+  };
+  const test::Array transposed = image({30, 20}), row = image({30}), map = image({10, 20});
+  const test::Array three = image({3, 1, 20, 30}), deep = image({1, 2, 3, 20, 30});
+  const test::Array thin = image({1, 30});
+  refuses(sentence("mask", "[30, 20]"), {.mask = transposed});
+  refuses(sentence("mask", "[30]"), {.mask = row});
+  refuses(sentence("mask", "[10, 20]"), {.mask = map});
+  refuses(sentence("mask", "[1, 30]"), {.mask = thin});
+  refuses(sentence("valid_mask", "[3, 1, 20, 30]"), {.valid_mask = three});
+  refuses(sentence("valid_mask", "[1, 2, 3, 20, 30]"), {.valid_mask = deep});
+  TensorView elsewhere = image({20, 30});
+  elsewhere.device = {DeviceKind::cuda, 0};
+  refuses("ssim: mask is on cuda:0; it must be on cpu as x is", {.mask = elsewhere});
+}
+
+TEST_F(SsimRefuses, GradientsOfBytes) {
+  const test::Array bytes = image({1, 1, 20, 30}, DType::u8);
+  const char* const sentence =
+      "ssim: a gradient is asked for, and the images are uint8; gradients need float16, bfloat16, "
+      "float32 or float64";
+  test::expect_refusal([&] { ssim_value_and_gradient(bytes, bytes); }, sentence);
+  test::expect_refusal([&] { ssim_loss_value_and_gradient(bytes, bytes); }, sentence);
+  test::expect_refusal([&] { ssim_backward(bytes, bytes, {}); }, sentence);
+  test::expect_refusal([&] { l1_ssim_value_and_gradient(bytes, bytes); }, sentence);
+  test::expect_refusal([&] { ssim_into(bytes, bytes, {.x_gradient = bytes}); },
+      "ssim: x_gradient is asked for, and the images are uint8; gradients need float16, bfloat16, "
+      "float32 or float64");
+}
+
+TEST_F(SsimRefuses, ResultsThatDoNotFit) {
+  const auto refuses_request = [&](const std::string& sentence, const SsimRequest& request,
+                                   const SsimOptions& options = {}) {
+    test::expect_refusal([&] { ssim_into(x_, y_, request, options); }, sentence);
+  };
+  const Tensor two = allocate({2}, DType::f32), doubles = allocate({}, DType::f64);
+  const Tensor bytes = allocate({}, DType::u8);
+  const test::Array gaps = test::filled({2}, DType::f32, Layout::sliced, 0);
+  const test::Array shared = test::filled(x_.shape, DType::f32, Layout::expanded, 0);
+  refuses_request(
+      "ssim: value has shape [2] and strides [1]; it must be dense with shape []", {.value = two});
+  refuses_request("ssim: value has shape [2] and strides [2]; it must be dense with shape [2]",
+      {.value = gaps}, {.reduction = Reduction::per_image});
+  refuses_request(
+      "ssim: value is float64; it must be float32 for float32 images", {.value = doubles});
+  refuses_request(
+      "ssim: upstream has shape [2]; it must be that of the result, []", {.upstream = two});
+  refuses_request("ssim: upstream has shape [2]; it must be that of the result, [2, 3, 10, 20]",
+      {.upstream = two}, {.reduction = Reduction::none});
+  refuses_request("ssim: upstream is uint8; it must be float16, bfloat16, float32 or float64",
+      {.upstream = bytes});
+  refuses_request(
+      "ssim: x_gradient has shape [2]; it must be that of x, [2, 3, 20, 30]", {.x_gradient = two});
+  const test::Array wide = image(x_.shape, DType::f64);
+  refuses_request("ssim: y_gradient is float64; it must be float32 as x is", {.y_gradient = wide});
+  refuses_request(
+      "ssim: y_gradient has strides [0, 0, 30, 1] for shape [2, 3, 20, 30]; each "
+      "element must have a place of its own",
+      {.y_gradient = shared});
+  TensorView overlapping = x_;
+  overlapping.strides = {1800, 600, 29, 1};
+  refuses_request(
+      "ssim: x_gradient has strides [1800, 600, 29, 1] for shape [2, 3, 20, 30]; each "
+      "element must have a place of its own",
+      {.x_gradient = overlapping});
+}
+
+TEST_F(SsimRefuses, WeightsOfL1BeyondTheirRange) {
+  test::expect_refusal(
+      [&] { l1_ssim(x_, y_, {.weight = 1.5}); }, "l1_ssim: weight is 1.5; it must be from 0 to 1");
+  test::expect_refusal([&] { l1_ssim(x_, y_, {.weight = std::nan("")}); },
+      "l1_ssim: weight is nan; it must be from 0 to 1");
+  test::expect_refusal([&] { l1_ssim(x_, y_, {.ssim = {.reduction = Reduction::none}}); },
+      "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
+      "take another padding");
+}
+
+}  // namespace
+}  // namespace similis
