@@ -81,6 +81,14 @@ bool describe_pixels(const Json& root, const std::string& name, Probe& probe) {
   return false;
 }
 
+// A QOI file ends in a marker of its own; ffmpeg 5.1 makes up what is missing before it in silence.
+void require_end_of_qoi(const File& file) {
+  static constexpr std::string_view kStart("qoif", 4), kEnd("\0\0\0\0\0\0\0\1", 8);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+  if (text.starts_with(kStart) && !text.ends_with(kEnd))
+    refuse_damaged(file, "QOI without its end");
+}
+
 struct RawFormat {
   std::string name;
   int channels, bit_depth;
@@ -192,6 +200,7 @@ std::optional<Cicp> code_points(const Probe& probe) {
 }
 
 Image read_by_ffmpeg(const File& file, std::string_view purpose) {
+  require_end_of_qoi(file);
   const Probe probe = probe_file(file, purpose);
   require_size(file, probe.width, probe.height);
   if (probe.is_float || probe.bit_depth > 16) {
