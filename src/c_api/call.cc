@@ -132,11 +132,11 @@ void Arguments::require_range(const char* argument, std::int32_t value, std::int
       argument, value, last);
 }
 
-CallExecution::CallExecution(const Arguments& arguments, const similis_execution* execution) {
-  const similis_execution given = arguments.execution(execution);
-  allocator_ = given.allocator;
-  execution_.stream = given.stream;
-  execution_.runner = {.run = given.runner.run, .context = given.runner.context};
+CallExecution::CallExecution(const Arguments& arguments, const similis_execution* given) {
+  const similis_execution complete = arguments.execution(given);
+  allocator_ = complete.allocator;
+  execution_.stream = complete.stream;
+  execution_.runner = {.run = complete.runner.run, .context = complete.runner.context};
   if (allocator_.allocate == nullptr) return;
   execution_.allocator = {
       .allocate =

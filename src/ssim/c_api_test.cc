@@ -2,40 +2,18 @@
 // similis_ssim() against ssim_into(), which it must equal to the last bit.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <random>
-#include <vector>
+#include <string>
 
 #include "similis/c/ssim.h"
 #include "similis/ssim.hpp"
+#include "tests/arrays.h"
+#include "tests/c_tensor.h"
 
 namespace similis {
 namespace {
 
-// Arrays of one shape with a C tensor and a C++ view on each.
-struct Arrays {
-  explicit Arrays(std::vector<std::int64_t> extents) : shape(std::move(extents)) {
-    const auto count = static_cast<std::size_t>(Extents(shape).count());
-    std::mt19937 random(1);
-    std::uniform_real_distribution<float> pixel(0, 1);
-    for (auto* array : {&x, &y, &upstream, &mask}) {
-      array->resize(count);
-      for (float& element : *array) element = pixel(random);
-    }
-    for (auto* array : {&value, &x_gradient, &y_gradient}) array->resize(count);
-  }
-
-  similis_tensor c(std::vector<float>& array) {
-    return {array.data(), {SIMILIS_CPU, 0}, static_cast<std::int32_t>(shape.size()),
-        SIMILIS_FLOAT32, shape.data(), nullptr, 0};
-  }
-  TensorView view(const std::vector<float>& array) const {
-    return {array.data(), Extents(shape), DType::f32};
-  }
-
-  std::vector<std::int64_t> shape;
-  std::vector<float> x, y, upstream, mask, value, x_gradient, y_gradient;
-};
+using test::CTensor;
+using test::Layout;
 
 TEST(SsimCApi, DefaultsAreThoseOfCpp) {
   const similis_ssim_options c = SIMILIS_SSIM_DEFAULTS;
@@ -70,16 +48,45 @@ TEST(SsimCApi, EnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(+SIMILIS_FORM_LOSS, static_cast<int>(SsimRequest::Form::loss));
 }
 
+// What one pass writes.
+struct Results {
+  explicit Results(const Extents& shape)
+      : value(test::filled(shape, DType::f32, Layout::dense, test::kUntouched)),
+        x_gradient(test::filled(shape, DType::f32, Layout::channels_last, test::kUntouched)),
+        y_gradient(test::filled(shape, DType::f32, Layout::reversed, test::kUntouched)) {}
+  test::Array value, x_gradient, y_gradient;
+};
+
 // Every option differs from its default, and every tensor is given.
 TEST(SsimCApi, EveryArgumentArrives) {
-  for (const std::vector<std::int64_t>& shape :
-      {std::vector<std::int64_t>{2, 3, 17, 19}, std::vector<std::int64_t>{1, 2, 9, 11, 13}}) {
-    Arrays arrays(shape);
-    similis_tensor x = arrays.c(arrays.x), y = arrays.c(arrays.y);
-    similis_tensor upstream = arrays.c(arrays.upstream), mask = arrays.c(arrays.mask);
-    similis_tensor value = arrays.c(arrays.value);
-    similis_tensor x_gradient = arrays.c(arrays.x_gradient);
-    similis_tensor y_gradient = arrays.c(arrays.y_gradient);
+  for (const Extents& shape : {Extents{2, 3, 17, 19}, Extents{1, 2, 9, 11, 13}}) {
+    const bool is_volume = shape.rank() == 5;
+    const test::Array x = test::noise(shape, DType::f32, Layout::sliced, 1, 1);
+    const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
+    const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, 3, 1);
+    const test::Array mask = test::noise(shape, DType::f32, Layout::dense, 4, 1);
+    const test::Array valid_mask = test::noise(shape, DType::f32, Layout::dense, 5, 1);
+    const Results expected(shape);
+    ssim_into(x, y,
+        {.form = SsimRequest::Form::loss,
+            .l1_weight = 0.3,
+            .ssim_weight = 0.7,
+            .upstream = upstream,
+            .value = expected.value,
+            .x_gradient = expected.x_gradient,
+            .y_gradient = expected.y_gradient},
+        {.data_range = 2,
+            .window_size = is_volume ? PerAxis<int>(3, 5, 7) : PerAxis<int>(5, 7),
+            .sigma = is_volume ? PerAxis<double>(0.8, 1.1, 1.9) : PerAxis<double>(1.1, 1.9),
+            .k1 = 0.02,
+            .k2 = 0.05,
+            .padding = Padding::replicate,
+            .reduction = Reduction::none,
+            .mask = mask,
+            .valid_mask = valid_mask});
+
+    const Results results(shape);
+    const CTensor c_mask(mask), c_valid_mask(valid_mask);
     similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
     options.data_range = 2;
     options.window_size[0] = 3, options.window_size[1] = 5, options.window_size[2] = 7;
@@ -88,78 +95,65 @@ TEST(SsimCApi, EveryArgumentArrives) {
     options.k2 = 0.05;
     options.ssim_weight = 0.7;
     options.l1_weight = 0.3;
-    options.mask = &mask;
-    options.valid_mask = &upstream;
+    options.mask = c_mask.get();
+    options.valid_mask = c_valid_mask.get();
     options.padding = SIMILIS_PADDING_REPLICATE;
     options.reduction = SIMILIS_REDUCTION_NONE;
     options.form = SIMILIS_FORM_LOSS;
-    ASSERT_EQ(similis_ssim(&x, &y, &options, &upstream, &value, &x_gradient, &y_gradient, nullptr),
+    ASSERT_EQ(similis_ssim(CTensor(x).get(), CTensor(y).get(), &options, CTensor(upstream).get(),
+                  CTensor(results.value).get(), CTensor(results.x_gradient).get(),
+                  CTensor(results.y_gradient).get(), nullptr),
         SIMILIS_OK)
         << similis_last_error();
-
-    Arrays expected(shape);
-    const bool is_volume = shape.size() == 5;
-    ssim_into(expected.view(expected.x), expected.view(expected.y),
-        {.form = SsimRequest::Form::loss,
-            .l1_weight = 0.3,
-            .ssim_weight = 0.7,
-            .upstream = expected.view(expected.upstream),
-            .value = expected.view(expected.value),
-            .x_gradient = expected.view(expected.x_gradient),
-            .y_gradient = expected.view(expected.y_gradient)},
-        {.data_range = 2,
-            .window_size = is_volume ? PerAxis<int>(3, 5, 7) : PerAxis<int>(5, 7),
-            .sigma = is_volume ? PerAxis<double>(0.8, 1.1, 1.9) : PerAxis<double>(1.1, 1.9),
-            .k1 = 0.02,
-            .k2 = 0.05,
-            .padding = Padding::replicate,
-            .reduction = Reduction::none,
-            .mask = expected.view(expected.mask),
-            .valid_mask = expected.view(expected.upstream)});
-    EXPECT_EQ(arrays.value, expected.value);
-    EXPECT_EQ(arrays.x_gradient, expected.x_gradient);
-    EXPECT_EQ(arrays.y_gradient, expected.y_gradient);
+    EXPECT_EQ(to_doubles(results.value), to_doubles(expected.value));
+    EXPECT_EQ(to_doubles(results.x_gradient), to_doubles(expected.x_gradient));
+    EXPECT_EQ(to_doubles(results.y_gradient), to_doubles(expected.y_gradient));
   }
 }
 
-TEST(SsimCApi, RefusalsComeAsAStatusAndASentence) {
-  Arrays arrays({1, 1, 16, 16});
-  similis_tensor x = arrays.c(arrays.x), value = arrays.c(arrays.value);
-  value.ndim = 0;
-  EXPECT_EQ(similis_ssim(&x, nullptr, nullptr, nullptr, &value, nullptr, nullptr, nullptr),
-      SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "ssim: y is NULL; it must be a tensor");
+class SsimOfTwoImages : public testing::Test {
+ protected:
+  similis_status run(const similis_ssim_options& options) {
+    return similis_ssim(
+        x_.get(), y_.get(), &options, nullptr, value_.get(), nullptr, nullptr, nullptr);
+  }
+  std::string refusal(const similis_ssim_options& options) {
+    return run(options) == SIMILIS_INVALID_ARGUMENT ? similis_last_error() : "no refusal";
+  }
 
-  const auto refusal = [&](const similis_ssim_options& options) {
-    const similis_status status =
-        similis_ssim(&x, &x, &options, nullptr, &value, nullptr, nullptr, nullptr);
-    return status == SIMILIS_INVALID_ARGUMENT ? similis_last_error() : "no refusal";
-  };
+  test::Array x = test::noise({1, 1, 16, 16}, DType::f32, Layout::dense, 1, 1);
+  test::Array y = test::noise({1, 1, 16, 16}, DType::f32, Layout::dense, 2, 1);
+  float value = 0;
+
+ private:
+  CTensor x_{x}, y_{y}, value_{TensorView(&value, {}, DType::f32)};
+};
+
+TEST_F(SsimOfTwoImages, RefusalsComeAsAStatusAndASentence) {
+  EXPECT_EQ(similis_ssim(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
+      SIMILIS_INVALID_ARGUMENT);
+  EXPECT_STREQ(similis_last_error(), "ssim: x is NULL; it must be a tensor");
+
   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
   options.padding = 5;
-  EXPECT_STREQ(refusal(options), "ssim: options.padding is 5; it must be from 0 to 4");
+  EXPECT_EQ(refusal(options), "ssim: options.padding is 5; it must be from 0 to 4");
   options = SIMILIS_SSIM_DEFAULTS;
   options.reduction = -1;
-  EXPECT_STREQ(refusal(options), "ssim: options.reduction is -1; it must be from 0 to 4");
+  EXPECT_EQ(refusal(options), "ssim: options.reduction is -1; it must be from 0 to 4");
+  options = SIMILIS_SSIM_DEFAULTS;
+  options.form = 256;
+  EXPECT_EQ(refusal(options), "ssim: options.form is 256; it must be from 0 to 1");
   options = SIMILIS_SSIM_DEFAULTS;
   options.data_range = -1;
-  EXPECT_STREQ(refusal(options), "ssim: data_range is -1; it must be positive");
-  options = SIMILIS_SSIM_DEFAULTS;
-  options.struct_size = 0;
-  EXPECT_STREQ(refusal(options),
-      "ssim: options.struct_size is 0; it must be the size of the struct, at most 112 bytes in "
-      "this version of similis");
+  EXPECT_EQ(refusal(options), "ssim: data_range is -1; it must be positive");
 }
 
-TEST(SsimCApi, AnOlderCallersStructHasDefaultsWhereItEnds) {
-  Arrays arrays({1, 1, 16, 16});
-  similis_tensor x = arrays.c(arrays.x), y = arrays.c(arrays.y), value = arrays.c(arrays.value);
-  value.ndim = 0;
+TEST_F(SsimOfTwoImages, AnOlderCallersStructHasDefaultsWhereItEnds) {
   similis_ssim_options older = SIMILIS_SSIM_DEFAULTS;
   older.struct_size = offsetof(similis_ssim_options, form);
   older.form = SIMILIS_FORM_LOSS;  // past the end of what this caller says it has
-  ASSERT_EQ(similis_ssim(&x, &y, &older, nullptr, &value, nullptr, nullptr, nullptr), SIMILIS_OK);
-  EXPECT_EQ(arrays.value[0], item(ssim(arrays.view(arrays.x), arrays.view(arrays.y))));
+  ASSERT_EQ(run(older), SIMILIS_OK);
+  EXPECT_EQ(value, item(ssim(x, y)));
 }
 
 }  // namespace
