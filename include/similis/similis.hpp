@@ -2,6 +2,7 @@
 // All of similis for C++: one line per header.
 #pragma once
 
+#include "similis/dlpack.hpp"
 #include "similis/error.hpp"
 #include "similis/execution.hpp"
 #include "similis/gradient.hpp"

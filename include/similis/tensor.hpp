@@ -48,6 +48,7 @@ class Extents {
     return values_[static_cast<std::size_t>(axis)];
   }
   constexpr std::int64_t& operator[](int axis) { return values_[static_cast<std::size_t>(axis)]; }
+  constexpr std::int64_t* data() { return values_.data(); }
   constexpr const std::int64_t* begin() const { return values_.data(); }
   constexpr const std::int64_t* end() const { return values_.data() + rank_; }
   /// The product of all: 1 for a scalar.

@@ -3,10 +3,10 @@
 
 #include <exception>
 #include <new>
-#include <span>
 #include <string>
 
 #include "similis/error.hpp"
+#include "src/core/dlpack.h"
 #include "src/core/require.h"
 
 namespace similis::c_api {
@@ -27,41 +27,6 @@ similis_status failed(similis_status status, const char* message) noexcept {
     last_error.message = "out of memory";
   }
   return status;
-}
-
-std::optional<DType> dtype_of(similis_dtype dtype) {
-  constexpr int kUnsigned = 1, kFloat = 2, kBfloat = 4;
-  if (dtype.lanes != 1) return {};
-  if (dtype.code == kUnsigned && dtype.bits == 8) return DType::u8;
-  if (dtype.code == kUnsigned && dtype.bits == 16) return DType::u16;
-  if (dtype.code == kFloat && dtype.bits == 16) return DType::f16;
-  if (dtype.code == kBfloat && dtype.bits == 16) return DType::bf16;
-  if (dtype.code == kFloat && dtype.bits == 32) return DType::f32;
-  if (dtype.code == kFloat && dtype.bits == 64) return DType::f64;
-  return {};
-}
-
-std::optional<Device> device_of(similis_device device) {
-  switch (device.type) {
-    case SIMILIS_CPU:
-    case SIMILIS_CUDA_HOST: return Device{};
-    case SIMILIS_CUDA: return Device{DeviceKind::cuda, device.index};
-    default: return {};
-  }
-}
-
-similis_device c_device(Device device) {
-  return {device.kind == DeviceKind::cuda ? SIMILIS_CUDA : SIMILIS_CPU, device.index};
-}
-
-// The stride of an axis with one element is never walked, and producers put anything there.
-Extents strides_of(const similis_tensor& tensor, const Extents& shape) {
-  Extents strides = dense_strides(shape);
-  if (tensor.strides == nullptr) return strides;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] > 1) strides[axis] = tensor.strides[axis];
-  }
-  return strides;
 }
 
 }  // namespace
@@ -89,27 +54,7 @@ TensorView Arguments::image(const char* argument, const similis_tensor* tensor) 
 }
 
 TensorView Arguments::optional(const char* argument, const similis_tensor* tensor) const {
-  if (tensor == nullptr) return {};
-  require(tensor->data != nullptr, "{}: {}.data is NULL; it must point to the elements", operation_,
-      argument);
-  require(tensor->ndim >= 0 && tensor->ndim <= kMaxRank,
-      "{}: {}.ndim is {}; it must be from 0 to {}", operation_, argument, tensor->ndim, kMaxRank);
-  require(tensor->ndim == 0 || tensor->shape != nullptr,
-      "{}: {}.shape is NULL; it must point to {} extents", operation_, argument, tensor->ndim);
-  const std::optional<DType> dtype = dtype_of(tensor->dtype);
-  require(dtype.has_value(),
-      "{}: {}.dtype has code {}, {} bits and {} lanes; it must be uint8, uint16, float16, "
-      "bfloat16, "
-      "float32 or float64, with 1 lane",
-      operation_, argument, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
-  const std::optional<Device> device = device_of(tensor->device);
-  require(device.has_value(),
-      "{}: {}.device.type is {}; it must be {} (CPU), {} (CUDA) or {} (CUDA's pinned memory)",
-      operation_, argument, tensor->device.type, +SIMILIS_CPU, +SIMILIS_CUDA, +SIMILIS_CUDA_HOST);
-  const Extents shape(
-      std::span<const std::int64_t>(tensor->shape, static_cast<std::size_t>(tensor->ndim)));
-  const char* elements = static_cast<const char*>(tensor->data) + tensor->byte_offset;
-  return {elements, shape, strides_of(*tensor, shape), *dtype, *device};
+  return tensor == nullptr ? TensorView() : from_dlpack(operation_, argument, *tensor);
 }
 
 similis_execution Arguments::execution(const similis_execution* given) const {
@@ -142,13 +87,13 @@ CallExecution::CallExecution(const Arguments& arguments, const similis_execution
       .allocate =
           [](void* context, std::size_t bytes, Device device, void* stream) {
             const auto& allocator = *static_cast<const similis_allocator*>(context);
-            return allocator.allocate(allocator.context, bytes, c_device(device), stream);
+            return allocator.allocate(allocator.context, bytes, to_dlpack(device), stream);
           },
       .release =
           [](void* context, void* pointer, std::size_t bytes, Device device, void* stream) {
             const auto& allocator = *static_cast<const similis_allocator*>(context);
             if (allocator.release == nullptr) return;
-            allocator.release(allocator.context, pointer, bytes, c_device(device), stream);
+            allocator.release(allocator.context, pointer, bytes, to_dlpack(device), stream);
           },
       .context = &allocator_};
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/core/dlpack.h"
+
+#include <optional>
+#include <span>
+
+#include "similis/dlpack.hpp"
+#include "src/core/require.h"
+
+namespace similis {
+namespace {
+
+constexpr int kUnsigned = 1, kFloat = 2, kBfloat = 4;  // DLDataTypeCode
+
+std::optional<DType> dtype_of(similis_dtype dtype) {
+  if (dtype.lanes != 1) return {};
+  if (dtype.code == kUnsigned && dtype.bits == 8) return DType::u8;
+  if (dtype.code == kUnsigned && dtype.bits == 16) return DType::u16;
+  if (dtype.code == kFloat && dtype.bits == 16) return DType::f16;
+  if (dtype.code == kBfloat && dtype.bits == 16) return DType::bf16;
+  if (dtype.code == kFloat && dtype.bits == 32) return DType::f32;
+  if (dtype.code == kFloat && dtype.bits == 64) return DType::f64;
+  return {};
+}
+
+std::optional<Device> device_of(similis_device device) {
+  switch (device.type) {
+    case SIMILIS_CPU:
+    case SIMILIS_CUDA_HOST: return Device{};
+    case SIMILIS_CUDA: return Device{DeviceKind::cuda, device.index};
+    default: return {};
+  }
+}
+
+similis_dtype dtype_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return {kUnsigned, 8, 1};
+    case DType::u16: return {kUnsigned, 16, 1};
+    case DType::f16: return {kFloat, 16, 1};
+    case DType::bf16: return {kBfloat, 16, 1};
+    case DType::f32: return {kFloat, 32, 1};
+    case DType::f64: break;
+  }
+  return {kFloat, 64, 1};
+}
+
+// The stride of an axis with one element is never walked, and producers put anything there.
+Extents strides_of(const similis_tensor& tensor, const Extents& shape) {
+  Extents strides = dense_strides(shape);
+  if (tensor.strides == nullptr) return strides;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] > 1) strides[axis] = tensor.strides[axis];
+  }
+  return strides;
+}
+
+}  // namespace
+
+TensorView from_dlpack(const char* operation, const char* argument, const similis_tensor& tensor) {
+  require(tensor.data != nullptr, "{}: {}.data is NULL; it must point to the elements", operation,
+      argument);
+  require(tensor.ndim >= 0 && tensor.ndim <= kMaxRank, "{}: {}.ndim is {}; it must be from 0 to {}",
+      operation, argument, tensor.ndim, kMaxRank);
+  require(tensor.ndim == 0 || tensor.shape != nullptr,
+      "{}: {}.shape is NULL; it must point to {} extents", operation, argument, tensor.ndim);
+  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  require(dtype.has_value(),
+      "{}: {}.dtype has code {}, {} bits and {} lanes; it must be uint8, uint16, float16, "
+      "bfloat16, float32 or float64, with 1 lane",
+      operation, argument, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
+  const std::optional<Device> device = device_of(tensor.device);
+  require(device.has_value(),
+      "{}: {}.device.type is {}; it must be {} (CPU), {} (CUDA) or {} (CUDA's pinned memory)",
+      operation, argument, tensor.device.type, +SIMILIS_CPU, +SIMILIS_CUDA, +SIMILIS_CUDA_HOST);
+  const Extents shape(
+      std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
+  const char* elements = static_cast<const char*>(tensor.data) + tensor.byte_offset;
+  return {elements, shape, strides_of(tensor, shape), *dtype, *device};
+}
+
+similis_device to_dlpack(Device device) {
+  return {device.kind == DeviceKind::cuda ? SIMILIS_CUDA : SIMILIS_CPU, device.index};
+}
+
+TensorView from_dlpack(const similis_tensor& tensor) {
+  return from_dlpack("from_dlpack", "tensor", tensor);
+}
+
+similis_tensor to_dlpack(TensorView& view) {
+  return {.data = view.data,
+      .device = to_dlpack(view.device),
+      .ndim = view.shape.rank(),
+      .dtype = dtype_of(view.dtype),
+      .shape = view.shape.data(),
+      .strides = view.strides.data(),
+      .byte_offset = 0};
+}
+
+}  // namespace similis
