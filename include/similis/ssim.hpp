@@ -34,8 +34,8 @@ struct SsimOptions {
   TensorView mask = {};
   /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become Σ G·m·x / Σ G·m; where m
   /// is 0 pixels may hold anything, NaN included, and have gradient 0. Means and sums run over the
-  /// pixels with m > 0, weighted by mask where given and else by m; in a map the others have SSIM 1.
-  /// With padding same the zeros outside have m = 1.
+  /// pixels with m > 0, weighted by mask where given and else by m; in a map the others have
+  /// SSIM 1. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
 };
 

@@ -101,7 +101,8 @@ Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOpt
   width = shape[rank - 1];
   const PerAxis<int>& size = options.window_size;
   const PerAxis<double>& sigma = options.sigma;
-  windows = {axis_windows(depth, rank == 5 ? size.z() : 1, rank == 5 ? sigma.z() : 1, options.padding),
+  windows = {
+      axis_windows(depth, rank == 5 ? size.z() : 1, rank == 5 ? sigma.z() : 1, options.padding),
       axis_windows(height, size.y(), sigma.y(), options.padding),
       axis_windows(width, size.x(), sigma.x(), options.padding)};
   const double range = options.data_range.value_or(x_view.dtype == DType::u8 ? 255 : 1);
