@@ -65,8 +65,7 @@ namespace {
 HWY_EXPORT(halve_row);
 
 Tensor halve(const TensorView& fine, const std::array<Halving, 3>& halving, const Execution& exec) {
-  const Tensor coarse =
-      allocate(coarse_shape(fine.shape, halving), result_dtype(fine.dtype), fine.device, exec);
+  const Tensor coarse = allocate(coarse_shape(fine.shape, halving), DType::f64, fine.device, exec);
   const Extents& shape = coarse.shape;
   parallel_for(exec, shape[0] * shape[1] * shape[2] * shape[3], [&](std::int64_t index) {
     const std::int64_t y = index % shape[3], z = index / shape[3] % shape[2];
@@ -79,7 +78,7 @@ Tensor halve(const TensorView& fine, const std::array<Halving, 3>& halving, cons
 
 struct Level {
   ssim_internal::Pass pass;
-  Tensor x, y;                // halved images; empty at the finest level
+  Tensor x, y;                // halved images; f64, for x - y is lost in f32 where they are alike
   std::vector<double> means;  // of 1 - cs (1 - SSIM at the coarsest), one per channel of each image
 };
 
@@ -192,7 +191,7 @@ std::vector<Tensor> allocate_gradients(
   gradients[0] = Tensor(finest, nullptr);
   for (std::size_t l = 1; l < levels.size(); ++l) {
     const TensorView& x = levels[l].pass.x;
-    gradients[l] = allocate(x.shape, x.dtype, x.device, exec);
+    gradients[l] = allocate(x.shape, result_dtype(finest.dtype), x.device, exec);
   }
   return gradients;
 }
