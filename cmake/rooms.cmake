@@ -10,7 +10,8 @@ target_link_libraries(similis_objects PRIVATE similis_flags fmt::fmt-header-only
 # SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
 # faster here.
 target_compile_definitions(similis_objects PRIVATE
-  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)"
+  $<$<BOOL:${SIMILIS_BUILD_FUZZERS}>:HWY_COMPILE_ONLY_STATIC>)  # fuzzed are parsers, not kernels
 
 set(similis_test_sources "")
 set(similis_bench_sources "")
