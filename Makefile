@@ -14,6 +14,7 @@ help: ## this list
 
 demo: build ## render pictures, compress them, score them, show where they lost
 	@$(install) demo
+	@cmake --build build --parallel $(jobs) --target render_pictures
 	@demo/run.sh
 
 check: ## build everything and run every test
