@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/accuracy.md from what the test programs report about themselves.
+
+    scripts/accuracy.py            # after a build; --check compares instead, and fails if it differs
+
+Differences are rounded up to a power of ten, so that the page does not depend on the machine.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+HEAD = """\
+# Accuracy
+
+This page is written by `scripts/accuracy.py` from the reports of the tests.
+
+## Other libraries
+
+What `ssim` and `ms_ssim` differ by from each library, with the options on the right, over pictures
+of float64 numbers, 8-bit and 12-bit integers, in grey and in colour, of odd and even sizes, and
+volumes. Every SIMD target is within it. *Slope* is the relative difference of the gradient along
+y - x; scikit-image has no gradient to compare with. An empty cell on the right is the default.
+
+"""
+
+NOTES = """
+- pytorch-msssim and piqa make their taps in float32, where they do not quite sum to 1; given taps in
+  float64 they do not differ.
+- kornia adds 1e-12 to a denominator unless `eps=0`; piq halves large pictures unless
+  `downsample=False`.
+- `multiscale_structural_similarity_index_measure()` of torchmetrics leaves the rim out of the means
+  of its contrast term but not out of the mean of SSIM at the coarsest level, and averages channels
+  before it takes powers. No option of similis does that. The row above is its rule for halving, with
+  its own SSIM of each level.
+
+## float32
+
+The largest difference from the reference in float64: of the map, and of the gradients in relative
+L2, over the paddings valid, same and renormalize and every SIMD target. The tests fail beyond the
+bound.
+
+"""
+
+
+def report(program, tests):
+    """The properties that the program's tests leave in its JSON report."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "report.json")
+        command = [program, f"--gtest_filter={tests}", f"--gtest_output=json:{file}"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0:
+            sys.exit(result.stdout)
+        suites = json.loads(file.read_text())["testsuites"]
+    return [test for suite in suites for test in suite["testsuite"]]
+
+
+def power_of_ten(number):
+    """Rounded up; what float64 leaves of an equality depends on the machine and is not told."""
+    number = float(number)
+    return "below 1e-12" if number < 1e-12 else f"1e{math.ceil(math.log10(number))}"
+
+
+def table(head, rows):
+    return "\n".join(["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]])
+
+
+def code(text):
+    return f"`{text}`" if text else ""
+
+
+def libraries(tests):
+    """One row for each call of each library, with the largest differences over its pictures."""
+    rows = {}
+    for test in tests:
+        key = test["library"], test["call"], test["options"]
+        value, slope = rows.get(key, (0, None))
+        value = max(value, float(test["difference"]))
+        if "slope_difference" in test:
+            slope = max(slope or 0, float(test["slope_difference"]))
+        rows[key] = value, slope
+    return table(
+        ["library", "its call", "similis", "value", "slope"],
+        [
+            [library, code(call), code(options), power_of_ten(value),
+             "" if slope is None else power_of_ten(slope)]
+            for (library, call, options), (value, slope) in rows.items()
+        ],
+    )
+
+
+def precision(tests):
+    return table(
+        ["pictures", "map", "gradients", "bound"],
+        [
+            [test["pictures"], power_of_ten(test["map"]), power_of_ten(test["gradient"]),
+             test["bound"].replace("e-0", "e-")]
+            for test in tests
+            if "pictures" in test
+        ],
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/bin")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    goldens = report(arguments.programs / "ssim_test", "*SsimGolden*")
+    goldens += report(arguments.programs / "ms_ssim_test", "*SsimGolden*")
+    inputs = report(arguments.programs / "ssim_test", "*SsimAccuracy*")
+    text = HEAD + libraries(goldens) + "\n" + NOTES + precision(inputs) + "\n"
+    page = ROOT / "docs/accuracy.md"
+    if not arguments.check:
+        page.write_text(text)
+    elif not page.exists() or page.read_text() != text:
+        sys.exit(f"docs/accuracy.md is not what the tests report; run {pathlib.Path(__file__).name}")
+
+
+if __name__ == "__main__":
+    main()
