@@ -38,11 +38,12 @@ fuzz: ## run each fuzz target FUZZ_RUNS times (200000), or for FUZZ_SECONDS
 	@$(install) build fuzz
 	@scripts/fuzz.sh $(jobs) $(FUZZ_RUNS) $(FUZZ_SECONDS)
 
-bench: ## time similis beside scikit-image and pytorch-msssim
+bench: ## time similis beside its peers and renew docs/performance.md
 	@$(install) build bench
 	@scripts/configure.sh release -DSIMILIS_BUILD_BENCHMARKS=ON
-	@cmake --build build --parallel $(jobs) --target similis_bench bin/similis
-	@build/bin/similis_bench
+	@cmake --build build --parallel $(jobs) --target similis_bench similis
+	@.venv/bin/python bench/compare_peers.py
+	@.venv/bin/python bench/performance_page.py
 
 tidy: ## clang-tidy over the library's sources
 	@$(install) build tidy

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times similis beside scikit-image and pytorch-msssim, and adds what similis_bench measures alone.
+
+All libraries run in this process on the same arrays and as many threads, in turn, once they agree
+on the result. Prints a table and writes bench/results/cpu-DATE.json.
+"""
+
+import collections
+import datetime
+import importlib.metadata
+import json
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import torch
+
+import measure
+import peers
+import rows
+from libsimilis import Similis
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "build/bin/similis_bench"
+VERSIONS_OF = ("numpy", "scikit-image", "torch", "pytorch-msssim")
+QUIET = 0.05  # processors that other programs may keep busy before the figures are in doubt
+SCALING = 1.8  # times faster on two threads than on one: the target
+
+# target_ratio: how many times faster than the peer similis is to be, if that is aimed at.
+Peer = collections.namedtuple("Peer", "name run target_ratio max_threads", defaults=[None, 2])
+# run: how to call similis, Similis.value or Similis.value_and_gradient
+Comparison = collections.namedtuple("Comparison", "operation run shape dtype peers")
+
+PICTURE, PATCHES = (1, 3, 1080, 1920), (16, 3, 512, 512)
+COMPARISONS = [
+    Comparison("ssim", Similis.value, PICTURE, "f32",
+               [Peer("scikit-image", peers.skimage_ssim, 10, max_threads=1),
+                Peer("pytorch-msssim", peers.pytorch_ssim)]),
+    Comparison("ssim", Similis.value, PICTURE, "u8",
+               [Peer("scikit-image", peers.skimage_ssim, max_threads=1)]),
+    Comparison("ssim", Similis.value_and_gradient, PICTURE, "f32",
+               [Peer("pytorch-msssim", peers.pytorch_ssim_and_gradient, 10)]),
+    Comparison("ssim", Similis.value_and_gradient, PATCHES, "f32",
+               [Peer("pytorch-msssim", peers.pytorch_ssim_and_gradient)]),
+]
+
+
+def images(shape, dtype):
+    """Noise, and the same with other noise on it."""
+    generator = numpy.random.default_rng(1)
+    x = generator.random(shape, dtype=numpy.float32)
+    y = (x + 0.1 * generator.standard_normal(shape, dtype=numpy.float32)).clip(0, 1)
+    if dtype == "u8":
+        return (255 * x).round().astype(numpy.uint8), (255 * y).round().astype(numpy.uint8)
+    return x, y
+
+
+def memory_case(case):
+    """The memory of a training step is what people ask for; that of other calls says so."""
+    operation, what, inputs = case.split("/", 2)
+    what = "memory" if what == "value_and_gradient" else f"{what}_memory"
+    return f"{operation}/{what}/{inputs}"
+
+
+def require_agreement(case, peer, ours, theirs):
+    """Figures of different results would say nothing."""
+    if not isinstance(ours, tuple):
+        ours, theirs = (ours,), (theirs,)
+    if not abs(ours[0] - theirs[0]) <= 1e-5:
+        raise SystemExit(f"{case}: similis computes {ours[0]} and {peer} {theirs[0]}")
+    for gradient, other in zip(ours[1:], theirs[1:]):
+        error = numpy.linalg.norm(gradient - other) / numpy.linalg.norm(other)
+        if not error <= 1e-4:
+            raise SystemExit(f"{case}: the gradients of similis and {peer} differ by {error:.1e}")
+
+
+def compare(comparison, threads):
+    """The rows of one comparison: time beside each peer, and memory."""
+    case = "/".join([comparison.operation, comparison.run.__name__,
+                     "x".join(map(str, comparison.shape)), comparison.dtype])
+    print(f"{case}, threads: {threads}", file=sys.stderr)
+    x, y = images(comparison.shape, comparison.dtype)
+
+    def on_threads(count):
+        similis = Similis(count)
+        return lambda: comparison.run(similis, comparison.operation, x, y)
+
+    torch.set_num_threads(threads)
+    against = [peer for peer in comparison.peers if threads <= peer.max_threads]
+    contenders = {"similis": on_threads(threads)}
+    for peer in against:
+        contenders[peer.name] = lambda run=peer.run: run(x, y)
+        require_agreement(case, peer.name, contenders["similis"](), contenders[peer.name]())
+    if threads > 1:
+        alone = Peer("similis, 1 thread", None, SCALING)
+        against.append(alone)
+        contenders[alone.name] = on_threads(1)
+
+    seconds = measure.median_seconds(contenders)
+    peaks = {name: measure.peak_bytes(run) for name, run in contenders.items()}
+    times = [rows.row(case, threads, "ms", 1e3 * seconds["similis"], peer.name,
+                      1e3 * seconds[peer.name], peer.target_ratio) for peer in against]
+    memory = [rows.row(memory_case(case), threads, "B/elem", peaks["similis"] / x.size, peer.name,
+                       peaks[peer.name] / x.size) for peer in against]
+    return times + memory
+
+
+def measured_alone():
+    """What similis_bench measures: the SIMD target in use, and rows without a peer."""
+    print("similis_bench", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        subprocess.run([PROGRAM, f"--benchmark_out={report}", "--benchmark_out_format=json",
+                        "--benchmark_repetitions=5", "--benchmark_min_time=0.05"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        report = json.loads(report.read_text())
+    result = []
+    for each in report["benchmarks"]:
+        if each.get("aggregate_name") != "median":
+            continue
+        case, threads = each["run_name"].removesuffix("/real_time").split("/threads:")
+        result.append(rows.row(case, int(threads), each["time_unit"], each["real_time"]))
+        result.append(
+            rows.row(memory_case(case), int(threads), "B/elem", each["resident_B/elem"]))
+    return report["context"]["simd_target"], result
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def commit():
+    """What is checked out, with "-dirty" if files differ from it; None outside of git."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"], cwd=ROOT,
+        capture_output=True, text=True)
+    return described.stdout.strip() if described.returncode == 0 else None
+
+
+def main():
+    machine = measure.Machine()
+    measured = [row for comparison in COMPARISONS for threads in (1, 2)
+                for row in compare(comparison, threads)]
+    others = machine.others()
+    compared = {(row["case"], row["threads"]) for row in measured}
+    simd_target, alone = measured_alone()
+    measured += [row for row in alone if (row["case"], row["threads"]) not in compared]
+
+    for select, table in ((rows.is_compared, rows.compared_table),
+                          (lambda row: not rows.is_compared(row), rows.alone_table)):
+        for unit in ("ms", "B/elem"):
+            print(table([row for row in measured if select(row) and row["unit"] == unit]) + "\n")
+    if others > QUIET:
+        print(f"The machine was not quiet: other programs kept {others:.2f} processors busy.")
+    date = datetime.date.today().isoformat()
+    versions = {"similis": Similis(1).version()}
+    versions |= {name: importlib.metadata.version(name) for name in VERSIONS_OF}
+    path = rows.FOLDER / f"cpu-{date}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(
+        {"device": processor(), "driver": None, "cuda": None, "commit": commit(), "date": date,
+         "versions": versions, "simd_target": simd_target, "busy_processors": round(others, 3),
+         "rows": measured}, indent=1) + "\n")
+    print(f"Written to {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libsimilis through its C interface: what a comparison in one process needs of it."""
+
+import ctypes
+import pathlib
+
+import numpy
+
+LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build/lib/libsimilis.so"
+CODES = {"u": 1, "f": 2}  # of similis_dtype
+
+
+class Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class DType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class Tensor(ctypes.Structure):
+    """A similis_tensor over a dense NumPy array, which must outlive it."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32),
+                ("dtype", DType), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+    def __init__(self, array):
+        super().__init__(data=array.ctypes.data, device=Device(1, 0), ndim=array.ndim,
+                         dtype=DType(CODES[array.dtype.kind], 8 * array.itemsize, 1),
+                         shape=(ctypes.c_int64 * max(1, array.ndim))(*array.shape))
+
+
+class Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("allocate", "release", "context")]
+
+
+class Runner(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("run", "context")]
+
+
+class Execution(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("stream", ctypes.c_void_p),
+                ("allocator", Allocator), ("runner", Runner)]
+
+
+class Similis:
+    """The library on a fixed number of threads. Options are always the defaults."""
+
+    def __init__(self, threads):
+        self._library = ctypes.CDLL(str(LIBRARY))
+        self._library.similis_last_error.restype = ctypes.c_char_p
+        self._library.similis_version.restype = ctypes.c_char_p
+        pool = ctypes.c_void_p()
+        self._check(self._library.similis_thread_pool_create(threads, ctypes.byref(pool)))
+        self._library.similis_thread_pool_runner.restype = Runner
+        self._execution = Execution(struct_size=ctypes.sizeof(Execution),
+                                    runner=self._library.similis_thread_pool_runner(pool))
+
+    def _check(self, status):
+        if status != 0:
+            raise RuntimeError(self._library.similis_last_error().decode())
+
+    def version(self):
+        return self._library.similis_version().decode()
+
+    def value(self, operation, x, y):
+        """The result of "ssim", "ms_ssim", … as a float."""
+        return self._run(operation, x, y, None)
+
+    def value_and_gradient(self, operation, x, y):
+        """The result and its gradient by x, in an array of its own as a framework would have it."""
+        gradient = numpy.empty_like(x)
+        return self._run(operation, x, y, Tensor(gradient)), gradient
+
+    def _run(self, operation, x, y, x_gradient):
+        value = numpy.empty((), numpy.float64 if x.dtype == numpy.float64 else numpy.float32)
+        pointer = ctypes.byref
+        self._check(self._library[f"similis_{operation}"](
+            pointer(Tensor(x)), pointer(Tensor(y)), None, None, pointer(Tensor(value)),
+            None if x_gradient is None else pointer(x_gradient), None, pointer(self._execution)))
+        return float(value)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time and memory of contenders for the same work, in this process, in turn."""
+
+import ctypes
+import pathlib
+import statistics
+import time
+
+WARM_UP = 1
+MINIMUM_ROUNDS = 5
+MINIMUM_SECONDS = 2.0  # of the measured rounds of all contenders together
+
+
+def median_seconds(contenders):
+    """The median wall time of each of the functions in the dictionary `contenders`.
+
+    They take turns, so that what disturbs the machine for a while disturbs all of them.
+    """
+    for run in contenders.values():
+        for _ in range(WARM_UP):
+            run()
+    seconds = {name: [] for name in contenders}
+    start = time.perf_counter()
+    rounds = 0
+    while rounds < MINIMUM_ROUNDS or time.perf_counter() - start < MINIMUM_SECONDS:
+        for name, run in contenders.items():
+            before = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - before)
+        rounds += 1
+    return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def _status_bytes(name):
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return 1024 * int(line.split()[1])
+    raise RuntimeError(f"/proc/self/status has no {name}")
+
+
+def peak_bytes(run):
+    """By how many bytes resident memory at its peak during run() exceeds what it was before.
+
+    bench/peak_memory.h measures the same for similis_bench.
+    """
+    run()  # what is made once and kept is not the work's
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier work gave back would be counted as free
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again from VmRSS: proc(5)
+    before = _status_bytes("VmRSS")
+    result = run()
+    peak = _status_bytes("VmHWM") - before
+    del result
+    return peak
+
+
+class Machine:
+    """How busy other programs keep the processors while this object is watched."""
+
+    def __init__(self):
+        self._all, self._own = self._busy_seconds(), time.process_time()
+        self._start = time.perf_counter()
+
+    @staticmethod
+    def _busy_seconds():
+        """Processor seconds spent so far on anything, including by the hypervisor's other guests."""
+        fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
+        return (user + nice + system + irq + softirq + steal) / 100  # ticks: USER_HZ is 100
+
+    def others(self):
+        """Processors that others kept busy on average since this object was made."""
+        seconds = time.perf_counter() - self._start
+        busy = self._busy_seconds() - self._all
+        own = time.process_time() - self._own
+        return max(0.0, busy - own) / seconds

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The libraries that similis is compared with, each called as its users call it.
+
+Every function takes the images x and y, [N,C,H,W], and returns the value; the gradient by x where
+its name says so.
+"""
+
+import numpy
+import pytorch_msssim
+import skimage.metrics
+import torch
+
+
+def data_range(x):
+    return 255 if x.dtype == numpy.uint8 else 1
+
+
+def skimage_ssim(x, y):
+    return numpy.mean([
+        skimage.metrics.structural_similarity(
+            one, other, data_range=data_range(x), channel_axis=0, gaussian_weights=True, sigma=1.5,
+            use_sample_covariance=False) for one, other in zip(x, y)])
+
+
+def _pytorch_value(function, x, y):
+    with torch.no_grad():
+        return float(function(torch.from_numpy(x), torch.from_numpy(y), data_range=data_range(x)))
+
+
+def _pytorch_value_and_gradient(function, x, y):
+    variable = torch.from_numpy(x).requires_grad_()
+    value = function(variable, torch.from_numpy(y), data_range=data_range(x))
+    value.backward()
+    return value.item(), variable.grad.numpy()
+
+
+def pytorch_ssim(x, y):
+    return _pytorch_value(pytorch_msssim.ssim, x, y)
+
+
+def pytorch_ssim_and_gradient(x, y):
+    return _pytorch_value_and_gradient(pytorch_msssim.ssim, x, y)
+
+
+def pytorch_ms_ssim(x, y):
+    return _pytorch_value(pytorch_msssim.ms_ssim, x, y)
+
+
+def pytorch_ms_ssim_and_gradient(x, y):
+    return _pytorch_value_and_gradient(pytorch_msssim.ms_ssim, x, y)

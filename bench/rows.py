@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of bench/results/*.json, and how they are shown.
+
+A file is {"device", "driver", "cuda", "commit", "date", "versions", …, "rows"}. Each row is one
+measurement, and smaller is better in all of them: what was measured ("case", "threads", "unit",
+"value"), the same of another library in the same run ("peer", "peer_value"), what the hardware
+allows ("floor") and what is aimed at ("target", and "target_ratio" where that is a multiple of the
+peer's speed); null where there is none.
+"""
+
+import json
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "results"
+NONE = "–"
+
+
+def row(case, threads, unit, value, peer=None, peer_value=None, target_ratio=None):
+    return {"case": case, "threads": threads, "unit": unit, "value": value, "peer": peer,
+            "peer_value": peer_value, "floor": None,
+            "target": peer_value / target_ratio if target_ratio else None,
+            "target_ratio": target_ratio}
+
+
+def newest():
+    """The newest file of each device, in the order of the devices' names."""
+    results = {}
+    for path in sorted(FOLDER.glob("*.json")):
+        result = json.loads(path.read_text())
+        if result["date"] >= results.get(result["device"], result)["date"]:
+            results[result["device"]] = result
+    return [results[device] for device in sorted(results)]
+
+
+def is_compared(row):
+    """Whether there is something to hold the row's value to."""
+    return row["peer"] is not None or row["target"] is not None or row["floor"] is not None
+
+
+def _figure(value, unit):
+    if value is None:
+        return NONE
+    digits = max(0, 3 - len(str(int(value)))) if value >= 1 else 3
+    return f"{value:.{digits}f} {unit}"
+
+
+def _target(row):
+    if row["target"] is None:
+        return NONE
+    if row.get("target_ratio"):
+        return f"≥ {row['target_ratio']:g}×"
+    return "≤ " + _figure(row["target"], row["unit"])
+
+
+def _met(row):
+    if row["target"] is None:
+        return NONE
+    return "yes" if row["value"] <= row["target"] else "no"
+
+
+def compared_table(rows):
+    """Each row beside its peer, floor and target."""
+    lines = [("case", "threads", "similis", "peer", "its figure", "ratio", "floor", "target", "met")]
+    for each in rows:
+        has_ratio = each["peer_value"] and each["value"]
+        lines.append((
+            each["case"], str(each.get("threads") or NONE), _figure(each["value"], each["unit"]),
+            each["peer"] or NONE, _figure(each["peer_value"], each["unit"]),
+            f"{each['peer_value'] / each['value']:.1f}×" if has_ratio else NONE,
+            _figure(each["floor"], each["unit"]), _target(each), _met(each)))
+    return _markdown(lines)
+
+
+def alone_table(rows):
+    """The rows' values, a line for each case and a column for each number of threads."""
+    counts = sorted({each.get("threads") or 0 for each in rows})
+    headings = {0: "similis", 1: "1 thread"}
+    lines = [("case", *(headings.get(count, f"{count} threads") for count in counts))]
+    for case in dict.fromkeys(each["case"] for each in rows):
+        figures = {each.get("threads") or 0: _figure(each["value"], each["unit"])
+                   for each in rows if each["case"] == case}
+        lines.append((case, *(figures.get(count, NONE) for count in counts)))
+    return _markdown(lines)
+
+
+def _markdown(lines):
+    """A table, aligned; a column that would be empty is left out."""
+    columns = [column for column in zip(*lines) if any(cell != NONE for cell in column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    is_text = [column[0] in ("case", "peer", "met") for column in columns]
+    rule = ["-" * width if text else "-" * (width - 1) + ":" for width, text in zip(widths, is_text)]
+
+    def line(cells):
+        padded = (cell.ljust(width) if text else cell.rjust(width)
+                  for cell, width, text in zip(cells, widths, is_text))
+        return "| " + " | ".join(padded) + " |"
+
+    heading, *body = zip(*columns)
+    return "\n".join([line(heading), line(rule)] + [line(cells) for cells in body])
