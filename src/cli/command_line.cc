@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "similis/version.h"
+#include "src/cli/background.h"
+#include "src/cli/metrics.h"
+#include "src/cli/nearest.h"
+#include "src/cli/number_text.h"
+
+namespace similis::cli {
+namespace {
+
+constexpr const char* kExitStatus = R"(Exit status:
+  0  everything was scored
+  1  something could not be read, scored or written; one line on stderr says what
+  2  the command line is wrong)";
+
+constexpr const char* kProgramExamples = R"(Examples:
+  similis compare original.png compressed.jpg
+  similis compare originals/ compressed/ --format csv -o scores.csv
+  similis compare original.png compressed.jpg --map ssim=losses.png
+  similis compare --help
+)";
+
+constexpr const char* kCompareExamples = R"(Examples:
+  similis compare original.png compressed.jpg
+  similis compare original.png compressed.jpg -m ssim -m mse --format json
+  similis compare original.png compressed.jpg -m ssim=window_size=7:padding=same
+  similis compare original.png compressed.jpg --map ssim=losses.png
+  similis compare originals/ compressed/ --format csv -o scores.csv
+  curl -s https://example.org/b.webp | similis compare a.png -
+  similis compare -- -odd-name.png 'star*[1]?.png'
+)";
+
+constexpr const char* kDifferences = R"(Pictures that differ in kind:
+  Sizes must be equal. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
+  dropped; transparent pixels need --background. Of two colour spaces the reference's counts: the
+  distorted picture is converted to it, and the settings in the results say so.
+
+Directories:
+  Files are matched by name, then a.png with a.jpg where each side has just one a.*; files without a
+  match are noted on stderr, hidden files and directories inside passed over. A broken file is
+  named, the others are scored, and the exit status is 1.
+)";
+
+constexpr const char* kResults = R"(Results:
+  Only results go to stdout. JSON has each metric's mean, min, max, stdev, median, harmonic mean and
+  percentiles, and every frame's values; a picture is one frame. What is not finite, such as the
+  psnr of equal pictures, is null. Results are the same for any number of threads.
+)";
+
+std::string metric_lines() {
+  std::size_t width = 0;
+  for (const Metric& metric : metrics()) width = std::max(width, metric.name.size());
+  std::string text = "Metrics (--list-metrics shows their options):\n";
+  for (const Metric& metric : metrics()) {
+    text += fmt::format("  {:{}}  {}\n", metric.name, width, metric.description);
+  }
+  return text;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string metrics_with_maps() {
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics()) {
+    if (metric.map_range) names.push_back(metric.name);
+  }
+  return join(names);
+}
+
+void add_compare(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "compare", "Scores how alike two pictures are, or the pictures of two directories");
+  CompareOptions& options = line.compare_options;
+  line.compare = &app;
+  app.add_option("REF", options.reference, "the reference: a picture, a directory, or - for stdin")
+      ->required()
+      ->type_name("");
+  app.add_option("DIST", options.distorted, "the distorted one, which is scored")
+      ->required()
+      ->type_name("");
+  app.add_option("-m,--metric", options.metrics,
+         fmt::format("metric, with options if wanted; repeat for several\n"
+                     "(default: {}; of these, what a picture is too small\nfor is left out)",
+             join(default_metrics())))
+      ->type_name("METRIC[=OPTION=VALUE:…]")
+      ->allow_extra_args(false);
+  app.add_flag_callback(
+      "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
+      "show all metrics and their options, and exit");
+  app.add_option("--device", options.device, "where to compute (default: auto)")
+      ->type_name("auto|cpu|cuda[:N]");
+  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
+      ->type_name("N");
+  app.add_option("--format", options.format, "of the results (default: table)")
+      ->type_name("table|json|csv");
+  app.add_option("-o,--output", options.output,
+         "write the results here, whole or not at all; a run that\n"
+         "fails leaves what it has in FILE.partial")
+      ->type_name("FILE");
+  app.add_option("--map", options.map,
+         fmt::format("draw where the score is lost, bright where most; for: {}.\n"
+                     "As large as the picture: where a window does not fit\n"
+                     "(padding=valid) it is cut at the border",
+             metrics_with_maps()))
+      ->type_name("METRIC=FILE.png");
+  app.add_option("--background", options.background,
+         fmt::format("colour behind transparent pixels:\n{}", kColorForms))
+      ->type_name("COLOR");
+  app.footer(fmt::format(
+      "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
+}
+
+void add_completion(CommandLine& line) {
+  line.completion =
+      line.app.add_subcommand("completion", "Prints a script for the shell's completion");
+  line.completion->add_option("SHELL", line.shell, "which shell")
+      ->required()
+      ->type_name("bash|zsh|fish");
+  line.completion->footer(R"(Examples:
+  similis completion bash > ~/.local/share/bash-completion/completions/similis
+  similis completion zsh > "${fpath[1]}/_similis"
+  similis completion fish > ~/.config/fish/completions/similis.fish)");
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+// An argument that nothing takes.
+std::string extra_argument_text(
+    const CLI::App& app, const std::string& argument, bool may_be_option) {
+  if (may_be_option && argument.size() > 1 && argument.front() == '-') {
+    const std::string name = argument.substr(0, argument.find('='));
+    return fmt::format("there is no option {}{}", name, nearest_hint(name, option_names(app)));
+  }
+  if (app.get_parent() == nullptr) {
+    return fmt::format(
+        "there is no command \"{}\"{}", argument, nearest_hint(argument, command_names(app)));
+  }
+  std::string takes;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) takes += (takes.empty() ? "" : " and ") + option->get_name();
+  }
+  return fmt::format("{} takes {}; \"{}\" is one too many", app.get_name(),
+      takes.empty() ? "no arguments" : takes, argument);
+}
+
+// Options without their value, or given more than once.
+std::string mismatch_text(const CLI::App& app, const std::string& message) {
+  const std::string name = message.substr(0, message.find(':'));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return message;
+  if (option->count() > 1) return fmt::format("{} is given {} times", name, option->count());
+  return fmt::format("{} has no value; write {} {}", name, name, option->get_type_name());
+}
+
+}  // namespace
+
+std::unique_ptr<CommandLine> make_command_line() {
+  auto line = std::make_unique<CommandLine>();
+  CLI::App& app = line->app;
+  app.description("similis measures how alike two images are.");
+  app.name("similis");
+  app.set_version_flag("--version", "similis " SIMILIS_VERSION);
+  app.require_subcommand(1);
+  app.footer(fmt::format("{}\n{}", kProgramExamples, kExitStatus));
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("REQUIRED", "");  // usage lines show it: REF, not [REF]
+  add_compare(*line);
+  line->info = app.add_subcommand("info", "Says what this build can use on this machine");
+  add_completion(*line);
+  for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+  return line;
+}
+
+std::vector<std::string> value_choices(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type.starts_with("METRIC")) return metric_names();
+  std::vector<std::string> choices;
+  if (type.find('|') == std::string::npos) return choices;
+  for (std::string choice : CLI::detail::split(type, '|')) {
+    choices.push_back(choice.substr(0, choice.find('[')));
+  }
+  return choices;
+}
+
+std::string usage_error_text(const CommandLine& line, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> commands = line.app.get_subcommands();
+  const CLI::App& app = commands.empty() ? line.app : *commands.front();
+  bool may_be_option = true;
+  for (const std::string& argument : app.remaining()) {
+    if (argument != "--") return extra_argument_text(app, argument, may_be_option);
+    may_be_option = false;
+  }
+  if (&app == &line.app) return "a command is missing; similis --help shows them";
+  const std::string message = error.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const std::string name = message.substr(0, message.find(' '));
+    return fmt::format(
+        "{} is missing; similis {} --help shows how to call it", name, app.get_name());
+  }
+  return mismatch_text(app, message);
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands and options of the program. Parsing, --help and shell completion all read this.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/cli/compare.h"
+
+namespace similis::cli {
+
+struct CommandLine {
+  CLI::App app;
+  CLI::App* compare = nullptr;
+  CLI::App* info = nullptr;
+  CLI::App* completion = nullptr;
+
+  // What the parsed options say.
+  CompareOptions compare_options;
+  std::string shell;
+};
+
+std::unique_ptr<CommandLine> make_command_line();
+
+/// What completes the value of an option or argument: the names of a fixed set, which its type name
+/// spells "table|json|csv"; metrics; or files, if there are none of either.
+std::vector<std::string> value_choices(const CLI::Option& option);
+
+/// One line for the person who typed what `error` says could not be parsed.
+std::string usage_error_text(const CommandLine& line, const CLI::ParseError& error);
+
+}  // namespace similis::cli

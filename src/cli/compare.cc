@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/compare.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <system_error>
+
+#include "src/cli/device.h"
+#include "src/cli/metric_request.h"
+#include "src/cli/metrics.h"
+#include "src/cli/notes.h"
+#include "src/cli/number_text.h"
+#include "src/cli/output.h"
+#include "src/cli/report.h"
+#include "src/cli/scoring.h"
+#include "src/cli/usage_error.h"
+#include "src/core/parallel.h"
+
+namespace similis::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+int parse_threads(const std::string& text) {
+  if (text.empty()) return 0;
+  const std::optional<int> threads = parse_number<int>(text);
+  if (!threads || *threads < 1 || *threads > 1024) {
+    throw UsageError(fmt::format("--threads is \"{}\"; it must be a number from 1 to 1024", text));
+  }
+  return *threads;
+}
+
+using Writer = std::string (*)(const Report&);
+
+Writer find_writer(const std::string& format) {
+  if (format == "table") return to_table;
+  if (format == "json") return to_json;
+  if (format == "csv") return to_csv;
+  throw UsageError(fmt::format("--format is \"{}\"; it must be table, json or csv", format));
+}
+
+bool is_directory(const std::string& path) {
+  std::error_code error;
+  return path != "-" && fs::is_directory(path, error);
+}
+
+// Before a long run rather than after it.
+void require_writable(
+    const std::string& argument, const std::string& path, const CompareOptions& options) {
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !is_directory(folder.string())) {
+    throw Error(fmt::format("{} {}: {} is not a directory", argument, path, folder.string()));
+  }
+  std::error_code error;  // of files that do not exist: they are not the same
+  for (const std::string& input : {options.reference, options.distorted}) {
+    if (path != "-" && fs::equivalent(path, input, error) && fs::is_regular_file(path, error)) {
+      throw UsageError(fmt::format("{} {}: is one of the inputs", argument, path));
+    }
+  }
+}
+
+// What is refused before anything is read.
+void check(const CompareOptions& options, const std::optional<MapRequest>& map) {
+  if (options.reference == "-" && options.distorted == "-") {
+    throw UsageError("only one side can be standard input");
+  }
+  const bool reference_is = is_directory(options.reference);
+  if (reference_is != is_directory(options.distorted)) {
+    throw UsageError(fmt::format("{} is a directory and {} is not; both must be, or neither",
+        reference_is ? options.reference : options.distorted,
+        reference_is ? options.distorted : options.reference));
+  }
+  if (map && reference_is) {
+    throw UsageError("--map takes two pictures, not directories");
+  }
+  if (!is_standard_output(options.output)) require_writable("-o", options.output, options);
+  if (map) require_writable("--map", map->path, options);
+}
+
+// Leaves out the names that no frame has a value for.
+void drop_empty_names(Report& report) {
+  for (std::size_t i = report.names.size(); i-- > 0;) {
+    if (!scores_of(report.pairs, i).empty()) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    report.names.erase(report.names.begin() + at);
+    report.metric_settings.erase(report.metric_settings.begin() + at);
+    for (ScoredPair& pair : report.pairs) {
+      for (FrameScores& frame : pair.frames) frame.values.erase(frame.values.begin() + at);
+    }
+  }
+}
+
+void describe_measures(const std::vector<Measure>& measures, Report& report) {
+  std::optional<double> data_range;
+  if (report.bit_depth) data_range = *report.bit_depth == 8 ? 255 : 65535;
+  for (const Measure& measure : measures) {
+    report.metric_settings.push_back({measure.name, measure.settings(data_range)});
+  }
+}
+
+// A run that failed leaves what stands at `path` alone and what it has beside it.
+void write_report(const Report& report, Writer writer, const std::string& path) {
+  const bool is_file = !is_standard_output(path);
+  if (report.pairs.empty() && (is_file || !report.of_directories)) return;
+  if (report.error.empty() || !is_file) {
+    write_output(writer(report), path);
+    return;
+  }
+  const std::string partial = path + ".partial";
+  write_output(writer(report), partial);
+  print_note(fmt::format("{} has what could be scored", partial));
+}
+
+std::vector<FilePair> find_pairs(const CompareOptions& options, Report& report) {
+  if (!report.of_directories) return {{options.reference, options.distorted}};
+  MatchedDirectories matched = match_directories(options.reference, options.distorted);
+  report.unmatched = std::move(matched.unmatched);
+  for (const UnmatchedFile& file : report.unmatched) {
+    const bool is_reference = file.side == "reference";
+    print_note(fmt::format(
+        "{}: has no match in {}", file.path, is_reference ? options.distorted : options.reference));
+  }
+  if (matched.pairs.empty()) {
+    report.error =
+        fmt::format("{}: no file has a match in {}", options.distorted, options.reference);
+    print_error(report.error);
+  }
+  return matched.pairs;
+}
+
+}  // namespace
+
+int compare(const CompareOptions& options) {
+  const Writer writer = find_writer(options.format);
+  Scoring scoring{.by_default = options.metrics.empty()};
+  const std::vector<std::string>& texts = scoring.by_default ? default_metrics() : options.metrics;
+  scoring.measures = requested_measures(texts);
+  if (!options.map.empty()) scoring.map = requested_map(options.map, options.metrics);
+  if (!options.background.empty()) scoring.background = parse_color(options.background);
+  const int threads = parse_threads(options.threads);
+  check(options, scoring.map);
+
+  std::optional<ThreadPool> pool;
+  if (threads > 0) scoring.exec.runner = pool.emplace(threads).runner();
+  scoring.threads = threads > 0 ? threads : default_threads();
+
+  Report report;
+  report.of_directories = is_directory(options.reference);
+  report.device = device_name(parse_device(options.device));
+  for (const Measure& measure : scoring.measures) report.names.push_back(measure.name);
+  Notes notes;
+  score_pairs(scoring, find_pairs(options, report), notes, report);
+  for (const std::string& line : notes.lines()) print_note(line);
+  describe_measures(scoring.measures, report);
+  drop_empty_names(report);
+  write_report(report, writer, options.output);
+  return report.error.empty() ? 0 : 1;
+}
+
+}  // namespace similis::cli

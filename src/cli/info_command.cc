@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/info_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "similis/info.hpp"
+#include "src/media/decode.h"
+
+namespace similis::cli {
+
+std::string describe_build() {
+  const Info info = similis::info();
+  std::vector<std::pair<std::string, std::string>> lines = {{"version", info.version},
+      {"SIMD in use", fmt::format("{} ({})", info.simd_target, info.simd_target_reason)},
+      {"SIMD targets", fmt::format("{}", fmt::join(info.simd_targets, ", "))}};
+  if (!info.unsupported_simd_targets.empty()) {
+    lines.emplace_back(
+        "not on this processor", fmt::format("{}", fmt::join(info.unsupported_simd_targets, ", ")));
+  }
+  lines.emplace_back("threads", fmt::format("{}", info.threads));
+  lines.emplace_back("GPU", info.cuda_reason);
+  for (const media::FormatReader& format : media::format_readers()) {
+    lines.emplace_back(
+        format.format, format.reader.empty() ? "no reader on this machine" : format.reader);
+  }
+  std::size_t width = 0;
+  for (const auto& [name, value] : lines) width = std::max(width, name.size());
+  std::string text;
+  for (const auto& [name, value] : lines) text += fmt::format("{:{}}  {}\n", name, width, value);
+  return text;
+}
+
+}  // namespace similis::cli

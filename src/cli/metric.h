@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program knows of a metric: its name, a sentence, its function, its options. The table of
+// all of them is in metrics.cc; what -m takes, --help, completion and the settings in the results
+// follow from it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+#include "src/cli/option_value.h"
+#include "src/cli/usage_error.h"
+
+namespace similis::cli {
+
+/// One frame of both sides as metrics take it: f32 code values, [1,C,H,W], alike in shape.
+struct FramePair {
+  Tensor reference;
+  Tensor distorted;
+  double data_range = 255;  ///< 2^depth - 1
+};
+
+/// Option and value, both as they were typed.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// A metric with its options, ready to run.
+struct Measure {
+  std::string name;  ///< in the results
+  std::function<double(const FramePair&, const Execution&)> value;
+  std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
+  /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
+  std::function<Settings(std::optional<double> data_range)> settings;
+};
+
+/// What a map's values mean.
+struct MapRange {
+  double best = 1;
+  double worst = 0;
+};
+
+struct MetricOption {
+  std::string name;
+  std::string description;
+  std::string takes;
+  std::string default_value;  ///< as it would be typed; empty if it follows from the pictures
+};
+
+struct Metric {
+  std::string name;
+  std::string description;
+  std::vector<MetricOption> options;
+  std::optional<MapRange> map_range;  ///< if it offers a map
+  /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
+  /// option's name, if it does not take the value.
+  std::function<Measure(const Settings&)> configure;
+};
+
+/// A member of a metric's options struct, by the name that -m gives it.
+template <class Options> struct Option {
+  template <class T>
+  Option(const char* option_name, T Options::*member, const Numbers& numbers, const char* words)
+      : Option(option_name, words, member, numbers, OptionValue<T>{}) {}
+  template <class E>
+  Option(const char* option_name, E Options::*member, const Choices<E>& choices, const char* words)
+      : Option(option_name, words, member, choices, NamedValue<E>{}) {}
+
+  std::string name, description, takes;
+  std::function<bool(std::string_view text, Options&)> set;
+  std::function<std::string(const Options&)> json;
+
+ private:
+  template <class T, class Accepted, class Value>
+  Option(const char* option_name, const char* words, T Options::*member, const Accepted& accepted,
+      Value)
+      : name(option_name),
+        description(words),
+        takes(Value::takes(accepted)),
+        set([member, accepted](std::string_view text, Options& options) {
+          const auto value = Value::parse(text, accepted);
+          if (value) options.*member = *value;
+          return value.has_value();
+        }),
+        json([member, accepted](
+                 const Options& options) { return Value::json(options.*member, accepted); }) {}
+};
+
+/// The functions that a metric may be: the library's own form.
+template <class Options>
+using MetricFunction = Tensor (*)(
+    const TensorView&, const TensorView&, const Options&, const Execution&);
+using PlainMetricFunction = Tensor (*)(
+    const TensorView&, const TensorView&, Reduction, const Execution&);
+
+/// `options` with what the pictures decide filled in.
+template <class Options> Options for_range(Options options, std::optional<double> data_range) {
+  if constexpr (requires { options.data_range.has_value(); }) {
+    if (!options.data_range) options.data_range = data_range;
+  }
+  return options;
+}
+
+/// `options` for a map as large as the image: the rim that padding valid leaves out is filled from
+/// windows cut at the border, and all other pixels stay what they are.
+template <class Options> Options for_map(Options options) {
+  options.reduction = Reduction::none;
+  if constexpr (requires { options.padding; }) {
+    if (options.padding == Padding::valid) options.padding = Padding::renormalize;
+  }
+  return options;
+}
+
+/// The defaults and what `settings` makes of them; their names are known to be options' names.
+template <class Options>
+Options with_settings(const Settings& settings, const std::vector<Option<Options>>& options) {
+  Options chosen;
+  for (const auto& [name, text] : settings) {
+    for (const Option<Options>& option : options) {
+      if (option.name != name || option.set(text, chosen)) continue;
+      throw UsageError(fmt::format("{} is \"{}\"; it must be {}", name, text, option.takes));
+    }
+  }
+  return chosen;
+}
+
+/// A value in JSON as one would type it.
+inline std::string typed(std::string json) {
+  std::erase_if(json, [](char c) { return c == '"' || c == '[' || c == ']'; });
+  return json;
+}
+
+/// A line of the table. Give `map_range` if the function takes Reduction::none.
+template <class Options>
+Metric metric(const char* name, const char* description, MetricFunction<Options> function,
+    std::vector<Option<Options>> options = {}, std::optional<MapRange> map_range = {}) {
+  Metric result{.name = name, .description = description, .map_range = map_range};
+  for (const Option<Options>& option : options) {
+    result.options.push_back(
+        {option.name, option.description, option.takes, typed(option.json(Options{}))});
+  }
+  result.configure = [=](const Settings& settings) {
+    const Options chosen = with_settings(settings, options);
+    Measure measure;
+    measure.value = [=](const FramePair& pair, const Execution& exec) {
+      return item(
+          function(pair.reference, pair.distorted, for_range(chosen, pair.data_range), exec));
+    };
+    if constexpr (requires(Options o) { o.reduction = Reduction::none; }) {
+      if (map_range) {
+        measure.map = [=](const FramePair& pair, const Execution& exec) {
+          return function(
+              pair.reference, pair.distorted, for_map(for_range(chosen, pair.data_range)), exec);
+        };
+      }
+    }
+    measure.settings = [=](std::optional<double> data_range) {
+      const Options complete = for_range(chosen, data_range);
+      Settings values;
+      for (const Option<Options>& option : options) {
+        const std::string json = option.json(complete);
+        values.emplace_back(option.name, json.empty() ? "null" : json);
+      }
+      return values;
+    };
+    return measure;
+  };
+  return result;
+}
+
+/// The same for a function without options.
+Metric metric(const char* name, const char* description, PlainMetricFunction function);
+
+}  // namespace similis::cli

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of metrics. A line is the name, a sentence, the library's function, its options and,
+// where the function can give a map (Reduction::none), what the map's values mean.
+#include "src/cli/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "similis/similis.hpp"
+
+namespace similis::cli {
+namespace {
+
+constexpr const char* kDataRange = "largest minus smallest code value; 2^depth-1 unless given";
+constexpr const char* kWindowSize = "of the Gaussian window, in pixels";
+constexpr const char* kSigma = "standard deviation of the window, in pixels";
+constexpr const char* kK1 = "steadies the quotient of means: C1 = (k1·data_range)²";
+constexpr const char* kK2 = "steadies the quotient of variances: C2 = (k2·data_range)²";
+constexpr const char* kPadding = "what a window sees outside the picture";
+
+const Choices<Padding> kPaddings = {{"valid", Padding::valid}, {"same", Padding::same},
+    {"reflect", Padding::reflect}, {"replicate", Padding::replicate},
+    {"renormalize", Padding::renormalize}};
+const Choices<Downsample> kDownsamples = {{"vainf", Downsample::vainf}, {"ceil", Downsample::ceil},
+    {"floor", Downsample::floor}, {"piq", Downsample::piq}};
+
+// The plain functions round the results of f32 pictures to f32; the sums behind them are f64.
+template <auto error_into>
+Tensor in_f64(
+    const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
+  const Tensor value = allocate({}, DType::f64, x.device, exec);
+  error_into(x, y, {.value = value}, reduction, exec);
+  return value;
+}
+
+Tensor psnr_in_f64(
+    const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
+  const Tensor value = allocate({}, DType::f64, x.device, exec);
+  psnr_into(x, y, value, options, exec);
+  return value;
+}
+
+}  // namespace
+
+const std::vector<Metric>& metrics() {
+  static const std::vector<Metric> table = {
+      metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", psnr_in_f64,
+          {{"data_range", &PsnrOptions::data_range, above_0, kDataRange}}),
+      metric("mse", "mean squared error, in squared code values; 0 if equal", in_f64<mse_into>),
+      metric("mae", "mean absolute error, in code values; 0 if equal", in_f64<mae_into>),
+      metric("ssim", "structural similarity; 1 if equal", ssim,
+          {{"window_size", &SsimOptions::window_size, odd_up_to_65535, kWindowSize},
+              {"sigma", &SsimOptions::sigma, above_0, kSigma},
+              {"k1", &SsimOptions::k1, at_least_0, kK1}, {"k2", &SsimOptions::k2, at_least_0, kK2},
+              {"padding", &SsimOptions::padding, kPaddings, kPadding},
+              {"data_range", &SsimOptions::data_range, above_0, kDataRange}},
+          MapRange{.best = 1, .worst = 0}),
+      metric("ms-ssim", "structural similarity at several scales; 1 if equal", ms_ssim,
+          {{"window_size", &MsSsimOptions::window_size, odd_up_to_65535, kWindowSize},
+              {"sigma", &MsSsimOptions::sigma, above_0, kSigma},
+              {"k1", &MsSsimOptions::k1, at_least_0, kK1},
+              {"k2", &MsSsimOptions::k2, at_least_0, kK2},
+              {"padding", &MsSsimOptions::padding, kPaddings, kPadding},
+              {"weights", &MsSsimOptions::weights, at_least_0, "of the scales, finest first"},
+              {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
+              {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}),
+  };
+  return table;
+}
+
+const std::vector<std::string>& default_metrics() {
+  static const std::vector<std::string> names = {"psnr", "ssim", "ms-ssim"};
+  return names;
+}
+
+std::string describe_metrics() {
+  std::string text;
+  for (const Metric& known : metrics()) {
+    text += fmt::format("{}{}  {}\n", text.empty() ? "" : "\n", known.name, known.description);
+    for (const MetricOption& option : known.options) {
+      const std::string& value = option.default_value;
+      text += fmt::format("  {:11}  {}\n", option.name, option.description);
+      text += fmt::format(
+          "  {:11}  {}{}\n", "", option.takes, value.empty() ? "" : "; " + value + " unless given");
+    }
+  }
+  return text;
+}
+
+const Metric* find_metric(std::string_view name) {
+  const auto found = std::find_if(metrics().begin(), metrics().end(),
+      [&](const Metric& candidate) { return candidate.name == name; });
+  return found == metrics().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const Metric& known : metrics()) names.push_back(known.name);
+  return names;
+}
+
+}  // namespace similis::cli

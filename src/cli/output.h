@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where results go.
+#pragma once
+
+#include <string>
+
+namespace similis::cli {
+
+/// Whether a path of -o is standard output: "-", or none given.
+bool is_standard_output(const std::string& path);
+
+/// Writes the text to a file, whole or not at all, or to standard output. Throws Error, naming it
+/// and the system's reason, if that fails.
+void write_output(const std::string& text, const std::string& path = {});
+
+}  // namespace similis::cli

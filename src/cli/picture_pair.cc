@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/picture_pair.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "src/core/parallel.h"
+#include "src/core/require.h"
+#include "src/media/color.h"
+#include "src/media/decode.h"
+
+namespace similis::cli {
+namespace {
+
+struct Side {
+  media::Image image;
+  std::string name;
+  const char* word;  // "reference"
+};
+
+media::Image read_picture(const std::string& path) {
+  media::Image image =
+      path == "-" ? media::read_image(STDIN_FILENO, spoken_name(path)) : media::read_image(path);
+  require(image.frames == 1, "{}: holds {} frames; it must be a single picture", spoken_name(path),
+      image.frames);
+  return image;
+}
+
+// Both at once; if both fail the reference's error counts.
+std::array<media::Image, 2> read_both(
+    const std::string& reference, const std::string& distorted, const Execution& exec) {
+  const std::array<const std::string*, 2> paths = {&reference, &distorted};
+  std::array<media::Image, 2> images;
+  std::array<std::exception_ptr, 2> errors;
+  parallel_for(exec, 2, [&](std::int64_t i) {
+    const auto side = static_cast<std::size_t>(i);
+    try {
+      images[side] = read_picture(*paths[side]);
+    } catch (...) {
+      errors[side] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return images;
+}
+
+void require_same_size(const Side& reference, const Side& distorted) {
+  require(distorted.image.width == reference.image.width &&
+              distorted.image.height == reference.image.height,
+      "{}: is {}×{} and {} is {}×{}; both must have the same size", distorted.name,
+      distorted.image.width, distorted.image.height, reference.name, reference.image.width,
+      reference.image.height);
+}
+
+void promote_depth(media::Image& image) {
+  image.samples16.assign(image.samples8.begin(), image.samples8.end());
+  for (std::uint16_t& sample : image.samples16) {
+    sample = static_cast<std::uint16_t>(sample * 257);  // 255·257 = 65535
+  }
+  image.samples8 = {};
+  image.bit_depth = 16;
+}
+
+void unify_depth(Side& reference, Side& distorted, Differences& differences) {
+  if (reference.image.bit_depth == distorted.image.bit_depth) return;
+  Side& shallow = reference.image.bit_depth == 8 ? reference : distorted;
+  promote_depth(shallow.image);
+  differences.emplace_back("bit_depth", fmt::format("{} promoted from 8 to 16 bits", shallow.word));
+}
+
+void unify_color(const Side& reference, Side& distorted, Differences& differences) {
+  if (media::same_color(reference.image.color, distorted.image.color)) return;
+  differences.emplace_back(
+      "color", fmt::format("{} converted from {} to the reference's {}", distorted.word,
+                   media::describe(distorted.image.color), media::describe(reference.image.color)));
+  distorted.image = media::convert_color(distorted.image, reference.image.color, distorted.name);
+}
+
+void remove_alpha(Side& side, const std::optional<Color>& background, Differences& differences) {
+  if (!side.image.has_alpha()) return;
+  const std::string key = fmt::format("{}_alpha", side.word);
+  if (is_opaque(side.image)) {
+    side.image = drop_alpha(side.image);
+    differences.emplace_back(key, "opaque, dropped");
+    return;
+  }
+  require(background.has_value(),
+      "{}: has transparent pixels; --background COLOR says what is behind them", side.name);
+  side.image = blend(side.image, *background);
+  differences.emplace_back(key, fmt::format("blended over #{:04x}{:04x}{:04x}", (*background)[0],
+                                    (*background)[1], (*background)[2]));
+}
+
+// Row by row from interleaved samples to planes of f32, which holds 16 bits exactly.
+template <class T>
+void write_planes(const std::vector<T>& samples, const Tensor& planes, const Execution& exec) {
+  const std::int64_t channels = planes.shape[1], height = planes.shape[2], width = planes.shape[3];
+  parallel_for(exec, height, [&](std::int64_t y) {
+    const T* row = samples.data() + y * width * channels;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      float* out = planes.elements<float>() + (c * height + y) * width;
+      for (std::int64_t x = 0; x < width; ++x) out[x] = row[x * channels + c];
+    }
+  });
+}
+
+// A grey image in a pair with colour is its one plane three times: the stride between is 0.
+Tensor planes_of(const media::Image& image, int channels, const Execution& exec) {
+  const Tensor planes =
+      allocate({1, image.channels, image.height, image.width}, DType::f32, {}, exec);
+  if (image.bit_depth == 8) {
+    write_planes(image.samples8, planes, exec);
+  } else {
+    write_planes(image.samples16, planes, exec);
+  }
+  TensorView view = planes;
+  if (image.channels != channels) view.strides[1] = 0;
+  view.shape[1] = channels;
+  return {view, std::make_shared<Tensor>(planes)};
+}
+
+}  // namespace
+
+std::string spoken_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+PicturePair pair_pictures(media::Image reference_image, media::Image distorted_image,
+    const std::string& reference_name, const std::string& distorted_name,
+    const std::optional<Color>& background, const Execution& exec) {
+  Side reference{std::move(reference_image), reference_name, "reference"};
+  Side distorted{std::move(distorted_image), distorted_name, "distorted"};
+  PicturePair pair;
+  require_same_size(reference, distorted);
+  unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it
+  unify_color(reference, distorted, pair.differences);
+  remove_alpha(reference, background, pair.differences);
+  remove_alpha(distorted, background, pair.differences);
+  pair.bit_depth = reference.image.bit_depth;
+  pair.channels = std::max(reference.image.channels, distorted.image.channels);
+  for (const Side* side : {&reference, &distorted}) {
+    if (side->image.channels == pair.channels) continue;
+    pair.differences.emplace_back(
+        "channels", fmt::format("{} promoted from grey to RGB", side->word));
+  }
+  pair.frames = {.reference = planes_of(reference.image, pair.channels, exec),
+      .distorted = planes_of(distorted.image, pair.channels, exec),
+      .data_range = pair.bit_depth == 8 ? 255.0 : 65535.0};
+  return pair;
+}
+
+PicturePair read_picture_pair(const std::string& reference, const std::string& distorted,
+    const std::optional<Color>& background, const Execution& exec) {
+  std::array<media::Image, 2> images = read_both(reference, distorted, exec);
+  return pair_pictures(std::move(images[0]), std::move(images[1]), spoken_name(reference),
+      spoken_name(distorted), background, exec);
+}
+
+}  // namespace similis::cli

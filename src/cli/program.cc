@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/program.h"
+
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "src/cli/command_line.h"
+#include "src/cli/completion.h"
+#include "src/cli/info_command.h"
+#include "src/cli/notes.h"
+#include "src/cli/output.h"
+#include "src/cli/usage_error.h"
+
+namespace similis::cli {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+int run_command(const CommandLine& line) {
+  if (line.compare->parsed()) return compare(line.compare_options);
+  write_output(line.info->parsed() ? describe_build() : completion_script(line.app, line.shell));
+  return 0;
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  const std::unique_ptr<CommandLine> line = make_command_line();
+  try {
+    line->app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help and other flags that print and end
+    return line->app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    print_error(usage_error_text(*line, error));
+    return kWrongUsage;
+  }
+  return run_command(*line);
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  try {
+    return run_command_line(argc, argv);
+  } catch (const UsageError& error) {
+    print_error(error.what());
+    return kWrongUsage;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return kFailed;
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace similis::cli {
+namespace {
+
+constexpr auto kRefresh = std::chrono::milliseconds(100);
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace
+
+std::string progress_line(std::int64_t done, std::int64_t total, double seconds) {
+  const std::string count = fmt::format("{}/{} pairs", done, total);
+  if (done == 0 || seconds <= 0) return count;
+  const double rate = static_cast<double>(done) / seconds;
+  return fmt::format("{}, {:.{}f}/s, {} left", count, rate, rate < 10 ? 1 : 0,
+      duration(static_cast<double>(total - done) / rate));
+}
+
+Progress::Progress(std::int64_t total)
+    : total_(total), is_shown_(total > 1 && isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::step() {
+  ++done_;
+  const Clock::time_point now = Clock::now();
+  if (!is_shown_ || now - last_shown_ < kRefresh) return;
+  last_shown_ = now;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  std::fputs(("\r\x1b[K" + progress_line(done_, total_, seconds)).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (is_shown_ && last_shown_ != Clock::time_point{}) std::fputs("\r\x1b[K", stderr);
+  last_shown_ = {};
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of `similis compare` found, and the documents it is written as.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/cli/directories.h"
+#include "src/cli/metric.h"
+#include "src/cli/picture_pair.h"
+
+namespace similis::cli {
+
+struct FrameScores {
+  std::int64_t frame = 0;
+  std::vector<double> values;  ///< one for each of Report::names; NaN where there is none
+};
+
+struct ScoredPair {
+  FilePair files;
+  Differences differences;
+  std::vector<FrameScores> frames;
+};
+
+struct MetricSettings {
+  std::string name;  ///< as in Report::names
+  Settings values;   ///< in JSON
+};
+
+struct Report {
+  bool of_directories = false;
+  std::string device;
+  std::vector<std::string> names;  ///< of what each frame has a value for
+  std::vector<MetricSettings> metric_settings;
+  std::optional<int> bit_depth, channels;  ///< where they are the same for all pairs
+  std::vector<ScoredPair> pairs;           ///< one, unless of directories
+  std::vector<UnmatchedFile> unmatched;
+  std::string error;  ///< why it is not complete; empty if it is
+};
+
+/// All values of one name that are there.
+std::vector<double> scores_of(const std::vector<ScoredPair>& pairs, std::size_t name);
+
+/// One document; the keys are in docs and --help. Numbers are the shortest that
+/// read back as the same, null where they are not finite.
+std::string to_json(const Report& report);
+
+/// A header, then a line for each frame; of directories the files come first in each.
+std::string to_csv(const Report& report);
+
+/// Columns for people; of directories a line for each pair and then mean, min and max of all.
+std::string to_table(const Report& report);
+
+}  // namespace similis::cli

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+#include "src/cli/report.h"
+#include "src/cli/statistics.h"
+
+namespace similis::cli {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string cell(double value) { return std::isnan(value) ? "-" : fmt::format("{:.6f}", value); }
+
+// Columns on a terminal: bytes that continue a UTF-8 character take none.
+std::size_t columns(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// The first column to the left, numbers to the right.
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - columns(row[i]), ' ');
+      line += i == 0 ? row[i] + space : "  " + space + row[i];
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string table_of_picture(const Report& report) {
+  std::vector<Row> rows = {{"metric", "value"}};
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    rows.push_back({report.names[i], cell(report.pairs.front().frames.front().values[i])});
+  }
+  return aligned(rows);
+}
+
+std::string table_of_directories(const Report& report) {
+  std::vector<Row> rows = {{"distorted"}}, pooled = {{"mean"}, {"min"}, {"max"}};
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    rows.front().push_back(report.names[i]);
+    const Statistics all = statistics(scores_of(report.pairs, i));
+    pooled[0].push_back(cell(all.mean));
+    pooled[1].push_back(cell(all.min));
+    pooled[2].push_back(cell(all.max));
+  }
+  for (const ScoredPair& pair : report.pairs) {
+    Row row = {std::filesystem::path(pair.files.distorted).filename().string()};
+    for (const double value : pair.frames.front().values) row.push_back(cell(value));
+    rows.push_back(row);
+  }
+  if (report.pairs.size() < 2) return aligned(rows);
+  rows.push_back(Row(report.names.size() + 1));
+  rows.insert(rows.end(), pooled.begin(), pooled.end());
+  return aligned(rows);
+}
+
+}  // namespace
+
+std::string to_table(const Report& report) {
+  if (report.pairs.empty()) return "";
+  return report.of_directories ? table_of_directories(report) : table_of_picture(report);
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What many scores come to.
+#pragma once
+
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace similis::cli {
+
+struct Statistics {
+  double mean, min, max;
+  double stdev;  ///< of the population
+  double median;
+  double harmonic_mean;               ///< n / Σ 1/(s + 1) - 1
+  double p1, p5, p10, p25, p75, p95;  ///< percentiles, interpolated linearly
+
+  /// Name and value in the order of the results' documents.
+  std::array<std::pair<const char*, double>, 12> named() const;
+};
+
+/// NaN throughout if there are no scores. Scores may be infinite, and so may the results.
+Statistics statistics(std::vector<double> scores);
+
+}  // namespace similis::cli

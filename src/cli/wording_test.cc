@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people read: suggestions, notes, the line of progress, the help.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/cli/command_line.h"
+#include "src/cli/metrics.h"
+#include "src/cli/nearest.h"
+#include "src/cli/notes.h"
+#include "src/cli/progress.h"
+
+namespace similis::cli {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Nearest, FindsTyposAndNothingElse) {
+  const std::vector<std::string> names = {"psnr", "ssim", "ms-ssim", "window_size"};
+  EXPECT_EQ(nearest("sism", names), "ssim");
+  EXPECT_EQ(nearest("mssim", names), "ssim");  // both ssim and ms-ssim are one letter away
+  EXPECT_EQ(nearest("ms_ssim", names), "ms-ssim");
+  EXPECT_EQ(nearest("windowsize", names), "window_size");
+  EXPECT_EQ(nearest("vmaf", names), "");
+  EXPECT_EQ(nearest("", names), "");
+  EXPECT_EQ(nearest("x", {"k1", "k2"}), "");
+  EXPECT_EQ(nearest(std::string(100000, 's'), names), "");
+}
+
+TEST(Notes, AreOneLineEachWhateverTheFilesName) {
+  EXPECT_EQ(one_line("a\nb\x1b[31mc\té"), "a\\nb\\x1b[31mc\\x09é");
+}
+
+TEST(Notes, TheSameTextIsToldOnce) {
+  Notes notes;
+  notes.add("a.png", "too small");
+  notes.add("b.png", "converted");
+  notes.add("c.png", "too small");
+  notes.add("d.png", "too small");
+  EXPECT_THAT(notes.lines(), ElementsAre("a.png and 2 more: too small", "b.png: converted"));
+}
+
+TEST(Progress, SaysHowFarHowFastAndHowLong) {
+  EXPECT_EQ(progress_line(0, 40, 0), "0/40 pairs");
+  EXPECT_EQ(progress_line(12, 40, 4), "12/40 pairs, 3.0/s, 10 s left");
+  EXPECT_EQ(progress_line(1000, 100000, 10), "1000/100000 pairs, 100/s, 16 min 30 s left");
+  EXPECT_EQ(progress_line(1, 1000, 60), "1/1000 pairs, 0.0/s, 16 h 39 min left");
+}
+
+TEST(Help, NamesEveryOptionMetricAndExitStatus) {
+  const auto line = make_command_line();
+  const std::string help = line->compare->help();
+  for (const char* text : {"REF", "DIST", "-m,--metric", "--list-metrics", "--device", "--threads",
+           "--format table|json|csv", "-o,--output", "--map", "--background",
+           "Examples:", "Exit status:"}) {
+    EXPECT_THAT(help, testing::HasSubstr(text));
+  }
+  for (const Metric& metric : metrics()) {
+    EXPECT_THAT(help, testing::HasSubstr(metric.description));
+  }
+  for (const CLI::App* command : line->app.get_subcommands({})) {
+    EXPECT_THAT(line->app.help(), testing::HasSubstr(command->get_description()));
+  }
+}
+
+TEST(Help, FitsATerminal) {
+  const auto line = make_command_line();
+  for (const CLI::App* app : {&line->app, static_cast<CLI::App*>(line->compare)}) {
+    std::istringstream lines(app->help());
+    for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 102u) << text;
+  }
+}
+
+}  // namespace
+}  // namespace similis::cli
