@@ -127,7 +127,7 @@ def add_scikit_image(table):
 
 
 def taps_of_channels(channels):
-    """[C,1,11]: pytorch-msssim and piqa make theirs in float32, so that they sum to 1 + 1e-7."""
+    """[C,1,11]: pytorch-msssim and piqa make theirs in float32, where they sum to 1 - 3e-8."""
     distance = np.arange(-5, 6)
     taps = np.exp(-(distance**2) / (2 * 1.5**2))
     return torch.from_numpy(taps / taps.sum()).expand(channels, 1, 11)
