@@ -12,12 +12,12 @@ import os
 import pathlib
 import shlex
 import shutil
-import struct
 import subprocess
 import sys
-import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import png  # noqa: E402
 WIDTH, HEIGHT = 97, 61
 
 
@@ -39,22 +39,11 @@ def pixels(noise):
     return bytes(samples)
 
 
-def png(samples):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(
-            ">I", zlib.crc32(kind + data))
-    rows = b"".join(b"\0" + samples[start:start + 3 * WIDTH]
-                    for start in range(0, len(samples), 3 * WIDTH))
-    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + \
-        chunk(b"IEND", b"")
-
-
 def write_pictures(folder):
     for name, noise in ("x", 0), ("y", 40):
         samples = pixels(noise)
         (folder / f"{name}.ppm").write_bytes(b"P6\n%d %d\n255\n" % (WIDTH, HEIGHT) + samples)
-        (folder / f"{name}.png").write_bytes(png(samples))
+        (folder / f"{name}.png").write_bytes(png.encode(samples, WIDTH, channels=3))
 
 
 def installed(build, folder):
