@@ -34,7 +34,7 @@ enum class NegativeMeans : std::uint8_t {
 };
 
 struct MsSsimOptions {
-  std::optional<double> data_range;  ///< as in SsimOptions
+  std::optional<double> data_range = {};  ///< as in SsimOptions
   PerAxis<int> window_size = 11;
   PerAxis<double> sigma = 1.5;
   double k1 = 0.01;

@@ -26,7 +26,7 @@ SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
 struct PsnrOptions {
-  std::optional<double> data_range;       ///< empty: 1 for floats, 255 for u8, 65535 for u16
+  std::optional<double> data_range = {};  ///< empty: 1 for floats, 255 for u8, 65535 for u16
   Reduction reduction = Reduction::mean;  ///< of the squared error, before the logarithm; not sum
 };
 

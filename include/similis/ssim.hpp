@@ -20,12 +20,12 @@
 namespace similis {
 
 struct SsimOptions {
-  std::optional<double> data_range;  ///< largest minus smallest value a pixel can take; empty: 1
-                                     ///< for floats, 255 for u8
-  PerAxis<int> window_size = 11;     ///< in pixels, odd
-  PerAxis<double> sigma = 1.5;       ///< standard deviation of the Gaussian window, in pixels
-  double k1 = 0.01;                  ///< C1 = (k1·data_range)² steadies the quotient of means
-  double k2 = 0.03;                  ///< C2 = (k2·data_range)² steadies that of variances
+  std::optional<double> data_range = {};  ///< largest minus smallest value a pixel can take; empty:
+                                          ///< 1 for floats, 255 for u8
+  PerAxis<int> window_size = 11;          ///< in pixels, odd
+  PerAxis<double> sigma = 1.5;            ///< standard deviation of the Gaussian window, in pixels
+  double k1 = 0.01;  ///< C1 = (k1·data_range)² steadies the quotient of means
+  double k2 = 0.03;  ///< C2 = (k2·data_range)² steadies that of variances
   Padding padding = Padding::valid;
   Reduction reduction = Reduction::mean;
   /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·S / Σ mask and the
