@@ -52,6 +52,9 @@ class Arguments {
     return static_cast<Enum>(value);
   }
 
+  /// A member without a meaning yet.
+  void reserved(const char* argument, std::int32_t value) const;
+
  private:
   template <class Struct>
   Struct completed(const char* argument, const Struct* given, const Struct& defaults) const {

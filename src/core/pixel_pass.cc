@@ -1,17 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/pixel_error/walk.h"
+#include "src/core/pixel_pass.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace similis::pixel_error_internal {
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+#include "src/core/validate.h"
+
+namespace similis {
 namespace {
+
+using Axis = PixelWalk::Axis;
+
+Extents result_shape(const Extents& shape, Reduction reduction) {
+  if (reduction == Reduction::per_channel) return {shape[0], shape[1]};
+  if (reduction == Reduction::per_image) return {shape[0]};
+  return {};
+}
+
+void require_result(
+    const char* operation, const char* what, const TensorView& view, const PixelPass& pass) {
+  if (view.empty()) return;
+  require(view.shape == pass.result_shape, "{}: {} has shape {}; it must be that of the result, {}",
+      operation, what, view.shape, pass.result_shape);
+  require(view.dtype == DType::f32 || view.dtype == DType::f64,
+      "{}: {} is {}; it must be float32 or float64", operation, what, view.dtype);
+  require(view.device == pass.x.device, "{}: {} is on {}; it must be on {} as x is", operation,
+      what, view.device, pass.x.device);
+}
 
 std::int64_t stride(const TensorView& view, int axis) {
   return view.empty() ? 0 : view.strides[axis];
 }
 
-Axis axis_of(const Pass& pass, int axis) {
+Axis axis_of(const PixelPass& pass, int axis) {
   return {.extent = pass.x.shape[axis],
       .stride = {stride(pass.x, axis), stride(pass.y, axis), stride(pass.x_gradient, axis),
           stride(pass.y_gradient, axis)}};
@@ -24,7 +47,42 @@ bool lies_outside(const Axis& a, const Axis& b) {
 
 }  // namespace
 
-Walk::Walk(const Pass& pass) : kept_axes_(pass.kept_axes) {
+PixelPass pixel_pass(
+    const char* operation, const TensorView& x, const TensorView& y, Reduction reduction) {
+  require(x.shape.rank() >= 2, "{}: x has shape {}; it must have 2 to 8 axes, [N, C, ...]",
+      operation, x.shape);
+  require_alike(operation, x, y);
+  require(reduction != Reduction::none,
+      "{}: reduction is none; it must be mean, sum, per_image or per_channel", operation);
+  PixelPass pass{.x = x, .y = y, .result_shape = result_shape(x.shape, reduction)};
+  if (reduction != Reduction::sum) {
+    pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
+  }
+  return pass;
+}
+
+void require_results(const char* operation, const PixelPass& pass) {
+  require_result(operation, "value", pass.value, pass);
+  const Extents dense = dense_strides(pass.result_shape);
+  require(pass.value.empty() || pass.value.strides == dense,
+      "{}: value has strides {}; it must be dense, {}", operation, pass.value.strides, dense);
+  require_result(operation, "upstream", pass.upstream, pass);
+  require_gradient(operation, "x_gradient", pass.x_gradient, pass.x);
+  require_gradient(operation, "y_gradient", pass.y_gradient, pass.x);
+}
+
+double gradient_scale(const PixelPass& pass, std::int64_t result) {
+  const TensorView& upstream = pass.upstream;
+  if (upstream.empty()) return 1 / pass.divisor;
+  std::int64_t offset = 0;
+  for (int axis = upstream.shape.rank() - 1; axis >= 0; --axis) {
+    offset += result % upstream.shape[axis] * upstream.strides[axis];
+    result /= upstream.shape[axis];
+  }
+  return element(upstream, offset) / pass.divisor;
+}
+
+PixelWalk::PixelWalk(const PixelPass& pass) : kept_axes_(pass.result_shape.rank()) {
   for (int axis = 0; axis < pass.x.shape.rank(); ++axis) {
     axes_[static_cast<std::size_t>(rank_++)] = axis_of(pass, axis);
   }
@@ -47,7 +105,7 @@ Walk::Walk(const Pass& pass) : kept_axes_(pass.kept_axes) {
   for (auto axis = summed; axis != last; ++axis) lines_ *= axis->extent;
 }
 
-Offsets Walk::start_of_line(std::int64_t result, std::int64_t line) const {
+Offsets PixelWalk::start_of_line(std::int64_t result, std::int64_t line) const {
   Offsets offsets;
   for (int i = rank_ - 2; i >= 0; --i) {
     const Axis& axis = axes_[static_cast<std::size_t>(i)];
@@ -58,7 +116,7 @@ Offsets Walk::start_of_line(std::int64_t result, std::int64_t line) const {
   return offsets;
 }
 
-Work::Work(const Pass& whole) : pass(whole), walk(whole) {
+PixelWork::PixelWork(const PixelPass& whole) : pass(whole), walk(whole) {
   const std::int64_t length = walk.line().extent;
   segments_of_line = (length + kSegment - 1) / kSegment;
   segments_of_task = std::max<std::int64_t>(1, kPixelsOfTask / std::min(length, kSegment));
@@ -66,4 +124,31 @@ Work::Work(const Pass& whole) : pass(whole), walk(whole) {
   tasks_of_result = (segments + segments_of_task - 1) / segments_of_task;
 }
 
-}  // namespace similis::pixel_error_internal
+std::pair<std::int64_t, std::int64_t> PixelWork::segments_of(std::int64_t task) const {
+  const std::int64_t first = task % tasks_of_result * segments_of_task;
+  return {first, std::min(first + segments_of_task, walk.lines() * segments_of_line)};
+}
+
+PixelSegment PixelWork::segment(std::int64_t task, std::int64_t index) const {
+  const PixelWalk::Axis& line = walk.line();
+  const std::int64_t start = index % segments_of_line * kSegment;
+  const Offsets offsets = walk.start_of_line(result_of(task), index / segments_of_line);
+  return {.start = offsets + line.stride * start,
+      .stride = line.stride,
+      .count = std::min(kSegment, line.extent - start)};
+}
+
+void PixelWork::write_value(const double* sums) const {
+  const TensorView& value = pass.value;
+  for (std::int64_t result = 0; result < walk.results(); ++result) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < tasks_of_result; ++i) sum += sums[result * tasks_of_result + i];
+    if (value.dtype == DType::f64) {
+      static_cast<double*>(value.data)[result] = sum / pass.divisor;
+    } else {
+      static_cast<float*>(value.data)[result] = static_cast<float>(sum / pass.divisor);
+    }
+  }
+}
+
+}  // namespace similis

@@ -1,15 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a pass walks its arrays: for each result, lines of pixels in the order in
-// which x lies in memory. Channels-last and permuted images so become one long line when everything
-// is added up, and any other strides are still right.
+// One pass over a pair of images that adds up a number of each pixel, without a window: what it
+// refuses, the order in which it walks its arrays, and how it is cut into tasks. A room's cpu.cc
+// computes the numbers of a segment of neighbours; src/pixel_error shows the pattern.
+//
+// For each result the walk takes lines of pixels in the order in which x lies in memory. Channels-
+// last and permuted images so become one long line when everything is added up, and any other
+// strides are still right.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
-#include "src/pixel_error/pixel_error.h"
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+#include "src/core/memory.h"
+#include "src/core/parallel.h"
 
-namespace similis::pixel_error_internal {
+namespace similis {
+
+/// With number(x, y) of a pixel, the pass computes
+///   value[r] = Σ number(x, y) / divisor over the pixels of result r
+/// and the gradients of Σ upstream·value.
+struct PixelPass {
+  TensorView x, y;
+  Extents result_shape;  ///< [], [N] or [N,C]
+  double divisor = 1;
+
+  TensorView value = {};       ///< dense, f32 or f64; empty if not wanted
+  TensorView upstream = {};    ///< shaped as value, f32 or f64, any strides; empty is 1
+  TensorView x_gradient = {};  ///< shaped as x, any strides; empty if not wanted
+  TensorView y_gradient = {};
+};
+
+/// The pass without its results. Refuses images that are not [N,C,…] and alike, and a reduction to
+/// a map.
+PixelPass pixel_pass(
+    const char* operation, const TensorView& x, const TensorView& y, Reduction reduction);
+
+/// Refuses results of the pass that do not fit it.
+void require_results(const char* operation, const PixelPass& pass);
+
+/// What multiplies the gradients of the pixels of one result: upstream / divisor.
+double gradient_scale(const PixelPass& pass, std::int64_t result);
 
 /// Where an element lies, or how far apart two are, in x, y and the gradients.
 struct Offsets {
@@ -24,14 +59,15 @@ struct Offsets {
   }
 };
 
-struct Axis {
-  std::int64_t extent = 1;
-  Offsets stride;
-};
-
-class Walk {
+class PixelWalk {
  public:
-  explicit Walk(const Pass& pass);
+  /// One axis of all arrays.
+  struct Axis {
+    std::int64_t extent = 1;
+    Offsets stride;
+  };
+
+  explicit PixelWalk(const PixelPass& pass);
 
   std::int64_t results() const { return results_; }
   std::int64_t lines() const { return lines_; }  ///< of each result
@@ -45,17 +81,45 @@ class Walk {
   std::int64_t results_ = 1, lines_ = 1;
 };
 
-constexpr std::int64_t kSegment = 512;         // pixels: all buffers together take 12 KB
+constexpr std::int64_t kSegment = 512;         // pixels: a task's buffers fit the first-level cache
 constexpr std::int64_t kPixelsOfTask = 65536;  // enough to hide what starting a task costs
+
+/// Up to kSegment neighbours along a line.
+struct PixelSegment {
+  Offsets start, stride;
+  std::int64_t count = 0;
+};
 
 /// A pass as independent tasks: each takes some segments of the lines of one result. How it is cut
 /// depends on the arrays alone, and so do the bits of the result.
-struct Work {
-  explicit Work(const Pass& pass);
+struct PixelWork {
+  explicit PixelWork(const PixelPass& whole);
 
-  const Pass& pass;
-  Walk walk;
+  std::int64_t tasks() const { return walk.results() * tasks_of_result; }
+  std::int64_t result_of(std::int64_t task) const { return task / tasks_of_result; }
+
+  /// The segments of a task: [first, second).
+  std::pair<std::int64_t, std::int64_t> segments_of(std::int64_t task) const;
+  PixelSegment segment(std::int64_t task, std::int64_t index) const;
+
+  /// Adds up what the tasks returned, in their order, into the pass's value.
+  void write_value(const double* sums) const;
+
+  const PixelPass& pass;
+  PixelWalk walk;
   std::int64_t segments_of_line, segments_of_task, tasks_of_result;
 };
 
-}  // namespace similis::pixel_error_internal
+/// Runs the pass: run_task(work, task) writes the gradients of a task's pixels and returns the sum
+/// of their numbers.
+template <class RunTask>
+void run_pixel_pass(const PixelPass& pass, const Execution& exec, const RunTask& run_task) {
+  const PixelWork work(pass);
+  const std::shared_ptr<void> memory =
+      allocate_bytes(static_cast<std::size_t>(work.tasks()) * sizeof(double), pass.x.device, exec);
+  double* sums = static_cast<double*>(memory.get());
+  parallel_for(exec, work.tasks(), [&](std::int64_t task) { sums[task] = run_task(work, task); });
+  if (!pass.value.empty()) work.write_value(sums);
+}
+
+}  // namespace similis

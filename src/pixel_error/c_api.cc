@@ -4,7 +4,6 @@
 
 #include "similis/pixel_error.hpp"
 #include "src/c_api/call.h"
-#include "src/core/require.h"
 
 namespace similis {
 namespace {
@@ -17,8 +16,7 @@ struct Options {
 Options read_options(const char* operation, const similis_pixel_error_options* options) {
   const c_api::Arguments arguments(operation);
   const auto given = arguments.options(options, SIMILIS_PIXEL_ERROR_DEFAULTS);
-  require(
-      given.reserved == 0, "{}: options.reserved is {}; it must be 0", operation, given.reserved);
+  arguments.reserved("options.reserved", given.reserved);
   return {.data_range = c_api::data_range(given.data_range),
       .reduction =
           arguments.enumerator("options.reduction", given.reduction, Reduction::per_channel)};

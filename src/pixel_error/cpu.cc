@@ -10,16 +10,13 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <type_traits>
 
 #include "src/core/dispatch.h"
-#include "src/core/memory.h"
-#include "src/core/parallel.h"
-#include "src/pixel_error/walk.h"
+#include "src/core/pixel_pass.h"
+#include "src/pixel_error/pixel_error.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::pixel_error_internal::HWY_NAMESPACE {
@@ -97,39 +94,27 @@ void write_gradient(Error error, const double* difference, double scale, std::in
   }
 }
 
-double upstream_of(const Pass& pass, std::int64_t result) {
-  const TensorView& upstream = pass.upstream;
-  if (upstream.empty()) return 1;
-  std::int64_t offset = 0;
-  for (int axis = upstream.shape.rank() - 1; axis >= 0; --axis) {
-    offset += result % upstream.shape[axis] * upstream.strides[axis];
-    result /= upstream.shape[axis];
-  }
-  if (upstream.dtype == DType::f64) return static_cast<const double*>(upstream.data)[offset];
-  return static_cast<const float*>(upstream.data)[offset];
-}
-
 template <class T> class Task {
  public:
-  Task(const Pass& pass, std::int64_t result)
-      : pass_(pass), scale_(upstream_of(pass, result) / pass.divisor) {}
+  Task(Error error, const PixelPass& pass, std::int64_t result)
+      : error_(error), pass_(pass), scale_(gradient_scale(pass, result)) {}
 
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
     const T* x = as_neighbours(static_cast<const T*>(pass_.x.data) + at.x, stride.x, count, x_);
     const T* y = as_neighbours(static_cast<const T*>(pass_.y.data) + at.y, stride.y, count, y_);
     subtract(x, y, count, difference_);
-    if (pass_.error == Error::squared) {
+    if (error_ == Error::squared) {
       sum_.add_squares(difference_, count);
     } else {
       sum_.add_magnitudes(difference_, count);
     }
     if constexpr (!std::is_integral_v<T>) {
       if (!pass_.x_gradient.empty()) {
-        write_gradient(pass_.error, difference_, scale_, count,
+        write_gradient(error_, difference_, scale_, count,
             static_cast<T*>(pass_.x_gradient.data) + at.x_gradient, stride.x_gradient);
       }
       if (!pass_.y_gradient.empty()) {
-        write_gradient(pass_.error, difference_, -scale_, count,
+        write_gradient(error_, difference_, -scale_, count,
             static_cast<T*>(pass_.y_gradient.data) + at.y_gradient, stride.y_gradient);
       }
     }
@@ -138,40 +123,35 @@ template <class T> class Task {
   double total() const { return sum_.total(); }
 
  private:
-  const Pass& pass_;
+  const Error error_;
+  const PixelPass& pass_;
   double scale_;
   Sum<T> sum_;
-  T x_[kSegment], y_[kSegment];
-  Difference<T> difference_[kSegment];
+  alignas(64) T x_[kSegment], y_[kSegment];
+  alignas(64) Difference<T> difference_[kSegment];
 };
 
-template <class T> double run_task_of(const Work& work, std::int64_t index) {
-  const std::int64_t result = index / work.tasks_of_result;
-  const std::int64_t first = index % work.tasks_of_result * work.segments_of_task;
-  const std::int64_t end =
-      std::min(first + work.segments_of_task, work.walk.lines() * work.segments_of_line);
-  const Axis& line = work.walk.line();
-  Task<T> task(work.pass, result);
-  for (std::int64_t segment = first; segment < end; ++segment) {
-    const std::int64_t start = segment % work.segments_of_line * kSegment;
-    const Offsets offsets = work.walk.start_of_line(result, segment / work.segments_of_line);
-    task.run_segment(
-        offsets + line.stride * start, line.stride, std::min(kSegment, line.extent - start));
+template <class T> double run_task_of(Error error, const PixelWork& work, std::int64_t index) {
+  Task<T> task(error, work.pass, work.result_of(index));
+  const auto [first, end] = work.segments_of(index);
+  for (std::int64_t i = first; i < end; ++i) {
+    const PixelSegment segment = work.segment(index, i);
+    task.run_segment(segment.start, segment.stride, segment.count);
   }
   return task.total();
 }
 
 // The sum of the errors of a task's pixels; writes their gradients.
-double run_task(const Work& work, std::int64_t index) {
+double run_task(Error error, const PixelWork& work, std::int64_t index) {
   switch (work.pass.x.dtype) {
-    case DType::u8: return run_task_of<std::uint8_t>(work, index);
-    case DType::u16: return run_task_of<std::uint16_t>(work, index);
-    case DType::f16: return run_task_of<F16>(work, index);
-    case DType::bf16: return run_task_of<BF16>(work, index);
-    case DType::f32: return run_task_of<float>(work, index);
+    case DType::u8: return run_task_of<std::uint8_t>(error, work, index);
+    case DType::u16: return run_task_of<std::uint16_t>(error, work, index);
+    case DType::f16: return run_task_of<F16>(error, work, index);
+    case DType::bf16: return run_task_of<BF16>(error, work, index);
+    case DType::f32: return run_task_of<float>(error, work, index);
     case DType::f64: break;
   }
-  return run_task_of<double>(work, index);
+  return run_task_of<double>(error, work, index);
 }
 
 }  // namespace similis::pixel_error_internal::HWY_NAMESPACE
@@ -179,36 +159,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace similis::pixel_error_internal {
-namespace {
-
 HWY_EXPORT(run_task);
 
-void write_values(const Work& work, const double* partials) {
-  const TensorView& value = work.pass.value;
-  for (std::int64_t result = 0; result < work.walk.results(); ++result) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < work.tasks_of_result; ++i) {
-      sum += partials[result * work.tasks_of_result + i];
-    }
-    if (value.dtype == DType::f64) {
-      static_cast<double*>(value.data)[result] = sum / work.pass.divisor;
-    } else {
-      static_cast<float*>(value.data)[result] = static_cast<float>(sum / work.pass.divisor);
-    }
-  }
-}
-
-}  // namespace
-
-void pixel_error_cpu(const Pass& pass, const Execution& exec) {
-  const Work work(pass);
-  const std::int64_t tasks = work.walk.results() * work.tasks_of_result;
-  const std::shared_ptr<void> memory =
-      allocate_bytes(static_cast<std::size_t>(tasks) * sizeof(double), pass.x.device, exec);
-  double* partials = static_cast<double*>(memory.get());
-  parallel_for(exec, tasks,
-      [&](std::int64_t index) { partials[index] = HWY_DYNAMIC_DISPATCH(run_task)(work, index); });
-  if (!pass.value.empty()) write_values(work, partials);
+void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec) {
+  run_pixel_pass(pass, exec, [&](const PixelWork& work, std::int64_t index) {
+    return HWY_DYNAMIC_DISPATCH(run_task)(error, work, index);
+  });
 }
 
 }  // namespace similis::pixel_error_internal

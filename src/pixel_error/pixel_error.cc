@@ -7,8 +7,8 @@
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
 #include "src/core/require.h"
+#include "src/core/validate.h"
 #include "src/pixel_error/pixel_error.h"
-#include "src/window/validate.h"
 
 namespace similis {
 namespace {
@@ -25,94 +25,31 @@ constexpr Operation kMse{"mse", Error::squared};
 constexpr Operation kMae{"mae", Error::absolute};
 constexpr Operation kPsnr{"psnr", Error::squared};
 
-int kept_axes(Reduction reduction) {
-  if (reduction == Reduction::per_channel) return 2;
-  return reduction == Reduction::per_image ? 1 : 0;
-}
-
-Extents result_shape(const Extents& shape, Reduction reduction) {
-  Extents result = {shape[0], shape[1]};
-  if (reduction == Reduction::per_channel) return result;
-  if (reduction == Reduction::per_image) return {shape[0]};
-  return {};
-}
-
-void require_alike(const char* name, const TensorView& x, const TensorView& y) {
-  const int rank = x.shape.rank();
-  require(rank >= 2, "{}: x has shape {}; it must have 2 to 8 axes, [N, C, ...]", name, x.shape);
-  require(
-      x.shape.count() > 0, "{}: x has shape {}; every extent must be at least 1", name, x.shape);
-  require(!x.empty() && !y.empty(), "{}: {} has no data", name, x.empty() ? "x" : "y");
-  require(
-      y.shape == x.shape, "{}: y has shape {}; it must be that of x, {}", name, y.shape, x.shape);
-  require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", name, y.dtype, x.dtype);
-  require(
-      y.device == x.device, "{}: y is on {}; it must be on {} as x is", name, y.device, x.device);
-}
-
-void require_reduction(const char* name, Reduction reduction) {
-  require(reduction != Reduction::none,
-      "{}: reduction is none; it must be mean, sum, per_image or per_channel", name);
-}
-
-// A view of the request: `what` names it.
-void require_result(const char* name, const char* what, const TensorView& view,
-    const Extents& shape, const TensorView& x) {
-  if (view.empty()) return;
-  require(view.shape == shape, "{}: {} has shape {}; it must be that of the result, {}", name, what,
-      view.shape, shape);
-  require(view.dtype == DType::f32 || view.dtype == DType::f64,
-      "{}: {} is {}; it must be float32 or float64", name, what, view.dtype);
-  require(view.device == x.device, "{}: {} is on {}; it must be on {} as x is", name, what,
-      view.device, x.device);
-}
-
-void require_value(
-    const char* name, const TensorView& value, const Extents& shape, const TensorView& x) {
-  require_result(name, "value", value, shape, x);
-  require(value.empty() || value.strides == dense_strides(shape),
-      "{}: value has strides {}; it must be dense, {}", name, value.strides, dense_strides(shape));
-}
-
 void run(const Operation& operation, const TensorView& x, const TensorView& y,
     const PixelErrorRequest& request, Reduction reduction, const Execution& exec) {
-  require_alike(operation.name, x, y);
-  require_reduction(operation.name, reduction);
-  const Extents shape = result_shape(x.shape, reduction);
-  require_value(operation.name, request.value, shape, x);
-  require_result(operation.name, "upstream", request.upstream, shape, x);
-  require_gradient(operation.name, "x_gradient", request.x_gradient, x);
-  require_gradient(operation.name, "y_gradient", request.y_gradient, x);
+  PixelPass pass = pixel_pass(operation.name, x, y, reduction);
+  pass.value = request.value;
+  pass.upstream = request.upstream;
+  pass.x_gradient = request.x_gradient;
+  pass.y_gradient = request.y_gradient;
+  require_results(operation.name, pass);
   require_backend(x.device, operation.name);
-  const double pixels = static_cast<double>(x.shape.count() / shape.count());
-  pixel_error_cpu({.x = x,
-                      .y = y,
-                      .error = operation.error,
-                      .kept_axes = kept_axes(reduction),
-                      .divisor = reduction == Reduction::sum ? 1 : pixels,
-                      .value = request.value,
-                      .upstream = request.upstream,
-                      .x_gradient = request.x_gradient,
-                      .y_gradient = request.y_gradient},
-      exec);
+  pixel_error_cpu(operation.error, pass, exec);
 }
 
 Tensor value_of(const Operation& operation, const TensorView& x, const TensorView& y,
     Reduction reduction, const Execution& exec) {
-  require_alike(operation.name, x, y);
-  require_reduction(operation.name, reduction);
-  const Tensor value =
-      allocate(result_shape(x.shape, reduction), result_dtype(x.dtype), x.device, exec);
+  const Extents shape = pixel_pass(operation.name, x, y, reduction).result_shape;
+  const Tensor value = allocate(shape, result_dtype(x.dtype), x.device, exec);
   run(operation, x, y, {.value = value}, reduction, exec);
   return value;
 }
 
 ValueAndGradient value_and_gradient_of(const Operation& operation, const TensorView& x,
     const TensorView& y, GradientOf wrt, Reduction reduction, const Execution& exec) {
-  require_alike(operation.name, x, y);
-  require_reduction(operation.name, reduction);
+  const Extents shape = pixel_pass(operation.name, x, y, reduction).result_shape;
   ValueAndGradient result;
-  result.value = allocate(result_shape(x.shape, reduction), result_dtype(x.dtype), x.device, exec);
+  result.value = allocate(shape, result_dtype(x.dtype), x.device, exec);
   if (wrt != GradientOf::y) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
   if (wrt != GradientOf::x) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
   run(operation, x, y,
@@ -121,17 +58,12 @@ ValueAndGradient value_and_gradient_of(const Operation& operation, const TensorV
   return result;
 }
 
-double default_data_range(DType dtype) {
-  if (dtype == DType::u8) return 255;
-  return dtype == DType::u16 ? 65535 : 1;
-}
-
-void require_psnr_options(const PsnrOptions& options) {
+PixelPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options) {
   require(options.reduction != Reduction::none && options.reduction != Reduction::sum,
       "psnr: reduction is {}; it must be mean, per_image or per_channel",
       options.reduction == Reduction::none ? "none" : "sum");
-  const double range = options.data_range.value_or(1);
-  require(range > 0 && std::isfinite(range), "psnr: data_range is {}; it must be positive", range);
+  checked_data_range(kPsnr.name, options.data_range, x.dtype);
+  return pixel_pass(kPsnr.name, x, y, options.reduction);
 }
 
 }  // namespace
@@ -146,10 +78,8 @@ Tensor mae(const TensorView& x, const TensorView& y, Reduction reduction, const 
 
 Tensor psnr(
     const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
-  require_alike(kPsnr.name, x, y);
-  require_psnr_options(options);
   const Tensor value =
-      allocate(result_shape(x.shape, options.reduction), result_dtype(x.dtype), x.device, exec);
+      allocate(checked_psnr(x, y, options).result_shape, result_dtype(x.dtype), x.device, exec);
   psnr_into(x, y, value, options, exec);
   return value;
 }
@@ -176,14 +106,14 @@ void mae_into(const TensorView& x, const TensorView& y, const PixelErrorRequest&
 
 void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const PsnrOptions& options, const Execution& exec) {
-  require_alike(kPsnr.name, x, y);
-  require_psnr_options(options);
-  const Extents shape = result_shape(x.shape, options.reduction);
+  PixelPass checked = checked_psnr(x, y, options);
+  const Extents& shape = checked.result_shape;
   require(!value.empty(), "psnr: value is empty; it must have the result's shape, {}", shape);
-  require_value(kPsnr.name, value, shape, x);
+  checked.value = value;
+  require_results(kPsnr.name, checked);
   const Tensor error = allocate(shape, DType::f64, x.device, exec);
   run(kPsnr, x, y, {.value = error}, options.reduction, exec);
-  const double range = options.data_range.value_or(default_data_range(x.dtype));
+  const double range = checked_data_range(kPsnr.name, options.data_range, x.dtype);
   for (std::int64_t i = 0; i < shape.count(); ++i) {
     const double decibels = 10 * std::log10(range * range / error.elements<double>()[i]);
     if (value.dtype == DType::f64) {

@@ -23,9 +23,7 @@ Extents map_shape(const Pass& pass) {
 
 Constants<double> constants_of(
     const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype) {
-  const double range = data_range.value_or(dtype == DType::u8 ? 255 : 1);
-  require(range > 0 && std::isfinite(range), "{}: data_range is {}; it must be positive", operation,
-      range);
+  const double range = checked_data_range(operation, data_range, dtype);
   require(k1 >= 0 && std::isfinite(k1), "{}: k1 is {}; it must not be negative", operation, k1);
   require(k2 >= 0 && std::isfinite(k2), "{}: k2 is {}; it must not be negative", operation, k2);
   return {.c1 = k1 * range * k1 * range, .c2 = k2 * range * k2 * range};

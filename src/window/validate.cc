@@ -3,66 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <utility>
-#include <vector>
 
 #include "src/core/dispatch.h"
 #include "src/core/require.h"
 
 namespace similis {
-namespace {
-
-// Whether two different indices may reach the same element: sorted by stride, each axis must step
-// over all that the finer ones span.
-bool overlaps_itself(const TensorView& tensor) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // step, extent
-  for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
-    if (tensor.shape[axis] == 1) continue;
-    axes.emplace_back(std::abs(tensor.strides[axis]), tensor.shape[axis]);
-  }
-  std::sort(axes.begin(), axes.end());
-  std::int64_t span = 0;
-  for (const auto& [step, extent] : axes) {
-    if (step <= span) return true;
-    span += (extent - 1) * step;
-  }
-  return false;
-}
-
-}  // namespace
-
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {
   require(x.shape.rank() == 4 || x.shape.rank() == 5,
       "{}: x has shape {}; it must be [N,C,H,W] or [N,C,D,H,W]", operation, x.shape);
-  require(y.shape == x.shape, "{}: y has shape {}; it must be that of x, {}", operation, y.shape,
-      x.shape);
-  require(*std::min_element(x.shape.begin(), x.shape.end()) > 0,
-      "{}: x has shape {}; every extent must be at least 1", operation, x.shape);
-  require(!x.empty() && !y.empty(), "{}: {} has no data", operation, x.empty() ? "x" : "y");
   require(x.dtype != DType::u16,
       "{}: x is {}; it must be uint8, float16, bfloat16, float32 or float64", operation, x.dtype);
-  require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", operation, y.dtype, x.dtype);
-  require(y.device == x.device, "{}: y is on {}; it must be on {} as x is", operation, y.device,
-      x.device);
-}
-
-void require_gradient(
-    const char* operation, const char* argument, const TensorView& gradient, const TensorView& x) {
-  if (gradient.empty()) return;
-  require(is_floating_point(x.dtype),
-      "{}: {} is asked for, and the images are {}; gradients need "
-      "float16, bfloat16, float32 or float64",
-      operation, argument, x.dtype);
-  require(gradient.shape == x.shape, "{}: {} has shape {}; it must be that of x, {}", operation,
-      argument, gradient.shape, x.shape);
-  require(gradient.dtype == x.dtype, "{}: {} is {}; it must be {} as x is", operation, argument,
-      gradient.dtype, x.dtype);
-  require(gradient.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation,
-      argument, gradient.device, x.device);
-  require(!overlaps_itself(gradient),
-      "{}: {} has strides {} for shape {}; each element must have a place of its own", operation,
-      argument, gradient.strides, gradient.shape);
+  require_alike(operation, x, y);
 }
 
 void require_result(const char* operation, const TensorView& value, const TensorView& upstream,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every windowed operation refuses, and its images as the kernels take them. `operation` names
-// the caller in the message.
+// What every windowed operation refuses, beside what src/core/validate.h does, and its images as
+// the kernels take them. `operation` names the caller in the message.
 #pragma once
 
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
+#include "src/core/validate.h"
 #include "src/window/window.h"
 
 namespace similis {
@@ -12,11 +13,6 @@ namespace similis {
 /// Refuses x and y unless they are [N,C,H,W] or [N,C,D,H,W], not empty, on one device, and alike in
 /// shape and dtype, which must be u8, f16, bf16, f32 or f64.
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y);
-
-/// Refuses a view that is not shaped like the images, on another device, or of another dtype, or
-/// that would write one element twice.
-void require_gradient(
-    const char* operation, const char* argument, const TensorView& gradient, const TensorView& x);
 
 /// Refuses a value that is not dense, of this shape and of the dtype that results have, and an
 /// upstream that is not of this shape and a float; both may be left empty. A scalar may have any
