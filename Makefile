@@ -52,7 +52,7 @@ tidy: ## clang-tidy over the library's sources
 
 format: ## clang-format over every C++ file
 	@$(install) check
-	@git ls-files '*.h' '*.hpp' '*.c' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 -i
+	@git ls-files --cached --others --exclude-standard '*.h' '*.hpp' '*.c' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 -i
 
 clean: ## remove build/ and .venv/
 	rm -rf build .venv
