@@ -169,6 +169,25 @@ TEST(Probe, WhatItCannotUseIsEmpty) {
   }
 }
 
+TEST(Probe, NestingWithoutEndIsReadWithoutRecursion) {
+  std::string json(kProbe);
+  const std::size_t depth = 1'000'000;
+  json.replace(json.find("PIXELS"), 6, "gray");
+  json.insert(json.find("\"codec_name\""),
+      "\"nested\": " + std::string(depth, '[') + std::string(depth, ']') + ", ");
+  EXPECT_TRUE(parse_probe(json));
+}
+
+TEST(Probe, NumbersWithoutMeaningAreNoPicture) {
+  for (const char* number : {"-9223372036854775808", "0", "5", "9223372036854775807", "1e9"}) {
+    std::string json(kProbe);
+    json.replace(json.find("PIXELS"), 6, "yuva420p10le");
+    const std::string count = "\"nb_components\": 4";
+    json.replace(json.find(count), count.size(), "\"nb_components\": " + std::string(number));
+    EXPECT_FALSE(parse_probe(json)) << number;
+  }
+}
+
 TEST(Probe, UnknownNameOfColoursIsNoCodePoint) {
   EXPECT_EQ(code_points({}), Cicp{});
   EXPECT_EQ(code_points({.primaries = "unknown", .transfer = "unknown"}), Cicp{});

@@ -120,8 +120,12 @@ TEST(Png, OrientationIsApplied) {
 }
 
 TEST(Png, SaysHowManyFramesItHas) {
-  EXPECT_EQ(
-      read_image(with_chunks({png_chunk("acTL", {0, 0, 0, 7, 0, 0, 0, 0})}), "a.png").frames, 7);
+  const auto frames = [](std::uint8_t count) {
+    return read_image(with_chunks({png_chunk("acTL", {0, 0, 0, count, 0, 0, 0, 0})}), "a.png")
+        .frames;
+  };
+  EXPECT_EQ(frames(7), 7);
+  EXPECT_EQ(frames(0), 1) << "viewers show the picture";
 }
 
 TEST(Png, EveryCutIsRefused) {
@@ -160,6 +164,14 @@ TEST(Png, PromisesThatTheFileCannotKeepCostNothing) {
   EXPECT_THAT(refusal(png_file({0x7fffffff, 1, 8, kGrey}, {}, {0, 0})), HasSubstr("pixels"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
   EXPECT_LT(peak_kilobytes() - before, 32 * 1024);
+}
+
+TEST(Png, ChunkLongerThanTheFileIsRefused) {
+  Buffer exif = png_chunk("eXIf", exif_block(6));
+  exif[0] = 0x40;  // a length of 1 GiB and a little
+  EXPECT_EQ(refusal(with_chunks({exif}), "long.png"),
+      "cannot read long.png: it is cut off or damaged (a chunk is longer than the rest of the "
+      "file)");
 }
 
 }  // namespace
