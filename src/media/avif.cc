@@ -115,6 +115,8 @@ Image read_avif(const File& file) {
   require_ok(file, avifDecoderSetIOMemory(decoder.get(), file.bytes.data(), file.bytes.size()));
   require_ok(file, avifDecoderParse(decoder.get()));
   require_size(file, decoder->image->width, decoder->image->height);
+  // libavif enlarges a coded picture to the size that its container says.
+  require_density(file, decoder->image->width, decoder->image->height);
   require_ok(file, avifDecoderNextImage(decoder.get()));
   require_size(file, decoder->image->width, decoder->image->height);
   Image image = converted(file, *decoder->image);

@@ -217,6 +217,7 @@ Image read_by_ffmpeg(const File& file, std::string_view purpose) {
   require_end_of_qoi(file);
   const Probe probe = probe_file(file, purpose);
   require_size(file, probe.width, probe.height);
+  require_density(file, probe.width, probe.height);
   if (probe.is_float || probe.bit_depth > 16) {
     refuse(file, "it has {}-bit {} samples; they must be integers of at most 16 bits",
         probe.bit_depth, probe.is_float ? "floating-point" : "integer");

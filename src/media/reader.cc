@@ -15,6 +15,13 @@ void require_size(const File& file, std::int64_t width, std::int64_t height) {
   }
 }
 
+void require_density(const File& file, std::int64_t width, std::int64_t height) {
+  const auto bytes = static_cast<std::int64_t>(file.bytes.size());
+  if (width * height <= bytes * kMaxPixelsPerByte) return;
+  refuse(file, "it is {} x {} pixels in {} bytes; it must have at most {} pixels a byte", width,
+      height, bytes, kMaxPixelsPerByte);
+}
+
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n) {
   if (n == 16) return;
   std::vector<std::uint16_t> table(std::size_t{1} << n);

@@ -43,6 +43,9 @@ template <class... Args>
 /// Refuses sizes beyond the file's limit and decode.h's.
 void require_size(const File& file, std::int64_t width, std::int64_t height);
 
+/// Refuses sizes beyond kMaxPixelsPerByte.
+void require_density(const File& file, std::int64_t width, std::int64_t height);
+
 /// v of n bits as a code value of m bits: v·(2^m - 1)/(2^n - 1), rounded to nearest.
 constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
   const std::uint32_t from = (1u << n) - 1, to = (1u << m) - 1;
