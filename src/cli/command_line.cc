@@ -2,6 +2,7 @@
 #include "src/cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -63,20 +64,6 @@ std::string metric_lines() {
   return text;
 }
 
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-std::string metrics_with_maps() {
-  std::vector<std::string> names;
-  for (const Metric& metric : metrics()) {
-    if (metric.map_range) names.push_back(metric.name);
-  }
-  return join(names);
-}
-
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
       "compare", "Scores how alike two pictures are, or the pictures of two directories");
@@ -91,7 +78,7 @@ void add_compare(CommandLine& line) {
   app.add_option("-m,--metric", options.metrics,
          fmt::format("metric, with options if wanted; repeat for several\n"
                      "(default: {}; of these, what a picture is too small\nfor is left out)",
-             join(default_metrics())))
+             fmt::join(default_metrics(), ", ")))
       ->type_name("METRIC[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
   app.add_flag_callback(
@@ -111,7 +98,7 @@ void add_compare(CommandLine& line) {
          fmt::format("draw where the score is lost, bright where most; for: {}.\n"
                      "As large as the picture: where a window does not fit\n"
                      "(padding=valid) it is cut at the border",
-             metrics_with_maps()))
+             fmt::join(metric_names_with_maps(), ", ")))
       ->type_name("METRIC=FILE.png");
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
@@ -195,6 +182,7 @@ std::unique_ptr<CommandLine> make_command_line() {
 
 std::vector<std::string> value_choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
+  if (type.starts_with("METRIC=FILE")) return metric_names_with_maps();
   if (type.starts_with("METRIC")) return metric_names();
   std::vector<std::string> choices;
   if (type.find('|') == std::string::npos) return choices;

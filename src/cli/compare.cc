@@ -17,6 +17,7 @@
 #include "src/cli/scoring.h"
 #include "src/cli/usage_error.h"
 #include "src/core/parallel.h"
+#include "src/core/require.h"
 
 namespace similis::cli {
 namespace {
@@ -68,9 +69,11 @@ void check(const CompareOptions& options, const std::optional<MapRequest>& map) 
   }
   const bool reference_is = is_directory(options.reference);
   if (reference_is != is_directory(options.distorted)) {
-    throw UsageError(fmt::format("{} is a directory and {} is not; both must be, or neither",
-        reference_is ? options.reference : options.distorted,
-        reference_is ? options.distorted : options.reference));
+    const std::string& directory = reference_is ? options.reference : options.distorted;
+    const std::string& other = reference_is ? options.distorted : options.reference;
+    require(other == "-" || fs::exists(other), "cannot read {}: No such file or directory", other);
+    throw UsageError(
+        fmt::format("{} is a directory and {} is not; both must be, or neither", directory, other));
   }
   if (map && reference_is) {
     throw UsageError("--map takes two pictures, not directories");

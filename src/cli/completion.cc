@@ -23,77 +23,101 @@ std::vector<std::string> spellings(const CLI::Option& option) {
   return names;
 }
 
+// FILE, or an argument without a type.
+bool takes_file(const CLI::Option& option) {
+  return option.get_type_name() == "FILE" || option.get_type_name().empty();
+}
+
+std::vector<std::string> spellings_of_all(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : spellings(*option)) names.push_back(name);
+  }
+  return names;
+}
+
 bool takes_value(const CLI::Option& option) { return option.get_expected_max() > 0; }
 
-// The first line of a description, without what the shells' quoting would trip over.
+// The first line of a description, up to its first clause.
 std::string summary(const std::string& description) {
-  std::string text = description.substr(0, description.find('\n'));
-  for (char& c : text) {
-    if (c == '\'' || c == '[' || c == ']' || c == ':' || c == '\\') c = ' ';
+  const std::string clause = description.substr(0, description.find_first_of("\n;("));
+  return clause.substr(0, clause.find_last_not_of(" :") + 1);
+}
+
+// `text` with a backslash before each character that the shell's quoting would trip over.
+std::string escaped(const std::string& text, std::string_view special) {
+  std::string result;
+  for (const char c : text) {
+    if (special.find(c) != std::string_view::npos) result += '\\';
+    result += c;
   }
-  return text;
+  return result;
 }
 
 // ---- bash ----
 
-// Words for `compgen -W`: all options of a command and what its arguments take.
-std::string bash_words(const CLI::App& command) {
-  std::vector<std::string> words;
-  for (const CLI::Option* option : command.get_options()) {
-    const std::vector<std::string> more =
-        option->get_positional() ? value_choices(*option) : spellings(*option);
-    words.insert(words.end(), more.begin(), more.end());
-  }
-  return fmt::format("{}", fmt::join(words, " "));
+std::string bash_case(const std::string& pattern, const std::vector<std::string>& words) {
+  return fmt::format("    {}) words='{}' ;;\n", pattern, fmt::join(words, " "));
 }
 
-std::string bash_values(const CLI::App& command) {
-  std::string text;
+// A case for the value of each option, one for the options and one for the other arguments.
+std::string bash_cases(const CLI::App& command) {
+  const std::string& name = command.get_name();
+  std::vector<std::string> options, arguments;
+  std::string cases;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() || !takes_value(*option)) continue;
     const std::vector<std::string> choices = value_choices(*option);
-    text += fmt::format("        {}:{})\n          words='{}'\n          ;;\n", command.get_name(),
-        fmt::join(spellings(*option), "|" + command.get_name() + ":"), fmt::join(choices, " "));
+    if (option->get_positional()) {
+      arguments.insert(arguments.end(), choices.begin(), choices.end());
+      continue;
+    }
+    const std::vector<std::string> names = spellings(*option);
+    options.insert(options.end(), names.begin(), names.end());
+    if (!takes_value(*option)) continue;
+    std::vector<std::string> patterns;
+    for (const std::string& spelling : names) {
+      patterns.push_back(fmt::format("'{} {} '*", name, spelling));
+    }
+    cases += bash_case(fmt::format("{}", fmt::join(patterns, "|")), choices);
   }
-  return text;
+  return cases + bash_case(fmt::format("'{} '*' -'*", name), options) +
+         bash_case(fmt::format("'{} '*", name), arguments);
 }
 
+// Where nothing fits, bash completes names of files.
 std::string bash_script(const CLI::App& app) {
-  std::vector<std::string> names;
-  std::string values, words;
+  std::vector<std::string> first = spellings_of_all(app);
+  std::string cases;
   for (const CLI::App* command : commands_of(app)) {
-    names.push_back(command->get_name());
-    values += bash_values(*command);
-    words += fmt::format("        {}:*)\n          words='{}'\n          ;;\n", command->get_name(),
-        bash_words(*command));
+    first.push_back(command->get_name());
+    cases += bash_cases(*command);
   }
   return fmt::format(R"(# bash completion for similis
 _similis() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=''
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    words='{commands} {options}'
-  else
-    case "${{COMP_WORDS[1]}}:$previous" in
-{values}      *)
-        case "${{COMP_WORDS[1]}}:" in
-{words}        esac
-        ;;
-    esac
-  fi
+  local at=$COMP_CWORD words=''
+  local current=${{COMP_WORDS[at]}}
+  [ "$current" = = ] && current='' && at=$((at + 1))
+  [ "${{COMP_WORDS[at-1]}}" = = ] && at=$((at - 1))  # bash takes --format=json for three words
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[at-1]}} $current" in
+{cases}  esac
+  [ "$COMP_CWORD" -eq 1 ] && words='{first}'
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o default -F _similis similis
 )",
-      fmt::arg("commands", fmt::join(names, " ")), fmt::arg("options", bash_words(app)),
-      fmt::arg("values", values), fmt::arg("words", words));
+      fmt::arg("cases", cases), fmt::arg("first", fmt::join(first, " ")));
 }
 
 // ---- zsh ----
 
+std::string zsh_text(const std::string& description) {
+  const std::string text = escaped(summary(description), "[]:\\");
+  return fmt::format("{}", fmt::join(CLI::detail::split(text, '\''), "'\\''"));
+}
+
 std::string zsh_action(const CLI::Option& option) {
-  const std::vector<std::string> choices = value_choices(option);
-  if (choices.empty()) return ":_files";
-  return fmt::format(":({})", fmt::join(choices, " "));
+  if (takes_file(option)) return ":_files";
+  return fmt::format(":({})", fmt::join(value_choices(option), " "));
 }
 
 std::string zsh_arguments(const CLI::App& command) {
@@ -101,12 +125,12 @@ std::string zsh_arguments(const CLI::App& command) {
   int position = 0;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      text += fmt::format(" \\\n        '{}:{}{}'", ++position, summary(option->get_description()),
+      text += fmt::format(" \\\n        '{}:{}{}'", ++position, zsh_text(option->get_description()),
           zsh_action(*option));
       continue;
     }
     for (const std::string& name : spellings(*option)) {
-      text += fmt::format(" \\\n        '*{}[{}]{}'", name, summary(option->get_description()),
+      text += fmt::format(" \\\n        '*{}[{}]{}'", name, zsh_text(option->get_description()),
           takes_value(*option) ? ":value" + zsh_action(*option) : "");
     }
   }
@@ -117,7 +141,7 @@ std::string zsh_script(const CLI::App& app) {
   std::string commands, cases;
   for (const CLI::App* command : commands_of(app)) {
     commands +=
-        fmt::format("    '{}:{}'\n", command->get_name(), summary(command->get_description()));
+        fmt::format("    '{}:{}'\n", command->get_name(), zsh_text(command->get_description()));
     cases += fmt::format(
         "      {})\n      _arguments{}\n      ;;\n", command->get_name(), zsh_arguments(*command));
   }
@@ -146,21 +170,25 @@ fi
 
 // ---- fish ----
 
+std::string fish_text(const std::string& description) {
+  return escaped(summary(description), "'\\");
+}
+
 std::string fish_option(const CLI::Option& option, const std::string& condition) {
   std::string line = fmt::format("complete -c similis -n '{}'", condition);
   for (const std::string& name : option.get_snames()) line += " -s " + name;
   for (const std::string& name : option.get_lnames()) line += " -l " + name;
   const std::vector<std::string> choices = value_choices(option);
-  if (takes_value(option)) line += choices.empty() ? " -r -F" : " -x";
+  if (takes_value(option)) line += takes_file(option) ? " -r -F" : " -x";
   if (!choices.empty()) line += fmt::format(" -a '{}'", fmt::join(choices, " "));
-  return line + fmt::format(" -d '{}'\n", summary(option.get_description()));
+  return line + fmt::format(" -d '{}'\n", fish_text(option.get_description()));
 }
 
 std::string fish_script(const CLI::App& app) {
   std::string text = "# fish completion for similis\n";
   for (const CLI::App* command : commands_of(app)) {
     text += fmt::format("complete -c similis -n __fish_use_subcommand -f -a {} -d '{}'\n",
-        command->get_name(), summary(command->get_description()));
+        command->get_name(), fish_text(command->get_description()));
     const std::string condition = "__fish_seen_subcommand_from " + command->get_name();
     for (const CLI::Option* option : command->get_options()) {
       if (!option->get_positional()) {

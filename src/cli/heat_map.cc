@@ -24,8 +24,9 @@ constexpr int kTickHeight = 3;
 constexpr int kGap = 3;
 constexpr int kLegendHeight =
     kMargin + kGlyphHeight + kGap + kBarHeight + kTickHeight + kGap + kGlyphHeight + kMargin;
-constexpr int kNarrowest = 200;     // the legend's least width
-constexpr int kPixelsPerDot = 450;  // of the picture's width
+constexpr int kNarrowest = 200;      // the legend's least width
+constexpr int kColumnsPerDot = 450;  // of the picture
+constexpr int kRowsPerDot = 150;
 
 constexpr Rgb kPaper = {255, 255, 255};
 constexpr Rgb kInk = {32, 32, 36};
@@ -110,7 +111,8 @@ void draw_legend(const MapRange& range, const std::string& title, std::int64_t t
 
 media::Image heat_map(const Tensor& map, const MapRange& range, const std::string& title) {
   const std::int64_t height = map.shape[2], width = map.shape[3];
-  const std::int64_t dot = std::max<std::int64_t>(1, width / kPixelsPerDot);
+  const std::int64_t dot =
+      std::max<std::int64_t>(1, std::min(width / kColumnsPerDot, height / kRowsPerDot));
   const std::int64_t legend_width =
       std::max<std::int64_t>(kNarrowest, text_width(title) + 2 * kMargin);
   Canvas canvas(std::max(width, legend_width * dot), height + kLegendHeight * dot);

@@ -2,6 +2,7 @@
 #include "src/cli/metric_request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -68,14 +69,6 @@ Measure requested_measure(const std::string& text) {
   }
 }
 
-std::string metrics_with_maps() {
-  std::string names;
-  for (const Metric& metric : metrics()) {
-    if (metric.map_range) names += (names.empty() ? "" : ", ") + metric.name;
-  }
-  return "those that have one: " + names;
-}
-
 }  // namespace
 
 std::vector<Measure> requested_measures(const std::vector<std::string>& texts) {
@@ -98,7 +91,8 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
   const std::string_view name = metric_part(text);
   const Metric& metric = known_metric(name, argument);
   if (!metric.map_range) {
-    throw UsageError(fmt::format("{}: {} has no map; {}", argument, name, metrics_with_maps()));
+    throw UsageError(fmt::format("{}: {} has no map; those that have one: {}", argument, name,
+        fmt::join(metric_names_with_maps(), ", ")));
   }
   std::string named;               // the longest text of -m that this begins with
   std::vector<std::string> asked;  // the texts of -m for the same metric

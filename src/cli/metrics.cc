@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of metrics. A line is the name, a sentence, the library's function, its options and,
-// where the function can give a map (Reduction::none), what the map's values mean.
+// where the function can give a map (Reduction::none), what the map's values mean. Pictures are f32
+// code values; an option data_range that is a std::optional is filled in from their depth.
 #include "src/cli/metrics.h"
 
 #include <fmt/format.h>
@@ -98,6 +99,14 @@ const Metric* find_metric(std::string_view name) {
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
   for (const Metric& known : metrics()) names.push_back(known.name);
+  return names;
+}
+
+std::vector<std::string> metric_names_with_maps() {
+  std::vector<std::string> names;
+  for (const Metric& known : metrics()) {
+    if (known.map_range) names.push_back(known.name);
+  }
   return names;
 }
 

@@ -17,6 +17,7 @@ const std::vector<Metric>& metrics();
 const Metric* find_metric(std::string_view name);
 
 std::vector<std::string> metric_names();
+std::vector<std::string> metric_names_with_maps();
 
 /// What is scored when nothing is asked for.
 const std::vector<std::string>& default_metrics();

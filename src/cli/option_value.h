@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -124,7 +125,7 @@ template <class E> struct NamedValue {
   }
   static std::string json(E wanted, const Choices<E>& choices) {
     for (const auto& [name, value] : choices) {
-      if (value == wanted) return fmt::format("\"{}\"", name);
+      if (value == wanted) return std::is_same_v<E, bool> ? name : fmt::format("\"{}\"", name);
     }
     return "";
   }

@@ -154,12 +154,24 @@ TEST_F(Program, ErrorsAreOneLineThatNamesTheFile) {
       {"compare", "a.png", "none.png"}, 1, "cannot read none.png: No such file or directory");
   expect_error({"compare", "a.png", "clear.png"}, 1,
       "clear.png: has transparent pixels; --background COLOR says what is behind them");
+  expect_error({"compare", "folder", "none"}, 1, "cannot read none: No such file or directory");
   expect_error({"compare", "a.png", "b.png", "-o", "none/x.json"}, 1,
       "-o none/x.json: none is not a directory");
   const Outcome broken = compare({"a.png", "text.png"});
   EXPECT_EQ(broken.status, 1);
   EXPECT_THAT(broken.err, StartsWith("similis: cannot read text.png: "));
   EXPECT_EQ(std::count(broken.err.begin(), broken.err.end(), '\n'), 1);
+}
+
+TEST_F(Program, AConversionOfColoursIsToldAndRecorded) {
+  Image linear = distorted_picture();
+  linear.color.gamma = 1.0;
+  write("linear.png", linear);
+  const Outcome outcome = compare({"a.png", "linear.png", "-m", "mse", "--format", "json"});
+  EXPECT_EQ(outcome.status, 0);
+  const std::string sentence = "distorted converted from gamma 1 to the reference's sRGB";
+  EXPECT_EQ(outcome.err, "similis: note: linear.png: " + sentence + "\n");
+  EXPECT_EQ(Json::parse(outcome.out)["settings"]["differences"]["color"], sentence);
 }
 
 TEST_F(Program, WrongUsageIsStatusTwo) {
@@ -388,8 +400,12 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("co", 1), "compare completion\n");
   EXPECT_EQ(complete("compare --fo", 2), "--format\n");
   EXPECT_EQ(complete("compare --format j", 3), "json\n");
+  EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
+  EXPECT_EQ(complete("compare --format =", 3), "table json csv\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
+  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");
+  EXPECT_EQ(complete("compare ''", 2), "\n");  // files, which bash finds itself
   EXPECT_EQ(complete("compare --threads ''", 3), "\n");
 }
 

@@ -44,8 +44,9 @@ struct Report {
 /// All values of one name that are there.
 std::vector<double> scores_of(const std::vector<ScoredPair>& pairs, std::size_t name);
 
-/// One document; the keys are in docs and --help. Numbers are the shortest that
-/// read back as the same, null where they are not finite.
+/// One document, laid out as json_text.h says. Of a picture: similis, reference, distorted, device,
+/// settings, metrics, frames; of directories: similis, settings, metrics, pairs, unmatched; and
+/// error, if there is one.
 std::string to_json(const Report& report);
 
 /// A header, then a line for each frame; of directories the files come first in each.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "src/media/decode.h"
 #include "src/media/orientation.h"
 #include "src/media/reader.h"
 
@@ -110,11 +109,14 @@ Image converted(const File& file, const avifImage& picture) {
 Image read_avif(const File& file) {
   const Decoder decoder(avifDecoderCreate(), &avifDecoderDestroy);
   if (!decoder) refuse(file, "libavif could not start: out of memory");
-  decoder->imageSizeLimit = std::min<std::uint32_t>(kMaxPixels, AVIF_DEFAULT_IMAGE_SIZE_LIMIT);
+  decoder->imageSizeLimit = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(file.max_pixels, AVIF_DEFAULT_IMAGE_SIZE_LIMIT));
   decoder->ignoreExif = decoder->ignoreXMP = AVIF_TRUE;
   require_ok(file, avifDecoderSetIOMemory(decoder.get(), file.bytes.data(), file.bytes.size()));
   require_ok(file, avifDecoderParse(decoder.get()));
   require_size(file, decoder->image->width, decoder->image->height);
+  // libavif enlarges a coded picture to the size that its container says.
+  require_density(file, decoder->image->width, decoder->image->height);
   require_ok(file, avifDecoderNextImage(decoder.get()));
   require_size(file, decoder->image->width, decoder->image->height);
   Image image = converted(file, *decoder->image);

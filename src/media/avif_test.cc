@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "src/media/test_pictures.h"
+#include "src/media/test_cost.h"
 
 namespace similis::media {
 namespace {
@@ -165,13 +165,26 @@ TEST(Avif, SequenceSaysItsFrames) {
 
 TEST(Avif, EveryCutIsRefused) { expect_every_cut_refused(encode_rgb(noise(23, 17, 4, 8)), 17); }
 
+// The size stands in a box "ispe": version and flags, width, height.
+Buffer with_size(Buffer bytes, std::uint16_t side) {
+  constexpr std::string_view kName = "ispe";
+  const auto at = std::search(bytes.begin(), bytes.end(), kName.begin(), kName.end());
+  EXPECT_NE(at, bytes.end());
+  for (const int end : {12, 16}) {
+    at[end - 2] = static_cast<std::uint8_t>(side >> 8);
+    at[end - 1] = static_cast<std::uint8_t>(side);
+  }
+  return bytes;
+}
+
 TEST(Avif, PromisesThatTheFileCannotKeepAreRefused) {
-  Buffer bytes = encode_rgb(noise(16, 16, 3, 8));
-  const std::string ispe = "ispe";  // version and flags, width, height
-  const auto at = std::search(bytes.begin(), bytes.end(), ispe.begin(), ispe.end());
-  ASSERT_NE(at, bytes.end());
-  for (const int side : {8, 12}) at[side + 2] = 0xEA;  // 59920
-  EXPECT_THAT(refusal(bytes, "big.avif"), HasSubstr("cannot read big.avif: "));
+  const Buffer small = encode_rgb(noise(16, 16, 3, 8));
+  EXPECT_THAT(refused_at_once(with_size(small, 60000), "big.avif"),
+      HasSubstr("cannot read big.avif: it is cut off or damaged ("));
+  EXPECT_EQ(refused_at_once(with_size(small, 16000), "fits.avif"),
+      fmt::format("cannot read fits.avif: it is 16000 x 16000 pixels in {} bytes; it must have at "
+                  "most 65536 pixels a byte",
+          small.size()));
 }
 
 }  // namespace

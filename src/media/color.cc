@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "src/core/require.h"
@@ -20,7 +21,7 @@ constexpr Chromaticity kD65 = {0.3127, 0.3290};
 constexpr Chromaticities kSrgbPrimaries = {kD65, {0.64, 0.33}, {0.30, 0.60}, {0.15, 0.06}};
 // What PNG's gAMA holds beside sRGB: 1/2.2 in five digits.
 constexpr double kSrgbGamma = 0.45455;
-constexpr std::uint8_t kUnspecified = 2, kLinear = 8, kSrgbTransfer = 13, kPq = 16, kHlg = 18;
+constexpr std::uint8_t kLinear = 8, kSrgbTransfer = 13, kPq = 16, kHlg = 18;
 constexpr float kSameTolerance = 1.0f / 1024;
 
 // y = (a·x + b)^gamma for x ≥ from, slope·x below: from code value to light.
@@ -134,6 +135,13 @@ Space build(cmsContext context, const Curve& curve, const Chromaticities& at, bo
       {cmsCreateRGBProfileTHR(context, &white, &primaries, tones.data()), &cmsCloseProfile}, false};
 }
 
+// What a profile is for, from its header. cmsGetColorSpace gives any four bytes of a file as an
+// enumerator, which they need not be.
+std::string_view channels_of(const std::vector<std::uint8_t>& icc_profile) {
+  constexpr std::size_t kOffset = 16, kSize = 4;
+  return {reinterpret_cast<const char*>(icc_profile.data()) + kOffset, kSize};
+}
+
 // The space that the colour names; one that says nothing of channels is made for grey on request.
 // Throws InvalidArgument with the reason alone.
 Space make_space(cmsContext context, const ColorSpace& color, bool prefers_grey) {
@@ -142,10 +150,10 @@ Space make_space(cmsContext context, const ColorSpace& color, bool prefers_grey)
     const auto bytes = static_cast<cmsUInt32Number>(color.icc_profile.size());
     space.profile.reset(cmsOpenProfileFromMemTHR(context, color.icc_profile.data(), bytes));
     require(space.profile != nullptr, "its ICC profile is damaged");
-    const cmsColorSpaceSignature channels = cmsGetColorSpace(space.profile.get());
-    require(channels == cmsSigGrayData || channels == cmsSigRgbData,
-        "its ICC profile is for neither grey nor RGB");
-    space.is_grey = channels == cmsSigGrayData;
+    const std::string_view channels = channels_of(color.icc_profile);
+    require(
+        channels == "GRAY" || channels == "RGB ", "its ICC profile is for neither grey nor RGB");
+    space.is_grey = channels == "GRAY";
   } else if (color.cicp) {
     const auto* primaries = find(kPrimaries, color.cicp->primaries);
     const auto* transfer = find(kTransfers, color.cicp->transfer);

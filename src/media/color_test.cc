@@ -172,6 +172,10 @@ TEST(Color, WhatCannotBeConvertedSaysWhy) {
   };
   EXPECT_EQ(refusal_of({.icc_profile = {1, 2, 3}}, kSrgb),
       "cannot convert x.png to sRGB: its ICC profile is damaged");
+  Buffer unheard = srgb_profile();
+  unheard[16] = 0xC7;  // of the four letters that say "RGB "
+  EXPECT_EQ(refusal_of({.icc_profile = unheard}, kSrgb),
+      "cannot convert x.png to sRGB: its ICC profile is for neither grey nor RGB");
   EXPECT_EQ(refusal_of({.cicp = Cicp{9, 16}}, kSrgb),
       "cannot convert x.png to sRGB: its transfer function is PQ or HLG, whose brightness beside "
       "other pictures is open");

@@ -81,15 +81,22 @@ constexpr std::array kFormats = {
 #endif
 };
 
+const Format* find_format(Bytes bytes) {
+  const auto found = std::find_if(kFormats.begin(), kFormats.end(),
+      [&](const Format& format) { return format.matches(bytes); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
 Image read_file(const File& file) {
   if (file.bytes.empty()) refuse(file, "it is empty");
-  for (const Format& format : kFormats) {
-    if (!format.matches(file.bytes)) continue;
-    if (format.read) return format.read(file);
-    return read_by_ffmpeg(file,
-        fmt::format("{} needs {} when similis is built, or ffmpeg", format.name, format.package));
+  const Format* format = find_format(file.bytes);
+  if (!format) {
+    return read_by_ffmpeg(
+        file, "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg");
   }
-  return read_by_ffmpeg(file, "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg");
+  if (format->read) return format->read(file);
+  return read_by_ffmpeg(file,
+      fmt::format("{} needs {} when similis is built, or ffmpeg", format->name, format->package));
 }
 
 // All that is left in an open file. A regular file's size is checked before a byte is read; a pipe
@@ -129,6 +136,11 @@ class OpenFile {
 };
 
 }  // namespace
+
+std::string_view known_format(Bytes bytes) {
+  const Format* format = find_format(bytes);
+  return format ? format->name : std::string_view();
+}
 
 Image read_image(const std::string& path) {
   const OpenFile file(path);

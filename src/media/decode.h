@@ -17,6 +17,9 @@ namespace similis::media {
 inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;   ///< of one picture
 inline constexpr std::int64_t kMaxSide = std::int64_t{1} << 20;     ///< width or height
 inline constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;  ///< of a picture's file
+/// Of AVIF and of what ffmpeg reads, whose decoders claim and fill the memory before they look for
+/// pixels. A blank picture of 4096 x 4096, coded as AV1, comes to 24,000.
+inline constexpr std::int64_t kMaxPixelsPerByte = std::int64_t{1} << 16;
 
 /// The picture in the file; its first frame or page if it has several (Image::frames says). What
 /// the file is follows from its content, never from its name. Any readable path will do, /dev/stdin

@@ -35,6 +35,30 @@ TEST(ReadImage, ContentDecidesNotTheName) {
   EXPECT_EQ(read.format, "PNG");
 }
 
+TEST(ReadImage, FirstBytesNameTheFormat) {
+  const auto format_of = [](std::string_view start) {
+    return known_format({reinterpret_cast<const std::uint8_t*>(start.data()), start.size()});
+  };
+  EXPECT_EQ(format_of("\x89PNG\r\n\x1a\n"), "PNG");
+  EXPECT_EQ(format_of("\xff\xd8\xff\xe0"), "JPEG");
+  EXPECT_EQ(format_of("RIFF....WEBPVP8 "), "WebP");
+  EXPECT_EQ(format_of({"\0\0\0\x14"
+                       "ftypmif1\0\0\0\0avif",
+                20}),
+      "AVIF")
+      << "a compatible brand";
+  EXPECT_EQ(format_of("\xff\x0a"), "JXL");
+  EXPECT_EQ(format_of({"\0\0\0\x0cJXL \r\n\x87\n", 12}), "JXL");
+  EXPECT_EQ(format_of({"MM\0*", 4}), "TIFF");
+  EXPECT_EQ(format_of({"\0\0\0\x10"
+                       "ftypmif1\0\0\0\0avif",
+                20}),
+      "")
+      << "beyond the box";
+  EXPECT_EQ(format_of("RIFF....WAVEfmt "), "");
+  EXPECT_EQ(format_of(""), "");
+}
+
 TEST(ReadImage, WhatIsNoReadableFileIsNamed) {
   const TestFolder folder;
   const std::string missing = folder.file("missing.png"), empty = folder.file("empty.png");

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "src/media/decode.h"
 #include "src/media/program.h"
 #include "src/media/reader.h"
 
@@ -44,39 +43,54 @@ std::string last_words(const ProgramResult& result) {
   return words.empty() ? result.end : std::string(words);
 }
 
-template <class T> T value_or(const Json& object, const char* key, T otherwise) {
-  const auto found = object.find(key);
-  if (found == object.end()) return otherwise;
-  if constexpr (std::is_same_v<T, std::string>) {
-    return found->is_string() ? found->template get<std::string>() : otherwise;
-  } else {
-    return found->is_number_integer() ? found->template get<T>() : otherwise;
-  }
+// The value under this key; null if there is none.
+const Json& member(const Json& parent, const char* key) {
+  static const Json kNull;
+  const auto found = parent.find(key);
+  return found == parent.end() ? kNull : *found;
 }
 
-// An array of objects under this key; empty for anything else.
-std::vector<Json> objects(const Json& parent, const char* key) {
-  std::vector<Json> found;
-  const auto list = parent.find(key);
-  if (list == parent.end() || !list->is_array()) return found;
-  std::copy_if(list->begin(), list->end(), std::back_inserter(found),
-      [](const Json& item) { return item.is_object(); });
+std::string text(const Json& parent, const char* key, const char* otherwise = "") {
+  const Json& value = member(parent, key);
+  return value.is_string() ? value.get<std::string>() : otherwise;
+}
+
+// 0 for what is no integer.
+std::int64_t number(const Json& parent, const char* key) {
+  const Json& value = member(parent, key);
+  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+}
+
+// The objects in the array under this key; none for anything else. Not copied, since a copy
+// recurses as deeply as its lists are nested.
+std::vector<const Json*> objects(const Json& parent, const char* key) {
+  std::vector<const Json*> found;
+  const Json& list = member(parent, key);
+  if (!list.is_array()) return found;
+  for (const Json& item : list) {
+    if (item.is_object()) found.push_back(&item);
+  }
   return found;
 }
 
-// How ffmpeg describes the named format: its channels, depth and whether it holds floats.
+// How ffmpeg describes the named format: its channels, depth and whether it holds floats. False if
+// it does not know the name, or means no picture.
 bool describe_pixels(const Json& root, const std::string& name, Probe& probe) {
-  for (const Json& format : objects(root, "pixel_formats")) {
-    if (value_or(format, "name", std::string()) != name) continue;
-    const Json flags = format.value("flags", Json::object());
-    const auto components = value_or<std::int64_t>(format, "nb_components", 0);
-    const bool has_alpha = value_or(flags, "alpha", 0) != 0;
-    probe.channels = components - has_alpha <= 1 ? 1 + has_alpha : 3 + has_alpha;
-    for (const Json& component : objects(format, "components")) {
-      probe.bit_depth = std::max(probe.bit_depth, value_or(component, "bit_depth", 0));
+  constexpr std::int64_t kMaxComponents = 4, kMaxBitDepth = 64;
+  for (const Json* format : objects(root, "pixel_formats")) {
+    if (text(*format, "name") != name) continue;
+    const std::int64_t components = number(*format, "nb_components");
+    const bool has_alpha = number(member(*format, "flags"), "alpha") != 0;
+    std::int64_t bit_depth = 0;
+    for (const Json* component : objects(*format, "components")) {
+      bit_depth = std::max(bit_depth, number(*component, "bit_depth"));
     }
+    if (components < 1 || components > kMaxComponents || bit_depth < 1 || bit_depth > kMaxBitDepth)
+      return false;
+    probe.channels = (components - has_alpha <= 1 ? 1 : 3) + has_alpha;
+    probe.bit_depth = static_cast<int>(bit_depth);
     probe.is_float = name.find("f16") != name.npos || name.find("f32") != name.npos;
-    return components > 0 && probe.bit_depth > 0;
+    return true;
   }
   return false;
 }
@@ -127,7 +141,7 @@ std::vector<std::uint16_t> wide_samples(Bytes raw, const RawFormat& format) {
 Probe probe_file(const File& file, std::string_view purpose) {
   const ProgramResult result = run(file, purpose,
       {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
-          std::to_string(kMaxPixels), "-select_streams", "V:0", "-count_packets",
+          std::to_string(file.max_pixels), "-select_streams", "V:0", "-count_packets",
           "-show_pixel_formats", "-show_entries",
           "stream=codec_name,width,height,pix_fmt,color_primaries,color_transfer,nb_read_packets:"
           "stream_side_data=rotation",
@@ -148,7 +162,7 @@ Probe probe_file(const File& file, std::string_view purpose) {
 void require_no_profile(const File& file, std::string_view purpose) {
   const ProgramResult result = run(file, purpose,
       {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
-          std::to_string(kMaxPixels), "-select_streams", "V:0", "-read_intervals", "%+#1",
+          std::to_string(file.max_pixels), "-select_streams", "V:0", "-read_intervals", "%+#1",
           "-show_entries", "frame_side_data=side_data_type", "-of", "compact", "-i", "pipe:0"},
       kMaxProbeBytes);
   const std::string_view words(
@@ -163,20 +177,20 @@ void require_no_profile(const File& file, std::string_view purpose) {
 std::optional<Probe> parse_probe(std::string_view json) {
   const Json root = Json::parse(json.begin(), json.end(), nullptr, false);
   if (!root.is_object()) return std::nullopt;
-  const std::vector<Json> streams = objects(root, "streams");
+  const std::vector<const Json*> streams = objects(root, "streams");
   if (streams.empty()) return std::nullopt;
-  const Json& stream = streams.front();
-  Probe probe{.codec = value_or(stream, "codec_name", std::string("?")),
-      .width = value_or<std::int64_t>(stream, "width", 0),
-      .height = value_or<std::int64_t>(stream, "height", 0),
-      .primaries = value_or(stream, "color_primaries", std::string()),
-      .transfer = value_or(stream, "color_transfer", std::string())};
-  for (const Json& side_data : objects(stream, "side_data_list")) {
-    probe.is_turned = value_or(side_data, "rotation", 0) % 180 != 0;
+  const Json& stream = *streams.front();
+  Probe probe{.codec = text(stream, "codec_name", "?"),
+      .width = number(stream, "width"),
+      .height = number(stream, "height"),
+      .primaries = text(stream, "color_primaries"),
+      .transfer = text(stream, "color_transfer")};
+  for (const Json* side_data : objects(stream, "side_data_list")) {
+    probe.is_turned = probe.is_turned || number(*side_data, "rotation") % 180 != 0;
   }
-  const std::string packets = value_or(stream, "nb_read_packets", std::string());
+  const std::string packets = text(stream, "nb_read_packets");
   std::from_chars(packets.data(), packets.data() + packets.size(), probe.frames);
-  const bool has_pixels = describe_pixels(root, value_or(stream, "pix_fmt", std::string()), probe);
+  const bool has_pixels = describe_pixels(root, text(stream, "pix_fmt"), probe);
   if (!has_pixels || probe.width < 1 || probe.height < 1) return std::nullopt;
   return probe;
 }
@@ -203,6 +217,7 @@ Image read_by_ffmpeg(const File& file, std::string_view purpose) {
   require_end_of_qoi(file);
   const Probe probe = probe_file(file, purpose);
   require_size(file, probe.width, probe.height);
+  require_density(file, probe.width, probe.height);
   if (probe.is_float || probe.bit_depth > 16) {
     refuse(file, "it has {}-bit {} samples; they must be integers of at most 16 bits",
         probe.bit_depth, probe.is_float ? "floating-point" : "integer");
@@ -226,8 +241,8 @@ Image read_by_ffmpeg(const File& file, std::string_view purpose) {
       static_cast<std::size_t>(image.width * image.height * image.channels * (image.bit_depth / 8));
   ProgramResult result = run(file, purpose,
       {"ffmpeg", "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode",
-          "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(kMaxPixels), "-i", "pipe:0",
-          "-map", "0:V:0", "-frames:v", "1", "-sws_flags",
+          "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i",
+          "pipe:0", "-map", "0:V:0", "-frames:v", "1", "-sws_flags",
           "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact", "-pix_fmt", raw.name,
           "-f", "rawvideo", "pipe:1"},
       bytes);

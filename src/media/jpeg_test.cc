@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "src/media/test_pictures.h"
+#include "src/media/test_cost.h"
 
 namespace similis::media {
 namespace {
@@ -154,13 +154,13 @@ Buffer with_size(Buffer bytes, int width, int height) {
 
 TEST(Jpeg, PromisesThatTheFileCannotKeepAreRefused) {
   const Buffer small = encode_jpeg(gradient(16, 16, 3));
-  EXPECT_EQ(refusal(with_size(small, 60000, 60000), "big.jpg"),
+  EXPECT_EQ(refused_at_once(with_size(small, 60000, 60000), "big.jpg"),
       "cannot read big.jpg: it is 60000 x 60000 pixels; it must have at most 268435456 pixels and "
       "sides of at most 1048576");
-  EXPECT_THAT(refusal(with_size(small, 16000, 16000), "fits.jpg"),
+  EXPECT_THAT(refused_at_once(with_size(small, 16000, 16000), "fits.jpg"),
       HasSubstr("cannot read fits.jpg: it is cut off or damaged ("));
   const Buffer progressive = encode_jpeg(gradient(16, 16, 3), {.is_progressive = true});
-  EXPECT_THAT(refusal(with_size(progressive, 16000, 16000), "fits.jpg"),
+  EXPECT_THAT(refused_at_once(with_size(progressive, 16000, 16000), "fits.jpg"),
       HasSubstr("cannot read fits.jpg: it is cut off or damaged ("));
 }
 
@@ -174,8 +174,8 @@ TEST(Jpeg, ScansWithoutEndAreRefused) {
   bytes.resize(bytes.size() - 2);
   for (int i = 0; i < 200; ++i) bytes.insert(bytes.end(), last.begin(), last.end());
   bytes.insert(bytes.end(), {0xFF, 0xD9});
-  EXPECT_THAT(
-      refusal(bytes, "scans.jpg"), HasSubstr("cannot read scans.jpg: it is cut off or damaged"));
+  EXPECT_THAT(refused_at_once(bytes, "scans.jpg"),
+      HasSubstr("cannot read scans.jpg: it is cut off or damaged"));
 }
 
 }  // namespace

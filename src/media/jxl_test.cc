@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "src/media/test_pictures.h"
+#include "src/media/test_cost.h"
 
 namespace similis::media {
 namespace {
@@ -138,10 +138,40 @@ TEST(Jxl, FloatingPointIsRefused) {
 
 TEST(Jxl, EveryCutIsRefused) { expect_every_cut_refused(encode_jxl(noise(23, 17, 4, 8)), 17); }
 
+constexpr std::string_view kSignature = "\xff\x0a";
+
+// A codestream's header, bit by bit, the lowest first.
+class JxlHeader {
+ public:
+  JxlHeader& bits(std::uint32_t value, int count) {
+    for (int i = 0; i < count; ++i, ++at_) {
+      if (at_ % 8 == 0) bytes_.push_back(0);
+      bytes_.back() = static_cast<std::uint8_t>(bytes_.back() | (value >> i & 1) << at_ % 8);
+    }
+    return *this;
+  }
+  const Buffer& bytes() const { return bytes_; }
+
+ private:
+  Buffer bytes_ = Buffer(kSignature.begin(), kSignature.end());
+  int at_ = 16;
+};
+
 TEST(Jxl, PromisesThatTheFileCannotKeepAreRefused) {
-  // Signature, then bit by bit: not small, a height of 30 bits, its value, a square.
-  const Buffer header = {0xff, 0x0a, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  EXPECT_THAT(refusal(header, "big.jxl"), HasSubstr("cannot read big.jxl: "));
+  // Not small; a height of 18 or 30 bits; a square; all else as usual; zeros for a frame.
+  const Buffer fits =
+      JxlHeader().bits(0, 1).bits(2, 2).bits(15999, 18).bits(1, 3).bits(1, 1).bits(0, 999).bytes();
+  const Buffer large = JxlHeader()
+                           .bits(0, 1)
+                           .bits(3, 2)
+                           .bits((1u << 30) - 1, 30)
+                           .bits(1, 3)
+                           .bits(1, 1)
+                           .bits(0, 999)
+                           .bytes();
+  EXPECT_THAT(refused_at_once(fits, "fits.jxl"), HasSubstr("cannot read fits.jxl: "));
+  EXPECT_THAT(refused_at_once(large, "big.jxl"),
+      HasSubstr("cannot read big.jxl: it is 1073741824 x 1073741824 pixels"));
 }
 
 }  // namespace

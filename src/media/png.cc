@@ -4,6 +4,7 @@
 // C++ stay outside.
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <csetjmp>
@@ -63,6 +64,7 @@ class PngFile {
     self->position_ += count;
   }
 
+  void require_whole_chunks() const;
   void read_header();
   void read_rows(Image& image);
   void expand_palette(Image& image);
@@ -77,6 +79,23 @@ class PngFile {
   png_infop info_ = nullptr;
   std::array<char, 256> message_{};
 };
+
+// libpng claims memory for some chunks before it finds that the file is shorter (1.6.39: eXIf, and
+// no limit applies to it).
+void PngFile::require_whole_chunks() const {
+  constexpr std::size_t kSignatureBytes = 8, kNameOffset = 4, kFrameBytes = 12;
+  std::size_t at = kSignatureBytes;
+  for (bool at_end = false; !at_end;) {
+    if (at + kFrameBytes > file_.bytes.size()) refuse_damaged(file_, "it ends too early");
+    const std::uint8_t* chunk = file_.bytes.data() + at;
+    const std::size_t length = png_get_uint_32(chunk);
+    if (length > file_.bytes.size() - at - kFrameBytes) {
+      refuse_damaged(file_, "a chunk is longer than the rest of the file");
+    }
+    at_end = std::memcmp(chunk + kNameOffset, "IEND", 4) == 0;
+    at += kFrameBytes + length;
+  }
+}
 
 void PngFile::read_header() {
   // libpng 1.6.39 knows neither cICP nor acTL, and what no reader asks for can be large.
@@ -194,6 +213,7 @@ int PngFile::orientation() {
 }
 
 Image PngFile::read() {
+  require_whole_chunks();
   read_header();
   Image image{.width = png_get_image_width(png_, info_),
       .height = png_get_image_height(png_, info_),
@@ -209,7 +229,7 @@ Image PngFile::read() {
   read_rows(image);
   image.color = color();
   if (const auto animation = kept_chunk("acTL", 8)) {
-    image.frames = png_get_uint_32(animation->data());
+    image.frames = std::max<std::int64_t>(png_get_uint_32(animation->data()), 1);
   }
   apply_orientation(image, orientation());
   return image;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/media/reader.h"
 
-#include "src/media/decode.h"
-
 namespace similis::media {
 
 void refuse_damaged(const File& file, std::string_view words) {
@@ -11,10 +9,17 @@ void refuse_damaged(const File& file, std::string_view words) {
 
 void require_size(const File& file, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1) refuse(file, "it has no pixels ({} x {})", width, height);
-  if (width > kMaxSide || height > kMaxSide || width > kMaxPixels / height) {
+  if (width > kMaxSide || height > kMaxSide || width > file.max_pixels / height) {
     refuse(file, "it is {} x {} pixels; it must have at most {} pixels and sides of at most {}",
-        width, height, kMaxPixels, kMaxSide);
+        width, height, file.max_pixels, kMaxSide);
   }
+}
+
+void require_density(const File& file, std::int64_t width, std::int64_t height) {
+  const auto bytes = static_cast<std::int64_t>(file.bytes.size());
+  if (width * height <= bytes * kMaxPixelsPerByte) return;
+  refuse(file, "it is {} x {} pixels in {} bytes; it must have at most {} pixels a byte", width,
+      height, bytes, kMaxPixelsPerByte);
 }
 
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n) {

@@ -16,16 +16,18 @@
 #include <vector>
 
 #include "similis/error.hpp"
+#include "src/media/decode.h"
 #include "src/media/image.h"
 
 namespace similis::media {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// The content of a file, and what errors call it.
+/// The content of a file, what errors call it, and how large a picture it may hold.
 struct File {
   Bytes bytes;
   std::string name;
+  std::int64_t max_pixels = kMaxPixels;
 };
 
 /// Throws InvalidArgument("cannot read NAME: …").
@@ -38,8 +40,11 @@ template <class... Args>
 /// Refuses a file whose decoder gave up, with the decoder's words.
 [[noreturn]] void refuse_damaged(const File& file, std::string_view words);
 
-/// Refuses sizes beyond decode.h's limits.
+/// Refuses sizes beyond the file's limit and decode.h's.
 void require_size(const File& file, std::int64_t width, std::int64_t height);
+
+/// Refuses sizes beyond kMaxPixelsPerByte.
+void require_density(const File& file, std::int64_t width, std::int64_t height);
 
 /// v of n bits as a code value of m bits: v·(2^m - 1)/(2^n - 1), rounded to nearest.
 constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
@@ -49,6 +54,10 @@ constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
 
 /// Takes every 16-bit sample from n bits to 16.
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n);
+
+/// The format that the first bytes name: "PNG", "JPEG", "WebP", "AVIF", "JXL" or "TIFF"; empty if
+/// they name none of these.
+std::string_view known_format(Bytes bytes);
 
 Image read_png(const File& file);
 Image read_jpeg(const File& file);

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <memory>
 
-#include "src/media/decode.h"
 #include "src/media/orientation.h"
 #include "src/media/reader.h"
 
@@ -18,9 +17,11 @@ namespace similis::media {
 namespace {
 
 constexpr std::int64_t kMaxPages = 65535;
-// No tag, strip or tile needs more than the largest picture does.
-constexpr std::int64_t kMaxBandBytes = kMaxPixels * 8;
+constexpr std::int64_t kMaxPixelBytes = 8;  // RGB and alpha of 16 bits
 constexpr std::size_t kPaletteColors = 3;
+
+// No tag, strip or tile needs more than the largest picture does.
+std::int64_t max_band_bytes(const File& file) { return file.max_pixels * kMaxPixelBytes; }
 
 // libtiff's view of the bytes, and its last words.
 struct Stream {
@@ -67,11 +68,11 @@ int take_warning(
 
 using Handle = std::unique_ptr<TIFF, decltype(&TIFFClose)>;
 
-Handle open_tiff(Stream& stream) {
+Handle open_tiff(const File& file, Stream& stream) {
   const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
       TIFFOpenOptionsAlloc(), &TIFFOpenOptionsFree);
   if (!options) throw std::bad_alloc();
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxBandBytes);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), max_band_bytes(file));
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), take_error, &stream);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), take_warning, &stream);
   return {TIFFClientOpenExt("TIFF", "rm", &stream, read_bytes, write_nothing, seek_bytes,
@@ -263,7 +264,7 @@ void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band& ban
   const std::size_t samples = layout_.samples_per_plane();
   const std::size_t row_bytes = packed_row_bytes(TIFFTileRowSize64(tiff_), tile_width);
   const tmsize_t bytes = TIFFTileSize(tiff_);
-  if (tile_width == 0 || tile_width > kMaxSide || bytes > kMaxBandBytes ||
+  if (tile_width == 0 || tile_width > kMaxSide || bytes > max_band_bytes(file_) ||
       static_cast<std::size_t>(bytes) < row_bytes * rows) {
     refuse_damaged(file_, "its tiles have no sensible size");
   }
@@ -381,7 +382,7 @@ Pages count_pages(const File& file, const Stream& stream, TIFF* tiff) {
 
 Image read_tiff(const File& file) {
   Stream stream{.bytes = file.bytes};
-  const Handle tiff = open_tiff(stream);
+  const Handle tiff = open_tiff(file, stream);
   if (!tiff) refuse_damaged(file, stream.words);
   const Pages pages = count_pages(file, stream, tiff.get());
   if (!TIFFSetDirectory(tiff.get(), pages.first)) refuse_damaged(file, stream.words);

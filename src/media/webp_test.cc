@@ -2,7 +2,7 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
-#include "src/media/test_pictures.h"
+#include "src/media/test_cost.h"
 
 namespace similis::media {
 namespace {
@@ -113,6 +113,45 @@ TEST(Webp, AnimationSaysItsFramesAndGivesTheFirst) {
   expect_pixels(read, first);
 }
 
+// An animation of one frame, on a canvas of this size, at these even offsets.
+Buffer on_canvas(const Buffer& frame, int width, int height, int x, int y) {
+  WebPMux* mux = WebPMuxNew();
+  const WebPMuxFrameInfo info{.bitstream = {frame.data(), frame.size()},
+      .x_offset = x,
+      .y_offset = y,
+      .duration = 100,
+      .id = WEBP_CHUNK_ANMF,
+      .dispose_method = WEBP_MUX_DISPOSE_NONE,
+      .blend_method = WEBP_MUX_BLEND};
+  EXPECT_EQ(WebPMuxPushFrame(mux, &info, 1), WEBP_MUX_OK);
+  const WebPMuxAnimParams once{.bgcolor = 0, .loop_count = 1};
+  EXPECT_EQ(WebPMuxSetAnimationParams(mux, &once), WEBP_MUX_OK);
+  EXPECT_EQ(WebPMuxSetCanvasSize(mux, width, height), WEBP_MUX_OK);
+  WebPData out{};
+  EXPECT_EQ(WebPMuxAssemble(mux, &out), WEBP_MUX_OK);
+  const Buffer bytes(out.bytes, out.bytes + out.size);
+  WebPDataClear(&out);
+  WebPMuxDelete(mux);
+  return bytes;
+}
+
+TEST(Webp, FirstFrameLiesInItsPlaceOnATransparentCanvas) {
+  const Image frame = noise(5, 3, 4, 8);
+  const Image read = read_image(on_canvas(encode_webp(frame), 16, 8, 6, 4), "a.webp");
+  ASSERT_EQ(read.width, 16);
+  ASSERT_EQ(read.height, 8);
+  ASSERT_EQ(read.channels, 4);
+  for (std::int64_t y = 0; y < 8; ++y) {
+    for (std::int64_t x = 0; x < 16 * 4; ++x) {
+      const std::int64_t column = x - 6 * 4, row = y - 4;
+      const bool is_inside = column >= 0 && column < 5 * 4 && row >= 0 && row < 3;
+      ASSERT_EQ(read.samples8[static_cast<std::size_t>(y * 16 * 4 + x)],
+          is_inside ? frame.samples8[static_cast<std::size_t>(row * 5 * 4 + column)] : 0)
+          << x << ", " << y;
+    }
+  }
+}
+
 TEST(Webp, EveryCutIsRefused) {
   expect_every_cut_refused(encode_webp(noise(23, 17, 4, 8)), 11);
   expect_every_cut_refused(with_chunk(encode_webp(noise(9, 9, 3, 8)), "EXIF", exif_block(1)));
@@ -122,8 +161,15 @@ TEST(Webp, PromisesThatTheFileCannotKeepAreRefused) {
   // A lossless header (14 bits of width - 1 and height - 1, alpha, version) and nothing behind it.
   const Buffer header = {'R', 'I', 'F', 'F', 18, 0, 0, 0, 'W', 'E', 'B', 'P', 'V', 'P', '8', 'L', 6,
       0, 0, 0, 0x2f, 0xff, 0xff, 0xff, 0x0f, 0};
-  EXPECT_THAT(
-      refusal(header, "big.webp"), HasSubstr("cannot read big.webp: it is cut off or damaged"));
+  EXPECT_THAT(refused_at_once(header, "big.webp"),
+      HasSubstr("cannot read big.webp: it is cut off or damaged"));
+}
+
+TEST(Webp, DamagedFrameOnAHugeCanvasIsRefused) {
+  Buffer bytes = on_canvas(encode_webp(noise(16, 16, 4, 8)), 16384, 16384, 0, 0);
+  for (std::size_t i = bytes.size() - 600; i < bytes.size(); ++i) bytes[i] = 0xA5;
+  EXPECT_THAT(refused_at_once(bytes, "big.webp"),
+      HasSubstr("cannot read big.webp: it is cut off or damaged"));
 }
 
 }  // namespace

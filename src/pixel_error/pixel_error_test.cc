@@ -126,22 +126,28 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Cases, PixelError, testing::ValuesIn(cases()), print);
 
+// One pixel seen many times.
+template <class T> TensorView repeated(const T& pixel, std::int64_t count, DType dtype) {
+  return {&pixel, {1, 1, 1, count}, {0, 0, 0, 0}, dtype};
+}
+
 TEST(PixelErrorSums, OfIntegersAreExact) {
-  // Every pixel differs by the most it can, in one image of 2²² + 1 pixels.
-  const Extents shape = {1, 1, 1, (1 << 22) + 1};
-  const auto sum = [&](Error error, DType dtype, double largest) {
-    const Tensor x = test::make(shape, dtype, Layout::dense, [](std::int64_t) { return 0; });
-    const Tensor y = test::make(shape, dtype, Layout::dense, [&](std::int64_t) { return largest; });
+  // Every pixel differs by the most it can.
+  constexpr std::int64_t kCount = (1 << 22) + 1;
+  const std::uint8_t bytes[] = {0, 255};
+  const std::uint16_t words[] = {0, 65535};
+  const auto sum = [&](Error error, const auto(&levels)[2], DType dtype) {
     const Tensor value = allocate({}, DType::f64);
-    into(error, x, y, {.value = value}, Reduction::sum);
+    into(error, repeated(levels[0], kCount, dtype), repeated(levels[1], kCount, dtype),
+        {.value = value}, Reduction::sum);
     return item(value);
   };
   for (const test::Backend& backend : test::backends()) {
     const test::Chosen chosen(backend);
-    EXPECT_EQ(sum(Error::squared, DType::u8, 255), 65025.0 * ((1 << 22) + 1));
-    EXPECT_EQ(sum(Error::absolute, DType::u8, 255), 255.0 * ((1 << 22) + 1));
-    EXPECT_EQ(sum(Error::absolute, DType::u16, 65535), 65535.0 * ((1 << 22) + 1));
-    EXPECT_DOUBLE_EQ(sum(Error::squared, DType::u16, 65535), 4294836225.0 * ((1 << 22) + 1));
+    EXPECT_EQ(sum(Error::squared, bytes, DType::u8), 65025.0 * kCount);
+    EXPECT_EQ(sum(Error::absolute, bytes, DType::u8), 255.0 * kCount);
+    EXPECT_EQ(sum(Error::absolute, words, DType::u16), 65535.0 * kCount);
+    EXPECT_DOUBLE_EQ(sum(Error::squared, words, DType::u16), 4294836225.0 * kCount);
   }
 }
 
@@ -166,12 +172,12 @@ TEST(PixelErrorSums, HaveTheSameBitsOnAllThreadsAndTargets) {
 
 TEST(PixelErrorSums, OfMillionsOfFloatsKeepTheirPrecision) {
   // In f32 the sum would stop growing at 2²⁴·0.01.
-  const Extents shape = {1, 1, 5000, 5000};
-  const Tensor x = test::make(shape, DType::f32, Layout::dense, [](std::int64_t) { return 0.1f; });
-  const Tensor y = test::make(shape, DType::f32, Layout::dense, [](std::int64_t) { return 0; });
-  const double d = static_cast<double>(0.1f);
+  constexpr std::int64_t kCount = 25'000'000;
+  const float level = 0.1f, zero = 0;
+  const double d = static_cast<double>(level);
+  const TensorView x = repeated(level, kCount, DType::f32), y = repeated(zero, kCount, DType::f32);
   EXPECT_EQ(item(mse(x, y)), static_cast<double>(static_cast<float>(d * d)));
-  EXPECT_NEAR(item(mae(x, y, Reduction::sum)) / (d * 25e6), 1, 1e-7);
+  EXPECT_NEAR(item(mae(x, y, Reduction::sum)) / (d * kCount), 1, 1e-7);
 }
 
 TEST(PixelErrorGradients, AreTheSlopesOfTheReference) {

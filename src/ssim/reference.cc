@@ -120,6 +120,7 @@ struct Neighbourhood {
 Neighbourhood window_at(const Images& images, std::int64_t plane, const AxisWindow& z,
     const AxisWindow& y, const AxisWindow& x) {
   Neighbourhood window;
+  window.seen.reserve(z.seen.size() * y.seen.size() * x.seen.size());
   double sum = 0;
   for (const Seen& in_z : z.seen) {
     for (const Seen& in_y : y.seen) {

@@ -98,19 +98,23 @@ TEST_P(Ssim, MatchesTheReference) {
       GetParam().x_layout == Layout::expanded ? Layout::permuted : GetParam().x_layout;
   for (const Reduction reduction : ssim_internal::kReductions) {
     options_.reduction = reduction;
+    const bool is_loss = reduction == Reduction::sum || reduction == Reduction::per_image;
     const test::Array upstream_gradient = upstream();
-    for (const auto form : {SsimRequest::Form::similarity, SsimRequest::Form::loss}) {
-      const SsimRequest request{.form = form, .upstream = upstream_gradient};
-      const Reference expected = reference_ssim(x, y, request, options_);
-      for (const test::Backend& backend : test::backends()) {
-        SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
-        const test::Chosen chosen(backend);
-        const bool both = has_gradient();
-        expect_near(computed(x, y, request, options_, both, both, layout), expected, allowed);
-        if (!both || form == SsimRequest::Form::loss) continue;
-        expect_near(computed(x, y, request, options_, true, false, layout), expected, allowed);
-        expect_near(computed(x, y, request, options_, false, true, layout), expected, allowed);
-      }
+    const SsimRequest request{
+        .form = is_loss ? SsimRequest::Form::loss : SsimRequest::Form::similarity,
+        .upstream = upstream_gradient};
+    const Reference expected = reference_ssim(x, y, request, options_);
+    for (const test::Backend& backend : test::backends()) {
+      SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
+      const test::Chosen chosen(backend);
+      const auto run = [&](bool by_x, bool by_y) {
+        expect_near(computed(x, y, request, options_, by_x, by_y, layout), expected, allowed);
+      };
+      run(false, false);
+      if (!has_gradient()) continue;
+      run(true, true);
+      run(true, false);
+      run(false, true);
     }
   }
 }
@@ -129,7 +133,7 @@ std::vector<Case> sizes() {
   for (const Padding padding : ssim_internal::kPaddings) {
     cases.push_back({.shape = {1, 1, 11, 11}, .padding = padding});
     cases.push_back({.shape = {2, 3, 37, 53}, .padding = padding});
-    cases.push_back({.shape = {1, 1, 129, 257}, .window = 7, .padding = padding});
+    cases.push_back({.shape = {1, 1, 129, 257}, .window = 5, .padding = padding});
     cases.push_back({.shape = {1, 2, 6, 6}, .padding = padding});
     cases.push_back({.shape = {1, 2, 1, 40}, .padding = padding});
     cases.push_back({.shape = {1, 2, 40, 1}, .padding = padding});
@@ -319,7 +323,7 @@ TEST(L1Ssim, IsTheWeightedSumOfItsTerms) {
 
 TEST(SsimLarge, BatchesBeyond65535) {
   const auto [x, y] =
-      ssim_internal::textured({70001, 1, 3, 5}, DType::f32, Layout::dense, Layout::dense, 1);
+      ssim_internal::textured({65537, 1, 3, 3}, DType::f32, Layout::dense, Layout::dense, 1);
   const SsimOptions options{.window_size = 3, .reduction = Reduction::per_image};
   for (const test::Backend& backend : test::backends()) {
     const test::Chosen chosen(backend);
