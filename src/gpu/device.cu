@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, memory from the stream's pool, and copies.
+#include <mutex>
 #include <sstream>
 
 #include "src/core/gpu.h"
@@ -42,11 +43,47 @@ std::string describe() {
   return text.str();
 }
 
+namespace {
+
+#if defined(__HIPCC__)
+Status allocate_async(void** pointer, std::size_t bytes, Device, Stream stream) {
+  return hipMallocAsync(pointer, bytes, stream);
+}
+#else
+// Memory that the library keeps for its next call, of each device: the device's own pool gives all
+// back whenever the host waits for the GPU, and asks the driver for it again.
+cudaMemPool_t pool_of(Device device) {
+  constexpr int kDevices = 64;
+  constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
+  static std::mutex mutex;
+  static cudaMemPool_t pools[kDevices] = {};
+  const std::lock_guard lock(mutex);
+  if (device.index >= kDevices) throw DeviceError("gpu: devices above cuda:63 are not used");
+  cudaMemPool_t& pool = pools[device.index];
+  if (pool == nullptr) {
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, device.index};
+    check(cudaMemPoolCreate(&pool, &properties), "gpu: a memory pool cannot be made");
+    std::uint64_t kept = kKeptBytes;
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+        "gpu: a memory pool cannot be set up");
+  }
+  return pool;
+}
+
+Status allocate_async(void** pointer, std::size_t bytes, Device device, Stream stream) {
+  return cudaMallocFromPoolAsync(pointer, bytes, pool_of(device), stream);
+}
+#endif
+
+}  // namespace
+
 void* allocate(std::size_t bytes, Device device, void* stream) {
   const Current current(device);
   void* pointer = nullptr;
   const Status status =
-      SIMILIS_GPU(MallocAsync)(&pointer, bytes == 0 ? 1 : bytes, static_cast<Stream>(stream));
+      allocate_async(&pointer, bytes == 0 ? 1 : bytes, device, static_cast<Stream>(stream));
 #if defined(__HIPCC__)
   if (status == hipErrorOutOfMemory) return nullptr;
 #else

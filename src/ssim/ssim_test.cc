@@ -102,7 +102,7 @@ TEST_P(Ssim, MatchesTheReference) {
     for (const auto form : {SsimRequest::Form::similarity, SsimRequest::Form::loss}) {
       const SsimRequest request{.form = form, .upstream = upstream_gradient};
       const Reference expected = reference_ssim(x, y, request, options_);
-      for (const test::Backend& backend : test::backends()) {
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
         const test::Chosen chosen(backend);
         const bool both = has_gradient();
@@ -278,7 +278,7 @@ TEST(SsimApi, UpstreamMayHaveAnyFloatTypeAndStrides) {
 TEST(SsimApi, WeightsOfTheTermsApplyInEveryForm) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 17, 30}, DType::f32, Layout::dense, Layout::dense, 1);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const Padding padding : {Padding::valid, Padding::same}) {
       for (const Reduction reduction : ssim_internal::kReductions) {
@@ -321,7 +321,7 @@ TEST(SsimLarge, BatchesBeyond65535) {
   const auto [x, y] =
       ssim_internal::textured({70001, 1, 3, 5}, DType::f32, Layout::dense, Layout::dense, 1);
   const SsimOptions options{.window_size = 3, .reduction = Reduction::per_image};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     expect_near(
         computed(x, y, {}, options), reference_ssim(x, y, {}, options), tolerance(DType::f32));
