@@ -7,7 +7,7 @@ file(GLOB_RECURSE similis_gpu_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURC
   ${PROJECT_SOURCE_DIR}/src/*.cu)
 
 set(gpu_includes -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include)
-set(nvcc_command ${SIMILIS_NVCC} -c -std=c++20 -O3 -Werror all-warnings
+set(nvcc_command ${SIMILIS_NVCC} -c -std=c++20 -O3 --fmad=false -Werror all-warnings
   -Xcompiler -Wall,-Wextra,-Wshadow,-Werror ${gpu_includes})
 # Where nvcc is there too, hipcc would drive it instead of clang.
 set(hip_command ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd ${SIMILIS_HIPCC} -c -x hip -std=c++20 -O3 -Wall -Wextra -Wshadow -Werror

@@ -24,5 +24,9 @@ install(FILES
 
 file(RELATIVE_PATH prefix_from_pkgconfig
   /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # so that the installed tree can be moved
+set(cudart_libs "")
+if(SIMILIS_HAS_CUDA)
+  set(cudart_libs "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -ldl ")
+endif()
 configure_file(cmake/similis.pc.in similis.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/similis.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -14,6 +14,13 @@ foreach(library similis similis_static)
     $<BUILD_INTERFACE:similis_flags>)
 endforeach()
 
+if(SIMILIS_HAS_CUDA)
+  foreach(library similis similis_static)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:similis_gpu_objects>)
+    target_link_libraries(${library} PRIVATE CUDA::cudart_static)
+  endforeach()
+endif()
+
 set_target_properties(similis PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/similis.map)

@@ -5,12 +5,14 @@
 #   *_bench.cc  the room's benchmarks → the program similis_bench
 #   *_fuzz.cc   a fuzz target each
 #   *.cc        the library
+#   *.cu        the library, where there is CUDA
 add_library(similis_objects OBJECT)
 target_link_libraries(similis_objects PRIVATE similis_flags fmt::fmt-header-only PkgConfig::hwy)
 # SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
 # faster here.
 target_compile_definitions(similis_objects PRIVATE
   "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)"
+  $<$<BOOL:${SIMILIS_HAS_CUDA}>:SIMILIS_HAS_CUDA>
   $<$<BOOL:${SIMILIS_BUILD_FUZZERS}>:HWY_COMPILE_ONLY_STATIC>)  # fuzzed are parsers, not kernels
 
 set(similis_test_sources "")
@@ -18,7 +20,7 @@ set(similis_bench_sources "")
 set(similis_fuzz_sources "")
 
 function(similis_part folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c ${folder}/*.cu)
   foreach(source IN LISTS sources)
     if(source MATCHES "_test\\.cc?$")
       list(APPEND similis_test_sources ${source})
@@ -26,6 +28,10 @@ function(similis_part folder)
       list(APPEND similis_bench_sources ${source})
     elseif(source MATCHES "_fuzz\\.cc$")
       list(APPEND similis_fuzz_sources ${source})
+    elseif(source MATCHES "\\.cu$")
+      if(SIMILIS_HAS_CUDA)
+        target_sources(similis_gpu_objects PRIVATE ${source})
+      endif()
     else()
       target_sources(similis_objects PRIVATE ${source})
     endif()

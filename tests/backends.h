@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test compares with its reference: every SIMD target that this processor runs.
+// What a test compares with its reference: every SIMD target that this processor runs, and the GPU
+// where there is one and the operation has kernels for it.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +8,46 @@
 #include <vector>
 
 #include "src/core/backend.h"
+#include "src/core/gpu.h"
 
 namespace similis::test {
 
 struct Backend {
   std::string name;
   std::int64_t simd_target = 0;
+  bool on_gpu = false;
 };
 
-inline std::vector<Backend> backends() {
+enum class Gpu : std::uint8_t { left_out, included };
+
+inline std::vector<Backend> backends(Gpu gpu = Gpu::left_out) {
   std::vector<Backend> result;
   for (const std::int64_t target : simd_targets()) {
     result.push_back({.name = simd_target_name(target), .simd_target = target});
   }
+  if (gpu == Gpu::included && gpu::device_count() > 0) {
+    result.push_back({.name = "CUDA", .on_gpu = true});
+  }
   return result;
+}
+
+/// Whether a test's arrays are to be copied to the GPU and back: tests ask before they call.
+inline bool& runs_on_gpu() {
+  static bool chosen = false;
+  return chosen;
 }
 
 /// Operations run on this backend as long as it lives.
 class Chosen {
  public:
-  explicit Chosen(const Backend& backend) { force_simd_target(backend.simd_target); }
-  ~Chosen() { force_simd_target(0); }
+  explicit Chosen(const Backend& backend) {
+    force_simd_target(backend.simd_target);
+    runs_on_gpu() = backend.on_gpu;
+  }
+  ~Chosen() {
+    force_simd_target(0);
+    runs_on_gpu() = false;
+  }
   Chosen(const Chosen&) = delete;
   Chosen& operator=(const Chosen&) = delete;
 };

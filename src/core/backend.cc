@@ -8,6 +8,7 @@
 #include "similis/execution.hpp"
 #include "similis/info.hpp"
 #include "similis/version.h"
+#include "src/core/gpu.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 
@@ -78,7 +79,7 @@ void force_simd_target(std::int64_t target) {
   if (target == 0) apply_simd_target_variable();
 }
 
-void require_backend(Device device, const char* operation) {
+void require_backend(Device device, const char* operation, Runs where) {
   const std::string backend = checked_backend_variable();
   if (device.kind == DeviceKind::cpu) {
     require(backend != "cuda",
@@ -91,8 +92,18 @@ void require_backend(Device device, const char* operation) {
   require(backend != "cpu",
       "{}: the images are on {}, and SIMILIS_BACKEND is \"cpu\"; move them to the CPU or unset it",
       operation, device);
-  throw DeviceError(fmt::format(
-      "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
+  if (!gpu::is_compiled()) {
+    throw DeviceError(fmt::format(
+        "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
+  }
+  if (where == Runs::on_cpu) {
+    throw DeviceError(fmt::format(
+        "{}: the images are on {}; this operation runs on the CPU only", operation, device));
+  }
+  if (device.index < 0 || device.index >= gpu::device_count()) {
+    throw DeviceError(
+        fmt::format("{}: the images are on {}; {}", operation, device, gpu::describe()));
+  }
 }
 
 Info info() {
@@ -113,7 +124,8 @@ Info info() {
       wanted.empty() ? "the best this processor has" : "SIMILIS_SIMD_TARGET asks for it";
   result.threads = default_threads();
   checked_backend_variable();
-  result.cuda_reason = "this build has no GPU code";
+  result.cuda_compiled = gpu::is_compiled();
+  result.cuda_reason = gpu::describe();
   return result;
 }
 

@@ -4,7 +4,6 @@
 // branch-free: a loop over load() or store() becomes vector code for every SIMD target.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "src/core/host_device.h"
@@ -18,20 +17,25 @@ struct BF16 {
   std::uint16_t bits;
 };
 
+// std::bit_cast, which GPU compilers take for a function of the CPU.
+template <class To, class From> SIMILIS_HOST_DEVICE To bits_as(From from) {
+  return __builtin_bit_cast(To, from);
+}
+
 template <class T> SIMILIS_HOST_DEVICE float load(T value) { return static_cast<float>(value); }
 
 // Shifted into place an f16 is an f32 with an exponent 112 too small, subnormals included.
 SIMILIS_HOST_DEVICE float load(F16 value) {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(value.bits & 0x7fffu) << 13;
-  const float finite = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const float finite = bits_as<float>(magnitude) * 0x1p112f;
   const std::uint32_t special = magnitude | 0x7f800000u;  // infinity, or NaN with its payload
   const bool is_special = magnitude >= 0x0f800000u;
-  const std::uint32_t bits = is_special ? special : std::bit_cast<std::uint32_t>(finite);
-  return std::bit_cast<float>(bits | static_cast<std::uint32_t>(value.bits & 0x8000u) << 16);
+  const std::uint32_t bits = is_special ? special : bits_as<std::uint32_t>(finite);
+  return bits_as<float>(bits | static_cast<std::uint32_t>(value.bits & 0x8000u) << 16);
 }
 
 SIMILIS_HOST_DEVICE float load(BF16 value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+  return bits_as<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
 SIMILIS_HOST_DEVICE double load(double value) { return value; }
@@ -42,7 +46,7 @@ template <class T> SIMILIS_HOST_DEVICE void store(float value, T* out) {
 
 // To nearest, ties to even, overflow to infinity.
 SIMILIS_HOST_DEVICE void store(float value, F16* out) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t bits = bits_as<std::uint32_t>(value);
   const std::uint32_t sign = bits & 0x80000000u;
   const std::uint32_t magnitude = bits ^ sign;
   const bool is_nan = magnitude > 0x7f800000u;
@@ -50,7 +54,7 @@ SIMILIS_HOST_DEVICE void store(float value, F16* out) {
   const bool is_small = magnitude < 0x38800000u;    // below the smallest normal f16, 2^-14
   // Adding 0.5 aligns a small number's last f16 bit with the last f32 bit; the hardware rounds.
   const std::uint32_t small =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+      bits_as<std::uint32_t>(bits_as<float>(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t odd = (magnitude >> 13) & 1u;
   const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
   const std::uint32_t finite = is_small ? small : normal;
@@ -60,7 +64,7 @@ SIMILIS_HOST_DEVICE void store(float value, F16* out) {
 
 // To nearest, ties to even.
 SIMILIS_HOST_DEVICE void store(float value, BF16* out) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t bits = bits_as<std::uint32_t>(value);
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   out->bits = static_cast<std::uint16_t>(is_nan ? (bits >> 16 | 0x40u) : rounded);

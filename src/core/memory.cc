@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "src/core/gpu.h"
 #include "src/core/require.h"
 
 namespace similis {
@@ -22,12 +23,15 @@ void* allocate_on_heap(std::size_t bytes) {
 std::shared_ptr<void> allocate_bytes(std::size_t bytes, Device device, const Execution& exec) {
   const Allocator allocator = exec.allocator;
   if (allocator.allocate == nullptr) {
-    require(device.kind == DeviceKind::cpu,
+    require(device.kind == DeviceKind::cpu || gpu::is_compiled(),
         "allocate: this build of similis has no GPU; it cannot give memory on {}", device);
-    void* pointer = allocate_on_heap(bytes);
+    const bool on_gpu = device.kind == DeviceKind::cuda;
+    void* queue = exec.stream;
+    void* pointer = on_gpu ? gpu::allocate(bytes, device, queue) : allocate_on_heap(bytes);
     if (pointer == nullptr)
       throw Error(fmt::format("out of memory: {} bytes on {}", bytes, device));
-    return {pointer, std::free};
+    if (!on_gpu) return {pointer, std::free};
+    return {pointer, [device, queue](void* memory) { gpu::release(memory, device, queue); }};
   }
   void* stream = exec.stream;
   void* pointer = allocator.allocate(allocator.context, bytes, device, stream);

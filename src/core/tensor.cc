@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "similis/tensor.hpp"
 
+#include <cstring>
+
 #include "src/core/dispatch.h"
+#include "src/core/gpu.h"
 #include "src/core/require.h"
 
 namespace similis {
@@ -42,10 +45,23 @@ double item(const TensorView& tensor) {
       "item: the tensor has shape {}; it must have one element", tensor.shape);
   require(tensor.dtype == DType::f32 || tensor.dtype == DType::f64,
       "item: the tensor is {}; it must be float32 or float64", tensor.dtype);
-  require(tensor.device.kind == DeviceKind::cpu,
+  require(tensor.device.kind == DeviceKind::cpu || gpu::is_compiled(),
       "item: the tensor is on {}; this build of similis reads only the CPU's", tensor.device);
-  if (tensor.dtype == DType::f64) return *static_cast<const double*>(tensor.data);
-  return *static_cast<const float*>(tensor.data);
+  std::byte element[sizeof(double)];
+  const void* data = tensor.data;
+  if (tensor.device.kind == DeviceKind::cuda) {
+    // The default stream waits for all others but those that were made not to be waited for.
+    gpu::copy_to_cpu(element, data, size_bytes(tensor.dtype), tensor.device, nullptr);
+    data = element;
+  }
+  double as_double = 0;
+  float as_float = 0;
+  if (tensor.dtype == DType::f64) {
+    std::memcpy(&as_double, data, sizeof as_double);
+    return as_double;
+  }
+  std::memcpy(&as_float, data, sizeof as_float);
+  return as_float;
 }
 
 }  // namespace similis

@@ -30,7 +30,10 @@ Constants<double> constants_of(
 }
 
 void run(const Pass& pass, const Execution& exec) {
-  require_backend(pass.x.device, "ssim");
+  require_backend(pass.x.device, "ssim", Runs::on_cpu_and_gpu);
+#ifdef SIMILIS_HAS_CUDA
+  if (pass.x.device.kind == DeviceKind::cuda) return ssim_cuda(pass, exec);
+#endif
   ssim_cpu(pass, exec);
 }
 
@@ -98,7 +101,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest
       "ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
       "float32 or float64",
       x.dtype);
-  require_backend(x.device, "ssim");
+  require_backend(x.device, "ssim", Runs::on_cpu_and_gpu);
   ValueAndGradient result;
   if (outputs.value) {
     result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);

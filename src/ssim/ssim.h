@@ -45,6 +45,8 @@ struct Pass {
 };
 
 void ssim_cpu(const Pass& pass, const Execution& exec);
+/// On pass.x.device, queued on exec.stream and not waited for.
+void ssim_cuda(const Pass& pass, const Execution& exec);
 
 /// C1 and C2. Refuses a data_range that is not positive and negative k1 or k2.
 Constants<double> constants_of(

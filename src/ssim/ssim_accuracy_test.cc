@@ -21,7 +21,7 @@ constexpr Extents kShape = {1, 2, 67, 83};
 
 struct Input {
   std::string name;
-  double range, bound;
+  double range, bound;  // on a GPU means and their gradients are f32 throughout: see gpu_bound
   std::function<double(std::int64_t)> x, y;
 };
 
@@ -61,6 +61,13 @@ std::vector<Input> inputs() {
   };
 }
 
+// Where flat areas lie far apart f32 loses digits of their variances; the CPU takes f64 there.
+double gpu_bound(const Input& input) {
+  const bool is_flat = input.name == "flat areas far apart" || input.name == "white beside grey" ||
+                       input.name == "white and black" || input.name == "12 bits, bright";
+  return is_flat ? 3e-4 : input.bound;
+}
+
 class SsimAccuracy : public testing::TestWithParam<Input> {
  protected:
   Pair images(DType dtype) const {
@@ -78,7 +85,7 @@ TEST_P(SsimAccuracy, MapAndGradientsKeepTheirBounds) {
     const Reference mean = reference_ssim(x, y, {}, options);
     options.reduction = Reduction::none;
     const Reference map = reference_ssim(x, y, {}, options);
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding));
       const test::Chosen chosen(backend);
       options.reduction = Reduction::none;
@@ -86,6 +93,7 @@ TEST_P(SsimAccuracy, MapAndGradientsKeepTheirBounds) {
       EXPECT_LE(of_map, bound);
       of_maps = std::max(of_maps, of_map);
       options.reduction = Reduction::mean;
+      const double bound_of_means = backend.on_gpu ? gpu_bound(GetParam()) : bound;
       const Reference both = computed(x, y, {}, options);
       const Reference only_x = computed(x, y, {}, options, true, false);
       const Reference only_y = computed(x, y, {}, options, false, true);
@@ -94,7 +102,8 @@ TEST_P(SsimAccuracy, MapAndGradientsKeepTheirBounds) {
                test::relative_l2(both.y_gradient, mean.y_gradient),
                test::relative_l2(only_x.x_gradient, mean.x_gradient),
                test::relative_l2(only_y.y_gradient, mean.y_gradient)}) {
-        EXPECT_LE(of_gradient, bound);
+        EXPECT_LE(of_gradient, bound_of_means);
+        if (backend.on_gpu) continue;
         of_gradients = std::max(of_gradients, of_gradient);
       }
     }
@@ -110,7 +119,7 @@ TEST_P(SsimAccuracy, DoublesAreDoubles) {
   const auto [x, y] = images(DType::f64);
   const SsimOptions options{.data_range = GetParam().range, .reduction = Reduction::none};
   const Reference expected = reference_ssim(x, y, {.form = SsimRequest::Form::loss}, options);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
     const test::Chosen chosen(backend);
     const Reference actual = computed(x, y, {.form = SsimRequest::Form::loss}, options);
@@ -138,7 +147,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
         const SsimOptions options{.reduction = reduction};
         const SsimRequest loss{.form = SsimRequest::Form::loss};
         const Reference expected = reference_ssim(x, y, loss, options);
-        for (const test::Backend& backend : test::backends()) {
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
           const test::Chosen chosen(backend);
           const std::vector<double> actual = to_doubles(ssim_loss(x, y, options));
@@ -153,7 +162,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
 
 TEST(SsimClosedForm, OfConstantImages) {
   const double levels[] = {0, 0.001, 0.1, 0.25, 0.5, 0.9, 1};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const Padding padding :
         {Padding::valid, Padding::reflect, Padding::replicate, Padding::renormalize}) {

@@ -38,7 +38,7 @@ void expect_reference(const Pair& images, SsimOptions options, double l1_weight)
             .ssim_weight = 0.7,
             .upstream = upstream};
         const Reference expected = reference_ssim(x, y, request, options);
-        for (const test::Backend& backend : test::backends()) {
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding) + " " +
                        ssim_internal::name(reduction));
           const test::Chosen chosen(backend);
@@ -176,7 +176,7 @@ TEST(SsimValidMask, WhatDoesNotExistHasNoInfluenceAndNoGradient) {
       const SsimRequest request{.l1_weight = has_l1 ? 0.5 : 0};
       const Pair clean = images({2, 2, 31, 37}), spoilt = images({2, 2, 31, 37});
       spoil(spoilt, mask, kNaN);
-      for (const test::Backend& backend : test::backends()) {
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding) + " " +
                      ssim_internal::name(reduction));
         const test::Chosen chosen(backend);

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, ReferenceSlopes, testing::ValuesIn(cases()), pri
 
 TEST(KernelSlopes, AreThoseOfItsValues) {
   const Pair images = rough({1, 1, 9, 10});
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const Padding padding : ssim_internal::kPaddings) {
       const SsimOptions options{.window_size = 7, .padding = padding};

@@ -104,7 +104,7 @@ TEST_P(Ssim, MatchesTheReference) {
         .form = is_loss ? SsimRequest::Form::loss : SsimRequest::Form::similarity,
         .upstream = upstream_gradient};
     const Reference expected = reference_ssim(x, y, request, options_);
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
       const test::Chosen chosen(backend);
       const auto run = [&](bool by_x, bool by_y) {
@@ -282,7 +282,7 @@ TEST(SsimApi, UpstreamMayHaveAnyFloatTypeAndStrides) {
 TEST(SsimApi, WeightsOfTheTermsApplyInEveryForm) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 17, 30}, DType::f32, Layout::dense, Layout::dense, 1);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const Padding padding : {Padding::valid, Padding::same}) {
       for (const Reduction reduction : ssim_internal::kReductions) {
@@ -325,7 +325,7 @@ TEST(SsimLarge, BatchesBeyond65535) {
   const auto [x, y] =
       ssim_internal::textured({65537, 1, 3, 3}, DType::f32, Layout::dense, Layout::dense, 1);
   const SsimOptions options{.window_size = 3, .reduction = Reduction::per_image};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     expect_near(
         computed(x, y, {}, options), reference_ssim(x, y, {}, options), tolerance(DType::f32));

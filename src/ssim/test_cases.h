@@ -13,6 +13,7 @@
 #include "src/ssim/reference.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
+#include "tests/on_gpu.h"
 
 namespace similis::ssim_internal {
 
@@ -78,6 +79,23 @@ inline test::Array upstream_for(const Extents& shape, const SsimOptions& options
       [&](std::int64_t i) { return scale * (test::uniform(99, i) - 0.5); });
 }
 
+/// ssim_into() on the chosen backend: on the GPU with copies of everything, which come back.
+inline void run_chosen(const TensorView& x, const TensorView& y, SsimRequest request,
+    SsimOptions options, const Execution& exec) {
+  if (!test::runs_on_gpu()) return ssim_into(x, y, request, options, exec);
+  const test::OnGpu gpu_x(x), gpu_y(y), value(request.value), x_gradient(request.x_gradient),
+      y_gradient(request.y_gradient), upstream(request.upstream), mask(options.mask),
+      valid_mask(options.valid_mask);
+  request.value = value.view();
+  request.x_gradient = x_gradient.view();
+  request.y_gradient = y_gradient.view();
+  request.upstream = upstream.view();
+  options.mask = mask.view();
+  options.valid_mask = valid_mask.view();
+  ssim_into(gpu_x.view(), gpu_y.view(), request, options, exec);
+  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
+}
+
 /// What ssim_into() computes of a request that says where nothing goes; gradients lie in memory as
 /// said, and it is checked that nothing around them is written.
 inline Reference computed(const TensorView& x, const TensorView& y, SsimRequest request,
@@ -90,7 +108,7 @@ inline Reference computed(const TensorView& x, const TensorView& y, SsimRequest 
   request.value = value;
   request.x_gradient = x_gradient;
   request.y_gradient = y_gradient;
-  ssim_into(x, y, request, options, exec);
+  run_chosen(x, y, request, options, exec);
   Reference result{.shape = value.shape, .value = to_doubles(value)};
   if (by_x) result.x_gradient = to_doubles(x_gradient);
   if (by_y) result.y_gradient = to_doubles(y_gradient);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, memory from the stream's pool, and copies.
+#include <mutex>
+#include <sstream>
+
+#include "src/core/gpu.h"
+#include "src/gpu/vendor.h"
+
+namespace similis::gpu {
+
+bool is_compiled() { return true; }
+
+int device_count() {
+  int count = 0;
+  if (SIMILIS_GPU(GetDeviceCount)(&count) != SIMILIS_GPU(Success)) {
+    (void)SIMILIS_GPU(GetLastError)();
+    return 0;
+  }
+  return count;
+}
+
+std::string describe() {
+  int count = 0;
+  const Status status = SIMILIS_GPU(GetDeviceCount)(&count);
+  if (status != SIMILIS_GPU(Success)) {
+    (void)SIMILIS_GPU(GetLastError)();
+    return std::string("no GPU can be used: ") + SIMILIS_GPU(GetErrorString)(status);
+  }
+  if (count == 0) return "the driver names no GPU";
+  std::ostringstream text;
+  for (int index = 0; index < count; ++index) {
+#if defined(__HIPCC__)
+    hipDeviceProp_t properties;
+#else
+    cudaDeviceProp properties;
+#endif
+    check(SIMILIS_GPU(GetDeviceProperties)(&properties, index), "gpu: a device cannot be asked");
+    text << (index == 0 ? "" : ", ") << "cuda:" << index << " is " << properties.name
+         << " (compute capability " << properties.major << '.' << properties.minor << ", "
+         << properties.multiProcessorCount << " multiprocessors, "
+         << (properties.totalGlobalMem >> 20) << " MiB)";
+  }
+  return text.str();
+}
+
+namespace {
+
+#if defined(__HIPCC__)
+Status allocate_async(void** pointer, std::size_t bytes, Device, Stream stream) {
+  return hipMallocAsync(pointer, bytes, stream);
+}
+#else
+// Memory that the library keeps for its next call, of each device: the device's own pool gives all
+// back whenever the host waits for the GPU, and asks the driver for it again.
+cudaMemPool_t pool_of(Device device) {
+  constexpr int kDevices = 64;
+  constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
+  static std::mutex mutex;
+  static cudaMemPool_t pools[kDevices] = {};
+  const std::lock_guard lock(mutex);
+  if (device.index >= kDevices) throw DeviceError("gpu: devices above cuda:63 are not used");
+  cudaMemPool_t& pool = pools[device.index];
+  if (pool == nullptr) {
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, device.index};
+    check(cudaMemPoolCreate(&pool, &properties), "gpu: a memory pool cannot be made");
+    std::uint64_t kept = kKeptBytes;
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept),
+        "gpu: a memory pool cannot be set up");
+  }
+  return pool;
+}
+
+Status allocate_async(void** pointer, std::size_t bytes, Device device, Stream stream) {
+  return cudaMallocFromPoolAsync(pointer, bytes, pool_of(device), stream);
+}
+#endif
+
+}  // namespace
+
+void* allocate(std::size_t bytes, Device device, void* stream) {
+  const Current current(device);
+  void* pointer = nullptr;
+  const Status status =
+      allocate_async(&pointer, bytes == 0 ? 1 : bytes, device, static_cast<Stream>(stream));
+#if defined(__HIPCC__)
+  if (status == hipErrorOutOfMemory) return nullptr;
+#else
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return nullptr;
+  }
+#endif
+  check(status, "gpu: memory cannot be allocated");
+  return pointer;
+}
+
+void release(void* pointer, Device device, void* stream) {
+  const Current current(device);
+  // The last owner may go while the process ends and the driver with it: nothing is left to do.
+  (void)SIMILIS_GPU(FreeAsync)(pointer, static_cast<Stream>(stream));
+}
+
+void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream) {
+  const Current current(device);
+  const auto queue = static_cast<Stream>(stream);
+  check(SIMILIS_GPU(MemcpyAsync)(to, from, bytes, SIMILIS_GPU(MemcpyDeviceToHost), queue),
+      "gpu: results cannot be copied to the CPU");
+  check(SIMILIS_GPU(StreamSynchronize)(queue), "gpu: work on the stream failed");
+}
+
+void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream) {
+  const Current current(device);
+  const auto queue = static_cast<Stream>(stream);
+  check(SIMILIS_GPU(MemcpyAsync)(to, from, bytes, SIMILIS_GPU(MemcpyHostToDevice), queue),
+      "gpu: data cannot be copied from the CPU");
+  check(SIMILIS_GPU(StreamSynchronize)(queue), "gpu: work on the stream failed");
+}
+
+}  // namespace similis::gpu

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of boxes of an array from global to shared memory that the copy engine of compute
+// capability 9.0 and later does by itself, with zeros where the box lies outside. One thread asks
+// for them; a flag in shared memory goes up when all bytes have come.
+#pragma once
+
+#if !defined(__HIPCC__)
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <cstdint>
+
+#include "src/gpu/vendor.h"
+
+namespace similis::gpu {
+
+/// f32 planes: width, height and planes elements, unit stride along x, 16-byte multiples elsewhere.
+struct Planes {
+  const float* data;
+  std::int64_t width, height, planes, row_stride, plane_stride;
+};
+
+/// How the engine finds boxes of box_width × box_height in the planes.
+inline CUtensorMap tensor_map(const Planes& p, int box_width, int box_height) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    check(cudaGetDriverEntryPointByVersion(
+              "cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
+        "gpu: the driver is too old");
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+  }();
+  CUtensorMap map;
+  const cuuint64_t extents[] = {static_cast<cuuint64_t>(p.width), static_cast<cuuint64_t>(p.height),
+      static_cast<cuuint64_t>(p.planes)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(p.row_stride) * sizeof(float),
+      static_cast<cuuint64_t>(p.plane_stride) * sizeof(float)};
+  const cuuint32_t box[] = {
+      static_cast<cuuint32_t>(box_width), static_cast<cuuint32_t>(box_height), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float*>(p.data), extents, strides,
+          box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw DeviceError("gpu: the driver refuses a tensor map, with error " + std::to_string(result));
+  }
+  return map;
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+using Flag = unsigned long long;
+
+__device__ inline unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+__device__ inline void init_flag(Flag* flag) {
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(flag)));
+}
+/// Makes initialised flags known to the copy engine.
+__device__ inline void publish_flags() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+/// Announces how many bytes the flag is to wait for.
+__device__ inline void expect_bytes(Flag* flag, unsigned bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(flag)), "r"(bytes)
+      : "memory");
+}
+/// Waits until the flag has gone up as often as the parity of this number of times says.
+__device__ inline void wait_for(Flag* flag, int turn) {
+  asm volatile(
+      "{\n.reg .pred up;\nWAIT:\nmbarrier.try_wait.parity.shared.b64 up, [%0], %1;\n@up bra "
+      "UP;\nbra "
+      "WAIT;\nUP:\n}" ::"r"(shared_address(flag)),
+      "r"(turn & 1)
+      : "memory");
+}
+/// True in one thread of the warp; the compiler then knows that all it does there is uniform.
+__device__ inline bool elected() {
+  int one;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.b32 %0, 1, 0, p;\n}"
+               : "=r"(one));
+  return one != 0;
+}
+/// x must be a multiple of 4, `to` aligned to 128 bytes.
+__device__ inline void copy_box(
+    float* to, const CUtensorMap* map, int x, int y, int plane, Flag* flag) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
+      "{%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+      "l"(map), "r"(x), "r"(y), "r"(plane), "r"(shared_address(flag))
+      : "memory");
+}
+
+#endif
+
+}  // namespace similis::gpu
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place that knows the vendor's API: its runtime's functions and types under one name each,
+// errors with the driver's words, launches, and sums over a block. CUDA and HIP.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "similis/error.hpp"
+#include "similis/tensor.hpp"
+
+#if defined(__HIPCC__)
+#include <hip/hip_runtime.h>
+#define SIMILIS_GPU(name) hip##name
+#else
+#include <cuda_runtime.h>
+#define SIMILIS_GPU(name) cuda##name
+#endif
+
+namespace similis::gpu {
+
+using Status = SIMILIS_GPU(Error_t);
+using Stream = SIMILIS_GPU(Stream_t);
+
+/// Throws DeviceError with the driver's words unless the call succeeded.
+inline void check(Status status, const char* what) {
+  if (status == SIMILIS_GPU(Success)) return;
+  (void)SIMILIS_GPU(GetLastError)();  // so that a later launch does not report it again
+  throw DeviceError(std::string(what) + ": " + SIMILIS_GPU(GetErrorString)(status));
+}
+
+/// Makes a device current as long as it lives.
+class Current {
+ public:
+  explicit Current(Device device) {
+    check(SIMILIS_GPU(GetDevice)(&previous_), "gpu: the current device cannot be asked");
+    if (previous_ != device.index) {
+      check(SIMILIS_GPU(SetDevice)(device.index), "gpu: the device cannot be used");
+      changed_ = true;
+    }
+  }
+  ~Current() {
+    if (changed_) (void)SIMILIS_GPU(SetDevice)(previous_);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  int previous_ = 0;
+  bool changed_ = false;
+};
+
+/// Queues a kernel on the stream. The only place where a launch stands.
+template <class... Parameters, class... Arguments>
+void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,
+    void (*kernel)(Parameters...), const Arguments&... arguments) {
+  kernel<<<blocks, static_cast<unsigned>(threads), shared_bytes, static_cast<Stream>(stream)>>>(
+      arguments...);
+  check(SIMILIS_GPU(GetLastError)(), operation);
+}
+
+/// The sum of every thread's value, in an order that depends on nothing but `threads`, a power of
+/// two; every thread of the block calls it, and thread 0 gets the sum.
+template <int threads> __device__ double block_sum(double value) {
+  __shared__ double values[threads];
+  const unsigned t = threadIdx.x;
+  values[t] = value;
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (t < half) values[t] += values[t + half];
+  }
+  __syncthreads();
+  return values[0];
+}
+
+#if !defined(__HIPCC__)
+/// The same by shuffles, for any number of whole warps of 32; `values` holds one a warp.
+template <int threads> __device__ double block_sum_warps(double value, double* values) {
+  static_assert(threads % 32 == 0);
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(0xffffffffu, value, static_cast<unsigned>(distance));
+  }
+  if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int warp = 0; warp < threads / 32; ++warp) sum += values[warp];
+  __syncthreads();
+  return sum;
+}
+#endif
+
+}  // namespace similis::gpu

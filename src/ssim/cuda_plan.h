@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of a pass on the GPU share: the geometry of the images, and sums and slopes of
+// each plane (a channel of an image) in device memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "src/gpu/view.h"
+#include "src/ssim/ssim.h"
+
+namespace similis::ssim_internal {
+
+/// Extents along z, y, x.
+struct Geometry {
+  std::int64_t channels = 1, planes = 1;
+  std::int64_t extent[3] = {};
+  std::int64_t map_extent[3] = {};
+  std::int64_t first_centre[3] = {};  ///< the pixel that the map's first element stands for
+  int radius[3] = {};
+  Padding padding = Padding::valid;
+
+  explicit Geometry(const Pass& pass);
+  SIMILIS_HOST_DEVICE std::int64_t pixels() const { return extent[0] * extent[1] * extent[2]; }
+  SIMILIS_HOST_DEVICE std::int64_t map_elements() const {
+    return map_extent[0] * map_extent[1] * map_extent[2];
+  }
+};
+
+/// What a plane adds to the results.
+enum Sum : int {
+  kTerm,      ///< Σ weight·(1 - SSIM) over the map
+  kL1,        ///< Σ weight·|x - y| over the pixels
+  kWeight,    ///< Σ weight over the map
+  kL1Weight,  ///< Σ weight over the pixels
+  kSums,
+};
+struct PlaneSums {
+  double of[kSums];
+};
+
+/// What a unit of 1 - SSIM, and of |x - y|, at a pixel of weight 1 adds to Σ upstream·value.
+struct PlaneSlopes {
+  double term, l1;
+};
+
+/// Everything that a pass needs on the device.
+struct CudaPlan {
+  const Pass& pass;
+  Geometry geometry;
+  Device device;
+  const Execution& exec;
+  std::shared_ptr<void> memory;
+  PlaneSums* sums = nullptr;      ///< [planes]
+  PlaneSlopes* slopes = nullptr;  ///< [planes]; unused where the result is a map
+
+  CudaPlan(const Pass& pass, const Execution& exec);
+  bool has_gradient() const { return !pass.x_gradient.empty() || !pass.y_gradient.empty(); }
+};
+
+/// The general path: any window, padding, mask, dtype and rank, in f64.
+void run_direct(CudaPlan& plan);
+
+/// The fast path: 2-D images without masks under a window of 11×11, padding valid or same, reduced
+/// to numbers, in f32.
+bool can_march(const CudaPlan& plan);
+void run_march(CudaPlan& plan);
+
+/// Adds each plane's partial sums up, in a fixed order: partials is [planes][slots].
+void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to);
+
+/// The sums of weights of images without masks, and plan.slopes.
+void fill_weights(const CudaPlan& plan);
+void find_slopes(const CudaPlan& plan);
+/// The reduction's results, from plan.sums.
+void write_values(const CudaPlan& plan);
+
+}  // namespace similis::ssim_internal

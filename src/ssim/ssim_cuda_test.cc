@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the GPU has: strips and batches of the march, streams, captured graphs' determinism,
+// and both paths on the same images. Skipped, with a message, where there is no GPU.
+#include <gtest/gtest.h>
+
+#include "src/ssim/test_cases.h"
+
+namespace similis {
+namespace {
+
+using ssim_internal::computed;
+using ssim_internal::Pair;
+using ssim_internal::Reference;
+using ssim_internal::reference_ssim;
+using test::Layout;
+
+class SsimCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  }
+  const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
+};
+
+// Widths at, below and above what strips own and load, heights around a batch.
+TEST_F(SsimCuda, StripsAndBatchesLeaveNoSeam) {
+  const Extents shapes[] = {{1, 1, 11, 11}, {1, 2, 12, 232}, {1, 1, 23, 233}, {2, 1, 40, 244},
+      {1, 1, 31, 488}, {1, 1, 64, 512}, {1, 1, 33, 1000}, {3, 2, 21, 180}, {2, 3, 130, 64}};
+  for (const Extents& shape : shapes) {
+    const auto [x, y] = ssim_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+    for (const Padding padding : {Padding::valid, Padding::same}) {
+      for (const Reduction reduction :
+          {Reduction::mean, Reduction::sum, Reduction::per_image, Reduction::per_channel}) {
+        const SsimOptions options{.padding = padding, .reduction = reduction};
+        const Tensor upstream = ssim_internal::upstream_for(shape, options);
+        const SsimRequest request{.form = SsimRequest::Form::loss,
+            .l1_weight = shape[0] == 2 ? 0.3 : 0,
+            .upstream = upstream};
+        SCOPED_TRACE(fmt::format(
+            "{} {} {}", shape, ssim_internal::name(padding), ssim_internal::name(reduction)));
+        const Reference expected = reference_ssim(x, y, request, options);
+        const Reference both = computed(x, y, request, options);
+        const Reference value = computed(x, y, request, options, false, false);
+        for (std::size_t i = 0; i < expected.value.size(); ++i) {
+          EXPECT_NEAR(both.value[i] / expected.value[i], 1, 1e-5);
+          EXPECT_NEAR(value.value[i] / expected.value[i], 1, 1e-5);
+        }
+        EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), 1e-5);
+        EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(SsimCuda, BitsAreTheSameEveryTime) {
+  const auto [x, y] =
+      ssim_internal::textured({2, 3, 300, 700}, DType::f32, Layout::dense, Layout::dense, 1);
+  const Reference expected = computed(x, y, {}, {});
+  for (int run = 0; run < 20; ++run) {
+    const Reference actual = computed(x, y, {}, {});
+    EXPECT_EQ(actual.value, expected.value);
+    EXPECT_EQ(actual.x_gradient, expected.x_gradient);
+    EXPECT_EQ(actual.y_gradient, expected.y_gradient);
+  }
+}
+
+TEST_F(SsimCuda, ResultsAreReadFromTheGpu) {
+  const auto [x, y] =
+      ssim_internal::textured({1, 3, 64, 96}, DType::f32, Layout::dense, Layout::dense, 1);
+  const test::OnGpu gpu_x(x), gpu_y(y);
+  const Tensor value = ssim(gpu_x.view(), gpu_y.view());
+  EXPECT_EQ(value.device, (Device{DeviceKind::cuda, 0}));
+  EXPECT_NEAR(item(value), item(ssim(x, y)), 1e-6);
+}
+
+}  // namespace
+}  // namespace similis

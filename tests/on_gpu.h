@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of a test on the GPU: copies with the same strides, and back again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "similis/execution.hpp"
+#include "src/core/gpu.h"
+#include "src/core/memory.h"
+
+namespace similis::test {
+
+/// The bytes from an array's first element in memory to its last.
+struct Span {
+  std::int64_t before = 0, bytes = 0;  ///< elements before the one at index 0; bytes in all
+
+  explicit Span(const TensorView& view) {
+    std::int64_t after = 0;
+    for (int axis = 0; axis < view.shape.rank(); ++axis) {
+      const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
+      (reach < 0 ? before : after) += std::abs(reach);
+    }
+    bytes = (before + after + 1) * static_cast<std::int64_t>(size_bytes(view.dtype));
+  }
+};
+
+/// A copy on the GPU of an array on the CPU, memory between its elements included.
+class OnGpu {
+ public:
+  OnGpu(const TensorView& view, void* stream = nullptr) : cpu_(view), gpu_(view), stream_(stream) {
+    if (view.empty()) return;
+    const Span span(view);
+    gpu_.device = {DeviceKind::cuda, 0};
+    memory_ = allocate_bytes(static_cast<std::size_t>(span.bytes), gpu_.device, {.stream = stream});
+    const std::int64_t skipped = span.before * static_cast<std::int64_t>(size_bytes(view.dtype));
+    gpu_.data = static_cast<char*>(memory_.get()) + skipped;
+    gpu::copy_from_cpu(memory_.get(), static_cast<const char*>(view.data) - skipped,
+        static_cast<std::size_t>(span.bytes), gpu_.device, stream);
+  }
+  const TensorView& view() const { return gpu_; }
+
+  /// Brings what stands on the GPU back into the array it was copied from.
+  void bring_back() const {
+    if (cpu_.empty()) return;
+    const Span span(cpu_);
+    const std::int64_t skipped = span.before * static_cast<std::int64_t>(size_bytes(cpu_.dtype));
+    gpu::copy_to_cpu(static_cast<char*>(cpu_.data) - skipped, memory_.get(),
+        static_cast<std::size_t>(span.bytes), gpu_.device, stream_);
+  }
+
+ private:
+  TensorView cpu_, gpu_;
+  void* stream_;
+  std::shared_ptr<void> memory_;
+};
+
+}  // namespace similis::test
