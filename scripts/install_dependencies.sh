@@ -11,17 +11,16 @@ cd "$(dirname "$0")/.."
 compilers="g++ cmake ninja-build ccache pkg-config"
 libraries="libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev liblcms2-dev zlib1g-dev libpng-dev
   libjpeg-dev libwebp-dev libavif-dev libjxl-dev libtiff-dev"
-tests="libgtest-dev libgmock-dev librapidcheck-dev libdlpack-dev"
-python="python3 python3-venv"
+tests="python3 libgtest-dev libgmock-dev librapidcheck-dev libdlpack-dev"
 
 packages_of() {
   case $1 in
     build) echo "$compilers $libraries $tests" ;;
-    check) echo "$python binutils gcc clang-format-14 ffmpeg" ;;
+    check) echo "python3-venv binutils gcc clang-format-14 ffmpeg" ;;
     demo) echo "libjpeg-turbo-progs webp libavif-bin" ;;
-    fuzz) echo "$python clang-14 libclang-rt-14-dev llvm-14" ;;
-    gpu-builds) echo "$python hipcc" ;;
-    bench) echo "$python libbenchmark-dev" ;;
+    fuzz) echo "clang-14 libclang-rt-14-dev llvm-14" ;;
+    gpu-builds) echo "hipcc" ;;
+    bench) echo "python3-venv libbenchmark-dev" ;;
     tidy) echo "clang-tidy-14" ;;
     *) echo "install_dependencies.sh: there is no group \"$1\"" >&2; exit 2 ;;
   esac
