@@ -48,8 +48,8 @@ HWY_EXPORT(run_piece);
 HWY_EXPORT(weigh_piece);
 
 // Tiles of 64 rows of 1024 pixels: long rows are what memory delivers fastest, 64 leave work for
-// many threads at 31 % of halo for a gradient (256×512 is no faster). Windows with depth hold rings
-// of planes, so their tiles are smaller.
+// many threads at 31 % of halo for a gradient (256 rows take 5 % less time, for a quarter of the
+// tiles). Windows with depth hold rings of planes, so their tiles are smaller.
 std::vector<Piece> pieces_of(const Pass& pass) {
   const bool is_3d = pass.window.radius_z() > 0;
   const auto along_z = cut(pass.x.shape[2], is_3d ? 64 : 256);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
+#include "src/core/aligned_vector.h"
 #include "src/core/tensor_row-inl.h"
 #include "src/ssim/cpu_plan.h"
 #include "src/ssim/formula.h"
@@ -67,7 +68,7 @@ class SsimTile {
         piece_(piece),
         plane_(static_cast<std::size_t>(piece.image * plan.pass.x.shape[1] + piece.channel)) {
     const std::size_t halo = 2 * static_cast<std::size_t>(plan.x.radius());
-    for (std::vector<double>& row : rows_) row.resize(length(piece.tile.x) + 2 * halo);
+    for (AlignedVector<double>& row : rows_) row.resize(length(piece.tile.x) + 2 * halo, 1.0);
   }
 
   const TileSums& sums() const { return sums_; }
@@ -98,8 +99,11 @@ class SsimTile {
   void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
       const double* const averages[], double* const fields[]) {
     load_scale(z, y, centres, averages);
-    moments(length(centres), averages);
-    differentiate(length(centres));
+    if (this->fields() > 0) {
+      const bool is_map = pass_.reduction == Reduction::none;
+      load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
+    }
+    differentiate(length(centres), averages, fields);
     if (length(owned) > 0) {
       const double* const value = row(kValue) + (owned.first - centres.first);
       if (pass_.reduction == Reduction::none) {
@@ -109,7 +113,6 @@ class SsimTile {
         sums_.term += dot(value, row(kWeight), length(owned));
       }
     }
-    if (this->fields() > 0) fill_fields(z, y, centres, fields);
   }
 
   void gradient(std::int64_t z, std::int64_t y, Interval pixels, const double* const transposed[]) {
@@ -151,16 +154,9 @@ class SsimTile {
   }
 
  private:
-  // Rows of one value a column.
+  // Rows of one value a column. All start as ones, and kScale, kWeight and kExists stay so in a
+  // pass that has nothing else for them.
   enum Row : std::size_t {
-    kMeanS,  // moments of the windows
-    kMeanD,
-    kVarS,
-    kVarD,
-    kByMeanS,  // derivatives of 1 - SSIM by them
-    kByMeanD,
-    kByVarS,
-    kByVarD,
     kScale,   // 1 / the sum of each window's weights
     kValue,   // 1 - SSIM
     kWeight,  // of each pixel in the reduction
@@ -228,14 +224,21 @@ class SsimTile {
   }
 
   void load_inside(std::int64_t z, std::int64_t y, Interval x, double* s, double* d, double* m) {
-    double* second = row(kSecond);
     const std::size_t count = length(x);
-    load_pixels(pass_.x, z, y, x, s);
-    load_pixels(pass_.y, z, y, x, second);
-    for_columns(count, [=](std::size_t i) HWY_ATTR {
-      const double first = s[i];
-      s[i] = first + second[i];
-      d[i] = first - second[i];
+    visit_dtype(pass_.x.dtype, [&]<class E>(std::type_identity<E>) {
+      const E* first = static_cast<const E*>(pass_.x.data) + offset(pass_.x, z, y, x.first);
+      const E* second = static_cast<const E*>(pass_.y.data) + offset(pass_.y, z, y, x.first);
+      const auto add_and_subtract = [=](std::int64_t x_stride, std::int64_t y_stride) HWY_ATTR {
+        for_columns(count, [=](std::size_t i) HWY_ATTR {
+          const auto column = static_cast<std::int64_t>(i);
+          const double a = load(first[column * x_stride]), b = load(second[column * y_stride]);
+          s[i] = a + b;
+          d[i] = a - b;
+        });
+      };
+      const std::int64_t x_stride = pass_.x.strides[4], y_stride = pass_.y.strides[4];
+      if (x_stride == 1 && y_stride == 1) return add_and_subtract(1, 1);  // in vectors
+      add_and_subtract(x_stride, y_stride);
     });
     if (m == nullptr) return;
     load_pixels(pass_.valid_mask, z, y, x, m);
@@ -262,59 +265,65 @@ class SsimTile {
                               plan_.window_weight_y[static_cast<std::size_t>(y)];
       const double* along_x = plan_.window_weight_x.data() + centres.first;
       for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = 1 / (along_zy * along_x[i]); });
-    } else {
-      std::fill_n(scale, count, 1.0);
     }
   }
 
-  void moments(std::size_t count, const double* const averages[]) {
-    const double* scale = row(kScale);
-    const double *s = averages[kS], *d = averages[kD];
-    const double *ss = averages[kSS], *dd = averages[kDD];
-    double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
-    double *var_s = row(kVarS), *var_d = row(kVarD);
-    for_columns(count, [=](std::size_t i) HWY_ATTR {
-      const double ms = s[i] * scale[i], md = d[i] * scale[i];
-      const double vs = ss[i] * scale[i] - ms * ms, vd = dd[i] * scale[i] - md * md;
-      mean_s[i] = ms;
-      mean_d[i] = md;
-      var_s[i] = vs < 0 ? 0 : vs;  // NaN stays
-      var_d[i] = vd < 0 ? 0 : vd;
-    });
-  }
-
-  // 1 - SSIM (or 1 - cs) of each centre, and its derivatives where a gradient wants them.
-  void differentiate(std::size_t count) {
+  // 1 - SSIM (or 1 - cs) of each centre, and where a gradient is wanted the fields whose transposed
+  // averages make it.
+  void differentiate(std::size_t count, const double* const averages[], double* const fields[]) {
     const Constants<double> constants{.c1 = pass_.c1, .c2 = pass_.c2};
     if (pass_.term == Term::contrast) {
-      evaluate(count,
+      evaluate(count, averages, fields,
           [=](const Moments<double>& m) HWY_ATTR { return contrast_dissimilarity(m, constants); });
     } else {
-      evaluate(
-          count, [=](const Moments<double>& m) HWY_ATTR { return dissimilarity(m, constants); });
+      evaluate(count, averages, fields,
+          [=](const Moments<double>& m) HWY_ATTR { return dissimilarity(m, constants); });
     }
   }
 
-  template <class Formula> HWY_INLINE void evaluate(std::size_t count, const Formula& formula) {
-    const double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
-    const double *var_s = row(kVarS), *var_d = row(kVarD);
+  // Rows of window averages, and the moments at a centre.
+  struct Averages {
+    const double *s, *d, *ss, *dd, *scale;
+
+    HWY_INLINE Moments<double> moments(std::size_t i) const {
+      const double mean_s = s[i] * scale[i], mean_d = d[i] * scale[i];
+      const double var_s = ss[i] * scale[i] - mean_s * mean_s;
+      const double var_d = dd[i] * scale[i] - mean_d * mean_d;
+      return {.mean_s = mean_s,
+          .mean_d = mean_d,
+          .var_s = var_s < 0 ? 0 : var_s,  // NaN stays
+          .var_d = var_d < 0 ? 0 : var_d};
+    }
+  };
+
+  template <class Formula>
+  HWY_INLINE void evaluate(std::size_t count, const double* const averages[],
+      double* const fields[], const Formula& formula) {
+    const Averages windows{averages[kS], averages[kD], averages[kSS], averages[kDD], row(kScale)};
     double* value = row(kValue);
-    if (fields() == 0) {
-      for_columns(count, [=](std::size_t i) HWY_ATTR {
-        value[i] = formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]}).value;
-      });
+    if (this->fields() == 0) {
+      for_columns(
+          count, [=](std::size_t i) HWY_ATTR { value[i] = formula(windows.moments(i)).value; });
       return;
     }
-    double *by_mean_s = row(kByMeanS), *by_mean_d = row(kByMeanD);
-    double *by_var_s = row(kByVarS), *by_var_d = row(kByVarD);
+    // The fields are ∂Vs, ∂Vd, and by the means ∂μs - 2μs·∂Vs and ∂μd - 2μd·∂Vd, of which x alone
+    // needs only the sum and y the difference.
+    const double* slope = row(kSlope);
+    double *field_s = fields[0], *field_d = fields[1], *field_mean = fields[2];
+    double* field_mean_d = both_gradients() ? fields[3] : row(kResult);
+    const double sign = both_gradients() ? 0 : pass_.x_gradient.empty() ? -1 : 1;
     for_columns(count, [=](std::size_t i) HWY_ATTR {
-      const Dissimilarity<double> result =
-          formula(Moments<double>{mean_s[i], mean_d[i], var_s[i], var_d[i]});
+      const Moments<double> m = windows.moments(i);
+      const Dissimilarity<double> result = formula(m);
+      const Moments<double>& by = result.gradient;
+      const double weight = slope[i] * windows.scale[i];
+      const double by_mean_s = weight * (by.mean_s - 2 * m.mean_s * by.var_s);
+      const double by_mean_d = weight * (by.mean_d - 2 * m.mean_d * by.var_d);
       value[i] = result.value;
-      by_mean_s[i] = result.gradient.mean_s;
-      by_mean_d[i] = result.gradient.mean_d;
-      by_var_s[i] = result.gradient.var_s;
-      by_var_d[i] = result.gradient.var_d;
+      field_s[i] = weight * by.var_s;
+      field_d[i] = weight * by.var_d;
+      field_mean[i] = by_mean_s + sign * by_mean_d;
+      field_mean_d[i] = by_mean_d;
     });
   }
 
@@ -322,7 +331,7 @@ class SsimTile {
   void load_exists(std::int64_t z, std::int64_t y, Interval x) {
     double* exists = row(kExists);
     const std::size_t count = length(x);
-    if (!is_masked()) return std::fill_n(exists, count, 1.0), void();
+    if (!is_masked()) return;
     load_pixels(pass_.valid_mask, z, y, x, exists);
     for_columns(count, [=](std::size_t i) HWY_ATTR { exists[i] = exists[i] > 0 ? 1 : 0; });
   }
@@ -334,7 +343,7 @@ class SsimTile {
     const double* exists = row(kExists);
     const std::size_t count = length(x);
     const TensorView& mask = pass_.mask.empty() ? pass_.valid_mask : pass_.mask;
-    if (mask.empty()) return std::fill_n(weight, count, 1.0), void();
+    if (mask.empty()) return;
     load_pixels(mask, z, y, x, weight);
     load_exists(z, y, x);
     for_columns(count, [=](std::size_t i) HWY_ATTR { weight[i] = exists[i] > 0 ? weight[i] : 0; });
@@ -342,7 +351,7 @@ class SsimTile {
 
   // kWeight of each value of a map: mask where given, else 1.
   void load_map_weights(std::int64_t z, std::int64_t y, Interval x) {
-    if (pass_.mask.empty()) return std::fill_n(row(kWeight), length(x), 1.0), void();
+    if (pass_.mask.empty()) return;
     load_pixels(pass_.mask, z, y, x, row(kWeight));
   }
 
@@ -395,31 +404,6 @@ class SsimTile {
     for_columns(count, [=](std::size_t i) HWY_ATTR {
       slope[i] = exists[i] > 0 ? slope[i] * weight[i] * factor : 0;
     });
-  }
-
-  // The fields whose transposed averages make the gradient: ∂Vs, ∂Vd, and by the means
-  // ∂μs - 2μs·∂Vs and ∂μd - 2μd·∂Vd, which x alone needs only the sum of and y the difference.
-  void fill_fields(std::int64_t z, std::int64_t y, Interval centres, double* const fields[]) {
-    const bool is_map = pass_.reduction == Reduction::none;
-    load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
-    const double *slope = row(kSlope), *scale = row(kScale);
-    const double *mean_s = row(kMeanS), *mean_d = row(kMeanD);
-    const double *by_mean_s = row(kByMeanS), *by_mean_d = row(kByMeanD);
-    const double *by_var_s = row(kByVarS), *by_var_d = row(kByVarD);
-    double *field_s = fields[0], *field_d = fields[1];
-    double* field_mean = fields[2];
-    double* field_mean_d = both_gradients() ? fields[3] : row(kResult);
-    const std::size_t count = length(centres);
-    for_columns(count, [=](std::size_t i) HWY_ATTR {
-      const double weight = slope[i] * scale[i];
-      field_s[i] = weight * by_var_s[i];
-      field_d[i] = weight * by_var_d[i];
-      field_mean[i] = weight * (by_mean_s[i] - 2 * mean_s[i] * by_var_s[i]);
-      field_mean_d[i] = weight * (by_mean_d[i] - 2 * mean_d[i] * by_var_d[i]);
-    });
-    if (both_gradients()) return;
-    const double sign = pass_.x_gradient.empty() ? -1 : 1;
-    for_columns(count, [=](std::size_t i) HWY_ATTR { field_mean[i] += sign * field_mean_d[i]; });
   }
 
   // kResult = the gradient by x (sign +1) or y (sign -1): gs ± gd, with
@@ -481,7 +465,7 @@ class SsimTile {
   const Piece& piece_;
   const std::size_t plane_;
   TileSums sums_;
-  std::array<std::vector<double>, kRows> rows_;
+  std::array<AlignedVector<double>, kRows> rows_;
 };
 
 }  // namespace similis::ssim_internal::HWY_NAMESPACE

@@ -3,14 +3,14 @@
 // window averages of its products at each centre; then, where it wants a gradient, takes the fields
 // that the operation derived from them through the transpose of the average, row by row again.
 //
-//   operation.products(row)  ─> ring of 2r+1 rows of K products      (3-D: of 2r+1 planes first)
-//   ring, down               ─> one row of averages along y
-//   row, across              ─> averages ─> operation.outputs ─> sums, map, J fields of that row
-//   fields of a tile, transposed the same way ─> operation.gradient(row)
+//   operation.products(row)  ─> ring of rows of K products           (3-D: of 2r+1 planes first)
+//   ring, down               ─> a batch of rows of averages along y
+//   batch, across            ─> averages ─> operation.outputs ─> sums, map, J fields of each row
+//   ring of rows of fields, transposed the same way ─> operation.gradient of each row
 //
-// All but the two sums of weighted rows is bookkeeping, so only they are written in vectors. Rows
-// are as long as the tile plus its halo, rounded up to whole unrolled steps: there is no tail, and
-// what stands beyond a row's end is never looked at.
+// All but the sums of weighted rows is bookkeeping, so only they are written in vectors. Rows are
+// as long as the tile plus its halo, rounded up to whole unrolled steps: there is no tail, and what
+// stands beyond a row's end is never looked at.
 //
 // Included once per SIMD target, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, hence the
 // guard that flips.
@@ -24,9 +24,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "hwy/highway.h"
+#include "src/core/aligned_vector.h"
 #include "src/window/axis.h"
 #include "src/window/tile.h"
 
@@ -60,72 +62,79 @@ void weighted_sum(
   }
 }
 
-// out[i] = Σ taps[k]·in[i + k]. Writes whole steps.
-template <class T>
-void sliding_sum(
-    const std::vector<T>& taps, const T* HWY_RESTRICT in, std::size_t count, T* HWY_RESTRICT out) {
-  const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t i = 0; i < count; i += kUnroll * lanes) {
-    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    const T* HWY_RESTRICT shifted = in + i;
-    for (const T weight : taps) {
-      const auto tap = hn::Set(d, weight);
-      sum0 = hn::MulAdd(tap, hn::LoadU(d, shifted), sum0);
-      sum1 = hn::MulAdd(tap, hn::LoadU(d, shifted + lanes), sum1);
-      sum2 = hn::MulAdd(tap, hn::LoadU(d, shifted + 2 * lanes), sum2);
-      sum3 = hn::MulAdd(tap, hn::LoadU(d, shifted + 3 * lanes), sum3);
-      ++shifted;
-    }
-    hn::StoreU(sum0, d, out + i);
-    hn::StoreU(sum1, d, out + i + lanes);
-    hn::StoreU(sum2, d, out + i + 2 * lanes);
-    hn::StoreU(sum3, d, out + i + 3 * lanes);
-  }
-}
-
-// Rows a batch: each row read serves as many sums.
+// Rows are averaged in batches. Down, each row read serves as many sums. Between down and across
+// the rows of a batch lie interleaved, those of one column side by side: the next column is then
+// kBatch elements further, so that the vectors which neighbouring sums take are the same and are
+// read once. From separate rows each tap would be a load of its own, most often across two lines of
+// the cache: 1.7 times as long.
 inline constexpr std::size_t kBatch = 4;
 inline constexpr std::int64_t kBatchRows = kBatch;
 
-// out[b][i] = Σ taps[k]·rows[b + k][i] for b < kBatch, from at least three taps. Writes whole
-// steps.
-template <class T>
-void weighted_sums(
-    const std::vector<T>& taps, const T* const* rows, std::size_t count, T* const out[kBatch]) {
+// sum_b = Σ taps[k]·at(b, k) over 2·radius + 1 taps, which are alike from both ends: pairs are
+// added before they are weighted, since many processors add beside their multipliers. Radius: an
+// integral_constant where the compiler is to unroll, else a number.
+template <class T, class Radius, class At, class V>
+HWY_INLINE void symmetric_sums(
+    const T* taps, Radius radius, const At& at, V& sum0, V& sum1, V& sum2, V& sum3) {
   const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d), last = taps.size();
-  const auto tap = [&](std::size_t k) HWY_ATTR { return hn::Set(d, taps[k]); };
-  for (std::size_t i = 0; i < count; i += 2 * lanes) {
-    auto a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-    for (std::size_t k = 0; k < last + kBatch - 1; ++k) {
-      const auto a = hn::LoadU(d, rows[k] + i), b = hn::LoadU(d, rows[k] + i + lanes);
-      if (k < last) {
-        a0 = hn::MulAdd(tap(k), a, a0);
-        b0 = hn::MulAdd(tap(k), b, b0);
-      }
-      if (k >= 1 && k < last + 1) {
-        a1 = hn::MulAdd(tap(k - 1), a, a1);
-        b1 = hn::MulAdd(tap(k - 1), b, b1);
-      }
-      if (k >= 2 && k < last + 2) {
-        a2 = hn::MulAdd(tap(k - 2), a, a2);
-        b2 = hn::MulAdd(tap(k - 2), b, b2);
-      }
-      if (k >= 3) {
-        a3 = hn::MulAdd(tap(k - 3), a, a3);
-        b3 = hn::MulAdd(tap(k - 3), b, b3);
-      }
-    }
-    hn::StoreU(a0, d, out[0] + i);
-    hn::StoreU(b0, d, out[0] + i + lanes);
-    hn::StoreU(a1, d, out[1] + i);
-    hn::StoreU(b1, d, out[1] + i + lanes);
-    hn::StoreU(a2, d, out[2] + i);
-    hn::StoreU(b2, d, out[2] + i + lanes);
-    hn::StoreU(a3, d, out[3] + i);
-    hn::StoreU(b3, d, out[3] + i + lanes);
+  const auto middle = hn::Set(d, taps[radius]);
+  sum0 = hn::Mul(middle, at(0, radius));
+  sum1 = hn::Mul(middle, at(1, radius));
+  sum2 = hn::Mul(middle, at(2, radius));
+  sum3 = hn::Mul(middle, at(3, radius));
+  for (std::size_t k = 0; k < radius; ++k) {
+    const auto tap = hn::Set(d, taps[k]);
+    const std::size_t opposite = 2 * radius - k;
+    sum0 = hn::MulAdd(tap, hn::Add(at(0, k), at(0, opposite)), sum0);
+    sum1 = hn::MulAdd(tap, hn::Add(at(1, k), at(1, opposite)), sum1);
+    sum2 = hn::MulAdd(tap, hn::Add(at(2, k), at(2, opposite)), sum2);
+    sum3 = hn::MulAdd(tap, hn::Add(at(3, k), at(3, opposite)), sum3);
   }
+}
+
+// out[kBatch·i + b] = Σ taps[k]·rows[b + k][i]. Writes whole vectors.
+template <class T, class Radius>
+void average_batch_down(
+    const T* taps, Radius radius, const T* const* rows, std::size_t count, T* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto at = [=](std::size_t b, std::size_t k)
+                        HWY_ATTR { return hn::LoadU(d, rows[b + k] + i); };
+    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    symmetric_sums(taps, radius, at, sum0, sum1, sum2, sum3);
+    hn::StoreInterleaved4(sum0, sum1, sum2, sum3, d, out + kBatch * i);
+  }
+}
+
+// out[b][i] = Σ taps[k]·in[kBatch·(i + k) + b]. Writes whole vectors.
+template <class T, class Radius>
+void average_batch_across(const T* taps, Radius radius, const T* HWY_RESTRICT in, std::size_t count,
+    T* const out[kBatch]) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  HWY_ALIGN T block[kBatch * hn::MaxLanes(d)];
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const auto at = [=](std::size_t part, std::size_t k)
+                        HWY_ATTR { return hn::LoadU(d, in + kBatch * (i + k) + part * lanes); };
+    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    symmetric_sums(taps, radius, at, sum0, sum1, sum2, sum3);
+    hn::Store(sum0, d, block);
+    hn::Store(sum1, d, block + lanes);
+    hn::Store(sum2, d, block + 2 * lanes);
+    hn::Store(sum3, d, block + 3 * lanes);
+    hn::LoadInterleaved4(d, block, sum0, sum1, sum2, sum3);
+    hn::StoreU(sum0, d, out[0] + i);
+    hn::StoreU(sum1, d, out[1] + i);
+    hn::StoreU(sum2, d, out[2] + i);
+    hn::StoreU(sum3, d, out[3] + i);
+  }
+}
+
+// Calls body with the radius of a window: as a constant for the one that nearly everybody takes (as
+// a number it takes half as long again).
+template <class Body> HWY_INLINE void with_radius(std::size_t radius, const Body& body) {
+  if (radius == 5) return body(std::integral_constant<std::size_t, 5>());
+  body(radius);
 }
 
 // A stack of rows, `fields` of them at each index; index i lives in slot i mod size. All start as
@@ -152,7 +161,7 @@ template <class T> class RowRing {
   }
   std::int64_t size_;
   std::size_t fields_, stride_;
-  std::vector<T> data_;
+  AlignedVector<T> data_;
 };
 
 // Operation:
@@ -161,8 +170,7 @@ template <class T> class RowRing {
 //   void products(z, y, x, count, T* const rows[K]): the products of pixels x … x+count-1 of a row;
 //       any of z, y and x may lie beyond the image
 //   void outputs(z, y, centres, owned, const T* const averages[K], T* const fields[J]): what
-//   follows
-//       from the averages of a row's centres; sums and maps take only the owned ones
+//       follows from the averages of a row's centres; sums and maps take only the owned ones
 //   void gradient(z, y, pixels, const T* const transposed[J]): of a row's pixels
 template <class Operation> class March {
  public:
@@ -183,16 +191,15 @@ template <class Operation> class March {
         product_planes_(
             is_3d() ? window(z) * plane_rows() : 1, operation.products(), length(product_count_)),
         product_rows_(window(y) + kBatchRows - 1, operation.products(), length(product_count_)),
-        down_(kBatchRows, operation.products(), length(product_count_)),
-        averages_(1, operation.products(), length(size(centres_.x))),
-        field_planes_(operation.fields() > 0 ? window(z) * size(centres_.y) : 1, operation.fields(),
-            length(size(centres_.x))),
-        field_rows_(
-            is_3d() ? window(y) + kBatchRows - 1 : 1, operation.fields(), length(size(centres_.x))),
-        fields_down_(kBatchRows, operation.fields(), length(size(centres_.x))),
-        shifted_fields_(1, 1, length(size(tile.x) + 2 * x.radius())),
-        transposed_(1, operation.fields(), length(size(tile.x))),
-        inputs_(std::max({taps_z_.size(), taps_y_.size() + kBatch - 1, taps_x_.size()})),
+        down_(1, operation.products(), kBatch * length(product_count_)),
+        averages_(kBatchRows, operation.products(), length(size(centres_.x))),
+        field_planes_(is_3d() && operation.fields() > 0 ? window(z) * size(centres_.y) : 1,
+            operation.fields(), length(size(centres_.x))),
+        field_rows_(window(y) + 2 * kBatchRows, operation.fields(), length(size(centres_.x))),
+        edge_rows_(kBatchRows, 1, length(size(centres_.x))),
+        fields_down_(1, operation.fields(), kBatch * length(size(tile.x) + 2 * x.radius())),
+        transposed_(kBatchRows, operation.fields(), length(size(tile.x))),
+        inputs_(std::max(taps_z_.size(), taps_y_.size() + kBatch - 1)),
         products_(operation.products()),
         averages_of_row_(operation.products()),
         fields_(operation.fields()),
@@ -209,7 +216,7 @@ template <class Operation> class March {
     std::int64_t next_gradient = tile_.z.first;
     for (std::int64_t z = centres_.z.first; z < centres_.z.last; ++z) {
       average_plane(z);
-      if (operation_.fields() == 0) continue;
+      if (operation_.fields() == 0 || !is_3d()) continue;
       const bool is_last = z + 1 == centres_.z.last;
       while (next_gradient < tile_.z.last && (next_gradient + axis_z_.radius() <= z || is_last)) {
         transpose_plane(next_gradient++);
@@ -266,7 +273,8 @@ template <class Operation> class March {
     }
   }
 
-  // Everything at the centres of plane z. Planes come in order, so each adds one to the ring.
+  // Everything at the centres of plane z. Planes come in order, so each adds one to the ring. In
+  // 2-D the gradient follows as soon as there are the fields that it needs.
   void average_plane(std::int64_t z) {
     if (is_3d()) {
       const bool is_first = z == centres_.z.first;
@@ -276,49 +284,61 @@ template <class Operation> class March {
       }
     }
     std::int64_t filled = centres_.y.first - axis_y_.radius();
+    std::int64_t next_gradient = tile_.y.first;
     for (std::int64_t y = centres_.y.first; y < centres_.y.last; y += kBatchRows) {
       const std::int64_t rows = std::min(kBatchRows, centres_.y.last - y);
       for (; filled < y + rows + axis_y_.radius(); ++filled) fill_product_row(z, filled);
       for (std::size_t k = 0; k < operation_.products(); ++k) {
         const auto row = [&](std::int64_t index) { return product_rows_.row(index, k); };
-        const auto out = [&](std::int64_t b) { return down_.row(b, k); };
-        average_down(y - axis_y_.radius(), rows, row, length(product_count_), out);
+        average_down(y - axis_y_.radius(), row, length(product_count_), down_.row(0, k));
       }
-      for (std::int64_t b = 0; b < rows; ++b) average_row(z, y + b, b);
+      average_rows(z, {y, y + rows});
+      if (operation_.fields() > 0 && !is_3d()) transpose_rows(z, &next_gradient, y + rows);
     }
   }
 
-  // For each b < rows: out(b) = Σ taps_y_[k]·row(first + b + k).
-  template <class Row, class Out>
-  void average_down(
-      std::int64_t first, std::int64_t rows, const Row& row, std::size_t count, const Out& out) {
-    const std::int64_t inputs = rows - 1 + window(axis_y_);
-    for (std::int64_t k = 0; k < inputs; ++k) inputs_[length(k)] = row(first + k);
-    if (rows == kBatchRows && taps_y_.size() >= 3) {
-      T* const outs[kBatch] = {out(0), out(1), out(2), out(3)};
-      weighted_sums(taps_y_, inputs_.data(), count, outs);
-    } else {
-      for (std::int64_t b = 0; b < rows; ++b) {
-        weighted_sum(taps_y_, inputs_.data() + b, count, out(b));
-      }
+  // A batch: out[kBatch·i + b] = Σ taps_y_[k]·row(first + b + k)[i]. Rows of the ring that are not
+  // filled yet give sums that nobody looks at.
+  template <class Row>
+  void average_down(std::int64_t first, const Row& row, std::size_t count, T* out) {
+    for (std::int64_t k = 0; k < window(axis_y_) + kBatchRows - 1; ++k) {
+      inputs_[length(k)] = row(first + k);
     }
+    with_radius(length(axis_y_.radius()), [&](auto radius) HWY_ATTR {
+      average_batch_down(taps_y_.data(), radius, inputs_.data(), count, out);
+    });
   }
 
-  // Row y, whose averages along y are the b-th of the batch.
-  void average_row(std::int64_t z, std::int64_t y, std::int64_t b) {
+  // A batch: out.row(b, field)[i] = Σ taps_x_[k]·in[kBatch·(i + k) + b].
+  void average_across(const T* in, std::size_t count, RowRing<T>& out, std::size_t field) {
+    T* const rows[kBatch] = {
+        out.row(0, field), out.row(1, field), out.row(2, field), out.row(3, field)};
+    with_radius(length(axis_x_.radius()), [&](auto radius) HWY_ATTR {
+      average_batch_across(taps_x_.data(), radius, in, count, rows);
+    });
+  }
+
+  // A batch of rows whose averages along y are in down_.
+  void average_rows(std::int64_t z, Interval y) {
     for (std::size_t k = 0; k < averages_of_row_.size(); ++k) {
-      sliding_sum(taps_x_, down_.row(b, k), length(size(centres_.x)), averages_.row(0, k));
-      averages_of_row_[k] = averages_.row(0, k);
+      average_across(down_.row(0, k), length(size(centres_.x)), averages_, k);
     }
-    for (std::size_t j = 0; j < fields_.size(); ++j) fields_[j] = field_row(z, y, j);
     const Interval owned = intersection(centres_.x, tile_.x);
-    const bool owns_row = contains(tile_.z, z) && contains(tile_.y, y);
-    operation_.outputs(z, y, centres_.x, owns_row ? owned : Interval{owned.first, owned.first},
-        averages_of_row_.data(), fields_.data());
+    for (std::int64_t row = y.first; row < y.last; ++row) {
+      for (std::size_t k = 0; k < averages_of_row_.size(); ++k) {
+        averages_of_row_[k] = averages_.row(row - y.first, k);
+      }
+      for (std::size_t j = 0; j < fields_.size(); ++j) fields_[j] = field_row(z, row, j);
+      const bool owns_row = contains(tile_.z, z) && contains(tile_.y, row);
+      operation_.outputs(z, row, centres_.x, owns_row ? owned : Interval{owned.first, owned.first},
+          averages_of_row_.data(), fields_.data());
+    }
   }
 
-  // Row y of plane z in the ring of planes of fields.
+  // Where the fields of row y of plane z go: to the ring of planes if there is a sum along z to
+  // come, else to the ring of rows.
   T* field_row(std::int64_t z, std::int64_t y, std::size_t field) {
+    if (!is_3d()) return field_rows_.row(y, field);
     const std::int64_t slot = (z % window(axis_z_) + window(axis_z_)) % window(axis_z_);
     return field_planes_.row(slot * size(centres_.y) + y - centres_.y.first, field);
   }
@@ -343,40 +363,11 @@ template <class Operation> class March {
 
   void transpose_plane(std::int64_t z) {
     const Transposed along_z = transposed(axis_z_, centres_.z, z);
-    std::int64_t filled = centres_.y.first;  // rows of fields summed along z so far
-    for (std::int64_t y = tile_.y.first; y < tile_.y.last; y += kBatchRows) {
-      const std::int64_t rows = std::min(kBatchRows, tile_.y.last - y);
-      const std::int64_t last = std::min(centres_.y.last, y + rows + axis_y_.radius());
-      for (; is_3d() && filled < last; ++filled) sum_fields_along_z(along_z, filled);
-      for (std::size_t j = 0; j < operation_.fields(); ++j) transpose_down(z, y, rows, j);
-      for (std::int64_t b = 0; b < rows; ++b) transpose_row(z, y + b, b);
+    std::int64_t next_gradient = tile_.y.first;
+    for (std::int64_t y = centres_.y.first; y < centres_.y.last; ++y) {
+      sum_fields_along_z(along_z, y);
+      transpose_rows(z, &next_gradient, y + 1);
     }
-  }
-
-  // Field j of rows y … y+rows-1, through the transpose along y.
-  void transpose_down(std::int64_t z, std::int64_t y, std::int64_t rows, std::size_t j) {
-    const std::size_t count = length(size(centres_.x));
-    const auto row = [&](std::int64_t centre) {
-      return is_3d() ? field_rows_.row(centre, j) : field_row(z, centre, j);
-    };
-    const auto out = [&](std::int64_t b) { return fields_down_.row(b, j); };
-    if (is_inside(y) && is_inside(y + rows - 1)) {
-      return average_down(y - axis_y_.radius(), rows, row, count, out);
-    }
-    for (std::int64_t b = 0; b < rows; ++b) {
-      const Transposed along_y = transposed(axis_y_, centres_.y, y + b);
-      for (std::size_t k = 0; k < along_y.taps.size(); ++k) {
-        inputs_[k] = row(along_y.first_centre + static_cast<std::int64_t>(k));
-      }
-      weighted_sum(along_y.taps, inputs_.data(), count, out(b));
-    }
-  }
-
-  // Whether every window along y that sees row y exists and sees it once: then the transpose is the
-  // average.
-  bool is_inside(std::int64_t y) const {
-    const std::int64_t reach = axis_y_.folds() ? axis_y_.radius() + 1 : axis_y_.radius();
-    return y - reach >= axis_y_.first_centre() && y + reach < axis_y_.last_centre();
   }
 
   void sum_fields_along_z(const Transposed& along_z, std::int64_t y) {
@@ -388,31 +379,84 @@ template <class Operation> class March {
     }
   }
 
-  // Row y, whose fields summed along y are the b-th of the batch.
-  void transpose_row(std::int64_t z, std::int64_t y, std::int64_t b) {
-    const std::size_t count = length(size(tile_.x)), field_count = length(size(centres_.x));
-    // Column 0 of shifted_fields_ is the pixel radius to the left of the tile; where no centre is
-    // stand zeros.
-    const std::size_t offset = length(centres_.x.first - (tile_.x.first - axis_x_.radius()));
-    T* const shifted = shifted_fields_.row(0, 0);
-    for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
-      std::copy_n(fields_down_.row(b, j), field_count, shifted + offset);
-      sliding_sum(taps_x_, shifted, count, transposed_.row(0, j));
-      fold_columns(shifted, transposed_.row(0, j));
-      transposed_of_row_[j] = transposed_.row(0, j);
+  // The gradient of all rows of plane z from *next on whose windows have their fields in
+  // field_rows_, which ends before row `end`.
+  void transpose_rows(std::int64_t z, std::int64_t* next, std::int64_t end) {
+    while (*next < tile_.y.last) {
+      const Interval y{*next, std::min(*next + kBatchRows, tile_.y.last)};
+      if (end < std::min(y.last + axis_y_.radius(), centres_.y.last)) return;
+      for (std::size_t j = 0; j < operation_.fields(); ++j) transpose_down(y, j);
+      transpose_across(z, y);
+      *next = y.last;
     }
-    operation_.gradient(z, y, tile_.x, transposed_of_row_.data());
+  }
+
+  // Field j of a batch of rows through the transpose along y, into fields_down_. Its column 0 is
+  // the pixel radius to the left of the tile; where no centre is stand zeros.
+  void transpose_down(Interval y, std::size_t j) {
+    const std::size_t count = length(size(centres_.x));
+    const std::int64_t left = centres_.x.first - (tile_.x.first - axis_x_.radius());
+    T* const out = fields_down_.row(0, j) + kBatch * length(left);
+    if (is_inside(y.first) && is_inside(y.last - 1)) {
+      const auto row = [&](std::int64_t centre) { return field_rows_.row(centre, j); };
+      average_down(y.first - axis_y_.radius(), row, count, out);
+    } else {
+      transpose_edge(y, j, out);
+    }
+    const std::int64_t right = size(tile_.x) + 2 * axis_x_.radius() - left - size(centres_.x);
+    std::fill_n(out + kBatch * count, kBatch * length(right), T(0));
+  }
+
+  // Rows of which some are seen by fewer windows, or more than once: one by one.
+  void transpose_edge(Interval y, std::size_t j, T* out) {
+    const std::size_t count = length(size(centres_.x));
+    for (std::int64_t row = y.first; row < y.last; ++row) {
+      const Transposed along_y = transposed(axis_y_, centres_.y, row);
+      for (std::size_t k = 0; k < along_y.taps.size(); ++k) {
+        inputs_[k] = field_rows_.row(along_y.first_centre + static_cast<std::int64_t>(k), j);
+      }
+      weighted_sum(along_y.taps, inputs_.data(), count, edge_rows_.row(row - y.first, 0));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::int64_t b = 0; b < size(y); ++b) {
+        out[kBatch * i + length(b)] = edge_rows_.row(b, 0)[i];
+      }
+    }
+  }
+
+  // Whether every window along y that sees row y exists and sees it once: then the transpose is the
+  // average.
+  bool is_inside(std::int64_t y) const {
+    const std::int64_t reach = axis_y_.folds() ? axis_y_.radius() + 1 : axis_y_.radius();
+    return y - reach >= axis_y_.first_centre() && y + reach < axis_y_.last_centre();
+  }
+
+  // A batch of rows whose fields summed along y are in fields_down_.
+  void transpose_across(std::int64_t z, Interval y) {
+    for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
+      average_across(fields_down_.row(0, j), length(size(tile_.x)), transposed_, j);
+      fold_columns(j);
+    }
+    for (std::int64_t row = y.first; row < y.last; ++row) {
+      for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
+        transposed_of_row_[j] = transposed_.row(row - y.first, j);
+      }
+      operation_.gradient(z, row, tile_.x, transposed_of_row_.data());
+    }
   }
 
   // The columns that windows see more than once, beyond the image's edge: one by one.
-  void fold_columns(const T* fields, T* across) {
+  void fold_columns(std::size_t j) {
+    const T* const fields = fields_down_.row(0, j);
     for (const FoldingColumn& column : folding_columns_) {
-      const std::int64_t offset = column.pixel - tile_.x.first;
-      T sum = 0;
-      for (std::size_t k = 0; k < column.taps.size(); ++k) {
-        sum += column.taps[k] * fields[static_cast<std::size_t>(offset) + k];
+      const std::size_t offset = length(column.pixel - tile_.x.first);
+      for (std::size_t b = 0; b < kBatch; ++b) {
+        T sum = 0;
+        for (std::size_t k = 0; k < column.taps.size(); ++k) {
+          sum += column.taps[k] * fields[kBatch * (offset + k) + b];
+        }
+        transposed_.row(static_cast<std::int64_t>(b), j)[offset] = sum;
       }
-      across[offset] = sum;
     }
   }
 
@@ -428,8 +472,8 @@ template <class Operation> class March {
   const std::vector<T> taps_z_, taps_y_, taps_x_;
   const std::int64_t product_first_, product_count_;  // columns of products
   RowRing<T> product_planes_, product_rows_, down_, averages_;
-  RowRing<T> field_planes_, field_rows_, fields_down_, shifted_fields_, transposed_;
-  std::vector<const T*> inputs_;  // of a weighted sum
+  RowRing<T> field_planes_, field_rows_, edge_rows_, fields_down_, transposed_;
+  std::vector<const T*> inputs_;  // of a sum of rows
   std::vector<T*> products_;      // rows of the one at hand, as the operation takes them
   std::vector<const T*> averages_of_row_;
   std::vector<T*> fields_;
