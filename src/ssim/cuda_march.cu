@@ -196,12 +196,17 @@ class Marcher {
 
   void run() {
     const std::int64_t planes = plan_.geometry.planes;
-    fill_weights(plan_);
-    if (pass_.l1_weight != 0) sum_l1();
-    if (plan_.has_gradient()) find_slopes(plan_);
+    // What the march does not wait for is queued behind it, so that the GPU has work at once.
+    if (plan_.has_gradient()) {
+      fill_weights(plan_);
+      find_slopes(plan_);
+    }
     for (std::int64_t first = 0; first < planes; first += at_once_) {
       run_planes(first, std::min(at_once_, planes - first));
     }
+    if (pass_.value.empty()) return;
+    if (!plan_.has_gradient()) fill_weights(plan_);
+    if (pass_.l1_weight != 0) sum_l1();
     write_values(plan_);
   }
 

@@ -160,7 +160,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
     return column / P::kBox * (kRows * P::kBox) + column % P::kBox;
   };
   const int own = word_of_chunk(t >> 1, kHalf) + (t & 1) * 2;  // of this thread's 2 columns
-  const int own_raw = raw_word(2 * t + P::kDelta);
+  // The last columns may lie beyond the boxes; nothing owned depends on them.
+  constexpr int kLoaded = P::kBox * P::kBoxes;
+  const int own_raw = raw_word(min(2 * t + P::kDelta, kLoaded - 2));
   const int task = t % P::kTasks, task_row = t / P::kTasks;
   const int at_task = task * 4 + task_row * kPitch;
   const bool fetches = __shfl_sync(0xffffffffu, t >> 5, 0) == 0;
@@ -277,7 +279,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           float x[8], y[8], g[8], field[8];
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
-            const int word = raw_word(task * 8 + 10 + P::kDelta + 4 * j);
+            const int word = raw_word(min(task * 8 + 10 + P::kDelta + 4 * j, kLoaded - 4));
             load4(centre + word, x + 4 * j);
             load4(centre + P::kImage + word, y + 4 * j);
           }
