@@ -46,6 +46,15 @@ COMPARISONS = [
                [Peer("pytorch-msssim", peers.pytorch_ssim_and_gradient, 10)]),
     Comparison("ssim", Similis.value_and_gradient, PATCHES, "f32",
                [Peer("pytorch-msssim", peers.pytorch_ssim_and_gradient)]),
+    Comparison("ms_ssim", Similis.value, PICTURE, "f32",
+               [Peer("pytorch-msssim", peers.pytorch_ms_ssim)]),
+    Comparison("ms_ssim", Similis.value_and_gradient, PICTURE, "f32",
+               [Peer("pytorch-msssim", peers.pytorch_ms_ssim_and_gradient)]),
+    Comparison("mse", Similis.value, PICTURE, "f32",
+               [Peer("scikit-image", peers.skimage_mse, max_threads=1),
+                Peer("torch", peers.torch_mse)]),
+    Comparison("mse", Similis.value_and_gradient, PICTURE, "f32",
+               [Peer("torch", peers.torch_mse_and_gradient)]),
 ]
 
 

@@ -15,10 +15,12 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "results"
 NONE = "–"
 
 
-def row(case, threads, unit, value, peer=None, peer_value=None, target_ratio=None):
+def row(case, threads, unit, value, peer=None, peer_value=None, target_ratio=None, floor=None,
+        target=None):
+    if target_ratio:
+        target = peer_value / target_ratio
     return {"case": case, "threads": threads, "unit": unit, "value": value, "peer": peer,
-            "peer_value": peer_value, "floor": None,
-            "target": peer_value / target_ratio if target_ratio else None,
+            "peer_value": peer_value, "floor": floor, "target": target,
             "target_ratio": target_ratio}
 
 
@@ -40,8 +42,7 @@ def is_compared(row):
 def _figure(value, unit):
     if value is None:
         return NONE
-    digits = max(0, 3 - len(str(int(value)))) if value >= 1 else 3
-    return f"{value:.{digits}f} {unit}"
+    return f"{value:.0f} {unit}" if value >= 1000 else f"{value:#.3g}".rstrip(".") + f" {unit}"
 
 
 def _target(row):
@@ -59,15 +60,18 @@ def _met(row):
 
 
 def compared_table(rows):
-    """Each row beside its peer, floor and target."""
-    lines = [("case", "threads", "similis", "peer", "its figure", "ratio", "floor", "target", "met")]
+    """Each row beside its peer, floor and target. "reached" is the floor's share of the value."""
+    lines = [("case", "threads", "similis", "peer", "its figure", "ratio", "floor", "reached",
+              "target", "met")]
     for each in rows:
         has_ratio = each["peer_value"] and each["value"]
         lines.append((
             each["case"], str(each.get("threads") or NONE), _figure(each["value"], each["unit"]),
             each["peer"] or NONE, _figure(each["peer_value"], each["unit"]),
             f"{each['peer_value'] / each['value']:.1f}×" if has_ratio else NONE,
-            _figure(each["floor"], each["unit"]), _target(each), _met(each)))
+            _figure(each["floor"], each["unit"]),
+            f"{each['floor'] / each['value']:.0%}" if each["floor"] else NONE, _target(each),
+            _met(each)))
     return _markdown(lines)
 
 
