@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "similis/error.hpp"
-#include "similis/info.hpp"
 #include "src/cli/number_text.h"
 #include "src/cli/usage_error.h"
 #include "src/core/require.h"
@@ -20,7 +19,8 @@ Device parse_device(std::string_view text) {
   if ((!has_index && text != "cuda") || !index || *index < 0) {
     throw UsageError(fmt::format("--device is \"{}\"; it must be auto, cpu, cuda or cuda:N", text));
   }
-  throw DeviceError(fmt::format("--device {}: {}", text, info().cuda_reason));
+  throw DeviceError(
+      fmt::format("--device {}: this version of the program scores on the CPU alone", text));
 }
 
 std::string device_name(const Device& device) { return fmt::format("{}", device); }
