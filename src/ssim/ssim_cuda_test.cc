@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the GPU has: strips and batches of the march, and both paths on the same images. Skipped,
-// with a message, where there is no GPU.
+// What only the GPU has: strips and batches of the march, and both paths on the same images.
+// Skipped, with a message, where there is no GPU.
 #include <gtest/gtest.h>
 
 #include "src/ssim/test_cases.h"
