@@ -44,10 +44,10 @@ struct SsimOptions {
 /// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
 /// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
 /// On a GPU work is queued on exec.stream and not waited for.
-/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even, sigma
-/// or data_range is not positive, k1 or k2 is negative, padding is valid and an axis is shorter
-/// than window_size, padding is reflect and an axis is not longer than window_size / 2, or a mask
-/// does not broadcast.
+/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
+/// above 65535, sigma or data_range is not positive, k1 or k2 is negative, padding is valid and an
+/// axis is shorter than window_size, padding is reflect and an axis is not longer than window_size
+/// / 2, or a mask does not broadcast.
 SIMILIS_API Tensor ssim(const TensorView& x, const TensorView& y, const SsimOptions& options = {},
     const Execution& exec = {});
 

@@ -64,6 +64,7 @@ TEST_F(SsimRefuses, ImagesThatAreNone) {
 }
 
 TEST_F(SsimRefuses, WindowsThatAreNone) {
+  refuses("ssim: window_size is 65537; it must be at most 65535", {.window_size = 65537});
   refuses("ssim: window_size is 10; it must be odd and positive", {.window_size = 10});
   refuses("ssim: window_size is 0; it must be odd and positive", {.window_size = 0});
   refuses("ssim: window_size is -3; it must be odd and positive", {.window_size = {11, -3}});

@@ -41,12 +41,17 @@ void require_result(const char* operation, const TensorView& value, const Tensor
   }
 }
 
+// The taps of a wider window alone would fill memories.
+constexpr int kMaxWindowSize = 65535;
+
 Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
     const PerAxis<double>& sigma, const Extents& image_shape) {
   const int spatial = image_shape.rank() - 2;
   const auto taps = [&](int size, double deviation) {
     require(size > 0 && size % 2 == 1, "{}: window_size is {}; it must be odd and positive",
         operation, size);
+    require(size <= kMaxWindowSize, "{}: window_size is {}; it must be at most {}", operation, size,
+        kMaxWindowSize);
     require(deviation > 0 && std::isfinite(deviation), "{}: sigma is {}; it must be positive",
         operation, deviation);
     return gaussian_taps(size, deviation);
