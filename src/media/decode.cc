@@ -48,36 +48,38 @@ bool is_tiff(Bytes bytes) {
          has(bytes, 0, {"II+\0", 4}) || has(bytes, 0, {"MM\0+", 4});
 }
 
+// A reader, or what this build lacks for one.
 struct Format {
   const char* name;
-  const char* package;  // Debian's name of what this build lacks if read is null
   bool (*matches)(Bytes);
-  Image (*read)(const File&);
-  std::string (*library)();
+  const char* library;
+  const char* package;  // Debian's
+  Image (*read)(const File&) = nullptr;
+  std::string (*version)() = nullptr;
 };
 
 constexpr std::array kFormats = {
-    Format{"PNG", "libpng-dev", is_png, read_png, png_library},
-    Format{"JPEG", "libjpeg-dev", is_jpeg, read_jpeg, jpeg_library},
+    Format{"PNG", is_png, "libpng", "libpng-dev", read_png, png_library},
+    Format{"JPEG", is_jpeg, "libjpeg-turbo", "libjpeg-dev", read_jpeg, jpeg_library},
 #if SIMILIS_WITH_WEBP
-    Format{"WebP", "libwebp-dev", is_webp, read_webp, webp_library},
+    Format{"WebP", is_webp, "libwebp", "libwebp-dev", read_webp, webp_library},
 #else
-    Format{"WebP", "libwebp-dev", is_webp, nullptr, ffmpeg_program},
+    Format{"WebP", is_webp, "libwebp", "libwebp-dev"},
 #endif
 #if SIMILIS_WITH_AVIF
-    Format{"AVIF", "libavif-dev", is_avif, read_avif, avif_library},
+    Format{"AVIF", is_avif, "libavif", "libavif-dev", read_avif, avif_library},
 #else
-    Format{"AVIF", "libavif-dev", is_avif, nullptr, ffmpeg_program},
+    Format{"AVIF", is_avif, "libavif", "libavif-dev"},
 #endif
 #if SIMILIS_WITH_JXL
-    Format{"JXL", "libjxl-dev", is_jxl, read_jxl, jxl_library},
+    Format{"JXL", is_jxl, "libjxl", "libjxl-dev", read_jxl, jxl_library},
 #else
-    Format{"JXL", "libjxl-dev", is_jxl, nullptr, ffmpeg_program},
+    Format{"JXL", is_jxl, "libjxl", "libjxl-dev"},
 #endif
 #if SIMILIS_WITH_TIFF
-    Format{"TIFF", "libtiff-dev", is_tiff, read_tiff, tiff_library},
+    Format{"TIFF", is_tiff, "libtiff", "libtiff-dev", read_tiff, tiff_library},
 #else
-    Format{"TIFF", "libtiff-dev", is_tiff, nullptr, ffmpeg_program},
+    Format{"TIFF", is_tiff, "libtiff", "libtiff-dev"},
 #endif
 };
 
@@ -87,16 +89,19 @@ const Format* find_format(Bytes bytes) {
   return found == kFormats.end() ? nullptr : &*found;
 }
 
+// What has a library of its own never goes to ffmpeg, whose pixels would be others, and which drops
+// AVIF's alpha, rotation and profile and WebP's orientation without a word (5.1).
 Image read_file(const File& file) {
   if (file.bytes.empty()) refuse(file, "it is empty");
   const Format* format = find_format(file.bytes);
-  if (!format) {
-    return read_by_ffmpeg(
-        file, "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg");
+  if (!format) return read_by_ffmpeg(file);
+  if (!format->read) {
+    refuse(file,
+        "it is {0}, and this similis was built without {1}; install that (on Debian: apt install "
+        "{2}) and build again",
+        format->name, format->library, format->package);
   }
-  if (format->read) return format->read(file);
-  return read_by_ffmpeg(file,
-      fmt::format("{} needs {} when similis is built, or ffmpeg", format->name, format->package));
+  return format->read(file);
 }
 
 // All that is left in an open file. A regular file's size is checked before a byte is read; a pipe
@@ -163,7 +168,9 @@ Image read_image(std::span<const std::uint8_t> bytes, const std::string& name) {
 
 std::vector<FormatReader> format_readers() {
   std::vector<FormatReader> readers;
-  for (const Format& format : kFormats) readers.push_back({format.name, format.library()});
+  for (const Format& format : kFormats) {
+    readers.push_back({format.name, format.version ? format.version() : std::string()});
+  }
   readers.push_back({"others", ffmpeg_program()});
   return readers;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads pictures: PNG and JPEG, and WebP, AVIF, JXL and TIFF where this build has their libraries;
-// everything else, and those where it has not, through the programs ffprobe and ffmpeg.
+// everything else through the programs ffprobe and ffmpeg.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ inline constexpr std::int64_t kMaxPixelsPerByte = std::int64_t{1} << 16;
 /// and FIFOs included, which are read to their end.
 /// Throws InvalidArgument, in one line that names the file, if it cannot be opened, is a directory,
 /// is empty, is cut off or damaged anywhere, is larger than the limits above, holds what an Image
-/// cannot (CMYK, floating point), or needs ffmpeg and that is not installed.
+/// cannot (CMYK, floating point), or needs a library that this build lacks or ffmpeg and that is
+/// not installed.
 Image read_image(const std::string& path);
 
 /// The same from an open file, such as standard input; `name` stands for it in errors.

@@ -116,6 +116,23 @@ TEST(ReadImage, TextIsNoPicture) {
       StartsWith("cannot read letter.png: "));
 }
 
+#if !SIMILIS_WITH_WEBP
+TEST(ReadImage, WebpWithoutItsLibrarySaysWhatToInstall) {
+  const std::string_view start = "RIFF....WEBPVP8 ";
+  EXPECT_EQ(refusal(Buffer(start.begin(), start.end()), "a.webp"),
+      "cannot read a.webp: it is WebP, and this similis was built without libwebp; install that "
+      "(on Debian: apt install libwebp-dev) and build again");
+}
+#endif
+
+#if !SIMILIS_WITH_TIFF
+TEST(ReadImage, TiffWithoutItsLibrarySaysWhatToInstall) {
+  EXPECT_EQ(refusal(Buffer{'I', 'I', '*', 0}, "a.tif"),
+      "cannot read a.tif: it is TIFF, and this similis was built without libtiff; install that "
+      "(on Debian: apt install libtiff-dev) and build again");
+}
+#endif
+
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
   ASSERT_EQ(readers.size(), 7u);

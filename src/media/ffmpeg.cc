@@ -20,13 +20,14 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // it prints about 200 kB
 
-ProgramResult run(const File& file, std::string_view purpose, std::vector<std::string> arguments,
-    std::size_t bytes) {
+ProgramResult run(const File& file, std::vector<std::string> arguments, std::size_t bytes) {
   const std::string program = arguments.front();
   auto result = run_program(arguments, file.bytes, {.output_bytes = bytes});
   if (!result) {
-    refuse(file, "{}, and there is no {} on PATH; install it (on Debian: apt install ffmpeg)",
-        purpose, program);
+    refuse(file,
+        "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and there is no {} on "
+        "PATH; install it (on Debian: apt install ffmpeg)",
+        program);
   }
   return *std::move(result);
 }
@@ -138,8 +139,8 @@ std::vector<std::uint16_t> wide_samples(Bytes raw, const RawFormat& format) {
   return samples;
 }
 
-Probe probe_file(const File& file, std::string_view purpose) {
-  const ProgramResult result = run(file, purpose,
+Probe probe_file(const File& file) {
+  const ProgramResult result = run(file,
       {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
           std::to_string(file.max_pixels), "-select_streams", "V:0", "-count_packets",
           "-show_pixel_formats", "-show_entries",
@@ -159,8 +160,8 @@ Probe probe_file(const File& file, std::string_view purpose) {
 }
 
 // ffmpeg does not hand profiles over, and says that there is one only with the frame.
-void require_no_profile(const File& file, std::string_view purpose) {
-  const ProgramResult result = run(file, purpose,
+void require_no_profile(const File& file) {
+  const ProgramResult result = run(file,
       {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
           std::to_string(file.max_pixels), "-select_streams", "V:0", "-read_intervals", "%+#1",
           "-show_entries", "frame_side_data=side_data_type", "-of", "compact", "-i", "pipe:0"},
@@ -213,9 +214,9 @@ std::optional<Cicp> code_points(const Probe& probe) {
   return Cicp{.primaries = primaries->second, .transfer = transfer->second};
 }
 
-Image read_by_ffmpeg(const File& file, std::string_view purpose) {
+Image read_by_ffmpeg(const File& file) {
   require_end_of_qoi(file);
-  const Probe probe = probe_file(file, purpose);
+  const Probe probe = probe_file(file);
   require_size(file, probe.width, probe.height);
   require_density(file, probe.width, probe.height);
   if (probe.is_float || probe.bit_depth > 16) {
@@ -227,7 +228,7 @@ Image read_by_ffmpeg(const File& file, std::string_view purpose) {
     refuse(file, "its colours are {} and {} in ffmpeg's words, which are not known here",
         probe.primaries, probe.transfer);
   }
-  require_no_profile(file, purpose);
+  require_no_profile(file);
   const RawFormat raw = raw_format(probe);
   Image image{.width = probe.is_turned ? probe.height : probe.width,
       .height = probe.is_turned ? probe.width : probe.height,
@@ -239,7 +240,7 @@ Image read_by_ffmpeg(const File& file, std::string_view purpose) {
   if (*cicp != Cicp{}) image.color.cicp = cicp;
   const auto bytes =
       static_cast<std::size_t>(image.width * image.height * image.channels * (image.bit_depth / 8));
-  ProgramResult result = run(file, purpose,
+  ProgramResult result = run(file,
       {"ffmpeg", "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode",
           "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i",
           "pipe:0", "-map", "0:V:0", "-frames:v", "1", "-sws_flags",

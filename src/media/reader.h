@@ -65,8 +65,7 @@ Image read_webp(const File& file);
 Image read_avif(const File& file);
 Image read_jxl(const File& file);
 Image read_tiff(const File& file);
-/// Through the programs; `purpose` says in an error why they are needed.
-Image read_by_ffmpeg(const File& file, std::string_view purpose);
+Image read_by_ffmpeg(const File& file);
 
 /// Name and version of what reads a format; empty for ffmpeg if it is not on PATH.
 std::string png_library();
