@@ -144,9 +144,9 @@ constexpr std::string_view kSignature = "\xff\x0a";
 class JxlHeader {
  public:
   JxlHeader& bits(std::uint32_t value, int count) {
-    for (int i = 0; i < count; ++i, ++at_) {
+    for (int i = 0; i < count; ++i, ++at_, value >>= 1) {
       if (at_ % 8 == 0) bytes_.push_back(0);
-      bytes_.back() = static_cast<std::uint8_t>(bytes_.back() | (value >> i & 1) << at_ % 8);
+      bytes_.back() = static_cast<std::uint8_t>(bytes_.back() | (value & 1) << at_ % 8);
     }
     return *this;
   }
