@@ -133,6 +133,16 @@ TEST(ReadImage, TiffWithoutItsLibrarySaysWhatToInstall) {
 }
 #endif
 
+TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
+  try {
+    refuse_damaged({.name = "a.tif"}, "Tag InkNames:\n  Value 1\r\nof\x7f\tNumberOfInks");
+    FAIL() << "nothing was refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(std::string(error.what()),
+        "cannot read a.tif: it is cut off or damaged (Tag InkNames: Value 1 of NumberOfInks)");
+  }
+}
+
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
   ASSERT_EQ(readers.size(), 7u);

@@ -2,9 +2,22 @@
 #include "src/media/reader.h"
 
 namespace similis::media {
+namespace {
+
+// One space for line ends and the like: some libraries say more than a line, some quote the file.
+std::string one_line(std::string_view words) {
+  std::string line;
+  for (const char c : words) {
+    const bool is_space = static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
+    if (!is_space || !line.ends_with(' ')) line += is_space ? ' ' : c;
+  }
+  return line;
+}
+
+}  // namespace
 
 void refuse_damaged(const File& file, std::string_view words) {
-  refuse(file, "it is cut off or damaged ({})", words);
+  refuse(file, "it is cut off or damaged ({})", one_line(words));
 }
 
 void require_size(const File& file, std::int64_t width, std::int64_t height) {
