@@ -107,7 +107,7 @@ class SsimTile {
     if (length(owned) > 0) {
       const double* const value = row(kValue) + (owned.first - centres.first);
       if (pass_.reduction == Reduction::none) {
-        write_map(z, y, owned, value);
+        if (!pass_.value.empty()) write_map(z, y, owned, value);
       } else {
         load_weights(z, y, owned);
         sums_.term += dot(value, row(kWeight), length(owned));

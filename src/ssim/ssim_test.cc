@@ -231,6 +231,20 @@ TEST(SsimApi, FunctionsAreWhatSsimIntoComputes) {
   EXPECT_EQ(to_doubles(backward.y_gradient), weighted.y_gradient);
 }
 
+TEST(SsimApi, BackwardOfAMapNeedsNoMap) {
+  const auto [x, y] =
+      ssim_internal::textured({2, 3, 20, 30}, DType::f32, Layout::dense, Layout::dense, 1);
+  for (const Padding padding : {Padding::valid, Padding::same}) {
+    const SsimOptions options{.padding = padding, .reduction = Reduction::none};
+    const Tensor upstream = ssim_internal::upstream_for(x.shape, options);
+    const Reference weighted = computed(x, y, {.upstream = upstream}, options);
+    const ValueAndGradient backward = ssim_backward(x, y, upstream, GradientOf::both, options);
+    EXPECT_TRUE(backward.value.empty());
+    EXPECT_EQ(to_doubles(backward.x_gradient), weighted.x_gradient);
+    EXPECT_EQ(to_doubles(backward.y_gradient), weighted.y_gradient);
+  }
+}
+
 TEST(SsimApi, ResultsHaveTheirShapesAndTypes) {
   const auto [x, y] =
       ssim_internal::textured({2, 3, 20, 30}, DType::f16, Layout::dense, Layout::dense, 1);
