@@ -17,7 +17,7 @@ namespace similis {
 //            u16 with samples in the low bits; alike in all but their strides
 //   returns  f64: a scalar, or [N]; on the planes' device
 //   throws   InvalidArgument if x and y are not that, if bit_depth does not fit their dtype, or if
-//            a sample is above 2^bit_depth - 1. Planes on a GPU are refused.
+//            a sample is above 2^bit_depth - 1. Only integer_ssim() takes planes on a GPU.
 
 struct IntegerSsimOptions {
   std::optional<int> bit_depth = {};  ///< of a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
@@ -25,9 +25,12 @@ struct IntegerSsimOptions {
 
 /// libvmaf's `ssim`: SSIM of raw samples under a 9×9 window of integers that is cut at the borders,
 /// each pixel weighted by what is left of its window (Xiph's daala; libvmaf's integer_ssim).
-/// All 64 bits are those of one sum in raster order, whatever the vector target or thread count. At
-/// 16 bits, where libvmaf's own integers overflow, it is the same formula without overflow.
-/// Workspace: at most 1 B a pixel. Throws also if a plane has more than 2^36 samples.
+/// All 64 bits are those of one sum in raster order, whatever the vector target, the number of
+/// threads or the device. At 16 bits, where libvmaf's own integers overflow, it is the same formula
+/// without overflow. On a GPU work is queued on exec.stream and not waited for, and a pair with a
+/// sample above 2^bit_depth - 1 scores NaN. Workspace: at most 1 B a pixel on the CPU; on a GPU 9 B
+/// a pixel of as many planes as have 2^26 pixels, or of one. Throws also if a plane has more than
+/// 2^36 samples.
 SIMILIS_API Tensor integer_ssim(const TensorView& x, const TensorView& y,
     const IntegerSsimOptions& options = {}, const Execution& exec = {});
 

@@ -96,13 +96,14 @@ TEST(LibvmafSsimRefuses, ResultsThatDoNotFit) {
       "float_ms_ssim: contrast has shape [5]; it must be that of the result, [2, 5]");
 }
 
-TEST(LibvmafSsimRefuses, PlanesOnAGpu) {
+TEST(LibvmafSsimRefuses, PlanesOnAGpuButForIntegerSsim) {
   TensorView planes = plane({200, 300}, DType::u8);
   planes.device = {DeviceKind::cuda, 0};
-  EXPECT_THROW(integer_ssim(planes, planes), DeviceError);
   EXPECT_THROW(float_ssim(planes, planes), DeviceError);
   EXPECT_THROW(float_ms_ssim(planes, planes), DeviceError);
   EXPECT_THROW(libvmaf_psnr(planes, planes), DeviceError);
+  planes.device.index = 1000;
+  EXPECT_THROW(integer_ssim(planes, planes), DeviceError);
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ TensorView as_batch(const TensorView& planes) {
   return batch;
 }
 
-PlanePairs checked_planes(
-    const char* operation, const TensorView& x, const TensorView& y, std::optional<int> bit_depth) {
+PlanePairs checked_planes(const char* operation, const TensorView& x, const TensorView& y,
+    std::optional<int> bit_depth, Runs where = Runs::on_cpu) {
   const int rank = x.shape.rank();
   require(rank == 2 || rank == 3, "{}: x has shape {}; it must be [H, W] or [N, H, W]", operation,
       x.shape);
@@ -50,7 +50,7 @@ PlanePairs checked_planes(
   require(x.dtype == DType::u8 || x.dtype == DType::u16, "{}: x is {}; it must be uint8 or uint16",
       operation, x.dtype);
   const int checked = checked_bit_depth(operation, bit_depth, x.dtype);
-  require_backend(x.device, operation);
+  require_backend(x.device, operation, where);
   return {.x = as_batch(x), .y = as_batch(y), .bit_depth = checked};
 }
 
@@ -118,8 +118,9 @@ int checked_scale(const PlanePairs& planes, const Extents& shape, int given) {
 // A new result, filled by into(result) if x and y can be compared.
 template <class Into>
 Tensor scores_of(const char* operation, const TensorView& x, const TensorView& y,
-    std::optional<int> bit_depth, const Execution& exec, const Into& into) {
-  checked_planes(operation, x, y, bit_depth);
+    std::optional<int> bit_depth, const Execution& exec, const Into& into,
+    Runs where = Runs::on_cpu) {
+  checked_planes(operation, x, y, bit_depth, where);
   Tensor scores = allocate(score_shape(x), DType::f64, x.device, exec);
   into(scores);
   return scores;
@@ -130,12 +131,17 @@ Tensor scores_of(const char* operation, const TensorView& x, const TensorView& y
 void integer_ssim_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const IntegerSsimOptions& options, const Execution& exec) {
   const char* operation = "integer_ssim";
-  const PlanePairs planes = checked_planes(operation, x, y, options.bit_depth);
+  const PlanePairs planes =
+      checked_planes(operation, x, y, options.bit_depth, Runs::on_cpu_and_gpu);
   require(planes.height() <= (std::int64_t{1} << 36) / planes.width(),
       "integer_ssim: x has shape {}; a plane must have at most 2^36 samples", x.shape);
   require_value(operation, value, x);
+  double* scores = static_cast<double*>(value.data);
+#ifdef SIMILIS_HAS_CUDA
+  if (x.device.kind == DeviceKind::cuda) return integer_ssim_cuda(planes, scores, exec);
+#endif
   require_samples(operation, planes, exec);
-  integer_ssim_cpu(planes, static_cast<double*>(value.data), exec);
+  integer_ssim_cpu(planes, scores, exec);
 }
 
 void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRequest& request,
@@ -205,8 +211,10 @@ void libvmaf_psnr_into(const TensorView& x, const TensorView& y, const TensorVie
 
 Tensor integer_ssim(const TensorView& x, const TensorView& y, const IntegerSsimOptions& options,
     const Execution& exec) {
-  return scores_of("integer_ssim", x, y, options.bit_depth, exec,
-      [&](const TensorView& value) { integer_ssim_into(x, y, value, options, exec); });
+  return scores_of(
+      "integer_ssim", x, y, options.bit_depth, exec,
+      [&](const TensorView& value) { integer_ssim_into(x, y, value, options, exec); },
+      Runs::on_cpu_and_gpu);
 }
 
 Tensor float_ssim(const TensorView& x, const TensorView& y, const FloatSsimOptions& options,

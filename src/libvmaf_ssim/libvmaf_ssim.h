@@ -25,6 +25,10 @@ struct PlanePairs {
 /// Writes the score of each pair.
 void integer_ssim_cpu(const PlanePairs& planes, double* scores, const Execution& exec);
 
+/// The same on planes' GPU, queued on exec.stream; NaN for a pair with a sample above 2^bit_depth
+/// - 1.
+void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution& exec);
+
 /// The sum of the weights of a plane's windows: what integer SSIM divides by.
 double total_weight(std::int64_t height, std::int64_t width);
 
