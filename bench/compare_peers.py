@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Times similis beside scikit-image and pytorch-msssim, and adds what similis_bench measures alone.
+Where SIMILIS_BENCH_LIBVMAF names a libvmaf.so built with -Denable_float=true, beside that too.
 
 All libraries run in this process on the same arrays and as many threads, in turn, once they agree
 on the result. Prints a table and writes bench/results/cpu-DATE.json.
@@ -19,6 +20,7 @@ import tempfile
 import numpy
 import torch
 
+import libvmaf
 import measure
 import peers
 import rows
@@ -35,7 +37,7 @@ Peer = collections.namedtuple("Peer", "name run target_ratio max_threads", defau
 # run: how to call similis, Similis.value or Similis.value_and_gradient
 Comparison = collections.namedtuple("Comparison", "operation run shape dtype peers")
 
-PICTURE, PATCHES = (1, 3, 1080, 1920), (16, 3, 512, 512)
+PICTURE, PATCHES, FRAME = (1, 3, 1080, 1920), (16, 3, 512, 512), (1080, 1920)
 COMPARISONS = [
     Comparison("ssim", Similis.value, PICTURE, "f32",
                [Peer("scikit-image", peers.skimage_ssim, 10, max_threads=1),
@@ -56,6 +58,15 @@ COMPARISONS = [
     Comparison("mse", Similis.value_and_gradient, PICTURE, "f32",
                [Peer("torch", peers.torch_mse_and_gradient)]),
 ]
+if libvmaf.is_there():
+    COMPARISONS += [
+        Comparison(operation, Similis.value, FRAME, "u8",
+                   [Peer("libvmaf", run, target_ratio, max_threads=1)])
+        for operation, run, target_ratio in (
+            ("integer_ssim", peers.libvmaf_ssim, 8),
+            ("float_ssim_scale1", peers.libvmaf_float_ssim_scale1, 5),
+            ("float_ssim", peers.libvmaf_float_ssim, None),
+            ("float_ms_ssim", peers.libvmaf_float_ms_ssim, 5))]
 
 
 def images(shape, dtype):
@@ -171,6 +182,8 @@ def main():
     date = datetime.date.today().isoformat()
     versions = {"similis": Similis(1).version()}
     versions |= {name: importlib.metadata.version(name) for name in VERSIONS_OF}
+    if libvmaf.is_there():
+        versions["libvmaf"] = libvmaf.version()
     path = rows.FOLDER / f"cpu-{date}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(

@@ -25,7 +25,7 @@ const Images& images_of(const Extents& shape, DType dtype) {
   static Images images;
   if (images.x.shape == shape && images.x.dtype == dtype) return images;
   images = {};
-  const double range = dtype == DType::u8 ? 255 : 1;
+  const double range = dtype == DType::u8 ? 255 : dtype == DType::u16 ? 1023 : 1;
   images.x = test::noise(shape, dtype, test::Layout::dense, 1, range);
   images.y = test::noise(shape, dtype, test::Layout::dense, 2, range);
   return images;

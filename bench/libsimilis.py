@@ -44,8 +44,25 @@ class Execution(ctypes.Structure):
                 ("allocator", Allocator), ("runner", Runner)]
 
 
+class FloatSsimOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("bit_depth", ctypes.c_int32),
+                ("scale", ctypes.c_int32), ("enable_db", ctypes.c_int32),
+                ("clip_db", ctypes.c_int32)]
+
+
+# What compares planes [H,W]: the C function, its options (None: the defaults), and how many results
+# besides the value it can write.
+PLANE_OPERATIONS = {
+    "integer_ssim": ("integer_ssim", None, 0),
+    "float_ssim": ("float_ssim", None, 3),
+    "float_ssim_scale1":
+        ("float_ssim", FloatSsimOptions(ctypes.sizeof(FloatSsimOptions), 0, 1, 0, 0), 3),
+    "float_ms_ssim": ("float_ms_ssim", None, 3),
+}
+
+
 class Similis:
-    """The library on a fixed number of threads. Options are always the defaults."""
+    """The library on a fixed number of threads. Options are the defaults unless a name says so."""
 
     def __init__(self, threads):
         self._library = ctypes.CDLL(str(LIBRARY))
@@ -66,12 +83,23 @@ class Similis:
 
     def value(self, operation, x, y):
         """The result of "ssim", "ms_ssim", … as a float."""
+        if operation in PLANE_OPERATIONS:
+            return self._plane_value(operation, x, y)
         return self._run(operation, x, y, None)
 
     def value_and_gradient(self, operation, x, y):
         """The result and its gradient by x, in an array of its own as a framework would have it."""
         gradient = numpy.empty_like(x)
         return self._run(operation, x, y, Tensor(gradient)), gradient
+
+    def _plane_value(self, operation, x, y):
+        function, options, unwanted = PLANE_OPERATIONS[operation]
+        value = numpy.empty((), numpy.float64)
+        pointer = ctypes.byref
+        self._check(self._library[f"similis_{function}"](
+            pointer(Tensor(x)), pointer(Tensor(y)), options and pointer(options),
+            pointer(Tensor(value)), *unwanted * [None], pointer(self._execution)))
+        return float(value)
 
     def _run(self, operation, x, y, x_gradient):
         value = numpy.empty((), numpy.float64 if x.dtype == numpy.float64 else numpy.float32)

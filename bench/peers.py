@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The libraries that similis is compared with, each called as its users call it.
 
-Every function takes the images x and y, [N,C,H,W], and returns the value; with the gradient by x
-where its name says so.
+Every function takes the images x and y, [N,C,H,W] ([H,W] for libvmaf), and returns the value; with
+the gradient by x where its name says so.
 """
 
 import numpy
 import pytorch_msssim
 import skimage.metrics
 import torch
+
+import libvmaf
 
 
 def data_range(x):
@@ -60,3 +62,19 @@ def torch_mse(x, y):
 
 def torch_mse_and_gradient(x, y):
     return _torch_value_and_gradient(torch.nn.functional.mse_loss, x, y)
+
+
+def libvmaf_ssim(x, y):
+    return libvmaf.score(x, y, "ssim")
+
+
+def libvmaf_float_ssim(x, y):
+    return libvmaf.score(x, y, "float_ssim")
+
+
+def libvmaf_float_ssim_scale1(x, y):
+    return libvmaf.score(x, y, "float_ssim", scale=1)
+
+
+def libvmaf_float_ms_ssim(x, y):
+    return libvmaf.score(x, y, "float_ms_ssim")

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer SSIM on the GPU, all pairs of a batch in four launches and nothing on the host:
+//   terms    raw samples ─> term of each pixel, read once                     8 B a pixel written
+//            and the plain sum of each block's terms
+//   starts   plain sums ─> what the running sum is about at each stripe
+//   maps     terms ─> what each chunk does to the running sum, by binade      8 B a pixel read
+//   walk     maps ─> the sum with the bits of a loop, its terms one by one only where it leaves a
+//            binade; the score
+// Terms are kept rather than computed twice: where the sum wanders about 0 the walk needs many, and
+// the maps need to know about where the sum will be. Moments never leave registers and one row of
+// shared memory. A thread marches down a column (integer_march.h).
+#include <algorithm>
+
+#include "src/core/memory.h"
+#include "src/gpu/vendor.h"
+#include "src/libvmaf_ssim/integer_march.h"
+#include "src/libvmaf_ssim/libvmaf_ssim.h"
+#include "src/libvmaf_ssim/ordered_walk.h"
+
+namespace similis::libvmaf_ssim_internal {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kColumns = kThreads - 2 * kRadius;  // the others only feed their neighbours (3 %)
+constexpr int kRows = 32;  // of a stripe: 8 more are read; enough blocks to fill the GPU at 4K
+constexpr int kWalkThreads = 64;
+// Frames are taken together, so that one's walk runs beside another's kernels, as long as their
+// terms take at most 512 MB.
+constexpr std::int64_t kMostTerms = std::int64_t{1} << 26, kMostFrames = 32768;
+
+// A batch of planes and how it is cut.
+struct Frames {
+  const void *x, *y;
+  std::int64_t strides_x[3], strides_y[3];
+  std::int64_t count, height, width;
+  int bit_depth;
+  std::int64_t tiles, stripes;
+
+  explicit Frames(const PlanePairs& planes)
+      : x(planes.x.data),
+        y(planes.y.data),
+        count(planes.count()),
+        height(planes.height()),
+        width(planes.width()),
+        bit_depth(planes.bit_depth),
+        tiles((width + kColumns - 1) / kColumns),
+        stripes((height + kRows - 1) / kRows) {
+    for (int axis = 0; axis < 3; ++axis) {
+      strides_x[axis] = planes.x.strides[axis];
+      strides_y[axis] = planes.y.strides[axis];
+    }
+  }
+  std::int64_t pixels() const { return height * width; }
+};
+
+// What the launches hand on.
+struct Workspace {
+  double* terms;      // [frame][row][column]
+  double* tile_sums;  // [frame][stripe][tile]; NaN where a sample has more bits than bit_depth
+  double* starts;     // [frame][stripes + 1]
+  ChunkMap* chunks;   // [frame][chunk]
+  ChunkMap* groups;   // [frame][group]
+};
+
+__device__ double not_a_number() { return bits_as<double>(std::uint64_t{0x7ff8} << 48); }
+
+// A weight along one axis; most windows are whole.
+__device__ int weight_along(std::int64_t position, std::int64_t extent) {
+  constexpr int whole = 256;
+  const bool is_whole = position >= kRadius && position < extent - kRadius;
+  return is_whole ? whole : weight_inside(position, extent);
+}
+
+template <class Sample, class Sums>
+__global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out) {
+  using Down = typename Sums::Down;
+  using Across = typename Sums::Across;
+  __shared__ Down down[2][Sums::products][kThreads];  // two rows: one barrier a row is enough
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t frame = blockIdx.y;
+  const std::int64_t column = blockIdx.x % f.tiles * kColumns + t - kRadius;
+  const std::int64_t first = blockIdx.x / f.tiles * kRows;
+  const std::int64_t end = first + kRows < f.height ? first + kRows : f.height;
+  const bool is_inside = column >= 0 && column < f.width;
+  const bool owns = t >= kRadius && t < kThreads - kRadius && column < f.width;
+  const int middle = middle_of_range(f.bit_depth), peak = (1 << f.bit_depth) - 1;
+  const auto* x = static_cast<const Sample*>(f.x) + frame * f.strides_x[0] +
+                  (is_inside ? column : 0) * f.strides_x[2];
+  const auto* y = static_cast<const Sample*>(f.y) + frame * f.strides_y[0] +
+                  (is_inside ? column : 0) * f.strides_y[2];
+  double* terms = out.terms + frame * f.height * f.width + column;
+  const int weight_across = owns ? weight_along(column, f.width) : 0;
+  int weight_down = 0;
+  Weight weight{};
+  ColumnSums<Sums> sums;
+  double sum = 0;
+  bool exceeded = false;
+  for (std::int64_t row = first - kRadius; row < end + kRadius; ++row) {
+    Down products[Sums::products] = {};
+    if (is_inside && row >= 0 && row < f.height) {
+      const int a = x[row * f.strides_x[1]], b = y[row * f.strides_y[1]];
+      exceeded |= a > peak || b > peak;
+      Sums::multiply(a, b, middle, products);
+    }
+    sums.feed(products);
+    const std::int64_t done = row - kRadius;
+    if (done < first) continue;
+    const int buffer = static_cast<int>(done & 1);
+    for (int p = 0; p < Sums::products; ++p) down[buffer][p][t] = sums.complete(p);
+    __syncthreads();
+    if (!owns) continue;
+    Across across[Sums::products];
+    for (int p = 0; p < Sums::products; ++p) across[p] = sum_across<Across>(&down[buffer][p][t]);
+    const int next_weight_down = weight_along(done, f.height);
+    if (next_weight_down != weight_down) {
+      weight_down = next_weight_down;
+      weight = weight_of(weight_across * weight_down, f.bit_depth);
+    }
+    const double term = Sums::term(across, weight, middle);
+    terms[done * f.width] = term;
+    sum += term;
+  }
+  const double total = gpu::block_sum<kThreads>(sum);
+  const bool any_exceeded = __syncthreads_or(exceeded) != 0;
+  if (t != 0) return;
+  out.tile_sums[frame * f.stripes * f.tiles + blockIdx.x] = any_exceeded ? not_a_number() : total;
+}
+
+// One block a frame.
+__global__ void starts_kernel(Frames f, Workspace w) {
+  const std::int64_t frame = blockIdx.x;
+  double* starts = w.starts + frame * (f.stripes + 1);
+  for (std::int64_t stripe = threadIdx.x; stripe < f.stripes; stripe += kThreads) {
+    double sum = 0;
+    for (std::int64_t tile = 0; tile < f.tiles; ++tile) {
+      sum += w.tile_sums[(frame * f.stripes + stripe) * f.tiles + tile];
+    }
+    starts[stripe + 1] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  starts[0] = 0;
+  for (std::int64_t stripe = 0; stripe < f.stripes; ++stripe) starts[stripe + 1] += starts[stripe];
+}
+
+// About what the sum is before a term, as if it grew evenly within a stripe.
+__device__ double expected_before(std::int64_t term, const Frames& f, const double* starts) {
+  const std::int64_t stripe_terms = kRows * f.width, stripe = term / stripe_terms;
+  const std::int64_t in_stripe =
+      stripe + 1 < f.stripes ? stripe_terms : (f.height - stripe * kRows) * f.width;
+  const double part =
+      static_cast<double>(term - stripe * stripe_terms) / static_cast<double>(in_stripe);
+  return starts[stripe] + part * (starts[stripe + 1] - starts[stripe]);
+}
+
+// What one thread finds in its part of a chunk, neighbouring terms. Sums of units are exact.
+struct PartOfChunk {
+  double sums[kBinades];
+  double sum, lowest, highest;  // of the terms, and of their partial sums
+  bool is_halfway[kBinades];
+};
+
+__device__ PartOfChunk part_of(const double* terms, int count, int first_exponent) {
+  PartOfChunk part{};
+  for (int i = 0; i < count; ++i) {
+    const double term = terms[i];
+    part.sum += term;
+    part.lowest = -larger(-part.lowest, -part.sum);
+    part.highest = larger(part.sum, part.highest);
+    for (int b = 0; b < kBinades; ++b) {
+      const Binade in = binade(first_exponent + b);
+      const double units = in_units(term, in);
+      part.sums[b] += units;
+      part.is_halfway[b] |= is_halfway(term, units, in);
+    }
+  }
+  return part;
+}
+
+// The map of a chunk from its parts, in their order.
+__device__ ChunkMap map_of(
+    const PartOfChunk* parts, int count, const double* terms, int term_count, int first_exponent) {
+  PartOfChunk all{};
+  for (int i = 0; i < count; ++i) {
+    all.lowest = -larger(-all.lowest, -(all.sum + parts[i].lowest));
+    all.highest = larger(all.highest, all.sum + parts[i].highest);
+    all.sum += parts[i].sum;
+    for (int b = 0; b < kBinades; ++b) {
+      all.sums[b] += parts[i].sums[b];
+      all.is_halfway[b] |= parts[i].is_halfway[b];
+    }
+  }
+  ChunkMap map;
+  map.first_exponent = first_exponent;
+  map.reach = reach_of(larger(-all.lowest, all.highest), term_count, first_exponent);
+  for (int b = 0; b < kBinades; ++b) {
+    map.from_even[b] = map.from_odd[b] = all.sums[b];
+    if (all.is_halfway[b]) map_in_order(terms, term_count, b, map);
+  }
+  return map;
+}
+
+// A block a group; 32 threads a chunk, 8 chunks at a time.
+__global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
+  constexpr int threads_each = 32, at_a_time = kThreads / threads_each;
+  constexpr int terms_each = kChunkTerms / threads_each;
+  __shared__ PartOfChunk parts[kThreads];
+  __shared__ ChunkMap maps[kGroupChunks];
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t frame = blockIdx.y, group = blockIdx.x, count = f.height * f.width;
+  const double* terms = w.terms + frame * count;
+  const double* starts = w.starts + frame * (f.stripes + 1);
+  const std::int64_t chunk_count = chunks_of(count);
+  const int in_group = at_most(chunk_count - group * kGroupChunks, kGroupChunks);
+  for (int done = 0; done < in_group; done += at_a_time) {
+    const auto first_term = [&](int chunk) { return (group * kGroupChunks + chunk) * kChunkTerms; };
+    const auto exponent = [&](int chunk) {
+      return first_exponent_about(expected_before(first_term(chunk), f, starts));
+    };
+    const int chunk = done + t / threads_each;
+    if (chunk < in_group) {
+      const std::int64_t first = first_term(chunk) + t % threads_each * terms_each;
+      const int in_part = first < count ? at_most(count - first, terms_each) : 0;
+      parts[t] = part_of(terms + first, in_part, exponent(chunk));
+    }
+    __syncthreads();
+    if (t < at_a_time && done + t < in_group) {
+      const std::int64_t first = first_term(done + t);
+      maps[done + t] = map_of(&parts[t * threads_each], threads_each, terms + first,
+          at_most(count - first, kChunkTerms), exponent(done + t));
+    }
+    __syncthreads();
+  }
+  if (t < in_group) w.chunks[frame * chunk_count + group * kGroupChunks + t] = maps[t];
+  if (t != 0) return;
+  ChunkMap all = maps[0];
+  for (int i = 1; i < in_group; ++i) all = then(all, maps[i]);
+  w.groups[frame * groups_of(count) + group] = all;
+}
+
+// Brings maps and terms into shared memory by all threads of a block, which all walk.
+struct SharedFetch {
+  const ChunkMap *all_groups, *all_chunks;
+  const double* all_terms;
+  ChunkMap *near_groups, *near_chunks;
+  double* near_terms;
+
+  __device__ const ChunkMap* groups(std::int64_t first, int count) {
+    return fetched(all_groups + first, count, near_groups);
+  }
+  __device__ const ChunkMap* chunks(std::int64_t first, int count) {
+    return fetched(all_chunks + first, count, near_chunks);
+  }
+  __device__ const double* terms(std::int64_t first, int count) {
+    return fetched(all_terms + first, count, near_terms);
+  }
+
+ private:
+  template <class T> __device__ static const T* fetched(const T* from, int count, T* to) {
+    __syncthreads();  // until nobody reads what was there
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += kWalkThreads) to[i] = from[i];
+    __syncthreads();
+    return to;
+  }
+};
+
+// One block a frame.
+__global__ __launch_bounds__(kWalkThreads) void walk_kernel(
+    Frames f, Workspace w, double total_weight, double* scores) {
+  __shared__ ChunkMap groups[kFetchedGroups], chunks[kGroupChunks];
+  __shared__ double terms[kChunkTerms];
+  const std::int64_t frame = blockIdx.x, count = f.height * f.width;
+  const double about = w.starts[frame * (f.stripes + 1) + f.stripes];
+  if (about != about) {
+    if (threadIdx.x == 0) scores[frame] = about;
+    return;
+  }
+  SharedFetch fetch{w.groups + frame * groups_of(count), w.chunks + frame * chunks_of(count),
+      w.terms + frame * count, groups, chunks, terms};
+  const double sum = walk(count, fetch);
+  if (threadIdx.x == 0) scores[frame] = sum / total_weight;
+}
+
+// The parts of one allocation, each aligned.
+class Cut {
+ public:
+  explicit Cut(char* memory) : memory_(memory) {}
+  template <class T> T* take(std::int64_t count) {
+    T* part = reinterpret_cast<T*>(memory_ + bytes_);
+    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
+    return part;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  char* memory_;
+  std::size_t bytes_ = 0;
+};
+
+Workspace cut(const Frames& f, Cut& memory) {
+  const std::int64_t pixels = f.pixels();
+  return {.terms = memory.take<double>(f.count * pixels),
+      .tile_sums = memory.take<double>(f.count * f.stripes * f.tiles),
+      .starts = memory.take<double>(f.count * (f.stripes + 1)),
+      .chunks = memory.take<ChunkMap>(f.count * chunks_of(pixels)),
+      .groups = memory.take<ChunkMap>(f.count * groups_of(pixels))};
+}
+
+template <class Sample, class Sums>
+void queue_terms(const Frames& f, const Workspace& w, void* stream) {
+  const dim3 blocks(static_cast<unsigned>(f.tiles * f.stripes), static_cast<unsigned>(f.count));
+  gpu::launch("integer_ssim", stream, blocks, kThreads, 0, terms_kernel<Sample, Sums>, f, w);
+}
+
+void queue(const PlanePairs& planes, const Workspace& w, double* scores, void* stream) {
+  const Frames f(planes);
+  if (planes.x.dtype == DType::u8) {
+    queue_terms<std::uint8_t, Centred8>(f, w, stream);
+  } else if (planes.bit_depth <= 10) {
+    queue_terms<std::uint16_t, Centred10>(f, w, stream);
+  } else {
+    queue_terms<std::uint16_t, Whole>(f, w, stream);
+  }
+  const auto count = static_cast<unsigned>(f.count);
+  const auto groups = static_cast<unsigned>(groups_of(f.pixels()));
+  gpu::launch("integer_ssim", stream, dim3(count), kThreads, 0, starts_kernel, f, w);
+  gpu::launch("integer_ssim", stream, dim3(groups, count), kThreads, 0, maps_kernel, f, w);
+  gpu::launch("integer_ssim", stream, dim3(count), kWalkThreads, 0, walk_kernel, f, w,
+      total_weight(f.height, f.width), scores);
+}
+
+// Some pairs of a batch.
+PlanePairs part_of_batch(const PlanePairs& planes, std::int64_t first, std::int64_t count) {
+  PlanePairs part = planes;
+  for (TensorView* view : {&part.x, &part.y}) {
+    view->shape[0] = count;
+    view->data = static_cast<char*>(view->data) +
+                 first * view->strides[0] * static_cast<std::int64_t>(size_bytes(view->dtype));
+  }
+  return part;
+}
+
+}  // namespace
+
+void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution& exec) {
+  const gpu::Current current(planes.x.device);
+  const std::int64_t fit = kMostTerms / (planes.height() * planes.width());
+  const std::int64_t at_once =
+      std::min(planes.count(), std::clamp<std::int64_t>(fit, 1, kMostFrames));
+  const Frames frames(part_of_batch(planes, 0, at_once));
+  Cut measured(nullptr);
+  cut(frames, measured);
+  const auto memory = allocate_bytes(measured.bytes(), planes.x.device, exec);
+  Cut taken(static_cast<char*>(memory.get()));
+  const Workspace workspace = cut(frames, taken);
+  for (std::int64_t first = 0; first < planes.count(); first += at_once) {
+    const std::int64_t count = std::min(at_once, planes.count() - first);
+    queue(part_of_batch(planes, first, count), workspace, scores + first, exec.stream);
+  }
+}
+
+}  // namespace similis::libvmaf_ssim_internal

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses planes that hold more bits than they are said to.
+#pragma once
+
+#include "src/libvmaf_ssim/libvmaf_ssim.h"
+
+namespace similis::libvmaf_ssim_internal {
+
+/// Throws InvalidArgument if a sample on the CPU is above 2^bit_depth - 1.
+void require_samples(const char* operation, const PlanePairs& planes, const Execution& exec);
+
+}  // namespace similis::libvmaf_ssim_internal
