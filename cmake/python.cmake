@@ -15,7 +15,7 @@ if(SKBUILD)
 else()
   set(SIMILIS_PYTHON_INTERPRETER ${private_python})
 endif()
-foreach(wanted includedir dlpack-includedir libfiles)
+foreach(wanted includedir dlpack-includedir)
   execute_process(COMMAND ${SIMILIS_PYTHON_INTERPRETER} -m tvm_ffi.config --${wanted}
     OUTPUT_VARIABLE tvm_ffi_${wanted} OUTPUT_STRIP_TRAILING_WHITESPACE
     RESULT_VARIABLE is_missing ERROR_QUIET)
@@ -38,8 +38,8 @@ set(package ${PROJECT_BINARY_DIR}/python/similis)
 add_library(similis_tvm_ffi MODULE python/binding/binding.cc)
 target_include_directories(similis_tvm_ffi SYSTEM PRIVATE
   ${tvm_ffi_includedir} ${tvm_ffi_dlpack-includedir})
-target_link_libraries(similis_tvm_ffi PRIVATE similis similis_flags ${tvm_ffi_libfiles})
-# tvm-ffi's library is the one that Python has loaded by then; similis's stands beside.
+# tvm-ffi's own library is not linked: its package loads it for all to see, before the binding comes.
+target_link_libraries(similis_tvm_ffi PRIVATE similis similis_flags)
 set_target_properties(similis_tvm_ffi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${package}/native
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 

@@ -23,6 +23,7 @@ packages_of() {
     bench) echo "python3-venv libbenchmark-dev" ;;
     tidy) echo "clang-tidy-14" ;;
     python) echo "python3-venv" ;;
+    wheel) echo "python3-venv" ;;
     *) echo "install_dependencies.sh: there is no group \"$1\"" >&2; exit 2 ;;
   esac
 }

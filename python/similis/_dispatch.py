@@ -92,7 +92,8 @@ class WithGradient:
 
 def spatial(x: Any) -> int:
     """How many axes a window has; 2 also for what will be refused."""
-    return 3 if getattr(x, "ndim", 4) == 5 else 2
+    rank = x.ndim if is_of("torch", "Tensor", x) else getattr(x, "ndim", 4)
+    return 3 if rank == 5 else 2
 
 
 def evaluate(
