@@ -92,3 +92,19 @@ def test_meta_tensors_have_the_shape_of_the_result():
     assert similis.ssim(x, x, reduction="none").shape == (2, 3, 22, 30)
     assert similis.ms_ssim(x, x, reduction="per_image").shape == (2,)
     assert similis.ssim(x.double(), x.double()).dtype == torch.float64
+
+
+def test_autocast_inside_a_graph(images):
+    torch.compiler.reset()
+    x, y = images(1, 3, 16, 16)
+    kernel = torch.eye(3, device=x.device)[:, :, None, None].clone().requires_grad_()
+
+    def loss(x, y):
+        return similis.ssim_loss(torch.nn.functional.conv2d(x, kernel), y)
+
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        value, expected = compiled(x, y), loss(x, y)
+    torch.testing.assert_close(value, expected)
+    (gradient,) = torch.autograd.grad(value, kernel)
+    torch.testing.assert_close(gradient, torch.autograd.grad(expected, kernel)[0])
