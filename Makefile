@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
-.PHONY: help demo check build check-sanitizers check-gpu-builds fuzz bench tidy format clean
+.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds fuzz bench tidy \
+  format clean
 MAKEFLAGS += --no-print-directory
 
 install := scripts/install_dependencies.sh
@@ -25,6 +26,16 @@ build: ## the program, at build/bin/similis
 	@$(install) build
 	@scripts/configure.sh release
 	@cmake --build build --parallel $(jobs) --target bin/similis similis
+
+check-python: ## the Python package's tests alone, with torch and JAX (3 GB where torch has CUDA)
+	@$(install) build check python
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target similis_python
+	@ctest --test-dir build -R '^python/' --output-on-failure
+
+wheel: ## dist/similis-….whl for every Python on Linux, with CUDA where nvcc is
+	@$(install) build wheel
+	@scripts/wheel.sh $(jobs)
 
 check-sanitizers: ## the tests under asan+ubsan and under tsan
 	@$(install) build check

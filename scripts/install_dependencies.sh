@@ -22,6 +22,8 @@ packages_of() {
     gpu-builds) echo "hipcc" ;;
     bench) echo "python3-venv libbenchmark-dev" ;;
     tidy) echo "clang-tidy-14" ;;
+    python) echo "python3-venv" ;;
+    wheel) echo "python3-venv" ;;
     *) echo "install_dependencies.sh: there is no group \"$1\"" >&2; exit 2 ;;
   esac
 }
@@ -73,26 +75,33 @@ install_missing_packages() {
   fi
 }
 
-# scripts/python/GROUP.txt, where it exists, lists the Python packages of a group. Its copy inside
-# the environment says that they are there.
+# scripts/python/GROUP.txt, where it exists, lists the Python packages of a group; what
+# GROUP-if-offered.txt lists may be missing from the package index. The list's copy inside the
+# environment says that they are there.
 install_missing_python() {
   for group in "$@"; do
-    list=scripts/python/$group.txt
-    [ -f "$list" ] || continue
-    if [ -x .venv/bin/python ] && cmp -s "$list" ".venv/$group.txt"; then continue; fi
-    if [ ! -x .venv/bin/python ]; then
-      python3 -c 'import ensurepip' 2>/dev/null && base=python3 || base=/usr/bin/python3
-      "$base" -m venv .venv
-    fi
-    echo "Installing Python packages into .venv:" $(sed '/^#/d' "$list")
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$list"
-    cp "$list" ".venv/$group.txt"
+    install_list "$group"
+    install_list "$group-if-offered" 2>"$pip_log" ||
+      echo "The package index does not offer them; \`make check-python\` installs what there is"
   done
+}
+
+install_list() {
+  list=scripts/python/$1.txt
+  [ -f "$list" ] || return 0
+  if [ -x .venv/bin/python ] && cmp -s "$list" ".venv/$1.txt"; then return 0; fi
+  if [ ! -x .venv/bin/python ]; then
+    python3 -c 'import ensurepip' 2>/dev/null && base=python3 || base=/usr/bin/python3
+    "$base" -m venv .venv
+  fi
+  echo "Installing Python packages into .venv:" $(sed '/^#/d' "$list")
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$list" &&
+    cp "$list" ".venv/$1.txt"
 }
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 installed_list=$scratch/installed
-apt_log=$scratch/apt.log
+apt_log=$scratch/apt.log pip_log=$scratch/pip.log
 install_missing_packages
 install_missing_python "$@"

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface for torch's tensors, by tvm-ffi, which takes them as they are, with the stream
+// that torch would use and with torch's allocator, in half a microsecond a tensor.
+//
+// Every function is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient) and
+// returns the status of the C interface; options is the address of its struct, and what is left out
+// is None. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it is
+// what stays the same from one of its versions to the next.
+#include <tvm/ffi/c_api.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "similis/similis.h"
+
+namespace {
+
+static_assert(sizeof(similis_tensor) == sizeof(DLTensor));
+
+// Workspaces from the framework's allocator. What a call leaves is given back at its end.
+class FrameworkMemory {
+ public:
+  FrameworkMemory() = default;
+  FrameworkMemory(const FrameworkMemory&) = delete;
+  FrameworkMemory& operator=(const FrameworkMemory&) = delete;
+  ~FrameworkMemory() {
+    for (const Block& block : blocks_) TVMFFIObjectDecRef(block.owner);
+  }
+
+  similis_allocator allocator() {
+    return {.allocate = allocate, .release = release, .context = this};
+  }
+
+ private:
+  struct Block {
+    void* data;
+    TVMFFIObjectHandle owner;
+  };
+
+  static void* allocate(void* context, std::size_t bytes, similis_device device, void*) {
+    auto extent = static_cast<std::int64_t>(bytes);
+    std::int64_t stride = 1;
+    DLTensor wanted{.data = nullptr,
+        .device = {static_cast<DLDeviceType>(device.type), device.index},
+        .ndim = 1,
+        .dtype = {kDLUInt, 8, 1},
+        .shape = &extent,
+        .strides = &stride,
+        .byte_offset = 0};
+    TVMFFIObjectHandle owner = nullptr;
+    if (TVMFFIEnvTensorAlloc(&wanted, &owner) != 0) return nullptr;
+    void* data = TVMFFITensorGetDLTensorPtr(owner)->data;
+    static_cast<FrameworkMemory*>(context)->blocks_.push_back({data, owner});
+    return data;
+  }
+
+  static void release(void* context, void* pointer, std::size_t, similis_device, void*) {
+    auto& blocks = static_cast<FrameworkMemory*>(context)->blocks_;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].data != pointer) continue;
+      TVMFFIObjectDecRef(blocks[i].owner);
+      blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+  }
+
+  std::vector<Block> blocks_;
+};
+
+// The arguments of one call, each of the kind that its place asks for.
+class Arguments {
+ public:
+  Arguments(const TVMFFIAny* arguments, std::int32_t count)
+      : arguments_(arguments), is_right_(count == kCount) {
+    if (!is_right_) return;
+    is_right_ = arguments[0].type_index == kTVMFFIInt;
+    for (int i = 1; i < kCount; ++i) {
+      const bool may_be_none = i > 2;
+      is_right_ &= tensor(i) != nullptr ||
+                   (may_be_none && arguments[i].type_index == kTVMFFINone);
+    }
+  }
+
+  bool are_right() const { return is_right_; }
+
+  const void* options() const { return reinterpret_cast<const void*>(arguments_[0].v_int64); }
+
+  // Null for None.
+  const similis_tensor* tensor(int index) const {
+    const TVMFFIAny& argument = arguments_[index];
+    if (argument.type_index == kTVMFFIDLTensorPtr) {
+      return static_cast<const similis_tensor*>(argument.v_ptr);
+    }
+    if (argument.type_index != kTVMFFITensor) return nullptr;
+    return reinterpret_cast<const similis_tensor*>(TVMFFITensorGetDLTensorPtr(argument.v_obj));
+  }
+
+ private:
+  static constexpr std::int32_t kCount = 9;
+  const TVMFFIAny* arguments_;
+  bool is_right_;
+};
+
+template <class Options, auto function>
+int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
+  const Arguments arguments(given, count);
+  if (!arguments.are_right()) {
+    TVMFFIErrorSetRaisedFromCStr("TypeError", "similis: the binding takes an address and 8 tensors");
+    return -1;
+  }
+  Options options = *static_cast<const Options*>(arguments.options());
+  if constexpr (std::is_same_v<Options, similis_ssim_options>) {
+    options.mask = arguments.tensor(3);
+    options.valid_mask = arguments.tensor(4);
+  }
+  const similis_tensor* x = arguments.tensor(1);
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  FrameworkMemory memory;
+  if (x->device.type == SIMILIS_CUDA) {
+    execution.stream = TVMFFIEnvGetStream(x->device.type, x->device.index);
+    if (TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
+      execution.allocator = memory.allocator();
+    }
+  }
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = function(x, arguments.tensor(2), &options, arguments.tensor(5),
+      arguments.tensor(6), arguments.tensor(7), arguments.tensor(8), &execution);
+  return 0;
+}
+
+}  // namespace
+
+// tvm-ffi finds functions by these names.
+extern "C" {
+TVM_FFI_DLL_EXPORT int __tvm_ffi_ssim(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_ssim_options, similis_ssim>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_ms_ssim(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_ms_ssim_options, similis_ms_ssim>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_pixel_error_options, similis_mse>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_mae(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_pixel_error_options, similis_mae>(arguments, count, result);
+}
+}

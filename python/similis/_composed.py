@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measures as compositions of torch's own operators, in float64.
+
+Slower and hungrier than the kernels, but differentiable any number of times and under every
+transform of torch.func: what second derivatives, forward mode and vmap are computed by. Written as
+the papers write them, and not as the kernels' formula is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._measure import Measure
+
+_TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
+
+
+def gaussian_taps(size: int, sigma: float, like: Tensor) -> Tensor:
+    distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
+    taps = torch.exp(-(distance**2) / (2 * sigma**2))
+    return taps / taps.sum()
+
+
+def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
+    """[B,1,…] under the window, one axis after the other, where it lies inside."""
+    spatial = planes.dim() - 2
+    convolve = F.conv2d if spatial == 2 else F.conv3d
+    for axis, weights in enumerate(taps):
+        shape = [1] * planes.dim()
+        shape[2 + axis] = weights.numel()
+        planes = convolve(planes, weights.reshape(shape))
+    return planes
+
+
+def _around(taps: Sequence[Tensor]) -> list[int]:
+    """F.pad's argument: radii, last axis first, before and after."""
+    return [radius for weights in reversed(taps) for radius in [weights.numel() // 2] * 2]
+
+
+class _Window:
+    """Averages of images where a window sees them, with padding and a mask of valid pixels."""
+
+    def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
+        spatial = like.dim() - 2
+        self.taps = [
+            gaussian_taps(size, sigma, like)
+            for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
+        ]
+        self.padding = measure.padding
+        self.valid = valid
+        self.weight: Optional[Tensor] = None
+        if valid is not None:
+            self.weight = filtered(
+                self._padded(valid, outside=float(self.padding == "same")), self.taps
+            )
+        elif self.padding == "renormalize":
+            self.weight = filtered(self._padded(torch.ones_like(like)), self.taps)
+
+    def _padded(self, planes: Tensor, outside: float = 0.0) -> Tensor:
+        if self.padding == "valid":
+            return planes
+        around = _around(self.taps)
+        if self.padding in _TORCH_PADDINGS:
+            return F.pad(planes, around, mode=_TORCH_PADDINGS[self.padding])
+        return F.pad(planes, around, value=outside)
+
+    def average(self, planes: Tensor) -> Tensor:
+        if self.valid is not None:
+            planes = planes * self.valid
+        sums = filtered(self._padded(planes), self.taps)
+        if self.weight is None:
+            return sums
+        return sums / torch.where(self.weight > 0, self.weight, 1.0)
+
+    def cropped(self, planes: Tensor) -> Tensor:
+        """The part of a mask that belongs to the map."""
+        if self.padding != "valid":
+            return planes
+        for axis, weights in enumerate(self.taps, start=2):
+            radius = weights.numel() // 2
+            planes = planes.narrow(axis, radius, planes.shape[axis] - 2 * radius)
+        return planes
+
+
+def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """1 where both images are black or flat and k1 or k2 is 0."""
+    is_zero = denominator == 0
+    return torch.where(is_zero, 1.0, numerator / torch.where(is_zero, 1.0, denominator))
+
+
+def _terms(x: Tensor, y: Tensor, window: _Window, c1: float, c2: float) -> tuple[Tensor, Tensor]:
+    """The maps of luminance, and of contrast and structure."""
+    mean_x, mean_y = window.average(x), window.average(y)
+    variances = window.average(x * x + y * y) - mean_x**2 - mean_y**2
+    covariance = window.average(x * y) - mean_x * mean_y
+    luminance = _quotient(2 * mean_x * mean_y + c1, mean_x**2 + mean_y**2 + c1)
+    return luminance, _quotient(2 * covariance + c2, variances + c2)
+
+
+def _constants(measure: Measure, dtype: torch.dtype) -> tuple[float, float]:
+    data_range = measure.data_range or (255.0 if dtype == torch.uint8 else 1.0)
+    return (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
+
+
+def _planes(image: Tensor) -> Tensor:
+    """[N,C,…] as [N·C,1,…], in f64."""
+    return image.double().reshape(-1, 1, *image.shape[2:])
+
+
+def _mask_planes(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
+    return None if mask is None else _planes(mask.expand(like.shape))
+
+
+def _reduced(
+    numbers: Tensor, weights: Optional[Tensor], shape: Sequence[int], reduction: str
+) -> Tensor:
+    """[N·C,1,…] numbers and their weights as the result; shape: of the images."""
+    full = [*shape[:2], *numbers.shape[2:]]
+    if reduction == "none":
+        return (numbers if weights is None else numbers * weights).reshape(full)
+    groups = {"per_image": shape[0], "per_channel": shape[0] * shape[1]}.get(reduction, 1)
+    numbers = numbers.reshape(groups, -1)
+    weights = torch.ones_like(numbers) if weights is None else weights.reshape(groups, -1)
+    result = (numbers * weights).sum(1)
+    if reduction != "sum":
+        total = weights.sum(1)
+        result = result / torch.where(total > 0, total, 1.0)
+    if reduction == "per_channel":
+        return result.reshape(list(shape[:2]))
+    return result if reduction == "per_image" else result.reshape([])
+
+
+class _Weights:
+    """What a mask and a mask of valid pixels make of means, sums and maps."""
+
+    def __init__(self, mask: Optional[Tensor], valid: Optional[Tensor], reduction: str) -> None:
+        self.exists = None if valid is None else valid > 0
+        self.weights = mask
+        if self.exists is not None and reduction != "none":
+            assert valid is not None
+            self.weights = torch.where(self.exists, valid if mask is None else mask, 0.0)
+
+    def reduce(self, losses: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
+        if self.exists is not None:
+            losses = torch.where(self.exists, losses, 0.0)
+        return _reduced(losses, self.weights, shape, reduction)
+
+    def total(self, like: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
+        """The result if every number is 1; a mean over nothing is one of images that are alike."""
+        if reduction not in ("none", "sum"):
+            return torch.ones_like(self.reduce(torch.zeros_like(like), shape, reduction))
+        return _reduced(torch.ones_like(like), self.weights, shape, reduction)
+
+
+def _ssim(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
+) -> Tensor:
+    shape, reduction = x.shape, measure.reduction
+    c1, c2 = _constants(measure, x.dtype)
+    planes_x, planes_y = _planes(x), _planes(y)
+    weights, valid = _mask_planes(mask, x), _mask_planes(valid_mask, x)
+    if valid is not None:
+        planes_x = torch.where(valid > 0, planes_x, 0.0)
+        planes_y = torch.where(valid > 0, planes_y, 0.0)
+    window = _Window(measure, planes_x, valid)
+    luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
+    losses = 1 - luminance * contrast
+    on_map = _Weights(
+        None if weights is None else window.cropped(weights),
+        None if valid is None else window.cropped(valid),
+        reduction,
+    )
+    result = on_map.reduce(losses, shape, reduction)
+    if measure.form == "similarity":
+        result = on_map.total(losses, shape, reduction) - result
+    result = measure.ssim_weight * result
+    if measure.l1_weight != 0:
+        differences = (planes_x - planes_y).abs()
+        on_pixels = _Weights(weights, valid, reduction)
+        result = result + measure.l1_weight * on_pixels.reduce(differences, shape, reduction)
+    return result
+
+
+def _halved(planes: Tensor, rule: str) -> Tensor:
+    sides = planes.shape[2:]
+    pool = F.avg_pool2d if len(sides) == 2 else F.avg_pool3d
+    if rule == "vainf":
+        return pool(planes, 2, padding=[side % 2 for side in sides])
+    before = int(rule == "piq" and any(side % 2 for side in sides))
+    around = []
+    for side in reversed(sides):
+        around += [before, side % 2 if rule == "ceil" else 0]
+    return pool(F.pad(planes, around, mode="replicate") if any(around) else planes, 2)
+
+
+def _ms_ssim(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
+    shape = x.shape
+    c1, c2 = _constants(measure, x.dtype)
+    planes_x, planes_y = _planes(x), _planes(y)
+    product = torch.ones_like(planes_x[:, 0].flatten(1)[:, 0])
+    for level, weight in enumerate(measure.weights):
+        if level > 0:
+            planes_x = _halved(planes_x, measure.downsample)
+            planes_y = _halved(planes_y, measure.downsample)
+        luminance, contrast = _terms(planes_x, planes_y, _Window(measure, planes_x, None), c1, c2)
+        is_last = level == len(measure.weights) - 1
+        mean = (luminance * contrast if is_last else contrast).flatten(1).mean(1)
+        power = torch.where(mean > 0, mean, 1.0) ** weight
+        product = product * torch.where(mean > 0, power, float(weight == 0))
+    if measure.form == "loss":
+        product = 1 - product
+    product = product.reshape(list(shape[:2]))
+    if measure.reduction == "per_channel":
+        return product
+    if measure.reduction == "per_image":
+        return product.mean(1)
+    return product.sum() if measure.reduction == "sum" else product.mean()
+
+
+def evaluate(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
+) -> Tensor:
+    """The measure of images that the library has taken, in the dtype that the library returns."""
+    if measure.operation == "ssim":
+        result = _ssim(x, y, mask, valid_mask, measure)
+    elif measure.operation == "ms_ssim":
+        result = _ms_ssim(x, y, measure)
+    else:
+        difference = _planes(x) - _planes(y)
+        errors = difference**2 if measure.operation == "mse" else difference.abs()
+        result = _reduced(errors, None, x.shape, measure.reduction)
+    is_wide = measure.in_float64 or x.dtype == torch.float64
+    return result if is_wide else result.float()

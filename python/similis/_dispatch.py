@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which library of arrays an image belongs to, and the file that knows it.
+
+No library is imported here before its arrays appear.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable
+
+from . import _arrays
+
+
+def _is_compiling() -> bool:
+    """Inside torch.compile, which ignores caches with a warning."""
+    return "torch" in sys.modules and sys.modules["torch"].compiler.is_compiling()
+
+
+def described_once(describe: Callable[..., str]) -> Callable[..., str]:
+    """The same text for the same options without checking them again."""
+    cached = functools.lru_cache(maxsize=256, typed=True)(describe)
+
+    def text(*options: Any) -> str:
+        if not _is_compiling():
+            try:
+                return cached(*options)
+            except TypeError:  # a list among the options, or a refusal that is repeated below
+                pass
+        return describe(*options)
+
+    return text
+
+
+_cached_kinds: dict[str, _arrays.Kind] = {}
+
+
+def is_of(module: str, name: str, array: Any) -> bool:
+    """Whether this is an array of a library, which then has been imported."""
+    return module in sys.modules and isinstance(array, getattr(sys.modules[module], name))
+
+
+def _kind(name: str, make: Callable[[], _arrays.Kind]) -> _arrays.Kind:
+    if name not in _cached_kinds:
+        _cached_kinds[name] = make()
+    return _cached_kinds[name]
+
+
+def kind_of(operation: str, x: Any) -> _arrays.Kind:
+    if is_of("numpy", "ndarray", x):
+        return _kind("numpy", _arrays.NumPy)
+    if is_of("cupy", "ndarray", x):
+        return _kind("cupy", _arrays.CuPy)
+    raise TypeError(
+        f"{operation}: x is a {type(x).__name__}; it must be a torch.Tensor, numpy.ndarray, "
+        "cupy.ndarray or jax.Array"
+    )
+
+
+_torch_module: Any = None
+_jax_module: Any = None
+
+
+def for_torch() -> Any:
+    """_torch.py, once torch has been imported by whoever made a tensor."""
+    global _torch_module
+    if _torch_module is None:
+        from . import _torch
+
+        _torch_module = _torch
+    return _torch_module
+
+
+def for_jax() -> Any:
+    """_jax.py, likewise."""
+    global _jax_module
+    if _jax_module is None:
+        from . import _jax
+
+        _jax_module = _jax
+    return _jax_module
+
+
+class WithGradient:
+    """In the place of x: value_and_gradient()'s wish, which so passes through every measure."""
+
+    def __init__(self, x: Any, of_x: bool, of_y: bool) -> None:
+        self.image, self.of_x, self.of_y = x, of_x, of_y
+        self.ndim = getattr(x, "ndim", 4)
+
+
+def spatial(x: Any) -> int:
+    """How many axes a window has; 2 also for what will be refused."""
+    rank = x.ndim if is_of("torch", "Tensor", x) else getattr(x, "ndim", 4)
+    return 3 if rank == 5 else 2
+
+
+def evaluate(
+    operation: str, text: str, x: Any, y: Any, mask: Any = None, valid_mask: Any = None
+) -> Any:
+    if is_of("torch", "Tensor", x):
+        return for_torch().evaluate(operation, text, x, y, mask, valid_mask)
+    if is_of("jax", "Array", x):
+        return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
+    if isinstance(x, WithGradient):
+        kind = kind_of(operation, x.image)
+        return _arrays.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
+    return _arrays.evaluate(operation, text, kind_of(operation, x), x, y, mask, valid_mask)[0]
+
+
+if "torch" in sys.modules:  # torch.compile then finds the operators while it traces
+    for_torch()

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's arrays on the CPU: pure_callback into the library, with a custom_vjp around it.
+
+A callback works under jit, vmap (one call for each element) and grad, needs no compiler at run time
+and costs the CPU no copy. Arrays on a GPU are refused: a callback would move them to the host.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Optional
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+from . import _arrays, _c, _measure
+
+_numpy = _arrays.NumPy()
+
+
+def _require_cpu(operation: str, name: str, array: Any) -> None:
+    if isinstance(array, jax.core.Tracer):
+        platform = jax.default_backend()
+    else:
+        platform = next(iter(array.devices())).platform
+    if platform != "cpu":
+        raise _c.DeviceError(
+            f"{operation}: {name} is on JAX's {platform}; JAX's arrays are taken on the CPU, those "
+            "on a GPU as torch's or CuPy's"
+        )
+
+
+def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:
+    """The value and the gradients that are asked for, scaled by the upstream gradient, if any."""
+    x, y, mask, valid_mask, upstream = [
+        None if each is None else numpy.asarray(each) for each in arrays
+    ]
+    results = _arrays.evaluate(
+        operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
+    )
+    return tuple(numpy.asarray(each) for each in results)
+
+
+def _called_back(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:
+    x, upstream = arrays[0], arrays[4]
+    dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
+    shapes = []
+    if upstream is None:
+        shape = _measure.parse(text).result_shape(x.shape)
+        shapes.append(jax.ShapeDtypeStruct(tuple(shape), dtype))
+    shapes += [jax.ShapeDtypeStruct(x.shape, x.dtype) for of in (of_x, of_y) if of]
+    callback = functools.partial(_call, operation, text, of_x, of_y)
+    return jax.pure_callback(callback, tuple(shapes), arrays, vmap_method="sequential")
+
+
+@functools.lru_cache(maxsize=1024)
+def _function(operation: str, text: str) -> Callable[..., Any]:
+    """The measure as a function of (x, y, mask, valid_mask) with a gradient rule."""
+
+    @jax.custom_vjp
+    def value(x: Any, y: Any, mask: Any, valid_mask: Any) -> Any:
+        return _called_back(operation, text, False, False, (x, y, mask, valid_mask, None))[0]
+
+    def forward(*primals: Any) -> tuple[Any, Any]:
+        x, y = primals[:2]
+        mask, valid_mask = [None if each is None else each.value for each in primals[2:]]
+        # Whether a gradient is asked for stands in the structure, which is known while tracing.
+        asked = tuple(() if each.perturbed else None for each in (x, y))
+        arrays = (x.value, y.value, mask, valid_mask)
+        return value(*arrays), (arrays, asked)
+
+    def backward(saved: Any, upstream: Any) -> tuple[Any, ...]:
+        arrays, asked = saved
+        of_x, of_y = [each is not None for each in asked]
+        if isinstance(upstream, jax.custom_derivatives.SymbolicZero) or not (of_x or of_y):
+            return None, None, None, None
+        gradients = _called_back(operation, text, of_x, of_y, (*arrays, upstream))
+        return gradients[0] if of_x else None, gradients[-1] if of_y else None, None, None
+
+    value.defvjp(forward, backward, symbolic_zeros=True)
+    return value
+
+
+def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: Any) -> Any:
+    for name, array in (("x", x), ("y", y), ("mask", mask), ("valid_mask", valid_mask)):
+        if array is None and "mask" in name:
+            continue
+        if not isinstance(array, jax.Array):
+            raise TypeError(
+                f"{operation}: {name} is a {type(array).__name__}; it must be a jax.Array"
+            )
+        _require_cpu(operation, name, array)
+    _arrays.require_alike(operation, x, y)
+    return _function(operation, text)(x, y, mask, valid_mask)
+
+
+def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
+    """From the MSE, and differentiable as that is."""
+    text = _measure.psnr_error_text(data_range, reduction)
+    error = evaluate("psnr", text, x, y, None, None)
+    value_range = data_range or _measure.DATA_RANGES.get(str(x.dtype), 1.0)
+    return 10 * jnp.log10(value_range**2 / error)

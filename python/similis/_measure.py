@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, in words: an operation and all its options as one line of text.
+
+The text is what torch's operators take and what stands in compiled graphs, so that a graph means
+the same in every process. Options are checked when the text is written; parse() turns it into the
+struct of the C interface and knows the shape of the result.
+
+    ssim data_range=0.0 window_size=11,11,11 sigma=1.5,1.5,1.5 … padding=valid reduction=mean
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import numbers
+import operator
+from collections.abc import Sequence
+from typing import Any, Final, Optional, Union
+
+from . import _c
+
+PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
+REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
+DOWNSAMPLES: Final = ("vainf", "ceil", "floor", "piq")
+FORMS: Final = ("similarity", "loss")
+PAPER_WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+
+DATA_RANGES: Final = {"uint8": 255.0, "uint16": 65535.0}  # 1 for all others
+
+PerAxisInt = Union[int, Sequence[int]]
+PerAxisFloat = Union[float, Sequence[float]]
+
+
+def number(operation: str, name: str, value: Any) -> float:
+    """A plain number; not a tensor, whose value may stand on a GPU."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return float(value)
+    raise TypeError(f"{operation}: {name} is {value!r}; it must be a number")
+
+
+def integer(operation: str, name: str, value: Any) -> int:
+    if isinstance(value, (bool, float)) or not hasattr(value, "__index__"):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be an integer")
+    result = operator.index(value)
+    if abs(result) >= 2**31:
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be below {2**31}")
+    return result
+
+
+def _data_range(operation: str, value: Optional[float]) -> float:
+    """0 is what the C interface takes for "the default of the images' type"."""
+    if value is None:
+        return 0.0
+    result = number(operation, "data_range", value)
+    if not result > 0:
+        raise ValueError(f"{operation}: data_range is {value!r}; it must be positive")
+    return result
+
+
+def _per_axis(operation: str, name: str, value: Any, spatial: int, convert: Any) -> str:
+    """Three numbers, along z, y and x."""
+    if isinstance(value, (tuple, list)):
+        if len(value) != spatial:
+            raise ValueError(
+                f"{operation}: {name} has {len(value)} numbers; it takes one, or one for each of "
+                f"the {spatial} axes"
+            )
+        given = [convert(operation, name, each) for each in value]
+        zyx = [given[0]] * (3 - spatial) + given
+    else:
+        zyx = [convert(operation, name, value)] * 3
+    return f"{zyx[0]!r},{zyx[1]!r},{zyx[2]!r}"
+
+
+def _one_of(operation: str, name: str, value: Any, choices: Sequence[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be a string")
+    if value not in choices:
+        listed = ", ".join(choices[:-1])
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be {listed} or {choices[-1]}")
+    return value
+
+
+def _windowed(
+    operation: str,
+    spatial: int,
+    data_range: Optional[float],
+    window_size: PerAxisInt,
+    sigma: PerAxisFloat,
+    k1: float,
+    k2: float,
+    padding: str,
+    reduction: str,
+) -> str:
+    """What SSIM and MS-SSIM have in common."""
+    return (
+        f"data_range={_data_range(operation, data_range)!r} "
+        f"window_size={_per_axis(operation, 'window_size', window_size, spatial, integer)} "
+        f"sigma={_per_axis(operation, 'sigma', sigma, spatial, number)} "
+        f"k1={number(operation, 'k1', k1)!r} k2={number(operation, 'k2', k2)!r} "
+        f"padding={_one_of(operation, 'padding', padding, PADDINGS)} "
+        f"reduction={_one_of(operation, 'reduction', reduction, REDUCTIONS)}"
+    )
+
+
+def ssim_text(
+    spatial: int,
+    data_range: Optional[float],
+    window_size: PerAxisInt,
+    sigma: PerAxisFloat,
+    k1: float,
+    k2: float,
+    padding: str,
+    reduction: str,
+    form: str,
+) -> str:
+    common = _windowed("ssim", spatial, data_range, window_size, sigma, k1, k2, padding, reduction)
+    return f"ssim {common} ssim_weight=1.0 l1_weight=0.0 form={form}"
+
+
+def l1_ssim_text(
+    spatial: int,
+    weight: float,
+    data_range: Optional[float],
+    window_size: PerAxisInt,
+    sigma: PerAxisFloat,
+    k1: float,
+    k2: float,
+    padding: str,
+    reduction: str,
+) -> str:
+    of_ssim = number("l1_ssim", "weight", weight)
+    if not 0 <= of_ssim <= 1:
+        raise ValueError(f"l1_ssim: weight is {weight!r}; it must be from 0 to 1")
+    common = _windowed(
+        "l1_ssim", spatial, data_range, window_size, sigma, k1, k2, padding, reduction
+    )
+    return f"ssim {common} ssim_weight={of_ssim!r} l1_weight={1 - of_ssim!r} form=loss"
+
+
+def ms_ssim_text(
+    spatial: int,
+    data_range: Optional[float],
+    window_size: PerAxisInt,
+    sigma: PerAxisFloat,
+    k1: float,
+    k2: float,
+    padding: str,
+    reduction: str,
+    weights: Optional[Sequence[float]],
+    downsample: str,
+    form: str,
+) -> str:
+    common = _windowed(
+        "ms_ssim", spatial, data_range, window_size, sigma, k1, k2, padding, reduction
+    )
+    if weights is None:
+        weights = PAPER_WEIGHTS
+    if not isinstance(weights, (tuple, list)):
+        raise TypeError(
+            f"ms_ssim: weights is {weights!r}; it must be a tuple or list of numbers, one for each "
+            "level"
+        )
+    listed = ",".join([repr(number("ms_ssim", "weights", each)) for each in weights])
+    rule = _one_of("ms_ssim", "downsample", downsample, DOWNSAMPLES)
+    return f"ms_ssim {common} weights={listed} downsample={rule} form={form}"
+
+
+def pixel_error_text(operation: str, data_range: Optional[float], reduction: str) -> str:
+    """operation: mse, mae or psnr."""
+    return (
+        f"{operation} data_range={_data_range(operation, data_range)!r} "
+        f"reduction={_one_of(operation, 'reduction', reduction, REDUCTIONS)}"
+    )
+
+
+def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
+    """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
+    if reduction in ("sum", "none"):
+        raise ValueError(
+            f"psnr: reduction is {reduction!r}; it must be mean, per_image or per_channel"
+        )
+    return f"mse{pixel_error_text('psnr', data_range, reduction)[4:]}"
+
+
+def _three(kind: Any, text: str) -> list[Any]:
+    return [kind(each) for each in text.split(",")]
+
+
+class Measure:
+    """An operation and its options, as the C interface takes them."""
+
+    def __init__(self, text: str) -> None:
+        self.operation, *pairs = text.split(" ")
+        given = dict(pair.split("=", 1) for pair in pairs)
+        self.data_range = float(given["data_range"])
+        self.reduction = given["reduction"]
+        self.padding = given.get("padding", "")
+        self.form = given.get("form", "loss")
+        self.window_size: list[int] = _three(int, given.get("window_size", "1,1,1"))
+        self.sigma: list[float] = _three(float, given.get("sigma", "1,1,1"))
+        self.k1, self.k2 = float(given.get("k1", 0)), float(given.get("k2", 0))
+        self.ssim_weight = float(given.get("ssim_weight", 1))
+        self.l1_weight = float(given.get("l1_weight", 0))
+        self.weights = [float(each) for each in given.get("weights", "").split(",") if each]
+        self.downsample = given.get("downsample", "")
+        self.in_float64 = "in_float64" in given  # the result, whatever the images are
+        self.options = self._struct()
+        self.options_address = ctypes.addressof(self.options)
+
+    def _struct(self) -> ctypes.Structure:
+        if self.operation == "ssim":
+            return self._ssim_options()
+        if self.operation == "ms_ssim":
+            return self._ms_ssim_options()
+        return _c.PixelErrorOptions(
+            ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
+        )
+
+    def _ssim_options(self) -> _c.SsimOptions:
+        options = _c.SsimOptions(struct_size=ctypes.sizeof(_c.SsimOptions))
+        self._fill_window(options)
+        options.ssim_weight, options.l1_weight = self.ssim_weight, self.l1_weight
+        return options
+
+    def _ms_ssim_options(self) -> _c.MsSsimOptions:
+        options = _c.MsSsimOptions(struct_size=ctypes.sizeof(_c.MsSsimOptions))
+        self._fill_window(options)
+        self._weights = (ctypes.c_double * max(1, len(self.weights)))(*self.weights)
+        options.weights = ctypes.cast(self._weights, ctypes.POINTER(ctypes.c_double))
+        options.weight_count = len(self.weights)
+        options.downsample = DOWNSAMPLES.index(self.downsample)
+        return options
+
+    def _fill_window(self, options: Any) -> None:
+        options.data_range = self.data_range
+        options.sigma = (ctypes.c_double * 3)(*self.sigma)
+        options.k1, options.k2 = self.k1, self.k2
+        options.window_size = (ctypes.c_int32 * 3)(*self.window_size)
+        options.padding = PADDINGS.index(self.padding)
+        options.reduction = REDUCTIONS.index(self.reduction)
+        options.form = FORMS.index(self.form)
+
+    def result_shape(self, shape: Sequence[int]) -> list[int]:
+        """Of the result for images of this shape, if the library takes them."""
+        if self.reduction in ("mean", "sum"):
+            return []
+        if self.reduction == "per_image":
+            return list(shape[:1])
+        if self.reduction == "per_channel":
+            return list(shape[:2])
+        if self.padding != "valid":
+            return list(shape)
+        sizes = self.window_size[-(len(shape) - 2) :]
+        return list(shape[:2]) + [max(n - size + 1, 1) for n, size in zip(shape[2:], sizes)]
+
+
+def is_scalar(text: str) -> bool:
+    """Whether the result is one number; asked of the text, as torch.compile traces no struct."""
+    return " reduction=mean" in text or " reduction=sum" in text
+
+
+@functools.lru_cache(maxsize=1024)
+def parse(text: str) -> Measure:
+    return Measure(text)

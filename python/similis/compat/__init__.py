@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drop-ins: the names, arguments, defaults and numbers of other packages, on similis's kernels.
+
+    from similis.compat.fused_ssim import fused_ssim           # rahul-goel/fused-ssim
+    from similis.compat.fussim import fused_ssim, ssim, SSIM   # OpsiClear/fussim
+    from similis.compat.pytorch_msssim import ssim, ms_ssim, SSIM, MS_SSIM  # VainF/pytorch-msssim
+
+Changing the import is the whole migration. What each package gets wrong is right here, or an error;
+its module says which.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["fused_ssim", "fussim", "pytorch_msssim"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return importlib.import_module(f"similis.compat.{name}")
+    raise AttributeError(f"module 'similis.compat' has no attribute {name!r}")

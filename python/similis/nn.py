@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measures as torch modules: options once, images at each call.
+
+A module whose name has Loss in it is minimised, any other measures how alike two images are. All
+take the options of the function they are named after and none has parameters or buffers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional, TypedDict
+
+import torch
+
+from . import l1_ssim, ms_ssim, ms_ssim_loss, psnr, ssim, ssim_loss
+from ._measure import PerAxisFloat, PerAxisInt
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["PSNR", "SSIM", "L1SSIMLoss", "MSSSIM", "MSSSIMLoss", "SSIMLoss"]
+
+
+class WindowOptions(TypedDict, total=False):
+    """What all measures with a window take; see similis.ssim()."""
+
+    data_range: Optional[float]
+    window_size: PerAxisInt
+    sigma: PerAxisFloat
+    k1: float
+    k2: float
+    padding: str
+    reduction: str
+
+
+class _Measure(torch.nn.Module):
+    """Calls a function with options that were given once."""
+
+    function: ClassVar[Callable[..., torch.Tensor]]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        inspect.signature(type(self).function).bind(None, None, **options)  # refuses other names
+        self.options = options
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, **masks: torch.Tensor) -> torch.Tensor:
+        return type(self).function(x, y, **self.options, **masks)
+
+
+class SSIM(_Measure):
+    """similis.ssim(); forward(x, y) also takes mask and valid_mask by name."""
+
+    function = staticmethod(ssim)
+
+    def __init__(self, **options: Unpack[WindowOptions]) -> None:
+        super().__init__(**options)
+
+
+class SSIMLoss(_Measure):
+    """similis.ssim_loss(), 1 - SSIM; forward(x, y) also takes mask and valid_mask by name."""
+
+    function = staticmethod(ssim_loss)
+
+    def __init__(self, **options: Unpack[WindowOptions]) -> None:
+        super().__init__(**options)
+
+
+class L1SSIMLoss(_Measure):
+    """similis.l1_ssim(), (1 - weight)·mean|x - y| + weight·(1 - SSIM)."""
+
+    function = staticmethod(l1_ssim)
+
+    def __init__(self, weight: float = 0.2, **options: Unpack[WindowOptions]) -> None:
+        super().__init__(weight=weight, **options)
+
+
+class MSSSIM(_Measure):
+    """similis.ms_ssim()."""
+
+    function = staticmethod(ms_ssim)
+
+    def __init__(
+        self,
+        weights: Optional[Sequence[float]] = None,
+        downsample: str = "vainf",
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(weights=weights, downsample=downsample, **options)
+
+
+class MSSSIMLoss(MSSSIM):
+    """similis.ms_ssim_loss(), 1 - MS-SSIM."""
+
+    function = staticmethod(ms_ssim_loss)
+
+
+class PSNR(_Measure):
+    """similis.psnr(), in dB."""
+
+    function = staticmethod(psnr)
+
+    def __init__(self, data_range: Optional[float] = None, reduction: str = "mean") -> None:
+        super().__init__(data_range=data_range, reduction=reduction)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only a GPU can show: streams, captured graphs, memory; and what is said without one."""
+
+import ctypes
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+import similis
+from similis import _c
+from similis.compat.fused_ssim import fused_ssim
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+def gpu_images(*shape):
+    generator = torch.Generator(device="cuda").manual_seed(7)
+    x = torch.rand(shape, generator=generator, device="cuda")
+    return x, (x + 0.1 * torch.rand(shape, generator=generator, device="cuda")).clamp(0, 1)
+
+
+@needs_gpu
+@pytest.mark.parametrize("measure", [similis.ssim, similis.l1_ssim, fused_ssim])
+def test_work_is_queued_on_the_current_stream(measure):
+    """The images are only written once the stream has waited a while."""
+    x, y = gpu_images(2, 3, 256, 256)
+    expected, stream = measure(x, y), torch.cuda.Stream()
+    late = torch.zeros_like(x)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        late.copy_(x)
+        variable = late.detach().requires_grad_()
+        value = measure(variable, y)
+        value.backward()
+    stream.synchronize()
+    assert value == expected
+    reference = x.clone().requires_grad_()
+    measure(reference, y).backward()
+    assert torch.equal(variable.grad, reference.grad)
+
+
+@needs_gpu
+def test_graphs_are_captured_and_replayed():
+    x, y = gpu_images(2, 3, 128, 160)
+    static_x, static_y = x.clone().requires_grad_(), y.clone()
+
+    def step():
+        static_x.grad = None
+        value = fused_ssim(static_x, static_y)
+        value.backward()
+        return value
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        value = step()
+    for seed in range(3):
+        new = torch.rand(
+            x.shape, generator=torch.Generator("cuda").manual_seed(seed), device="cuda"
+        )
+        with torch.no_grad():
+            static_x.copy_(new)
+        graph.replay()
+        fresh = new.clone().requires_grad_()
+        expected = fused_ssim(fresh, y)
+        expected.backward()
+        assert torch.equal(value, expected) and torch.equal(static_x.grad, fresh.grad)
+
+
+@needs_gpu
+def test_a_training_step_takes_little_beyond_its_gradient():
+    x, y = gpu_images(4, 3, 1024, 1024)
+    x.requires_grad_()
+    fused_ssim(x, y).backward()
+    x.grad = None
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    fused_ssim(x, y).backward()
+    taken = torch.cuda.max_memory_allocated() - before
+    assert taken <= 4.1 * x.numel()
+
+
+@needs_gpu
+def test_workspaces_are_torch_s():
+    """Whatever the library takes shows in torch's own count, and is given back."""
+    x, y = gpu_images(1, 3, 512, 512)
+    similis.ssim(x, y, reduction="per_channel")
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    value = similis.ssim(x, y, reduction="per_channel")
+    assert torch.cuda.memory_allocated() - before <= 512
+    del value
+    assert torch.cuda.memory_allocated() == before
+
+
+@needs_gpu
+def test_images_on_two_devices_are_refused():
+    x, y = gpu_images(1, 1, 16, 16)
+    with pytest.raises(ValueError, match="ssim: y is on cpu; it must be on cuda:0 as x is"):
+        similis.ssim(x, y.cpu())
+    with pytest.raises(ValueError, match="ssim: mask is on cpu; it must be on cuda:0 as x is"):
+        similis.ssim(x, y, mask=torch.ones(16, 16))
+
+
+@needs_gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU")
+def test_images_on_the_device_that_is_not_current():
+    x, y = gpu_images(1, 3, 64, 64)
+    far_x, far_y = x.to("cuda:1").requires_grad_(), y.to("cuda:1")
+    assert torch.cuda.current_device() == 0
+    value = fused_ssim(far_x, far_y)
+    value.backward()
+    assert value.device.index == far_x.grad.device.index == 1
+    assert value.item() == fused_ssim(x, y).item()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_gpu_images_without_a_gpu_are_a_device_error():
+    memory = (ctypes.c_float * 256)()
+    strides = [256, 256, 16, 1]
+    image, value = [
+        _c.tensor(
+            ctypes.addressof(memory), shape, strides[: len(shape)], "float32", _c.Device(_c.CUDA, 0)
+        )
+        for shape in ([1, 1, 16, 16], [])
+    ]
+    text = similis._ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
+    options = similis._measure.parse(text).options
+    with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
+        _c.run("ssim", options, [image, image, None, None, None, value, None, None])

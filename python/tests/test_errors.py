@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused, word for word; nothing that is passed may end the interpreter."""
+
+import itertools
+
+import pytest
+
+numpy = pytest.importorskip("numpy", reason="`make check` installs numpy")
+import similis
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def pair(*shape, dtype="float32"):
+    x = numpy.linspace(0, 1, int(numpy.prod(shape))).reshape(shape).astype(dtype)
+    return x, x.copy()
+
+
+X, Y = pair(1, 2, 24, 20)
+REFUSALS = [
+    (ValueError, {"window_size": 4}, "ssim: window_size is 4; it must be odd and positive"),
+    (ValueError, {"window_size": -3}, "ssim: window_size is -3; it must be odd and positive"),
+    (ValueError, {"window_size": 25}, "ssim: height is 24; with padding valid it must be at least"),
+    (
+        ValueError,
+        {"window_size": (3, 3, 3)},
+        "ssim: window_size has 3 numbers; it takes one, or one for each of the 2 axes",
+    ),
+    (ValueError, {"window_size": 10**6 + 1}, "ssim: window_size is 1000001; it must be at most"),
+    (
+        ValueError,
+        {"window_size": 10**12},
+        "ssim: window_size is 1000000000000; it must be below 2147",
+    ),
+    (TypeError, {"window_size": 11.0}, "ssim: window_size is 11.0; it must be an integer"),
+    (TypeError, {"window_size": "11"}, "ssim: window_size is '11'; it must be an integer"),
+    (TypeError, {"window_size": True}, "ssim: window_size is True; it must be an integer"),
+    (ValueError, {"sigma": 0}, "ssim: sigma is 0; it must be positive"),
+    (ValueError, {"sigma": float("nan")}, "ssim: sigma is nan; it must be positive"),
+    (TypeError, {"sigma": None}, "ssim: sigma is None; it must be a number"),
+    (ValueError, {"data_range": 0}, "ssim: data_range is 0; it must be positive"),
+    (ValueError, {"data_range": -1.0}, "ssim: data_range is -1.0; it must be positive"),
+    (ValueError, {"data_range": float("inf")}, "ssim: data_range is inf; it must be positive"),
+    (TypeError, {"data_range": "1"}, "ssim: data_range is '1'; it must be a number"),
+    (ValueError, {"k1": -1}, "ssim: k1 is -1; it must not be negative"),
+    (
+        ValueError,
+        {"padding": "zero"},
+        "ssim: padding is 'zero'; it must be valid, same, reflect, replicate or renormalize",
+    ),
+    (TypeError, {"padding": 1}, "ssim: padding is 1; it must be a string"),
+    (
+        ValueError,
+        {"reduction": "min"},
+        "ssim: reduction is 'min'; it must be mean, sum, none, per_image or per_channel",
+    ),
+]
+
+
+def frameworks():
+    yield lambda array: array
+    if torch is not None:
+        yield torch.from_numpy
+
+
+@pytest.mark.parametrize("kind, options, message", REFUSALS)
+def test_options(kind, options, message):
+    for convert in frameworks():
+        with pytest.raises(kind) as caught:
+            similis.ssim(convert(X), convert(Y), **options)
+        assert str(caught.value).startswith(message)
+
+
+def test_images():
+    refusals = [
+        (ValueError, X, Y[:, :1], "ssim: y has shape [1, 1, 24, 20]; it must be that of x"),
+        (
+            ValueError,
+            X[:0],
+            Y[:0],
+            "ssim: x has shape [0, 2, 24, 20]; every extent must be at least",
+        ),
+        (
+            ValueError,
+            X[0],
+            Y[0],
+            "ssim: x has shape [2, 24, 20]; it must be [N,C,H,W] or [N,C,D,H,W]",
+        ),
+        (ValueError, X, Y.astype("float64"), "ssim: y is float64; it must be float32 as x is"),
+        (TypeError, X.astype("int64"), Y, "ssim: x is "),
+        (TypeError, X, Y.astype("complex64"), "ssim: y is "),
+        (ValueError, X.astype("uint16"), Y.astype("uint16"), "ssim: x is uint16; it must be uint8"),
+    ]
+    for (kind, x, y, message), convert in itertools.product(refusals, frameworks()):
+        with pytest.raises(kind) as caught:
+            similis.ssim(convert(x), convert(y))
+        assert str(caught.value).startswith(message), caught.value
+
+
+@pytest.mark.parametrize("thing", [None, 3, "x", [[1.0]], object(), {}])
+def test_what_is_no_image(thing):
+    with pytest.raises(TypeError, match="ssim: x is a .*; it must be a torch.Tensor"):
+        similis.ssim(thing, thing)
+    with pytest.raises(TypeError, match="ssim: y is a "):
+        similis.ssim(X, thing)
+    with pytest.raises(TypeError, match="ssim: mask is a "):
+        similis.ssim(X, Y, mask="mask")
+
+
+def test_masks():
+    for convert in frameworks():
+        x, y = convert(X), convert(Y)
+        with pytest.raises(ValueError, match=r"ssim: mask has shape .*, with N and C left out"):
+            similis.ssim(x, y, mask=convert(X[..., 1:]))
+        with pytest.raises(ValueError, match="ssim: valid_mask has shape"):
+            similis.ssim(x, y, valid_mask=convert(numpy.ones(3, dtype="float32")))
+
+
+def test_other_measures():
+    for convert in frameworks():
+        x, y = convert(X), convert(Y)
+        for message, call in [
+            (
+                "ms_ssim: height is 24; for 5 levels and a window of 11 it must be at least 161",
+                lambda: similis.ms_ssim(x, y),
+            ),
+            ("ms_ssim: weights holds -1", lambda: similis.ms_ssim(x, y, weights=[-1.0])),
+            ("ms_ssim: weights has 0 numbers", lambda: similis.ms_ssim(x, y, weights=[])),
+            (
+                "ms_ssim: downsample is 'x'; it must be vainf, ceil, floor or piq",
+                lambda: similis.ms_ssim(x, y, downsample="x"),
+            ),
+            (
+                "l1_ssim: weight is 2; it must be from 0 to 1",
+                lambda: similis.l1_ssim(x, y, weight=2),
+            ),
+            ("mse: reduction is none", lambda: similis.mse(x, y, reduction="none")),
+            ("psnr: reduction is ", lambda: similis.psnr(x, y, reduction="sum")),
+        ]:
+            with pytest.raises(ValueError) as caught:
+                call()
+            assert str(caught.value).startswith(message), caught.value
+    with pytest.raises(TypeError, match="ms_ssim: weights is 1.0; it must be a tuple or list"):
+        similis.ms_ssim(X, Y, weights=1.0)
+
+
+def test_gradients():
+    bytes_ = (255 * X).astype("uint8")
+    with pytest.raises(ValueError, match="the images are uint8; gradients need float16"):
+        similis.value_and_gradient(similis.ssim, bytes_, bytes_)
+    with pytest.raises(
+        TypeError, match="value_and_gradient: measure is .*; it must be one of ssim"
+    ):
+        similis.value_and_gradient(similis.psnr, X, Y)
+    with pytest.raises(ValueError, match="value_and_gradient: wrt is 'z'; it must be x, y or both"):
+        similis.value_and_gradient(similis.ssim, X, Y, wrt="z")
+
+
+def test_tensors_of_other_kinds():
+    if torch is None:
+        pytest.skip("`make check-python` installs torch")
+    x = torch.rand(1, 1, 16, 16)
+    for message, image in [
+        ("x is torch.sparse_coo; it must be torch.strided", x.to_sparse()),
+        ("x is torch.complex64; it must be uint8", x.to(torch.complex64)),
+        ("x is torch.bool; it must be uint8", x > 0.5),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            similis.ssim(image, image)
+    conjugate = torch.complex(x, x).conj()
+    assert similis.ssim(conjugate.imag, x) == similis.ssim(-x, x), "a view that negates lazily"
+    with pytest.raises(ValueError, match="ssim: mask asks for a gradient"):
+        similis.ssim(x, x, mask=x.clone().requires_grad_())
+    with pytest.raises(ValueError, match="ssim: y is on meta; it must be on cpu as x is"):
+        similis.ssim(x, x.to("meta"))
+
+
+def test_unknown_bindings(run_python):
+    if torch is None:
+        pytest.skip("`make check-python` installs torch")
+    run_python(
+        """
+        import similis, torch
+        try:
+            similis.ssim(torch.rand(1, 1, 16, 16), torch.rand(1, 1, 16, 16))
+        except ValueError as error:
+            assert str(error) == "SIMILIS_BINDING is 'c'; it must be auto, tvm_ffi or ctypes", error
+        else:
+            raise AssertionError("nothing was refused")
+        """,
+        SIMILIS_BINDING="c",
+    )

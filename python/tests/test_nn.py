@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules are their functions with options given once."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+import similis
+from similis import nn
+
+PAIRS = [
+    (nn.SSIM(window_size=5, padding="same"), similis.ssim, {"window_size": 5, "padding": "same"}),
+    (nn.SSIMLoss(data_range=2.0), similis.ssim_loss, {"data_range": 2.0}),
+    (nn.L1SSIMLoss(0.4, k1=0.02), similis.l1_ssim, {"weight": 0.4, "k1": 0.02}),
+    (
+        nn.MSSSIM((0.5, 0.5), window_size=5),
+        similis.ms_ssim,
+        {"weights": (0.5, 0.5), "window_size": 5},
+    ),
+    (nn.MSSSIMLoss(weights=[1.0], downsample="floor"), similis.ms_ssim_loss, {"weights": [1.0]}),
+    (nn.PSNR(reduction="per_image"), similis.psnr, {"reduction": "per_image"}),
+]
+
+
+@pytest.mark.parametrize("module, function, options", PAIRS, ids=lambda each: type(each).__name__)
+def test_modules(images, module, function, options):
+    x, y = images(2, 3, 24, 20)
+    assert torch.equal(module(x, y), function(x, y, **options))
+    assert not list(module.parameters()) and not module.state_dict()
+
+
+def test_masks_by_name_and_words():
+    module = nn.SSIMLoss(window_size=7)
+    x = torch.rand(1, 1, 16, 16)
+    assert module(x, x, mask=torch.ones(16, 16)) == 0
+    assert "window_size=7" in repr(module)
+    with pytest.raises(TypeError, match="window"):
+        nn.MSSSIM(window=7)
+
+
+def test_training_lowers_the_loss(images):
+    x, target = images(1, 3, 32, 32, requires_grad="x")
+    optimizer = torch.optim.Adam([x], lr=0.02)
+    module = nn.L1SSIMLoss()
+    first = module(x, target).item()
+    for _ in range(20):
+        optimizer.zero_grad()
+        module(x, target).backward()
+        optimizer.step()
+    assert module(x, target).item() < first / 3
+
+
+def test_submodules_are_found_without_an_import_of_their_own(run_python):
+    run_python("""
+        import sys
+        import similis
+        assert "torch" not in sys.modules
+        similis.nn.SSIM, similis.compat.fussim.SSIM, similis.compat.pytorch_msssim.MS_SSIM
+        assert not hasattr(similis, "m")
+    """)

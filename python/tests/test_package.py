@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as it is installed: versions, types, and the program it brings."""
+
+import importlib.metadata
+import pathlib
+import re
+import subprocess
+import sys
+
+import similis
+
+HEADER = pathlib.Path(__file__).resolve().parent.parent.parent / "include/similis/version.h"
+
+
+def test_versions_agree():
+    (version,) = re.findall(r'SIMILIS_VERSION "([^"]+)"', HEADER.read_text())
+    assert similis.__version__ == version
+    try:
+        assert importlib.metadata.version("similis") == version
+    except importlib.metadata.PackageNotFoundError:
+        pass  # imported from the build folder
+
+
+def test_everything_public_is_typed_and_described():
+    folder = pathlib.Path(similis.__file__).parent
+    assert (folder / "py.typed").exists()
+    for name in similis.__all__:
+        each = getattr(similis, name)
+        if callable(each) and not isinstance(each, type):
+            assert each.__doc__ and each.__annotations__["return"], name
+
+
+def test_the_program():
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "similis", *arguments],
+            cwd=pathlib.Path(similis.__file__).parent.parent,
+            capture_output=True,
+            text=True,
+        )
+
+    version = run("--version")
+    assert version.returncode == 0 and similis.__version__ in version.stdout, version.stderr
+    missing = run("compare", "none.png", "none.png")
+    assert missing.returncode != 0 and "none.png" in missing.stderr
+
+
+def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_path):
+    package = tmp_path / "copy" / "similis"
+    package.mkdir(parents=True)
+    for file in pathlib.Path(similis.__file__).parent.glob("*.py"):
+        (package / file.name).write_text(file.read_text())
+    printed = run_python(
+        """
+        try:
+            import similis
+        except ImportError as error:
+            print(error)
+        """,
+        PYTHONPATH=str(tmp_path / "copy"),
+    )
+    assert printed.startswith(f"similis: there is no libsimilis.so in {package / 'native'}")

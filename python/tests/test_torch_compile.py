@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile without graph breaks, and the operators' own checks."""
+
+import pathlib
+import sysconfig
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+import similis
+from similis import _torch, nn
+
+
+def loss(x, y):
+    """Every measure, with options of every kind."""
+    total = similis.ssim_loss(x, y, window_size=(5, 7), sigma=1.2, padding="reflect")
+    total = total + similis.l1_ssim(x, y, weight=0.3, window_size=5, reduction="per_image").sum()
+    total = total + similis.ms_ssim_loss(x, y, window_size=3, weights=(0.4, 0.6), data_range=2)
+    return total + similis.mse(x, y) + similis.mae(x, y) - similis.psnr(x, y) / 100
+
+
+def compare(loss, backend, images, relative_l2):
+    torch.compiler.reset()
+    compiled = torch.compile(loss, backend=backend, fullgraph=True)
+    x, y = images(2, 3, 24, 20, requires_grad="xy")
+    value = compiled(x, y)
+    torch.testing.assert_close(value, loss(x, y))
+    for own, expected in zip(
+        torch.autograd.grad(value, (x, y)), torch.autograd.grad(loss(x, y), (x, y))
+    ):
+        assert relative_l2(own, expected) < 1e-5
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x, y), loss(x, y))
+
+
+def test_whole_graphs(images, relative_l2):
+    compare(loss, "aot_eager", images, relative_l2)
+
+
+def test_inductor(images, relative_l2):
+    if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
+        pytest.skip("inductor compiles against Python.h, which is not installed")
+    compare(similis.l1_ssim, "inductor", images, relative_l2)  # C++ compilers take their time
+
+
+def test_modules_masks_and_half_precision(images):
+    torch.compiler.reset()
+    module = nn.L1SSIMLoss(weight=0.5, window_size=5, padding="same")
+    x, y = images(1, 3, 16, 16, dtype=torch.bfloat16, requires_grad="x")
+    mask = torch.ones(16, 16, device=x.device)
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    (gradient,) = torch.autograd.grad(compiled(x, y, mask=mask), x)
+    (expected,) = torch.autograd.grad(module(x, y, mask=mask), x)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_shapes_that_change(images):
+    torch.compiler.reset()
+    compiled = torch.compile(
+        lambda x, y: similis.ssim(x, y, reduction="none", window_size=5),
+        backend="aot_eager",
+        fullgraph=True,
+        dynamic=True,
+    )
+    for side in 16, 17, 23:
+        x, y = images(1, 2, side, side + 2)
+        expected = similis.ssim(x, y, reduction="none", window_size=5)
+        torch.testing.assert_close(compiled(x, y), expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "per_channel", "none"])
+@pytest.mark.parametrize("operation", ["ssim", "mse"])
+def test_operators(images, operation, reduction):
+    if operation == "mse":
+        if reduction == "none":
+            pytest.skip("there is no map of squared errors")
+        text = similis._pixel_error_text("mse", None, reduction)
+    else:
+        text = similis._ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
+    x, y = images(2, 3, 12, 11)
+    y = y.contiguous(memory_format=torch.channels_last)
+    torch.library.opcheck(_torch._value_op, (x, y, None, None, text))
+    value = _torch._value_op(x, y, None, None, text)
+    for upstream, with_value in (None, True), (torch.rand_like(value), False):
+        torch.library.opcheck(
+            _torch._gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
+        )
+
+
+def test_meta_tensors_have_the_shape_of_the_result():
+    x = torch.empty(2, 3, 32, 40, device="meta")
+    assert similis.ssim(x, x, reduction="none").shape == (2, 3, 22, 30)
+    assert similis.ms_ssim(x, x, reduction="per_image").shape == (2,)
+    assert similis.ssim(x.double(), x.double()).dtype == torch.float64
+
+
+def test_autocast_inside_a_graph(images):
+    torch.compiler.reset()
+    x, y = images(1, 3, 16, 16)
+    kernel = torch.eye(3, device=x.device)[:, :, None, None].clone().requires_grad_()
+
+    def loss(x, y):
+        return similis.ssim_loss(torch.nn.functional.conv2d(x, kernel), y)
+
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        value, expected = compiled(x, y), loss(x, y)
+    torch.testing.assert_close(value, expected)
+    (gradient,) = torch.autograd.grad(value, kernel)
+    torch.testing.assert_close(gradient, torch.autograd.grad(expected, kernel)[0])

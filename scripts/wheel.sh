@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the wheel that `make wheel` leaves in dist/: compiled in pip's isolated environment, then
+# given the libraries it links, by auditwheel, and their licences. It reads PNG, JPEG and WebP by its
+# own libraries.
+#
+#   scripts/wheel.sh JOBS
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$1
+bin=$PWD/.venv/bin
+scratch=build/wheel
+rm -rf "$scratch/raw" "$scratch/repaired"
+
+PATH=$bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$bin/python" -m build --wheel \
+  --outdir "$scratch/raw" \
+  -Ccmake.define.SIMILIS_WITH_AVIF=OFF -Ccmake.define.SIMILIS_WITH_JXL=OFF \
+  -Ccmake.define.SIMILIS_WITH_TIFF=OFF \
+  "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=80-real;86-real;89-real;90-real;100-real;120"
+PATH=$bin:$PATH "$bin/python" -m auditwheel repair --wheel-dir "$scratch/repaired" \
+  "$scratch"/raw/similis-*.whl
+scripts/wheel_licences.py "$scratch"/repaired/similis-*.whl dist
+"$bin/python" -m auditwheel show dist/similis-*.whl
