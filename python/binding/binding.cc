@@ -4,8 +4,8 @@
 //
 // Every function is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient) and
 // returns the status of the C interface; options is the address of its struct, and what is left out
-// is None. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it is
-// what stays the same from one of its versions to the next.
+// is None. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it
+// stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
@@ -79,8 +79,7 @@ class Arguments {
     is_right_ = arguments[0].type_index == kTVMFFIInt;
     for (int i = 1; i < kCount; ++i) {
       const bool may_be_none = i > 2;
-      is_right_ &= tensor(i) != nullptr ||
-                   (may_be_none && arguments[i].type_index == kTVMFFINone);
+      is_right_ &= tensor(i) != nullptr || (may_be_none && arguments[i].type_index == kTVMFFINone);
     }
   }
 
@@ -108,7 +107,8 @@ template <class Options, auto function>
 int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   const Arguments arguments(given, count);
   if (!arguments.are_right()) {
-    TVMFFIErrorSetRaisedFromCStr("TypeError", "similis: the binding takes an address and 8 tensors");
+    TVMFFIErrorSetRaisedFromCStr(
+        "TypeError", "similis: the binding takes an address and 8 tensors");
     return -1;
   }
   Options options = *static_cast<const Options*>(arguments.options());

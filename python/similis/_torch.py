@@ -67,8 +67,8 @@ def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
 
 
 def _choose_binding() -> tuple[str, Callable[..., None]]:
-    """SIMILIS_BINDING forces tvm_ffi or ctypes. tvm-ffi needs a torch that lends its tensors in C
-    (2.10 and later, or the package torch-c-dlpack-ext); without, ctypes is as fast."""
+    """SIMILIS_BINDING forces tvm_ffi or ctypes. Where torch does not lend its tensors in C, tvm-ffi
+    asks for them in Python or compiles an extension on import; ctypes is then the faster."""
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
     if wanted not in ("auto", "tvm_ffi", "ctypes"):
         raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, tvm_ffi or ctypes")

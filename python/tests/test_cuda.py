@@ -110,7 +110,7 @@ def test_images_on_two_devices_are_refused():
 
 
 @needs_gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU")
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are not two GPUs")
 def test_images_on_the_device_that_is_not_current():
     x, y = gpu_images(1, 3, 64, 64)
     far_x, far_y = x.to("cuda:1").requires_grad_(), y.to("cuda:1")

@@ -63,7 +63,7 @@ REFUSALS = [
 def frameworks():
     yield lambda array: array
     if torch is not None:
-        yield torch.from_numpy
+        yield lambda array: torch.from_numpy(array.copy())
 
 
 @pytest.mark.parametrize("kind, options, message", REFUSALS)
@@ -193,3 +193,59 @@ def test_unknown_bindings(run_python):
         """,
         SIMILIS_BINDING="c",
     )
+
+
+def random_image(generator, shape):
+    """Of any type and layout, now and then of no use."""
+    dtypes = ["float32"] * 6 + [
+        "float64",
+        "float16",
+        "uint8",
+        "uint16",
+        "int32",
+        "bool",
+        "complex64",
+    ]
+    image = generator.random(shape).astype(dtypes[generator.integers(len(dtypes))])
+    if generator.random() < 0.3:
+        image = image.transpose(generator.permutation(image.ndim))
+    if generator.random() < 0.3 and image.ndim:
+        image = image[..., ::-1]
+    if generator.random() < 0.1:
+        image = numpy.broadcast_to(image, (2, *image.shape))
+    return image
+
+
+def random_options(generator):
+    choices = {
+        "window_size": [1, 3, 5, 11, 2, 0, -1, 31, (3, 5), (3, 3, 3), None, 2.5],
+        "sigma": [0.5, 1.5, 1e-9, 1e9, 0, (1.0, 2.0), float("inf")],
+        "data_range": [1, 255.0, 1e-30, 1e30, 0, None],
+        "k1": [0.0, 0.01, -1.0],
+        "padding": ["valid", "same", "reflect", "replicate", "renormalize", ""],
+        "reduction": ["mean", "sum", "none", "per_image", "per_channel", "no"],
+    }
+    names = [name for name in choices if generator.random() < 0.4]
+    return {name: choices[name][generator.integers(len(choices[name]))] for name in names}
+
+
+def test_whatever_is_passed_returns_or_is_refused():
+    generator, results = numpy.random.default_rng(3), 0
+    windowed = [similis.ssim, similis.ssim_loss, similis.l1_ssim, similis.ms_ssim]
+    for _ in range(1500):
+        rank = generator.choice([4, 4, 4, 5, 5, 0, 1, 2, 3, 6, 9])
+        most = 13 if rank <= 5 else 2
+        shape = generator.integers(generator.choice([0, 1, 1, 1]), most, endpoint=True, size=rank)
+        x = random_image(generator, shape)
+        y = x.copy() if generator.random() < 0.8 else random_image(generator, shape)
+        measure = windowed[generator.integers(len(windowed))]
+        options = random_options(generator)
+        mask = y if generator.random() < 0.2 else None
+        for convert in frameworks():
+            try:
+                with_mask = {} if mask is None else {"mask": convert(mask)}
+                measure(convert(x), convert(y), **options, **with_mask)
+                results += 1
+            except (ValueError, TypeError):
+                pass
+    assert results > 100
