@@ -2,7 +2,6 @@
 #include "src/cli/picture_pair.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,8 +25,7 @@ struct Side {
 };
 
 media::Image read_picture(const std::string& path) {
-  media::Image image =
-      path == "-" ? media::read_image(STDIN_FILENO, spoken_name(path)) : media::read_image(path);
+  media::Image image = media::read_image(path);
   require(image.frames == 1, "{}: holds {} frames; it must be a single picture", spoken_name(path),
       image.frames);
   return image;
