@@ -22,6 +22,7 @@ constexpr const char* kExitStatus = R"(Exit status:
 
 constexpr const char* kProgramExamples = R"(Examples:
   similis compare original.png compressed.jpg
+  similis compare original.y4m decoded.mp4 --format json -o scores.json
   similis compare originals/ compressed/ --format csv -o scores.csv
   similis compare original.png compressed.jpg --map ssim=losses.png
   similis compare --help
@@ -34,6 +35,9 @@ constexpr const char* kCompareExamples = R"(Examples:
   similis compare original.png compressed.jpg --map ssim=losses.png
   similis compare originals/ compressed/ --format csv -o scores.csv
   curl -s https://example.org/b.webp | similis compare a.png -
+  similis compare original.y4m encoded.mkv --frames 0:250 -m psnr -m ssim
+  similis compare a.yuv b.yuv --size 1920x1080 --pix-fmt yuv420p10le
+  ffmpeg -v error -i b.mkv -f yuv4mpegpipe -strict -1 - | similis compare a.y4m -
   similis compare -- -odd-name.png 'star*[1]?.png'
 )";
 
@@ -42,6 +46,13 @@ constexpr const char* kDifferences = R"(Pictures that differ in kind:
   dropped; transparent pixels need --background. Of two colour spaces the reference's counts: the
   distorted picture is converted to it, and the settings in the results say so.
 
+Video:
+  y4m, raw YUV with --size and --pix-fmt, and what ffmpeg decodes, in the file's own samples; on a
+  pipe y4m or raw. psnr, mse, mae and ssim are of each plane (psnr-y, psnr-cb, psnr-cr), on code
+  values; ms-ssim is of luma. Sizes, chroma subsampling and depth must be equal. Of videos of
+  different length the frames that both have are scored, with a note. A video that breaks off gives
+  an error, exit status 1, and the results of the frames before it.
+
 Directories:
   Files are matched by name, then a.png with a.jpg where each side has just one a.*; files without a
   match are noted on stderr, hidden files and directories inside passed over. A broken file is
@@ -49,9 +60,9 @@ Directories:
 )";
 
 constexpr const char* kResults = R"(Results:
-  Only results go to stdout. JSON has each metric's mean, min, max, stdev, median, harmonic mean and
-  percentiles, and every frame's values; a picture is one frame. What is not finite, such as the
-  psnr of equal pictures, is null. Results are the same for any number of threads.
+  Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
+  mean and percentiles, and every frame's values; a picture is one frame. What is not finite, such
+  as the psnr of equal pictures, is null in JSON. Results are the same for any number of threads.
 )";
 
 std::string metric_lines() {
@@ -66,10 +77,11 @@ std::string metric_lines() {
 
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
-      "compare", "Scores how alike two pictures are, or the pictures of two directories");
+      "compare", "Scores how alike two pictures or videos are, or those of two directories");
   CompareOptions& options = line.compare_options;
   line.compare = &app;
-  app.add_option("REF", options.reference, "the reference: a picture, a directory, or - for stdin")
+  app.add_option("REF", options.reference,
+         "the reference: a picture, a video, a directory, or - for\nstdin")
       ->required()
       ->type_name("");
   app.add_option("DIST", options.distorted, "the distorted one, which is scored")
@@ -89,7 +101,7 @@ void add_compare(CommandLine& line) {
   app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
       ->type_name("N");
   app.add_option("--format", options.format, "of the results (default: table)")
-      ->type_name("table|json|csv");
+      ->type_name("table|json|csv|xml");
   app.add_option("-o,--output", options.output,
          "write the results here, whole or not at all; a run that\n"
          "fails leaves what it has in FILE.partial")
@@ -103,6 +115,17 @@ void add_compare(CommandLine& line) {
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
       ->type_name("COLOR");
+  app.add_option("--frames", options.frames,
+         "score the reference's frames from A on, up to B - 1;\neither may be left out")
+      ->type_name("A:B");
+  app.add_option("--every", options.every, "score every Nth of these frames")->type_name("N");
+  app.add_option("--offset", options.offset,
+         "compare frame i of the reference with frame i + N of\nthe distorted video")
+      ->type_name("N");
+  app.add_option("--size", options.size, "of raw video")->type_name("WxH");
+  app.add_option("--pix-fmt", options.pixel_format,
+         "of raw video, in ffmpeg's words: yuv420p, yuv422p10le,\ngray12le, …")
+      ->type_name("FORMAT");
   app.footer(fmt::format(
       "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,12 +22,16 @@
 
 namespace similis::cli {
 
-/// One frame of both sides as metrics take it: f32 code values, [1,C,H,W], alike in shape.
+/// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
+/// [1,C,H,W], alike in shape.
 struct FramePair {
   Tensor reference;
   Tensor distorted;
   double data_range = 255;  ///< 2^depth - 1
 };
+
+/// Which planes of a video's frame a metric takes, each by itself.
+enum class VideoPlanes : std::uint8_t { all, luma };
 
 /// Option and value, both as they were typed.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -34,6 +39,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 /// A metric with its options, ready to run.
 struct Measure {
   std::string name;  ///< in the results
+  VideoPlanes video_planes = VideoPlanes::all;
   std::function<double(const FramePair&, const Execution&)> value;
   std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
   /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
@@ -58,6 +64,7 @@ struct Metric {
   std::string description;
   std::vector<MetricOption> options;
   std::optional<MapRange> map_range;  ///< if it offers a map
+  VideoPlanes video_planes = VideoPlanes::all;
   /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
   /// option's name, if it does not take the value.
   std::function<Measure(const Settings&)> configure;
@@ -172,6 +179,12 @@ Metric metric(const char* name, const char* description, MetricFunction<Options>
     return measure;
   };
   return result;
+}
+
+/// The line for a metric of which a video has one number a frame, that of its luma.
+inline Metric of_luma(Metric metric) {
+  metric.video_planes = VideoPlanes::luma;
+  return metric;
 }
 
 /// The same for a function without options.

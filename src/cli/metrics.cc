@@ -58,7 +58,7 @@ const std::vector<Metric>& metrics() {
               {"padding", &SsimOptions::padding, kPaddings, kPadding},
               {"data_range", &SsimOptions::data_range, above_0, kDataRange}},
           MapRange{.best = 1, .worst = 0}),
-      metric("ms-ssim", "structural similarity at several scales; 1 if equal", ms_ssim,
+      of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal", ms_ssim,
           {{"window_size", &MsSsimOptions::window_size, odd_up_to_65535, kWindowSize},
               {"sigma", &MsSsimOptions::sigma, above_0, kSigma},
               {"k1", &MsSsimOptions::k1, at_least_0, kK1},
@@ -66,7 +66,7 @@ const std::vector<Metric>& metrics() {
               {"padding", &MsSsimOptions::padding, kPaddings, kPadding},
               {"weights", &MsSsimOptions::weights, at_least_0, "of the scales, finest first"},
               {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
-              {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}),
+              {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}})),
   };
   return table;
 }
