@@ -45,7 +45,7 @@ def run_commands(build, folder):
     environment = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
     for block in blocks("sh"):
         subprocess.run(["bash", "-euxc", block], cwd=folder, env=environment, check=True)
-    for written in "losses.png", "scores.csv", "scores.xml":
+    for written in "losses.png", "scores.csv", "scores.xml", "vmaf.json":
         assert (folder / written).stat().st_size > 0, written
 
 

@@ -11,6 +11,7 @@
 #include "src/cli/metrics.h"
 #include "src/cli/nearest.h"
 #include "src/cli/number_text.h"
+#include "src/cli/vmaf_feature.h"
 
 namespace similis::cli {
 namespace {
@@ -63,6 +64,12 @@ constexpr const char* kResults = R"(Results:
   Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
   mean and percentiles, and every frame's values; a picture is one frame. What is not finite, such
   as the psnr of equal pictures, is null in JSON. Results are the same for any number of threads.
+)";
+
+constexpr const char* kVmafExamples = R"(Examples:
+  similis vmaf -r original.y4m -d decoded.y4m -n --feature ssim --feature psnr --json -o scores.json
+  similis vmaf -r a.yuv -d b.yuv -w 1920 -h 1080 -p 420 -b 10 -n --feature float_ssim=scale=1 \
+    --csv -o /dev/stdout
 )";
 
 std::string metric_lines() {
@@ -128,6 +135,56 @@ void add_compare(CommandLine& line) {
       ->type_name("FORMAT");
   app.footer(fmt::format(
       "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
+}
+
+void add_vmaf_inputs(CLI::App& app, VmafOptions& options) {
+  app.add_option("-r,--reference", options.reference, "y4m or raw YUV")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-d,--distorted", options.distorted, "y4m or raw YUV")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-w,--width", options.width, "of raw video")->type_name("N");
+  app.add_option("-h,--height", options.height, "of raw video")->type_name("N");
+  app.add_option("-p,--pixel_format", options.pixel_format, "of raw video: its chroma")
+      ->type_name("420|422|444|400");
+  app.add_option("-b,--bitdepth", options.bit_depth, "of raw video")->type_name("8|10|12|16");
+  app.add_option("--frame_cnt", options.frame_count, "stop after N frames")->type_name("N");
+  app.add_option("--frame_skip_ref", options.skip_reference, "leave out the first N frames")
+      ->type_name("N");
+  app.add_option("--frame_skip_dist", options.skip_distorted, "leave out the first N frames")
+      ->type_name("N");
+  app.add_option("--subsample", options.subsample, "score every Nth frame")->type_name("N");
+}
+
+void add_vmaf(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "vmaf", "Scores two videos with the flags and the output of libvmaf's vmaf");
+  VmafOptions& options = line.vmaf_options;
+  line.vmaf = &app;
+  app.set_help_flag("--help", "Print this help message and exit");
+  add_vmaf_inputs(app, options);
+  app.add_option("--feature", options.features, "what to compute; repeat for several")
+      ->type_name("FEATURE[=OPTION=VALUE:…]")
+      ->allow_extra_args(false);
+  app.add_option("-m,--model", options.model, "refused: there is no model here")
+      ->type_name("MODEL");
+  app.add_flag("-n,--no_prediction", options.has_no_prediction, "no model; needed");
+  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
+      ->type_name("N");
+  app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
+      ->type_name("FILE");
+  app.add_flag("--xml", options.is_xml, "write XML (default)");
+  app.add_flag("--json", options.is_json, "write JSON");
+  app.add_flag("--csv", options.is_csv, "write CSV");
+  app.add_flag("--sub", options.is_sub, "write subtitles");
+  app.add_option("--precision", options.precision,
+         "max: the fewest digits that read back as the same\nnumber (default: vmaf's six)")
+      ->type_name("max");
+  app.add_flag("-q,--quiet", options.is_quiet, "no progress on a terminal");
+  app.set_version_flag("-v,--version", "similis " SIMILIS_VERSION);
+  app.footer(fmt::format(
+      "{}\nFeatures and their options:\n{}\n{}", kVmafExamples, describe_features(), kExitStatus));
 }
 
 void add_completion(CommandLine& line) {
@@ -197,6 +254,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->label("REQUIRED", "");  // usage lines show it: REF, not [REF]
   add_compare(*line);
+  add_vmaf(*line);
   line->info = app.add_subcommand("info", "Says what this build can use on this machine");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");

@@ -17,6 +17,7 @@
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
+#include "src/cli/luma_scores.h"
 #include "src/cli/option_value.h"
 #include "src/cli/usage_error.h"
 
@@ -28,6 +29,7 @@ struct FramePair {
   Tensor reference;
   Tensor distorted;
   double data_range = 255;  ///< 2^depth - 1
+  LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
 };
 
 /// Which planes of a video's frame a metric takes, each by itself.
@@ -41,10 +43,18 @@ struct Measure {
   std::string name;  ///< in the results
   VideoPlanes video_planes = VideoPlanes::all;
   std::function<double(const FramePair&, const Execution&)> value;
+  /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
+  /// which is the value; and all of them.
+  std::vector<std::string> parts = {""};
+  std::function<std::vector<double>(const FramePair&, const Execution&)> values;
   std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
   /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
   std::function<Settings(std::optional<double> data_range)> settings;
 };
+
+/// The measure's numbers, in the order of its parts.
+std::vector<double> all_values(
+    const Measure& measure, const FramePair& pair, const Execution& exec);
 
 /// What a map's values mean.
 struct MapRange {
@@ -137,21 +147,41 @@ Options with_settings(const Settings& settings, const std::vector<Option<Options
   return chosen;
 }
 
+/// The options' values in JSON.
+template <class Options>
+Settings settings_of(const Options& chosen, const std::vector<Option<Options>>& options) {
+  Settings values;
+  for (const Option<Options>& option : options) {
+    const std::string json = option.json(chosen);
+    values.emplace_back(option.name, json.empty() ? "null" : json);
+  }
+  return values;
+}
+
 /// A value in JSON as one would type it.
 inline std::string typed(std::string json) {
   std::erase_if(json, [](char c) { return c == '"' || c == '[' || c == ']'; });
   return json;
 }
 
+template <class Options>
+std::vector<MetricOption> described(const std::vector<Option<Options>>& options) {
+  std::vector<MetricOption> result;
+  for (const Option<Options>& option : options) {
+    result.push_back(
+        {option.name, option.description, option.takes, typed(option.json(Options{}))});
+  }
+  return result;
+}
+
 /// A line of the table. Give `map_range` if the function takes Reduction::none.
 template <class Options>
 Metric metric(const char* name, const char* description, MetricFunction<Options> function,
     std::vector<Option<Options>> options = {}, std::optional<MapRange> map_range = {}) {
-  Metric result{.name = name, .description = description, .map_range = map_range};
-  for (const Option<Options>& option : options) {
-    result.options.push_back(
-        {option.name, option.description, option.takes, typed(option.json(Options{}))});
-  }
+  Metric result{.name = name,
+      .description = description,
+      .options = described(options),
+      .map_range = map_range};
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;
@@ -168,18 +198,16 @@ Metric metric(const char* name, const char* description, MetricFunction<Options>
       }
     }
     measure.settings = [=](std::optional<double> data_range) {
-      const Options complete = for_range(chosen, data_range);
-      Settings values;
-      for (const Option<Options>& option : options) {
-        const std::string json = option.json(complete);
-        values.emplace_back(option.name, json.empty() ? "null" : json);
-      }
-      return values;
+      return settings_of(for_range(chosen, data_range), options);
     };
     return measure;
   };
   return result;
 }
+
+/// A line for one of libvmaf's measures, which take luma of video and no pictures.
+Metric metric(const char* name, const char* description, const LumaMeasure& measure,
+    std::vector<Option<LumaOptions>> options = {});
 
 /// The line for a metric of which a video has one number a frame, that of its luma.
 inline Metric of_luma(Metric metric) {

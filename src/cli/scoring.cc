@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <future>
 #include <map>
 #include <memory>
@@ -22,8 +23,13 @@ namespace {
 
 constexpr int kWholeFrame = -1;  // the plane of a picture's score, and of a metric's only one
 
-// Which number of the results this is: a measure's, and of which plane.
-using ScoreKey = std::pair<std::size_t, int>;
+// Which number of the results this is: a measure's, of which plane, and which of its parts.
+struct ScoreKey {
+  std::size_t measure = 0;
+  int plane = kWholeFrame;
+  std::size_t part = 0;
+  friend auto operator<=>(const ScoreKey&, const ScoreKey&) = default;
+};
 using FrameValues = std::vector<std::pair<ScoreKey, double>>;
 
 struct Frame {
@@ -39,15 +45,20 @@ struct Scores {
   std::vector<Frame> frames;
 };
 
-// Empty if it is left out.
-std::optional<double> score(const Scoring& scoring, const Measure& measure, const std::string& name,
-    const FramePair& frames, Notes& notes) {
+// Adds all numbers of a measure; false if it is left out.
+bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
+    Notes& notes, FrameValues& values) {
+  const Measure& measure = scoring.measures[key.measure];
   try {
-    return measure.value(frames, scoring.exec);
+    for (const double value : all_values(measure, frames, scoring.exec)) {
+      values.emplace_back(key, value);
+      ++key.part;
+    }
+    return true;
   } catch (const InvalidArgument& error) {
     if (!scoring.by_default) throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
     notes.add(name, fmt::format("{} left out: {}", measure.name, error.what()));
-    return std::nullopt;
+    return false;
   }
 }
 
@@ -71,8 +82,7 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.pair.differences = pictures.differences;
   FrameValues values;
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    const auto value = score(scoring, scoring.measures[i], name, pictures.frames, notes);
-    if (value) values.push_back({{i, kWholeFrame}, *value});
+    score(scoring, {.measure = i}, name, pictures.frames, notes, values);
   }
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
@@ -108,10 +118,8 @@ class VideoScorer {
       planes[static_cast<std::size_t>(plane)] = planes_.plane(videos_, plane, scoring_.exec);
     }
     std::erase_if(keys_, [&](const ScoreKey& key) {
-      const auto plane = static_cast<std::size_t>(std::max(key.second, 0));
-      const auto value = score(scoring_, scoring_.measures[key.first], name_, planes[plane], notes);
-      if (value) frame.values.emplace_back(key, *value);
-      return !value;
+      const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
+      return !score(scoring_, key, name_, planes[plane], notes, frame.values);
     });
     return frame;
   }
@@ -171,8 +179,11 @@ void score_animations(const Scoring& scoring, AnimationPair& animations, bool sh
 }
 
 std::string score_name(const Scoring& scoring, const ScoreKey& key) {
-  const std::string& name = scoring.measures[key.first].name;
-  return key.second == kWholeFrame ? name : fmt::format("{}-{}", name, plane_name(key.second));
+  const Measure& measure = scoring.measures[key.measure];
+  std::string name = measure.name;
+  if (key.plane != kWholeFrame) name += fmt::format("-{}", plane_name(key.plane));
+  if (!measure.parts[key.part].empty()) name += fmt::format("-{}", measure.parts[key.part]);
+  return name;
 }
 
 // Where each number of the results stands in a row, in the order of the measures.
@@ -215,7 +226,7 @@ void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
   std::vector<bool> is_used(scoring.measures.size());
   for (const auto& [key, column] : columns) {
     report.names.push_back(score_name(scoring, key));
-    is_used[key.first] = true;
+    is_used[key.measure] = true;
   }
   for (Scores& scores : all) {
     for (const Frame& frame : scores.frames) {

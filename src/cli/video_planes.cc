@@ -30,9 +30,14 @@ Tensor VideoPlanePairs::samples(
 FramePair VideoPlanePairs::plane(const VideoPair& videos, int plane, const Execution& exec) {
   std::array<Tensor, 2>& wide = wide_[static_cast<std::size_t>(plane)];
   const double largest = (1 << format_.pixels.bit_depth) - 1;
-  return {.reference = samples(videos.reference(), plane, wide[0], exec),
+  FramePair pair{.reference = samples(videos.reference(), plane, wide[0], exec),
       .distorted = samples(videos.distorted(), plane, wide[1], exec),
       .data_range = largest};
+  if (plane == 0) {
+    pair.luma = {videos.reference().plane(format_, 0), videos.distorted().plane(format_, 0),
+        format_.pixels.bit_depth};
+  }
+  return pair;
 }
 
 }  // namespace similis::cli

@@ -125,6 +125,30 @@ TEST_F(VideoProgram, MsSsimIsOfLuma) {
   EXPECT_EQ(compare({"c.y4m", "c.y4m", "-m", "ms-ssim"}).status, 1);
 }
 
+TEST_F(VideoProgram, LibvmafsMeasuresAreOfLumaAsItIsStored) {
+  const VideoFormat video = format("yuv420p10le", 192, 180);
+  const VideoFrame x{.bytes = media::noise_frame(video, 1)};
+  const VideoFrame y{.bytes = media::noise_frame(video, 2)};
+  write_bytes("a.yuv", x.bytes);
+  write_bytes("b.yuv", y.bytes);
+  const Json document = json({"a.yuv", "b.yuv", "--size", "192x180", "--pix-fmt", "yuv420p10", "-m",
+      "integer-ssim", "-m", "float-ssim=enable_lcs=true:scale=2", "-m", "float-ms-ssim"});
+  const Json& frame = document["frames"][0];
+  const TensorView a = x.plane(video, 0), b = y.plane(video, 0);
+  EXPECT_EQ(frame["integer-ssim"], item(integer_ssim(a, b, {.bit_depth = 10})));
+  EXPECT_EQ(frame["float-ssim"], item(float_ssim(a, b, {.bit_depth = 10, .scale = 2})));
+  EXPECT_EQ(frame["float-ms-ssim"], item(float_ms_ssim(a, b, {.bit_depth = 10})));
+  for (const char* part : {"float-ssim-l", "float-ssim-c", "float-ssim-s"}) {
+    EXPECT_TRUE(frame[part].is_number()) << part;
+  }
+  EXPECT_EQ(frame.size(), 7u);
+  EXPECT_EQ(document["settings"]["metrics"]["float-ssim"],
+      Json::parse(R"({"scale": 2, "enable_lcs": true, "enable_db": false, "clip_db": false})"));
+  write("a.png", reference_picture());
+  expect_error({"compare", "a.png", "a.png", "-m", "integer-ssim"}, 1,
+      "a.png: integer-ssim: takes the luma of video; pictures have none");
+}
+
 TEST_F(VideoProgram, SelectsFrames) {
   write_bytes("a.y4m", flat(10, 0, 0));
   write_bytes("b.y4m", flat(10, 0, 1));
