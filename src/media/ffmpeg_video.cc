@@ -45,10 +45,13 @@ Probe probe_video(const File& file) {
       result->succeeded ? "no video stream" : last_words(*result));
 }
 
-// Animations are pictures too, of several frames.
+// Animations and video in RGB are pictures too, of several frames.
 bool is_picture(const Probe& probe) {
+  const std::string& pixels = probe.pixel_format;
+  const bool is_rgb = pixels.find("rgb") != pixels.npos || pixels.find("bgr") != pixels.npos ||
+                      pixels.starts_with("gbr") || pixels == "pal8";
   return probe.container.ends_with("_pipe") || probe.container == "image2" ||
-         probe.container == "gif" || probe.container == "apng";
+         probe.container == "gif" || probe.container == "apng" || is_rgb;
 }
 
 // Formats that differ from a planar one in nothing but the order of their bytes.
@@ -110,13 +113,14 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
   const std::string name = planar_name(probe.pixel_format);
   const std::optional<PixelFormat> pixels = pixel_format(name);
   if (!pixels) {
-    refuse(
-        file, "its pixels are {}, which is no planar YUV; convert it to y4m", probe.pixel_format);
+    refuse(file, "its pixels are {} in ffmpeg's words, which is neither planar YUV nor RGB",
+        probe.pixel_format);
   }
   const VideoFormat format{.width = probe.is_turned ? probe.height : probe.width,
       .height = probe.is_turned ? probe.width : probe.height,
       .pixels = *pixels};
   require_size(file, format.width, format.height);
+  // crop leaves every frame as it is, and fails on one of another size.
   std::vector<std::string> arguments = {"ffmpeg", "-nostdin", "-v", "error", "-xerror",
       "-err_detect", "explode", "-protocol_whitelist", "file", "-i", file_argument(path), "-map",
       "0:V:0", keep_all_frames_option(), "passthrough", "-autoscale", "0", "-vf",

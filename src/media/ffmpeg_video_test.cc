@@ -81,6 +81,17 @@ TEST_F(FfmpegVideo, AChangeOfSizeHalfWayIsAnError) {
   EXPECT_THAT(video.error, HasSubstr("it is cut off or damaged at or after frame"));
 }
 
+TEST_F(FfmpegVideo, VideoInRgbIsPictures) {
+  encode("a.mkv", "yuv444p", 3, {"-pix_fmt", "gbrp", "-c:v", "ffv1"});
+  const OpenedMedia media = open_media(folder_.file("a.mkv"));
+  ASSERT_TRUE(media.picture);
+  EXPECT_EQ(media.picture->frames, 3);
+  const std::vector<Image> pictures = all_pictures(media.bytes);
+  ASSERT_EQ(pictures.size(), 3u);
+  EXPECT_EQ(pictures[0].channels, 3);
+  EXPECT_NE(pictures[0].samples8, pictures[2].samples8);
+}
+
 TEST_F(FfmpegVideo, WhatIsNoVideoIsToldApart) {
   write_content(folder_.file("a.yuv"), raw_noise({.width = 16, .height = 12}, 2));
   EXPECT_THAT(read("a.yuv").error, HasSubstr("raw video needs --size WxH and --pix-fmt FORMAT"));

@@ -98,8 +98,9 @@ struct OpenedMedia {
 
 /// Opens what is at `path`, "-" being standard input: y4m if its first bytes say so, else raw video
 /// if `raw` is given and they do not begin an MP4, Matroska, WebM or AVI file, else a picture, as
-/// read_image() reads it, else what ffmpeg decodes, in the file's own samples. A pipe can be all of
-/// these but the last. Throws InvalidArgument, in one line that names the file.
+/// read_image() reads it, else what ffmpeg decodes, in the file's own samples; animations and video
+/// in RGB are pictures. A pipe can be all of these but video that ffmpeg decodes. Throws
+/// InvalidArgument, in one line that names the file.
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw = {});
 
 }  // namespace similis::media
