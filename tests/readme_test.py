@@ -32,6 +32,9 @@ def write_pictures(folder):
     distorted = bytes(sample & 0xf0 for sample in reference)
     for name, samples in ("reference", reference), ("distorted", distorted):
         (folder / f"{name}.png").write_bytes(png.encode(samples, width, channels=3))
+        planes = bytes(samples[::3]) + bytes(samples[:width * height // 2])
+        (folder / f"{name}.y4m").write_bytes(
+            b"YUV4MPEG2 W%d H%d C420\n" % (width, height) + (b"FRAME\n" + planes) * 3)
     for side, name in ("references", "reference"), ("distorted", "distorted"):
         (folder / side).mkdir()
         for copy in "a.png", "b.png":
@@ -42,7 +45,7 @@ def run_commands(build, folder):
     environment = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
     for block in blocks("sh"):
         subprocess.run(["bash", "-euxc", block], cwd=folder, env=environment, check=True)
-    for written in "losses.png", "scores.csv":
+    for written in "losses.png", "scores.csv", "scores.xml", "vmaf.json":
         assert (folder / written).stat().st_size > 0, written
 
 

@@ -11,6 +11,7 @@
 #include "src/cli/metrics.h"
 #include "src/cli/nearest.h"
 #include "src/cli/number_text.h"
+#include "src/cli/vmaf_feature.h"
 
 namespace similis::cli {
 namespace {
@@ -22,6 +23,7 @@ constexpr const char* kExitStatus = R"(Exit status:
 
 constexpr const char* kProgramExamples = R"(Examples:
   similis compare original.png compressed.jpg
+  similis compare original.y4m decoded.mp4 --format json -o scores.json
   similis compare originals/ compressed/ --format csv -o scores.csv
   similis compare original.png compressed.jpg --map ssim=losses.png
   similis compare --help
@@ -34,6 +36,9 @@ constexpr const char* kCompareExamples = R"(Examples:
   similis compare original.png compressed.jpg --map ssim=losses.png
   similis compare originals/ compressed/ --format csv -o scores.csv
   curl -s https://example.org/b.webp | similis compare a.png -
+  similis compare original.y4m encoded.mkv --frames 0:250 -m psnr -m ssim
+  similis compare a.yuv b.yuv --size 1920x1080 --pix-fmt yuv420p10le
+  ffmpeg -v error -i b.mkv -f yuv4mpegpipe -strict -1 - | similis compare a.y4m -
   similis compare -- -odd-name.png 'star*[1]?.png'
 )";
 
@@ -42,6 +47,13 @@ constexpr const char* kDifferences = R"(Pictures that differ in kind:
   dropped; transparent pixels need --background. Of two colour spaces the reference's counts: the
   distorted picture is converted to it, and the settings in the results say so.
 
+Video:
+  y4m, raw YUV with --size and --pix-fmt, and what ffmpeg decodes, in the file's own samples; on a
+  pipe y4m or raw. psnr, mse, mae and ssim are of each plane (psnr-y, psnr-cb, psnr-cr), on code
+  values; ms-ssim is of luma. Sizes, chroma subsampling and depth must be equal. Of videos of
+  different length the frames that both have are scored, with a note. A video that breaks off gives
+  an error, exit status 1, and the results of the frames before it.
+
 Directories:
   Files are matched by name, then a.png with a.jpg where each side has just one a.*; files without a
   match are noted on stderr, hidden files and directories inside passed over. A broken file is
@@ -49,9 +61,15 @@ Directories:
 )";
 
 constexpr const char* kResults = R"(Results:
-  Only results go to stdout. JSON has each metric's mean, min, max, stdev, median, harmonic mean and
-  percentiles, and every frame's values; a picture is one frame. What is not finite, such as the
-  psnr of equal pictures, is null. Results are the same for any number of threads.
+  Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
+  mean and percentiles, and every frame's values; a picture is one frame. What is not finite, such
+  as the psnr of equal pictures, is null in JSON. Results are the same for any number of threads.
+)";
+
+constexpr const char* kVmafExamples = R"(Examples:
+  similis vmaf -r original.y4m -d decoded.y4m -n --feature ssim --feature psnr --json -o scores.json
+  similis vmaf -r a.yuv -d b.yuv -w 1920 -h 1080 -p 420 -b 10 -n --feature float_ssim=scale=1 \
+    --csv -o /dev/stdout
 )";
 
 std::string metric_lines() {
@@ -66,10 +84,11 @@ std::string metric_lines() {
 
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
-      "compare", "Scores how alike two pictures are, or the pictures of two directories");
+      "compare", "Scores how alike two pictures or videos are, or those of two directories");
   CompareOptions& options = line.compare_options;
   line.compare = &app;
-  app.add_option("REF", options.reference, "the reference: a picture, a directory, or - for stdin")
+  app.add_option("REF", options.reference,
+         "the reference: a picture, a video, a directory, or - for\nstdin")
       ->required()
       ->type_name("");
   app.add_option("DIST", options.distorted, "the distorted one, which is scored")
@@ -89,7 +108,7 @@ void add_compare(CommandLine& line) {
   app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
       ->type_name("N");
   app.add_option("--format", options.format, "of the results (default: table)")
-      ->type_name("table|json|csv");
+      ->type_name("table|json|csv|xml");
   app.add_option("-o,--output", options.output,
          "write the results here, whole or not at all; a run that\n"
          "fails leaves what it has in FILE.partial")
@@ -103,8 +122,69 @@ void add_compare(CommandLine& line) {
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
       ->type_name("COLOR");
+  app.add_option("--frames", options.frames,
+         "score the reference's frames from A on, up to B - 1;\neither may be left out")
+      ->type_name("A:B");
+  app.add_option("--every", options.every, "score every Nth of these frames")->type_name("N");
+  app.add_option("--offset", options.offset,
+         "compare frame i of the reference with frame i + N of\nthe distorted video")
+      ->type_name("N");
+  app.add_option("--size", options.size, "of raw video")->type_name("WxH");
+  app.add_option("--pix-fmt", options.pixel_format,
+         "of raw video, in ffmpeg's words: yuv420p, yuv422p10le,\ngray12le, …")
+      ->type_name("FORMAT");
   app.footer(fmt::format(
       "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
+}
+
+void add_vmaf_inputs(CLI::App& app, VmafOptions& options) {
+  app.add_option("-r,--reference", options.reference, "y4m or raw YUV")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-d,--distorted", options.distorted, "y4m or raw YUV")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-w,--width", options.width, "of raw video")->type_name("N");
+  app.add_option("-h,--height", options.height, "of raw video")->type_name("N");
+  app.add_option("-p,--pixel_format", options.pixel_format, "of raw video: its chroma")
+      ->type_name("420|422|444|400");
+  app.add_option("-b,--bitdepth", options.bit_depth, "of raw video")->type_name("8|10|12|16");
+  app.add_option("--frame_cnt", options.frame_count, "stop after N frames")->type_name("N");
+  app.add_option("--frame_skip_ref", options.skip_reference, "leave out the first N frames")
+      ->type_name("N");
+  app.add_option("--frame_skip_dist", options.skip_distorted, "leave out the first N frames")
+      ->type_name("N");
+  app.add_option("--subsample", options.subsample, "score every Nth frame")->type_name("N");
+}
+
+void add_vmaf(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "vmaf", "Scores two videos with the flags and the output of libvmaf's vmaf");
+  VmafOptions& options = line.vmaf_options;
+  line.vmaf = &app;
+  app.set_help_flag("--help", "Print this help message and exit");
+  add_vmaf_inputs(app, options);
+  app.add_option("--feature", options.features, "what to compute; repeat for several")
+      ->type_name("FEATURE[=OPTION=VALUE:…]")
+      ->allow_extra_args(false);
+  app.add_option("-m,--model", options.model, "refused: there is no model here")
+      ->type_name("MODEL");
+  app.add_flag("-n,--no_prediction", options.has_no_prediction, "no model; needed");
+  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
+      ->type_name("N");
+  app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
+      ->type_name("FILE");
+  app.add_flag("--xml", options.is_xml, "write XML (default)");
+  app.add_flag("--json", options.is_json, "write JSON");
+  app.add_flag("--csv", options.is_csv, "write CSV");
+  app.add_flag("--sub", options.is_sub, "write subtitles");
+  app.add_option("--precision", options.precision,
+         "max: the fewest digits that read back as the same\nnumber (default: vmaf's six)")
+      ->type_name("max");
+  app.add_flag("-q,--quiet", options.is_quiet, "no progress on a terminal");
+  app.set_version_flag("-v,--version", "similis " SIMILIS_VERSION);
+  app.footer(fmt::format(
+      "{}\nFeatures and their options:\n{}\n{}", kVmafExamples, describe_features(), kExitStatus));
 }
 
 void add_completion(CommandLine& line) {
@@ -174,6 +254,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->label("REQUIRED", "");  // usage lines show it: REF, not [REF]
   add_compare(*line);
+  add_vmaf(*line);
   line->info = app.add_subcommand("info", "Says what this build can use on this machine");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");

@@ -9,17 +9,20 @@
 #include <vector>
 
 #include "src/cli/compare.h"
+#include "src/cli/vmaf_command.h"
 
 namespace similis::cli {
 
 struct CommandLine {
   CLI::App app;
   CLI::App* compare = nullptr;
+  CLI::App* vmaf = nullptr;
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
 
   // What the parsed options say.
   CompareOptions compare_options;
+  VmafOptions vmaf_options;
   std::string shell;
 };
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <filesystem>
 #include <system_error>
 
@@ -39,7 +38,8 @@ Writer find_writer(const std::string& format) {
   if (format == "table") return to_table;
   if (format == "json") return to_json;
   if (format == "csv") return to_csv;
-  throw UsageError(fmt::format("--format is \"{}\"; it must be table, json or csv", format));
+  if (format == "xml") return to_xml;
+  throw UsageError(fmt::format("--format is \"{}\"; it must be table, json, csv or xml", format));
 }
 
 bool is_directory(const std::string& path) {
@@ -82,27 +82,6 @@ void check(const CompareOptions& options, const std::optional<MapRequest>& map) 
   if (map) require_writable("--map", map->path, options);
 }
 
-// Leaves out the names that no frame has a value for.
-void drop_empty_names(Report& report) {
-  for (std::size_t i = report.names.size(); i-- > 0;) {
-    if (!scores_of(report.pairs, i).empty()) continue;
-    const auto at = static_cast<std::ptrdiff_t>(i);
-    report.names.erase(report.names.begin() + at);
-    report.metric_settings.erase(report.metric_settings.begin() + at);
-    for (ScoredPair& pair : report.pairs) {
-      for (FrameScores& frame : pair.frames) frame.values.erase(frame.values.begin() + at);
-    }
-  }
-}
-
-void describe_measures(const std::vector<Measure>& measures, Report& report) {
-  std::optional<double> data_range;
-  if (report.bit_depth) data_range = *report.bit_depth == 8 ? 255 : 65535;
-  for (const Measure& measure : measures) {
-    report.metric_settings.push_back({measure.name, measure.settings(data_range)});
-  }
-}
-
 // A run that failed leaves what stands at `path` alone and what it has beside it.
 void write_report(const Report& report, Writer writer, const std::string& path) {
   const bool is_file = !is_standard_output(path);
@@ -141,7 +120,9 @@ int compare(const CompareOptions& options) {
   const std::vector<std::string>& texts = scoring.by_default ? default_metrics() : options.metrics;
   scoring.measures = requested_measures(texts);
   if (!options.map.empty()) scoring.map = requested_map(options.map, options.metrics);
-  if (!options.background.empty()) scoring.background = parse_color(options.background);
+  if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
+  scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
+  scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
   const int threads = parse_threads(options.threads);
   check(options, scoring.map);
 
@@ -152,12 +133,10 @@ int compare(const CompareOptions& options) {
   Report report;
   report.of_directories = is_directory(options.reference);
   report.device = device_name(parse_device(options.device));
-  for (const Measure& measure : scoring.measures) report.names.push_back(measure.name);
+  report.selection = scoring.inputs.selection;
   Notes notes;
   score_pairs(scoring, find_pairs(options, report), notes, report);
   for (const std::string& line : notes.lines()) print_note(line);
-  describe_measures(scoring.measures, report);
-  drop_empty_names(report);
   write_report(report, writer, options.output);
   return report.error.empty() ? 0 : 1;
 }

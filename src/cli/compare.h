@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis compare`: scores of two pictures, or of the pictures in two directories.
+// `similis compare`: scores of two pictures or videos, or of those in two directories.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,11 @@ struct CompareOptions {
   std::string device = "auto";
   std::string threads;  ///< empty: one per core
   std::string format = "table";
-  std::string output;      ///< empty: standard output
-  std::string map;         ///< METRIC=FILE; empty: none
-  std::string background;  ///< a colour; empty: none
+  std::string output;                 ///< empty: standard output
+  std::string map;                    ///< METRIC=FILE; empty: none
+  std::string background;             ///< a colour; empty: none
+  std::string frames, every, offset;  ///< empty: all frames
+  std::string size, pixel_format;     ///< of raw video; empty: there is none
 };
 
 /// Writes the results and returns the exit status: 0, or 1 if something could not be scored, which

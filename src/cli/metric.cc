@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/metric.h"
 
+#include "src/core/require.h"
+
 namespace similis::cli {
 
 Metric metric(const char* name, const char* description, PlainMetricFunction function) {
@@ -14,6 +16,36 @@ Metric metric(const char* name, const char* description, PlainMetricFunction fun
     return measure;
   };
   return result;
+}
+
+Metric metric(const char* name, const char* description, const LumaMeasure& luma_measure,
+    std::vector<Option<LumaOptions>> options) {
+  Metric result{.name = name,
+      .description = description,
+      .options = described(options),
+      .video_planes = VideoPlanes::luma};
+  result.configure = [&luma_measure, options, name](const Settings& settings) {
+    const LumaOptions chosen = with_settings(settings, options);
+    Measure measure{.parts = luma_measure.parts(chosen)};
+    measure.values = [&luma_measure, chosen, name](const FramePair& pair, const Execution& exec) {
+      require(
+          !pair.luma.reference.empty(), "{}: takes the luma of video; pictures have none", name);
+      return luma_measure.scores(pair.luma, chosen, exec);
+    };
+    measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {
+      return values(pair, exec).front();
+    };
+    measure.settings = [chosen, options](
+                           std::optional<double>) { return settings_of(chosen, options); };
+    return measure;
+  };
+  return result;
+}
+
+std::vector<double> all_values(
+    const Measure& measure, const FramePair& pair, const Execution& exec) {
+  if (measure.values) return measure.values(pair, exec);
+  return {measure.value(pair, exec)};
 }
 
 }  // namespace similis::cli

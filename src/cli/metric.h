@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,17 +17,23 @@
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
+#include "src/cli/luma_scores.h"
 #include "src/cli/option_value.h"
 #include "src/cli/usage_error.h"
 
 namespace similis::cli {
 
-/// One frame of both sides as metrics take it: f32 code values, [1,C,H,W], alike in shape.
+/// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
+/// [1,C,H,W], alike in shape.
 struct FramePair {
   Tensor reference;
   Tensor distorted;
   double data_range = 255;  ///< 2^depth - 1
+  LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
 };
+
+/// Which planes of a video's frame a metric takes, each by itself.
+enum class VideoPlanes : std::uint8_t { all, luma };
 
 /// Option and value, both as they were typed.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -34,11 +41,20 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 /// A metric with its options, ready to run.
 struct Measure {
   std::string name;  ///< in the results
+  VideoPlanes video_planes = VideoPlanes::all;
   std::function<double(const FramePair&, const Execution&)> value;
+  /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
+  /// which is the value; and all of them.
+  std::vector<std::string> parts = {""};
+  std::function<std::vector<double>(const FramePair&, const Execution&)> values;
   std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
   /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
   std::function<Settings(std::optional<double> data_range)> settings;
 };
+
+/// The measure's numbers, in the order of its parts.
+std::vector<double> all_values(
+    const Measure& measure, const FramePair& pair, const Execution& exec);
 
 /// What a map's values mean.
 struct MapRange {
@@ -58,6 +74,7 @@ struct Metric {
   std::string description;
   std::vector<MetricOption> options;
   std::optional<MapRange> map_range;  ///< if it offers a map
+  VideoPlanes video_planes = VideoPlanes::all;
   /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
   /// option's name, if it does not take the value.
   std::function<Measure(const Settings&)> configure;
@@ -130,21 +147,41 @@ Options with_settings(const Settings& settings, const std::vector<Option<Options
   return chosen;
 }
 
+/// The options' values in JSON.
+template <class Options>
+Settings settings_of(const Options& chosen, const std::vector<Option<Options>>& options) {
+  Settings values;
+  for (const Option<Options>& option : options) {
+    const std::string json = option.json(chosen);
+    values.emplace_back(option.name, json.empty() ? "null" : json);
+  }
+  return values;
+}
+
 /// A value in JSON as one would type it.
 inline std::string typed(std::string json) {
   std::erase_if(json, [](char c) { return c == '"' || c == '[' || c == ']'; });
   return json;
 }
 
+template <class Options>
+std::vector<MetricOption> described(const std::vector<Option<Options>>& options) {
+  std::vector<MetricOption> result;
+  for (const Option<Options>& option : options) {
+    result.push_back(
+        {option.name, option.description, option.takes, typed(option.json(Options{}))});
+  }
+  return result;
+}
+
 /// A line of the table. Give `map_range` if the function takes Reduction::none.
 template <class Options>
 Metric metric(const char* name, const char* description, MetricFunction<Options> function,
     std::vector<Option<Options>> options = {}, std::optional<MapRange> map_range = {}) {
-  Metric result{.name = name, .description = description, .map_range = map_range};
-  for (const Option<Options>& option : options) {
-    result.options.push_back(
-        {option.name, option.description, option.takes, typed(option.json(Options{}))});
-  }
+  Metric result{.name = name,
+      .description = description,
+      .options = described(options),
+      .map_range = map_range};
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;
@@ -161,17 +198,21 @@ Metric metric(const char* name, const char* description, MetricFunction<Options>
       }
     }
     measure.settings = [=](std::optional<double> data_range) {
-      const Options complete = for_range(chosen, data_range);
-      Settings values;
-      for (const Option<Options>& option : options) {
-        const std::string json = option.json(complete);
-        values.emplace_back(option.name, json.empty() ? "null" : json);
-      }
-      return values;
+      return settings_of(for_range(chosen, data_range), options);
     };
     return measure;
   };
   return result;
+}
+
+/// A line for one of libvmaf's measures, which take luma of video and no pictures.
+Metric metric(const char* name, const char* description, const LumaMeasure& measure,
+    std::vector<Option<LumaOptions>> options = {});
+
+/// The line for a metric of which a video has one number a frame, that of its luma.
+inline Metric of_luma(Metric metric) {
+  metric.video_planes = VideoPlanes::luma;
+  return metric;
 }
 
 /// The same for a function without options.

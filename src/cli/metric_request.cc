@@ -63,6 +63,7 @@ Measure requested_measure(const std::string& text) {
   try {
     Measure measure = metric.configure(settings);
     measure.name = metric.name;
+    measure.video_planes = metric.video_planes;
     return measure;
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", argument, error.what()));

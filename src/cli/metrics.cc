@@ -24,6 +24,12 @@ constexpr const char* kPadding = "what a window sees outside the picture";
 const Choices<Padding> kPaddings = {{"valid", Padding::valid}, {"same", Padding::same},
     {"reflect", Padding::reflect}, {"replicate", Padding::replicate},
     {"renormalize", Padding::renormalize}};
+const Choices<bool> kSwitch = {{"true", true}, {"false", false}};
+constexpr Numbers kScale{
+    "a number from 0 to 10", [](double number) { return number >= 0 && number <= 10; }};
+constexpr const char* kEnableLcs = "luminance, contrast and structure too";
+constexpr const char* kEnableDb = "in decibels: -10·log10(1 - score)";
+constexpr const char* kClipDb = "no more decibels than half a squared code value a frame";
 const Choices<Downsample> kDownsamples = {{"vainf", Downsample::vainf}, {"ceil", Downsample::ceil},
     {"floor", Downsample::floor}, {"piq", Downsample::piq}};
 
@@ -58,7 +64,7 @@ const std::vector<Metric>& metrics() {
               {"padding", &SsimOptions::padding, kPaddings, kPadding},
               {"data_range", &SsimOptions::data_range, above_0, kDataRange}},
           MapRange{.best = 1, .worst = 0}),
-      metric("ms-ssim", "structural similarity at several scales; 1 if equal", ms_ssim,
+      of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal", ms_ssim,
           {{"window_size", &MsSsimOptions::window_size, odd_up_to_65535, kWindowSize},
               {"sigma", &MsSsimOptions::sigma, above_0, kSigma},
               {"k1", &MsSsimOptions::k1, at_least_0, kK1},
@@ -66,7 +72,17 @@ const std::vector<Metric>& metrics() {
               {"padding", &MsSsimOptions::padding, kPaddings, kPadding},
               {"weights", &MsSsimOptions::weights, at_least_0, "of the scales, finest first"},
               {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
-              {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}),
+              {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}})),
+      metric("integer-ssim", "libvmaf's ssim, bit for bit, of luma of video", integer_ssim_of_luma),
+      metric("float-ssim", "libvmaf's float_ssim, of luma of video", float_ssim_of_luma,
+          {{"scale", &LumaOptions::scale, kScale, "shrinks by this first; 0 chooses by the size"},
+              {"enable_lcs", &LumaOptions::enable_lcs, kSwitch, kEnableLcs},
+              {"enable_db", &LumaOptions::enable_db, kSwitch, kEnableDb},
+              {"clip_db", &LumaOptions::clip_db, kSwitch, kClipDb}}),
+      metric("float-ms-ssim", "libvmaf's float_ms_ssim, of luma of video", float_ms_ssim_of_luma,
+          {{"enable_lcs", &LumaOptions::enable_lcs, kSwitch, kEnableLcs},
+              {"enable_db", &LumaOptions::enable_db, kSwitch, kEnableDb},
+              {"clip_db", &LumaOptions::clip_db, kSwitch, kClipDb}}),
   };
   return table;
 }

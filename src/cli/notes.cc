@@ -34,10 +34,11 @@ void print_error(const std::string& text) {
 void Notes::add(const std::string& file, const std::string& text) {
   for (Note& note : notes_) {
     if (note.text != text) continue;
-    ++note.files;
+    if (note.last_file != file) ++note.files;
+    note.last_file = file;
     return;
   }
-  notes_.push_back({file, text});
+  notes_.push_back({file, file, text});
 }
 
 std::vector<std::string> Notes::lines() const {

@@ -23,7 +23,7 @@ class Notes {
 
  private:
   struct Note {
-    std::string first_file;
+    std::string first_file, last_file;
     std::string text;
     int files = 1;
   };

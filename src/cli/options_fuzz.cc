@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever -m, --map and --background are given is taken or refused in one line, and what is taken
+// Whatever options of one text are given is taken or refused in one line, and what is taken
 // comes back as JSON.
 #include <cstddef>
 #include <cstdint>
@@ -7,9 +7,11 @@
 #include <string>
 
 #include "src/cli/background.h"
+#include "src/cli/frame_selection.h"
 #include "src/cli/json_text.h"
 #include "src/cli/metric_request.h"
 #include "src/cli/usage_error.h"
+#include "src/cli/vmaf_feature.h"
 
 namespace {
 
@@ -47,5 +49,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(map.path.ends_with(".png"));
   });
   take_or_refuse([&] { parse_color(text); });
+  take_or_refuse([&] { require(!requested_feature(text).name.empty()); });
+  take_or_refuse([&] {
+    const FrameSelection selection = parse_frame_selection(text, "", "");
+    require(selection.next(0) >= selection.first && selection.count(10, 10) <= 10);
+  });
+  take_or_refuse([&] { require(parse_frame_selection("", text, text).every >= 1); });
+  take_or_refuse([&] {
+    const auto raw = parse_raw_video(text, "gray");
+    require(!raw || (raw->width >= 1 && raw->height >= 1));
+  });
+  take_or_refuse([&] { parse_raw_video("4x4", text); });
   return 0;
 }

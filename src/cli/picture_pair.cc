@@ -2,19 +2,15 @@
 #include "src/cli/picture_pair.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/color.h"
-#include "src/media/decode.h"
 
 namespace similis::cli {
 namespace {
@@ -24,34 +20,6 @@ struct Side {
   std::string name;
   const char* word;  // "reference"
 };
-
-media::Image read_picture(const std::string& path) {
-  media::Image image =
-      path == "-" ? media::read_image(STDIN_FILENO, spoken_name(path)) : media::read_image(path);
-  require(image.frames == 1, "{}: holds {} frames; it must be a single picture", spoken_name(path),
-      image.frames);
-  return image;
-}
-
-// Both at once; if both fail the reference's error counts.
-std::array<media::Image, 2> read_both(
-    const std::string& reference, const std::string& distorted, const Execution& exec) {
-  const std::array<const std::string*, 2> paths = {&reference, &distorted};
-  std::array<media::Image, 2> images;
-  std::array<std::exception_ptr, 2> errors;
-  parallel_for(exec, 2, [&](std::int64_t i) {
-    const auto side = static_cast<std::size_t>(i);
-    try {
-      images[side] = read_picture(*paths[side]);
-    } catch (...) {
-      errors[side] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  return images;
-}
 
 void require_same_size(const Side& reference, const Side& distorted) {
   require(distorted.image.width == reference.image.width &&
@@ -130,8 +98,6 @@ Tensor planes_of(const media::Image& image, int channels, const Execution& exec)
 
 }  // namespace
 
-std::string spoken_name(const std::string& path) { return path == "-" ? "standard input" : path; }
-
 PicturePair pair_pictures(media::Image reference_image, media::Image distorted_image,
     const std::string& reference_name, const std::string& distorted_name,
     const std::optional<Color>& background, const Execution& exec) {
@@ -154,13 +120,6 @@ PicturePair pair_pictures(media::Image reference_image, media::Image distorted_i
       .distorted = planes_of(distorted.image, pair.channels, exec),
       .data_range = pair.bit_depth == 8 ? 255.0 : 65535.0};
   return pair;
-}
-
-PicturePair read_picture_pair(const std::string& reference, const std::string& distorted,
-    const std::optional<Color>& background, const Execution& exec) {
-  std::array<media::Image, 2> images = read_both(reference, distorted, exec);
-  return pair_pictures(std::move(images[0]), std::move(images[1]), spoken_name(reference),
-      spoken_name(distorted), background, exec);
 }
 
 }  // namespace similis::cli

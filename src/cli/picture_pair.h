@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads two pictures and makes them alike in kind, exactly or as the user asked, or refuses.
+// Makes two pictures alike in kind, exactly or as the user asked, or refuses.
 #pragma once
 
 #include <optional>
@@ -22,20 +22,13 @@ struct PicturePair {
   Differences differences;
 };
 
-/// How errors and notes call a path: "-" is standard input.
-std::string spoken_name(const std::string& path);
-
-/// The pictures at two paths, "-" being standard input, on the CPU.
+/// Two pictures, read, on the CPU.
 ///   size                differs: refused
 ///   colour space        differs: the distorted picture is converted to the reference's
 ///   alpha               opaque: dropped; else blended over `background`, or refused without it
 ///   grey and colour     grey becomes three equal channels
 ///   8 and 16 bits       8 become 16: v·257
 /// Throws InvalidArgument, in one line that names the file.
-PicturePair read_picture_pair(const std::string& reference, const std::string& distorted,
-    const std::optional<Color>& background, const Execution& exec);
-
-/// The same from pictures that are read already.
 PicturePair pair_pictures(media::Image reference, media::Image distorted,
     const std::string& reference_name, const std::string& distorted_name,
     const std::optional<Color>& background, const Execution& exec);

@@ -8,7 +8,7 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/json_text.h"
-#include "src/cli/spawned_program.h"
+#include "src/cli/test_program.h"
 #include "src/media/decode.h"
 #include "src/media/png_writer.h"
 
@@ -20,64 +20,12 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A smooth picture and the same with every third sample off by three.
-Image reference_picture(std::int64_t width = 64, std::int64_t height = 48, int channels = 3) {
-  return media::gradient(width, height, channels);
-}
-Image distorted_picture(std::int64_t width = 64, std::int64_t height = 48, int channels = 3) {
-  Image image = reference_picture(width, height, channels);
-  for (std::size_t i = 0; i < image.samples8.size(); i += 3) image.samples8[i] += 3;
-  return image;
-}
-
-class Program : public testing::Test {
+class Program : public ProgramTest {
  protected:
   Program() {
     write("a.png", reference_picture());
     write("b.png", distorted_picture());
   }
-  void write(const std::string& name, const Image& image) {
-    media::write_png(folder_.file(name), image);
-  }
-  void write_text(const std::string& name, const std::string& text) {
-    media::write_content(folder_.file(name), media::Buffer(text.begin(), text.end()));
-  }
-  std::string text_of(const std::string& name) const {
-    const media::Buffer bytes = media::content(folder_.file(name));
-    return {bytes.begin(), bytes.end()};
-  }
-  bool exists(const std::string& name) const { return std::filesystem::exists(folder_.file(name)); }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.file(""))) {
-      const std::string name = entry.path().filename();
-      if (!name.starts_with('.')) names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  Outcome run(std::vector<std::string> arguments, const media::Buffer& input = {}) const {
-    arguments.insert(arguments.begin(), SIMILIS_PROGRAM);
-    return spawn(folder_, arguments, input);
-  }
-  Outcome compare(std::vector<std::string> arguments, const media::Buffer& input = {}) const {
-    arguments.insert(arguments.begin(), "compare");
-    return run(std::move(arguments), input);
-  }
-  Json json(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.end(), {"--format", "json"});
-    const Outcome outcome = compare(arguments);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return Json::parse(outcome.out);
-  }
-  void expect_error(
-      const std::vector<std::string>& arguments, int status, const std::string& error) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, status) << outcome.err;
-    EXPECT_EQ(outcome.err, "similis: " + error + "\n");
-    EXPECT_EQ(outcome.out, "");
-  }
-  media::TestFolder folder_;
 };
 
 TEST_F(Program, ScoresTwoPicturesAsTheLibraryDoes) {
@@ -187,11 +135,11 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "b.png", "--fromat", "json"}, 2,
       "there is no option --fromat; the nearest is --format");
   expect_error({"compare", "a.png", "b.png", "--format"}, 2,
-      "--format has no value; write --format table|json|csv");
+      "--format has no value; write --format table|json|csv|xml");
   expect_error({"compare", "a.png", "b.png", "--format=csv", "--format=csv"}, 2,
       "--format is given 2 times");
   expect_error({"compare", "a.png", "b.png", "--format", "yaml"}, 2,
-      "--format is \"yaml\"; it must be table, json or csv");
+      "--format is \"yaml\"; it must be table, json, csv or xml");
   expect_error({"compare", "a.png", "b.png", "--threads", "0"}, 2,
       "--threads is \"0\"; it must be a number from 1 to 1024");
   expect_error({"compare", "a.png", "b.png", "--device", "gpu"}, 2,
@@ -401,7 +349,7 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("compare --fo", 2), "--format\n");
   EXPECT_EQ(complete("compare --format j", 3), "json\n");
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
-  EXPECT_EQ(complete("compare --format =", 3), "table json csv\n");
+  EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
   EXPECT_EQ(complete("compare a b --map ''", 5), "ssim\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");

@@ -21,16 +21,20 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-std::string progress_line(std::int64_t done, std::int64_t total, double seconds) {
-  const std::string count = fmt::format("{}/{} pairs", done, total);
-  if (done == 0 || seconds <= 0) return count;
+std::string progress_line(
+    const char* what, std::int64_t done, std::optional<std::int64_t> total, double seconds) {
+  if (total && *total < done) total.reset();
+  std::string line =
+      total ? fmt::format("{}/{} {}", done, *total, what) : fmt::format("{} {}", done, what);
+  if (done == 0 || seconds <= 0) return line;
   const double rate = static_cast<double>(done) / seconds;
-  return fmt::format("{}, {:.{}f}/s, {} left", count, rate, rate < 10 ? 1 : 0,
-      duration(static_cast<double>(total - done) / rate));
+  line += fmt::format(", {:.{}f}/s", rate, rate < 10 ? 1 : 0);
+  if (!total) return line;
+  return line + fmt::format(", {} left", duration(static_cast<double>(*total - done) / rate));
 }
 
-Progress::Progress(std::int64_t total)
-    : total_(total), is_shown_(total > 1 && isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(const char* what, std::optional<std::int64_t> total)
+    : what_(what), total_(total), is_shown_(total.value_or(2) > 1 && isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() { clear(); }
 
@@ -40,7 +44,7 @@ void Progress::step() {
   if (!is_shown_ || now - last_shown_ < kRefresh) return;
   last_shown_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::fputs(("\r\x1b[K" + progress_line(done_, total_, seconds)).c_str(), stderr);
+  std::fputs(("\r\x1b[K" + progress_line(what_, done_, total_, seconds)).c_str(), stderr);
   std::fflush(stderr);
 }
 

@@ -9,20 +9,24 @@
 #include <vector>
 
 #include "src/cli/directories.h"
+#include "src/cli/frame_selection.h"
+#include "src/cli/json_text.h"
 #include "src/cli/metric.h"
 #include "src/cli/picture_pair.h"
+#include "src/cli/video_pair.h"
 
 namespace similis::cli {
 
 struct FrameScores {
   std::int64_t frame = 0;
-  std::vector<double> values;  ///< one for each of Report::names; NaN where there is none
+  std::vector<std::optional<double>> values;  ///< one for each of Report::names
 };
 
 struct ScoredPair {
   FilePair files;
   Differences differences;
   std::vector<FrameScores> frames;
+  FrameCounts counts;  ///< of videos read to their end
 };
 
 struct MetricSettings {
@@ -36,7 +40,9 @@ struct Report {
   std::vector<std::string> names;  ///< of what each frame has a value for
   std::vector<MetricSettings> metric_settings;
   std::optional<int> bit_depth, channels;  ///< where they are the same for all pairs
-  std::vector<ScoredPair> pairs;           ///< one, unless of directories
+  std::optional<std::string> chroma;       ///< of video, likewise
+  FrameSelection selection;
+  std::vector<ScoredPair> pairs;  ///< one, unless of directories
   std::vector<UnmatchedFile> unmatched;
   std::string error;  ///< why it is not complete; empty if it is
 };
@@ -44,15 +50,22 @@ struct Report {
 /// All values of one name that are there.
 std::vector<double> scores_of(const std::vector<ScoredPair>& pairs, std::size_t name);
 
-/// One document, laid out as json_text.h says. Of a picture: similis, reference, distorted, device,
+/// One document. Of two files: similis, reference, distorted, device,
 /// settings, metrics, frames; of directories: similis, settings, metrics, pairs, unmatched; and
 /// error, if there is one.
+Json report_document(const Report& report);
+
+/// It as text, laid out as json_text.h says.
 std::string to_json(const Report& report);
+
+/// The same in XML, names and values as attributes.
+std::string to_xml(const Report& report);
 
 /// A header, then a line for each frame; of directories the files come first in each.
 std::string to_csv(const Report& report);
 
-/// Columns for people; of directories a line for each pair and then mean, min and max of all.
+/// Columns for people: of a picture its scores, of a video a line of statistics for each score, of
+/// directories a line for each pair, with the mean of its frames, and mean, min and max of all.
 std::string to_table(const Report& report);
 
 }  // namespace similis::cli

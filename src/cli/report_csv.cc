@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cstddef>
 
 #include "src/cli/number_text.h"
@@ -34,9 +33,9 @@ std::string to_csv(const Report& report) {
         text += field(pair.files.reference) + ',' + field(pair.files.distorted) + ',';
       }
       text += shortest(frame.frame);
-      for (const double value : frame.values) {
+      for (const std::optional<double>& value : frame.values) {
         text += ',';
-        if (!std::isnan(value)) text += shortest(value);
+        if (value) text += shortest(*value);
       }
       text += '\n';
     }

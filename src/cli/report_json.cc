@@ -22,7 +22,9 @@ Json frames_json(const std::vector<std::string>& names, const ScoredPair& pair) 
   Json json = Json::array();
   for (const FrameScores& frame : pair.frames) {
     Json entry = {{"frame", frame.frame}};
-    for (std::size_t i = 0; i < names.size(); ++i) entry[names[i]] = frame.values[i];
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      entry[names[i]] = frame.values[i] ? Json(*frame.values[i]) : Json();
+    }
     json.push_back(entry);
   }
   return json;
@@ -38,6 +40,29 @@ Json differences_json(const Report& report) {
   return json;
 }
 
+Json counts_json(const FrameCounts& counts) {
+  return {{"reference", *counts.reference}, {"distorted", *counts.distorted}};
+}
+
+// How many frames the videos have, where they were read to their end.
+Json frame_counts_json(const Report& report) {
+  Json json = Json::object();
+  for (const ScoredPair& pair : report.pairs) {
+    if (!pair.counts.reference) continue;
+    if (!report.of_directories) return counts_json(pair.counts);
+    json[pair.files.distorted] = counts_json(pair.counts);
+  }
+  return json;
+}
+
+Json selection_json(const FrameSelection& selection) {
+  Json json = {{"first", selection.first}};
+  if (selection.end) json["end"] = *selection.end;
+  json["every"] = selection.every;
+  json["offset"] = selection.offset;
+  return json;
+}
+
 // What was measured and how: `metrics` has each metric's options, `differences` what was done to
 // make pictures comparable.
 Json settings_json(const Report& report) {
@@ -45,6 +70,10 @@ Json settings_json(const Report& report) {
   if (report.of_directories) json["device"] = report.device;
   if (report.bit_depth) json["bit_depth"] = *report.bit_depth;
   if (report.channels) json["channels"] = *report.channels;
+  if (report.chroma) json["chroma"] = *report.chroma;
+  const Json counts = frame_counts_json(report);
+  if (!counts.empty()) json["frames"] = counts;
+  if (report.selection != FrameSelection{}) json["selection"] = selection_json(report.selection);
   json["metrics"] = Json::object();
   for (const MetricSettings& metric : report.metric_settings) {
     Json& entry = json["metrics"][metric.name] = Json::object();
@@ -75,7 +104,7 @@ Json unmatched_json(const Report& report) {
 
 }  // namespace
 
-std::string to_json(const Report& report) {
+Json report_document(const Report& report) {
   Json json = {{"similis", SIMILIS_VERSION}};
   if (!report.of_directories) {
     json["reference"] = report.pairs.front().files.reference;
@@ -91,7 +120,9 @@ std::string to_json(const Report& report) {
     json["frames"] = frames_json(report.names, report.pairs.front());
   }
   if (!report.error.empty()) json["error"] = report.error;
-  return json_text(json);
+  return json;
 }
+
+std::string to_json(const Report& report) { return json_text(report_document(report)); }
 
 }  // namespace similis::cli

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "src/cli/report.h"
@@ -16,6 +17,8 @@ namespace {
 using Row = std::vector<std::string>;
 
 std::string cell(double value) { return std::isnan(value) ? "-" : fmt::format("{:.6f}", value); }
+
+std::string cell(const std::optional<double>& value) { return value ? cell(*value) : "-"; }
 
 // Columns on a terminal: bytes that continue a UTF-8 character take none.
 std::size_t columns(std::string_view text) {
@@ -49,6 +52,16 @@ std::string table_of_picture(const Report& report) {
   return aligned(rows);
 }
 
+std::string table_of_video(const Report& report) {
+  std::vector<Row> rows = {{"metric", "mean", "min", "p5", "median", "max", "stdev"}};
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    const Statistics all = statistics(scores_of(report.pairs, i));
+    rows.push_back({report.names[i], cell(all.mean), cell(all.min), cell(all.p5), cell(all.median),
+        cell(all.max), cell(all.stdev)});
+  }
+  return aligned(rows);
+}
+
 std::string table_of_directories(const Report& report) {
   std::vector<Row> rows = {{"distorted"}}, pooled = {{"mean"}, {"min"}, {"max"}};
   for (std::size_t i = 0; i < report.names.size(); ++i) {
@@ -60,7 +73,9 @@ std::string table_of_directories(const Report& report) {
   }
   for (const ScoredPair& pair : report.pairs) {
     Row row = {std::filesystem::path(pair.files.distorted).filename().string()};
-    for (const double value : pair.frames.front().values) row.push_back(cell(value));
+    for (std::size_t i = 0; i < report.names.size(); ++i) {
+      row.push_back(cell(statistics(scores_of({pair}, i)).mean));
+    }
     rows.push_back(row);
   }
   if (report.pairs.size() < 2) return aligned(rows);
@@ -73,7 +88,9 @@ std::string table_of_directories(const Report& report) {
 
 std::string to_table(const Report& report) {
   if (report.pairs.empty()) return "";
-  return report.of_directories ? table_of_directories(report) : table_of_picture(report);
+  if (report.of_directories) return table_of_directories(report);
+  const bool is_moving = report.chroma || report.pairs.front().counts.reference;
+  return is_moving ? table_of_video(report) : table_of_picture(report);
 }
 
 }  // namespace similis::cli

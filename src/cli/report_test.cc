@@ -15,7 +15,7 @@ namespace similis::cli {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Report report_of_picture() {
   Report report;
@@ -36,8 +36,21 @@ Report report_of_directories() {
   report.metric_settings = {{"ssim", {}}};
   report.pairs = {{{"r/a.png", "d/a.png"}, {}, {{0, {0.5}}}},
       {{"r/b,\"c\".png", "d/b.png"}, {}, {{0, {0.75}}}},
-      {{"r/c.png", "d/c.png"}, {}, {{0, {kNothing}}}}};
+      {{"r/c.png", "d/c.png"}, {}, {{0, {std::nullopt}}}}};
   report.unmatched = {{"d/x.png", "distorted"}};
+  return report;
+}
+
+Report report_of_video() {
+  Report report;
+  report.device = "cpu";
+  report.names = {"mse-y", "ms-ssim"};
+  report.metric_settings = {{"mse", {}}, {"ms-ssim", {{"weights", "[0.5, 0.25]"}}}};
+  report.bit_depth = 10;
+  report.chroma = "400";
+  report.selection = {.first = 4, .every = 2};
+  report.pairs = {{{"a.y4m", "<b>&\".y4m"}, {}, {{4, {0.5, kNaN}}, {6, {2.0, 1.0}}}, {8, 9}}};
+  report.error = "cannot read it";
   return report;
 }
 
@@ -101,12 +114,67 @@ TEST(ReportJson, OfDirectories) {
   EXPECT_EQ(json["error"], "cannot read it");
 }
 
+TEST(ReportJson, OfAVideo) {
+  const Json json = Json::parse(to_json(report_of_video()));
+  EXPECT_EQ(json["settings"], Json::parse(R"({"bit_depth": 10, "chroma": "400",
+      "frames": {"reference": 8, "distorted": 9},
+      "selection": {"first": 4, "every": 2, "offset": 0},
+      "metrics": {"mse": {}, "ms-ssim": {"weights": [0.5, 0.25]}}})"));
+  EXPECT_EQ(json["frames"][0], Json::parse(R"({"frame": 4, "mse-y": 0.5, "ms-ssim": null})"));
+  EXPECT_EQ(json["metrics"]["mse-y"]["mean"], 1.25);
+  EXPECT_TRUE(json["metrics"]["ms-ssim"]["mean"].is_null()) << "one of its numbers is none";
+}
+
+TEST(ReportXml, HoldsWhatTheJsonDocumentDoes) {
+  const std::string xml = to_xml(report_of_video());
+  const std::string expected_start =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<similis version=\"" SIMILIS_VERSION
+      "\" reference=\"a.y4m\" distorted=\"&lt;b>&amp;&quot;.y4m\" device=\"cpu\""
+      " error=\"cannot read it\">\n"
+      "  <settings bit_depth=\"10\" chroma=\"400\">\n"
+      "    <frames reference=\"8\" distorted=\"9\"/>\n"
+      "    <selection first=\"4\" every=\"2\" offset=\"0\"/>\n"
+      "    <metric name=\"mse\"/>\n"
+      "    <metric name=\"ms-ssim\" weights=\"0.5,0.25\"/>\n"
+      "  </settings>\n"
+      "  <metrics>\n"
+      "    <metric name=\"mse-y\" mean=\"1.25\" min=\"0.5\" max=\"2\" stdev=\"0.75\"";
+  EXPECT_EQ(xml.substr(0, expected_start.size()), expected_start);
+  EXPECT_NE(xml.find("    <metric name=\"ms-ssim\"/>\n"
+                     "  </metrics>\n"
+                     "  <frames>\n"
+                     "    <frame number=\"4\"><score metric=\"mse-y\" value=\"0.5\"/></frame>\n"
+                     "    <frame number=\"6\"><score metric=\"mse-y\" value=\"2\"/>"
+                     "<score metric=\"ms-ssim\" value=\"1\"/></frame>\n"
+                     "  </frames>\n"
+                     "</similis>\n"),
+      std::string::npos)
+      << xml;
+}
+
+TEST(ReportXml, OfDirectories) {
+  Report report = report_of_directories();
+  report.pairs[0].differences = {{"color", "converted"}};
+  const std::string xml = to_xml(report);
+  for (const char* part :
+      {"  <settings device=\"cpu\">\n", "    <metric name=\"ssim\"/>\n",
+          "    <difference distorted=\"d/a.png\" color=\"converted\"/>\n",
+          "    <pair reference=\"r/b,&quot;c&quot;.png\" distorted=\"d/b.png\">\n      <metrics>\n",
+          "        <frame number=\"0\"><score metric=\"ssim\" value=\"0.75\"/></frame>\n",
+          "  <unmatched>\n    <file path=\"d/x.png\" side=\"distorted\"/>\n  </unmatched>\n"}) {
+    EXPECT_NE(xml.find(part), std::string::npos) << part << xml;
+  }
+  EXPECT_NE(to_xml(report_of_picture()).find("<difference kind=\"color\" text=\"converted\"/>"),
+      std::string::npos);
+}
+
 TEST(JsonText, NamesThatAreNotUtf8AreStillJson) {
   EXPECT_EQ(json_text(Json("a\xff\n\"")), "\"a\xef\xbf\xbd\\n\\\"\"\n");
 }
 
 TEST(JsonText, DoublesAreTheShortestThatReadBack) {
-  EXPECT_EQ(json_text(Json{0.1, 1.0, 1e-7, 1e23, 5e-324, kInfinity, kNothing, -0.0, 7}),
+  EXPECT_EQ(json_text(Json{0.1, 1.0, 1e-7, 1e23, 5e-324, kInfinity, kNaN, -0.0, 7}),
       "[0.1, 1, 1e-07, 1e+23, 5e-324, null, null, -0, 7]\n");
 }
 

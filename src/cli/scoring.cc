@@ -3,25 +3,62 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
+#include <algorithm>
+#include <array>
+#include <compare>
 #include <future>
-#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+#include <variant>
 
 #include "src/cli/heat_map.h"
 #include "src/cli/progress.h"
+#include "src/cli/video_planes.h"
+#include "src/core/require.h"
 #include "src/media/png_writer.h"
 
 namespace similis::cli {
 namespace {
 
-double score(const Scoring& scoring, const Measure& measure, const std::string& name,
-    const FramePair& frames, Notes& notes) {
+constexpr int kWholeFrame = -1;  // the plane of a picture's score, and of a metric's only one
+
+// Which number of the results this is: a measure's, of which plane, and which of its parts.
+struct ScoreKey {
+  std::size_t measure = 0;
+  int plane = kWholeFrame;
+  std::size_t part = 0;
+  friend auto operator<=>(const ScoreKey&, const ScoreKey&) = default;
+};
+using FrameValues = std::vector<std::pair<ScoreKey, double>>;
+
+struct Frame {
+  std::int64_t number;
+  FrameValues values;
+};
+
+// One pair as it is scored; names come once all are.
+struct Scores {
+  ScoredPair pair;
+  std::optional<int> bit_depth, channels;
+  std::optional<std::string> chroma;
+  std::vector<Frame> frames;
+};
+
+// Adds all numbers of a measure; false if it is left out.
+bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
+    Notes& notes, FrameValues& values) {
+  const Measure& measure = scoring.measures[key.measure];
   try {
-    return measure.value(frames, scoring.exec);
+    for (const double value : all_values(measure, frames, scoring.exec)) {
+      values.emplace_back(key, value);
+      ++key.part;
+    }
+    return true;
   } catch (const InvalidArgument& error) {
     if (!scoring.by_default) throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
     notes.add(name, fmt::format("{} left out: {}", measure.name, error.what()));
-    return std::numeric_limits<double>::quiet_NaN();
+    return false;
   }
 }
 
@@ -36,60 +73,214 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
   }
 }
 
-// Remembers depth and channels as long as all pairs have the same.
-void note_kind(const PicturePair& pictures, Report& report) {
-  const auto keep = [&](std::optional<int>& known, int value) {
-    if (report.pairs.empty()) known = value;
-    if (known != value) known.reset();
-  };
-  keep(report.bit_depth, pictures.bit_depth);
-  keep(report.channels, pictures.channels);
+// Also of one pair of frames of animations.
+void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::int64_t number,
+    Notes& notes, Scores& scores) {
+  const std::string name = spoken_name(scores.pair.files.distorted);
+  scores.bit_depth = pictures.bit_depth;
+  scores.channels = pictures.channels;
+  scores.pair.differences = pictures.differences;
+  FrameValues values;
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    score(scoring, {.measure = i}, name, pictures.frames, notes, values);
+  }
+  for (const auto& [key, sentence] : pictures.differences) {
+    if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
+  }
+  scores.frames.push_back({number, std::move(values)});
+}
+
+void score_picture_pair(
+    const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
+  score_pictures(scoring, pictures, 0, notes, scores);
+  if (!scoring.map) return;
+  const std::string name = spoken_name(scores.pair.files.distorted);
+  media::write_png(scoring.map->path, draw_map(scoring, name, pictures.frames));
+}
+
+// A metric that a plane is too small for is so in every frame: it is tried in the first only.
+class VideoScorer {
+ public:
+  VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
+      : scoring_(scoring), videos_(videos), name_(name), planes_(videos.format()) {
+    for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+      const bool is_of_luma = scoring.measures[i].video_planes == VideoPlanes::luma;
+      const int count = is_of_luma ? 1 : videos.format().pixels.color_planes;
+      for (int plane = 0; plane < count; ++plane)
+        keys_.push_back({i, is_of_luma ? kWholeFrame : plane});
+    }
+  }
+
+  Frame score_frame(Notes& notes) {
+    Frame frame{videos_.frame(), {}};
+    std::array<FramePair, 3> planes;
+    for (int plane = 0; plane < videos_.format().pixels.color_planes; ++plane) {
+      planes[static_cast<std::size_t>(plane)] = planes_.plane(videos_, plane, scoring_.exec);
+    }
+    std::erase_if(keys_, [&](const ScoreKey& key) {
+      const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
+      return !score(scoring_, key, name_, planes[plane], notes, frame.values);
+    });
+    return frame;
+  }
+
+ private:
+  const Scoring& scoring_;
+  const VideoPair& videos_;
+  std::string name_;
+  VideoPlanePairs planes_;
+  std::vector<ScoreKey> keys_;
+};
+
+void note_counts(
+    const FilePair& files, const FrameCounts& counts, std::size_t scored, Notes& notes) {
+  if (!counts.reference || *counts.reference == *counts.distorted) return;
+  notes.add(spoken_name(files.distorted),
+      fmt::format("has {} frames and {} has {}; {} common to both {} scored", *counts.distorted,
+          spoken_name(files.reference), *counts.reference, scored, scored == 1 ? "is" : "are"));
+}
+
+// Behind the last frame of videos or animations.
+void finish(const FrameCounts& counts, Notes& notes, Scores& scores) {
+  const FilePair& files = scores.pair.files;
+  scores.pair.counts = counts;
+  require(!scores.frames.empty(), "{}: has no frame to compare with one of {}",
+      spoken_name(files.distorted), spoken_name(files.reference));
+  note_counts(files, counts, scores.frames.size(), notes);
+}
+
+// These two add to `scores` frame by frame, so that what was scored before an error stays.
+void score_videos(
+    const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes, Scores& scores) {
+  const std::string name = spoken_name(scores.pair.files.distorted);
+  const media::PixelFormat& pixels = videos.format().pixels;
+  require(!scoring.map, "{}: is a video; --map takes two pictures", name);
+  scores.bit_depth = pixels.bit_depth;
+  scores.chroma = chroma_name(pixels);
+  VideoScorer scorer(scoring, videos, name);
+  Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
+  while (videos.next()) {
+    scores.frames.push_back(scorer.score_frame(notes));
+    progress.step();
+  }
+  finish(videos.counts(), notes, scores);
+}
+
+void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
+    Notes& notes, Scores& scores) {
+  require(!scoring.map, "{}: is an animation; --map takes two pictures",
+      spoken_name(scores.pair.files.distorted));
+  Progress progress("frames", shows_progress ? animations.expected_pairs() : 0);
+  while (const auto pictures = animations.next(scoring.exec)) {
+    score_pictures(scoring, *pictures, animations.frame(), notes, scores);
+    progress.step();
+  }
+  finish(animations.counts(), notes, scores);
+}
+
+std::string score_name(const Scoring& scoring, const ScoreKey& key) {
+  const Measure& measure = scoring.measures[key.measure];
+  std::string name = measure.name;
+  if (key.plane != kWholeFrame) name += fmt::format("-{}", plane_name(key.plane));
+  if (!measure.parts[key.part].empty()) name += fmt::format("-{}", measure.parts[key.part]);
+  return name;
+}
+
+// Where each number of the results stands in a row, in the order of the measures.
+using Columns = std::map<ScoreKey, std::size_t>;
+
+Columns used_columns(const std::vector<Scores>& all) {
+  Columns columns;
+  for (const Scores& scores : all) {
+    for (const Frame& frame : scores.frames) {
+      for (const auto& [key, value] : frame.values) columns[key] = 0;
+    }
+  }
+  std::size_t next = 0;
+  for (auto& [key, column] : columns) column = next++;
+  return columns;
+}
+
+FrameScores row_of(const Frame& frame, const Columns& columns) {
+  FrameScores row{frame.number, std::vector<std::optional<double>>(columns.size())};
+  for (const auto& [key, value] : frame.values) row.values[columns.at(key)] = value;
+  return row;
+}
+
+// What is the same for all pairs.
+template <class T>
+std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores::*member) {
+  std::optional<T> value;
+  for (const Scores& scores : all) {
+    if (&scores != &all.front() && scores.*member != value) return std::nullopt;
+    value = scores.*member;
+  }
+  return value;
+}
+
+void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
+  report.bit_depth = common(all, &Scores::bit_depth);
+  report.channels = common(all, &Scores::channels);
+  report.chroma = common(all, &Scores::chroma);
+  const Columns columns = used_columns(all);
+  std::vector<bool> is_used(scoring.measures.size());
+  for (const auto& [key, column] : columns) {
+    report.names.push_back(score_name(scoring, key));
+    is_used[key.measure] = true;
+  }
+  for (Scores& scores : all) {
+    for (const Frame& frame : scores.frames) {
+      scores.pair.frames.push_back(row_of(frame, columns));
+    }
+    report.pairs.push_back(std::move(scores.pair));
+  }
+  std::optional<double> data_range;
+  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    const Measure& measure = scoring.measures[i];
+    if (is_used[i]) report.metric_settings.push_back({measure.name, measure.settings(data_range)});
+  }
 }
 
 }  // namespace
 
-ScoredPair score_pair(
-    const Scoring& scoring, const FilePair& files, const PicturePair& pictures, Notes& notes) {
-  const std::string name = spoken_name(files.distorted);
-  ScoredPair scored{files, pictures.differences, {FrameScores{}}};
-  for (const Measure& measure : scoring.measures) {
-    scored.frames[0].values.push_back(score(scoring, measure, name, pictures.frames, notes));
-  }
-  if (scoring.map) {
-    media::write_png(scoring.map->path, draw_map(scoring, name, pictures.frames));
-  }
-  for (const auto& [key, sentence] : pictures.differences) {
-    if (key == "color") notes.add(name, sentence);
-  }
-  return scored;
-}
-
 void score_pairs(
     const Scoring& scoring, const std::vector<FilePair>& files, Notes& notes, Report& report) {
   const auto policy = scoring.threads > 1 ? std::launch::async : std::launch::deferred;
-  const auto read = [&](std::size_t i) {
+  const auto open = [&](std::size_t i) {
     return std::async(policy, [&scoring, &files, i] {
-      return read_picture_pair(
-          files[i].reference, files[i].distorted, scoring.background, scoring.exec);
+      return open_media_pair(files[i], scoring.inputs, scoring.threads, scoring.exec);
     });
   };
-  Progress progress(static_cast<std::int64_t>(files.size()));
-  std::future<PicturePair> next = files.empty() ? std::future<PicturePair>() : read(0);
+  std::vector<Scores> all;
+  const bool is_single = files.size() == 1;
+  Progress progress("pairs", static_cast<std::int64_t>(files.size()));
+  std::future<MediaPair> next = files.empty() ? std::future<MediaPair>() : open(0);
   for (std::size_t i = 0; i < files.size(); ++i) {
+    Scores scores{.pair = {.files = files[i]}};
     try {
-      std::future<PicturePair> current = std::move(next);
-      if (i + 1 < files.size()) next = read(i + 1);
-      const PicturePair pictures = current.get();
-      ScoredPair scored = score_pair(scoring, files[i], pictures, notes);
-      note_kind(pictures, report);
-      report.pairs.push_back(std::move(scored));
+      std::future<MediaPair> current = std::move(next);
+      if (i + 1 < files.size()) next = open(i + 1);
+      const MediaPair media = current.get();
+      if (const auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media)) {
+        score_videos(scoring, **videos, is_single, notes, scores);
+      } else if (const auto* animations = std::get_if<std::unique_ptr<AnimationPair>>(&media)) {
+        score_animations(scoring, **animations, is_single, notes, scores);
+      } else {
+        require(!is_single || !scoring.inputs.are_for_video(),
+            "{}: is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
+            spoken_name(files[i].distorted));
+        score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
+      }
     } catch (const Error& error) {
       progress.clear();
       print_error(error.what());
       report.error += (report.error.empty() ? "" : "; ") + std::string(error.what());
     }
+    if (!scores.frames.empty()) all.push_back(std::move(scores));
     progress.step();
   }
+  lay_out(scoring, std::move(all), report);
 }
 
 }  // namespace similis::cli

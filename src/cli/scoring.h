@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pairs of files one after the other and runs the measures on each.
+// Opens pairs of files one after the other and runs the measures on each.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "src/cli/media_pair.h"
 #include "src/cli/metric.h"
 #include "src/cli/metric_request.h"
 #include "src/cli/notes.h"
-#include "src/cli/picture_pair.h"
 #include "src/cli/report.h"
 
 namespace similis::cli {
@@ -20,20 +21,16 @@ struct Scoring {
   /// Whether the measures are the program's choice: one that a pair is too small for is then left
   /// out with a note, where one that was asked for is an error.
   bool by_default = false;
-  std::optional<Color> background;
+  InputOptions inputs;
   std::optional<MapRequest> map;
   Execution exec;
   int threads = 1;
 };
 
-/// The scores of one pair; writes the map if there is one to write. Throws InvalidArgument, naming
-/// the distorted file.
-ScoredPair score_pair(
-    const Scoring& scoring, const FilePair& files, const PicturePair& pictures, Notes& notes);
-
-/// Fills in what `report` says of the pairs in `files`. While one pair is scored the next is read,
-/// if there is a second thread. What goes wrong with a pair is printed and added to report.error,
-/// and the others are scored.
+/// Fills in what `report` says of the pairs in `files`, its names and metric settings included.
+/// While one pair of pictures is scored the next is read, if there is a second thread. What goes
+/// wrong with a pair is printed and added to report.error; the others are scored, and of a video
+/// that breaks off the frames before are kept.
 void score_pairs(
     const Scoring& scoring, const std::vector<FilePair>& files, Notes& notes, Report& report);
 

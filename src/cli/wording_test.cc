@@ -35,23 +35,27 @@ TEST(Notes, TheSameTextIsToldOnce) {
   notes.add("a.png", "too small");
   notes.add("b.png", "converted");
   notes.add("c.png", "too small");
+  notes.add("c.png", "too small");
   notes.add("d.png", "too small");
   EXPECT_THAT(notes.lines(), ElementsAre("a.png and 2 more: too small", "b.png: converted"));
 }
 
 TEST(Progress, SaysHowFarHowFastAndHowLong) {
-  EXPECT_EQ(progress_line(0, 40, 0), "0/40 pairs");
-  EXPECT_EQ(progress_line(12, 40, 4), "12/40 pairs, 3.0/s, 10 s left");
-  EXPECT_EQ(progress_line(1000, 100000, 10), "1000/100000 pairs, 100/s, 16 min 30 s left");
-  EXPECT_EQ(progress_line(1, 1000, 60), "1/1000 pairs, 0.0/s, 16 h 39 min left");
+  EXPECT_EQ(progress_line("pairs", 0, 40, 0), "0/40 pairs");
+  EXPECT_EQ(progress_line("pairs", 12, 40, 4), "12/40 pairs, 3.0/s, 10 s left");
+  EXPECT_EQ(
+      progress_line("frames", 1000, 100000, 10), "1000/100000 frames, 100/s, 16 min 30 s left");
+  EXPECT_EQ(progress_line("pairs", 1, 1000, 60), "1/1000 pairs, 0.0/s, 16 h 39 min left");
+  EXPECT_EQ(progress_line("frames", 7, std::nullopt, 2), "7 frames, 3.5/s");
+  EXPECT_EQ(progress_line("frames", 41, 40, 1), "41 frames, 41/s") << "more than were expected";
 }
 
 TEST(Help, NamesEveryOptionMetricAndExitStatus) {
   const auto line = make_command_line();
   const std::string help = line->compare->help();
   for (const char* text : {"REF", "DIST", "-m,--metric", "--list-metrics", "--device", "--threads",
-           "--format table|json|csv", "-o,--output", "--map", "--background",
-           "Examples:", "Exit status:"}) {
+           "--format table|json|csv|xml", "-o,--output", "--map", "--background", "--frames",
+           "--every", "--offset", "--size", "--pix-fmt", "Examples:", "Exit status:"}) {
     EXPECT_THAT(help, testing::HasSubstr(text));
   }
   for (const Metric& metric : metrics()) {

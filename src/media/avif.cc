@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads AVIF with libavif: its own conversion from YCbCr, in float with bilinear chroma, rather
-// than libyuv's faster and coarser one, to RGB of the depth that the file has. Of a sequence the
-// first picture. Crop, rotation and mirroring are applied; EXIF orientation is not, as the format
-// says.
+// than libyuv's faster and coarser one, to RGB of the depth that the file has. Crop, rotation and
+// mirroring are applied; EXIF orientation is not, as the format says.
 #include <avif/avif.h>
 
 #include <algorithm>
@@ -106,7 +105,7 @@ Image converted(const File& file, const avifImage& picture) {
 
 }  // namespace
 
-Image read_avif(const File& file) {
+void read_avif_frames(const File& file, const TakePicture& take) {
   const Decoder decoder(avifDecoderCreate(), &avifDecoderDestroy);
   if (!decoder) refuse(file, "libavif could not start: out of memory");
   decoder->imageSizeLimit = static_cast<std::uint32_t>(
@@ -117,13 +116,18 @@ Image read_avif(const File& file) {
   require_size(file, decoder->image->width, decoder->image->height);
   // libavif enlarges a coded picture to the size that its container says.
   require_density(file, decoder->image->width, decoder->image->height);
-  require_ok(file, avifDecoderNextImage(decoder.get()));
-  require_size(file, decoder->image->width, decoder->image->height);
-  Image image = converted(file, *decoder->image);
-  image.frames = decoder->imageCount;
-  apply_orientation(image, orientation_of(*decoder->image));
-  return image;
+  bool is_wanted = true;
+  for (int i = 0; is_wanted && i < std::max(1, decoder->imageCount); ++i) {
+    require_ok(file, avifDecoderNextImage(decoder.get()));
+    require_size(file, decoder->image->width, decoder->image->height);
+    Image image = converted(file, *decoder->image);
+    image.frames = decoder->imageCount;
+    apply_orientation(image, orientation_of(*decoder->image));
+    is_wanted = take(std::move(image));
+  }
 }
+
+Image read_avif(const File& file) { return first_picture(file, read_avif_frames); }
 
 std::string avif_library() { return fmt::format("libavif {}", avifVersion()); }
 

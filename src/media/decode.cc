@@ -2,15 +2,11 @@
 // Which reader a file gets, by what its first bytes say.
 #include "src/media/decode.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
+#include "src/media/byte_stream.h"
 #include "src/media/reader.h"
 
 namespace similis::media {
@@ -56,28 +52,29 @@ struct Format {
   const char* package;  // Debian's
   Image (*read)(const File&) = nullptr;
   std::string (*version)() = nullptr;
+  void (*read_all)(const File&, const TakePicture&) = nullptr;  // null where ffmpeg does it
 };
 
 constexpr std::array kFormats = {
     Format{"PNG", is_png, "libpng", "libpng-dev", read_png, png_library},
     Format{"JPEG", is_jpeg, "libjpeg-turbo", "libjpeg-dev", read_jpeg, jpeg_library},
 #if SIMILIS_WITH_WEBP
-    Format{"WebP", is_webp, "libwebp", "libwebp-dev", read_webp, webp_library},
+    Format{"WebP", is_webp, "libwebp", "libwebp-dev", read_webp, webp_library, read_webp_frames},
 #else
     Format{"WebP", is_webp, "libwebp", "libwebp-dev"},
 #endif
 #if SIMILIS_WITH_AVIF
-    Format{"AVIF", is_avif, "libavif", "libavif-dev", read_avif, avif_library},
+    Format{"AVIF", is_avif, "libavif", "libavif-dev", read_avif, avif_library, read_avif_frames},
 #else
     Format{"AVIF", is_avif, "libavif", "libavif-dev"},
 #endif
 #if SIMILIS_WITH_JXL
-    Format{"JXL", is_jxl, "libjxl", "libjxl-dev", read_jxl, jxl_library},
+    Format{"JXL", is_jxl, "libjxl", "libjxl-dev", read_jxl, jxl_library, read_jxl_frames},
 #else
     Format{"JXL", is_jxl, "libjxl", "libjxl-dev"},
 #endif
 #if SIMILIS_WITH_TIFF
-    Format{"TIFF", is_tiff, "libtiff", "libtiff-dev", read_tiff, tiff_library},
+    Format{"TIFF", is_tiff, "libtiff", "libtiff-dev", read_tiff, tiff_library, read_tiff_pages},
 #else
     Format{"TIFF", is_tiff, "libtiff", "libtiff-dev"},
 #endif
@@ -104,42 +101,6 @@ Image read_file(const File& file) {
   return format->read(file);
 }
 
-// All that is left in an open file. A regular file's size is checked before a byte is read; a pipe
-// is given up as soon as it has brought too much.
-std::vector<std::uint8_t> read_to_end(int descriptor, const File& file) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0) refuse(file, "{}", std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; it must be a picture");
-  std::vector<std::uint8_t> bytes;
-  const auto size = static_cast<std::size_t>(S_ISREG(status.st_mode) ? status.st_size : 0);
-  constexpr std::size_t kStep = std::size_t{1} << 16;
-  if (size <= kMaxFileBytes) bytes.reserve(size + kStep);
-  while (size <= kMaxFileBytes && bytes.size() <= kMaxFileBytes) {
-    const std::size_t filled = bytes.size();
-    bytes.resize(filled + kStep);
-    const ssize_t count = read(descriptor, bytes.data() + filled, kStep);
-    if (count < 0 && errno != EINTR) refuse(file, "{}", std::strerror(errno));
-    bytes.resize(filled + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0) return bytes;
-  }
-  refuse(file, "it is larger than {} bytes, which no picture may be", kMaxFileBytes);
-}
-
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) refuse({.name = path}, "{}", std::strerror(errno));
-  }
-  ~OpenFile() { close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 }  // namespace
 
 std::string_view known_format(Bytes bytes) {
@@ -148,19 +109,28 @@ std::string_view known_format(Bytes bytes) {
 }
 
 Image read_image(const std::string& path) {
-  const OpenFile file(path);
-  return read_image(file.descriptor(), path);
-}
-
-Image read_image(int descriptor, const std::string& name) {
-  const std::vector<std::uint8_t> bytes = read_to_end(descriptor, {.name = name});
-  return read_image(bytes, name);
+  ByteStream stream(path);
+  return read_image(stream.read_to_end(kMaxFileBytes), stream.name());
 }
 
 Image read_image(std::span<const std::uint8_t> bytes, const std::string& name) {
   const File file{bytes, name};
   try {
     return read_file(file);
+  } catch (const std::bad_alloc&) {
+    refuse(file, "there is not enough memory for its pixels");
+  }
+}
+
+void read_pictures(
+    std::span<const std::uint8_t> bytes, const std::string& name, const TakePicture& take) {
+  const File file{bytes, name};
+  try {
+    const Format* format = find_format(file.bytes);
+    if (format && format->read_all) return format->read_all(file, take);
+    Image first = read_file(file);
+    if (first.frames > 1) return read_frames_by_ffmpeg(file, first, take);
+    take(std::move(first));
   } catch (const std::bad_alloc&) {
     refuse(file, "there is not enough memory for its pixels");
   }

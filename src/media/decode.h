@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,20 +22,25 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;  ///< of a pi
 /// pixels. A blank picture of 4096 x 4096, coded as AV1, comes to 24,000.
 inline constexpr std::int64_t kMaxPixelsPerByte = std::int64_t{1} << 16;
 
-/// The picture in the file; its first frame or page if it has several (Image::frames says). What
-/// the file is follows from its content, never from its name. Any readable path will do, /dev/stdin
-/// and FIFOs included, which are read to their end.
+/// The picture at `path`, "-" being standard input; its first frame or page if it has several
+/// (Image::frames says). What the file is follows from its content, never from its name. Any
+/// readable path will do, /dev/stdin and FIFOs included, which are read to their end.
 /// Throws InvalidArgument, in one line that names the file, if it cannot be opened, is a directory,
 /// is empty, is cut off or damaged anywhere, is larger than the limits above, holds what an Image
 /// cannot (CMYK, floating point), or needs a library that this build lacks or ffmpeg and that is
 /// not installed.
 Image read_image(const std::string& path);
 
-/// The same from an open file, such as standard input; `name` stands for it in errors.
-Image read_image(int descriptor, const std::string& name);
-
 /// The same from a file's bytes.
 Image read_image(std::span<const std::uint8_t> bytes, const std::string& name);
+
+/// Is given the pictures of a file, one after the other; false for no more.
+using TakePicture = std::function<bool(Image picture)>;
+
+/// All frames or pages of a file, animations as they are to be seen: each frame drawn over those
+/// before it. The first is read_image()'s. Takes and throws what that does.
+void read_pictures(
+    std::span<const std::uint8_t> bytes, const std::string& name, const TakePicture& take);
 
 /// What reads a format on this machine: {"PNG", "libpng 1.6.39"}, {"others", "ffmpeg 5.1.9"}; the
 /// reader is empty where nothing does. For `similis info`.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "src/media/byte_stream.h"
 #include "src/media/program.h"
 #include "src/media/reader.h"
 
@@ -20,28 +21,18 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // it prints about 200 kB
 
+[[noreturn]] void refuse_without(const File& file, const std::string& program) {
+  refuse(file,
+      "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and there is no {} on "
+      "PATH; install it (on Debian: apt install ffmpeg)",
+      program);
+}
+
 ProgramResult run(const File& file, std::vector<std::string> arguments, std::size_t bytes) {
   const std::string program = arguments.front();
   auto result = run_program(arguments, file.bytes, {.output_bytes = bytes});
-  if (!result) {
-    refuse(file,
-        "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and there is no {} on "
-        "PATH; install it (on Debian: apt install ffmpeg)",
-        program);
-  }
+  if (!result) refuse_without(file, program);
   return *std::move(result);
-}
-
-// The last line without what names ffmpeg's own parts: "[bmp @ 0x5581] ", "pipe:0: ".
-std::string last_words(const ProgramResult& result) {
-  std::string_view words = result.errors;
-  while (!words.empty() && words.back() == '\n') words.remove_suffix(1);
-  words.remove_prefix(words.rfind('\n') + 1);
-  if (words.starts_with('[') && words.find("] ") != std::string_view::npos) {
-    words.remove_prefix(words.find("] ") + 2);
-  }
-  if (words.starts_with("pipe:0: ")) words.remove_prefix(8);
-  return words.empty() ? result.end : std::string(words);
 }
 
 // The value under this key; null if there is none.
@@ -60,6 +51,13 @@ std::string text(const Json& parent, const char* key, const char* otherwise = ""
 std::int64_t number(const Json& parent, const char* key) {
   const Json& value = member(parent, key);
   return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+}
+
+// Numbers that ffprobe prints as text; 0 for what is none.
+std::int64_t decimal(const std::string& text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 // The objects in the array under this key; none for anything else. Not copied, since a copy
@@ -102,6 +100,30 @@ void require_end_of_qoi(const File& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   if (text.starts_with(kStart) && !text.ends_with(kEnd))
     refuse_damaged(file, "QOI without its end");
+}
+
+// Whether a GIF's blocks reach its trailer, without which ffmpeg 5.1 takes any cut for the end.
+bool is_whole_gif(Bytes bytes) {
+  constexpr std::size_t kHeader = 13, kImageHeader = 10;
+  const auto byte = [&](std::size_t at) { return at < bytes.size() ? bytes[at] : 0; };
+  const auto table_bytes = [](int flags) {
+    return flags & 0x80 ? std::size_t{3} << ((flags & 7) + 1) : 0;
+  };
+  std::size_t at = kHeader + table_bytes(byte(10));
+  while (at < bytes.size() && byte(at) != ';') {
+    const bool is_image = byte(at) == ',';
+    if (!is_image && byte(at) != '!') return false;
+    at += is_image ? kImageHeader + table_bytes(byte(at + 9)) + 1 : 2;
+    while (byte(at) != 0) at += std::size_t{1} + byte(at);  // blocks of data, the last one empty
+    ++at;
+  }
+  return at < bytes.size();
+}
+
+void require_end_of_gif(const File& file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+  if (text.starts_with("GIF8") && !is_whole_gif(file.bytes))
+    refuse_damaged(file, "GIF without its end");
 }
 
 struct RawFormat {
@@ -173,7 +195,83 @@ void require_no_profile(const File& file) {
   }
 }
 
+// What ffmpeg is to write of a file: all but the samples of its pictures, and how those lie.
+struct RawPictures {
+  Image header;
+  RawFormat raw;
+  std::size_t bytes = 0;  // of each picture
+
+  Image picture(std::vector<std::uint8_t> samples) const {
+    Image image = header;
+    if (image.bit_depth == 8) {
+      image.samples8 = std::move(samples);
+    } else {
+      image.samples16 = wide_samples(samples, raw);
+      rescale_to_16(image.samples16, raw.bit_depth);
+    }
+    return image;
+  }
+};
+
+RawPictures raw_pictures(const File& file) {
+  const Probe probe = probe_file(file);
+  require_size(file, probe.width, probe.height);
+  require_density(file, probe.width, probe.height);
+  if (probe.is_float || probe.bit_depth > 16) {
+    refuse(file, "it has {}-bit {} samples; they must be integers of at most 16 bits",
+        probe.bit_depth, probe.is_float ? "floating-point" : "integer");
+  }
+  const auto cicp = code_points(probe);
+  if (!cicp) {
+    refuse(file, "its colours are {} and {} in ffmpeg's words, which are not known here",
+        probe.primaries, probe.transfer);
+  }
+  const RawFormat raw = raw_format(probe);
+  Image header{.width = probe.is_turned ? probe.height : probe.width,
+      .height = probe.is_turned ? probe.width : probe.height,
+      .channels = raw.channels,
+      .bit_depth = raw.bit_depth > 8 ? 16 : 8,
+      .source_bit_depth = raw.bit_depth > 8 ? raw.bit_depth : probe.bit_depth,
+      .format = probe.codec,
+      .frames = std::max<std::int64_t>(probe.frames, 1)};
+  if (*cicp != Cicp{}) header.color.cicp = cicp;
+  const std::int64_t bytes =
+      header.width * header.height * header.channels * (header.bit_depth / 8);
+  return {std::move(header), raw, static_cast<std::size_t>(bytes)};
+}
+
+// The last is where the pictures go.
+std::vector<std::string> raw_arguments(const File& file, const RawFormat& raw) {
+  return {"ffmpeg", "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode",
+      "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i", "pipe:0",
+      "-map", "0:V:0", "-sws_flags",
+      "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact", "-pix_fmt", raw.name, "-f",
+      "rawvideo", "pipe:1"};
+}
+
+// ffmpeg reads animated PNG only where it can seek: it opens its standard input, a file, by name.
+// No other format is read like this, so that no playlist is.
+void read_as_seekable_png(std::vector<std::string>& arguments) {
+  const auto whitelist = std::find(arguments.begin(), arguments.end(), "pipe");
+  *whitelist = "file";
+  const auto input = std::find(arguments.begin(), arguments.end(), "-i");
+  *(input + 1) = "file:/proc/self/fd/0";
+  arguments.insert(input, {"-f", "apng"});
+}
+
 }  // namespace
+
+// The last line without what names ffmpeg's own parts: "[bmp @ 0x5581] ", "pipe:0: ".
+std::string last_words(const ProgramResult& result) {
+  std::string_view words = result.errors;
+  while (!words.empty() && words.back() == '\n') words.remove_suffix(1);
+  words.remove_prefix(words.rfind('\n') + 1);
+  if (words.starts_with('[') && words.find("] ") != std::string_view::npos) {
+    words.remove_prefix(words.find("] ") + 2);
+  }
+  if (words.starts_with("pipe:0: ")) words.remove_prefix(8);
+  return words.empty() ? result.end : std::string(words);
+}
 
 std::optional<Probe> parse_probe(std::string_view json) {
   const Json root = Json::parse(json.begin(), json.end(), nullptr, false);
@@ -182,6 +280,8 @@ std::optional<Probe> parse_probe(std::string_view json) {
   if (streams.empty()) return std::nullopt;
   const Json& stream = *streams.front();
   Probe probe{.codec = text(stream, "codec_name", "?"),
+      .container = text(member(root, "format"), "format_name"),
+      .pixel_format = text(stream, "pix_fmt"),
       .width = number(stream, "width"),
       .height = number(stream, "height"),
       .primaries = text(stream, "color_primaries"),
@@ -189,9 +289,9 @@ std::optional<Probe> parse_probe(std::string_view json) {
   for (const Json* side_data : objects(stream, "side_data_list")) {
     probe.is_turned = probe.is_turned || number(*side_data, "rotation") % 180 != 0;
   }
-  const std::string packets = text(stream, "nb_read_packets");
-  std::from_chars(packets.data(), packets.data() + packets.size(), probe.frames);
-  const bool has_pixels = describe_pixels(root, text(stream, "pix_fmt"), probe);
+  probe.frames = decimal(text(stream, "nb_read_packets"));
+  probe.expected_frames = decimal(text(stream, "nb_frames"));
+  const bool has_pixels = describe_pixels(root, probe.pixel_format, probe);
   if (!has_pixels || probe.width < 1 || probe.height < 1) return std::nullopt;
   return probe;
 }
@@ -216,47 +316,49 @@ std::optional<Cicp> code_points(const Probe& probe) {
 
 Image read_by_ffmpeg(const File& file) {
   require_end_of_qoi(file);
-  const Probe probe = probe_file(file);
-  require_size(file, probe.width, probe.height);
-  require_density(file, probe.width, probe.height);
-  if (probe.is_float || probe.bit_depth > 16) {
-    refuse(file, "it has {}-bit {} samples; they must be integers of at most 16 bits",
-        probe.bit_depth, probe.is_float ? "floating-point" : "integer");
-  }
-  const auto cicp = code_points(probe);
-  if (!cicp) {
-    refuse(file, "its colours are {} and {} in ffmpeg's words, which are not known here",
-        probe.primaries, probe.transfer);
-  }
+  require_end_of_gif(file);
+  const RawPictures pictures = raw_pictures(file);
   require_no_profile(file);
-  const RawFormat raw = raw_format(probe);
-  Image image{.width = probe.is_turned ? probe.height : probe.width,
-      .height = probe.is_turned ? probe.width : probe.height,
-      .channels = raw.channels,
-      .bit_depth = raw.bit_depth > 8 ? 16 : 8,
-      .source_bit_depth = raw.bit_depth > 8 ? raw.bit_depth : probe.bit_depth,
-      .format = probe.codec,
-      .frames = std::max<std::int64_t>(probe.frames, 1)};
-  if (*cicp != Cicp{}) image.color.cicp = cicp;
-  const auto bytes =
-      static_cast<std::size_t>(image.width * image.height * image.channels * (image.bit_depth / 8));
-  ProgramResult result = run(file,
-      {"ffmpeg", "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode",
-          "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i",
-          "pipe:0", "-map", "0:V:0", "-frames:v", "1", "-sws_flags",
-          "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact", "-pix_fmt", raw.name,
-          "-f", "rawvideo", "pipe:1"},
-      bytes);
-  if (!result.succeeded || !result.errors.empty() || result.output.size() != bytes) {
+  std::vector<std::string> arguments = raw_arguments(file, pictures.raw);
+  arguments.insert(arguments.end() - 1, {"-frames:v", "1"});
+  ProgramResult result = run(file, arguments, pictures.bytes);
+  if (!result.succeeded || !result.errors.empty() || result.output.size() != pictures.bytes) {
     refuse_damaged(file, last_words(result));
   }
-  if (image.bit_depth == 8) {
-    image.samples8 = std::move(result.output);
-  } else {
-    image.samples16 = wide_samples(result.output, raw);
-    rescale_to_16(image.samples16, raw.bit_depth);
+  return pictures.picture(std::move(result.output));
+}
+
+void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePicture& take) {
+  RawPictures pictures{.header = first,
+      .raw = raw_format({.channels = first.channels, .bit_depth = first.source_bit_depth})};
+  pictures.bytes = first.bit_depth == 8 ? first.samples8.size() : 2 * first.samples16.size();
+  pictures.header.samples8 = {};
+  pictures.header.samples16 = {};
+  std::vector<std::string> arguments = raw_arguments(file, pictures.raw);
+  arguments.insert(arguments.end() - 1, {keep_all_frames_option(), "passthrough"});
+  if (first.format == "PNG") read_as_seekable_png(arguments);
+  const auto program = start_program(arguments, file.bytes);
+  if (!program) refuse_without(file, "ffmpeg");
+  ByteStream stream(program->take_output(), file.name);
+  std::vector<std::uint8_t> bytes;
+  while (stream.read_frame(bytes, pictures.bytes) == pictures.bytes) {
+    const std::string errors = program->errors();
+    if (!errors.empty()) refuse_damaged(file, last_words({.errors = errors}));
+    if (!take(pictures.picture(std::exchange(bytes, {})))) return;
   }
-  return image;
+  const ProgramResult result = program->wait();
+  if (!result.succeeded || !result.errors.empty() || !bytes.empty()) {
+    refuse_damaged(file, last_words(result));
+  }
+}
+
+// -fps_mode came with 5.1, and -vsync, which it replaces, is to go.
+const char* keep_all_frames_option() {
+  const std::string words = ffmpeg_program();  // "ffmpeg 5.1.9-0+deb12u1"
+  int major = 6;                               // what has no number is newer
+  const std::size_t digits = std::min(words.size(), std::string_view("ffmpeg ").size());
+  std::from_chars(words.data() + digits, words.data() + words.size(), major);
+  return major >= 6 ? "-fps_mode" : "-vsync";
 }
 
 std::string ffmpeg_program() {

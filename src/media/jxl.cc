@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JPEG XL with libjxl, which turns the picture upright itself. Of an animation the first
-// frame.
+// Reads JPEG XL with libjxl, which turns the picture upright itself and draws each frame of an
+// animation over those before.
 #include <jxl/decode.h>
 
 #include <memory>
@@ -19,13 +19,15 @@ struct JxlFile {
   JxlBasicInfo info{};
   JxlPixelFormat format{};
   std::unique_ptr<void, decltype(&std::free)> pixels{nullptr, &std::free};
+  bool is_counted = false;
 
   void start(int events);
   void take_info(Image& image);
   void take_color(Image& image) const;
   void make_room();
   template <class T> void copy_samples(std::vector<T>& samples) const;
-  Image read();
+  Image picture(const Image& header) const;
+  void read(const TakePicture& take);
 };
 
 void JxlFile::start(int events) {
@@ -131,28 +133,6 @@ std::int64_t count_frames(const File& file) {
   return frames;
 }
 
-Image JxlFile::read() {
-  Image image{.format = "JXL"};
-  start(JXL_DEC_BASIC_INFO | JXL_DEC_COLOR_ENCODING | JXL_DEC_FULL_IMAGE);
-  for (;;) {
-    switch (JxlDecoderProcessInput(decoder.get())) {
-      case JXL_DEC_BASIC_INFO: take_info(image); break;
-      case JXL_DEC_COLOR_ENCODING: take_color(image); break;
-      case JXL_DEC_NEED_IMAGE_OUT_BUFFER: make_room(); break;
-      case JXL_DEC_FULL_IMAGE:
-        if (image.bit_depth == 8) {
-          copy_samples(image.samples8);
-        } else {
-          copy_samples(image.samples16);
-        }
-        if (info.have_animation) image.frames = count_frames(file);
-        return image;
-      case JXL_DEC_NEED_MORE_INPUT: refuse_damaged(file, "libjxl: it ends too early");
-      default: refuse_damaged(file, "libjxl could not decode it");
-    }
-  }
-}
-
 // libjxl gives integers of another depth than 8 or 16 spread over the full range, through float:
 // they go back to the codes they were and are spread exactly.
 void spread_exactly(Image& image) {
@@ -164,13 +144,45 @@ void spread_exactly(Image& image) {
   rescale_to_16(image.samples16, n);
 }
 
-}  // namespace
-
-Image read_jxl(const File& file) {
-  Image image = JxlFile{.file = file}.read();
+// The picture in `pixels`; `header` is what all pictures of the file have in common.
+Image JxlFile::picture(const Image& header) const {
+  Image image = header;
+  if (image.bit_depth == 8) {
+    copy_samples(image.samples8);
+  } else {
+    copy_samples(image.samples16);
+  }
   if (image.source_bit_depth != image.bit_depth) spread_exactly(image);
   return image;
 }
+
+void JxlFile::read(const TakePicture& take) {
+  Image header{.format = "JXL"};
+  start(JXL_DEC_BASIC_INFO | JXL_DEC_COLOR_ENCODING | JXL_DEC_FULL_IMAGE);
+  for (;;) {
+    switch (JxlDecoderProcessInput(decoder.get())) {
+      case JXL_DEC_BASIC_INFO: take_info(header); break;
+      case JXL_DEC_COLOR_ENCODING: take_color(header); break;
+      case JXL_DEC_NEED_IMAGE_OUT_BUFFER: make_room(); break;
+      case JXL_DEC_FULL_IMAGE:
+        if (info.have_animation && !is_counted) header.frames = count_frames(file);
+        is_counted = true;
+        if (!take(picture(header)) || !info.have_animation) return;
+        break;
+      case JXL_DEC_SUCCESS: return;
+      case JXL_DEC_NEED_MORE_INPUT: refuse_damaged(file, "libjxl: it ends too early");
+      default: refuse_damaged(file, "libjxl could not decode it");
+    }
+  }
+}
+
+}  // namespace
+
+void read_jxl_frames(const File& file, const TakePicture& take) {
+  JxlFile{.file = file}.read(take);
+}
+
+Image read_jxl(const File& file) { return first_picture(file, read_jxl_frames); }
 
 std::string jxl_library() {
   const std::uint32_t version = JxlDecoderVersion();

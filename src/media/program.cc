@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "src/core/require.h"
+#include "src/media/descriptor.h"
 
 extern char** environ;
 
@@ -29,22 +30,6 @@ constexpr std::size_t kMaxErrorBytes = 65536;
 [[noreturn]] void fail(const std::string& program, int error) {
   throw Error(fmt::format("{} could not be run: {}", program, std::strerror(error)));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor = -1) : descriptor_(descriptor) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return descriptor_; }
-  void reset(int descriptor = -1) {
-    if (descriptor_ >= 0) close(descriptor_);
-    descriptor_ = descriptor;
-  }
-
- private:
-  int descriptor_;
-};
 
 struct Pipe {
   Descriptor read_end, write_end;
@@ -151,7 +136,48 @@ std::string in_words(int status) {
   return fmt::format("status {}", WEXITSTATUS(status));
 }
 
+ProgramResult ended(int status) {
+  return {.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0, .end = in_words(status)};
+}
+
+class Running : public RunningProgram {
+ public:
+  Running(pid_t id, int output, std::unique_ptr<Descriptor> errors)
+      : child_(id), output_(output), errors_(std::move(errors)) {}
+  int take_output() override { return output_.release(); }
+  std::string errors() const override {
+    std::string text(kMaxErrorBytes, ' ');
+    const ssize_t count = pread(errors_->get(), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    return text;
+  }
+  ProgramResult wait() override {
+    ProgramResult result = ended(child_.wait());
+    result.errors = errors();
+    return result;
+  }
+
+ private:
+  Child child_;
+  Descriptor output_;
+  std::unique_ptr<Descriptor> errors_;  // a file, so that nothing waits for it to be read
+};
+
 }  // namespace
+
+std::unique_ptr<RunningProgram> start_program(
+    const std::vector<std::string>& arguments, std::span<const std::uint8_t> input) {
+  const std::string& program = arguments.front();
+  const Descriptor input_file(memfd_create("input", MFD_CLOEXEC));
+  auto errors = std::make_unique<Descriptor>(memfd_create("errors", MFD_CLOEXEC));
+  if (input_file.get() < 0 || errors->get() < 0) fail(program, errno);
+  fill(input_file, input, program);
+  Pipe output(program);
+  const pid_t id = spawn(arguments, input_file.get(), output.write_end.get(), errors->get());
+  if (id == -ENOENT) return nullptr;
+  if (id < 0) fail(program, -id);
+  return std::make_unique<Running>(id, output.read_end.release(), std::move(errors));
+}
 
 std::optional<ProgramResult> run_program(const std::vector<std::string>& arguments,
     std::span<const std::uint8_t> input, const ProgramLimits& limits) {
@@ -174,9 +200,9 @@ std::optional<ProgramResult> run_program(const std::vector<std::string>& argumen
     child.wait();
     return result;
   }
-  const int status = child.wait();
-  result.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  result.end = in_words(status);
+  const ProgramResult end = ended(child.wait());
+  result.succeeded = end.succeeded;
+  result.end = end.end;
   return result;
 }
 

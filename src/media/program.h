@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,5 +30,23 @@ struct ProgramLimits {
 /// Throws Error, with the system's reason, if it cannot be started for another reason.
 std::optional<ProgramResult> run_program(const std::vector<std::string>& arguments,
     std::span<const std::uint8_t> input, const ProgramLimits& limits);
+
+/// A program whose output is read while it runs; killed with the object if it still does.
+class RunningProgram {
+ public:
+  virtual ~RunningProgram() = default;
+  /// The end of the pipe it writes to, once: the caller closes it.
+  virtual int take_output() = 0;
+  /// What it has written to standard error so far, at most 64 KiB.
+  virtual std::string errors() const = 0;
+  /// Waits for its end; `output` of the result stays empty.
+  virtual ProgramResult wait() = 0;
+};
+
+/// Starts arguments[0], found on PATH, with `input` as its standard input (a file). Null if there
+/// is no such program. Throws Error, with the system's reason, if it cannot be started for another
+/// reason.
+std::unique_ptr<RunningProgram> start_program(
+    const std::vector<std::string>& arguments, std::span<const std::uint8_t> input = {});
 
 }  // namespace similis::media

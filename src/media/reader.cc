@@ -35,6 +35,15 @@ void require_density(const File& file, std::int64_t width, std::int64_t height) 
       height, bytes, kMaxPixelsPerByte);
 }
 
+Image first_picture(const File& file, void (*read_all)(const File&, const TakePicture&)) {
+  Image first;
+  read_all(file, [&first](Image picture) {
+    first = std::move(picture);
+    return false;
+  });
+  return first;
+}
+
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n) {
   if (n == 16) return;
   std::vector<std::uint16_t> table(std::size_t{1} << n);

@@ -67,6 +67,18 @@ Image read_jxl(const File& file);
 Image read_tiff(const File& file);
 Image read_by_ffmpeg(const File& file);
 
+/// All frames or pages, each on the whole canvas, in order, until `take` returns false; what stands
+/// behind is not looked at then.
+void read_webp_frames(const File& file, const TakePicture& take);
+void read_avif_frames(const File& file, const TakePicture& take);
+void read_jxl_frames(const File& file, const TakePicture& take);
+void read_tiff_pages(const File& file, const TakePicture& take);
+/// Of an animation whose first frame is `first`, and whose colours ffmpeg does not tell.
+void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePicture& take);
+
+/// The first that a reader of all gives.
+Image first_picture(const File& file, void (*read_all)(const File&, const TakePicture&));
+
 /// Name and version of what reads a format; empty for ffmpeg if it is not on PATH.
 std::string png_library();
 std::string jpeg_library();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
 
 #include "src/media/reader.h"
@@ -34,17 +35,33 @@ inline void require_whole(const Image& image, std::int64_t max_pixels) {
   must(image.color.icc_profile.empty() || !image.color.cicp, "its colours are said in one form");
 }
 
-/// The bytes are a whole picture, or are refused in one line that names the file.
-inline void read_any_bytes(Image (*read)(const File&), Bytes bytes) {
-  constexpr std::int64_t kMaxFuzzPixels = 1 << 14;  // larger ones find nothing and take their time
+inline constexpr std::int64_t kMaxFuzzPixels = 1 << 14;  // larger ones find nothing and take time
+
+/// The call ends, or refuses the file in one line that names it.
+inline void take_or_refuse(const std::function<void(const File&)>& read, Bytes bytes) {
   try {
-    require_whole(
-        read({.bytes = bytes, .name = "any", .max_pixels = kMaxFuzzPixels}), kMaxFuzzPixels);
+    read({.bytes = bytes, .name = "any", .max_pixels = kMaxFuzzPixels});
   } catch (const InvalidArgument& error) {
     const std::string_view words = error.what();
     must(words.starts_with("cannot read any: "), "an error names the file");
     must(words.find('\n') == words.npos, "an error is one line");
   }
+}
+
+/// The bytes are a whole picture, or are refused.
+inline void read_any_bytes(Image (*read)(const File&), Bytes bytes) {
+  take_or_refuse([read](const File& file) { require_whole(read(file), kMaxFuzzPixels); }, bytes);
+}
+
+/// The bytes are whole pictures, of which a few are looked at, until one is refused.
+inline void read_any_bytes(void (*read_all)(const File&, const TakePicture&), Bytes bytes) {
+  constexpr int kMaxFrames = 8;
+  int frames = 0;
+  const auto take = [&frames](const Image& picture) {
+    require_whole(picture, kMaxFuzzPixels);
+    return ++frames < kMaxFrames;
+  };
+  take_or_refuse([&](const File& file) { read_all(file, take); }, bytes);
 }
 
 }  // namespace similis::media

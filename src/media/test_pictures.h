@@ -89,6 +89,16 @@ inline std::string refusal(const Buffer& bytes, const std::string& name = "test.
   return {};
 }
 
+/// All frames or pages.
+inline std::vector<Image> all_pictures(const Buffer& bytes) {
+  std::vector<Image> pictures;
+  read_pictures(bytes, "test.img", [&](Image picture) {
+    pictures.push_back(std::move(picture));
+    return true;
+  });
+  return pictures;
+}
+
 /// Every beginning of the file (every `step`-th, for long ones) is refused in one line by name.
 inline void expect_every_cut_refused(const Buffer& whole, std::size_t step = 1) {
   for (std::size_t length = 0; length < whole.size(); length += length < 64 ? 7 : step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads TIFF with libtiff: the first page, grey, RGB or palette of 1 to 16 bits, with or without
+// Reads TIFF with libtiff: pages, grey, RGB or palette of 1 to 16 bits, with or without
 // alpha, in strips or tiles. The picture is read in bands, one strip or one row of tiles high, so
 // that memory is claimed as pixels arrive. What libtiff warns of while it decodes pixels, such as a
 // truncated JPEG or fax strip, is an error here.
@@ -358,38 +358,39 @@ Image TiffPage::read() {
   return image;
 }
 
-// How many pages there are that are no thumbnail or mask of another, and which is the first.
-struct Pages {
-  std::int64_t count = 0;
-  tdir_t first = 0;
-};
-
-Pages count_pages(const File& file, const Stream& stream, TIFF* tiff) {
+// The pages that are no thumbnail or mask of another; the first, if all are.
+std::vector<tdir_t> find_pages(const File& file, const Stream& stream, TIFF* tiff) {
   constexpr std::uint32_t kOfAnother = FILETYPE_REDUCEDIMAGE | FILETYPE_MASK;
-  Pages pages;
+  std::vector<tdir_t> pages;
   do {
     std::uint32_t kind = 0;
     TIFFGetField(tiff, TIFFTAG_SUBFILETYPE, &kind);
     if (kind & kOfAnother) continue;
-    if (pages.count == 0) pages.first = TIFFCurrentDirectory(tiff);
-    if (++pages.count > kMaxPages) refuse(file, "it has more than {} pages", kMaxPages);
+    if (pages.size() == kMaxPages) refuse(file, "it has more than {} pages", kMaxPages);
+    pages.push_back(TIFFCurrentDirectory(tiff));
   } while (TIFFReadDirectory(tiff));
   if (stream.words[0]) refuse_damaged(file, stream.words);
+  if (pages.empty()) pages.push_back(0);
   return pages;
 }
 
 }  // namespace
 
-Image read_tiff(const File& file) {
+void read_tiff_pages(const File& file, const TakePicture& take) {
   Stream stream{.bytes = file.bytes};
   const Handle tiff = open_tiff(file, stream);
   if (!tiff) refuse_damaged(file, stream.words);
-  const Pages pages = count_pages(file, stream, tiff.get());
-  if (!TIFFSetDirectory(tiff.get(), pages.first)) refuse_damaged(file, stream.words);
-  Image image = TiffPage(file, stream, tiff.get()).read();
-  image.frames = std::max<std::int64_t>(pages.count, 1);
-  return image;
+  const std::vector<tdir_t> pages = find_pages(file, stream, tiff.get());
+  for (const tdir_t page : pages) {
+    stream.in_pixels = false;
+    if (!TIFFSetDirectory(tiff.get(), page)) refuse_damaged(file, stream.words);
+    Image image = TiffPage(file, stream, tiff.get()).read();
+    image.frames = static_cast<std::int64_t>(pages.size());
+    if (!take(std::move(image))) return;
+  }
 }
+
+Image read_tiff(const File& file) { return first_picture(file, read_tiff_pages); }
 
 std::string tiff_library() {
   const std::string version = TIFFGetVersion();  // "LIBTIFF, Version 4.5.0\nCopyright …"

@@ -238,16 +238,19 @@ TEST(Tiff, OrientationAndProfileAreRead) {
   EXPECT_EQ(read.color.icc_profile, profile);
 }
 
-TEST(Tiff, SaysItsPagesButNotItsThumbnails) {
-  const Image image = noise(9, 7, 3, 8);
-  EXPECT_EQ(read_image(encode_tiff({image, image, image}), "p.tif").frames, 3);
+TEST(Tiff, GivesItsPagesButNotItsThumbnails) {
+  const Image first = noise(9, 7, 3, 8), thumbnail = noise(4, 4, 3, 8), second = noise(5, 3, 1, 16);
   int page = 0;
-  const Buffer bytes = encode_tiff({noise(4, 4, 3, 8), image}, {.change = [&](TIFF* tiff) {
-    if (page++ == 0) TIFFSetField(tiff, TIFFTAG_SUBFILETYPE, FILETYPE_REDUCEDIMAGE);
-  }});
-  const Image read = read_image(bytes, "t.tif");
-  EXPECT_EQ(read.frames, 1);
-  expect_pixels(read, image);
+  const Buffer bytes =
+      encode_tiff({thumbnail, first, thumbnail, second}, {.change = [&](TIFF* tiff) {
+        if (page++ % 2 == 0) TIFFSetField(tiff, TIFFTAG_SUBFILETYPE, FILETYPE_REDUCEDIMAGE);
+      }});
+  const std::vector<Image> pages = all_pictures(bytes);
+  ASSERT_EQ(pages.size(), 2u);
+  expect_pixels(pages[0], first);
+  expect_pixels(pages[1], second);
+  EXPECT_EQ(pages[1].frames, 2);
+  expect_pixels(read_image(bytes, "t.tif"), first);
 }
 
 TEST(Tiff, WhatAnImageCannotHoldIsRefused) {

@@ -113,17 +113,36 @@ TEST(Webp, AnimationSaysItsFramesAndGivesTheFirst) {
   expect_pixels(read, first);
 }
 
+TEST(Webp, EachFrameIsDrawnOverThoseBefore) {
+  const Image first = noise(16, 8, 4, 8);
+  Image second = first, third = first;
+  for (std::size_t i = 0; i < 80; ++i) second.samples8[i] ^= 0x55;  // two rows and a half
+  for (std::size_t i = 3; i < 200; i += 4) third.samples8[i] = 0;   // becomes transparent
+  const std::vector<Image> pictures = all_pictures(animation_of({first, second, third}));
+  ASSERT_EQ(pictures.size(), 3u);
+  expect_pixels(pictures[0], first);
+  expect_pixels(pictures[1], second);
+  for (std::size_t i = 0; i < third.samples8.size(); ++i) {
+    if (third.samples8[i | 3] == 0 && i % 4 != 3) continue;  // no colour shows there
+    ASSERT_EQ(pictures[2].samples8[i], third.samples8[i]) << i;
+  }
+}
+
 // An animation of one frame, on a canvas of this size, at these even offsets.
-Buffer on_canvas(const Buffer& frame, int width, int height, int x, int y) {
+Buffer on_canvas(const Buffer& frame, int width, int height, int x, int y,
+    const std::vector<WebPMuxFrameInfo>& later = {}) {
   WebPMux* mux = WebPMuxNew();
   const WebPMuxFrameInfo info{.bitstream = {frame.data(), frame.size()},
       .x_offset = x,
       .y_offset = y,
       .duration = 100,
       .id = WEBP_CHUNK_ANMF,
-      .dispose_method = WEBP_MUX_DISPOSE_NONE,
+      .dispose_method = later.empty() ? WEBP_MUX_DISPOSE_NONE : WEBP_MUX_DISPOSE_BACKGROUND,
       .blend_method = WEBP_MUX_BLEND};
   EXPECT_EQ(WebPMuxPushFrame(mux, &info, 1), WEBP_MUX_OK);
+  for (const WebPMuxFrameInfo& next : later) {
+    EXPECT_EQ(WebPMuxPushFrame(mux, &next, 1), WEBP_MUX_OK);
+  }
   const WebPMuxAnimParams once{.bgcolor = 0, .loop_count = 1};
   EXPECT_EQ(WebPMuxSetAnimationParams(mux, &once), WEBP_MUX_OK);
   EXPECT_EQ(WebPMuxSetCanvasSize(mux, width, height), WEBP_MUX_OK);
@@ -150,6 +169,39 @@ TEST(Webp, FirstFrameLiesInItsPlaceOnATransparentCanvas) {
           << x << ", " << y;
     }
   }
+}
+
+// Grey of these values and alphas, one pixel high.
+Image grey_pixels(const std::vector<std::pair<int, int>>& pixels) {
+  Image image{.width = static_cast<std::int64_t>(pixels.size()), .height = 1, .channels = 4};
+  for (const auto& [value, alpha] : pixels) {
+    image.samples8.insert(image.samples8.end(), 3, static_cast<std::uint8_t>(value));
+    image.samples8.push_back(static_cast<std::uint8_t>(alpha));
+  }
+  return image;
+}
+
+// The first frame goes before the second comes, the second stays under the third.
+TEST(Webp, FramesAreDisposedOfAndBlendedAsTheySay) {
+  const Buffer first = encode_webp(grey_pixels({{10, 255}, {20, 255}, {30, 255}, {40, 255}}));
+  const Buffer second = encode_webp(grey_pixels({{100, 255}, {200, 128}}));
+  const Buffer third = encode_webp(grey_pixels({{50, 51}, {50, 51}}));
+  const auto frame = [](const Buffer& bytes, int x, WebPMuxAnimBlend blend) {
+    return WebPMuxFrameInfo{.bitstream = {bytes.data(), bytes.size()},
+        .x_offset = x,
+        .duration = 100,
+        .id = WEBP_CHUNK_ANMF,
+        .blend_method = blend};
+  };
+  const std::vector<Image> pictures = all_pictures(on_canvas(first, 4, 1, 0, 0,
+      {frame(second, 2, WEBP_MUX_BLEND), frame(third, 2, WEBP_MUX_BLEND),
+          frame(third, 2, WEBP_MUX_NO_BLEND)}));
+  ASSERT_EQ(pictures.size(), 4u);
+  expect_pixels(pictures[0], grey_pixels({{10, 255}, {20, 255}, {30, 255}, {40, 255}}));
+  EXPECT_EQ(pictures[1].samples8, grey_pixels({{0, 0}, {0, 0}, {100, 255}, {200, 128}}).samples8);
+  // 0.2·50 + 0.8·100 = 90; 0.2·50 + 0.4016·200 of 0.2 + 0.4016 = 150.1, alpha 153.4
+  EXPECT_EQ(pictures[2].samples8, grey_pixels({{0, 0}, {0, 0}, {90, 255}, {150, 153}}).samples8);
+  EXPECT_EQ(pictures[3].samples8, grey_pixels({{0, 0}, {0, 0}, {50, 51}, {50, 51}}).samples8);
 }
 
 TEST(Webp, EveryCutIsRefused) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which frames of a video are scored, and what raw video is: --frames, --every, --offset, --size
+// and --pix-fmt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "src/media/video.h"
+
+namespace similis::cli {
+
+/// Frame i of the reference is compared with frame i + offset of the distorted video, for i of
+/// first, first + every, … below end.
+struct FrameSelection {
+  std::int64_t first = 0;
+  std::optional<std::int64_t> end;  ///< empty: that of the videos
+  std::int64_t every = 1;
+  std::int64_t offset = 0;
+  friend bool operator==(const FrameSelection&, const FrameSelection&) = default;
+
+  /// Whether this frame of the reference is scored, if both videos have it and its counterpart.
+  bool has(std::int64_t frame) const;
+
+  /// The first such frame from `frame` on; it may lie behind the end.
+  std::int64_t next(std::int64_t frame) const;
+
+  /// How many frames are scored of videos of these lengths.
+  std::int64_t count(std::int64_t reference_frames, std::int64_t distorted_frames) const;
+};
+
+/// Of "A:B", either of which may be left out, and of numbers; all may be empty. Throws UsageError,
+/// naming the option.
+FrameSelection parse_frame_selection(
+    const std::string& frames, const std::string& every, const std::string& offset);
+
+/// Of "1920x1080" and one of ffmpeg's names of planar YUV; empty if both are. Throws UsageError,
+/// naming the option, if one is missing or not that.
+std::optional<media::RawVideo> parse_raw_video(
+    const std::string& size, const std::string& pixel_format);
+
+}  // namespace similis::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// libvmaf's measures of luma, as `similis compare` and `similis vmaf` both call them: planes of
+// integers in, one number or several out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+
+namespace similis::cli {
+
+/// What libvmaf calls these options; each measure takes some of them.
+struct LumaOptions {
+  int scale = 0;
+  bool enable_lcs = false;
+  bool enable_db = false;
+  bool clip_db = false;
+};
+
+/// [H,W] of u8, or of u16 with samples in the low bits.
+struct LumaPlanes {
+  TensorView reference, distorted;
+  int bit_depth = 8;
+};
+
+struct LumaMeasure {
+  /// What follows the measure's name in those of its numbers: nothing for the score itself, then,
+  /// with enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
+  std::vector<std::string> (*parts)(const LumaOptions&);
+  /// As many numbers. Throws InvalidArgument for planes that it does not take.
+  std::vector<double> (*scores)(const LumaPlanes&, const LumaOptions&, const Execution&);
+};
+
+extern const LumaMeasure integer_ssim_of_luma, float_ssim_of_luma, float_ms_ssim_of_luma;
+
+}  // namespace similis::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two files as what they are: a pair of pictures, of videos, or of animations.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "src/cli/animation_pair.h"
+#include "src/cli/background.h"
+#include "src/cli/directories.h"
+#include "src/cli/frame_selection.h"
+#include "src/cli/picture_pair.h"
+#include "src/cli/video_pair.h"
+
+namespace similis::cli {
+
+/// How errors and notes call a path: "-" is standard input.
+std::string spoken_name(const std::string& path);
+
+/// What the command line says of all inputs.
+struct InputOptions {
+  std::optional<Color> background;
+  std::optional<media::RawVideo> raw;
+  FrameSelection selection;
+
+  /// Whether something was asked for that only video has.
+  bool are_for_video() const { return raw || selection != FrameSelection{}; }
+};
+
+using MediaPair =
+    std::variant<PicturePair, std::unique_ptr<VideoPair>, std::unique_ptr<AnimationPair>>;
+
+/// Opens both files. Throws InvalidArgument, in one line that names the file, if one cannot be
+/// read, if one is a picture and the other a video, or as PicturePair and VideoPair do.
+MediaPair open_media_pair(
+    const FilePair& files, const InputOptions& options, int threads, const Execution& exec);
+
+}  // namespace similis::cli

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// `similis vmaf`: libvmaf's program vmaf for the features that need no model, with its flags and
+// its documents.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace similis::cli {
+
+/// What was typed, unread; empty for what was not.
+struct VmafOptions {
+  std::string reference, distorted;
+  std::string width, height, pixel_format, bit_depth;
+  std::vector<std::string> features;
+  bool is_xml = false, is_json = false, is_csv = false, is_sub = false;
+  std::string output;
+  std::string threads, subsample, frame_count, skip_reference, skip_distorted;
+  std::string model, precision;
+  bool has_no_prediction = false, is_quiet = false;
+};
+
+/// Writes the document and returns 0. Throws UsageError if the options do not fit together, Error
+/// if a video cannot be read whole or scored; nothing is written then.
+int vmaf(const VmafOptions& options);
+
+}  // namespace similis::cli

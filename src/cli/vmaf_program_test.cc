@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// `similis vmaf` end to end. The documents' letters are vmaf_output_test.cc's; the numbers are
+// those of libvmaf's own runs, where ../shared/data (or SIMILIS_TEST_DATA) has them.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "similis/version.h"
+#include "src/cli/test_program.h"
+#include "src/media/test_video.h"
+
+namespace similis::cli {
+namespace {
+
+using media::Buffer;
+using media::VideoFormat;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Vmaf : public ProgramTest {
+ protected:
+  // Flat frames, so that PSNR says which frame met which: x is `first`, then one more each.
+  static Buffer ramp(int frames, int first) {
+    Buffer bytes;
+    media::append(bytes, "YUV4MPEG2 W16 H16 F25:1 Ip C420jpeg\n");
+    for (int i = 0; i < frames; ++i) {
+      media::append(bytes, "FRAME\n");
+      media::append(bytes, Buffer(16 * 16 * 3 / 2, static_cast<std::uint8_t>(first + i)));
+    }
+    return bytes;
+  }
+  Outcome vmaf(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "vmaf");
+    return run(arguments);
+  }
+  // Frame numbers and differences, which follow from psnr_y.
+  std::vector<std::pair<int, int>> met(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"-r", "a.y4m", "-d", "b.y4m", "-n", "-q", "--feature",
+        "psnr=enable_chroma=false", "--csv", "--precision", "max", "-o", "out.csv"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = vmaf(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::istringstream lines(text_of("out.csv"));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line, "Frame,psnr_y,");
+    std::vector<std::pair<int, int>> frames;
+    while (std::getline(lines, line)) {
+      const double psnr = std::stod(line.substr(line.find(',') + 1));
+      const double difference = psnr == 60 ? 0 : 255 / std::pow(10, psnr / 20);
+      frames.emplace_back(std::stoi(line), static_cast<int>(std::lround(difference)));
+    }
+    return frames;
+  }
+};
+
+TEST_F(Vmaf, WalksFramesAsVmafDoes) {
+  using Frames = std::vector<std::pair<int, int>>;
+  write_bytes("a.y4m", ramp(6, 0));
+  write_bytes("b.y4m", ramp(6, 10));
+  EXPECT_EQ(met({}), (Frames{{0, 10}, {1, 10}, {2, 10}, {3, 10}, {4, 10}, {5, 10}}));
+  EXPECT_EQ(met({"--subsample", "4"}), (Frames{{0, 10}, {4, 10}}));
+  EXPECT_EQ(met({"--frame_cnt", "2"}), (Frames{{0, 10}, {1, 10}}));
+  EXPECT_EQ(met({"--frame_skip_ref", "4"}), (Frames{{0, 6}, {1, 6}}));
+  EXPECT_EQ(met({"--frame_skip_dist", "3", "--subsample", "2"}), (Frames{{0, 13}, {2, 13}}));
+  EXPECT_EQ(met({"--frame_skip_ref", "1", "--frame_skip_dist", "2", "--frame_cnt", "3"}),
+      (Frames{{0, 11}, {1, 11}, {2, 11}}));
+}
+
+TEST_F(Vmaf, AShorterVideoIsToldAndNoError) {
+  write_bytes("a.y4m", ramp(3, 0));
+  write_bytes("b.y4m", ramp(2, 10));
+  const std::vector<std::string> common = {"-n", "--feature", "psnr", "--csv", "-o", "out.csv"};
+  for (const auto& [reference, distorted] : {std::pair{"a.y4m", "b.y4m"}, {"b.y4m", "a.y4m"}}) {
+    std::vector<std::string> arguments = {"-r", reference, "-d", distorted};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    const Outcome outcome = vmaf(arguments);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.err, "\n\"b.y4m\" ended before \"a.y4m\".\n");
+    EXPECT_THAT(text_of("out.csv"), StartsWith("Frame,psnr_y,psnr_cb,psnr_cr,\n0,28.1"));
+    arguments.insert(arguments.end(), {"--frame_cnt", "2"});
+    EXPECT_EQ(vmaf(arguments).err, "") << "it was not reached";
+  }
+}
+
+TEST_F(Vmaf, NoFrameIsAnError) {
+  write_bytes("a.y4m", ramp(2, 0));
+  const Outcome outcome = vmaf({"-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "psnr",
+      "--frame_skip_ref", "2", "-o", "out.xml"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err,
+      "\n\"a.y4m\" ended before \"a.y4m\".\n"
+      "similis: a.y4m: has no frame to compare with one of a.y4m\n");
+  EXPECT_FALSE(exists("out.xml"));
+}
+
+TEST_F(Vmaf, AVideoCutInAFrameLeavesNoFile) {
+  Buffer cut = ramp(3, 0);
+  write_bytes("a.y4m", cut);
+  cut.resize(cut.size() - 1);
+  write_bytes("b.y4m", cut);
+  const Outcome outcome =
+      vmaf({"-r", "a.y4m", "-d", "b.y4m", "-n", "--feature", "psnr", "-o", "out.xml"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, StartsWith("similis: cannot read b.y4m: it is cut off in frame 2"));
+  EXPECT_THAT(files(), testing::ElementsAre("a.y4m", "b.y4m"));
+}
+
+TEST_F(Vmaf, WritesTheFormatAskedFor) {
+  write_bytes("a.y4m", ramp(2, 0));
+  const auto document = [&](const std::vector<std::string>& format) {
+    std::vector<std::string> arguments = {
+        "-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "psnr", "-o", "out"};
+    arguments.insert(arguments.end(), format.begin(), format.end());
+    EXPECT_EQ(vmaf(arguments).status, 0);
+    return text_of("out");
+  };
+  EXPECT_THAT(document({}), StartsWith("<VMAF version=\"similis " SIMILIS_VERSION "\">\n  <params "
+                                       "qualityWidth=\"16\" qualityHeight=\"16\" />\n"));
+  EXPECT_THAT(document({"--xml"}), HasSubstr("<frame frameNum=\"1\" psnr_y=\"60.000000\" "));
+  EXPECT_THAT(document({"--json"}), HasSubstr("        \"psnr_y\": 60.000000,\n"));
+  EXPECT_EQ(document({"--sub"}),
+      "{0}{1}frame: 0|psnr_y: 60.000000|psnr_cb: 60.000000|psnr_cr: 60.000000|\n"
+      "{1}{2}frame: 1|psnr_y: 60.000000|psnr_cb: 60.000000|psnr_cr: 60.000000|\n");
+  EXPECT_EQ(vmaf({"-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "ssim", "--csv", "-o", "-"}).out,
+      "Frame,ssim,\n0,1.000000,\n1,1.000000,\n");
+}
+
+TEST_F(Vmaf, WrongUsageIsStatusTwo) {
+  write_bytes("a.y4m", ramp(1, 0));
+  const auto expect_usage_error = [&](std::vector<std::string> more, const std::string& error) {
+    more.insert(more.begin(), {"vmaf", "-r", "a.y4m", "-d", "a.y4m"});
+    expect_error(more, 2, error);
+  };
+  expect_usage_error({}, "there is no model here; pass -n, and --feature for what to compute");
+  expect_usage_error({"-n", "-m", "version=vmaf_v0.6.1"},
+      "--model version=vmaf_v0.6.1: there is no model here; pass -n, and --feature for what to "
+      "compute");
+  expect_usage_error({"-n", "--feature", "vif"},
+      "--feature vif: there is no feature \"vif\"; those there are: ssim, float_ssim, "
+      "float_ms_ssim, psnr");
+  expect_usage_error({"-n", "--feature", "psnr=enable_apsnr=true"},
+      "--feature psnr=enable_apsnr=true: psnr has no option \"enable_apsnr\" here");
+  expect_usage_error({"-n", "--feature", "float_ssim=scale=11"},
+      "--feature float_ssim=scale=11: scale is \"11\"; it must be a number from 0 to 10");
+  expect_usage_error({"-n", "--feature", "float_ssim=enable_lcs"},
+      "--feature float_ssim=enable_lcs: enable_lcs is \"\"; it must be true or false");
+  expect_usage_error({"-n", "--feature", "float_ssim=scale=1", "--feature", "float_ssim"},
+      "--feature float_ssim: float_ssim is given with other options too");
+  expect_usage_error({"-n", "-w", "16"},
+      "raw video needs all of --width, --height, --pixel_format and --bitdepth");
+  expect_usage_error({"-n", "-w", "16", "-h", "16", "-p", "411", "-b", "8"},
+      "--pixel_format is \"411\"; it must be 420, 422, 444 or 400");
+  expect_usage_error({"-n", "-w", "16", "-h", "16", "-p", "420", "-b", "9"},
+      "--bitdepth is \"9\"; it must be 8, 10, 12 or 16");
+  expect_usage_error({"-n", "--subsample", "-1"}, "--subsample is \"-1\"; it must be a number");
+  expect_usage_error({"-n", "--cpumask", "1"}, "there is no option --cpumask");
+  expect_usage_error(
+      {"-n", "--json", "--csv"}, "only one of --xml, --json, --csv and --sub can be given");
+  expect_error(
+      {"vmaf", "-n"}, 2, "--reference is missing; similis vmaf --help shows how to call it");
+}
+
+TEST_F(Vmaf, FramesTooSmallForAFeatureAreAnError) {
+  write_bytes("a.y4m", ramp(1, 0));
+  const Outcome outcome = vmaf(
+      {"-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "float_ms_ssim", "--json", "-o", "out"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("float_ms_ssim: "));
+  EXPECT_FALSE(exists("out"));
+}
+
+// The fixtures; empty if there are none.
+std::filesystem::path fixtures() {
+  const char* folder = std::getenv("SIMILIS_TEST_DATA");
+  const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";
+  return std::filesystem::exists(data / "golden.json") ? data : std::filesystem::path();
+}
+
+TEST_F(Vmaf, NumbersAreLibvmafs) {
+  const std::filesystem::path data = fixtures();
+  if (data.empty()) GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
+  std::ifstream stream(data / "golden.json");
+  const Json golden = Json::parse(stream);
+  int compared = 0;
+  for (const Json& clip : golden["video"]) {
+    for (const auto& [feature, expected] : clip.items()) {
+      const bool is_ssim = feature == "ssim";
+      if (!is_ssim && (!expected.is_object() || expected.contains("error"))) continue;
+      const Json columns = is_ssim ? Json{{"ssim", expected}} : expected;
+      const auto text = [&](const char* key) { return Json(clip[key]).dump(); };
+      const Outcome outcome = vmaf({"-r", data / "video" / clip["ref"].get<std::string>(), "-d",
+          data / "video" / clip["dist"].get<std::string>(), "-w", text("width"), "-h",
+          text("height"), "-p",
+          clip["chroma"].is_string() ? clip["chroma"].get<std::string>() : text("chroma"), "-b",
+          text("depth"), "-n", "--feature", feature, "--json", "-o", "out.json", "--precision",
+          "max"});
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      const Json document = Json::parse(text_of("out.json"));
+      for (const auto& [column, values] : columns.items()) {
+        for (std::size_t i = 0; i < values.size(); ++i, ++compared) {
+          const double value = document["frames"][i]["metrics"][column].get<double>();
+          if (is_ssim) {
+            EXPECT_EQ(value, values[i].get<double>()) << clip["ref"] << " frame " << i;
+          } else {
+            EXPECT_NEAR(value, values[i].get<double>(), 5.1e-7)
+                << clip["ref"] << " " << column << " frame " << i;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 50);
+}
+
+}  // namespace
+}  // namespace similis::cli
