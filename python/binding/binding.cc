@@ -126,8 +126,13 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
     }
   }
   result->type_index = kTVMFFIInt;
-  result->v_int64 = function(x, arguments.tensor(2), &options, arguments.tensor(5),
-      arguments.tensor(6), arguments.tensor(7), arguments.tensor(8), &execution);
+  const similis_tensor *y = arguments.tensor(2), *value = arguments.tensor(6);
+  if constexpr (std::is_same_v<Options, similis_integer_ssim_options>) {
+    result->v_int64 = function(x, y, &options, value, &execution);
+  } else {
+    result->v_int64 = function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
+        arguments.tensor(8), &execution);
+  }
   return 0;
 }
 
@@ -150,5 +155,9 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
 TVM_FFI_DLL_EXPORT int __tvm_ffi_mae(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_pixel_error_options, similis_mae>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_integer_ssim_options, similis_integer_ssim>(arguments, count, result);
 }
 }

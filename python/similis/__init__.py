@@ -33,6 +33,7 @@ from ._measure import PerAxisFloat, PerAxisInt
 __all__ = [
     "DeviceError",
     "__version__",
+    "integer_ssim",
     "l1_ssim",
     "mae",
     "ms_ssim",
@@ -58,6 +59,7 @@ _ssim_text = described_once(_measure.ssim_text)
 _l1_ssim_text = described_once(_measure.l1_ssim_text)
 _ms_ssim_text = described_once(_measure.ms_ssim_text)
 _pixel_error_text = described_once(_measure.pixel_error_text)
+_integer_ssim_text = described_once(_measure.integer_ssim_text)
 
 
 def ssim(
@@ -301,6 +303,28 @@ def psnr(
         return for_jax().psnr(data_range, reduction, x, y)
     text = _pixel_error_text("psnr", data_range, reduction)
     return _arrays.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]
+
+
+def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+    """libvmaf's `ssim` of planes of video: SSIM of raw samples under a 9×9 window of integers.
+
+    The window is cut at the borders, and each pixel is weighted by what is left of it. Exact: the
+    bits are the same on every processor, number of threads and GPU. Source: libvmaf's integer_ssim.
+
+    Args:
+        x, y: a plane [H,W] or planes [N,H,W], of luma; u8, or u16 with samples in the low bits;
+            alike in all but their strides.
+        bit_depth: of a sample, 8, 10, 12 or 16; by default 8 for u8, 16 for u16.
+
+    Returns: f64, a scalar or [N]. On a GPU a pair with a sample above 2^bit_depth - 1 is NaN.
+
+    Raises:
+        ValueError, TypeError: x and y are not alike or not that, bit_depth does not fit their
+            dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
+    """
+    if is_of("jax", "Array", x):
+        raise TypeError("integer_ssim: x is JAX's, which has no float64 by default; give NumPy's")
+    return evaluate("integer_ssim", _integer_ssim_text(bit_depth), x, y)
 
 
 def value_and_gradient(

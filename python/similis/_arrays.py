@@ -154,7 +154,7 @@ def evaluate(
     measure = _measure.parse(text)
     mask = _mask(operation, kind, "mask", mask)
     valid_mask = _mask(operation, kind, "valid_mask", valid_mask)
-    dtype = "float64" if str(x.dtype) == "float64" else "float32"
+    dtype = "float64" if measure.in_float64 or str(x.dtype) == "float64" else "float32"
     value = None
     if upstream is None:
         value = kind.empty(measure.result_shape(x.shape), dtype, like=x)

@@ -116,6 +116,14 @@ class PixelErrorOptions(ctypes.Structure):
     ]
 
 
+class IntegerSsimOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("bit_depth", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
 class Allocator(ctypes.Structure):
     _fields_ = [
         ("allocate", ctypes.c_void_p),
@@ -137,6 +145,10 @@ class Execution(ctypes.Structure):
     ]
 
 
+WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mse", "mae")
+VALUE_ONLY: Final = ("psnr", "integer_ssim")
+
+
 def _load() -> ctypes.CDLL:
     found = sorted(NATIVE.glob("libsimilis.so*"))
     if not found:
@@ -148,8 +160,8 @@ def _load() -> ctypes.CDLL:
     library.similis_last_error.restype = ctypes.c_char_p
     library.similis_version.restype = ctypes.c_char_p
     tensor_pointer = ctypes.POINTER(Tensor)
-    for operation in "ssim", "ms_ssim", "mse", "mae", "psnr":
-        outputs = [tensor_pointer] * (1 if operation == "psnr" else 4)
+    for operation in WITH_GRADIENTS + VALUE_ONLY:
+        outputs = [tensor_pointer] * (1 if operation in VALUE_ONLY else 4)
         function = getattr(library, f"similis_{operation}")
         function.argtypes = [
             tensor_pointer,
@@ -200,7 +212,7 @@ def run(
         options = _with_masks(options, mask, valid_mask)
     execution = Execution(ctypes.sizeof(Execution), stream)
     function = getattr(LIBRARY, f"similis_{operation}")
-    outputs = (value,) if operation == "psnr" else (upstream, value, x_gradient, y_gradient)
+    outputs = (value,) if operation in VALUE_ONLY else (upstream, value, x_gradient, y_gradient)
     status = function(x, y, ctypes.addressof(options), *outputs, ctypes.addressof(execution))
     if status != 0:
         raise_last_error(status)

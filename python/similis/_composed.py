@@ -230,6 +230,8 @@ def evaluate(
         result = _ssim(x, y, mask, valid_mask, measure)
     elif measure.operation == "ms_ssim":
         result = _ms_ssim(x, y, measure)
+    elif measure.operation not in ("mse", "mae"):
+        raise TypeError(f"{measure.operation}: torch.func's transforms do not take it")
     else:
         difference = _planes(x) - _planes(y)
         errors = difference**2 if measure.operation == "mse" else difference.abs()

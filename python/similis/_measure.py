@@ -176,6 +176,13 @@ def pixel_error_text(operation: str, data_range: Optional[float], reduction: str
     )
 
 
+def integer_ssim_text(bit_depth: Optional[int]) -> str:
+    depth = 0 if bit_depth is None else integer("integer_ssim", "bit_depth", bit_depth)
+    if bit_depth is not None and depth not in (8, 10, 12, 16):
+        raise ValueError(f"integer_ssim: bit_depth is {bit_depth!r}; it must be 8, 10, 12 or 16")
+    return f"integer_ssim bit_depth={depth} in_float64=1"
+
+
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
     """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
     if reduction in ("sum", "none"):
@@ -195,8 +202,9 @@ class Measure:
     def __init__(self, text: str) -> None:
         self.operation, *pairs = text.split(" ")
         given = dict(pair.split("=", 1) for pair in pairs)
-        self.data_range = float(given["data_range"])
-        self.reduction = given["reduction"]
+        self.data_range = float(given.get("data_range", 0))
+        self.reduction = given.get("reduction", "")
+        self.bit_depth = int(given.get("bit_depth", 0))
         self.padding = given.get("padding", "")
         self.form = given.get("form", "loss")
         self.window_size: list[int] = _three(int, given.get("window_size", "1,1,1"))
@@ -215,6 +223,8 @@ class Measure:
             return self._ssim_options()
         if self.operation == "ms_ssim":
             return self._ms_ssim_options()
+        if self.operation == "integer_ssim":
+            return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
         return _c.PixelErrorOptions(
             ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
         )
@@ -245,6 +255,8 @@ class Measure:
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """Of the result for images of this shape, if the library takes them."""
+        if self.operation == "integer_ssim":
+            return list(shape[:-2])
         if self.reduction in ("mean", "sum"):
             return []
         if self.reduction == "per_image":

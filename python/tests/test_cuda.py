@@ -135,3 +135,12 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
     options = similis._measure.parse(text).options
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
         _c.run("ssim", options, [image, image, None, None, None, value, None, None])
+
+
+@needs_gpu
+def test_integer_ssim_has_the_bits_of_the_cpu():
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randint(0, 256, (3, 90, 130), generator=generator, dtype=torch.uint8)
+    y = (x // 3 * 3).to(torch.uint8)
+    value = similis.integer_ssim(x.cuda(), y.cuda())
+    assert value.is_cuda and value.tolist() == similis.integer_ssim(x, y).tolist()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libvmaf's integer SSIM of planes: one number whatever library, layout or thread it comes from."""
+
+import pytest
+
+numpy = pytest.importorskip("numpy", reason="`make check` installs numpy")
+import similis
+
+
+def planes(*shape, bits=8):
+    generator = numpy.random.default_rng(bits)
+    x = generator.integers(0, 2**bits, size=shape)
+    y = (x + generator.integers(-9, 10, size=shape)).clip(0, 2**bits - 1)
+    dtype = "uint8" if bits == 8 else "uint16"
+    return x.astype(dtype), y.astype(dtype)
+
+
+def direct(x, y, bits):
+    """The mean over all pixels, weighted by what is left of their windows, in f64."""
+    taps = numpy.array([2, 9, 28, 55, 68, 55, 28, 9, 2], dtype="float64")
+    peak = 2**bits - 1
+    weights, similarities = 0.0, 0.0
+    height, width = x.shape
+    for row in range(height):
+        for column in range(width):
+            rows = slice(max(row - 4, 0), row + 5)
+            columns = slice(max(column - 4, 0), column + 5)
+            window = numpy.outer(
+                taps[rows.start - row + 4 : min(height, row + 5) - row + 4],
+                taps[columns.start - column + 4 : min(width, column + 5) - column + 4],
+            )
+            a, b = x[rows, columns].astype("float64"), y[rows, columns].astype("float64")
+            w = window.sum()
+            mx, my = (window * a).sum(), (window * b).sum()
+            xx, yy, xy = [(window * each).sum() for each in (a * a, b * b, a * b)]
+            c1, c2 = 0.01**2 * peak**2 * w * w, 0.03**2 * peak**2 * w * w
+            numerator = (2 * mx * my + c1) * (2 * (xy * w - mx * my) + c2)
+            denominator = (mx * mx + my * my + c1) * (xx * w - mx * mx + yy * w - my * my + c2)
+            similarities += w * numerator / denominator
+            weights += w
+    return similarities / weights
+
+
+@pytest.mark.parametrize("bits", [8, 10])
+def test_it_is_the_weighted_mean_of_cut_windows(bits):
+    x, y = planes(14, 17, bits=bits)
+    own = similis.integer_ssim(x, y, bit_depth=bits)
+    assert own.dtype == "float64" and own == pytest.approx(direct(x, y, bits), rel=1e-12)
+    assert similis.integer_ssim(x, x, bit_depth=bits) == 1
+
+
+def test_batches_layouts_and_torch_give_the_same_bits():
+    x, y = planes(3, 40, 52)
+    each = similis.integer_ssim(x, y)
+    assert each.shape == (3,)
+    assert [similis.integer_ssim(a, b) for a, b in zip(x, y)] == each.tolist()
+    transposed = x.transpose(2, 1, 0).copy().transpose(2, 1, 0)
+    assert numpy.array_equal(similis.integer_ssim(transposed, y), each)
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    tensors = torch.from_numpy(x), torch.from_numpy(y)
+    assert similis.integer_ssim(*tensors).tolist() == each.tolist()
+    compiled = torch.compile(similis.integer_ssim, backend="aot_eager", fullgraph=True)
+    assert compiled(*tensors).tolist() == each.tolist()
+    assert similis.integer_ssim(tensors[0][0], tensors[1][0]).shape == ()
+
+
+def test_refusals():
+    x, y = planes(16, 16)
+    with pytest.raises(
+        ValueError, match="integer_ssim: bit_depth is 9; it must be 8, 10, 12 or 16"
+    ):
+        similis.integer_ssim(x, y, bit_depth=9)
+    with pytest.raises(ValueError, match="integer_ssim: bit_depth is 10"):
+        similis.integer_ssim(x, y, bit_depth=10)
+    with pytest.raises(ValueError, match="integer_ssim: x"):
+        similis.integer_ssim(x.astype("float32"), y.astype("float32"))
+    with pytest.raises(ValueError, match="integer_ssim: "):
+        similis.integer_ssim(x.astype("uint16") * 99, y.astype("uint16"), bit_depth=10)
+    with pytest.raises(TypeError, match="value_and_gradient: measure is"):
+        similis.value_and_gradient(similis.integer_ssim, x, y)
