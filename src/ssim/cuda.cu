@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIM on the GPU: what stands around the kernels that average windows. Sums of planes become
 // values, and upstream becomes the slope of each plane, on the device: nothing waits for the host.
-// The march (cuda_march.cu) takes what training and evaluation call all day, the direct kernels
-// (cuda_direct.cu) everything else.
+// The march (cuda_march.cu) takes what training and evaluation call all day, the separable kernels
+// (cuda_separable.cu) volumes and other windows of up to 11, the direct kernels (cuda_direct.cu)
+// everything else.
 #include "src/core/memory.h"
 #include "src/ssim/cuda_plan.h"
 
@@ -184,6 +185,8 @@ void ssim_cuda(const Pass& pass, const Execution& exec) {
   CudaPlan plan(pass, exec);
   if (can_march(plan)) {
     run_march(plan);
+  } else if (can_separate(plan)) {
+    run_separable(plan);
   } else {
     run_direct(plan);
   }

@@ -98,6 +98,11 @@ void run_direct(CudaPlan& plan);
 bool can_march(const CudaPlan& plan);
 void run_march(CudaPlan& plan);
 
+/// The path between: windows of up to 11 along each axis, volumes too, padding valid or same, without
+/// masks, reduced to numbers, in f32.
+bool can_separate(const CudaPlan& plan);
+void run_separable(CudaPlan& plan);
+
 /// Adds each plane's partial sums up, in a fixed order: partials is [planes][slots].
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to);
 
