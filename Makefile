@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
-.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds fuzz bench tidy \
-  format clean
+.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds gpu-kit \
+  fuzz bench tidy format clean
 MAKEFLAGS += --no-print-directory
 
 install := scripts/install_dependencies.sh
@@ -44,6 +44,10 @@ check-sanitizers: ## the tests under asan+ubsan and under tsan
 check-gpu-builds: ## compile every GPU source with nvcc (where there is one) and hipcc
 	@$(install) build gpu-builds
 	@scripts/check.py --jobs $(jobs) gpu-builds
+
+gpu-kit: ## tests and benchmark for another machine with a GPU, in .gpukit/kit
+	@$(install) build check
+	@scripts/gpu_kit.sh $(jobs)
 
 fuzz: ## run each fuzz target FUZZ_RUNS times (200000), or for FUZZ_SECONDS
 	@$(install) build fuzz

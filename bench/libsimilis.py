@@ -39,6 +39,21 @@ class Runner(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("run", "context")]
 
 
+class SsimOptions(ctypes.Structure):
+    """similis_ssim_options, with the defaults of SIMILIS_SSIM_DEFAULTS."""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("data_range", ctypes.c_double),
+                ("sigma", ctypes.c_double * 3), ("k1", ctypes.c_double), ("k2", ctypes.c_double),
+                ("ssim_weight", ctypes.c_double), ("l1_weight", ctypes.c_double),
+                ("mask", ctypes.c_void_p), ("valid_mask", ctypes.c_void_p),
+                ("window_size", ctypes.c_int32 * 3), ("padding", ctypes.c_int32),
+                ("reduction", ctypes.c_int32), ("form", ctypes.c_int32)]
+
+    def __init__(self, **changes):
+        super().__init__(struct_size=ctypes.sizeof(SsimOptions), sigma=(1.5, 1.5, 1.5), k1=0.01,
+                         k2=0.03, ssim_weight=1, window_size=(11, 11, 11), **changes)
+
+
 class Execution(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("stream", ctypes.c_void_p),
                 ("allocator", Allocator), ("runner", Runner)]

@@ -17,6 +17,10 @@ function(similis_add_test name)
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK} GTest::gmock GTest::gtest
     GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_include_directories(${name} SYSTEM PRIVATE ${RAPIDCHECK_INCLUDE})
+  if(SIMILIS_HAS_CUDA)  # tests make streams and graphs
+    target_link_libraries(${name} PRIVATE CUDA::cudart_static)
+    target_compile_definitions(${name} PRIVATE SIMILIS_HAS_CUDA)
+  endif()
   set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
   if(arg_RUN_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)

@@ -103,7 +103,9 @@ void add_compare(CommandLine& line) {
   app.add_flag_callback(
       "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
       "show all metrics and their options, and exit");
-  app.add_option("--device", options.device, "where to compute (default: auto)")
+  app.add_option("--device", options.device,
+         "where to compute (default: auto, which is the CPU\n"
+         "unless SIMILIS_BACKEND is cuda)")
       ->type_name("auto|cpu|cuda[:N]");
   app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
       ->type_name("N");

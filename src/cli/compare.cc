@@ -116,7 +116,7 @@ std::vector<FilePair> find_pairs(const CompareOptions& options, Report& report) 
 
 int compare(const CompareOptions& options) {
   const Writer writer = find_writer(options.format);
-  Scoring scoring{.by_default = options.metrics.empty()};
+  Scoring scoring{.by_default = options.metrics.empty(), .device = parse_device(options.device)};
   const std::vector<std::string>& texts = scoring.by_default ? default_metrics() : options.metrics;
   scoring.measures = requested_measures(texts);
   if (!options.map.empty()) scoring.map = requested_map(options.map, options.metrics);
@@ -132,7 +132,7 @@ int compare(const CompareOptions& options) {
 
   Report report;
   report.of_directories = is_directory(options.reference);
-  report.device = device_name(parse_device(options.device));
+  report.device = device_name(scoring.device);
   report.selection = scoring.inputs.selection;
   Notes notes;
   score_pairs(scoring, find_pairs(options, report), notes, report);

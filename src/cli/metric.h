@@ -42,6 +42,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 struct Measure {
   std::string name;  ///< in the results
   VideoPlanes video_planes = VideoPlanes::all;
+  bool runs_on_gpu = false;
   std::function<double(const FramePair&, const Execution&)> value;
   /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.
@@ -75,6 +76,7 @@ struct Metric {
   std::vector<MetricOption> options;
   std::optional<MapRange> map_range;  ///< if it offers a map
   VideoPlanes video_planes = VideoPlanes::all;
+  bool runs_on_gpu = false;
   /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
   /// option's name, if it does not take the value.
   std::function<Measure(const Settings&)> configure;
@@ -212,6 +214,12 @@ Metric metric(const char* name, const char* description, const LumaMeasure& meas
 /// The line for a metric of which a video has one number a frame, that of its luma.
 inline Metric of_luma(Metric metric) {
   metric.video_planes = VideoPlanes::luma;
+  return metric;
+}
+
+/// The line of a metric that also runs on GPUs.
+inline Metric also_on_gpu(Metric metric) {
+  metric.runs_on_gpu = true;
   return metric;
 }
 

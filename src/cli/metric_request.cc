@@ -64,6 +64,7 @@ Measure requested_measure(const std::string& text) {
     Measure measure = metric.configure(settings);
     measure.name = metric.name;
     measure.video_planes = metric.video_planes;
+    measure.runs_on_gpu = metric.runs_on_gpu;
     return measure;
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", argument, error.what()));

@@ -9,6 +9,7 @@
 #include "similis/similis.hpp"
 #include "src/cli/json_text.h"
 #include "src/cli/test_program.h"
+#include "src/core/gpu.h"
 #include "src/media/decode.h"
 #include "src/media/png_writer.h"
 
@@ -45,6 +46,24 @@ TEST_F(Program, ScoresTwoPicturesAsTheLibraryDoes) {
   EXPECT_EQ(document["reference"], "a.png");
   EXPECT_EQ(document["distorted"], "b.png");
   EXPECT_EQ(document["device"], "cpu");
+}
+
+// On a GPU where there is one, which scores as the CPU does; else in words why not.
+TEST_F(Program, ScoresOnTheDeviceThatIsAskedFor) {
+  if (gpu::device_count() == 0) {
+    expect_error(
+        {"compare", "a.png", "b.png", "--device", "cuda"}, 1, "--device cuda: " + gpu::describe());
+    return;
+  }
+  const Json on_cpu = json({"a.png", "b.png", "-m", "ssim", "--device", "cpu"});
+  const Json on_gpu = json({"a.png", "b.png", "-m", "ssim", "--device", "cuda"});
+  EXPECT_EQ(on_gpu["device"], "cuda:0");
+  EXPECT_NEAR(
+      on_gpu["frames"][0]["ssim"].get<double>(), on_cpu["frames"][0]["ssim"].get<double>(), 1e-5);
+  expect_error({"compare", "a.png", "b.png", "-m", "psnr", "--device", "cuda"}, 1,
+      "b.png: psnr runs on the CPU alone; leave out --device cuda:0");
+  EXPECT_EQ(compare({"a.png", "b.png", "--device", "cuda", "--map", "ssim=map.png"}).status, 0);
+  EXPECT_TRUE(exists("map.png"));
 }
 
 TEST_F(Program, PrintsATableAndCsv) {

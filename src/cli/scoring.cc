@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "src/cli/device.h"
 #include "src/cli/heat_map.h"
 #include "src/cli/progress.h"
 #include "src/cli/video_planes.h"
@@ -45,11 +46,21 @@ struct Scores {
   std::vector<Frame> frames;
 };
 
+FramePair on_device(const FramePair& frames, const Scoring& scoring) {
+  FramePair moved = frames;
+  moved.reference = on_device(frames.reference, scoring.device, scoring.exec);
+  moved.distorted = on_device(frames.distorted, scoring.device, scoring.exec);
+  return moved;
+}
+
 // Adds all numbers of a measure; false if it is left out.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
     Notes& notes, FrameValues& values) {
   const Measure& measure = scoring.measures[key.measure];
   try {
+    require(measure.runs_on_gpu || scoring.device.kind == DeviceKind::cpu,
+        "{} runs on the CPU alone; leave out --device {}", measure.name,
+        device_name(scoring.device));
     for (const double value : all_values(measure, frames, scoring.exec)) {
       values.emplace_back(key, value);
       ++key.part;
@@ -66,7 +77,7 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
   const MapRequest& map = *scoring.map;
   try {
     const double value = map.measure.value(frames, scoring.exec);
-    return heat_map(map.measure.map(frames, scoring.exec), map.range,
+    return heat_map(on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec), map.range,
         fmt::format("{} {:.4f}", map.measure.name, value));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
@@ -81,8 +92,9 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
   FrameValues values;
+  const FramePair frames = on_device(pictures.frames, scoring);
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, pictures.frames, notes, values);
+    score(scoring, {.measure = i}, name, frames, notes, values);
   }
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
@@ -95,7 +107,7 @@ void score_picture_pair(
   score_pictures(scoring, pictures, 0, notes, scores);
   if (!scoring.map) return;
   const std::string name = spoken_name(scores.pair.files.distorted);
-  media::write_png(scoring.map->path, draw_map(scoring, name, pictures.frames));
+  media::write_png(scoring.map->path, draw_map(scoring, name, on_device(pictures.frames, scoring)));
 }
 
 // A metric that a plane is too small for is so in every frame: it is tried in the first only.
@@ -115,7 +127,8 @@ class VideoScorer {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
     for (int plane = 0; plane < videos_.format().pixels.color_planes; ++plane) {
-      planes[static_cast<std::size_t>(plane)] = planes_.plane(videos_, plane, scoring_.exec);
+      planes[static_cast<std::size_t>(plane)] =
+          on_device(planes_.plane(videos_, plane, scoring_.exec), scoring_);
     }
     std::erase_if(keys_, [&](const ScoreKey& key) {
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));

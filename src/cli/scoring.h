@@ -24,6 +24,7 @@ struct Scoring {
   InputOptions inputs;
   std::optional<MapRequest> map;
   Execution exec;
+  Device device;  ///< where the measures run
   int threads = 1;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, memory from the stream's pool, and copies.
+#include <map>
 #include <mutex>
 #include <sstream>
 
@@ -78,6 +79,30 @@ Status allocate_async(void** pointer, std::size_t bytes, Device device, Stream s
 #endif
 
 }  // namespace
+
+const Limits& limits(Device device) {
+#if defined(__HIPCC__)
+  constexpr auto kMajor = hipDeviceAttributeComputeCapabilityMajor;
+  constexpr auto kMultiprocessors = hipDeviceAttributeMultiprocessorCount;
+  constexpr auto kSharedBytes = hipDeviceAttributeMaxSharedMemoryPerBlock;
+#else
+  constexpr auto kMajor = cudaDevAttrComputeCapabilityMajor;
+  constexpr auto kMultiprocessors = cudaDevAttrMultiProcessorCount;
+  constexpr auto kSharedBytes = cudaDevAttrMaxSharedMemoryPerBlockOptin;
+#endif
+  static std::mutex mutex;
+  static std::map<int, Limits> known;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(device.index); found != known.end()) return found->second;
+  const auto ask = [&](auto attribute) {
+    int answer = 0;
+    check(SIMILIS_GPU(DeviceGetAttribute)(&answer, attribute, device.index),
+        "gpu: a device cannot be asked");
+    return answer;
+  };
+  const Limits asked{ask(kMajor), ask(kMultiprocessors), ask(kSharedBytes)};
+  return known.emplace(device.index, asked).first->second;
+}
 
 void* allocate(std::size_t bytes, Device device, void* stream) {
   const Current current(device);

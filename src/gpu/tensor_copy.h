@@ -11,18 +11,27 @@
 
 #include <cstdint>
 
+#include "src/core/convert.h"
 #include "src/gpu/vendor.h"
 
 namespace similis::gpu {
 
-/// f32 planes: width, height and planes elements, unit stride along x, 16-byte multiples elsewhere.
+template <class T> inline constexpr CUtensorMapDataType kCopiedAs = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+template <> inline constexpr CUtensorMapDataType kCopiedAs<F16> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+template <> inline constexpr CUtensorMapDataType kCopiedAs<BF16> = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+template <>
+inline constexpr CUtensorMapDataType kCopiedAs<std::uint8_t> = CU_TENSOR_MAP_DATA_TYPE_UINT8;
+
+/// Planes of rows of unit stride: `channels` of each of `images`. The data and all strides are
+/// multiples of 16 bytes; strides count elements.
 struct Planes {
-  const float* data;
-  std::int64_t width, height, planes, row_stride, plane_stride;
+  const void* data;
+  std::int64_t width, height, channels, images;
+  std::int64_t row_stride, channel_stride, image_stride;
 };
 
-/// How the engine finds boxes of box_width × box_height in the planes.
-inline CUtensorMap tensor_map(const Planes& p, int box_width, int box_height) {
+/// How the engine finds boxes of box_width × box_height elements in the planes.
+template <class T> CUtensorMap tensor_map(const Planes& p, int box_width, int box_height) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -31,18 +40,20 @@ inline CUtensorMap tensor_map(const Planes& p, int box_width, int box_height) {
         "gpu: the driver is too old");
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
   }();
+  const auto bytes = [](std::int64_t elements) {
+    return static_cast<cuuint64_t>(elements) * sizeof(T);
+  };
   CUtensorMap map;
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(p.width), static_cast<cuuint64_t>(p.height),
-      static_cast<cuuint64_t>(p.planes)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(p.row_stride) * sizeof(float),
-      static_cast<cuuint64_t>(p.plane_stride) * sizeof(float)};
+      static_cast<cuuint64_t>(p.channels), static_cast<cuuint64_t>(p.images)};
+  const cuuint64_t strides[] = {
+      bytes(p.row_stride), bytes(p.channel_stride), bytes(p.image_stride)};
   const cuuint32_t box[] = {
-      static_cast<cuuint32_t>(box_width), static_cast<cuuint32_t>(box_height), 1};
-  const cuuint32_t steps[] = {1, 1, 1};
-  const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, const_cast<float*>(p.data), extents, strides,
-          box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      static_cast<cuuint32_t>(box_width), static_cast<cuuint32_t>(box_height), 1, 1};
+  const cuuint32_t steps[] = {1, 1, 1, 1};
+  const CUresult result = encode(&map, kCopiedAs<T>, 4, const_cast<void*>(p.data), extents, strides,
+      box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw DeviceError("gpu: the driver refuses a tensor map, with error " + std::to_string(result));
   }
@@ -85,15 +96,27 @@ __device__ inline bool elected() {
                : "=r"(one));
   return one != 0;
 }
-/// x must be a multiple of 4, `to` aligned to 128 bytes.
+/// Of the box that begins at column x of row y, a multiple of 16 bytes from column 0 (the engine
+/// calls any other an illegal instruction); `to` is aligned to 128 bytes.
 __device__ inline void copy_box(
-    float* to, const CUtensorMap* map, int x, int y, int plane, Flag* flag) {
+    void* to, const CUtensorMap* map, int x, int y, int channel, int image, Flag* flag) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
-      "{%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
-      "l"(map), "r"(x), "r"(y), "r"(plane), "r"(shared_address(flag))
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
+      "{%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
+      "l"(map), "r"(x), "r"(y), "r"(channel), "r"(image), "r"(shared_address(flag))
       : "memory");
 }
+
+/// Copies one f32, or a zero where none exists; it has come when its thread has awaited it. The
+/// copies asked for since the last mark are awaited together.
+__device__ inline void copy_word(float* to, const float* from, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(exists ? 4 : 0)
+               : "memory");
+}
+__device__ inline void mark_words() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Awaits all but what came between the last two marks.
+__device__ inline void await_words() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
 
 #endif
 

@@ -51,6 +51,12 @@ class Current {
   bool changed_ = false;
 };
 
+/// What a launch asks of a device, asked of the driver once.
+struct Limits {
+  int compute_major = 0, multiprocessors = 0, shared_bytes_a_block = 0;
+};
+const Limits& limits(Device device);
+
 /// Queues a kernel on the stream. The only place where a launch stands.
 template <class... Parameters, class... Arguments>
 void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,
@@ -75,16 +81,24 @@ template <int threads> __device__ double block_sum(double value) {
 }
 
 #if !defined(__HIPCC__)
-/// The same by shuffles, for any number of whole warps of 32; `values` holds one a warp.
-template <int threads> __device__ double block_sum_warps(double value, double* values) {
-  static_assert(threads % 32 == 0);
-  for (int distance = 16; distance > 0; distance /= 2) {
+constexpr int kWarp = 32;
+
+/// The sum over a warp, which its first thread gets.
+__device__ inline double warp_sum(double value) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value += __shfl_down_sync(0xffffffffu, value, static_cast<unsigned>(distance));
   }
-  if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = value;
+  return value;
+}
+
+/// block_sum() by shuffles, for any number of whole warps; `values` holds one a warp.
+template <int threads> __device__ double block_sum_warps(double value, double* values) {
+  static_assert(threads % kWarp == 0);
+  value = warp_sum(value);
+  if (threadIdx.x % kWarp == 0) values[threadIdx.x / kWarp] = value;
   __syncthreads();
   double sum = 0;
-  for (int warp = 0; warp < threads / 32; ++warp) sum += values[warp];
+  for (int warp = 0; warp < threads / kWarp; ++warp) sum += values[warp];
   __syncthreads();
   return sum;
 }

@@ -6,6 +6,7 @@
 
 #include "similis/tensor.hpp"
 #include "src/core/convert.h"
+#include "src/gpu/half.h"
 #include "src/gpu/vendor.h"
 
 namespace similis::gpu {
@@ -21,6 +22,19 @@ __device__ inline double load_element(const void* data, DType dtype, std::int64_
     case DType::f64: break;
   }
   return static_cast<const double*>(data)[offset];
+}
+
+/// The same as f32: rounded once if the element is f64.
+__device__ inline float load_element_f32(const void* data, DType dtype, std::int64_t offset) {
+  switch (dtype) {
+    case DType::u8: return to_float(static_cast<const std::uint8_t*>(data)[offset]);
+    case DType::u16: return static_cast<const std::uint16_t*>(data)[offset];
+    case DType::f16: return to_float(static_cast<const F16*>(data)[offset]);
+    case DType::bf16: return to_float(static_cast<const BF16*>(data)[offset]);
+    case DType::f32: return static_cast<const float*>(data)[offset];
+    case DType::f64: break;
+  }
+  return static_cast<float>(static_cast<const double*>(data)[offset]);
 }
 
 /// Rounded once. Integers are never results.
@@ -53,6 +67,9 @@ struct View {
     return z * strides[2] + y * strides[3] + x * strides[4];
   }
   __device__ double load(std::int64_t offset) const { return load_element(data, dtype, offset); }
+  __device__ float load_f32(std::int64_t offset) const {
+    return load_element_f32(data, dtype, offset);
+  }
   __device__ void store(std::int64_t offset, double value) const {
     store_element(data, dtype, offset, value);
   }

@@ -104,7 +104,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimReque
       "ms_ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
       "float32 or float64",
       x.dtype);
-  require_backend(x.device, "ms_ssim");
+  require_backend(x.device, "ms_ssim", Runs::on_cpu_and_gpu);
   ValueAndGradient result;
   if (outputs.value) {
     result.value =
@@ -133,14 +133,17 @@ void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest&
   require_result("ms_ssim", request.value, request.upstream, x, result_shape(x, options.reduction));
   require_gradient("ms_ssim", "x_gradient", request.x_gradient, x);
   require_gradient("ms_ssim", "y_gradient", request.y_gradient, x);
-  require_backend(x.device, "ms_ssim");
+  require_backend(x.device, "ms_ssim", Runs::on_cpu_and_gpu);
   const bool is_loss = request.form == SsimRequest::Form::loss;
   pass.bias = is_loss ? 0 : 1;
   pass.term_weight = is_loss ? 1 : -1;
   pass.value = request.value;
-  pass.upstream = request.upstream;
+  pass.upstream = as_upstream(request.upstream, result_shape(x, options.reduction));
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
+#ifdef SIMILIS_HAS_CUDA
+  if (x.device.kind == DeviceKind::cuda) return ms_ssim_internal::ms_ssim_cuda(pass, exec);
+#endif
   ms_ssim_internal::ms_ssim_cpu(pass, exec);
 }
 

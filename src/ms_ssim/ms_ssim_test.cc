@@ -37,6 +37,20 @@ Tensor upstream_for(const Extents& shape, Reduction reduction, double scale = 1)
       shape, {.reduction = reduction}, DType::f32, Layout::dense, scale);
 }
 
+// ms_ssim_into() on the chosen backend: on the GPU with copies of everything, which come back.
+void run_chosen(const TensorView& x, const TensorView& y, MsSsimRequest request,
+    const MsSsimOptions& options, const Execution& exec) {
+  if (!test::runs_on_gpu()) return ms_ssim_into(x, y, request, options, exec);
+  const test::OnGpu gpu_x(x), gpu_y(y), value(request.value), x_gradient(request.x_gradient),
+      y_gradient(request.y_gradient), upstream(request.upstream);
+  request.value = value.view();
+  request.x_gradient = x_gradient.view();
+  request.y_gradient = y_gradient.view();
+  request.upstream = upstream.view();
+  ms_ssim_into(gpu_x.view(), gpu_y.view(), request, options, exec);
+  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
+}
+
 // What ms_ssim_into() computes, with both gradients or, for images of bytes, none.
 Reference computed(const TensorView& x, const TensorView& y, MsSsimRequest request,
     const MsSsimOptions& options, Layout layout = Layout::dense, const Execution& exec = {}) {
@@ -49,7 +63,7 @@ Reference computed(const TensorView& x, const TensorView& y, MsSsimRequest reque
     request.x_gradient = x_gradient;
     request.y_gradient = y_gradient;
   }
-  ms_ssim_into(x, y, request, options, exec);
+  run_chosen(x, y, request, options, exec);
   Reference result{.shape = value.shape, .value = to_doubles(value)};
   if (x_gradient.empty()) return result;
   EXPECT_TRUE(test::only_elements_written(x_gradient));
@@ -95,7 +109,7 @@ TEST_P(MsSsim, MatchesTheReference) {
         .form = is_loss ? SsimRequest::Form::loss : SsimRequest::Form::similarity,
         .upstream = upstream};
     const Reference expected = reference_ms_ssim(x, y, request, options);
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
       const test::Chosen chosen(backend);
       const Layout out = layout == Layout::expanded ? Layout::dense : layout;
@@ -149,6 +163,13 @@ std::vector<Case> cases() {
                       })});
   }
   result.push_back({{1, 1, 161, 161}, Downsample::vainf});
+  // Sides that stay even, which a GPU halves on the way, under each width of its strips.
+  result.push_back({{2, 2, 192, 256}, Downsample::vainf});
+  result.push_back({{1, 1, 176, 528}, Downsample::ceil});
+  result.push_back({{1, 1, 176, 192}, Downsample::piq, {.padding = Padding::same}});
+  for (const DType dtype : {DType::u8, DType::f16, DType::bf16}) {
+    result.push_back({{1, 2, 176, 208}, Downsample::vainf, {}, dtype});
+  }
   int turn = 0;
   for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32, DType::f64}) {
     for (const Layout layout : test::kLayouts) {
@@ -219,7 +240,7 @@ TEST(MsSsimProperty, InvertedImagesAreZeroAndMakeNoNan) {
   const Tensor x = test::make(shape, DType::f32, Layout::dense, pixel);
   const Tensor y =
       test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) { return 1 - pixel(i); });
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const Downsample rule : kRules) {
       const Reference value = computed(x, y, {}, {.downsample = rule});
@@ -240,7 +261,7 @@ TEST(MsSsimProperty, OneZeroChannelLeavesTheOthersAlone) {
           [&](std::int64_t i) { return i < 40 * 48 ? 0.8 * pixel(i) + 0.1 : 1 - pixel(i); })};
   const MsSsimOptions options{.window_size = 3, .weights = {0.5, 0.5}};
   const Reference expected = reference_ms_ssim(x, y, {}, options);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const Reference actual = computed(x, y, {}, options);
     EXPECT_GT(actual.value[0], 0.1);
@@ -257,7 +278,7 @@ TEST(MsSsimConvergence, TheLossKeepsItsRelativePrecision) {
     const Tensor y = test::make(shape, DType::f32, Layout::dense,
         [&](std::int64_t i) { return test::uniform(1, i) + amount * test::uniform(2, i); });
     const Reference expected = reference_ms_ssim(x, y, {.form = SsimRequest::Form::loss});
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name);
       const test::Chosen chosen(backend);
       const Reference actual = computed(x, y, {.form = SsimRequest::Form::loss}, {});
@@ -270,7 +291,7 @@ TEST(MsSsimConvergence, TheLossKeepsItsRelativePrecision) {
 TEST(MsSsimProperty, BitsDependOnNothingButTheInput) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 190, 310}, DType::f32, Layout::dense, Layout::reversed, 1);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const Reference expected = computed(x, y, {}, {}, Layout::dense, {.runner = serial_runner()});
     for (const int threads : {1, 2, 7, 7}) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIM on the GPU: what stands around the kernels that average windows. Sums of planes become
 // values, and upstream becomes the slope of each plane, on the device: nothing waits for the host.
-// The march (cuda_march.cu) takes what training and evaluation call all day, the direct kernels
-// (cuda_direct.cu) everything else.
+// The march (cuda_march.cu) takes what training and evaluation call all day, the separable kernels
+// (cuda_separable.cu) volumes and other windows of up to 11, the direct kernels (cuda_direct.cu)
+// everything else.
 #include "src/core/memory.h"
 #include "src/ssim/cuda_plan.h"
 
@@ -15,16 +16,6 @@ unsigned blocks_for(std::int64_t items) {
   const std::int64_t blocks = (items + kThreads - 1) / kThreads;
   return static_cast<unsigned>(blocks < 1 << 20 ? blocks : 1 << 20);
 }
-
-// Which planes make which result.
-struct Groups {
-  std::int64_t count, planes_each;
-  explicit Groups(const CudaPlan& plan)
-      : count(plan.pass.reduction == Reduction::per_channel ? plan.geometry.planes
-              : plan.pass.reduction == Reduction::per_image ? plan.pass.x.shape[0]
-                                                            : 1),
-        planes_each(plan.geometry.planes / count) {}
-};
 
 __global__ void fill_weights_kernel(
     std::int64_t planes, double weight, double l1_weight, PlaneSums* sums) {
@@ -90,19 +81,6 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
   }
 }
 
-// Upstream of a plane's result: rank 0, 1 ([N]) or 2 ([N,C]).
-struct Upstream {
-  const void* data;
-  DType dtype;
-  std::int64_t image_stride, channel_stride, channels;
-
-  __device__ double of(std::int64_t plane) const {
-    if (data == nullptr) return 1;
-    return gpu::load_element(
-        data, dtype, plane / channels * image_stride + plane % channels * channel_stride);
-  }
-};
-
 __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
     Terms terms, Upstream upstream, PlaneSlopes* slopes) {
   for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
@@ -139,11 +117,27 @@ Geometry::Geometry(const Pass& pass)
 }
 
 CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
-    : pass(the_pass), geometry(the_pass), device(the_pass.x.device), exec(execution) {
+    : pass(the_pass),
+      geometry(the_pass),
+      device(the_pass.x.device),
+      exec(execution),
+      groups(pass.reduction == Reduction::per_channel ? geometry.planes
+             : pass.reduction == Reduction::per_image ? pass.x.shape[0]
+                                                      : 1),
+      planes_each(geometry.planes / groups) {}
+
+PlaneSlopes CudaPlan::each_slopes() const {
+  const double planes = static_cast<double>(planes_each);
+  const bool is_mean = reduces() && pass.reduction != Reduction::sum;
+  return {pass.term_weight / (is_mean ? planes * static_cast<double>(geometry.map_elements()) : 1),
+      pass.l1_weight / (is_mean ? planes * static_cast<double>(geometry.pixels()) : 1)};
+}
+
+void CudaPlan::allocate_sums() {
+  if (sums != nullptr) return;
   const auto count = static_cast<std::size_t>(geometry.planes);
   memory = allocate_bytes(count * (sizeof(PlaneSums) + sizeof(PlaneSlopes)), device, exec);
   sums = static_cast<PlaneSums*>(memory.get());
-  slopes = reinterpret_cast<PlaneSlopes*>(sums + count);
 }
 
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to) {
@@ -158,33 +152,41 @@ void fill_weights(const CudaPlan& plan) {
       g.planes, static_cast<double>(g.map_elements()), static_cast<double>(g.pixels()), plan.sums);
 }
 
-void find_slopes(const CudaPlan& plan) {
-  const Groups groups(plan);
+PlaneSlope slope_of(CudaPlan& plan) {
   const TensorView& u = plan.pass.upstream;
-  const int rank =
-      u.empty() || plan.pass.reduction == Reduction::mean || plan.pass.reduction == Reduction::sum
-          ? 0
-          : u.shape.rank();
-  const Upstream upstream{u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
-      plan.geometry.channels};
-  gpu::launch("ssim", plan.exec.stream, blocks_for(groups.count * kThreads), kThreads, 0,
-      slopes_kernel, plan.sums, groups.count, groups.planes_each, terms_of(plan.pass), upstream,
-      plan.slopes);
+  PlaneSlope slope;
+  slope.each = plan.each_slopes();
+  if (plan.reduces() && !u.empty()) {
+    const int rank = u.shape.rank();
+    slope.upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+        plan.geometry.channels};
+  }
+  if (plan.reduces() && plan.has_masks()) {
+    auto* const slopes = reinterpret_cast<PlaneSlopes*>(plan.sums + plan.geometry.planes);
+    gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+        slopes_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
+        slope.upstream, slopes);
+    slope.found = slopes;
+  }
+  return slope;
 }
 
 void write_values(const CudaPlan& plan) {
   if (plan.pass.value.empty()) return;
-  const Groups groups(plan);
-  gpu::launch("ssim", plan.exec.stream, blocks_for(groups.count * kThreads), kThreads, 0,
-      values_kernel, plan.sums, groups.count, groups.planes_each, terms_of(plan.pass),
+  gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+      values_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
       plan.pass.value.data, plan.pass.value.dtype);
 }
+
+bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }
 
 void ssim_cuda(const Pass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   CudaPlan plan(pass, exec);
   if (can_march(plan)) {
     run_march(plan);
+  } else if (can_separate(plan)) {
+    run_separable(plan);
   } else {
     run_direct(plan);
   }

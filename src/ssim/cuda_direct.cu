@@ -64,17 +64,19 @@ __device__ std::int64_t source(std::int64_t index, std::int64_t extent, Padding 
 struct Work {
   Geometry geometry;
   gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
-  gpu::View coarse_x, coarse_y;
-  Halving halving[3];
   const double* taps[3];  // along z, y, x
   const double* transposed[3];
-  const PlaneSlopes* slopes;  // null where the result is a map
+  PlaneSlope slope;
   Constants<double> constants;
   double bias, term_weight, l1_weight;
   bool contrast, reduces, wants_fields;
+  bool of_sums;         // x holds x + y, and y holds x - y
   double* fields;       // [planes at a time][4][map]
   double* partials[4];  // term, l1, weight, l1_weight: [planes][slots]
   int slots;
+
+  __device__ double sum(double vx, double vy) const { return of_sums ? vx : vx + vy; }
+  __device__ double difference(double vx, double vy) const { return of_sums ? vy : vx - vy; }
 };
 
 // An element's number, and where it is.
@@ -139,7 +141,7 @@ __device__ Averages look(
         }
         const double vx = w.x.load(x0 + w.x.at(pz, py, px));
         const double vy = w.y.load(y0 + w.y.at(pz, py, px));
-        const double s = vx + vy, d = vx - vy;
+        const double s = w.sum(vx, vy), d = w.difference(vx, vy);
         a.weight += weight;
         a.s = fma(weight, s, a.s);
         a.d = fma(weight, d, a.d);
@@ -182,7 +184,7 @@ __device__ void run_window(
     value = result.value;
     if (w.wants_fields) {
       const double slope =
-          w.slopes != nullptr ? w.slopes[plane_index].term
+          w.reduces ? w.slope.of(plane_index).term
           : w.upstream.data != nullptr
               ? w.term_weight *
                     w.upstream.load(plane.of(w.upstream) + w.upstream.at(place.z, place.y, place.x))
@@ -252,17 +254,6 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   }
 }
 
-// What the halved image's gradient sends back to a pixel.
-__device__ double coarse_share(
-    const Work& w, const gpu::View& coarse, const Plane& plane, const Place& place) {
-  const double share =
-      w.halving[0].share(place.z) * w.halving[1].share(place.y) * w.halving[2].share(place.x);
-  if (share == 0) return 0;
-  return share * coarse.load(plane.of(coarse) + coarse.at(w.halving[0].coarse(place.z),
-                                                    w.halving[1].coarse(place.y),
-                                                    w.halving[2].coarse(place.x)));
-}
-
 // The sums of the fields of all windows that see a pixel.
 __device__ void gather(
     const Work& w, const double* fields, const Place& p, double (&sums)[kFields]) {
@@ -303,12 +294,12 @@ __device__ void run_pixel(
         w.valid_mask.data == nullptr
             ? 1
             : w.valid_mask.load(plane.of(w.valid_mask) + w.valid_mask.at(p.z, p.y, p.x));
-    const double by_s = valid * fma(vx + vy, sums[1], sums[0]);
-    const double by_d = valid * fma(vx - vy, sums[3], sums[2]);
+    const double by_s = valid * fma(w.sum(vx, vy), sums[1], sums[0]);
+    const double by_d = valid * fma(w.difference(vx, vy), sums[3], sums[2]);
     double l1 = 0;
     if (w.l1_weight != 0) {
       const double slope =
-          w.slopes != nullptr ? w.slopes[plane_index].l1
+          w.reduces ? w.slope.of(plane_index).l1
           : w.upstream.data != nullptr
               ? w.l1_weight * w.upstream.load(plane.of(w.upstream) + w.upstream.at(p.z, p.y, p.x))
               : w.l1_weight;
@@ -318,11 +309,9 @@ __device__ void run_pixel(
     by_y = by_s - by_d - l1;
   }
   if (w.x_gradient.data != nullptr) {
-    if (w.coarse_x.data != nullptr) by_x += coarse_share(w, w.coarse_x, plane, p);
     w.x_gradient.store(plane.of(w.x_gradient) + w.x_gradient.at(p.z, p.y, p.x), by_x);
   }
   if (w.y_gradient.data != nullptr) {
-    if (w.coarse_y.data != nullptr) by_y += coarse_share(w, w.coarse_y, plane, p);
     w.y_gradient.store(plane.of(w.y_gradient) + w.y_gradient.at(p.z, p.y, p.x), by_y);
   }
 }
@@ -397,12 +386,9 @@ Work work_of(const CudaPlan& plan) {
       .upstream = reduces ? gpu::View() : gpu::View(pass.upstream),
       .x_gradient = gpu::View(pass.x_gradient),
       .y_gradient = gpu::View(pass.y_gradient),
-      .coarse_x = gpu::View(pass.coarse_x_gradient),
-      .coarse_y = gpu::View(pass.coarse_y_gradient),
-      .halving = {pass.halving[0], pass.halving[1], pass.halving[2]},
       .taps = {},
       .transposed = {},
-      .slopes = reduces ? plan.slopes : nullptr,
+      .slope = {},
       .constants = {pass.c1, pass.c2},
       .bias = pass.bias,
       .term_weight = pass.term_weight,
@@ -410,6 +396,7 @@ Work work_of(const CudaPlan& plan) {
       .contrast = pass.term == Term::contrast,
       .reduces = reduces,
       .wants_fields = plan.has_gradient(),
+      .of_sums = pass.of_sums,
       .fields = nullptr,
       .partials = {},
       .slots = static_cast<int>(
@@ -418,6 +405,20 @@ Work work_of(const CudaPlan& plan) {
 }
 
 }  // namespace
+
+void sum_weights(const CudaPlan& plan) {
+  Work work = work_of(plan);
+  const std::int64_t slots = plan.geometry.planes * work.slots;
+  const auto memory =
+      allocate_bytes(static_cast<std::size_t>(3 * slots) * sizeof(double), plan.device, plan.exec);
+  auto* const partials = static_cast<double*>(memory.get());
+  for (int i = 0; i < 3; ++i) work.partials[1 + i] = partials + i * slots;
+  gpu::launch(
+      "ssim", plan.exec.stream, static_cast<unsigned>(slots), kThreads, 0, weights_kernel, work);
+  sum_partials(plan, work.partials[1], work.slots, kL1);
+  sum_partials(plan, work.partials[2], work.slots, kWeight);
+  sum_partials(plan, work.partials[3], work.slots, kL1Weight);
+}
 
 void run_direct(CudaPlan& plan) {
   const Geometry& g = plan.geometry;
@@ -436,21 +437,16 @@ void run_direct(CudaPlan& plan) {
   }
   const std::int64_t slots = g.planes * work.slots;
   if (work.reduces) {
-    partials = allocate_bytes(
-        static_cast<std::size_t>(4 * slots) * sizeof(double), plan.device, plan.exec);
-    for (int i = 0; i < 4; ++i) work.partials[i] = static_cast<double*>(partials.get()) + i * slots;
-    const bool weighs =
-        plan.pass.l1_weight != 0 || !plan.pass.mask.empty() || !plan.pass.valid_mask.empty();
-    if (weighs) {
-      gpu::launch("ssim", plan.exec.stream, static_cast<unsigned>(slots), kThreads, 0,
-          weights_kernel, work);
-      sum_partials(plan, work.partials[1], work.slots, kL1);
-      sum_partials(plan, work.partials[2], work.slots, kWeight);
-      sum_partials(plan, work.partials[3], work.slots, kL1Weight);
+    plan.allocate_sums();
+    if (plan.pass.l1_weight != 0 || plan.has_masks()) {
+      sum_weights(plan);
     } else {
       fill_weights(plan);
     }
-    if (work.wants_fields) find_slopes(plan);
+    work.slope = slope_of(plan);
+    partials =
+        allocate_bytes(static_cast<std::size_t>(slots) * sizeof(double), plan.device, plan.exec);
+    work.partials[0] = static_cast<double*>(partials.get());
   }
   for (std::int64_t first = 0; first < g.planes; first += at_once) {
     const std::int64_t planes = std::min(at_once, g.planes - first);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU, the fast path: hands planes to the march kernel as it wants them, f32 with
-// 16-byte rows. Images that are not so are copied first, as many planes at a time as fit into 256
-// MiB; so is a gradient on its way out, which then also gets what the march does not know: the L1
-// term, and what coarser levels of MS-SSIM send back.
-#include "src/ssim/cuda_march.h"
-
+// SSIM on the GPU, the fast path: finds the instance of the march kernel that suits a pass, and
+// hands it the images as they stand in memory. Rows of unit stride that begin at multiples of 16
+// bytes go through the copy engine, all else through loads.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "src/core/memory.h"
+#include "src/ssim/cuda_march_kernel.cuh"
 #include "src/window/window.h"
 
 #if !defined(__HIPCC__)
@@ -16,243 +16,101 @@ namespace similis::ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kStagingBytes = std::int64_t{256} << 20;
 
 unsigned blocks_for(std::int64_t items) {
   return static_cast<unsigned>(
       std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
 }
 
-struct Extent2 {
-  std::int64_t width, height, channels, first_plane, planes;
-  __device__ std::int64_t count() const { return width * height * planes; }
-};
-
-// A pixel's number, among the planes at hand.
-struct Pixel {
-  std::int64_t x, y, local, image, channel;
-  __device__ Pixel(std::int64_t i, const Extent2& e)
-      : x(i % e.width),
-        y(i / e.width % e.height),
-        local(i / (e.width * e.height)),
-        image((e.first_plane + local) / e.channels),
-        channel((e.first_plane + local) % e.channels) {}
-  __device__ std::int64_t in(const gpu::View& view) const {
-    return view.plane(image, channel) + view.at(0, y, x);
-  }
-};
-
-__global__ void stage_kernel(gpu::View from, Extent2 extent, std::int64_t row_stride, float* to) {
-  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < extent.count();
-       i += step) {
-    const Pixel p(i, extent);
-    to[(p.local * extent.height + p.y) * row_stride + p.x] =
-        static_cast<float>(from.load(p.in(from)));
-  }
-}
-
-struct Finish {
-  gpu::View x, y, gradient, coarse;
-  Halving halving_y, halving_x;
-  const PlaneSlopes* slopes;
-  bool has_l1;
-  float sign_of_l1;  // -1 for the gradient by y
-  const float* staged;
-  std::int64_t row_stride;
-};
-
-__global__ void finish_kernel(const Finish f, Extent2 extent) {
-  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < extent.count();
-       i += step) {
-    const Pixel p(i, extent);
-    double value = f.staged[(p.local * extent.height + p.y) * f.row_stride + p.x];
-    if (f.has_l1) {
-      const double d = f.x.load(p.in(f.x)) - f.y.load(p.in(f.y));
-      value += f.sign_of_l1 * f.slopes[extent.first_plane + p.local].l1 *
-               (d > 0      ? 1
-                   : d < 0 ? -1
-                           : 0);
-    }
-    if (f.coarse.data != nullptr) {
-      const double share = f.halving_y.share(p.y) * f.halving_x.share(p.x);
-      if (share != 0) {
-        value +=
-            share * f.coarse.load(f.coarse.plane(p.image, p.channel) +
-                                  f.coarse.at(0, f.halving_y.coarse(p.y), f.halving_x.coarse(p.x)));
-      }
-    }
-    f.gradient.store(p.in(f.gradient), value);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads)
-    l1_kernel(gpu::View x, gpu::View y, Extent2 extent, int slots, double* partials) {
-  const std::int64_t plane = blockIdx.x / static_cast<unsigned>(slots);
-  const std::int64_t slot = blockIdx.x % static_cast<unsigned>(slots);
-  const std::int64_t pixels = extent.width * extent.height;
-  double sum = 0;
-  for (std::int64_t i = slot * kThreads + threadIdx.x; i < pixels;
-       i += std::int64_t{slots} * kThreads) {
-    const Pixel p(plane * pixels + i, extent);
-    sum += fabs(x.load(p.in(x)) - y.load(p.in(y)));
-  }
-  const double total = gpu::block_sum<kThreads>(sum);
-  if (threadIdx.x == 0) partials[blockIdx.x] = total;
-}
-
-// The sums of a march's segments, plane by plane: a block's share of a strip is one segment, and
-// block b's of strip s has the number b + s.
-__global__ void __launch_bounds__(kThreads)
-    segments_kernel(std::int64_t planes, std::int64_t first_plane, int strips, int rows, int blocks,
-        const double* partials, PlaneSums* sums) {
+// The sums of a march's segments, plane by plane.
+__global__ void __launch_bounds__(kThreads) segments_kernel(std::int64_t planes, int strips,
+    int rows, int blocks, double blocks_a_unit, const Partial* partials, PlaneSums* sums) {
   const std::int64_t units = planes * strips * rows;
-  const auto block_of = [&](std::int64_t unit) { return ((unit + 1) * blocks - 1) / units; };
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
-    const std::int64_t first_strip = p * strips, last_strip = first_strip + strips - 1;
-    const std::int64_t first = block_of(first_strip * rows) + first_strip;
-    const std::int64_t last = block_of((last_strip + 1) * rows - 1) + last_strip;
-    double sum = 0;
-    for (std::int64_t i = first + threadIdx.x; i <= last; i += kThreads) {
-      sum += partials[i];  // 0 where a block ends with a strip: no segment has that number
+    const Partial sum = march::segments_sum(partials, blocks, blocks_a_unit, units, p * strips,
+        strips, rows, static_cast<int>(threadIdx.x), kThreads);
+    const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
+    if (threadIdx.x == 0) {
+      sums[p].of[kTerm] = term;
+      sums[p].of[kL1] = l1;
     }
-    const double total = gpu::block_sum<kThreads>(sum);
-    if (threadIdx.x == 0) sums[first_plane + p].of[kTerm] = total;
     __syncthreads();
   }
 }
 
 bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
-// Whether planes stand in memory as the march wants them; then how far apart.
-bool fits(const TensorView& view, std::int64_t* plane_stride) {
+std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+// Whether planes stand in memory as the march wants them, and then how.
+std::optional<PlaneArray> planes_in(const TensorView& view) {
+  const std::int64_t at_once = 16 / static_cast<std::int64_t>(size_bytes(view.dtype));
   const std::int64_t images = view.shape[0], channels = view.shape[1];
-  if (view.dtype != DType::f32 || !is_aligned(view.data)) return false;
-  if (view.shape[4] > 1 && view.strides[4] != 1) return false;
-  const std::int64_t row = view.strides[3];
-  if (row < view.shape[4] || row % 4 != 0) return false;
-  std::int64_t plane = row * view.shape[3];
-  if (channels > 1) {
-    plane = view.strides[1];
-    if (images > 1 && view.strides[0] != channels * plane) return false;
-  } else if (images > 1) {
-    plane = view.strides[0];
+  if (view.dtype == DType::f64 || !is_aligned(view.data)) return {};
+  if (view.shape[4] > 1 && view.strides[4] != 1) return {};
+  // The copy engine walks planes, rows and columns of which each is a multiple of the next.
+  const std::int64_t row = view.shape[3] > 1 ? view.strides[3] : round_up(view.shape[4], at_once);
+  if (row < view.shape[4] || row % at_once != 0) return {};
+  const std::int64_t channel = channels > 1 ? view.strides[1] : row * view.shape[3];
+  if (channel < row || channel % row != 0) return {};
+  const std::int64_t image = images > 1 ? view.strides[0] : channel * channels;
+  if (image < channel || image % channel != 0) return {};
+  return PlaneArray{view.data, row, channel, image};
+}
+
+MarchVariant variant_of(const Pass& pass, bool is_in_place, MarchKind kind) {
+  if (pass.of_sums) return march_of_sums(kind);
+  if (!is_in_place) return march_of_any(kind);
+  switch (pass.x.dtype) {
+    case DType::u8: return march_of_u8(kind);
+    case DType::f16: return march_of_f16(kind);
+    case DType::bf16: return march_of_bf16(kind);
+    default: return march_of_f32(kind);
   }
-  *plane_stride = plane;
-  return plane > 0 && plane % 4 == 0;
 }
 
-bool has_copy_engine(Device device) {
-  int major = 0;
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index) ==
-             cudaSuccess &&
-         major >= 9;
-}
-
-bool has_shared_memory(Device device, int bytes) {
-  int available = 0;
-  return cudaDeviceGetAttribute(
-             &available, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index) == cudaSuccess &&
-         available >= bytes;
-}
-
-// The width of strips that loads fewer columns in all.
-bool wide_is_better(int columns, const MarchShape& wide, const MarchShape& narrow) {
-  const auto loaded = [&](const MarchShape& s) {
-    return (columns + s.owned - 1) / s.owned * s.loaded;
-  };
-  return loaded(wide) <= loaded(narrow);
-}
+// Sums become values in the march itself, if one launch makes few of them.
+constexpr std::int64_t kGroupsInMarch = 256;
 
 class Marcher {
  public:
-  explicit Marcher(CudaPlan& plan) : plan_(plan), pass_(plan.pass) {
-    const Geometry& g = plan.geometry;
-    width_ = g.extent[2];
-    height_ = g.extent[1];
-    pitch_ = (width_ + 3) / 4 * 4;
-    direct_ = fits(pass_.x, &x_plane_stride_) && fits(pass_.y, &y_plane_stride_) &&
-              pass_.x.strides[3] == pass_.y.strides[3] && x_plane_stride_ == y_plane_stride_;
-    staged_gradient_ = needs_staged(pass_.x_gradient) || needs_staged(pass_.y_gradient);
-    const std::int64_t arrays = (direct_ ? 0 : 2) + (staged_gradient_ ? 1 : 0);
-    const std::int64_t plane_bytes = arrays * pitch_ * height_ * 4;
-    at_once_ = plane_bytes == 0
-                   ? g.planes
-                   : std::clamp<std::int64_t>(kStagingBytes / plane_bytes, 1, g.planes);
-    const std::int64_t plane = pitch_ * height_ * at_once_;
-    if (arrays > 0) {
-      staging_ =
-          allocate_bytes(static_cast<std::size_t>(arrays * plane * 4), plan.device, plan.exec);
-      float* next = static_cast<float*>(staging_.get());
-      if (!direct_) {
-        staged_x_ = next;
-        staged_y_ = next + plane;
-        next += 2 * plane;
-      }
-      staged_out_ = next;
-    }
-  }
+  explicit Marcher(CudaPlan& plan)
+      : plan_(plan), pass_(plan.pass), x_(planes_in(pass_.x)), y_(planes_in(pass_.y)) {}
 
   void run() {
-    const std::int64_t planes = plan_.geometry.planes;
-    // What the march does not wait for is queued behind it, so that the GPU has work at once.
-    if (plan_.has_gradient()) {
+    sums_ = plan_.reduces() && !pass_.value.empty();
+    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInMarch;
+    if (plan_.reduces() && plan_.has_masks()) {
+      plan_.allocate_sums();
+      sum_weights(plan_);
+    } else if (sums_ && !finishes_) {
+      plan_.allocate_sums();
       fill_weights(plan_);
-      find_slopes(plan_);
     }
-    for (std::int64_t first = 0; first < planes; first += at_once_) {
-      run_planes(first, std::min(at_once_, planes - first));
-    }
-    if (pass_.value.empty()) return;
-    if (!plan_.has_gradient()) fill_weights(plan_);
-    if (pass_.l1_weight != 0) sum_l1();
-    write_values(plan_);
+    slope_ = slope_of(plan_);
+    run_planes();
+    if (sums_ && !finishes_) write_values(plan_);
   }
 
  private:
-  bool needs_staged(const TensorView& gradient) const {
-    std::int64_t stride = 0;
-    return !gradient.empty() && (pass_.l1_weight != 0 || !pass_.coarse_x_gradient.empty() ||
-                                    !pass_.coarse_y_gradient.empty() || !fits(gradient, &stride));
-  }
+  bool is_in_place() const { return x_ && y_; }
+  bool wants_map() const { return !plan_.reduces() && !pass_.value.empty(); }
 
-  Extent2 extent(std::int64_t first, std::int64_t planes) const {
-    return {width_, height_, plan_.geometry.channels, first, planes};
-  }
-
-  void sum_l1() {
-    const Geometry& g = plan_.geometry;
-    const int slots =
-        static_cast<int>(std::clamp<std::int64_t>(g.pixels() / (4 * kThreads), 1, 256));
-    const auto partials = allocate_bytes(
-        static_cast<std::size_t>(g.planes * slots) * sizeof(double), plan_.device, plan_.exec);
-    gpu::launch("ssim", plan_.exec.stream, static_cast<unsigned>(g.planes * slots), kThreads, 0,
-        l1_kernel, gpu::View(pass_.x), gpu::View(pass_.y), extent(0, g.planes), slots,
-        static_cast<double*>(partials.get()));
-    sum_partials(plan_, static_cast<double*>(partials.get()), slots, kL1);
-  }
-
-  const float* planes_of(
-      const TensorView& image, float* staged, std::int64_t first, std::int64_t planes) {
-    if (direct_) return static_cast<const float*>(image.data) + first * x_plane_stride_;
-    gpu::launch("ssim", plan_.exec.stream, blocks_for(width_ * height_ * planes), kThreads, 0,
-        stage_kernel, gpu::View(image), extent(first, planes), pitch_, staged);
-    return staged;
-  }
-
-  March march_over(std::int64_t first, std::int64_t planes) {
+  March march() const {
     const Geometry& g = plan_.geometry;
     const auto taps = taps_in_f32(pass_.window.x);
     March m = {};
-    m.x = planes_of(pass_.x, staged_x_, first, planes);
-    m.y = planes_of(pass_.y, staged_y_, first, planes);
-    m.row_stride = direct_ ? pass_.x.strides[3] : pitch_;
-    m.plane_stride = direct_ ? x_plane_stride_ : pitch_ * height_;
-    m.planes = planes;
-    m.first_plane = first;
-    m.width = static_cast<int>(width_);
-    m.height = static_cast<int>(height_);
+    if (is_in_place()) {
+      m.x = *x_;
+      m.y = *y_;
+    }
+    m.any_x = gpu::View(pass_.x);
+    m.any_y = gpu::View(pass_.y);
+    m.planes = g.planes;
+    m.images = pass_.x.shape[0];
+    m.channels = g.channels;
+    m.width = static_cast<int>(g.extent[2]);
+    m.height = static_cast<int>(g.extent[1]);
     m.map_x0 = static_cast<int>(g.first_centre[2]);
     m.map_x1 = m.map_x0 + static_cast<int>(g.map_extent[2]);
     m.map_y0 = static_cast<int>(g.first_centre[1]);
@@ -263,102 +121,124 @@ class Marcher {
     m.c1 =
         pass_.term == Term::contrast ? INFINITY : std::max(least, static_cast<float>(2 * pass_.c1));
     m.c2 = std::max(least, static_cast<float>(2 * pass_.c2));
-    m.slopes = plan_.slopes;
+    m.slope = slope_;
+    m.extras.mask = gpu::View(pass_.mask);
+    if (!plan_.reduces()) m.extras.upstream = gpu::View(pass_.upstream);
     return m;
   }
 
-  void run_planes(std::int64_t first, std::int64_t planes) {
-    March m = march_over(first, planes);
-    if (!plan_.has_gradient()) {
-      run_value(m);
-      return;
-    }
-    bool summed = false;
-    if (!pass_.x_gradient.empty()) {
-      run_gradient(m, pass_.x_gradient, pass_.coarse_x_gradient, 1, !summed);
-      summed = true;
-    }
-    if (!pass_.y_gradient.empty()) {
-      std::swap(m.x, m.y);  // SSIM is symmetric
-      run_gradient(m, pass_.y_gradient, pass_.coarse_y_gradient, -1, !summed);
-    }
-  }
-
-  void run_value(March m) {
-    // Before the first column of the map, at a multiple of 4.
-    const int rim = m.map_x0 == 0 ? 3 : 0;
-    const bool wide =
-        wide_is_better(m.map_x1 - m.map_x0 + rim, value_shape(true), value_shape(false));
-    m.strips = strips(m.map_x1 - m.map_x0 + rim, value_shape(wide));
-    m.rows = m.map_y1 - m.map_y0;
-    m.first_column = m.map_x0 - 5 - rim;
-    m.first_row = m.map_y0 - 5;
-    const int blocks = value_blocks(m, wide);
-    with_partials(m, blocks, true, [&] { launch_value_march(m, wide, blocks, plan_.exec); });
-  }
-
-  void run_gradient(
-      March m, const TensorView& gradient, const TensorView& coarse, float sign, bool sums) {
-    const bool wide = has_shared_memory(plan_.device, 210000) &&
-                      wide_is_better(m.width, gradient_shape(true), gradient_shape(false));
-    m.strips = strips(m.width, gradient_shape(wide));
-    m.rows = m.height;
-    m.first_column = -12;
-    m.first_row = -10;
-    if (staged_gradient_) {
-      m.gradient = staged_out_;
-      m.gradient_row_stride = pitch_;
-      m.gradient_plane_stride = pitch_ * height_;
+  // Values, and what else is written once, come with the first gradient; maps alone.
+  void run_planes() {
+    March m = march();
+    const bool is_alone = !plan_.has_gradient();
+    if (is_alone || wants_map()) run_value(m, is_alone);
+    if (!pass_.x_gradient.empty()) run_gradient(m, pass_.x_gradient, true);
+    if (pass_.y_gradient.empty()) return;
+    if (pass_.of_sums) {
+      m.extras.difference_sign = -1;
     } else {
-      std::int64_t stride = 0;
-      fits(gradient, &stride);
-      m.gradient = static_cast<float*>(gradient.data) + m.first_plane * stride;
-      m.gradient_row_stride = gradient.strides[3];
-      m.gradient_plane_stride = stride;
+      std::swap(m.x, m.y);  // SSIM is symmetric
+      std::swap(m.any_x, m.any_y);
     }
-    const int blocks = gradient_blocks(m, wide);
-    with_partials(m, blocks, sums, [&] { launch_gradient_march(m, wide, blocks, plan_.exec); });
-    if (!staged_gradient_) return;
-    const Finish finish{.x = gpu::View(pass_.x),
-        .y = gpu::View(pass_.y),
-        .gradient = gpu::View(gradient),
-        .coarse = gpu::View(coarse),
-        .halving_y = pass_.halving[1],
-        .halving_x = pass_.halving[2],
-        .slopes = plan_.slopes,
-        .has_l1 = pass_.l1_weight != 0,
-        .sign_of_l1 = sign,
-        .staged = staged_out_,
-        .row_stride = pitch_};
-    gpu::launch("ssim", plan_.exec.stream, blocks_for(width_ * height_ * m.planes), kThreads, 0,
-        finish_kernel, finish, extent(m.first_plane, m.planes));
+    run_gradient(m, pass_.y_gradient, pass_.x_gradient.empty());
   }
 
-  static int strips(int columns, const MarchShape& shape) {
-    return (columns + shape.owned - 1) / shape.owned;
+  void run_value(March m, bool is_first) {
+    if (wants_map()) {
+      m.extras.map = gpu::View(pass_.value);
+      m.extras.map_bias = static_cast<float>(pass_.bias);
+      m.extras.map_slope = static_cast<float>(pass_.term_weight);
+    }
+    m.first_row = m.map_y0 - 5;
+    m.rows = m.map_y1 - m.map_y0;
+    launch(m, false, is_first);
   }
 
-  template <class Launch>
-  void with_partials(March& m, int blocks, bool sums, const Launch& launch) {
+  void run_gradient(March m, const TensorView& gradient, bool is_first) {
+    m.first_row = -10;
+    m.rows = m.height;
+    if (const auto in_place = planes_in(gradient)) {
+      m.gradient = *in_place;
+      m.gradient_dtype = gradient.dtype;
+    } else {
+      m.extras.any_gradient = gpu::View(gradient);
+    }
+    launch(m, true, is_first);
+  }
+
+  bool has_extras(const March& m) const {
+    return pass_.of_sums || !is_in_place() || pass_.x.dtype != DType::f32 || pass_.l1_weight != 0 ||
+           !pass_.mask.empty() || !plan_.reduces() || !pass_.halved_sum.empty() ||
+           m.extras.any_gradient.data != nullptr;
+  }
+
+  // Where the first strip's copies begin: before all that its windows see.
+  static int first_column(const March& m, const MarchVariant& v, bool gradient) {
+    const int seen = gradient ? -10 : m.map_x0 - 5;
+    return seen - (seen % v.align + v.align) % v.align;
+  }
+
+  // A value's strip owns columns of the map from the sixth that it loads on, a gradient's of the
+  // image.
+  static int strips(const March& m, const MarchVariant& v, bool gradient) {
+    const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
+    return (columns + v.owned - 1) / v.owned;
+  }
+
+  // Of the two widths, that whose strips load fewer columns in all.
+  MarchVariant variant_for(const March& m, bool gradient) const {
+    const bool extras = has_extras(m);
+    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, extras, true});
+    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, extras, false});
+    const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
+    const auto loaded = [&](const MarchVariant& v) { return strips(m, v, gradient) * v.loaded; };
+    return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
+  }
+
+  // With room for the segments' sums, and a count of blocks before them.
+  void launch(March& m, bool gradient, bool is_first) {
+    const MarchVariant v = variant_for(m, gradient);
+    m.strips = strips(m, v, gradient);
+    m.first_column = first_column(m, v, gradient);
+    if (is_first) {
+      m.extras.sums_l1 = sums_ && pass_.l1_weight != 0;
+      m.extras.halved_sum = gpu::View(pass_.halved_sum);
+      m.extras.halved_difference = gpu::View(pass_.halved_difference);
+    }
+    const int blocks = v.blocks(m, plan_.device);
+    if (!sums_ || !is_first) return v.launch(m, blocks, plan_.exec);
+    constexpr std::size_t kCountBytes = 256;
     const std::size_t bytes =
-        static_cast<std::size_t>(blocks + m.planes * m.strips) * sizeof(double);
-    const auto partials = allocate_bytes(bytes, plan_.device, plan_.exec);
-    m.partials = static_cast<double*>(partials.get());
-    gpu::check(
-        cudaMemsetAsync(m.partials, 0, bytes, static_cast<gpu::Stream>(plan_.exec.stream)), "ssim");
-    launch();
-    if (!sums) return;
+        kCountBytes + static_cast<std::size_t>(blocks + m.planes * m.strips) * sizeof(Partial);
+    const auto memory = allocate_bytes(bytes, plan_.device, plan_.exec);
+    m.partials = reinterpret_cast<Partial*>(static_cast<char*>(memory.get()) + kCountBytes);
+    m.blocks_a_unit = blocks / static_cast<double>(m.planes * m.strips * m.rows);
+    if (finishes_) {
+      m.finish = finish(static_cast<unsigned*>(memory.get()));
+      gpu::check(cudaMemsetAsync(m.finish.arrived, 0, sizeof(unsigned),
+                     static_cast<gpu::Stream>(plan_.exec.stream)),
+          "ssim");
+    }
+    v.launch(m, blocks, plan_.exec);
+    if (finishes_) return;
     gpu::launch("ssim", plan_.exec.stream, blocks_for(m.planes * kThreads), kThreads, 0,
-        segments_kernel, m.planes, m.first_plane, m.strips, m.rows, blocks, m.partials, plan_.sums);
+        segments_kernel, m.planes, m.strips, m.rows, blocks, m.blocks_a_unit, m.partials,
+        plan_.sums);
+  }
+
+  MarchFinish finish(unsigned* arrived) const {
+    const PlaneSlopes each = plan_.each_slopes();
+    const bool is_sum = pass_.reduction == Reduction::sum;
+    const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
+    return {pass_.value.data, pass_.value.dtype, plan_.groups, plan_.planes_each,
+        is_sum ? pass_.bias * elements : pass_.bias, each.term, each.l1, arrived};
   }
 
   CudaPlan& plan_;
   const Pass& pass_;
-  std::int64_t width_ = 0, height_ = 0, pitch_ = 0, at_once_ = 1;
-  std::int64_t x_plane_stride_ = 0, y_plane_stride_ = 0;
-  bool direct_ = false, staged_gradient_ = false;
-  std::shared_ptr<void> staging_;
-  float *staged_x_ = nullptr, *staged_y_ = nullptr, *staged_out_ = nullptr;
+  const std::optional<PlaneArray> x_, y_;
+  bool sums_ = false, finishes_ = false;
+  PlaneSlope slope_;
 };
 
 }  // namespace
@@ -366,16 +246,19 @@ class Marcher {
 bool can_march(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
-  const bool is_simple = pass.reduction != Reduction::none && pass.mask.empty() &&
-                         pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
-                         (pass.value.empty() || pass.value.dtype == DType::f32) &&
+  // The map's |x - y|, and a mask's, only the direct kernels know.
+  const bool is_simple = pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
+                         (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
                          (pass.padding == Padding::valid || pass.padding == Padding::same);
   const bool is_plane = g.extent[0] == 1 && g.radius[0] == 0 && g.radius[1] == 5 &&
                         g.radius[2] == 5 && pass.window.y == pass.window.x;
   const bool is_countable = g.extent[1] < 1 << 28 && g.extent[2] < 1 << 28 &&
                             g.planes * (g.extent[2] / 160 + 1) < 1 << 30;
-  return is_simple && is_plane && is_countable && has_copy_engine(plan.device) &&
-         has_shared_memory(plan.device, 120000);
+  if (!is_simple || !is_plane || !is_countable) return false;
+  const gpu::Limits& limits = gpu::limits(plan.device);
+  return limits.compute_major >= 9 &&
+         limits.shared_bytes_a_block >=
+             variant_of(pass, false, {plan.has_gradient(), true, false}).shared_bytes;
 }
 
 void run_march(CudaPlan& plan) { Marcher(plan).run(); }

@@ -8,32 +8,77 @@
 
 namespace similis::ssim_internal {
 
-/// f32 planes with 16-byte rows, and where their map lies. Work is counted in rows of strips of
-/// columns: `rows` of each strip, `strips` a plane; blocks take equal shares of them in order.
+/// Planes in memory that the copy engine can walk: rows of unit stride, all else at multiples of 16
+/// bytes. Strides count elements.
+struct PlaneArray {
+  const void* data = nullptr;
+  std::int64_t row_stride = 0, channel_stride = 0, image_stride = 0;
+};
+
+/// What a segment adds to its plane: halves of Σ (1 - SSIM), and Σ |x - y|.
+struct Partial {
+  double term, l1;
+};
+
+/// How partials become values, in the last block to arrive; `value` is null where other kernels do.
+struct MarchFinish {
+  void* value;
+  DType dtype;
+  std::int64_t groups, planes_each;
+  double bias, term, l1;  ///< value = bias + term·Σ (1 - SSIM) + l1·Σ |x - y|
+  unsigned* arrived;      ///< how many blocks are done; 0 before the launch
+};
+
+/// What few calls want.
+struct MarchExtras {
+  bool sums_l1 = false;
+  float difference_sign = 1;          ///< of x - y as memory holds it: -1 for the gradient by y
+  gpu::View map;                      ///< where the map goes
+  float map_bias = 0, map_slope = 0;  ///< map = mask·(map_bias + map_slope·(1 - SSIM))
+  gpu::View upstream, mask;           ///< of each map element; the mask is as large as the images
+  gpu::View halved_sum, halved_difference;  ///< where they go; without data if nowhere
+  gpu::View any_gradient;                   ///< where it goes if March::gradient has no data
+};
+
+/// Planes, and where their map lies. Work is counted in rows of strips of columns: `rows` of each
+/// strip, `strips` a plane; blocks take equal shares of them in order, and a block's share of a
+/// strip is a segment.
 struct March {
-  const float *x, *y;
-  std::int64_t row_stride, plane_stride, planes, first_plane;
+  PlaneArray x, y;
+  gpu::View any_x, any_y;  ///< the same for kernels that take any strides and dtype
+  std::int64_t planes, images, channels;
   int width, height;
   int strips, rows;
   int first_column, first_row;         ///< of what the first strip loads; outside the image too
   int map_x0, map_x1, map_y0, map_y1;  ///< pixels that windows are centred on
   float taps[6];                       ///< the first half and the middle one
   float c1, c2;                        ///< 2·C1, infinite for the contrast term alone, and 2·C2
-  const PlaneSlopes* slopes;
-  float* gradient;  ///< by x
-  std::int64_t gradient_row_stride, gradient_plane_stride;
-  double* partials;  ///< [block + strip's number]
+  PlaneSlope slope;
+  PlaneArray gradient;  ///< by x
+  DType gradient_dtype;
+  Partial* partials;  ///< [block + strip's number]; null if nothing is summed
+  double blocks_a_unit;
+  MarchFinish finish;
+  MarchExtras extras;
 };
 
-/// Columns that a strip owns, and how many blocks a launch takes; then the launch.
-struct MarchShape {
-  int owned, loaded;
+/// One instance of the kernel, and what its strips are like.
+struct MarchVariant {
+  int owned, loaded;  ///< columns of a strip
+  int align;          ///< copies begin at multiples of so many columns
+  int shared_bytes;
+  int (*blocks)(const March& march, Device device);  ///< how many a launch takes
+  void (*launch)(const March& march, int blocks, const Execution& exec);
 };
-MarchShape value_shape(bool wide);
-MarchShape gradient_shape(bool wide);
-int value_blocks(const March& march, bool wide);
-int gradient_blocks(const March& march, bool wide);
-void launch_value_march(const March& march, bool wide, int blocks, const Execution& exec);
-void launch_gradient_march(const March& march, bool wide, int blocks, const Execution& exec);
+
+struct MarchKind {
+  bool gradient, extras, wide;
+};
+MarchVariant march_of_f32(MarchKind kind);
+MarchVariant march_of_f16(MarchKind kind);
+MarchVariant march_of_bf16(MarchKind kind);
+MarchVariant march_of_u8(MarchKind kind);
+MarchVariant march_of_sums(MarchKind kind);
+MarchVariant march_of_any(MarchKind kind);
 
 }  // namespace similis::ssim_internal

@@ -44,34 +44,74 @@ struct PlaneSlopes {
   double term, l1;
 };
 
+/// Upstream of a plane's result: of rank 0, 1 ([N]) or 2 ([N,C]); 1 without data.
+struct Upstream {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
+
+  __device__ double of(std::int64_t plane) const {
+    if (data == nullptr) return 1;
+    return gpu::load_element(
+        data, dtype, plane / channels * image_stride + plane % channels * channel_stride);
+  }
+};
+
+/// The slopes of a plane: found on the device where masks weigh pixels, else known but for
+/// upstream.
+struct PlaneSlope {
+  const PlaneSlopes* found = nullptr;
+  PlaneSlopes each = {};
+  Upstream upstream;
+
+  __device__ PlaneSlopes of(std::int64_t plane) const {
+    if (found != nullptr) return found[plane];
+    const double factor = upstream.of(plane);
+    return {factor * each.term, factor * each.l1};
+  }
+};
+
 /// Everything that a pass needs on the device.
 struct CudaPlan {
   const Pass& pass;
   Geometry geometry;
   Device device;
   const Execution& exec;
+  std::int64_t groups, planes_each;  ///< a result comes from each group of planes
   std::shared_ptr<void> memory;
-  PlaneSums* sums = nullptr;      ///< [planes]
-  PlaneSlopes* slopes = nullptr;  ///< [planes]; unused where the result is a map
+  PlaneSums* sums = nullptr;  ///< [planes], if asked for
 
   CudaPlan(const Pass& pass, const Execution& exec);
   bool has_gradient() const { return !pass.x_gradient.empty() || !pass.y_gradient.empty(); }
+  bool has_masks() const { return !pass.mask.empty() || !pass.valid_mask.empty(); }
+  bool reduces() const { return pass.reduction != Reduction::none; }
+  /// What a result's sums of 1 - SSIM and of |x - y| are multiplied with where there is no mask.
+  PlaneSlopes each_slopes() const;
+  void allocate_sums();
 };
 
 /// The general path: any window, padding, mask, dtype and rank, in f64.
 void run_direct(CudaPlan& plan);
 
-/// The fast path: 2-D images without masks under a window of 11×11, padding valid or same, reduced
-/// to numbers, in f32.
+/// The fast path: 2-D images under a window of 11×11, padding valid or same, without valid_mask, in
+/// f32.
 bool can_march(const CudaPlan& plan);
 void run_march(CudaPlan& plan);
+
+/// The path between: windows of up to 11 along each axis, volumes too, padding valid or same, without
+/// masks, reduced to numbers, in f32.
+bool can_separate(const CudaPlan& plan);
+void run_separable(CudaPlan& plan);
 
 /// Adds each plane's partial sums up, in a fixed order: partials is [planes][slots].
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to);
 
-/// The sums of weights of images without masks, and plan.slopes.
+/// The sums of weights, in plan.sums: known of images without masks, added up with masks, then with
+/// |x - y|.
 void fill_weights(const CudaPlan& plan);
-void find_slopes(const CudaPlan& plan);
+void sum_weights(const CudaPlan& plan);
+/// The slopes of planes; with masks from plan.sums.
+PlaneSlope slope_of(CudaPlan& plan);
 /// The reduction's results, from plan.sums.
 void write_values(const CudaPlan& plan);
 

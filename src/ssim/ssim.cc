@@ -148,7 +148,8 @@ void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& requ
   pass.l1_weight = request.l1_weight;
   const bool is_map = pass.reduction == Reduction::none;
   pass.value = is_map ? as_volumes(request.value) : request.value;
-  pass.upstream = is_map ? as_volumes(request.upstream) : request.upstream;
+  pass.upstream =
+      is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, result_shape(pass, x));
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
   run(pass, exec);

@@ -25,6 +25,8 @@ enum class Term : std::uint8_t { ssim, contrast };
 /// Σ upstream·value.
 struct Pass {
   TensorView x, y;
+  /// Whether x holds x + y and y holds x - y, as halved images do on a GPU: then f32 keeps both.
+  bool of_sums = false;
   TensorView mask, valid_mask;  ///< 5-D with stride 0 where broadcast; empty if none
   Window window;
   Padding padding = Padding::valid;
@@ -36,10 +38,13 @@ struct Pass {
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
-  /// What the next coarser level of MS-SSIM sends back: gradients of the halved images, dense, f32
-  /// or f64. Each pixel's gradient gets its share of the coarse one as it is written. Empty if
-  /// none.
+  /// On the CPU, what the next coarser level of MS-SSIM sends back: gradients of the halved images,
+  /// dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is written.
+  /// Empty if none.
   TensorView coarse_x_gradient, coarse_y_gradient;
+  /// On a GPU, if is_marched(): where x + y and x - y go, halved along both sides, which are then
+  /// even; f32 in rows of unit stride. Empty if nowhere.
+  TensorView halved_sum, halved_difference;
   std::array<Halving, 3> halving = {
       Halving::none(), Halving::none(), Halving::none()};  ///< z, y, x
 };
@@ -47,6 +52,9 @@ struct Pass {
 void ssim_cpu(const Pass& pass, const Execution& exec);
 /// On pass.x.device, queued on exec.stream and not waited for.
 void ssim_cuda(const Pass& pass, const Execution& exec);
+
+/// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
+bool is_marched(const Pass& pass);
 
 /// C1 and C2. Refuses a data_range that is not positive and negative k1 or k2.
 Constants<double> constants_of(

@@ -52,6 +52,66 @@ TEST_F(SsimCuda, StripsAndBatchesLeaveNoSeam) {
   }
 }
 
+// Each kind of kernel: what memory holds, and whether the copy engine can walk it.
+TEST_F(SsimCuda, EveryDtypeAndLayoutGoesThroughTheMarch) {
+  for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
+    const double range = dtype == DType::u8 ? 255 : 1;
+    const double of_gradient = dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 1e-5;
+    for (const Layout layout : test::kLayouts) {
+      for (const Extents& shape : {Extents{2, 3, 37, 208}, Extents{1, 2, 30, 531}}) {
+        for (const Padding padding : {Padding::valid, Padding::same}) {
+          SCOPED_TRACE(fmt::format(
+              "{} {} {} {}", name(dtype), test::name(layout), shape, ssim_internal::name(padding)));
+          const auto [x, y] = ssim_internal::textured(shape, dtype, layout, layout, range);
+          const SsimOptions options{.padding = padding};
+          const test::Array upstream =
+              ssim_internal::upstream_for(shape, options, DType::f32, Layout::dense, 1000);
+          const SsimRequest request{.upstream = upstream};
+          const Reference expected = reference_ssim(x, y, request, options);
+          EXPECT_NEAR(
+              computed(x, y, request, options, false, false).value[0], expected.value[0], 1e-5);
+          if (dtype == DType::u8) continue;
+          const Layout out = layout == Layout::expanded ? Layout::permuted : layout;
+          const Reference both = computed(x, y, request, options, true, true, out);
+          EXPECT_NEAR(both.value[0], expected.value[0], 1e-5);
+          EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), of_gradient);
+          EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), of_gradient);
+        }
+      }
+    }
+  }
+}
+
+// Maps, gradients of maps, and masks, in f32 as means are.
+TEST_F(SsimCuda, MapsAndMasksGoThroughTheMarch) {
+  for (const Extents& shape : {Extents{2, 2, 33, 250}, Extents{1, 1, 45, 504}}) {
+    const auto [x, y] = ssim_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+    const test::Array mask = test::noise(shape, DType::f32, Layout::permuted, 7, 1);
+    for (const Padding padding : {Padding::valid, Padding::same}) {
+      for (const bool is_masked : {false, true}) {
+        for (const Reduction reduction : ssim_internal::kReductions) {
+          SsimOptions options{.padding = padding, .reduction = reduction};
+          if (is_masked) options.mask = mask;
+          SCOPED_TRACE(fmt::format("{} {} {} {}", shape, ssim_internal::name(padding), is_masked,
+              ssim_internal::name(reduction)));
+          const test::Array upstream = ssim_internal::upstream_for(shape, options);
+          const SsimRequest request{.form = SsimRequest::Form::loss, .upstream = upstream};
+          const Reference expected = reference_ssim(x, y, request, options);
+          const Reference alone = computed(x, y, request, options, false, false);
+          const Reference both = computed(x, y, request, options);
+          const double allowed = reduction == Reduction::none
+                                     ? ssim_internal::kMapOnGpu
+                                     : 1e-5 * std::max(1.0, test::largest(expected.value));
+          EXPECT_LE(test::max_difference(alone.value, expected.value), allowed);
+          EXPECT_LE(test::max_difference(both.value, expected.value), allowed);
+          EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), 1e-5);
+          EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-5);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(SsimCuda, BitsAreTheSameEveryTime) {
   const auto [x, y] =
       ssim_internal::textured({2, 3, 300, 700}, DType::f32, Layout::dense, Layout::dense, 1);

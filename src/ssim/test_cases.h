@@ -31,6 +31,9 @@ inline std::string name(Reduction reduction) {
   return names[static_cast<std::size_t>(reduction)];
 }
 
+/// What a map may differ by on a GPU, where moments are f32, in pictures with flat areas.
+constexpr double kMapOnGpu = 1e-4;
+
 struct Pair {
   test::Array x, y;
 };

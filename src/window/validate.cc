@@ -91,6 +91,11 @@ TensorView as_volumes(const TensorView& images) {
       {strides[0], strides[1], 0, strides[2], strides[3]}, images.dtype, images.device};
 }
 
+TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) {
+  if (result_shape.rank() > 0) return upstream;
+  return {upstream.data, {}, {}, upstream.dtype, upstream.device};
+}
+
 TensorView broadcast_mask(
     const char* operation, const char* argument, const TensorView& mask, const TensorView& x) {
   if (mask.empty()) return mask;

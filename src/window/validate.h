@@ -32,6 +32,10 @@ void require_room_for_window(
 /// [N,C,H,W] becomes [N,C,1,H,W]; [N,C,D,H,W] stays. An empty view stays empty.
 TensorView as_volumes(const TensorView& images);
 
+/// Upstream as the backends take it: without axes if the result has none, for which a caller may
+/// give one element in any number of them.
+TensorView as_upstream(const TensorView& upstream, const Extents& result_shape);
+
 /// A mask of [H,W], [C,H,W] or [N,C,H,W] (with D before H for volumes; N and C may be 1) as a 5-D
 /// view of the images' shape, by strides of 0. Refuses any other.
 TensorView broadcast_mask(

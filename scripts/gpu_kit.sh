@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Fills .gpukit/kit (which git ignores) with what runs on another machine that has an NVIDIA GPU of
+# compute capability 9.0 and a driver, and nothing else installed: the GPU rooms' tests, the program,
+# the shared library, the benchmark against peers, and every shared library that they need beside
+# glibc. On that machine: kit/run.sh
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$1
+kit=.gpukit/kit
+scripts/configure.sh gpu-kit
+cmake --build build/gpu-kit --parallel "$jobs" --target similis ssim_test ms_ssim_test core_test \
+  similis_program
+rm -rf "$kit"
+mkdir -p "$kit/bench"
+programs="ssim_test ms_ssim_test core_test similis"
+for program in $programs; do cp "build/gpu-kit/bin/$program" "$kit/"; done
+cp -L build/gpu-kit/lib/libsimilis.so "$kit/"
+cp bench/*.py "$kit/bench/"
+cp scripts/gpu_kit_run.sh "$kit/run.sh"
+# The vendor's and the compiler's libraries travel; those of glibc and the loader are the machine's.
+for program in $programs libsimilis.so; do ldd "$kit/$program"; done |
+  awk '$3 ~ "^/" { print $1, $3 }' | sort -u |
+  grep -vE '^(libc|libm|libdl|librt|libpthread)\.so' |
+  while read -r name path; do cp -L "$path" "$kit/$name"; done
+strip --strip-unneeded "$kit"/*.so* $(for program in $programs; do echo "$kit/$program"; done)
+size=$(du -sm "$kit" | cut -f 1)
+echo "$kit holds $size MiB"
+[ "$size" -lt 60 ] || { echo "gpu_kit.sh: that is more than 60 MiB" >&2; exit 1; }

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// MS-SSIM on the GPU. A level's gradient is a number of each plane, which all levels' means decide,
+// times the gradient of the level's own mean. So each level is one pass of SSIM for both, from the
+// finest to the coarsest:
+//   level pass      mean of 1 - cs of each plane, its gradient, and the halved images on the way
+//   combine         means of all levels ─> values, and each plane's slope at each level
+//   mix             from the coarsest level to the finest: slope·gradient + what the coarser sends
+// Halved images are kept as x + y and x - y: as x and y in f32 they lose x - y where images are
+// alike (0.6 % of the gradient at y = x + 1e-4 noise). Levels of passes in f64 are f64.
+#include <algorithm>
+#include <vector>
+
+#include "src/core/memory.h"
+#include "src/ms_ssim/formula.h"
+#include "src/ms_ssim/ms_ssim.h"
+#include "src/ssim/cuda_plan.h"
+
+namespace similis::ms_ssim_internal {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kMaxLevels = 16;
+
+unsigned blocks_for(std::int64_t items) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(items, 1, 1 << 20));
+}
+
+// Rows of an array of planes: one a block, in turn.
+struct Rows {
+  std::int64_t planes, channels, depth, height, width;
+  explicit Rows(const Extents& shape)
+      : planes(shape[0] * shape[1]),
+        channels(shape[1]),
+        depth(shape[2]),
+        height(shape[3]),
+        width(shape[4]) {}
+  std::int64_t count() const { return planes * depth * height; }
+};
+struct Row {
+  std::int64_t plane, image, channel, z, y;
+  __device__ Row(const Rows& rows, std::int64_t index)
+      : plane(index / (rows.depth * rows.height)),
+        image(plane / rows.channels),
+        channel(plane % rows.channels),
+        z(index / rows.height % rows.depth),
+        y(index % rows.height) {}
+  __device__ std::int64_t in(const gpu::View& view) const {
+    return view.plane(image, channel) + view.at(z, y, 0);
+  }
+};
+
+struct Halvings {
+  Halving z, y, x;
+};
+
+struct HalveWork {
+  gpu::View x, y;  // of the finer level: x + y and x - y if of_sums
+  bool of_sums;
+  Halvings halving;
+  gpu::View sum, difference;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    halve_kernel(const HalveWork w, Rows coarse, std::int64_t count) {
+  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
+    const Row row(coarse, index);
+    const std::int64_t x0 = w.x.plane(row.image, row.channel);
+    const std::int64_t y0 = w.y.plane(row.image, row.channel);
+    const std::int64_t to_sum = row.in(w.sum), to_difference = row.in(w.difference);
+    for (std::int64_t column = threadIdx.x; column < coarse.width; column += kThreads) {
+      double sum = 0, difference = 0;
+      for (int k = 0; k < 8; ++k) {
+        const std::int64_t z = w.halving.z.fine(row.z, k >> 2),
+                           y = w.halving.y.fine(row.y, k >> 1 & 1),
+                           x = w.halving.x.fine(column, k & 1);
+        if (z == Halving::kZero || y == Halving::kZero || x == Halving::kZero) continue;
+        const double vx = w.x.load(x0 + w.x.at(z, y, x)), vy = w.y.load(y0 + w.y.at(z, y, x));
+        sum += w.of_sums ? vx : vx + vy;
+        difference += w.of_sums ? vy : vx - vy;
+      }
+      w.sum.store(to_sum + column * w.sum.strides[4], sum / 8);
+      w.difference.store(to_difference + column * w.difference.strides[4], difference / 8);
+    }
+  }
+}
+
+struct CombineWork {
+  const double* means;  // [levels][planes], of 1 - cs (1 - SSIM at the coarsest)
+  double* slopes;       // likewise: d(Σ upstream·value)/d(mean)
+  std::int64_t planes, planes_each;
+  int levels;
+  double weights[kMaxLevels];
+  double bias, term_weight, share;
+  ssim_internal::Upstream upstream;
+  void* value;  // null if not wanted
+  DType dtype;
+};
+
+// A block for each result.
+__global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) {
+  for (std::int64_t g = blockIdx.x; g < w.planes / w.planes_each; g += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < w.planes_each; i += kThreads) {
+      const std::int64_t plane = g * w.planes_each + i;
+      double means[kMaxLevels];
+      for (int l = 0; l < w.levels; ++l) means[l] = w.means[l * w.planes + plane];
+      const Product p = product(means, w.weights, w.levels);
+      sum += w.bias + w.term_weight * p.dissimilarity;
+      const double factor = w.upstream.of(plane) * w.share * w.term_weight;
+      for (int l = 0; l < w.levels; ++l) {
+        w.slopes[l * w.planes + plane] = factor * slope(p, means[l], w.weights[l]);
+      }
+    }
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0 && w.value != nullptr) {
+      gpu::store_element(w.value, w.dtype, g, w.share * total);
+    }
+    __syncthreads();
+  }
+}
+
+struct MixWork {
+  const double* slopes;  // [planes]
+  gpu::View own;         // gradients of the level's means
+  gpu::View coarse;      // the finished gradient of the coarser level; without data at the coarsest
+  Halvings halving;
+  gpu::View gradient;  // may be `own`
+};
+
+__global__ void __launch_bounds__(kThreads)
+    mix_kernel(const MixWork w, Rows rows, std::int64_t count) {
+  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
+    const Row row(rows, index);
+    const double factor = w.slopes[row.plane];
+    const std::int64_t from = row.in(w.own), to = row.in(w.gradient);
+    const double share =
+        w.coarse.data == nullptr ? 0 : w.halving.z.share(row.z) * w.halving.y.share(row.y);
+    const std::int64_t coarse =
+        w.coarse.plane(row.image, row.channel) +
+        w.coarse.at(w.halving.z.coarse(row.z), w.halving.y.coarse(row.y), 0);
+    for (std::int64_t column = threadIdx.x; column < rows.width; column += kThreads) {
+      double value = factor * w.own.load(from + column * w.own.strides[4]);
+      const double share_x = share == 0 ? 0 : share * w.halving.x.share(column);
+      if (share_x != 0) {
+        value += share_x * w.coarse.load(coarse + w.halving.x.coarse(column) * w.coarse.strides[4]);
+      }
+      w.gradient.store(to + column * w.gradient.strides[4], value);
+    }
+  }
+}
+
+// The same where all is f32, the rows are even and begin at multiples of 16 bytes: four columns a
+// thread, of which pairs share a coarse one.
+__global__ void __launch_bounds__(kThreads)
+    mix_even_kernel(const MixWork w, Rows rows, std::int64_t count) {
+  const auto* const own = static_cast<const float*>(w.own.data);
+  const auto* const coarse = static_cast<const float*>(w.coarse.data);
+  auto* const gradient = static_cast<float*>(w.gradient.data);
+  const auto width = static_cast<int>(rows.width);
+  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
+    const Row row(rows, index);
+    const auto factor = static_cast<float>(w.slopes[row.plane]);
+    const float* const from = own + row.in(w.own);
+    const float* const shared =
+        coarse + w.coarse.plane(row.image, row.channel) + row.y / 2 * w.coarse.strides[3];
+    float* const to = gradient + row.in(w.gradient);
+    for (int column = static_cast<int>(threadIdx.x) * 4; column < width; column += kThreads * 4) {
+      const float first = 0.25f * shared[column / 2];
+      if (column + 2 == width) {
+        to[column] = fmaf(factor, from[column], first);
+        to[column + 1] = fmaf(factor, from[column + 1], first);
+        continue;
+      }
+      const float second = 0.25f * shared[column / 2 + 1];
+      const float4 v = *reinterpret_cast<const float4*>(from + column);
+      *reinterpret_cast<float4*>(to + column) = make_float4(fmaf(factor, v.x, first),
+          fmaf(factor, v.y, first), fmaf(factor, v.z, second), fmaf(factor, v.w, second));
+    }
+  }
+}
+
+bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
+
+// f32 rows of unit stride that begin at multiples of 16 bytes.
+bool is_aligned(const TensorView& view) {
+  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+         view.strides[4] == 1 && view.strides[3] % 4 == 0 && view.strides[1] % 4 == 0 &&
+         view.strides[0] % 4 == 0;
+}
+
+struct Level {
+  ssim_internal::Pass pass;
+  Tensor sum, difference;         // halved images, but at the finest
+  Tensor x_gradient, y_gradient;  // of the level's means; the caller's at the finest
+};
+
+class Pyramid {
+ public:
+  Pyramid(const Pass& pass, const Execution& exec)
+      : pass_(pass),
+        exec_(exec),
+        device_(pass.level.x.device),
+        is_f32_(ssim_internal::is_marched(finest_level(pass))),
+        planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
+        levels_(pass.weights.size()) {
+    const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
+    numbers_ = allocate_bytes(2 * numbers * sizeof(double), device_, exec);
+    means_ = static_cast<double*>(numbers_.get());
+    slopes_ = means_ + numbers;
+  }
+
+  void run() {
+    for (std::size_t l = 0; l < levels_.size(); ++l) run_level(l);
+    combine();
+    mix(&Level::x_gradient, pass_.x_gradient);
+    mix(&Level::y_gradient, pass_.y_gradient);
+  }
+
+ private:
+  static ssim_internal::Pass finest_level(const Pass& pass) {
+    ssim_internal::Pass level = pass.level;
+    level.x_gradient = pass.x_gradient;
+    level.y_gradient = pass.y_gradient;
+    return level;
+  }
+
+  void run_level(std::size_t l) {
+    Level& level = levels_[l];
+    ssim_internal::Pass& pass = level.pass;
+    if (l == 0) {
+      pass = pass_.level;
+    } else {
+      pass.x = level.sum;
+      pass.y = level.difference;
+      pass.of_sums = true;
+      pass.window = pass_.level.window;
+      pass.padding = pass_.level.padding;
+      pass.c1 = pass_.level.c1;
+      pass.c2 = pass_.level.c2;
+    }
+    const bool is_coarsest = l + 1 == levels_.size();
+    pass.term = is_coarsest ? ssim_internal::Term::ssim : ssim_internal::Term::contrast;
+    pass.reduction = Reduction::per_channel;
+    pass.value = TensorView(means_ + static_cast<std::int64_t>(l) * planes_,
+        {pass.x.shape[0], pass.x.shape[1]}, DType::f64, device_);
+    level.x_gradient = gradient_at(l, pass_.x_gradient);
+    level.y_gradient = gradient_at(l, pass_.y_gradient);
+    pass.x_gradient = level.x_gradient;
+    pass.y_gradient = level.y_gradient;
+    if (!is_coarsest) allocate_coarser(l);
+    const bool on_the_way = !is_coarsest && is_f32_ && has_even_sides(pass.x.shape);
+    if (on_the_way) {
+      pass.halved_sum = levels_[l + 1].sum;
+      pass.halved_difference = levels_[l + 1].difference;
+    }
+    ssim_internal::ssim_cuda(pass, exec_);
+    if (!is_coarsest && !on_the_way) halve(l);
+  }
+
+  // Planes whose rows begin at multiples of 16 bytes, in what the passes compute with.
+  Tensor allocate_planes(const Extents& shape) const {
+    const DType dtype = is_f32_ ? DType::f32 : DType::f64;
+    const std::int64_t pitch = (shape[4] + 3) / 4 * 4;
+    const Tensor padded =
+        allocate({shape[0], shape[1], shape[2], shape[3], pitch}, dtype, device_, exec_);
+    TensorView view = padded;
+    view.shape = shape;
+    return Tensor(view, std::make_shared<Tensor>(padded));
+  }
+
+  void allocate_coarser(std::size_t l) {
+    ssim_internal::Pass& pass = levels_[l].pass;
+    pass.halving = halving_of(pass.x.shape, pass_.is_3d, pass_.downsample);
+    const Extents shape = coarse_shape(pass.x.shape, pass.halving);
+    levels_[l + 1].sum = allocate_planes(shape);
+    levels_[l + 1].difference = allocate_planes(shape);
+  }
+
+  // Where a level's own gradient goes; half types would be rounded before they are mixed.
+  Tensor gradient_at(std::size_t l, const TensorView& finest) const {
+    if (finest.empty()) return {};
+    const bool is_half = size_bytes(finest.dtype) < sizeof(float);
+    if (l == 0 && !is_half) return Tensor(finest, nullptr);
+    return allocate_planes(levels_[l].pass.x.shape);
+  }
+
+  static Halvings halvings_of(const ssim_internal::Pass& pass) {
+    return {pass.halving[0], pass.halving[1], pass.halving[2]};
+  }
+
+  void halve(std::size_t l) {
+    const ssim_internal::Pass& fine = levels_[l].pass;
+    const Rows coarse(levels_[l + 1].sum.shape);
+    const HalveWork work{.x = gpu::View(fine.x),
+        .y = gpu::View(fine.y),
+        .of_sums = fine.of_sums,
+        .halving = halvings_of(fine),
+        .sum = gpu::View(levels_[l + 1].sum),
+        .difference = gpu::View(levels_[l + 1].difference)};
+    gpu::launch("ms_ssim", exec_.stream, blocks_for(coarse.count()), kThreads, 0, halve_kernel,
+        work, coarse, coarse.count());
+  }
+
+  void combine() {
+    const TensorView& u = pass_.upstream;
+    const std::int64_t images = pass_.level.x.shape[0], channels = pass_.level.x.shape[1];
+    const std::int64_t results = pass_.reduction == Reduction::per_channel ? planes_
+                                 : pass_.reduction == Reduction::per_image ? images
+                                                                           : 1;
+    const int rank = u.shape.rank();
+    CombineWork work{.means = means_,
+        .slopes = slopes_,
+        .planes = planes_,
+        .planes_each = planes_ / results,
+        .levels = static_cast<int>(levels_.size()),
+        .weights = {},
+        .bias = pass_.bias,
+        .term_weight = pass_.term_weight,
+        .share = pass_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(planes_ / results),
+        .upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+            channels},
+        .value = pass_.value.data,
+        .dtype = pass_.value.dtype};
+    std::copy(pass_.weights.begin(), pass_.weights.end(), work.weights);
+    gpu::launch("ms_ssim", exec_.stream, blocks_for(results), kThreads, 0, combine_kernel, work);
+  }
+
+  void mix(Tensor Level::*gradient, const TensorView& finest) {
+    if (finest.empty()) return;
+    for (std::size_t l = levels_.size(); l-- > 0;) {
+      const bool is_coarsest = l + 1 == levels_.size();
+      const TensorView own = levels_[l].*gradient;
+      const TensorView coarse = is_coarsest ? TensorView() : TensorView(levels_[l + 1].*gradient);
+      const TensorView& to = l == 0 ? finest : own;
+      const Rows rows(own.shape);
+      const MixWork work{.slopes = slopes_ + static_cast<std::int64_t>(l) * planes_,
+          .own = gpu::View(own),
+          .coarse = gpu::View(coarse),
+          .halving = halvings_of(levels_[l].pass),
+          .gradient = gpu::View(to)};
+      const bool is_even = !is_coarsest && is_f32_ && has_even_sides(own.shape) &&
+                           is_aligned(own) && is_aligned(to) && is_aligned(coarse);
+      gpu::launch("ms_ssim", exec_.stream, blocks_for(rows.count()), kThreads, 0,
+          is_even ? mix_even_kernel : mix_kernel, work, rows, rows.count());
+    }
+  }
+
+  const Pass& pass_;
+  const Execution& exec_;
+  Device device_;
+  bool is_f32_;
+  std::int64_t planes_;
+  std::vector<Level> levels_;
+  std::shared_ptr<void> numbers_;
+  double *means_ = nullptr, *slopes_ = nullptr;
+};
+
+}  // namespace
+
+void ms_ssim_cuda(const Pass& pass, const Execution& exec) {
+  const gpu::Current current(pass.level.x.device);
+  Pyramid(pass, exec).run();
+}
+
+}  // namespace similis::ms_ssim_internal

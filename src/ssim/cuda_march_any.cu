@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The march over images of any strides and dtype, which threads load.
+#include "src/ssim/cuda_march_kernel.cuh"
+
+#if !defined(__HIPCC__)
+
+namespace similis::ssim_internal {
+
+MarchVariant march_of_any(MarchKind kind) {
+  return kind.gradient ? variant<AnyPictures, true, true>(kind.wide)
+                       : variant<AnyPictures, false, true>(kind.wide);
+}
+
+}  // namespace similis::ssim_internal
+
+#endif

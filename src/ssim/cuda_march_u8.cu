@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The march over bytes, which have no gradient.
+#include "src/ssim/cuda_march_kernel.cuh"
+
+#if !defined(__HIPCC__)
+
+namespace similis::ssim_internal {
+
+MarchVariant march_of_u8(MarchKind kind) {
+  using Pairs = Pictures<std::uint8_t>;
+  return variant<Pairs, false, true>(kind.wide);
+}
+
+}  // namespace similis::ssim_internal
+
+#endif
