@@ -46,7 +46,7 @@ struct Scores {
   std::vector<Frame> frames;
 };
 
-FramePair on_device(const FramePair& frames, const Scoring& scoring) {
+FramePair where_measured(const FramePair& frames, const Scoring& scoring) {
   FramePair moved = frames;
   moved.reference = on_device(frames.reference, scoring.device, scoring.exec);
   moved.distorted = on_device(frames.distorted, scoring.device, scoring.exec);
@@ -92,7 +92,7 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
   FrameValues values;
-  const FramePair frames = on_device(pictures.frames, scoring);
+  const FramePair frames = where_measured(pictures.frames, scoring);
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
     score(scoring, {.measure = i}, name, frames, notes, values);
   }
@@ -107,7 +107,8 @@ void score_picture_pair(
   score_pictures(scoring, pictures, 0, notes, scores);
   if (!scoring.map) return;
   const std::string name = spoken_name(scores.pair.files.distorted);
-  media::write_png(scoring.map->path, draw_map(scoring, name, on_device(pictures.frames, scoring)));
+  media::write_png(
+      scoring.map->path, draw_map(scoring, name, where_measured(pictures.frames, scoring)));
 }
 
 // A metric that a plane is too small for is so in every frame: it is tried in the first only.
@@ -128,7 +129,7 @@ class VideoScorer {
     std::array<FramePair, 3> planes;
     for (int plane = 0; plane < videos_.format().pixels.color_planes; ++plane) {
       planes[static_cast<std::size_t>(plane)] =
-          on_device(planes_.plane(videos_, plane, scoring_.exec), scoring_);
+          where_measured(planes_.plane(videos_, plane, scoring_.exec), scoring_);
     }
     std::erase_if(keys_, [&](const ScoreKey& key) {
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
