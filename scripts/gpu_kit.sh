@@ -9,11 +9,11 @@ cd "$(dirname "$0")/.."
 jobs=$1
 kit=.gpukit/kit
 scripts/configure.sh gpu-kit
-cmake --build build/gpu-kit --parallel "$jobs" --target similis ssim_test ms_ssim_test core_test \
-  similis_program
+tests="core_test ssim_test ms_ssim_test libvmaf_ssim_test"
+programs="$tests similis"
+cmake --build build/gpu-kit --parallel "$jobs" --target similis $tests similis_program
 rm -rf "$kit"
 mkdir -p "$kit/bench"
-programs="ssim_test ms_ssim_test core_test similis"
 for program in $programs; do cp "build/gpu-kit/bin/$program" "$kit/"; done
 cp -L build/gpu-kit/lib/libsimilis.so "$kit/"
 cp bench/*.py "$kit/bench/"
