@@ -98,8 +98,8 @@ void run_direct(CudaPlan& plan);
 bool can_march(const CudaPlan& plan);
 void run_march(CudaPlan& plan);
 
-/// The path between: windows of up to 11 along each axis, volumes too, padding valid or same, without
-/// masks, reduced to numbers, in f32.
+/// The path between: windows of up to 11 along each axis, volumes too, padding valid or same,
+/// without masks, reduced to numbers, in f32.
 bool can_separate(const CudaPlan& plan);
 void run_separable(CudaPlan& plan);
 
