@@ -37,7 +37,8 @@ def test_second_derivatives_of_volumes_and_masks(images):
         )
 
     assert torch.autograd.gradcheck(measure, (x, y), fast_mode=True)
-    assert torch.autograd.gradgradcheck(measure, (x, y), fast_mode=True)
+    # On a GPU torch's own padding adds its gradients up in any order.
+    assert torch.autograd.gradgradcheck(measure, (x, y), fast_mode=True, nondet_tol=1e-12)
 
 
 def test_only_the_second_image_asks(images, relative_l2):

@@ -53,10 +53,12 @@ Tensor psnr_in_f64(
 
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> table = {
-      metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", psnr_in_f64,
-          {{"data_range", &PsnrOptions::data_range, above_0, kDataRange}}),
-      metric("mse", "mean squared error, in squared code values; 0 if equal", in_f64<mse_into>),
-      metric("mae", "mean absolute error, in code values; 0 if equal", in_f64<mae_into>),
+      also_on_gpu(metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", psnr_in_f64,
+          {{"data_range", &PsnrOptions::data_range, above_0, kDataRange}})),
+      also_on_gpu(metric(
+          "mse", "mean squared error, in squared code values; 0 if equal", in_f64<mse_into>)),
+      also_on_gpu(
+          metric("mae", "mean absolute error, in code values; 0 if equal", in_f64<mae_into>)),
       also_on_gpu(metric("ssim", "structural similarity; 1 if equal", ssim,
           {{"window_size", &SsimOptions::window_size, odd_up_to_65535, kWindowSize},
               {"sigma", &SsimOptions::sigma, above_0, kSigma},

@@ -69,13 +69,17 @@ class PixelWalk {
 
   explicit PixelWalk(const PixelPass& pass);
 
+  /// The kept axes, then those that are added up, outermost first; the last is the line.
+  int rank() const { return rank_; }
+  int kept_axes() const { return kept_axes_; }
+  const Axis& axis(int index) const { return axes_[static_cast<std::size_t>(index)]; }
+
   std::int64_t results() const { return results_; }
   std::int64_t lines() const { return lines_; }  ///< of each result
-  const Axis& line() const { return axes_[static_cast<std::size_t>(rank_ - 1)]; }
+  const Axis& line() const { return axis(rank_ - 1); }
   Offsets start_of_line(std::int64_t result, std::int64_t line) const;
 
  private:
-  // The kept axes, then those that are added up, outermost first; the last is the line.
   std::array<Axis, kMaxRank + 1> axes_;
   int rank_ = 0, kept_axes_ = 0;
   std::int64_t results_ = 1, lines_ = 1;

@@ -13,8 +13,11 @@
 namespace similis {
 namespace {
 
+using pixel_error_internal::decibels_cpu;
+using pixel_error_internal::decibels_cuda;
 using pixel_error_internal::Error;
 using pixel_error_internal::pixel_error_cpu;
+using pixel_error_internal::pixel_error_cuda;
 
 // The public function that refuses, and the error that it averages.
 struct Operation {
@@ -33,7 +36,10 @@ void run(const Operation& operation, const TensorView& x, const TensorView& y,
   pass.x_gradient = request.x_gradient;
   pass.y_gradient = request.y_gradient;
   require_results(operation.name, pass);
-  require_backend(x.device, operation.name);
+  require_backend(x.device, operation.name, Runs::on_cpu_and_gpu);
+#ifdef SIMILIS_HAS_CUDA
+  if (x.device.kind == DeviceKind::cuda) return pixel_error_cuda(operation.error, pass, exec);
+#endif
   pixel_error_cpu(operation.error, pass, exec);
 }
 
@@ -114,8 +120,17 @@ void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value
   const Tensor error = allocate(shape, DType::f64, x.device, exec);
   run(kPsnr, x, y, {.value = error}, options.reduction, exec);
   const double range = checked_data_range(kPsnr.name, options.data_range, x.dtype);
-  for (std::int64_t i = 0; i < shape.count(); ++i) {
-    const double decibels = 10 * std::log10(range * range / error.elements<double>()[i]);
+#ifdef SIMILIS_HAS_CUDA
+  if (x.device.kind == DeviceKind::cuda) return decibels_cuda(error, range, value, exec);
+#endif
+  decibels_cpu(error, range, value);
+}
+
+void pixel_error_internal::decibels_cpu(
+    const TensorView& error, double data_range, const TensorView& value) {
+  const double* errors = static_cast<const double*>(error.data);
+  for (std::int64_t i = 0; i < error.shape.count(); ++i) {
+    const double decibels = 10 * std::log10(data_range * data_range / errors[i]);
     if (value.dtype == DType::f64) {
       static_cast<double*>(value.data)[i] = decibels;
     } else {

@@ -15,4 +15,12 @@ enum class Error : std::uint8_t { squared, absolute };
 /// The number of a pixel is d² or |d|, d = x - y.
 void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec);
 
+/// The same on the images' GPU, queued on exec.stream.
+void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec);
+
+/// PSNR of a mean squared error, in decibels.
+void decibels_cpu(const TensorView& error, double data_range, const TensorView& value);
+void decibels_cuda(
+    const TensorView& error, double data_range, const TensorView& value, const Execution& exec);
+
 }  // namespace similis::pixel_error_internal

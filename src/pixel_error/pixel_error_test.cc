@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSE, MAE and PSNR against the reference: every dtype, layout and reduction on every SIMD target.
+// MSE, MAE and PSNR against the reference: every dtype, layout and reduction on every SIMD target
+// and, where there is one, the GPU.
 #include "similis/pixel_error.hpp"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 #include "src/pixel_error/reference.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
+#include "tests/on_gpu.h"
 #include "tests/refusal.h"
 
 namespace similis {
@@ -25,9 +27,20 @@ using test::Layout;
 constexpr Reduction kReductions[] = {
     Reduction::mean, Reduction::sum, Reduction::per_image, Reduction::per_channel};
 
+// On the chosen backend: arrays are copied to the GPU and back.
 void into(Error error, const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
-    Reduction reduction, const Execution& exec = {}) {
-  (error == Error::squared ? mse_into : mae_into)(x, y, request, reduction, exec);
+    Reduction reduction) {
+  const auto function = error == Error::squared ? mse_into : mae_into;
+  if (!test::runs_on_gpu()) return function(x, y, request, reduction, {});
+  const test::OnGpu gpu_x(x), gpu_y(y), upstream(request.upstream), value(request.value),
+      x_gradient(request.x_gradient), y_gradient(request.y_gradient);
+  function(gpu_x.view(), gpu_y.view(),
+      {.upstream = upstream.view(),
+          .value = value.view(),
+          .x_gradient = x_gradient.view(),
+          .y_gradient = y_gradient.view()},
+      reduction, {});
+  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
 }
 
 Extents value_shape(const Extents& shape, Reduction reduction) {
@@ -74,7 +87,7 @@ TEST_P(PixelError, MatchesTheReference) {
   for (const Reduction reduction : kReductions) {
     for (const Error error : {Error::squared, Error::absolute}) {
       const Reference expected = reference_pixel_error(error, x, y, reduction);
-      for (const test::Backend& backend : test::backends()) {
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         const test::Chosen chosen(backend);
         const Tensor value = allocate(value_shape(shape, reduction), DType::f64);
         into(error, x, y, {.value = value}, reduction);
@@ -95,7 +108,7 @@ TEST_P(PixelError, GradientsMatchTheReferenceAndStayInTheirElements) {
         [](std::int64_t i) { return 64 * (test::uniform(3, i) - 0.5); });
     for (const Error error : {Error::squared, Error::absolute}) {
       const Reference expected = reference_pixel_error(error, x, y, reduction, upstream);
-      for (const test::Backend& backend : test::backends()) {
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         const test::Chosen chosen(backend);
         const test::Array x_gradient = test::filled(shape, dtype, out, test::kUntouched);
         const Tensor y_gradient = test::filled(shape, dtype, Layout::dense, test::kUntouched);
@@ -142,7 +155,7 @@ TEST(PixelErrorSums, OfIntegersAreExact) {
         {.value = value}, Reduction::sum);
     return item(value);
   };
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     EXPECT_EQ(sum(Error::squared, bytes, DType::u8), 65025.0 * kCount);
     EXPECT_EQ(sum(Error::absolute, bytes, DType::u8), 255.0 * kCount);
@@ -250,6 +263,22 @@ TEST(Psnr, TakesTheRangeOfTheType) {
 TEST(Psnr, IsInfiniteForEqualImages) {
   const Tensor x = test::noise({1, 3, 8, 8}, DType::f32, Layout::dense, 1, 1);
   EXPECT_EQ(item(psnr(x, x)), std::numeric_limits<double>::infinity());
+}
+
+TEST(Psnr, OnTheGpuIsThatOfTheCpu) {
+  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  const Tensor x = test::noise({2, 3, 61, 47}, DType::u8, Layout::channels_last, 1, 256);
+  const Tensor y = test::noise({2, 3, 61, 47}, DType::u8, Layout::dense, 2, 256);
+  const PsnrOptions each{.reduction = Reduction::per_channel};
+  const test::OnGpu gpu_x(x), gpu_y(y);
+  const Tensor values = psnr(gpu_x.view(), gpu_y.view(), each);
+  const Tensor equal = psnr(gpu_x.view(), gpu_x.view());
+  std::vector<float> found(6);
+  float infinite = 0;
+  gpu::copy_to_cpu(found.data(), values.data, sizeof(float) * 6, values.device, nullptr);
+  gpu::copy_to_cpu(&infinite, equal.data, sizeof infinite, equal.device, nullptr);
+  EXPECT_THAT(found, testing::Pointwise(testing::FloatEq(), to_doubles(psnr(x, y, each))));
+  EXPECT_EQ(infinite, std::numeric_limits<float>::infinity());
 }
 
 TEST(PixelErrorRefuses, ImagesThatAreNotAlike) {

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of pixels on the GPU. Each result's pixels are dealt out to blocks, which add them up as
+// doubles and write their gradients; a second launch adds up the blocks' sums in their order. How
+// they are dealt out depends on the shape alone, and so do the bits of the result.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "src/core/memory.h"
+#include "src/gpu/view.h"
+#include "src/pixel_error/pixel_error.h"
+
+namespace similis::pixel_error_internal {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kPixelsOfBlock = 16 * kThreads;
+constexpr std::int64_t kMostSlots = 1024, kMostBlocks = std::int64_t{1} << 20;
+
+// A PixelWalk, for kernels.
+struct Walk {
+  struct Axis {
+    std::int64_t extent, x, y, x_gradient, y_gradient;
+  };
+  Axis axes[kMaxRank + 1];
+  int rank, kept_axes;
+  std::int64_t results, pixels;  // of each result
+
+  explicit Walk(const PixelWalk& walk)
+      : rank(walk.rank()),
+        kept_axes(walk.kept_axes()),
+        results(walk.results()),
+        pixels(walk.lines() * walk.line().extent) {
+    for (int i = 0; i < rank; ++i) {
+      const PixelWalk::Axis& axis = walk.axis(i);
+      axes[i] = {axis.extent, axis.stride.x, axis.stride.y, axis.stride.x_gradient,
+          axis.stride.y_gradient};
+    }
+  }
+
+  // Moves `at` by the index-th place along the axes from `first` to `last`. What is left along the
+  // outermost needs no division: where all pixels lie in one line, none does.
+  __device__ void move(Axis& at, int first, int last, std::int64_t index) const {
+    for (int i = last; i >= first; --i) {
+      const Axis& axis = axes[i];
+      const std::int64_t outer = i > first ? index / axis.extent : 0;
+      const std::int64_t inner = index - outer * axis.extent;
+      at.x += inner * axis.x;
+      at.y += inner * axis.y;
+      at.x_gradient += inner * axis.x_gradient;
+      at.y_gradient += inner * axis.y_gradient;
+      index = outer;
+    }
+  }
+};
+
+// Upstream of a result; 1 without data.
+struct Upstream {
+  const void* data;
+  DType dtype;
+  std::int64_t strides[2], channels;
+
+  explicit Upstream(const TensorView& view)
+      : data(view.data), dtype(view.dtype), strides{0, 0}, channels(1) {
+    const int rank = view.empty() ? 0 : view.shape.rank();
+    if (rank > 0) strides[0] = view.strides[0];
+    if (rank > 1) {
+      strides[1] = view.strides[1];
+      channels = view.shape[1];
+    }
+  }
+  __device__ double of(std::int64_t result) const {
+    if (data == nullptr) return 1;
+    return gpu::load_element(
+        data, dtype, result / channels * strides[0] + result % channels * strides[1]);
+  }
+};
+
+struct Work {
+  Walk walk;
+  const void *x, *y;
+  void *x_gradient, *y_gradient;  // null: left out
+  Upstream upstream;
+  Error error;
+  double divisor;
+  std::int64_t slots;  // blocks that share a result
+  double* sums;        // [result][slot]; null: left out
+};
+
+template <class T>
+__device__ void write_gradients(
+    const Work& work, const Walk::Axis& at, double difference, double scale) {
+  const double slope = work.error == Error::squared ? 2 * difference
+                       : difference > 0             ? 1
+                       : difference < 0             ? -1
+                                                    : 0;
+  if (work.x_gradient) store(slope * scale, static_cast<T*>(work.x_gradient) + at.x_gradient);
+  if (work.y_gradient) store(-slope * scale, static_cast<T*>(work.y_gradient) + at.y_gradient);
+}
+
+template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(const Work work) {
+  const Walk& walk = work.walk;
+  for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
+    const std::int64_t result = block / work.slots, slot = block - result * work.slots;
+    const double scale = work.upstream.of(result) / work.divisor;
+    Walk::Axis start{};
+    walk.move(start, 0, walk.kept_axes - 1, result);
+    double sum = 0;
+    for (std::int64_t i = slot * kThreads + threadIdx.x; i < walk.pixels;
+         i += work.slots * kThreads) {
+      Walk::Axis at = start;
+      walk.move(at, walk.kept_axes, walk.rank - 1, i);
+      const double difference = static_cast<double>(load(static_cast<const T*>(work.x)[at.x])) -
+                                static_cast<double>(load(static_cast<const T*>(work.y)[at.y]));
+      sum += work.error == Error::squared ? difference * difference : fabs(difference);
+      if constexpr (!std::is_integral_v<T>) write_gradients<T>(work, at, difference, scale);
+    }
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (work.sums && threadIdx.x == 0) work.sums[block] = total;
+    __syncthreads();
+  }
+}
+
+__global__ __launch_bounds__(kThreads) void values_kernel(const double* sums, std::int64_t results,
+    std::int64_t slots, double divisor, void* value, DType dtype) {
+  for (std::int64_t result = blockIdx.x; result < results; result += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < slots; i += kThreads) sum += sums[result * slots + i];
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0) gpu::store_element(value, dtype, result, total / divisor);
+    __syncthreads();
+  }
+}
+
+__global__ __launch_bounds__(kThreads) void decibels_kernel(
+    const double* errors, std::int64_t count, double peak, void* value, DType dtype) {
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    gpu::store_element(value, dtype, i, 10 * log10(peak / errors[i]));
+  }
+}
+
+auto errors_kernel_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return errors_kernel<std::uint8_t>;
+    case DType::u16: return errors_kernel<std::uint16_t>;
+    case DType::f16: return errors_kernel<F16>;
+    case DType::bf16: return errors_kernel<BF16>;
+    case DType::f32: return errors_kernel<float>;
+    case DType::f64: break;
+  }
+  return errors_kernel<double>;
+}
+
+unsigned blocks_for(std::int64_t count) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMostBlocks));
+}
+
+}  // namespace
+
+void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
+  const gpu::Current current(pass.x.device);
+  Work work{.walk = Walk(PixelWalk(pass)),
+      .x = pass.x.data,
+      .y = pass.y.data,
+      .x_gradient = pass.x_gradient.data,
+      .y_gradient = pass.y_gradient.data,
+      .upstream = Upstream(pass.upstream),
+      .error = error,
+      .divisor = pass.divisor,
+      .slots = 1,
+      .sums = nullptr};
+  work.slots = std::clamp<std::int64_t>(work.walk.pixels / kPixelsOfBlock, 1, kMostSlots);
+  const std::int64_t blocks = work.walk.results * work.slots;
+  std::shared_ptr<void> memory;
+  if (!pass.value.empty()) {
+    memory = allocate_bytes(static_cast<std::size_t>(blocks) * sizeof(double), pass.x.device, exec);
+    work.sums = static_cast<double*>(memory.get());
+  }
+  gpu::launch(
+      "mse", exec.stream, blocks_for(blocks), kThreads, 0, errors_kernel_of(pass.x.dtype), work);
+  if (pass.value.empty()) return;
+  gpu::launch("pixel_error", exec.stream, blocks_for(work.walk.results), kThreads, 0, values_kernel,
+      static_cast<const double*>(work.sums), work.walk.results, work.slots, pass.divisor,
+      pass.value.data, pass.value.dtype);
+}
+
+void decibels_cuda(
+    const TensorView& error, double data_range, const TensorView& value, const Execution& exec) {
+  const gpu::Current current(error.device);
+  const std::int64_t count = error.shape.count();
+  gpu::launch("psnr", exec.stream, blocks_for((count + kThreads - 1) / kThreads), kThreads, 0,
+      decibels_kernel, static_cast<const double*>(error.data), count, data_range * data_range,
+      value.data, value.dtype);
+}
+
+}  // namespace similis::pixel_error_internal
