@@ -5,6 +5,7 @@
 
 #include "similis/c/core.h"
 #include "similis/c/libvmaf_ssim.h"
+#include "similis/c/lncc.h"
 #include "similis/c/ms_ssim.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"

@@ -8,6 +8,7 @@
 #include "similis/gradient.hpp"
 #include "similis/info.hpp"
 #include "similis/libvmaf_ssim.hpp"
+#include "similis/lncc.hpp"
 #include "similis/ms_ssim.hpp"
 #include "similis/pixel_error.hpp"
 #include "similis/ssim.hpp"
