@@ -10,6 +10,7 @@
 #include "similis/libvmaf_ssim.hpp"
 #include "similis/lncc.hpp"
 #include "similis/ms_ssim.hpp"
+#include "similis/mutual_information.hpp"
 #include "similis/pixel_error.hpp"
 #include "similis/reduction.hpp"
 #include "similis/ssim.hpp"
