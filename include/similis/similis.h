@@ -9,6 +9,7 @@
 #include "similis/c/ms_ssim.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
+#include "similis/c/warp.h"
 #include "similis/version.h"
 
 #endif
