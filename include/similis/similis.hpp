@@ -16,4 +16,5 @@
 #include "similis/ssim.hpp"
 #include "similis/tensor.hpp"
 #include "similis/version.h"
+#include "similis/warp.hpp"
 #include "similis/window.hpp"
