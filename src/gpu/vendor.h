@@ -80,6 +80,19 @@ template <int threads> __device__ double block_sum(double value) {
   return values[0];
 }
 
+/// The sum over 32 neighbouring threads by halves (0 and 16, 1 and 17, …, then 0 and 8, …), which
+/// the first of them gets.
+__device__ inline double sum_of_32(double value) {
+  for (unsigned distance = 16; distance > 0; distance /= 2) {
+#if defined(__HIPCC__)
+    value += __shfl_down(value, distance, 32);
+#else
+    value += __shfl_down_sync(0xffffffffu, value, distance);
+#endif
+  }
+  return value;
+}
+
 #if !defined(__HIPCC__)
 constexpr int kWarp = 32;
 
