@@ -167,7 +167,7 @@ def peers():
                       for key, function in make(importlib.import_module(module)).items()}
             makers["ssim", "value", 4]("value")(image, image)  # some load their kernels here
             found[name] = makers
-        except ImportError as error:
+        except (ImportError, TypeError) as error:  # a kernel of another version takes other arguments
             missing.append(f"{name} ({str(error).splitlines()[0]})")
 
     add("fused-ssim", "fused_ssim", lambda module: {
