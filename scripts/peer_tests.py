@@ -3,9 +3,10 @@
 """Runs the tests of pytorch-msssim, fused-ssim and fussim on similis.compat.
 
 FOLDER holds checkouts of VainF/pytorch-msssim, rahul-goel/fused-ssim and OpsiClear/fussim, under
-those last names. Their test files are copied and run as they are, but for the import, how often they
-repeat what they time, three tolerances, and a picture that they download, for which one of waves and
-noise stands. Those of fused-ssim and fussim need a GPU. docs/python.md says which cannot pass.
+those last names. Their test files are copied and run as they are, but for the import, how often
+they repeat what they time, three tolerances, and a picture that they download, for which one of
+waves and noise stands. Those of fused-ssim and fussim need a GPU. docs/python.md says which cannot
+pass.
 
     scripts/peer_tests.py FOLDER [--seconds 300]
 """
@@ -23,8 +24,8 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 
-# Tolerances below what the tests' own references are wrong by: the taps of their windows, rounded to
-# f32, sum to 1 - 7e-8, or 1 - 1e-7 in three dimensions, which moves their SSIM by 2e-7.
+# Tolerances below what the tests' own references are wrong by: the taps of their windows, rounded
+# to f32, sum to 1 - 7e-8, or 1 - 1e-7 in three dimensions, which moves their SSIM by 2e-7.
 WIDENED = {
     "torch.isclose(og_ssim_val, mine_ssim_val_same)":
         "torch.isclose(og_ssim_val, mine_ssim_val_same, atol=5e-7)",
