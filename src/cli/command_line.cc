@@ -17,8 +17,8 @@ namespace similis::cli {
 namespace {
 
 constexpr const char* kExitStatus = R"(Exit status:
-  0  everything was scored
-  1  something could not be read, scored or written; one line on stderr says what
+  0  everything was done
+  1  something could not be read, computed or written; one line on stderr says what
   2  the command line is wrong)";
 
 constexpr const char* kProgramExamples = R"(Examples:
@@ -37,6 +37,7 @@ constexpr const char* kCompareExamples = R"(Examples:
   similis compare originals/ compressed/ --format csv -o scores.csv
   curl -s https://example.org/b.webp | similis compare a.png -
   similis compare original.y4m encoded.mkv --frames 0:250 -m psnr -m ssim
+  similis compare fixed.nii.gz warped.nii.gz -m ssim -m mse --map ssim=slices.png
   similis compare a.yuv b.yuv --size 1920x1080 --pix-fmt yuv420p10le
   ffmpeg -v error -i b.mkv -f yuv4mpegpipe -strict -1 - | similis compare a.y4m -
   similis compare -- -odd-name.png 'star*[1]?.png'
@@ -53,6 +54,11 @@ Video:
   values; ms-ssim is of luma. Sizes, chroma subsampling and depth must be equal. Of videos of
   different length the frames that both have are scored, with a note. A video that breaks off gives
   an error, exit status 1, and the results of the frames before it.
+
+Volumes:
+  NIfTI-1 and NIfTI-2, compressed or not, on grids that agree to a hundredth of a voxel; `similis
+  warp` brings one onto the other's. data_range is the reference's largest minus smallest value. Of
+  a time series each volume is a frame. --map draws the middle slices across z, y and x.
 
 Directories:
   Files are matched by name, then a.png with a.jpg where each side has just one a.*; files without a
@@ -84,11 +90,11 @@ std::string metric_lines() {
 
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
-      "compare", "Scores how alike two pictures or videos are, or those of two directories");
+      "compare", "Scores how alike two pictures, videos, volumes or directories are");
   CompareOptions& options = line.compare_options;
   line.compare = &app;
   app.add_option("REF", options.reference,
-         "the reference: a picture, a video, a directory, or - for\nstdin")
+         "the reference: a picture, a video, a volume, a directory,\nor - for stdin")
       ->required()
       ->type_name("");
   app.add_option("DIST", options.distorted, "the distorted one, which is scored")
