@@ -5,9 +5,11 @@
 
 #include "similis/c/core.h"
 #include "similis/c/libvmaf_ssim.h"
+#include "similis/c/lncc.h"
 #include "similis/c/ms_ssim.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
+#include "similis/c/warp.h"
 #include "similis/version.h"
 
 #endif

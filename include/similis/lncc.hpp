@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local normalised cross-correlation (LNCC): how well one image follows the other, up to contrast
+// and brightness, where a small window sees them. The similarity of deformable registration.
+//
+//   LNCC = clamp((A² + nr) / (B·C + dr), -1, 1)
+//   A = k·(E[xy] - E[x]E[y]),  B = max(k·(E[x²] - E[x]²), dr),  C likewise of y
+//
+// with E the average under the window, k the number of its taps, nr = smooth_nr·k and
+// dr = smooth_dr·k. B. B. Avants, C. L. Epstein, M. Grossman, J. C. Gee, "Symmetric diffeomorphic
+// image registration with cross-correlation", Medical Image Analysis 12(1), 2008; the smoothing as
+// MONAI and FireANTs have it.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/api.h"
+#include "similis/execution.hpp"
+#include "similis/gradient.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+
+namespace similis {
+
+enum class WindowShape : std::uint8_t {
+  box,       ///< all taps alike
+  gaussian,  ///< exp(-d²/2σ²)
+};
+
+enum class LnccGradient : std::uint8_t {
+  exact,  ///< the derivative of what is returned
+  ants,   ///< of each pixel's own window alone, its means held, as ANTs has it; not for `is_signed`
+};
+
+struct LnccOptions {
+  PerAxis<int> window_size = 3;  ///< in pixels, odd
+  WindowShape window = WindowShape::box;
+  PerAxis<double> sigma = 1.5;      ///< of the Gaussian window, in pixels; a box does not read it
+  Padding padding = Padding::same;  ///< same, renormalize or valid
+  Reduction reduction = Reduction::mean;
+  double smooth_nr = 1e-5;  ///< nr / k, in squared squares of pixel values; what windows score that
+  double smooth_dr = 1e-5;  ///< are flat in both images is about smooth_nr / smooth_dr
+  bool is_signed = false;   ///< clamp(A / (√B·√C), -1, 1) instead, which tells x from -x
+  LnccGradient gradient = LnccGradient::exact;
+  /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·LNCC / Σ mask and the
+  /// sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without
+  /// leading N and C, broadcast; with padding valid its rim goes unused.
+  TensorView mask = {};
+  /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become E[m·x] / E[m]; where m
+  /// is 0 pixels may hold anything, NaN included, and have gradient 0. Means and sums run over the
+  /// pixels with m > 0, weighted by mask where given and else by m; a map is 0 at the others. With
+  /// padding same the zeros outside have m = 1.
+  TensorView valid_mask = {};
+};
+
+/// Local normalised cross-correlation of x and y: from 0 to 1, or from -1 if signed; 1 if one is a
+/// multiple of the other plus a constant, up to smoothing. Window sums are f64.
+/// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+/// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
+/// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
+/// On a GPU work is queued on exec.stream and not waited for.
+/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
+/// above 65535, sigma or smooth_dr is not positive, smooth_nr is negative, padding is reflect or
+/// replicate, or valid and an axis is shorter than window_size, gradient is ants and is_signed, or
+/// a mask does not broadcast.
+SIMILIS_API Tensor lncc(const TensorView& x, const TensorView& y, const LnccOptions& options = {},
+    const Execution& exec = {});
+
+/// -LNCC: what registration minimises.
+SIMILIS_API Tensor lncc_loss(const TensorView& x, const TensorView& y,
+    const LnccOptions& options = {}, const Execution& exec = {});
+
+/// The value of lncc() and the gradient of its sum over all results, in one pass.
+/// Takes and throws what lncc() does, and refuses u8, which has no gradient.
+SIMILIS_API ValueAndGradient lncc_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, const LnccOptions& options = {}, const Execution& exec = {});
+
+SIMILIS_API ValueAndGradient lncc_loss_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, const LnccOptions& options = {}, const Execution& exec = {});
+
+/// The gradient of Σ upstream·lncc(x, y): upstream has the shape of lncc's result and any float
+/// dtype. The value is left empty. Nothing saved by a forward pass is needed.
+SIMILIS_API ValueAndGradient lncc_backward(const TensorView& x, const TensorView& y,
+    const TensorView& upstream, GradientOf wrt = GradientOf::x, const LnccOptions& options = {},
+    const Execution& exec = {});
+
+/// What one pass computes, into memory of the caller; views left empty are not computed.
+struct LnccRequest {
+  double weight = 1;           ///< multiplies LNCC: -1 for the loss
+  TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
+  TensorView value = {};       ///< dense; f32, or f64 for f64 images
+  TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
+  TensorView y_gradient = {};
+};
+
+/// The pass behind all functions of this header: for bindings and callers with memory of their own.
+/// Throws also if a view of the request has the wrong shape, dtype or device.
+SIMILIS_API void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
+    const LnccOptions& options = {}, const Execution& exec = {});
+
+}  // namespace similis

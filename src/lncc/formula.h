@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// LNCC of one pixel from the moments of its window, and its derivatives by them.
+//   a = k·covariance, b and c = k·variances of x and y;  B = max(b, dr), C = max(c, dr)
+//   squared  (a² + nr) / (B·C + dr)      signed  a / √(B·C)
+// By Cauchy and Schwarz a² ≤ b·c ≤ B·C, so values leave [-1, 1] by rounding alone or where
+// nr > dr; there they are clamped and have no derivative.
+#pragma once
+
+#include "src/core/host_device.h"
+
+namespace similis::lncc_internal {
+
+template <class T> struct Moments { T a, b, c; };
+
+template <class T> struct Constants {
+  T nr, dr;  // smooth_nr·k, smooth_dr·k
+};
+
+template <class T> struct Correlation {
+  T value;
+  Moments<T> gradient;
+};
+
+template <class T> SIMILIS_HOST_DEVICE T at_least(T value, T bound) {
+  return value < bound ? bound : value;  // NaN stays
+}
+
+template <class T>
+SIMILIS_HOST_DEVICE Correlation<T> squared_correlation(
+    const Moments<T>& m, const Constants<T>& constants) {
+  const T b = at_least(m.b, constants.dr), c = at_least(m.c, constants.dr);
+  const T inverse = 1 / (b * c + constants.dr);
+  const T value = (m.a * m.a + constants.nr) * inverse;
+  const T inside = value > 1 ? T(0) : inverse;
+  return {.value = value > 1 ? T(1) : value,
+      .gradient = {.a = 2 * m.a * inside,
+          .b = m.b > constants.dr ? -value * c * inside : T(0),
+          .c = m.c > constants.dr ? -value * b * inside : T(0)}};
+}
+
+/// `root`: √.
+template <class T, class Root>
+SIMILIS_HOST_DEVICE Correlation<T> signed_correlation(
+    const Moments<T>& m, const Constants<T>& constants, const Root& root) {
+  const T b = at_least(m.b, constants.dr), c = at_least(m.c, constants.dr);
+  const T inverse = 1 / (root(b) * root(c));
+  const T value = m.a * inverse;
+  const bool is_inside = value <= 1 && value >= -1;
+  const T slope = is_inside ? T(1) : T(0);
+  return {.value = value > 1    ? T(1)
+                   : value < -1 ? T(-1)
+                                : value,
+      .gradient = {.a = slope * inverse,
+          .b = m.b > constants.dr ? -slope * value / (2 * b) : T(0),
+          .c = m.c > constants.dr ? -slope * value / (2 * c) : T(0)}};
+}
+
+/// What a pixel of x, x_deviation from its window's mean while y's is y_deviation, changes of the
+/// squared measure in its own window, both means held: the gradient that ANTs follows. By y with x
+/// and y, b and c exchanged.
+template <class T>
+SIMILIS_HOST_DEVICE T centre_gradient(
+    const Moments<T>& m, const Constants<T>& constants, T x_deviation, T y_deviation) {
+  const T b = at_least(m.b, constants.dr), c = at_least(m.c, constants.dr);
+  const T ratio = m.a / (at_least(m.b, T(0)) + constants.dr);
+  return 2 * m.a / (b * c + constants.dr) * (y_deviation - ratio * x_deviation);
+}
+
+}  // namespace similis::lncc_internal

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// LNCC's public functions: refuse, allocate, and hand one pass to a backend.
+#include "src/lncc/lncc.h"
+
+#include <cmath>
+
+#include "src/core/backend.h"
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+#include "src/window/validate.h"
+
+namespace similis {
+namespace lncc_internal {
+
+Extents map_shape(const Pass& pass) {
+  Extents shape = pass.x.shape;
+  if (pass.padding != Padding::valid) return shape;
+  shape[2] -= 2 * pass.window.radius_z();
+  shape[3] -= 2 * pass.window.radius_y();
+  shape[4] -= 2 * pass.window.radius_x();
+  return shape;
+}
+
+}  // namespace lncc_internal
+
+namespace {
+using lncc_internal::Pass;
+
+// As the caller sees it: without the depth that as_volumes() gave 2-D images.
+Extents result_shape(const Pass& pass, const TensorView& x) {
+  const Extents map = lncc_internal::map_shape(pass);
+  switch (pass.reduction) {
+    case Reduction::mean:
+    case Reduction::sum: return {};
+    case Reduction::per_image: return {x.shape[0]};
+    case Reduction::per_channel: return {x.shape[0], x.shape[1]};
+    case Reduction::none: break;
+  }
+  if (x.shape.rank() == 5) return map;
+  return {map[0], map[1], map[3], map[4]};
+}
+
+void require_known(const LnccOptions& options) {
+  require(options.window <= WindowShape::gaussian, "lncc: window is {}; it must be box or gaussian",
+      static_cast<int>(options.window));
+  require(options.padding == Padding::valid || options.padding == Padding::same ||
+              options.padding == Padding::renormalize,
+      "lncc: padding is {}; it must be valid, same or renormalize",
+      options.padding == Padding::reflect     ? "reflect"
+      : options.padding == Padding::replicate ? "replicate"
+                                              : std::to_string(static_cast<int>(options.padding)));
+  require(options.reduction <= Reduction::per_channel,
+      "lncc: reduction is {}; it must be mean, sum, none, per_image or per_channel",
+      static_cast<int>(options.reduction));
+  require(options.gradient <= LnccGradient::ants, "lncc: gradient is {}; it must be exact or ants",
+      static_cast<int>(options.gradient));
+  require(options.gradient == LnccGradient::exact || !options.is_signed,
+      "lncc: gradient is ants and the measure is signed; ants takes the squared measure alone");
+  require(options.smooth_nr >= 0 && std::isfinite(options.smooth_nr),
+      "lncc: smooth_nr is {}; it must not be negative", options.smooth_nr);
+  require(options.smooth_dr > 0 && std::isfinite(options.smooth_dr),
+      "lncc: smooth_dr is {}; it must be positive", options.smooth_dr);
+}
+
+Window checked_window(const LnccOptions& options, const Extents& shape) {
+  const bool is_box = options.window == WindowShape::box;
+  Window window = gaussian_window("lncc", options.window_size, is_box ? 1.0 : options.sigma, shape);
+  if (is_box) {
+    for (auto* taps : {&window.z, &window.y, &window.x}) taps->assign(taps->size(), 1.0);
+  }
+  return window;
+}
+
+// All that does not depend on where results go.
+Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& options) {
+  require_image_pair("lncc", x, y);
+  require_known(options);
+  Pass pass;
+  pass.window = checked_window(options, x.shape);
+  require_room_for_window("lncc", x.shape, pass.window, options.padding);
+  pass.is_box = options.window == WindowShape::box;
+  pass.taps = static_cast<double>(pass.window.z.size()) *
+              static_cast<double>(pass.window.y.size()) * static_cast<double>(pass.window.x.size());
+  pass.constants = {.nr = options.smooth_nr * pass.taps, .dr = options.smooth_dr * pass.taps};
+  pass.x = as_volumes(x);
+  pass.y = as_volumes(y);
+  pass.mask = broadcast_mask("lncc", "mask", options.mask, x);
+  pass.valid_mask = broadcast_mask("lncc", "valid_mask", options.valid_mask, x);
+  pass.padding = options.padding;
+  pass.reduction = options.reduction;
+  pass.is_signed = options.is_signed;
+  pass.gradient = options.gradient;
+  return pass;
+}
+
+void run(const Pass& pass, const Execution& exec) {
+  require_backend(pass.x.device, "lncc", Runs::on_cpu);
+  lncc_internal::lncc_cpu(pass, exec);
+}
+
+// Results of the functions that own them.
+struct Outputs {
+  bool value = false, x_gradient = false, y_gradient = false;
+};
+
+Outputs gradients(GradientOf wrt) {
+  return {.x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
+}
+
+ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
+    Outputs outputs, const LnccOptions& options, const Execution& exec) {
+  const Pass pass = checked_pass(x, y, options);
+  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
+      "lncc: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
+      "float32 or float64",
+      x.dtype);
+  require_backend(x.device, "lncc", Runs::on_cpu);
+  ValueAndGradient result;
+  if (outputs.value) {
+    result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);
+  }
+  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
+  request.value = result.value;
+  request.x_gradient = result.x_gradient;
+  request.y_gradient = result.y_gradient;
+  lncc_into(x, y, request, options, exec);
+  return result;
+}
+
+ValueAndGradient run_with_value(const TensorView& x, const TensorView& y,
+    const LnccRequest& request, GradientOf wrt, const LnccOptions& options, const Execution& exec) {
+  Outputs outputs = gradients(wrt);
+  outputs.value = true;
+  return run_owned(x, y, request, outputs, options, exec);
+}
+
+}  // namespace
+
+void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
+    const LnccOptions& options, const Execution& exec) {
+  Pass pass = checked_pass(x, y, options);
+  require(std::isfinite(request.weight), "lncc: weight is {}; it must be finite", request.weight);
+  const Extents shape = result_shape(pass, x);
+  require_result("lncc", request.value, request.upstream, x, shape);
+  require_gradient("lncc", "x_gradient", request.x_gradient, x);
+  require_gradient("lncc", "y_gradient", request.y_gradient, x);
+  pass.weight = request.weight;
+  const bool is_map = pass.reduction == Reduction::none;
+  pass.value = is_map ? as_volumes(request.value) : request.value;
+  pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);
+  pass.x_gradient = as_volumes(request.x_gradient);
+  pass.y_gradient = as_volumes(request.y_gradient);
+  run(pass, exec);
+}
+
+Tensor lncc(
+    const TensorView& x, const TensorView& y, const LnccOptions& options, const Execution& exec) {
+  return run_owned(x, y, {}, {.value = true}, options, exec).value;
+}
+
+Tensor lncc_loss(
+    const TensorView& x, const TensorView& y, const LnccOptions& options, const Execution& exec) {
+  return run_owned(x, y, {.weight = -1}, {.value = true}, options, exec).value;
+}
+
+ValueAndGradient lncc_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
+    const LnccOptions& options, const Execution& exec) {
+  return run_with_value(x, y, {}, wrt, options, exec);
+}
+
+ValueAndGradient lncc_loss_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt, const LnccOptions& options, const Execution& exec) {
+  return run_with_value(x, y, {.weight = -1}, wrt, options, exec);
+}
+
+ValueAndGradient lncc_backward(const TensorView& x, const TensorView& y, const TensorView& upstream,
+    GradientOf wrt, const LnccOptions& options, const Execution& exec) {
+  return run_owned(x, y, {.upstream = upstream}, gradients(wrt), options, exec);
+}
+
+}  // namespace similis
