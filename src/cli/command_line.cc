@@ -26,6 +26,7 @@ constexpr const char* kProgramExamples = R"(Examples:
   similis compare original.y4m decoded.mp4 --format json -o scores.json
   similis compare originals/ compressed/ --format csv -o scores.csv
   similis compare original.png compressed.jpg --map ssim=losses.png
+  similis warp moving.nii.gz --reference fixed.nii.gz --transform affine.mat -o warped.nii.gz
   similis compare --help
 )";
 
@@ -76,6 +77,21 @@ constexpr const char* kVmafExamples = R"(Examples:
   similis vmaf -r original.y4m -d decoded.y4m -n --feature ssim --feature psnr --json -o scores.json
   similis vmaf -r a.yuv -d b.yuv -w 1920 -h 1080 -p 420 -b 10 -n --feature float_ssim=scale=1 \
     --csv -o /dev/stdout
+)";
+
+constexpr const char* kWarpExamples = R"(Examples:
+  similis warp moving.nii.gz --reference fixed.nii.gz -o resampled.nii.gz
+  similis warp moving.nii.gz -r fixed.nii.gz -t warp.nii.gz -t affine.mat -o warped.nii.gz
+  similis warp fixed.nii.gz -r moving.nii.gz -t '[affine.mat,1]' -t inverse.nii.gz -o back.nii.gz
+  similis warp labels.nii.gz -r fixed.nii.gz -t affine.mat --mode label -o warped.nii.gz
+)";
+
+constexpr const char* kWarpFiles = R"(Files:
+  Volumes are NIfTI-1 or NIfTI-2, compressed or not; a time series is warped frame by frame. Affine
+  maps are ITK's and ANTs' .mat, .txt and .tfm, displacement fields NIfTI with a vector in mm at
+  each voxel (dim[5] is 3). Points and vectors have ITK's axes (left, posterior, superior), and the
+  order is that of antsApplyTransforms. nearest and label keep the type of IMAGE's samples, unless
+  they are scaled; else the output is float32, or float64 if IMAGE needs it.
 )";
 
 std::string metric_lines() {
@@ -195,6 +211,45 @@ void add_vmaf(CommandLine& line) {
       "{}\nFeatures and their options:\n{}\n{}", kVmafExamples, describe_features(), kExitStatus));
 }
 
+void add_warp(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "warp", "Brings a volume onto another's grid, through transforms of ITK and ANTs");
+  WarpOptions& options = line.warp_options;
+  line.warp = &app;
+  app.add_option("IMAGE", options.image, "the volume, NIfTI, or - for stdin")
+      ->required()
+      ->type_name("");
+  app.add_option(
+         "-r,--reference", options.reference, "the volume whose grid the output has; needed")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-t,--transform", options.transforms,
+         "from points of the reference to points of IMAGE: an affine\n"
+         "map or a displacement field; [FILE,1] is the inverse of an\n"
+         "affine map; repeat for several, the last is applied first\n"
+         "(default: the identity)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("-o,--output", options.output,
+         "write the output here, .nii or .nii.gz, whole or not at\nall; needed")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--mode", options.mode,
+         "between voxels (default: linear); cubic is a B-spline,\n"
+         "label takes the label with the largest linear weight")
+      ->type_name("linear|nearest|cubic|label");
+  app.add_option("--padding", options.padding,
+         "outside IMAGE (default: zeros, or what --background says,\n"
+         "from half a voxel outside on; border repeats the outermost\n"
+         "voxel, reflection mirrors)")
+      ->type_name("zeros|border|reflection");
+  app.add_option("--background", options.background, "what --padding zeros fills in (default: 0)")
+      ->type_name("NUMBER");
+  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
+      ->type_name("N");
+  app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, kWarpFiles, kExitStatus));
+}
+
 void add_completion(CommandLine& line) {
   line.completion =
       line.app.add_subcommand("completion", "Prints a script for the shell's completion");
@@ -263,6 +318,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   app.get_formatter()->label("REQUIRED", "");  // usage lines show it: REF, not [REF]
   add_compare(*line);
   add_vmaf(*line);
+  add_warp(*line);
   line->info = app.add_subcommand("info", "Says what this build can use on this machine");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
