@@ -70,25 +70,22 @@ def lncc(x, y, size=3, smooth=1e-5):
 
 
 def parzen_weights(volume, bins):
-    """Cubic B-spline weights of each voxel's four bins around it, those outside cut: [voxels, bins]."""
+    """Of each voxel the four bins around it and their cubic B-spline weights; 0 for those outside."""
     low, high = volume.min(), volume.max()
     at = (volume.ravel() - low) / (high - low) * bins - 0.5  # in bins from the first one's centre
-    distance = numpy.abs(at[:, None] - numpy.arange(bins))
+    around = numpy.floor(at).astype(int) + numpy.arange(-1, 3)[:, None]
+    distance = numpy.abs(at - around)
     weights = numpy.where(distance < 1, 2 / 3 - distance**2 + distance**3 / 2,
                           numpy.maximum(2 - distance, 0)**3 / 6)
-    return weights / weights.sum(axis=1, keepdims=True)
+    weights[(around < 0) | (around >= bins)] = 0
+    return numpy.clip(around, 0, bins - 1), weights / weights.sum(axis=0)
 
 
-def joint_histogram(x, y, bins=32, voxels_at_once=1 << 16):
-    joint = numpy.zeros((bins, bins))
-    wx, wy = (each.ravel() for each in (x, y))
-    limits = [(each.min(), each.max()) for each in (wx, wy)]
-    for first in range(0, wx.size, voxels_at_once):
-        part = slice(first, first + voxels_at_once)
-        sides = [parzen_weights(numpy.concatenate([limit, each[part]]), bins)[2:]
-                 for each, limit in zip((wx, wy), limits)]
-        joint += sides[0].T @ sides[1]
-    return joint / wx.size
+def joint_histogram(x, y, bins=32):
+    (x_bins, x_weights), (y_bins, y_weights) = (parzen_weights(each, bins) for each in (x, y))
+    joint = sum(numpy.bincount(x_bins[i] * bins + y_bins[j], x_weights[i] * y_weights[j], bins**2)
+                for i in range(4) for j in range(4))
+    return joint.reshape(bins, bins) / x.size
 
 
 def entropy(p):

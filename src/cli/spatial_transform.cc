@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <ranges>
+#include <span>
 #include <utility>
 
 #include "similis/warp.hpp"
@@ -64,7 +64,7 @@ void turn_to_lps(const media::Volume& volume) {
   }
 }
 
-// n numbers of a row of points, x, y, z each.
+// visit_row(number of the row, x, y and z of each of its points)
 template <class Visitor>
 void for_rows(const Tensor& points, const Execution& exec, const Visitor& visit_row) {
   const std::int64_t rows = points.shape[1] * points.shape[2], columns = points.shape[3];
@@ -153,11 +153,11 @@ VoxelMap::VoxelMap(
     const media::Grid& from, const std::vector<SpatialTransform>& transforms, const media::Grid& to)
     : from_size_(from.size), to_size_(to.size) {
   Affine pending = media::kTurnRasLps * from.voxel_to_world;
-  for (const SpatialTransform& transform : std::views::reverse(transforms)) {
-    if (const auto* affine = std::get_if<Affine>(&transform.map)) {
+  for (auto transform = transforms.rbegin(); transform != transforms.rend(); ++transform) {
+    if (const auto* affine = std::get_if<Affine>(&transform->map)) {
       pending = *affine * pending;
     } else {
-      steps_.push_back({pending, &std::get<DisplacementField>(transform.map)});
+      steps_.push_back({pending, &std::get<DisplacementField>(transform->map)});
       pending = Affine();
     }
   }

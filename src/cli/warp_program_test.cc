@@ -221,7 +221,8 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
   put("a.nii", ramp_);
   refused({"o.nii", "--mode", "label"}, 1,
       "a.nii: has values that are no integers; --mode label takes an image of labels");
-  expect_error({"warp", "a.nii", "-r", "r.nii.gz"}, 2, "--output is required");
+  expect_error({"warp", "a.nii", "-r", "r.nii.gz"}, 2,
+      "--output is missing; similis warp --help shows how to call it");
   EXPECT_FALSE(exists("o.nii"));
 }
 
