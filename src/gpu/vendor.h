@@ -57,6 +57,14 @@ struct Limits {
 };
 const Limits& limits(Device device);
 
+/// Lets a kernel be launched with this much shared memory, which may be above what any kernel has.
+template <class... Parameters>
+void allow_shared_bytes(void (*kernel)(Parameters...), std::size_t bytes) {
+  check(SIMILIS_GPU(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
+            SIMILIS_GPU(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(bytes)),
+      "gpu: a kernel cannot have its shared memory");
+}
+
 /// Queues a kernel on the stream. The only place where a launch stands.
 template <class... Parameters, class... Arguments>
 void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,
@@ -78,6 +86,19 @@ template <int threads> __device__ double block_sum(double value) {
   }
   __syncthreads();
   return values[0];
+}
+
+/// The sum over 32 neighbouring threads by halves (0 and 16, 1 and 17, …, then 0 and 8, …), which
+/// the first of them gets.
+__device__ inline double sum_of_32(double value) {
+  for (unsigned distance = 16; distance > 0; distance /= 2) {
+#if defined(__HIPCC__)
+    value += __shfl_down(value, distance, 32);
+#else
+    value += __shfl_down_sync(0xffffffffu, value, distance);
+#endif
+  }
+  return value;
 }
 
 #if !defined(__HIPCC__)
