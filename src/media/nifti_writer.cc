@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "src/core/require.h"
@@ -17,15 +18,31 @@ namespace similis::media {
 namespace {
 
 constexpr std::int64_t kLongestSide = 32767;  // that NIfTI-1 can say
-constexpr std::int64_t kSeconds = 8;          // of the units of time
+constexpr double kFloatRounding = 1e-7;
+constexpr std::int64_t kSeconds = 8;  // of the units of time
 constexpr std::size_t kExtensionFlagBytes = 4;
 
-NiftiHeader header_of(const Volume& volume, const std::string& description) {
-  NiftiHeader header;
+// NIfTI-1 has sides and codes of 16 bits and floats of 32.
+bool fits_nifti1(const Volume& volume) {
   const auto& size = volume.grid.size;
   const std::int64_t longest =
       std::max({size[0], size[1], size[2], volume.frames, volume.components});
-  header.version = longest > kLongestSide ? 2 : 1;
+  const std::int64_t intent = static_cast<std::int64_t>(volume.intent);
+  const std::int64_t largest_code =
+      std::max<std::int64_t>(volume.grid.world_code, std::abs(intent));
+  if (longest > kLongestSide || largest_code > kLongestSide) return false;
+  for (const auto& row : volume.grid.voxel_to_world.rows) {
+    for (const double number : row) {
+      const double rounded = static_cast<double>(static_cast<float>(number));
+      if (!(std::abs(rounded - number) <= kFloatRounding * std::abs(number))) return false;
+    }
+  }
+  return true;
+}
+
+NiftiHeader header_of(const Volume& volume, const std::string& description) {
+  NiftiHeader header;
+  header.version = fits_nifti1(volume) ? 1 : 2;
   header.dim = {3, 1, 1, 1, volume.frames, volume.components, 1, 1};
   if (volume.frames > 1) header.dim[0] = 4;
   if (volume.components > 1) header.dim[0] = 5;

@@ -94,11 +94,12 @@ Volume read_volume(const std::string& path);
 /// The same from the file at `path` that was opened as `stream`.
 Volume read_volume(ByteStream& stream, const std::string& path);
 
-/// A file with these values as `type`, in little-endian order: NIfTI-1, or NIfTI-2 if a side is
-/// longer than 32767; compressed if `path` ends in .gz. sform and qform say the same, but the qform
-/// is left out where the matrix is more than a rotation and scales. Whole or not at all, as
-/// write_whole_file() does it. Throws InvalidArgument if `path` ends neither in .nii nor in
-/// .nii.gz, a value is none of an integer type, or the file cannot be written.
+/// A file with these values as `type`, in little-endian order: NIfTI-1, or NIfTI-2 where that
+/// does not hold a side (of 32768 voxels or more) or the matrix; compressed if `path` ends in .gz.
+/// sform and qform say the same, but the qform is left out where the matrix is more than a rotation
+/// and scales. Whole or not at all, as write_whole_file() does it. Throws InvalidArgument if `path`
+/// ends neither in .nii nor in .nii.gz, a value is none of an integer type, or the file cannot be
+/// written.
 void write_volume(const std::string& path, const Volume& volume, const std::string& description);
 
 /// What write_volume() writes, without compression.
