@@ -126,21 +126,22 @@ std::string class_name(const ItkTransform& transform) {
 
 Affine affine_of(const ItkTransform& transform, const File& file) {
   const std::string name = class_name(transform);
+  const std::string words = one_line(transform.type);  // a damaged file's may hold anything
   const std::size_t dimension = dimension_of(transform.type);
   const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const Type& candidate) {
     return candidate.name == name && candidate.dimension == dimension;
   });
   if (type == kTypes.end()) {
     refuse(file, "it holds a transform of type {}; it must be one of {}, of 2 or 3 dimensions",
-        transform.type, known_types());
+        words, known_types());
   }
   if (transform.parameters.size() != type->parameters) {
-    refuse(file, "its {} has {} parameters; it must have {}", transform.type,
-        transform.parameters.size(), type->parameters);
+    refuse(file, "its {} has {} parameters; it must have {}", words, transform.parameters.size(),
+        type->parameters);
   }
   if (!transform.fixed.empty() && transform.fixed.size() < dimension) {
-    refuse(file, "its {} has {} fixed parameters; it must have {}", transform.type,
-        transform.fixed.size(), dimension);
+    refuse(file, "its {} has {} fixed parameters; it must have {}", words, transform.fixed.size(),
+        dimension);
   }
   const Affine map = type->map(transform.parameters, transform.fixed);
   if (std::isnan(determinant(map))) refuse(file, "its numbers are not all finite");
