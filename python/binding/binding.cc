@@ -127,7 +127,8 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   }
   result->type_index = kTVMFFIInt;
   const similis_tensor *y = arguments.tensor(2), *value = arguments.tensor(6);
-  if constexpr (std::is_same_v<Options, similis_integer_ssim_options>) {
+  if constexpr (std::is_same_v<Options, similis_integer_ssim_options> ||
+                std::is_same_v<Options, similis_ssimulacra2_options>) {
     result->v_int64 = function(x, y, &options, value, &execution);
   } else {
     result->v_int64 = function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
@@ -159,5 +160,9 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_mae(
 TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_integer_ssim_options, similis_integer_ssim>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_ssimulacra2(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_ssimulacra2_options, similis_ssimulacra2>(arguments, count, result);
 }
 }

@@ -124,6 +124,14 @@ class IntegerSsimOptions(ctypes.Structure):
     ]
 
 
+class Ssimulacra2Options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("mode", ctypes.c_int32),
+        ("transfer", ctypes.c_int32),
+    ]
+
+
 class Allocator(ctypes.Structure):
     _fields_ = [
         ("allocate", ctypes.c_void_p),
@@ -146,7 +154,7 @@ class Execution(ctypes.Structure):
 
 
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim")
+VALUE_ONLY: Final = ("psnr", "integer_ssim", "ssimulacra2")
 
 
 def _load() -> ctypes.CDLL:

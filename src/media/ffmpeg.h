@@ -25,7 +25,8 @@ struct Probe {
   int channels = 0;                    ///< as Image::channels
   int bit_depth = 0;                   ///< of the widest component
   bool is_float = false;
-  std::string primaries, transfer;  ///< ffmpeg's names; empty if unknown
+  std::string primaries, transfer;    ///< ffmpeg's names; empty if unknown
+  std::string matrix, range, siting;  ///< likewise; "unknown" and "unspecified" are empty
 };
 
 /// Reads the JSON that ffprobe prints for read_by_ffmpeg's arguments; empty if it names no video

@@ -31,7 +31,8 @@ Probe probe_video(const File& file) {
   const auto result =
       run_program({"ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams",
                       "V:0", "-show_pixel_formats", "-show_entries",
-                      "stream=codec_name,width,height,pix_fmt,nb_frames:stream_side_data=rotation:"
+                      "stream=codec_name,width,height,pix_fmt,nb_frames,color_range,color_space,"
+                      "color_transfer,color_primaries,chroma_location:stream_side_data=rotation:"
                       "format=format_name",
                       "-of", "json", "-i", file_argument(file.name)},
           {}, {.output_bytes = kMaxProbeBytes});
@@ -118,7 +119,12 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
   }
   const VideoFormat format{.width = probe.is_turned ? probe.height : probe.width,
       .height = probe.is_turned ? probe.width : probe.height,
-      .pixels = *pixels};
+      .pixels = *pixels,
+      .color = {.range = probe.range,
+          .matrix = probe.matrix,
+          .transfer = probe.transfer,
+          .primaries = probe.primaries,
+          .siting = probe.siting}};
   require_size(file, format.width, format.height);
   // crop leaves every frame as it is, and fails on one of another size.
   std::vector<std::string> arguments = {"ffmpeg", "-nostdin", "-v", "error", "-xerror",
