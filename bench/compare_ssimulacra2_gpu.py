@@ -3,8 +3,10 @@
 """Times SSIMULACRA 2 on a GPU, device-resident and from pinned memory of the host, beside Vship.
 
 Needs torch with CUDA. similis is called through its C interface on torch's tensors and streams, in
-batches, with its workspace from torch's allocator; Vship by its own program, given with --vship, which prints the milliseconds of a frame, run in
-the same minutes with each number of threads. Medians after a warm-up, pictures are noise on ramps.
+batches, with its workspace from torch's allocator; Vship by a program around its library, given with
+--vship, which takes width, height, threads and frames and prints "… ms/frame", in the same minutes,
+with the number of threads that it is fastest with. Medians after a warm-up; pictures are noise on
+ramps.
 
     bench/compare_ssimulacra2_gpu.py --library build/lib/libsimilis.so --vship ./vship_bench
 """
@@ -138,7 +140,7 @@ def vship(program, width, height):
     for threads in (1, 2, 4, 8):
         words = subprocess.run([program, str(width), str(height), str(threads), "200"],
                                capture_output=True, text=True, check=True).stdout
-        figures[threads] = float(re.findall(r"[\d.]+", words)[-1])
+        figures[threads] = min(map(float, re.findall(r"([\d.]+) ms/frame", words)))
         print(f"Vship {width}x{height}, {threads} threads: {words.strip()}")
     return min(figures.values())
 
@@ -160,7 +162,8 @@ def main():
             figures[f"device_{mode}/{size}"] = in_flight(score, width, height, frames // 3)
             figures[f"device_{mode}_one_batch/{size}"] = on_device(score, width, height, frames)
             figures[f"device_{mode}_alone/{size}"] = on_device(score, width, height, 1)
-        figures[f"host/{size}"] = from_host(scorer(similis, "exact"), width, height, max(frames // 3, 6))
+        figures[f"host/{size}"] = from_host(
+            scorer(similis, "exact"), width, height, max(frames // 3, 6))
         peer = vship(arguments.vship, width, height) if arguments.vship else None
         for case, value in figures.items():
             is_peers = peer is not None and case.startswith("host")
@@ -169,8 +172,8 @@ def main():
             row["floor"], row["target"] = FLOORS.get(case), TARGETS.get(case)
             collected.append(row)
             print(f"ssimulacra2/{case}/u8: {value:.4f} ms a frame", flush=True)
-    report = {"device": torch.cuda.get_device_name(), "subject": "SSIMULACRA 2", "cuda": torch.version.cuda,
-              "commit": arguments.commit, "date": datetime.date.today().isoformat(),
+    report = {"device": torch.cuda.get_device_name(), "subject": "SSIMULACRA 2",
+              "cuda": torch.version.cuda, "commit": arguments.commit, "date": datetime.date.today().isoformat(),
               "versions": {"similis": similis.library.similis_version().decode(),
                            "torch": torch.__version__}, "rows": collected}
     arguments.output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
