@@ -173,7 +173,8 @@ def main():
             collected.append(row)
             print(f"ssimulacra2/{case}/u8: {value:.4f} ms a frame", flush=True)
     report = {"device": torch.cuda.get_device_name(), "subject": "SSIMULACRA 2",
-              "cuda": torch.version.cuda, "commit": arguments.commit, "date": datetime.date.today().isoformat(),
+              "cuda": torch.version.cuda, "commit": arguments.commit,
+              "date": datetime.date.today().isoformat(),
               "versions": {"similis": similis.library.similis_version().decode(),
                            "torch": torch.__version__}, "rows": collected}
     arguments.output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
