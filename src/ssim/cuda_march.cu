@@ -166,10 +166,12 @@ class Marcher {
     launch(m, true, is_first);
   }
 
-  bool has_extras(const March& m) const {
-    return pass_.of_sums || !is_in_place() || pass_.x.dtype != DType::f32 || pass_.l1_weight != 0 ||
-           !pass_.mask.empty() || !plan_.reduces() || !pass_.halved_sum.empty() ||
-           m.extras.any_gradient.data != nullptr;
+  Scope scope_of(const March& m) const {
+    const bool is_odd_gradient =
+        m.extras.any_gradient.data != nullptr ||
+        (m.gradient.data != nullptr && !pass_.of_sums && m.gradient_dtype != pass_.x.dtype);
+    if (!pass_.mask.empty() || !plan_.reduces() || is_odd_gradient) return Scope::all;
+    return pass_.l1_weight != 0 || !pass_.halved_sum.empty() ? Scope::training : Scope::plain;
   }
 
   // Where the first strip's copies begin: before all that its windows see.
@@ -179,26 +181,39 @@ class Marcher {
   }
 
   // A value's strip owns columns of the map from the sixth that it loads on, a gradient's of the
-  // image.
-  static int strips(const March& m, const MarchVariant& v, bool gradient) {
+  // image; of all that a valid gradient's windows see, if that is what it loads.
+  struct Strips {
+    int count, owned;
+    bool is_whole;
+  };
+  static Strips strips(const March& m, const MarchVariant& v, bool gradient) {
     const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
-    return (columns + v.owned - 1) / v.owned;
+    const bool sees_all = !gradient || m.map_x0 == 5;
+    if (columns > v.owned && columns <= v.owned_alone && sees_all) {
+      return {1, v.owned_alone, gradient};
+    }
+    return {(columns + v.owned - 1) / v.owned, v.owned, false};
   }
 
   // Of the two widths, that whose strips load fewer columns in all.
   MarchVariant variant_for(const March& m, bool gradient) const {
-    const bool extras = has_extras(m);
-    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, extras, true});
-    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, extras, false});
+    const Scope scope = scope_of(m);
+    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
+    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
     const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
-    const auto loaded = [&](const MarchVariant& v) { return strips(m, v, gradient) * v.loaded; };
+    const auto loaded = [&](const MarchVariant& v) {
+      return strips(m, v, gradient).count * v.loaded;
+    };
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
   }
 
   // With room for the segments' sums, and a count of blocks before them.
   void launch(March& m, bool gradient, bool is_first) {
     const MarchVariant v = variant_for(m, gradient);
-    m.strips = strips(m, v, gradient);
+    const Strips cut = strips(m, v, gradient);
+    m.strips = cut.count;
+    m.owned = cut.owned;
+    m.is_whole = cut.is_whole;
     m.first_column = first_column(m, v, gradient);
     if (is_first) {
       m.extras.sums_l1 = sums_ && pass_.l1_weight != 0;
@@ -258,7 +273,7 @@ bool can_march(const CudaPlan& plan) {
   const gpu::Limits& limits = gpu::limits(plan.device);
   return limits.compute_major >= 9 &&
          limits.shared_bytes_a_block >=
-             variant_of(pass, false, {plan.has_gradient(), true, false}).shared_bytes;
+             variant_of(pass, false, {plan.has_gradient(), Scope::all, false}).shared_bytes;
 }
 
 void run_march(CudaPlan& plan) { Marcher(plan).run(); }

@@ -7,8 +7,9 @@
 namespace similis::ssim_internal {
 
 MarchVariant march_of_any(MarchKind kind) {
-  return kind.gradient ? variant<AnyPictures, true, true>(kind.wide)
-                       : variant<AnyPictures, false, true>(kind.wide);
+  using Pairs = AnyPictures;
+  return kind.gradient ? variant<Pairs, true, Scope::all>(kind.wide)
+                       : variant<Pairs, false, Scope::all>(kind.wide);
 }
 
 }  // namespace similis::ssim_internal

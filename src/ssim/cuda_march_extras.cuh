@@ -21,8 +21,7 @@ __device__ __forceinline__ Owned owned_pixels(
   constexpr int kRim = P::kGradient ? 10 : 6;
   return {row0 == 0 ? 0 : first_row + P::kHalo / 2,
       row0 + rows == m.rows ? m.height : first_row + P::kHalo / 2 + rows,
-      strip == 0 ? 0 : column0 + kRim,
-      strip == m.strips - 1 ? m.width : column0 + kRim + P::kOwned};
+      strip == 0 ? 0 : column0 + kRim, strip == m.strips - 1 ? m.width : column0 + kRim + m.owned};
 }
 
 // Halves sums and differences on their way through V1: a thread's two columns make one of the
@@ -75,31 +74,40 @@ struct MapPlane {
   }
 };
 
-// What a warp's threads found of 8 map elements each, element by element: stores then fill whole
-// sectors. `rows_below` is how many rows of the segment lie at and below the first of the batch.
-template <class P>
-__device__ __forceinline__ void store_map(const March& m, const MapPlane& plane, float* staging,
-    const float (&values)[8], int first_a, int rows, int first_row, int column0) {
-  const int t = static_cast<int>(threadIdx.x), lane = t % gpu::kWarp;
-  float* const own = staging + t * 8;
-  store4(own, values);
-  store4(own + 4, values + 4);
-  __syncwarp();
-  const int warp = t - lane;
+// The row of a strip of the map that a warp stores.
+struct MapRow {
+  float* first;  // this thread's element of the segment's row 0
+  std::int64_t row_stride;
+  unsigned wanted = 0;  // bit j: whether the strip owns the j-th column of this thread
+
+  __device__ MapRow(const March& m, std::int64_t plane, int first_row, int column0)
+      : row_stride(m.extras.map.strides[3]) {
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp, centre = column0 + 5 + lane;
+    first = static_cast<float*>(m.extras.map.data) + plane +
+            (first_row + 5 - m.map_y0) * row_stride + centre - m.map_x0;
 #pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const int from = warp + j * (gpu::kWarp / 8) + lane / 8;
-    const int column = from % P::kTasks * 8 + lane % 8, a = first_a + from / P::kTasks;
-    const int centre = column0 + 5 + column;
-    if (a >= 0 && a < rows && column < P::kOwned && centre >= m.map_x0 && centre < m.map_x1) {
-      const gpu::View& map = m.extras.map;
-      static_cast<float*>(
-          map.data)[plane.map + map.at(0, first_row + 5 + a - m.map_y0, centre - m.map_x0)] =
-          staging[warp * 8 + j * gpu::kWarp + lane];
+    for (int j = 0; j < 8; ++j) {
+      const int column = lane + j * gpu::kWarp;
+      const bool in_map = centre + j * gpu::kWarp >= m.map_x0 && centre + j * gpu::kWarp < m.map_x1;
+      if (column < m.owned && in_map) wanted |= 1u << j;
     }
   }
-  __syncwarp();
-}
+
+  // 8 neighbours a thread come in; stores of neighbours in the warp fill whole sectors.
+  __device__ __forceinline__ void store(int row, const float (&values)[8], float* staging) const {
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp;
+    float* const of_warp = staging + (static_cast<int>(threadIdx.x) - lane) * 8;
+    store4(of_warp + lane * 8, values);
+    store4(of_warp + lane * 8 + 4, values + 4);
+    __syncwarp();
+    float* const to = first + row * row_stride;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      if ((wanted >> j & 1) != 0) to[j * gpu::kWarp] = of_warp[lane + j * gpu::kWarp];
+    }
+    __syncwarp();
+  }
+};
 
 }  // namespace similis::ssim_internal::march
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 
 #include "src/gpu/tensor_copy.h"
 #include "src/ssim/cuda_march.h"
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
   using Pairs = typename P::Pairs;
   using Element = typename P::Element;
   constexpr int kRows = P::kRows, kPitch = P::kPitch, kField = P::kField, kHalf = P::kHalf;
-  constexpr bool kGradient = P::kGradient, kExtras = P::kExtras;
+  constexpr bool kGradient = P::kGradient, kTrains = P::kTrains, kDoesAll = P::kDoesAll;
   extern __shared__ __align__(128) unsigned char shared[];
   Element* const raw = reinterpret_cast<Element*>(shared);  // [ring][x, y][boxes][rows][box]
   float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
@@ -47,14 +48,27 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
   float* const map_words = a_rows + P::kFields * kField;                  // [threads][8]
   gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(map_words + P::kMapWords);
   const int t = static_cast<int>(threadIdx.x);
-  const int own = word_of_chunk(t >> 1, kHalf) + (t & 1) * 2;  // of this thread's 2 columns
+  // A begins 10 columns before a gradient's first. Of a whole image there is nothing there, so its
+  // columns are loaded from its first on.
+  const bool is_whole = kGradient && m.is_whole;
+  const int before = is_whole ? 10 : 0, loaded_before = is_whole ? 0 : P::kDelta;
+  const int own = word_of_pair(t, kHalf);  // of this thread's 2 columns; in A:
+  const int own_a = kGradient ? word_of_pair(t + before / 2, kHalf) : own;
   // The last columns may lie beyond the boxes; nothing owned depends on them.
   constexpr int kLoaded = P::kBox * P::kBoxes;
-  const int own_raw = P::word_of(min(2 * t + P::kDelta, kLoaded - 2));
+  const int own_raw = P::word_of(min(2 * t + loaded_before, kLoaded - 2));
   const int task = t % P::kTasks, task_row = t / P::kTasks;
   const int at_task = task * 4 + task_row * kPitch;
   const bool fetches = Pairs::kGathers || __shfl_sync(0xffffffffu, t / gpu::kWarp, 0) == 0;
   if (t < 2) gpu::init_flag(flags + t);
+  if constexpr (kGradient) {    // windows beyond a whole image
+    constexpr int kBeyond = 3;  // chunks
+    if (t < 3 * kRows * kBeyond) {
+      const float nothing[4] = {};
+      store4(d_rows + t / kBeyond * kPitch + word_of_pair(P::kColumns / 2 + t % kBeyond * 2, kHalf),
+          nothing);
+    }
+  }
   gpu::publish_flags();
   __syncthreads();
   int turn = 0;  // batches fetched before this segment
@@ -72,15 +86,19 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
         last_unit - unit < m.rows - row0 ? last_unit - unit : std::int64_t{m.rows - row0});
     unit += rows;
     const int plane = column_strip / m.strips, strip = column_strip - plane * m.strips;
-    const int column0 = m.first_column + strip * P::kOwned + P::kDelta;  // of A's first
+    const int column0 = m.first_column + strip * m.owned + P::kDelta;  // of A's first
+    const int first_loaded = is_whole ? 0 : column0 - P::kDelta;
     const int first_row = m.first_row + row0;
     const int batches = (rows + P::kHalo + kRows - 1) / kRows;
+    // No valid window sees the rows above the image.
+    const int first_batch = kGradient && row0 == 0 && m.map_y0 == 5 ? 8 / kRows : 0;
+    turn -= first_batch;
     const int image = static_cast<int>(plane / m.channels);
     const int channel = static_cast<int>(plane - image * m.channels);
     const std::int64_t any_x = m.any_x.plane(image, channel), any_y = m.any_y.plane(image, channel);
     const auto fetch = [&](int n) {
       if constexpr (Pairs::kGathers) {
-        gather<P>(m, any_x, any_y, {column0 - P::kDelta, first_row + n * kRows},
+        gather<P>(m, any_x, any_y, {first_loaded, first_row + n * kRows},
             raw + (n % P::kRing) * 2 * P::kImage);
         return;
       }
@@ -91,16 +109,16 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
 #pragma unroll
       for (int b = 0; b < P::kBoxes; ++b) {
         Element* const to = slot + b * kRows * P::kBox;
-        const int x = column0 - P::kDelta + b * P::kBox, y = first_row + n * kRows;
+        const int x = first_loaded + b * P::kBox, y = first_row + n * kRows;
         gpu::copy_box(to, &x_map, x, y, channel, image, flag);
         gpu::copy_box(to + P::kImage, &y_map, x, y, channel, image, flag);
       }
     };
     __syncthreads();
     if (fetches) {
-      fetch(0);
+      fetch(first_batch);
       if constexpr (Pairs::kGathers) gpu::mark_words();
-      if (batches > 1) fetch(1);
+      if (first_batch + 1 < batches) fetch(first_batch + 1);
       if constexpr (Pairs::kGathers) gpu::mark_words();
     }
     const int middle_x = (max(column0, 0) + min(column0 + P::kColumns, m.width)) / 2;
@@ -125,18 +143,18 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
       for (int o = 0; o < 8; ++o) {
         const int column = task * 8 + o - (kGradient ? 5 : 0), centre = centre0 + o;
         const bool owned =
-            column >= 0 && column < P::kOwned && centre >= m.map_x0 && centre < m.map_x1;
+            column >= 0 && column < m.owned && centre >= m.map_x0 && centre < m.map_x1;
         if (owned) total += static_cast<double>(sum[o]);
         sum[o] = 0;
       }
-      if constexpr (kExtras) {
+      if constexpr (kTrains) {
         l1_total += static_cast<double>(l1_sum);
         l1_sum = 0;
       }
     };
     const bool all_in_map = centre0 >= m.map_x0 && centre0 + 8 <= m.map_x1;
     const int map_row0 = m.map_y0 - (first_row + 5), map_row1 = m.map_y1 - (first_row + 5);
-    const int columns_left = min(P::kOwned - task * 8, m.width - (column0 + 10 + task * 8));
+    const int columns_left = min(m.owned - task * 8, m.width - (column0 + 10 + task * 8));
     std::int64_t to_gradient = 0;
     float slope = 0, l1_slope = 0;
     if constexpr (kGradient) {
@@ -144,32 +162,37 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
       slope = static_cast<float>(4 * slopes.term);
       l1_slope = static_cast<float>(slopes.l1);
       to_gradient = image * m.gradient.image_stride + channel * m.gradient.channel_stride +
-                    std::int64_t{first_row - 10 + task_row} * m.gradient.row_stride + column0 + 10 +
-                    task * 8;
+                    std::int64_t{first_row - 10 + (first_batch - 1) * kRows + task_row} *
+                        m.gradient.row_stride +
+                    column0 + 10 + task * 8;
     }
     const Owned pixels = owned_pixels<P>(m, strip, row0, rows, column0, first_row);
-    const int column = column0 + 2 * t;  // the first of this thread's
+    const int column = column0 + before + 2 * t;  // the first of this thread's
     const float l1_first = column >= pixels.column0 && column < pixels.column1 ? 1.f : 0.f;
     const float l1_second = column + 1 >= pixels.column0 && column + 1 < pixels.column1 ? 1.f : 0.f;
     Halver halver(m, plane, column, pixels);
     const MapPlane at_plane(m, plane);
+    const MapRow map_row(m, at_plane.map, first_row, column0);
     const int steps = batches + (kGradient ? 1 : 0);
 #pragma unroll 1
-    for (int n = 0; n < steps; ++n) {
+    for (int n = first_batch; n < steps; ++n) {
       if constexpr (Pairs::kGathers) {
         gpu::await_words();
       } else if (n < batches) {
         gpu::wait_for(flags + ((turn + n) & 1), (turn + n) >> 1);
       }
       __syncthreads();
-      if constexpr (kGradient) {  // V2
+      if constexpr (kGradient) {
+        if (n * kRows > 10) {  // V2
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
+          for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-          for (int f = 0; f < 3; ++f) {
-            const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
-            const float first = push(field_state[f][0], v.x, w);
-            store2(d_rows + (f * kRows + i) * kPitch + own, first, push(field_state[f][1], v.y, w));
+            for (int f = 0; f < 3; ++f) {
+              const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
+              const float first = push(field_state[f][0], v.x, w);
+              const float second = push(field_state[f][1], v.y, w);
+              store2(d_rows + (f * kRows + i) * kPitch + own, first, second);
+            }
           }
         }
       }
@@ -190,8 +213,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
         }
 #pragma unroll
         for (int f = 0; f < 4; ++f)
-          store2(a_rows + (f * kRows + i) * kPitch + own, out[f][0], out[f][1]);
-        if constexpr (kExtras) {
+          store2(a_rows + (f * kRows + i) * kPitch + own_a, out[f][0], out[f][1]);
+        if constexpr (kTrains) {
           const int row = first_row + n * kRows + i;
           if (m.extras.sums_l1 && n < batches && row >= pixels.row0 && row < pixels.row1) {
             l1_sum = fmaf(fabsf(d[0]), l1_first, fmaf(fabsf(d[1]), l1_second, l1_sum));
@@ -213,7 +236,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           float x[8], y[8], s[8], d[8], g[8], field[8];
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
-            const int word = P::word_of(min(task * 8 + 10 + P::kDelta + 4 * j, kLoaded - 4));
+            const int word =
+                P::word_of(min(task * 8 + 10 - before + loaded_before + 4 * j, kLoaded - 4));
             load_some<4>(centre + word, x + 4 * j);
             load_some<4>(centre + P::kImage + word, y + 4 * j);
           }
@@ -226,15 +250,19 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           across<kHalf>(row + 2 * kField, w, field);
 #pragma unroll
           for (int o = 0; o < 8; ++o) g[o] = slope * fmaf(d[o], field[o], g[o]);
-          if constexpr (kExtras) {
+          if constexpr (kTrains) {
             if (l1_slope != 0) {
 #pragma unroll
-              for (int o = 0; o < 8; ++o) g[o] += d[o] > 0 ? l1_slope : d[o] < 0 ? -l1_slope : 0.f;
+              for (int o = 0; o < 8; ++o) {
+                if (d[o] != 0) g[o] = fmaf(copysignf(1.f, d[o]), l1_slope, g[o]);
+              }
             }
           }
-          if (b < rows && (!kExtras || m.gradient.data != nullptr)) {
-            const DType dtype = kExtras ? m.gradient_dtype : DType::f32;
-            store8(m.gradient.data, dtype, to_gradient, g, columns_left);
+          void* const gradient = const_cast<void*>(m.gradient.data);
+          if constexpr (!kDoesAll) {
+            if (b < rows) store8(static_cast<Element*>(gradient) + to_gradient, g, columns_left);
+          } else if (b < rows && gradient != nullptr) {
+            store8(gradient, m.gradient_dtype, to_gradient, g, columns_left);
           } else if (b < rows) {
             const gpu::View& to = m.extras.any_gradient;
             const std::int64_t first =
@@ -245,13 +273,13 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             }
           }
         }
-        if (n >= 1) to_gradient += m.gradient.row_stride * kRows;
+        to_gradient += m.gradient.row_stride * kRows;
       }
       if ((n + 1) * kRows > 10 && n < batches) {  // H1
 #pragma unroll 1
         for (int it = 0; it < kRows / P::kTaskRows; ++it) {
           float* const row = a_rows + it * P::kTaskRows * kPitch + at_task;
-          const int first_a = n * kRows - 10 + it * P::kTaskRows, a = first_a + task_row;
+          const int a = n * kRows - 10 + it * P::kTaskRows + task_row;
           const bool row_in_map = a >= map_row0 && a < map_row1;
           float mean[4][8];
 #pragma unroll
@@ -264,12 +292,12 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             const Point r =
                 point(mean[0][o], mean[1][o], mean[2][o], mean[3][o], shift, m.c1, m.c2);
             value[o] = r.value;
-            if (!kExtras && owned_row) sum[o] += r.value;
+            if (!kDoesAll && owned_row) sum[o] += r.value;
             if constexpr (kGradient) {
               fields_of(r, mean[0][o], &field[0][o], &field[1][o], &field[2][o]);
             }
           }
-          if constexpr (kExtras) {
+          if constexpr (kDoesAll) {
             const int centre_row = first_row + 5 + a;
             const auto in_map = [&](int o) {
               return row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
@@ -308,7 +336,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
                                            : 1.f;
                   element[o] = fmaf(2 * m.extras.map_slope, value[o], weight * m.extras.map_bias);
                 }
-                store_map<P>(m, at_plane, map_words, element, first_a, rows, first_row, column0);
+                if (owned_row) map_row.store(a, element, map_words);
               }
             }
           }
@@ -339,7 +367,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
     if (m.partials != nullptr) {
       double* const words = reinterpret_cast<double*>(a_rows);
       Partial segment = {2 * gpu::block_sum_warps<P::kThreads>(total, words), 0};
-      if constexpr (kExtras) segment.l1 = gpu::block_sum_warps<P::kThreads>(l1_total, words);
+      if constexpr (kTrains) segment.l1 = gpu::block_sum_warps<P::kThreads>(l1_total, words);
       if (t == 0) {
         Partial* const to = m.partials + blockIdx.x + column_strip;
         to[0] = segment;
@@ -388,18 +416,22 @@ template <class P> void launch_march(const March& m, int blocks, const Execution
 }
 
 template <class P> MarchVariant variant() {
-  return {P::kOwned, P::kColumns, P::kAlign, P::kSharedBytes, march_blocks<P>, launch_march<P>};
+  return {P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - 10, P::kAlign,
+      P::kSharedBytes, march_blocks<P>, launch_march<P>};
 }
 
 /// Two widths of each: what a strip loads and does not own is a rim of columns, so wide strips
-/// waste less, unless the image's width leaves much of the last one empty.
-template <class Pairs, bool gradient, bool extras> MarchVariant variant(bool wide) {
-  if constexpr (gradient) {
-    return wide ? variant<MarchPolicy<Pairs, 256, 4, 1, true, extras>>()
-                : variant<MarchPolicy<Pairs, 128, 4, 2, true, extras>>();
+/// waste less, unless the image's width leaves much of the last one empty. What does all comes in
+/// one, that which leaves it most registers and a warp whole rows of a map.
+template <class Pairs, bool gradient, Scope scope> MarchVariant variant(bool wide) {
+  using Wide = std::conditional_t<gradient, MarchPolicy<Pairs, 256, 4, 1, true, scope>,
+      MarchPolicy<Pairs, 128, 8, 3, false, scope>>;
+  using Narrow = std::conditional_t<gradient, MarchPolicy<Pairs, 128, 4, 2, true, scope>,
+      MarchPolicy<Pairs, 96, 8, 4, false, scope>>;
+  if constexpr (scope == Scope::all) {
+    return variant<std::conditional_t<gradient, Narrow, Wide>>();
   } else {
-    return wide ? variant<MarchPolicy<Pairs, 128, 8, 3, false, extras>>()
-                : variant<MarchPolicy<Pairs, 96, 8, 4, false, extras>>();
+    return wide ? variant<Wide>() : variant<Narrow>();
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "src/core/convert.h"
 #include "src/core/host_device.h"
+#include "src/ssim/cuda_march.h"
 
 #if !defined(__HIPCC__)
 
@@ -26,9 +27,9 @@ struct AnyPictures {
   static constexpr bool kSums = false, kGathers = true;
 };
 
-/// The layout of one instance. With extras a kernel looks at March::extras.
+/// The layout of one instance.
 template <class PixelPairs, int threads, int rows, int blocks_an_sm, bool with_gradient,
-    bool with_extras>
+    Scope the_scope>
 struct MarchPolicy {
   using Pairs = PixelPairs;
   using Element = typename Pairs::Element;
@@ -36,7 +37,8 @@ struct MarchPolicy {
   static constexpr int kRows = rows;            // a batch; more cost shared memory, fewer barriers
   static constexpr int kBlocks = blocks_an_sm;  // bounds registers
   static constexpr bool kGradient = with_gradient;
-  static constexpr bool kExtras = with_extras;
+  static constexpr bool kTrains = the_scope != Scope::plain;
+  static constexpr bool kDoesAll = the_scope == Scope::all;
   static constexpr int kColumns = 2 * threads;  // loaded, of which a rim only feeds neighbours
   static constexpr int kHalo = with_gradient ? 20 : 10;
   // Copies begin at multiples of 16 bytes, and a gradient's rows at multiples of 8 columns.
@@ -64,14 +66,17 @@ struct MarchPolicy {
   SIMILIS_HOST_DEVICE static int word_of(int column) {
     return column / kBox * (kRows * kBox) + column % kBox;
   }
-  static constexpr int kMapWords = with_extras && !with_gradient ? 8 * threads : 0;
+  static constexpr int kMapWords = kDoesAll && !with_gradient ? 8 * threads : 0;
+  static_assert(kMapWords == 0 || kTasks == 32, "a warp stores a row of the map");
   static constexpr int kSharedBytes = kRawBytes + (kFields * kField + kMapWords) * 4 + 16;
 };
 
 namespace march {
 
-__device__ __forceinline__ int word_of_chunk(int chunk, int half) {
-  return (chunk & 1) * half + (chunk >> 1) * 4;
+// Where the two columns 2·pair and 2·pair + 1 stand in a row of A, B or D.
+__device__ __forceinline__ int word_of_pair(int pair, int half) {
+  const int chunk = pair >> 1;
+  return (chunk & 1) * half + (chunk >> 1) * 4 + (pair & 1) * 2;
 }
 
 }  // namespace march

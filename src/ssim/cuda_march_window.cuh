@@ -72,17 +72,24 @@ __device__ __forceinline__ void sums_of(const float (&x)[count], const float (&y
 
 // 8 results, or as many as there are columns left; `to` is aligned to 16 bytes.
 template <class T> __device__ __forceinline__ void store8(T* to, const float (&v)[8], int columns) {
-  constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T));
+  constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T)), kEach = 4 / static_cast<int>(sizeof(T));
   union {
     T of[8];
-    uint4 words[8 / kAtOnce];
+    unsigned words[8 / kEach];
+    uint4 packs[8 / kAtOnce];
   } all;
 #pragma unroll
-  for (int o = 0; o < 8; ++o) all.of[o] = gpu::rounded<T>(v[o]);
+  for (int i = 0; i < 8 / kEach; ++i) {
+    if constexpr (kEach == 2) {
+      all.words[i] = gpu::rounded_pair<T>(v[2 * i], v[2 * i + 1]);
+    } else {
+      all.of[i] = v[i];
+    }
+  }
 #pragma unroll
   for (int j = 0; j < 8 / kAtOnce; ++j) {
     if (columns >= (j + 1) * kAtOnce) {
-      __stcs(reinterpret_cast<uint4*>(to) + j, all.words[j]);
+      __stcs(reinterpret_cast<uint4*>(to) + j, all.packs[j]);
     } else {
 #pragma unroll
       for (int o = j * kAtOnce; o < (j + 1) * kAtOnce - 1; ++o) {
@@ -92,8 +99,7 @@ template <class T> __device__ __forceinline__ void store8(T* to, const float (&v
   }
 }
 __device__ __forceinline__ void store8(
-    const void* data, DType dtype, std::int64_t offset, const float (&v)[8], int columns) {
-  void* const to = const_cast<void*>(data);
+    void* to, DType dtype, std::int64_t offset, const float (&v)[8], int columns) {
   switch (dtype) {
     case DType::f16: return store8(static_cast<F16*>(to) + offset, v, columns);
     case DType::bf16: return store8(static_cast<BF16*>(to) + offset, v, columns);
