@@ -4,8 +4,8 @@
 //            and the plain sum of each block's terms
 //   starts   plain sums ─> what the running sum is about at each stripe
 //   maps     terms ─> what each chunk does to the running sum, by binade      8 B a pixel read
-//   walk     maps ─> the sum with the bits of a loop, its terms one by one only where it leaves a
-//            binade; the score
+//   walk     maps ─> the sum with the bits of a loop, a warp a frame: 32 maps at once, their terms
+//            only where it leaves a binade; the score
 // Terms are kept rather than computed twice: where the sum wanders about 0 the walk needs many, and
 // the maps need to know about where the sum will be. Moments never leave registers and one row of
 // shared memory. A thread marches down a column (integer_march.h).
@@ -23,7 +23,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kColumns = kThreads - 2 * kRadius;  // the others only feed their neighbours (3 %)
 constexpr int kRows = 32;  // of a stripe: 8 more are read; enough blocks to fill the GPU at 4K
-constexpr int kWalkThreads = 64;
 // Frames are taken together, so that one's walk runs beside another's kernels, as long as their
 // terms take at most 512 MB.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 26, kMostFrames = 32768;
@@ -238,46 +237,150 @@ __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
   w.groups[frame * groups_of(count) + group] = all;
 }
 
-// Brings maps and terms into shared memory by all threads of a block, which all walk.
-struct SharedFetch {
-  const ChunkMap *all_groups, *all_chunks;
-  const double* all_terms;
-  ChunkMap *near_groups, *near_chunks;
-  double* near_terms;
+// A crew of threads looks at a window of maps, one each.
+struct WindowOfMaps {
+  ChunkMap map;
+  int count;
 
-  __device__ const ChunkMap* groups(std::int64_t first, int count) {
-    return fetched(all_groups + first, count, near_groups);
-  }
-  __device__ const ChunkMap* chunks(std::int64_t first, int count) {
-    return fetched(all_chunks + first, count, near_chunks);
-  }
-  __device__ const double* terms(std::int64_t first, int count) {
-    return fetched(all_terms + first, count, near_terms);
+  // Steps of the maps are composed from the lowest lane on; where one does not hold, the lanes
+  // above it have found nothing that counts.
+  __device__ int advance(int from, double& sum) const {
+    if (from >= count) return from;
+    const int lane = static_cast<int>(threadIdx.x), exponent = exponent_of(sum);
+    const bool is_asked = lane >= from && lane < count;
+    const Step own = is_asked ? step_of(map, exponent) : Step{0, 0};
+    const Step before = steps_before(own, exponent);
+    const double start = sum + before.from(sum), end = start + own.from(start);
+    const bool fails = is_asked && !(exponent_of(start) == exponent && holds(map, start));
+    const int first = gpu::first_lane(fails), next = first < count ? first : count;
+    if (next > from) sum = gpu::value_of(end, next - 1);
+    return next;
   }
 
  private:
-  template <class T> __device__ static const T* fetched(const T* from, int count, T* to) {
-    __syncthreads();  // until nobody reads what was there
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += kWalkThreads) to[i] = from[i];
+  __device__ static Step steps_before(const Step& own, int exponent) {
+    const int lane = static_cast<int>(threadIdx.x);
+    Step all = own;
+    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kCrew) {
+      for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+        const double below = gpu::value_below(all.from_even, distance);
+        if (lane >= distance) all.from_even += below;
+      }
+      const double before = gpu::value_below(all.from_even, 1);
+      return lane == 0 ? Step{0, 0} : Step{before, before};
+    }
+    const Binade twice = binade(exponent + 1);
+    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+      const Step below = step_below(all, distance);
+      if (lane >= distance) all = then(below, all, twice);
+    }
+    const Step before = step_below(all, 1);
+    return lane == 0 ? Step{0, 0} : before;
+  }
+  __device__ static Step step_below(const Step& step, int distance) {
+    return {gpu::value_below(step.from_even, distance), gpu::value_below(step.from_odd, distance)};
+  }
+};
+
+// What the terms of one lane do to a sum of a binade, and which of them leave it.
+struct TermsOfLane {
+  static constexpr int kEach = kChunkTerms / gpu::kCrew;
+  double term[kEach];
+
+  __device__ TermsOfLane(const double* terms, int count) {
+    for (int k = 0; k < kEach; ++k) {
+      const int i = static_cast<int>(threadIdx.x) * kEach + k;
+      term[k] = i < count ? terms[i] : 0;
+    }
+  }
+};
+
+// The crew that walks: the threads of one block.
+struct Crew {
+  double* near_terms;  // kChunkTerms, shared
+
+  __device__ WindowOfMaps window(const ChunkMap* maps, int count) const {
+    const int lane = static_cast<int>(threadIdx.x);
+    return {lane < count ? maps[lane] : ChunkMap{}, count};
+  }
+
+  // As long as the sum stays in a binade, terms are added in its units by all lanes; the term that
+  // takes it to another is added by itself. Halfway terms, and sums that leave often, go one by
+  // one.
+  __device__ double add(const double* terms, int count, double sum) const {
+    constexpr int kEach = TermsOfLane::kEach, kBinadesAtMost = 4;
+    const int first = static_cast<int>(threadIdx.x) * kEach;
+    const TermsOfLane own(terms, count);
+    int done = 0;
+    for (int i = 0; i < kBinadesAtMost; ++i) {
+      const Binade in = binade(exponent_of(sum));
+      const double floor = power_of_two(exponent_of(sum));
+      double after[kEach], total = 0;
+      bool any_halfway = false;
+      for (int k = 0; k < kEach; ++k) {
+        const double units = first + k < done ? 0 : in_units(own.term[k], in);
+        any_halfway |= first + k >= done && is_halfway(own.term[k], units, in);
+        after[k] = total += units;
+      }
+      if (gpu::first_lane(any_halfway) < gpu::kCrew) break;
+      const double start = sum + total_below(total);
+      double before = start, leaving = 0;
+      int leaves = kEach;
+      for (int k = kEach - 1; k >= 0; --k) {
+        const double size = magnitude(start + after[k]);
+        const bool stays = size > floor && size < 2 * floor && magnitude(own.term[k]) < floor / 2;
+        if (stays || first + k < done) continue;
+        leaves = k;
+        leaving = own.term[k];
+        before = k == 0 ? start : start + after[k - 1];
+      }
+      const int lane = gpu::first_lane(leaves < kEach);
+      if (lane == gpu::kCrew) return gpu::value_of(start + total, gpu::kCrew - 1);
+      sum = gpu::value_of(before, lane) + gpu::value_of(leaving, lane);
+      done = lane * kEach + static_cast<int>(gpu::value_of(leaves, lane)) + 1;
+      if (done >= count) return sum;
+    }
+    return one_by_one(own, done, sum);
+  }
+
+ private:
+  // The sum of the totals of lower lanes.
+  __device__ static double total_below(double total) {
+    const int lane = static_cast<int>(threadIdx.x);
+    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+      const double below = gpu::value_below(total, distance);
+      if (lane >= distance) total += below;
+    }
+    const double before = gpu::value_below(total, 1);
+    return lane == 0 ? 0 : before;
+  }
+
+  __device__ double one_by_one(const TermsOfLane& own, int done, double sum) const {
     __syncthreads();
-    return to;
+    for (int k = 0; k < TermsOfLane::kEach; ++k) {
+      const int i = static_cast<int>(threadIdx.x) * TermsOfLane::kEach + k;
+      near_terms[i] = i < done ? 0 : own.term[k];  // a sum is never -0: adding 0 changes nothing
+    }
+    __syncthreads();
+#pragma unroll 16
+    for (int i = 0; i < kChunkTerms; ++i) sum += near_terms[i];
+    return sum;
   }
 };
 
 // One block a frame.
-__global__ __launch_bounds__(kWalkThreads) void walk_kernel(
+__global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
     Frames f, Workspace w, double total_weight, double* scores) {
-  __shared__ ChunkMap groups[kFetchedGroups], chunks[kGroupChunks];
-  __shared__ double terms[kChunkTerms];
+  __shared__ double near_terms[kChunkTerms];
   const std::int64_t frame = blockIdx.x, count = f.height * f.width;
   const double about = w.starts[frame * (f.stripes + 1) + f.stripes];
   if (about != about) {
     if (threadIdx.x == 0) scores[frame] = about;
     return;
   }
-  SharedFetch fetch{w.groups + frame * groups_of(count), w.chunks + frame * chunks_of(count),
-      w.terms + frame * count, groups, chunks, terms};
-  const double sum = walk(count, fetch);
+  const MappedTerms all{w.terms + frame * count, w.chunks + frame * chunks_of(count),
+      w.groups + frame * groups_of(count), count};
+  const double sum = walk(all, Crew{near_terms});
   if (threadIdx.x == 0) scores[frame] = sum / total_weight;
 }
 
@@ -325,7 +428,7 @@ void queue(const PlanePairs& planes, const Workspace& w, double* scores, void* s
   const auto groups = static_cast<unsigned>(groups_of(f.pixels()));
   gpu::launch("integer_ssim", stream, dim3(count), kThreads, 0, starts_kernel, f, w);
   gpu::launch("integer_ssim", stream, dim3(groups, count), kThreads, 0, maps_kernel, f, w);
-  gpu::launch("integer_ssim", stream, dim3(count), kWalkThreads, 0, walk_kernel, f, w,
+  gpu::launch("integer_ssim", stream, dim3(count), gpu::kCrew, 0, walk_kernel, f, w,
       total_weight(f.height, f.width), scores);
 }
 
