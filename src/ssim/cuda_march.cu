@@ -3,7 +3,6 @@
 // hands it the images as they stand in memory. Rows of unit stride that begin at multiples of 16
 // bytes go through the copy engine, all else through loads.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "src/core/memory.h"
@@ -116,11 +115,9 @@ class Marcher {
     m.map_y0 = static_cast<int>(g.first_centre[1]);
     m.map_y1 = m.map_y0 + static_cast<int>(g.map_extent[1]);
     std::copy_n(taps.begin(), 6, m.taps);
-    // Never 0, so that no quotient is 0/0.
-    const float least = 1e-37f;
-    m.c1 =
-        pass_.term == Term::contrast ? INFINITY : std::max(least, static_cast<float>(2 * pass_.c1));
-    m.c2 = std::max(least, static_cast<float>(2 * pass_.c2));
+    const Constants<float> constants = doubled_constants(pass_);
+    m.c1 = constants.c1;
+    m.c2 = constants.c2;
     m.slope = slope_;
     m.extras.mask = gpu::View(pass_.mask);
     if (!plan_.reduces()) m.extras.upstream = gpu::View(pass_.upstream);

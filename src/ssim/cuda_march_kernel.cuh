@@ -19,10 +19,10 @@
 #include <type_traits>
 
 #include "src/gpu/tensor_copy.h"
+#include "src/ssim/cuda_formula.cuh"
 #include "src/ssim/cuda_march.h"
 #include "src/ssim/cuda_march_extras.cuh"
 #include "src/ssim/cuda_march_finish.cuh"
-#include "src/ssim/cuda_march_formula.cuh"
 #include "src/ssim/cuda_march_gather.cuh"
 #include "src/ssim/cuda_march_layout.cuh"
 #include "src/ssim/cuda_march_window.cuh"

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM of one window and its derivatives, at the rate at which instructions issue. formula.h
+// SSIM of one window in f32 and its derivatives, at the rate at which instructions issue. formula.h
 // divides six times, each behind a guard, in IEEE's way; here are two reciprocals.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "src/gpu/vendor.h"
+#include "src/ssim/ssim.h"
 
-#if !defined(__HIPCC__)
+namespace similis::ssim_internal {
 
-namespace similis::ssim_internal::march {
+// 2·C1 and 2·C2, as point() takes them: C1 infinite for the contrast term alone, neither 0, so that
+// no quotient is 0/0.
+inline Constants<float> doubled_constants(const Pass& pass) {
+  const float least = 1e-37f;
+  const auto doubled = [&](double c) { return std::max(least, static_cast<float>(2 * c)); };
+  return {pass.term == Term::contrast ? INFINITY : doubled(pass.c1), doubled(pass.c2)};
+}
 
 // To 1 unit in the last place.
 __device__ __forceinline__ float reciprocal(float v) {
+#if defined(__HIPCC__)
+  return 1 / v;
+#else
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
+#endif
 }
 
 // Halves of p and q and of 1 - SSIM as formula.h defines them, from sums; `shift` is s's. Each
@@ -48,6 +62,4 @@ __device__ __forceinline__ void fields_of(
   *f0 = fmaf(-r.mean_d, *f2, fmaf(shifted_s, *f1, by_means));
 }
 
-}  // namespace similis::ssim_internal::march
-
-#endif
+}  // namespace similis::ssim_internal
