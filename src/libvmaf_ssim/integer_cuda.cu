@@ -64,14 +64,14 @@ struct Workspace {
 __device__ double not_a_number() { return bits_as<double>(std::uint64_t{0x7ff8} << 48); }
 
 // A weight along one axis; most windows are whole.
+constexpr int kTapSum = 256;
 __device__ int weight_along(std::int64_t position, std::int64_t extent) {
-  constexpr int whole = 256;
   const bool is_whole = position >= kRadius && position < extent - kRadius;
-  return is_whole ? whole : weight_inside(position, extent);
+  return is_whole ? kTapSum : weight_inside(position, extent);
 }
 
 template <class Sample, class Sums>
-__global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out) {
+__global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f, Workspace out) {
   using Down = typename Sums::Down;
   using Across = typename Sums::Across;
   __shared__ Down down[2][Sums::products][kThreads];  // two rows: one barrier a row is enough
@@ -89,15 +89,25 @@ __global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out
                   (is_inside ? column : 0) * f.strides_y[2];
   double* terms = out.terms + frame * f.height * f.width + column;
   const int weight_across = owns ? weight_along(column, f.width) : 0;
-  int weight_down = 0;
   Weight weight{};
   ColumnSums<Sums> sums;
   double sum = 0;
   bool exceeded = false;
+  int next_x = 0, next_y = 0;  // fetched a row ahead, so that no row waits for its own
+  bool next_exists = false;
+  const auto fetch = [&](std::int64_t row) {
+    next_exists = is_inside && row >= 0 && row < f.height;
+    if (!next_exists) return;
+    next_x = x[row * f.strides_x[1]];
+    next_y = y[row * f.strides_y[1]];
+  };
+  fetch(first - kRadius);
   for (std::int64_t row = first - kRadius; row < end + kRadius; ++row) {
+    const int a = next_x, b = next_y;
+    const bool exists = next_exists;
+    fetch(row + 1);
     Down products[Sums::products] = {};
-    if (is_inside && row >= 0 && row < f.height) {
-      const int a = x[row * f.strides_x[1]], b = y[row * f.strides_y[1]];
+    if (exists) {
       exceeded |= a > peak || b > peak;
       Sums::multiply(a, b, middle, products);
     }
@@ -110,10 +120,10 @@ __global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out
     if (!owns) continue;
     Across across[Sums::products];
     for (int p = 0; p < Sums::products; ++p) across[p] = sum_across<Across>(&down[buffer][p][t]);
-    const int next_weight_down = weight_along(done, f.height);
-    if (next_weight_down != weight_down) {
-      weight_down = next_weight_down;
-      weight = weight_of(weight_across * weight_down, f.bit_depth);
+    if (done == first || done < kRadius || done >= f.height - kRadius) {
+      weight = weight_of(weight_across * weight_along(done, f.height), f.bit_depth);
+    } else if (done == kRadius) {
+      weight = weight_of(weight_across * kTapSum, f.bit_depth);
     }
     const double term = Sums::term(across, weight, middle);
     terms[done * f.width] = term;
@@ -176,19 +186,33 @@ __device__ PartOfChunk part_of(const double* terms, int count, int first_exponen
   return part;
 }
 
-// The map of a chunk from its parts, in their order.
-__device__ ChunkMap map_of(
-    const PartOfChunk* parts, int count, const double* terms, int term_count, int first_exponent) {
-  PartOfChunk all{};
-  for (int i = 0; i < count; ++i) {
-    all.lowest = -larger(-all.lowest, -(all.sum + parts[i].lowest));
-    all.highest = larger(all.highest, all.sum + parts[i].highest);
-    all.sum += parts[i].sum;
-    for (int b = 0; b < kBinades; ++b) {
-      all.sums[b] += parts[i].sums[b];
-      all.is_halfway[b] |= parts[i].is_halfway[b];
-    }
+// A part and then the next.
+__device__ PartOfChunk then(const PartOfChunk& a, const PartOfChunk& b) {
+  PartOfChunk both;
+  both.lowest = -larger(-a.lowest, -(a.sum + b.lowest));
+  both.highest = larger(a.highest, a.sum + b.highest);
+  both.sum = a.sum + b.sum;
+  for (int i = 0; i < kBinades; ++i) {
+    both.sums[i] = a.sums[i] + b.sums[i];
+    both.is_halfway[i] = a.is_halfway[i] || b.is_halfway[i];
   }
+  return both;
+}
+
+// Composes `count` neighbours into the first, by as many threads, of which this is the one at
+// `index`; all threads of the block come here.
+template <class T> __device__ void compose(T* all, int index, int count) {
+  for (int distance = 1; distance < count; distance *= 2) {
+    __syncthreads();
+    const bool takes_part = (index & (2 * distance - 1)) == 0 && index + distance < count;
+    if (takes_part) all[index] = then(all[index], all[index + distance]);
+  }
+  __syncthreads();
+}
+
+// The map of a chunk from what all of it does.
+__device__ ChunkMap map_of(
+    const PartOfChunk& all, const double* terms, int term_count, int first_exponent) {
   ChunkMap map;
   map.first_exponent = first_exponent;
   map.reach = reach_of(larger(-all.lowest, all.highest), term_count, first_exponent);
@@ -199,42 +223,37 @@ __device__ ChunkMap map_of(
   return map;
 }
 
-// A block a group; 32 threads a chunk, 8 chunks at a time.
+// A block a group; 32 threads a chunk, 8 chunks at a time. Parts are composed as a tree, then maps.
 __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
   constexpr int threads_each = 32, at_a_time = kThreads / threads_each;
   constexpr int terms_each = kChunkTerms / threads_each;
   __shared__ PartOfChunk parts[kThreads];
   __shared__ ChunkMap maps[kGroupChunks];
-  const int t = static_cast<int>(threadIdx.x);
+  const int t = static_cast<int>(threadIdx.x), in_chunk = t % threads_each;
   const std::int64_t frame = blockIdx.y, group = blockIdx.x, count = f.height * f.width;
   const double* terms = w.terms + frame * count;
   const double* starts = w.starts + frame * (f.stripes + 1);
   const std::int64_t chunk_count = chunks_of(count);
   const int in_group = at_most(chunk_count - group * kGroupChunks, kGroupChunks);
   for (int done = 0; done < in_group; done += at_a_time) {
-    const auto first_term = [&](int chunk) { return (group * kGroupChunks + chunk) * kChunkTerms; };
-    const auto exponent = [&](int chunk) {
-      return first_exponent_about(expected_before(first_term(chunk), f, starts));
-    };
     const int chunk = done + t / threads_each;
+    const std::int64_t first = (group * kGroupChunks + chunk) * kChunkTerms;
+    const std::int64_t first_of_part = first + in_chunk * terms_each;
+    int exponent = 0;
     if (chunk < in_group) {
-      const std::int64_t first = first_term(chunk) + t % threads_each * terms_each;
-      const int in_part = first < count ? at_most(count - first, terms_each) : 0;
-      parts[t] = part_of(terms + first, in_part, exponent(chunk));
+      exponent = first_exponent_about(expected_before(first, f, starts));
+      const int in_part = first_of_part < count ? at_most(count - first_of_part, terms_each) : 0;
+      parts[t] = part_of(terms + first_of_part, in_part, exponent);
     }
-    __syncthreads();
-    if (t < at_a_time && done + t < in_group) {
-      const std::int64_t first = first_term(done + t);
-      maps[done + t] = map_of(&parts[t * threads_each], threads_each, terms + first,
-          at_most(count - first, kChunkTerms), exponent(done + t));
+    compose(parts + t - in_chunk, in_chunk, threads_each);
+    if (in_chunk == 0 && chunk < in_group) {
+      maps[chunk] = map_of(parts[t], terms + first, at_most(count - first, kChunkTerms), exponent);
     }
     __syncthreads();
   }
   if (t < in_group) w.chunks[frame * chunk_count + group * kGroupChunks + t] = maps[t];
-  if (t != 0) return;
-  ChunkMap all = maps[0];
-  for (int i = 1; i < in_group; ++i) all = then(all, maps[i]);
-  w.groups[frame * groups_of(count) + group] = all;
+  compose(maps, t, in_group);
+  if (t == 0) w.groups[frame * groups_of(count) + group] = maps[0];
 }
 
 // A crew of threads looks at a window of maps, one each.

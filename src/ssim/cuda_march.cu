@@ -165,8 +165,9 @@ class Marcher {
 
   Scope scope_of(const March& m) const {
     const bool is_odd_gradient =
-        m.extras.any_gradient.data != nullptr ||
-        (m.gradient.data != nullptr && !pass_.of_sums && m.gradient_dtype != pass_.x.dtype);
+        is_in_place() &&
+        (m.extras.any_gradient.data != nullptr ||
+            (m.gradient.data != nullptr && !pass_.of_sums && m.gradient_dtype != pass_.x.dtype));
     if (!pass_.mask.empty() || !plan_.reduces() || is_odd_gradient) return Scope::all;
     return pass_.l1_weight != 0 || !pass_.halved_sum.empty() ? Scope::training : Scope::plain;
   }

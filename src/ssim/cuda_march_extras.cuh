@@ -65,42 +65,80 @@ struct MapPlane {
     upstream = m.extras.upstream.plane(image, channel);
     mask = m.extras.mask.plane(image, channel);
   }
-  __device__ float mask_at(const March& m, int row, int column) const {
-    return m.extras.mask.load_f32(mask + m.extras.mask.at(0, row, column));
-  }
-  __device__ float upstream_at(const March& m, int row, int column) const {
-    const gpu::View& view = m.extras.upstream;
-    return view.load_f32(upstream + view.at(0, row - m.map_y0, column - m.map_x0));
-  }
 };
 
-// The row of a strip of the map that a warp stores.
-struct MapRow {
-  float* first;  // this thread's element of the segment's row 0
-  std::int64_t row_stride;
-  unsigned wanted = 0;  // bit j: whether the strip owns the j-th column of this thread
+// 8 neighbours in a row as f32, and 1 for those that are not wanted.
+template <class T>
+__device__ __forceinline__ void load8_as(
+    const void* data, std::int64_t offset, std::int64_t stride, unsigned wanted, float (&out)[8]) {
+  const T* const from = static_cast<const T*>(data) + offset;
+#pragma unroll
+  for (int o = 0; o < 8; ++o) {
+    out[o] = (wanted >> o & 1) != 0 ? static_cast<float>(gpu::to_float(from[o * stride])) : 1.f;
+  }
+}
+__device__ __forceinline__ void load8(
+    const gpu::View& view, std::int64_t offset, unsigned wanted, float (&out)[8]) {
+  const std::int64_t stride = view.strides[4];
+  switch (view.dtype) {
+    case DType::u8: return load8_as<std::uint8_t>(view.data, offset, stride, wanted, out);
+    case DType::f16: return load8_as<F16>(view.data, offset, stride, wanted, out);
+    case DType::bf16: return load8_as<BF16>(view.data, offset, stride, wanted, out);
+    case DType::f32: return load8_as<float>(view.data, offset, stride, wanted, out);
+    default:
+#pragma unroll
+      for (int o = 0; o < 8; ++o) {
+        out[o] = (wanted >> o & 1) != 0 ? view.load_f32(offset + o * stride) : 1.f;
+      }
+  }
+}
 
-  __device__ MapRow(const March& m, std::int64_t plane, int first_row, int column0)
-      : row_stride(m.extras.map.strides[3]) {
-    const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp, centre = column0 + 5 + lane;
-    first = static_cast<float*>(m.extras.map.data) + plane +
-            (first_row + 5 - m.map_y0) * row_stride + centre - m.map_x0;
+// 8 neighbours in a row, of any dtype and stride.
+template <class T>
+__device__ __forceinline__ void store8_apart_as(
+    void* data, std::int64_t offset, std::int64_t stride, const float (&v)[8], int columns) {
+  T* const to = static_cast<T*>(data) + offset;
+#pragma unroll
+  for (int o = 0; o < 8; ++o) {
+    if (o < columns) store(v[o], to + o * stride);
+  }
+}
+__device__ __forceinline__ void store8_apart(
+    const gpu::View& view, std::int64_t offset, const float (&v)[8], int columns) {
+  const std::int64_t stride = view.strides[4];
+  switch (view.dtype) {
+    case DType::f16: return store8_apart_as<F16>(view.data, offset, stride, v, columns);
+    case DType::bf16: return store8_apart_as<BF16>(view.data, offset, stride, v, columns);
+    default: return store8_apart_as<float>(view.data, offset, stride, v, columns);
+  }
+}
+
+// Rows of f32 of unit stride that begin anywhere: a warp's part of them, 256 columns.
+struct RowsOfWarp {
+  float* first = nullptr;  // this lane's column of row 0; null if the rows are not like that
+  unsigned wanted = 0;     // bit j: whether column lane + 32·j is stored
+
+  __device__ RowsOfWarp(
+      const gpu::View& view, std::int64_t first_of_rows, int columns0, int columns1) {
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp;
+    if (view.data == nullptr || view.dtype != DType::f32 || view.strides[4] != 1) return;
+    first = static_cast<float*>(view.data) + first_of_rows + lane;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const int column = lane + j * gpu::kWarp;
-      const bool in_map = centre + j * gpu::kWarp >= m.map_x0 && centre + j * gpu::kWarp < m.map_x1;
-      if (column < m.owned && in_map) wanted |= 1u << j;
+      if (column >= columns0 && column < columns1) wanted |= 1u << j;
     }
   }
 
   // 8 neighbours a thread come in; stores of neighbours in the warp fill whole sectors.
-  __device__ __forceinline__ void store(int row, const float (&values)[8], float* staging) const {
+  __device__ __forceinline__ void store(
+      std::int64_t offset_of_row, const float (&values)[8], float* staging) const {
     const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp;
     float* const of_warp = staging + (static_cast<int>(threadIdx.x) - lane) * 8;
     store4(of_warp + lane * 8, values);
     store4(of_warp + lane * 8 + 4, values + 4);
     __syncwarp();
-    float* const to = first + row * row_stride;
+    float* const to = first + offset_of_row;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       if ((wanted >> j & 1) != 0) to[j * gpu::kWarp] = of_warp[lane + j * gpu::kWarp];

@@ -55,13 +55,16 @@ __device__ __forceinline__ void gather_words(
     const int column = static_cast<int>(threadIdx.x) + k * P::kThreads, x = batch.x + column;
     const bool has_column = x >= 0 && x < m.width;
     float* const to = slot + P::word_of(column);
+    const float* from_x = x_from + m.any_x.at(0, batch.y, x);
+    const float* from_y = y_from + m.any_y.at(0, batch.y, x);
 #pragma unroll
     for (int i = 0; i < P::kRows; ++i) {
       const int y = batch.y + i;
       const bool exists = has_column && y >= 0 && y < m.height;
-      gpu::copy_word(to + i * P::kBox, exists ? x_from + m.any_x.at(0, y, x) : x_from, exists);
-      gpu::copy_word(
-          to + P::kImage + i * P::kBox, exists ? y_from + m.any_y.at(0, y, x) : y_from, exists);
+      gpu::copy_word(to + i * P::kBox, exists ? from_x : x_from, exists);
+      gpu::copy_word(to + P::kImage + i * P::kBox, exists ? from_y : y_from, exists);
+      from_x += m.any_x.strides[3];
+      from_y += m.any_y.strides[3];
     }
   }
 }

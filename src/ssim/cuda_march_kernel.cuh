@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
   float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
   float* const b_rows = a_rows + 4 * kField;                              // [3][rows][pitch]
   float* const d_rows = b_rows + 3 * kField;                              // [3][rows][pitch]
-  float* const map_words = a_rows + P::kFields * kField;                  // [threads][8]
-  gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(map_words + P::kMapWords);
+  float* const staging = a_rows + P::kFields * kField;                    // [threads][8]
+  gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
   const int t = static_cast<int>(threadIdx.x);
   // A begins 10 columns before a gradient's first. Of a whole image there is nothing there, so its
   // columns are loaded from its first on.
@@ -172,7 +172,21 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
     const float l1_second = column + 1 >= pixels.column0 && column + 1 < pixels.column1 ? 1.f : 0.f;
     Halver halver(m, plane, column, pixels);
     const MapPlane at_plane(m, plane);
-    const MapRow map_row(m, at_plane.map, first_row, column0);
+    const int columns_of_warp = task / gpu::kWarp * gpu::kWarp * 8;  // before this warp's
+    const gpu::View& spread = kGradient ? m.extras.any_gradient : m.extras.map;
+    const std::int64_t in_spread =
+        kGradient ? spread.plane(image, channel) +
+                        spread.at(0, first_row + 10, column0 + 10 + columns_of_warp)
+                  : at_plane.map + spread.at(0, first_row + 5 - m.map_y0, column0 + 5 - m.map_x0);
+    const int spread_columns = kGradient ? min(m.owned, m.width - (column0 + 10)) - columns_of_warp
+                                         : min(m.owned, m.map_x1 - (column0 + 5));
+    const RowsOfWarp spread_rows(
+        spread, in_spread, kGradient ? 0 : max(0, m.map_x0 - (column0 + 5)), spread_columns);
+    unsigned in_map = 0;  // bit o: whether window o of this task is
+#pragma unroll
+    for (int o = 0; o < 8; ++o) {
+      if (centre0 + o >= m.map_x0 && centre0 + o < m.map_x1) in_map |= 1u << o;
+    }
     const int steps = batches + (kGradient ? 1 : 0);
 #pragma unroll 1
     for (int n = first_batch; n < steps; ++n) {
@@ -182,17 +196,14 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
         gpu::wait_for(flags + ((turn + n) & 1), (turn + n) >> 1);
       }
       __syncthreads();
-      if constexpr (kGradient) {
-        if (n * kRows > 10) {  // V2
+      if constexpr (kGradient) {  // V2
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) {
+        for (int i = 0; i < kRows; ++i) {
 #pragma unroll
-            for (int f = 0; f < 3; ++f) {
-              const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
-              const float first = push(field_state[f][0], v.x, w);
-              const float second = push(field_state[f][1], v.y, w);
-              store2(d_rows + (f * kRows + i) * kPitch + own, first, second);
-            }
+          for (int f = 0; f < 3; ++f) {
+            const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
+            const float first = push(field_state[f][0], v.x, w);
+            store2(d_rows + (f * kRows + i) * kPitch + own, first, push(field_state[f][1], v.y, w));
           }
         }
       }
@@ -259,18 +270,16 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             }
           }
           void* const gradient = const_cast<void*>(m.gradient.data);
-          if constexpr (!kDoesAll) {
+          if constexpr (!P::kStages) {
             if (b < rows) store8(static_cast<Element*>(gradient) + to_gradient, g, columns_left);
           } else if (b < rows && gradient != nullptr) {
             store8(gradient, m.gradient_dtype, to_gradient, g, columns_left);
+          } else if (b < rows && spread_rows.first != nullptr) {
+            spread_rows.store(b * spread.strides[3], g, staging);
           } else if (b < rows) {
-            const gpu::View& to = m.extras.any_gradient;
-            const std::int64_t first =
-                to.plane(image, channel) + to.at(0, first_row + 10 + b, column0 + 10 + task * 8);
-#pragma unroll
-            for (int o = 0; o < 8; ++o) {
-              if (o < columns_left) to.store(first + o * to.strides[4], g[o]);
-            }
+            const std::int64_t first = spread.plane(image, channel) +
+                                       spread.at(0, first_row + 10 + b, column0 + 10 + task * 8);
+            store8_apart(spread, first, g, columns_left);
           }
         }
         to_gradient += m.gradient.row_stride * kRows;
@@ -298,46 +307,44 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             }
           }
           if constexpr (kDoesAll) {
-            const int centre_row = first_row + 5 + a;
-            const auto in_map = [&](int o) {
-              return row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
-            };
+            const int row_of_map = first_row + 5 + a;  // of the pixels that windows are centred on
+            const unsigned wanted = row_in_map ? in_map : 0;
+            float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
             if (m.extras.mask.data != nullptr) {
+              load8(m.extras.mask, at_plane.mask + m.extras.mask.at(0, row_of_map, centre0), wanted,
+                  weight);
 #pragma unroll
               for (int o = 0; o < 8; ++o) {
-                const float weight = in_map(o) ? at_plane.mask_at(m, centre_row, centre0 + o) : 1.f;
-                value[o] *= weight;
+                value[o] *= weight[o];
                 if constexpr (kGradient) {
 #pragma unroll
-                  for (int f = 0; f < 3; ++f) field[f][o] *= weight;
+                  for (int f = 0; f < 3; ++f) field[f][o] *= weight[o];
                 }
               }
             }
             if (kGradient && m.extras.upstream.data != nullptr) {
+              float factor[8];
+              const gpu::View& upstream = m.extras.upstream;
+              load8(upstream,
+                  at_plane.upstream + upstream.at(0, row_of_map - m.map_y0, centre0 - m.map_x0),
+                  wanted, factor);
 #pragma unroll
               for (int o = 0; o < 8; ++o) {
-                const float factor =
-                    in_map(o) ? at_plane.upstream_at(m, centre_row, centre0 + o) : 1.f;
 #pragma unroll
-                for (int f = 0; f < 3; ++f) field[f][o] *= factor;
+                for (int f = 0; f < 3; ++f) field[f][o] *= factor[o];
               }
             }
 #pragma unroll
             for (int o = 0; o < 8; ++o) {
               if (owned_row) sum[o] += value[o];
             }
-            if constexpr (!kGradient) {
-              if (m.extras.map.data != nullptr) {
-                float element[8];
+            if (!kGradient && m.extras.map.data != nullptr) {
+              float element[8];
 #pragma unroll
-                for (int o = 0; o < 8; ++o) {
-                  const float weight = m.extras.mask.data != nullptr && in_map(o)
-                                           ? at_plane.mask_at(m, centre_row, centre0 + o)
-                                           : 1.f;
-                  element[o] = fmaf(2 * m.extras.map_slope, value[o], weight * m.extras.map_bias);
-                }
-                if (owned_row) map_row.store(a, element, map_words);
+              for (int o = 0; o < 8; ++o) {
+                element[o] = fmaf(2 * m.extras.map_slope, value[o], weight[o] * m.extras.map_bias);
               }
+              if (owned_row) spread_rows.store(a * spread.strides[3], element, staging);
             }
           }
           if constexpr (kGradient) {

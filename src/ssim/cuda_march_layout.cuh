@@ -66,9 +66,11 @@ struct MarchPolicy {
   SIMILIS_HOST_DEVICE static int word_of(int column) {
     return column / kBox * (kRows * kBox) + column % kBox;
   }
-  static constexpr int kMapWords = kDoesAll && !with_gradient ? 8 * threads : 0;
-  static_assert(kMapWords == 0 || kTasks == 32, "a warp stores a row of the map");
-  static constexpr int kSharedBytes = kRawBytes + (kFields * kField + kMapWords) * 4 + 16;
+  // Maps, and gradients of rows that begin anywhere, go through shared memory, a warp a row.
+  static constexpr bool kStages = kDoesAll || (Pairs::kGathers && with_gradient);
+  static constexpr int kStagedWords = kStages ? 8 * threads : 0;
+  static_assert(!kStages || kTasks % 32 == 0);
+  static constexpr int kSharedBytes = kRawBytes + (kFields * kField + kStagedWords) * 4 + 16;
 };
 
 namespace march {

@@ -97,13 +97,37 @@ struct Tile {
 using Seen = float[kSeenHigh][kPitch];
 using Half = float[kSeenHigh][kWide];
 
-// Calls visit(row, column) for all that a tile's windows see, neighbours in a row together.
-template <class Visit> __device__ __forceinline__ void for_each_seen(Visit visit) {
-  constexpr int kTogether = 32;
+// What a thread brings of all that a tile's windows see: kTimes columns in each of kSeenRows rows,
+// neighbours in a row together. Loads of several rows are under way at once.
+constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
+constexpr int kApart = kThreads / kTogether;  // rows between a thread's
+constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
+
+template <int rows, class Load>
+__device__ __forceinline__ void load_rows(int first, Load load, float (&values)[rows][kTimes]) {
   const int t = static_cast<int>(threadIdx.x);
-  for (int row = t / kTogether; row < kSeenHigh; row += kThreads / kTogether) {
 #pragma unroll
-    for (int column = t % kTogether; column < kSeenWide; column += kTogether) visit(row, column);
+  for (int i = 0; i < rows; ++i) {
+    const int row = t / kTogether + (first + i) * kApart;
+#pragma unroll
+    for (int k = 0; k < kTimes; ++k) {
+      const int column = t % kTogether + k * kTogether;
+      values[i][k] = row < kSeenHigh && column < kSeenWide ? load(row, column) : 0;
+    }
+  }
+}
+template <int rows>
+__device__ __forceinline__ void store_rows(
+    int first, const float (&values)[rows][kTimes], Seen& seen) {
+  const int t = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    const int row = t / kTogether + (first + i) * kApart;
+#pragma unroll
+    for (int k = 0; k < kTimes; ++k) {
+      const int column = t % kTogether + k * kTogether;
+      if (row < kSeenHigh && column < kSeenWide) seen[row][column] = values[i][k];
+    }
   }
 }
 
@@ -177,16 +201,40 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64
     const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
     const auto fill = [&](auto load_one) {
-      for_each_seen([&](int row, int column) {
-        const std::int64_t y = y0 + row, x = x0 + column;
-        float vx = 0, vy = 0;
-        if (y >= 0 && y < g.extent[1] && x >= 0 && x < g.extent[2]) {
-          vx = load_one(w.x, first_x + row * w.x.strides[3] + column * w.x.strides[4]);
-          vy = load_one(w.y, first_y + row * w.y.strides[3] + column * w.y.strides[4]);
+      constexpr int kHalf = kSeenRows / 2;
+#pragma unroll
+      for (int first = 0; first < kSeenRows; first += kHalf) {
+        const auto exists = [&](int row, int column) {
+          const std::int64_t y = y0 + row, x = x0 + column;
+          return y >= 0 && y < g.extent[1] && x >= 0 && x < g.extent[2];
+        };
+        float vx[kHalf][kTimes], vy[kHalf][kTimes];
+        load_rows(
+            first,
+            [&](int row, int column) {
+              const std::int64_t at = row * w.x.strides[3] + column * w.x.strides[4];
+              return exists(row, column) ? load_one(w.x, first_x + at) : 0.f;
+            },
+            vx);
+        load_rows(
+            first,
+            [&](int row, int column) {
+              const std::int64_t at = row * w.y.strides[3] + column * w.y.strides[4];
+              return exists(row, column) ? load_one(w.y, first_y + at) : 0.f;
+            },
+            vy);
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) {
+#pragma unroll
+          for (int k = 0; k < kTimes; ++k) {
+            const float x = vx[i][k], y = vy[i][k];
+            vx[i][k] = (x - plane.half_shift) + (y - plane.half_shift);
+            vy[i][k] = x - y;
+          }
         }
-        seen[0][row][column] = (vx - plane.half_shift) + (vy - plane.half_shift);
-        seen[1][row][column] = vx - vy;
-      });
+        store_rows(first, vx, seen[0]);
+        store_rows(first, vy, seen[1]);
+      }
     };
     if (w.x.dtype == DType::f32) {
       fill([](const gpu::View& view, std::int64_t offset) {
@@ -261,13 +309,17 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       from += columns;
     };
     float state[kAverages][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
-    float ahead[kAverages];  // so that no slice waits for its own
-    fetch(before, ahead);
+    float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
+    fetch(before, next);
+    fetch(before + 1, ahead);
     for (std::int64_t slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
       float average[kAverages], field[kFields] = {};
 #pragma unroll
-      for (int f = 0; f < kAverages; ++f) average[f] = push(state[f], ahead[f], w.taps[0]);
-      if (slice + 1 < last + 2 * kRadius) fetch(slice + 1, ahead);
+      for (int f = 0; f < kAverages; ++f) {
+        average[f] = push(state[f], next[f], w.taps[0]);
+        next[f] = ahead[f];
+      }
+      if (slice + 2 < last + 2 * kRadius) fetch(slice + 2, ahead);
       if (slice < first) continue;  // the first window that counts is not yet complete
       const std::int64_t centre = slice - kRadius;
       if (centre >= g.first_centre[0] && centre < g.first_centre[0] + g.map_extent[0]) {
@@ -305,16 +357,24 @@ __global__ void __launch_bounds__(kThreads) back_kernel(const Work w, std::int64
     const float* const from = w.fields +
                               (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
                               y0 * g.map_extent[2] + x0;
-    float sums[kFields][kDown];
+    float sums[kFields][kDown], ahead[kSeenRows][kTimes];
+    const auto fetch = [&](int f) {
+      const float* const field = from + f * w.field_count();
+      load_rows(
+          0,
+          [&](int row, int column) {
+            const std::int64_t y = y0 + row, x = x0 + column;
+            const bool exists = y >= 0 && y < g.map_extent[1] && x >= 0 && x < g.map_extent[2];
+            return exists ? field[row * g.map_extent[2] + column] : 0.f;
+          },
+          ahead);
+    };
+    fetch(0);
 #pragma unroll
     for (int f = 0; f < kFields; ++f) {
       __syncthreads();
-      for_each_seen([&](int row, int column) {
-        const std::int64_t y = y0 + row, x = x0 + column;
-        const bool exists = y >= 0 && y < g.map_extent[1] && x >= 0 && x < g.map_extent[2];
-        seen[row][column] =
-            exists ? from[f * w.field_count() + row * g.map_extent[2] + column] : 0.f;
-      });
+      store_rows(0, ahead, seen);
+      if (f + 1 < kFields) fetch(f + 1);
       __syncthreads();
       average_rows<false>(seen, w.taps[2], &half);
       __syncthreads();
