@@ -73,6 +73,6 @@ def find(optimized_fused_ssim=None):
                       for key, function in make(_imported(module, folder)).items()}
             makers["ssim", "value", 4]("value")(image, image)  # some load their kernels here
             found[name] = makers
-        except ImportError as error:
+        except (ImportError, TypeError, RuntimeError) as error:  # built for another torch, too
             missing.append(f"{name} ({str(error).splitlines()[0]})")
     return found, missing

@@ -64,10 +64,10 @@ struct Workspace {
 __device__ double not_a_number() { return bits_as<double>(std::uint64_t{0x7ff8} << 48); }
 
 // A weight along one axis; most windows are whole.
-constexpr int kTapSum = 256;
 __device__ int weight_along(std::int64_t position, std::int64_t extent) {
+  constexpr int whole = 256;
   const bool is_whole = position >= kRadius && position < extent - kRadius;
-  return is_whole ? kTapSum : weight_inside(position, extent);
+  return is_whole ? whole : weight_inside(position, extent);
 }
 
 template <class Sample, class Sums>
@@ -75,6 +75,7 @@ __global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f,
   using Down = typename Sums::Down;
   using Across = typename Sums::Across;
   __shared__ Down down[2][Sums::products][kThreads];  // two rows: one barrier a row is enough
+  __shared__ int weights_down[kRows];
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t frame = blockIdx.y;
   const std::int64_t column = blockIdx.x % f.tiles * kColumns + t - kRadius;
@@ -89,6 +90,8 @@ __global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f,
                   (is_inside ? column : 0) * f.strides_y[2];
   double* terms = out.terms + frame * f.height * f.width + column;
   const int weight_across = owns ? weight_along(column, f.width) : 0;
+  if (t < kRows) weights_down[t] = weight_along(first + t, f.height);
+  int weight_down = 0;
   Weight weight{};
   ColumnSums<Sums> sums;
   double sum = 0;
@@ -120,10 +123,9 @@ __global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f,
     if (!owns) continue;
     Across across[Sums::products];
     for (int p = 0; p < Sums::products; ++p) across[p] = sum_across<Across>(&down[buffer][p][t]);
-    if (done == first || done < kRadius || done >= f.height - kRadius) {
-      weight = weight_of(weight_across * weight_along(done, f.height), f.bit_depth);
-    } else if (done == kRadius) {
-      weight = weight_of(weight_across * kTapSum, f.bit_depth);
+    if (const int next = weights_down[done - first]; next != weight_down) {
+      weight_down = next;
+      weight = weight_of(weight_across * weight_down, f.bit_depth);
     }
     const double term = Sums::term(across, weight, middle);
     terms[done * f.width] = term;
@@ -223,29 +225,42 @@ __device__ ChunkMap map_of(
   return map;
 }
 
-// A block a group; 32 threads a chunk, 8 chunks at a time. Parts are composed as a tree, then maps.
+// A block a group, half of it at a time: its terms in shared memory, a chunk's parts by 16 threads.
+// Parts are composed as a tree, then maps.
+constexpr int kPartTerms = 16, kChunkThreads = kChunkTerms / kPartTerms;
+constexpr int kAtATime = kThreads / kChunkThreads;
+constexpr int kPartPitch = kPartTerms + 1;  // so that no two threads of a warp meet in a bank
+static_assert(kPartPitch * sizeof(double) >= sizeof(PartOfChunk));
+
 __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
-  constexpr int threads_each = 32, at_a_time = kThreads / threads_each;
-  constexpr int terms_each = kChunkTerms / threads_each;
-  __shared__ PartOfChunk parts[kThreads];
+  __shared__ double near_terms[kThreads * kPartPitch];  // and then each thread's part of a chunk
   __shared__ ChunkMap maps[kGroupChunks];
-  const int t = static_cast<int>(threadIdx.x), in_chunk = t % threads_each;
+  auto* const parts = reinterpret_cast<PartOfChunk*>(near_terms);
+  const int t = static_cast<int>(threadIdx.x), in_chunk = t % kChunkThreads;
   const std::int64_t frame = blockIdx.y, group = blockIdx.x, count = f.height * f.width;
   const double* terms = w.terms + frame * count;
   const double* starts = w.starts + frame * (f.stripes + 1);
   const std::int64_t chunk_count = chunks_of(count);
   const int in_group = at_most(chunk_count - group * kGroupChunks, kGroupChunks);
-  for (int done = 0; done < in_group; done += at_a_time) {
-    const int chunk = done + t / threads_each;
-    const std::int64_t first = (group * kGroupChunks + chunk) * kChunkTerms;
-    const std::int64_t first_of_part = first + in_chunk * terms_each;
-    int exponent = 0;
-    if (chunk < in_group) {
-      exponent = first_exponent_about(expected_before(first, f, starts));
-      const int in_part = first_of_part < count ? at_most(count - first_of_part, terms_each) : 0;
-      parts[t] = part_of(terms + first_of_part, in_part, exponent);
+  for (int done = 0; done < in_group; done += kAtATime) {
+    const std::int64_t first_here = (group * kGroupChunks + done) * kChunkTerms;
+    const int here = at_most(count - first_here, kThreads * kPartTerms);
+#pragma unroll
+    for (int k = 0; k < kPartTerms; ++k) {
+      const int i = k * kThreads + t;
+      near_terms[i / kPartTerms * kPartPitch + i % kPartTerms] =
+          i < here ? terms[first_here + i] : 0;
     }
-    compose(parts + t - in_chunk, in_chunk, threads_each);
+    __syncthreads();
+    const int chunk = done + t / kChunkThreads, first_of_part = t * kPartTerms;
+    const std::int64_t first = (group * kGroupChunks + chunk) * kChunkTerms;
+    const int exponent =
+        chunk < in_group ? first_exponent_about(expected_before(first, f, starts)) : 0;
+    const int in_part = first_of_part < here ? at_most(here - first_of_part, kPartTerms) : 0;
+    const PartOfChunk part = part_of(&near_terms[t * kPartPitch], in_part, exponent);
+    __syncthreads();
+    parts[t] = part;
+    compose(parts + t - in_chunk, in_chunk, kChunkThreads);
     if (in_chunk == 0 && chunk < in_group) {
       maps[chunk] = map_of(parts[t], terms + first, at_most(count - first, kChunkTerms), exponent);
     }

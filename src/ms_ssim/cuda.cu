@@ -167,48 +167,62 @@ struct MixAllWork {
   gpu::View gradient;
 };
 
+// Rows of a block, so that one look at the slopes serves several.
+constexpr int kMixedRows = 8;
+
 // Four columns a thread: they share an element of each level but the finest two.
 __global__ void __launch_bounds__(kThreads)
     mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
-  __shared__ const float* from[kMaxLevels];  // the level's row above this one
-  __shared__ float factor[kMaxLevels];
+  constexpr int kUsual = 5;                              // levels whose loads are under way at once
+  __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
+  __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
+  __shared__ std::int64_t to[kMixedRows];
   const auto width = static_cast<int>(rows.width), t = static_cast<int>(threadIdx.x);
-  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
-    const Row row(rows, index);
-    __syncthreads();
-    if (t < w.levels) {
-      std::int64_t z = row.z, y = row.y;
-      double share = 1;
-      for (int l = 0; l < t; ++l) {
-        share *= 0.5 * w.level[l].z.share(z) * w.level[l].y.share(y);
-        z = w.level[l].z.coarse(z);
-        y = w.level[l].y.coarse(y);
-      }
-      const gpu::View& own = w.level[t].own;
-      const bool exists = share != 0;
-      factor[t] = exists ? static_cast<float>(share * w.slopes[t * rows.planes + row.plane]) : 0.f;
-      from[t] = static_cast<const float*>(own.data) +
-                (exists ? own.plane(row.image, row.channel) + own.at(z, y, 0) : 0);
+  const std::int64_t first_row = blockIdx.x * std::int64_t{kMixedRows};
+  const auto here =
+      static_cast<int>(count - first_row < kMixedRows ? count - first_row : kMixedRows);
+  const int l = t / kMixedRows;
+  if (l < kMaxLevels && t % kMixedRows < here) {
+    const Row row(rows, first_row + t % kMixedRows);
+    std::int64_t z = row.z, y = row.y;
+    double share = l < w.levels ? 1 : 0;
+    for (int finer = 0; finer < l && share != 0; ++finer) {
+      share *= 0.5 * w.level[finer].z.share(z) * w.level[finer].y.share(y);
+      z = w.level[finer].z.coarse(z);
+      y = w.level[finer].y.coarse(y);
     }
-    __syncthreads();
-    float* const to = static_cast<float*>(w.gradient.data) + row.in(w.gradient);
+    const gpu::View& own = w.level[share != 0 ? l : 0].own;
+    factor[l][t % kMixedRows] =
+        share != 0 ? static_cast<float>(share * w.slopes[l * rows.planes + row.plane]) : 0.f;
+    from[l][t % kMixedRows] =
+        static_cast<const float*>(own.data) + own.plane(row.image, row.channel) + own.at(z, y, 0);
+    if (l == 0) to[t % kMixedRows] = row.in(w.gradient);
+  }
+  __syncthreads();
+  for (int r = 0; r < here; ++r) {
+    float* const row = static_cast<float*>(w.gradient.data) + to[r];
+    const auto add = [&](int level, int column, float value) {
+      const float share = factor[level][r];
+      return share != 0 ? fmaf(share, __ldg(from[level][r] + column), value) : value;
+    };
+    const float scale = factor[0][r];
     for (int column = t * 4; column < width; column += kThreads * 4) {
       const bool is_pair = column + 2 == width;
       float common = 0;
-      for (int l = 2; l < w.levels; ++l) common = fmaf(factor[l], from[l][column >> l], common);
-      float first = common, second = common;
-      if (w.levels > 1) {
-        first = fmaf(factor[1], from[1][column / 2], common);
-        if (!is_pair) second = fmaf(factor[1], from[1][column / 2 + 1], common);
-      }
+#pragma unroll
+      for (int i = 2; i < kUsual; ++i) common = add(i, column >> i, common);
+      for (int i = kUsual; i < w.levels; ++i) common = add(i, column >> i, common);
+      const float first = add(1, column / 2, common);
+      const float* const own = from[0][r] + column;
       if (is_pair) {
-        to[column] = fmaf(factor[0], from[0][column], first);
-        to[column + 1] = fmaf(factor[0], from[0][column + 1], first);
+        row[column] = fmaf(scale, own[0], first);
+        row[column + 1] = fmaf(scale, own[1], first);
         continue;
       }
-      const float4 v = *reinterpret_cast<const float4*>(from[0] + column);
-      *reinterpret_cast<float4*>(to + column) = make_float4(fmaf(factor[0], v.x, first),
-          fmaf(factor[0], v.y, first), fmaf(factor[0], v.z, second), fmaf(factor[0], v.w, second));
+      const float second = add(1, column / 2 + 1, common);
+      const float4 v = *reinterpret_cast<const float4*>(own);
+      *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
+          fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
     }
   }
 }
@@ -361,7 +375,9 @@ class Pyramid {
   }
 
   bool is_mixed_at_once(Tensor Level::*gradient, const TensorView& finest) const {
+    constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
     if (!is_f32_ || !is_aligned(finest) || levels_.size() > kMaxLevels) return false;
+    if (Rows(finest.shape).count() / kMixedRows > most_blocks) return false;
     for (std::size_t l = 0; l < levels_.size(); ++l) {
       const TensorView own = levels_[l].*gradient;
       const bool halves_pairs = own.shape[4] % 2 == 0 && levels_[l].pass.halving[2].coarse(1) == 0;
@@ -382,8 +398,9 @@ class Pyramid {
           gpu::View(levels_[l].*gradient), levels_[l].pass.halving[0], levels_[l].pass.halving[1]};
     }
     const Rows rows(finest.shape);
-    gpu::launch("ms_ssim", exec_.stream, blocks_for(rows.count()), kThreads, 0, mix_all_kernel,
-        work, rows, rows.count());
+    gpu::launch("ms_ssim", exec_.stream,
+        static_cast<unsigned>((rows.count() + kMixedRows - 1) / kMixedRows), kThreads, 0,
+        mix_all_kernel, work, rows, rows.count());
   }
 
   void mix_level_by_level(Tensor Level::*gradient, const TensorView& finest) {

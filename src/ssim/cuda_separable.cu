@@ -94,6 +94,15 @@ struct Tile {
   }
 };
 
+// Which of what a tile's windows see exists, along one axis: [first, end) of what they see.
+struct Range {
+  int first, end;
+  __device__ Range(std::int64_t seen_from, std::int64_t extent, int seen)
+      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)),
+        end(static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen)) {}
+  __device__ bool has(int i) const { return i >= first && i < end; }
+};
+
 using Seen = float[kSeenHigh][kPitch];
 using Half = float[kSeenHigh][kWide];
 
@@ -103,17 +112,22 @@ constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
 constexpr int kApart = kThreads / kTogether;  // rows between a thread's
 constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
 
+// 0 where nothing exists. load takes an offset; elements of the tile's array are `row_stride` and
+// `column_stride` apart.
 template <int rows, class Load>
-__device__ __forceinline__ void load_rows(int first, Load load, float (&values)[rows][kTimes]) {
-  const int t = static_cast<int>(threadIdx.x);
+__device__ __forceinline__ void load_rows(int first, const Range& y, const Range& x,
+    std::int64_t row_stride, std::int64_t column_stride, Load load, float (&values)[rows][kTimes]) {
+  const int own_column = static_cast<int>(threadIdx.x) % kTogether;
+  const int own_row = static_cast<int>(threadIdx.x) / kTogether + first * kApart;
+  std::int64_t at = own_row * row_stride + own_column * column_stride;
 #pragma unroll
   for (int i = 0; i < rows; ++i) {
-    const int row = t / kTogether + (first + i) * kApart;
 #pragma unroll
     for (int k = 0; k < kTimes; ++k) {
-      const int column = t % kTogether + k * kTogether;
-      values[i][k] = row < kSeenHigh && column < kSeenWide ? load(row, column) : 0;
+      const bool exists = y.has(own_row + i * kApart) && x.has(own_column + k * kTogether);
+      values[i][k] = exists ? load(at + k * kTogether * column_stride) : 0;
     }
+    at += kApart * row_stride;
   }
 }
 template <int rows>
@@ -200,29 +214,18 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64
     const std::int64_t z = w.average0 + tile.slice;
     const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
+    const Range rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
     const auto fill = [&](auto load_one) {
       constexpr int kHalf = kSeenRows / 2;
 #pragma unroll
       for (int first = 0; first < kSeenRows; first += kHalf) {
-        const auto exists = [&](int row, int column) {
-          const std::int64_t y = y0 + row, x = x0 + column;
-          return y >= 0 && y < g.extent[1] && x >= 0 && x < g.extent[2];
-        };
         float vx[kHalf][kTimes], vy[kHalf][kTimes];
         load_rows(
-            first,
-            [&](int row, int column) {
-              const std::int64_t at = row * w.x.strides[3] + column * w.x.strides[4];
-              return exists(row, column) ? load_one(w.x, first_x + at) : 0.f;
-            },
-            vx);
+            first, rows, columns, w.x.strides[3], w.x.strides[4],
+            [&](std::int64_t at) { return load_one(w.x, first_x + at); }, vx);
         load_rows(
-            first,
-            [&](int row, int column) {
-              const std::int64_t at = row * w.y.strides[3] + column * w.y.strides[4];
-              return exists(row, column) ? load_one(w.y, first_y + at) : 0.f;
-            },
-            vy);
+            first, rows, columns, w.y.strides[3], w.y.strides[4],
+            [&](std::int64_t at) { return load_one(w.y, first_y + at); }, vy);
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) {
 #pragma unroll
@@ -345,7 +348,7 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) back_kernel(const Work w, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, std::int64_t tiles) {
   alignas(16) __shared__ Seen seen;
   alignas(16) __shared__ Half half;
   const Geometry& g = w.geometry;
@@ -357,17 +360,12 @@ __global__ void __launch_bounds__(kThreads) back_kernel(const Work w, std::int64
     const float* const from = w.fields +
                               (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
                               y0 * g.map_extent[2] + x0;
+    const Range rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
     float sums[kFields][kDown], ahead[kSeenRows][kTimes];
     const auto fetch = [&](int f) {
       const float* const field = from + f * w.field_count();
       load_rows(
-          0,
-          [&](int row, int column) {
-            const std::int64_t y = y0 + row, x = x0 + column;
-            const bool exists = y >= 0 && y < g.map_extent[1] && x >= 0 && x < g.map_extent[2];
-            return exists ? field[row * g.map_extent[2] + column] : 0.f;
-          },
-          ahead);
+          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return field[at]; }, ahead);
     };
     fetch(0);
 #pragma unroll
