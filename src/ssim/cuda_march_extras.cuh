@@ -67,30 +67,24 @@ struct MapPlane {
   }
 };
 
-// 8 neighbours in a row as f32, and 1 for those that are not wanted.
-template <class T>
-__device__ __forceinline__ void load8_as(
-    const void* data, std::int64_t offset, std::int64_t stride, unsigned wanted, float (&out)[8]) {
-  const T* const from = static_cast<const T*>(data) + offset;
-#pragma unroll
-  for (int o = 0; o < 8; ++o) {
-    out[o] = (wanted >> o & 1) != 0 ? static_cast<float>(gpu::to_float(from[o * stride])) : 1.f;
-  }
-}
+// 8 neighbours in a row as f32, and 1 for those that are not wanted. What is not f32 comes one by
+// one through `staging`, 8 words of this thread's: six dtypes unrolled would crowd the instruction
+// cache.
 __device__ __forceinline__ void load8(
-    const gpu::View& view, std::int64_t offset, unsigned wanted, float (&out)[8]) {
+    const gpu::View& view, std::int64_t offset, unsigned wanted, float* staging, float (&out)[8]) {
   const std::int64_t stride = view.strides[4];
-  switch (view.dtype) {
-    case DType::u8: return load8_as<std::uint8_t>(view.data, offset, stride, wanted, out);
-    case DType::f16: return load8_as<F16>(view.data, offset, stride, wanted, out);
-    case DType::bf16: return load8_as<BF16>(view.data, offset, stride, wanted, out);
-    case DType::f32: return load8_as<float>(view.data, offset, stride, wanted, out);
-    default:
+  if (view.dtype == DType::f32) {
+    const float* const from = static_cast<const float*>(view.data) + offset;
 #pragma unroll
-      for (int o = 0; o < 8; ++o) {
-        out[o] = (wanted >> o & 1) != 0 ? view.load_f32(offset + o * stride) : 1.f;
-      }
+    for (int o = 0; o < 8; ++o) out[o] = (wanted >> o & 1) != 0 ? from[o * stride] : 1.f;
+    return;
   }
+#pragma unroll 1
+  for (int o = 0; o < 8; ++o) {
+    staging[o] = (wanted >> o & 1) != 0 ? view.load_f32(offset + o * stride) : 1.f;
+  }
+#pragma unroll
+  for (int o = 0; o < 8; ++o) out[o] = staging[o];
 }
 
 // 8 neighbours in a row, of any dtype and stride.

@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
             if (m.extras.mask.data != nullptr) {
               load8(m.extras.mask, at_plane.mask + m.extras.mask.at(0, row_of_map, centre0), wanted,
-                  weight);
+                  staging + t * 8, weight);
 #pragma unroll
               for (int o = 0; o < 8; ++o) {
                 value[o] *= weight[o];
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
               const gpu::View& upstream = m.extras.upstream;
               load8(upstream,
                   at_plane.upstream + upstream.at(0, row_of_map - m.map_y0, centre0 - m.map_x0),
-                  wanted, factor);
+                  wanted, staging + t * 8, factor);
 #pragma unroll
               for (int o = 0; o < 8; ++o) {
 #pragma unroll
