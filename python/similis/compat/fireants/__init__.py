@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names, arguments, defaults and values of FireANTs' fused operations, on similis's kernels."""
+
+from __future__ import annotations
+
+from .interpolator import fireants_interpolator
+from .mutual_information import FusedGlobalMutualInformationLoss
+
+__all__ = ["FusedGlobalMutualInformationLoss", "fireants_interpolator"]
