@@ -16,7 +16,7 @@ def with_autograd(function):
                     return function(x, y, False), None
             x = x.detach().requires_grad_()
             value = function(x, y, True)
-            value.sum().backward()
+            (value if value.dim() == 0 else value.sum()).backward()
             return value.detach(), x.grad
         return call
     return make
