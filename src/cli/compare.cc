@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -100,6 +101,9 @@ int compare(const CompareOptions& options) {
   if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
   scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
+  const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
+      [](const Measure& measure) { return measure.takes_as_read; });
+  if (takes_any_depth) scoring.inputs.depths = Depths::may_differ;
   const int threads = parse_threads(options.threads);
   check(options, scoring.map);
 

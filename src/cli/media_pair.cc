@@ -60,8 +60,8 @@ MediaPair open_media_pair(
         reference_name, distorted_name, options.selection);
   }
   if (reference.video) {
-    return std::make_unique<VideoPair>(
-        std::move(reference.video), std::move(distorted.video), options.selection, threads > 1);
+    return std::make_unique<VideoPair>(std::move(reference.video), std::move(distorted.video),
+        options.selection, threads > 1, options.depths);
   }
   if (reference.picture->frames > 1 || distorted.picture->frames > 1) {
     return std::make_unique<AnimationPair>(pictures_of(std::move(reference), files.reference),

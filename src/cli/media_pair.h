@@ -25,6 +25,7 @@ struct InputOptions {
   std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
+  Depths depths = Depths::must_agree;  ///< of video
 
   /// Whether something was asked for that only video has.
   bool are_for_video() const { return raw || selection != FrameSelection{}; }

@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "similis/similis.hpp"
+#include "src/cli/ssimulacra2_metric.h"
 
 namespace similis::cli {
 namespace {
@@ -108,6 +109,7 @@ const std::vector<Metric>& metrics() {
           information_in_f64<false>, information_options())),
       also_on_gpu(metric("nmi", "normalized mutual information; 1 if independent, up to 2",
           information_in_f64<true>, information_options())),
+      ssimulacra2_metric(),
       metric("integer-ssim", "libvmaf's ssim, bit for bit, of luma of video", integer_ssim_of_luma),
       metric("float-ssim", "libvmaf's float_ssim, of luma of video", float_ssim_of_luma,
           {{"scale", &LumaOptions::scale, kScale, "shrinks by this first; 0 chooses by the size"},

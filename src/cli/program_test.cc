@@ -386,7 +386,7 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
   EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
-  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim\n");
+  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim ssimulacra2\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");
   EXPECT_EQ(complete("compare ''", 2), "\n");  // files, which bash finds itself
   EXPECT_EQ(complete("compare --threads ''", 3), "\n");

@@ -51,15 +51,22 @@ struct Scores {
 
 FramePair where_measured(const FramePair& frames, const Scoring& scoring) {
   FramePair moved = frames;
+  moved.device = scoring.device;
+  if (frames.reference.empty()) return moved;
   moved.reference = on_device(frames.reference, scoring.device, scoring.exec);
   moved.distorted = on_device(frames.distorted, scoring.device, scoring.exec);
   return moved;
+}
+
+void require_code_values(const Measure& measure, const FramePair& frames) {
+  if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
 }
 
 // Adds all numbers of a measure; false if it is left out.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
     Notes& notes, FrameValues& values) {
   const Measure& measure = scoring.measures[key.measure];
+  require_code_values(measure, frames);
   try {
     require(measure.runs_on_gpu || scoring.device.kind == DeviceKind::cpu,
         "{} runs on the CPU alone; leave out --device {}", measure.name,
@@ -78,6 +85,7 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
 
 media::Image draw_map(const Scoring& scoring, const std::string& name, const FramePair& frames) {
   const MapRequest& map = *scoring.map;
+  require_code_values(map.measure, frames);
   try {
     const double value = map.measure.value(frames, scoring.exec);
     const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
@@ -130,33 +138,50 @@ class VideoScorer {
   VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
       : scoring_(scoring), videos_(videos), name_(name), planes_(videos.format()) {
     for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-      const bool is_of_luma = scoring.measures[i].video_planes == VideoPlanes::luma;
-      const int count = is_of_luma ? 1 : videos.format().pixels.color_planes;
+      const VideoPlanes takes = scoring.measures[i].video_planes;
+      const bool is_of_each = takes == VideoPlanes::all;
+      const int count = is_of_each ? videos.format().pixels.color_planes : 1;
       for (int plane = 0; plane < count; ++plane)
-        keys_.push_back({i, is_of_luma ? kWholeFrame : plane});
+        keys_.push_back({i, is_of_each ? plane : kWholeFrame});
+      if (takes == VideoPlanes::frame) continue;
+      videos.require_same_depth();
+      planes_taken_ = std::max(planes_taken_, count);
     }
   }
 
   Frame score_frame(Notes& notes) {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
-    for (int plane = 0; plane < videos_.format().pixels.color_planes; ++plane) {
+    for (int plane = 0; plane < planes_taken_; ++plane) {
       planes[static_cast<std::size_t>(plane)] =
           where_measured(planes_.plane(videos_, plane, scoring_.exec), scoring_);
     }
+    const FramePair whole = whole_frame();
     std::erase_if(keys_, [&](const ScoreKey& key) {
+      const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
-      return !score(scoring_, key, name_, planes[plane], notes, frame.values);
+      return !score(scoring_, key, name_, is_whole ? whole : planes[plane], notes, frame.values);
     });
     return frame;
   }
 
  private:
+  FramePair whole_frame() const {
+    FramePair pair;
+    pair.device = scoring_.device;
+    pair.as_read.video = std::make_shared<const std::array<VideoFrameAsRead, 2>>(std::array{
+        VideoFrameAsRead{&videos_.reference(), &videos_.format(), videos_.reference_name()},
+        VideoFrameAsRead{
+            &videos_.distorted(), &videos_.distorted_format(), videos_.distorted_name()}});
+    return pair;
+  }
+
   const Scoring& scoring_;
   const VideoPair& videos_;
   std::string name_;
   VideoPlanePairs planes_;
   std::vector<ScoreKey> keys_;
+  int planes_taken_ = 0;
 };
 
 void note_counts(
@@ -184,6 +209,11 @@ void score_videos(
   require(!scoring.map, "{}: is a video; --map takes two pictures", name);
   scores.bit_depth = pixels.bit_depth;
   scores.chroma = chroma_name(pixels);
+  const int other_depth = videos.distorted_format().pixels.bit_depth;
+  if (other_depth != pixels.bit_depth) {
+    scores.pair.differences.emplace_back("bit_depth",
+        fmt::format("distorted has {} bits, reference {}", other_depth, pixels.bit_depth));
+  }
   VideoScorer scorer(scoring, videos, name);
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
   while (videos.next()) {

@@ -34,10 +34,17 @@ std::string chroma_name(const PixelFormat& format);
 /// left out. Empty for names of packed, big-endian, RGB and floating-point formats.
 std::optional<PixelFormat> pixel_format(const std::string& name);
 
+/// What a stream says of its colours, in ffmpeg's words: "tv", "bt709", "left". Empty: nothing.
+struct ColorTags {
+  std::string range, matrix, transfer, primaries, siting;
+  friend bool operator==(const ColorTags&, const ColorTags&) = default;
+};
+
 struct VideoFormat {
   std::int64_t width = 0;
   std::int64_t height = 0;
   PixelFormat pixels;
+  ColorTags color = {};
   friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
 
   std::int64_t plane_width(int plane) const;
