@@ -63,9 +63,12 @@ void check(const WarpOptions& options) {
   require_writable("-o", options.output, {options.image, options.reference});
 }
 
-void note_forms(const media::Volume& volume, const std::string& path) {
-  if (!volume.forms_differ) return;
-  print_note(fmt::format("{}: its qform and sform differ; the sform is taken", spoken_name(path)));
+media::Volume read_volume(const std::string& path) {
+  media::Volume volume = media::read_volume(path);
+  if (volume.forms_differ) {
+    print_note(fmt::format("{}: qform and sform differ; sform taken", spoken_name(path)));
+  }
+  return volume;
 }
 
 std::string numbers_text(const media::Point& numbers) {
@@ -125,12 +128,10 @@ int warp(const WarpOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<SpatialTransform> transforms;
   for (const std::string& text : options.transforms) transforms.push_back(read_transform(text));
-  const media::Volume reference = media::read_volume(options.reference);
-  const media::Volume image = media::read_volume(options.image);
-  note_forms(reference, options.reference);
-  note_forms(image, options.image);
+  const media::Grid grid = read_volume(options.reference).grid;
+  const media::Volume image = read_volume(options.image);
   const Resampled result =
-      resample(image, spoken_name(options.image), reference.grid, transforms, resampling, exec);
+      resample(image, spoken_name(options.image), grid, transforms, resampling, exec);
   media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   write_output(text_of(summary(options, image, transforms, result, taken.count())));

@@ -126,6 +126,8 @@ std::vector<std::uint8_t> content_start(Bytes start, std::size_t count) {
   return bytes;
 }
 
+std::string gzip_library() { return fmt::format("zlib {}", zlibVersion()); }
+
 std::vector<std::uint8_t> gzip(Bytes bytes) {
   z_stream stream{};
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + kGzipOnly, MAX_MEM_LEVEL,

@@ -47,6 +47,9 @@ class Content {
 /// what is damaged or cut off ends them.
 std::vector<std::uint8_t> content_start(Bytes start, std::size_t count);
 
+/// "zlib 1.2.13".
+std::string gzip_library();
+
 /// One member of gzip, at the fastest level.
 std::vector<std::uint8_t> gzip(Bytes bytes);
 
