@@ -2,9 +2,9 @@
 // Sampling on the CPU: values, and gradients to whatever makes the coordinates.
 //
 // A task takes rows of the output in chunks: coordinates become indices in plain loops in f64, then
-// voxels are gathered. Where a vector's voxels all lie inside and the image is of the arithmetic's
-// own type, eight gathers and no masks; anything else goes voxel by voxel, with the same operations
-// in the same order. cpu_scatter.cc has the gradient to the image.
+// voxels are gathered: eight loads a vector and no masks where the image is of the arithmetic's own
+// type, from the image's first cell where a voxel has none. Such voxels, and anything else, go one
+// by one, with the same operations in the same order. cpu_scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -41,9 +41,12 @@ template <class T> struct Cells {
   alignas(64) Offset is_inside[kChunk];
 };
 
-// Whether all offsets in a plane fit those of the gathers.
+// Whether there is a cell at all, and all offsets in a plane fit those of the gathers.
 template <class T> bool fits_gathers(const Pass& pass) {
   std::int64_t reach = 0;
+  for (int a = 0; a < pass.rank; ++a) {
+    if (pass.axes[a].extent < 2) return false;  // there is no cell
+  }
   for (int a = 0; a < 3; ++a) {
     reach += (pass.axes[a].extent - 1) * std::abs(pass.image.strides[4 - a]);
   }
@@ -65,13 +68,7 @@ template <class T> void find_cells(const Pass& pass, const Chunk& chunk, Cells<T
       cells->is_inside[i] &= static_cast<Offset>(first >= 0) & static_cast<Offset>(first < last);
     }
   }
-}
-
-template <class T>
-bool are_all_inside(const Cells<T>& cells, std::int64_t first, std::int64_t count) {
-  typename Cells<T>::Offset all = 1;
-  for (std::int64_t i = first; i < first + count; ++i) all &= cells.is_inside[i];
-  return all != 0;
+  for (std::int64_t i = 0; i < chunk.count; ++i) cells->offset[i] *= cells->is_inside[i];
 }
 
 // Value and slopes of one vector of voxels in the interior. The order of operations is
@@ -162,17 +159,18 @@ void sample_linear(const Pass& pass, const Chunk& chunk, const Cells<T>* cells, 
   if constexpr (std::is_same_v<T, E>) {
     if (cells != nullptr) {
       const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-      for (std::int64_t i = 0; i < chunk.count; i += lanes) {
-        const std::int64_t end = std::min(i + lanes, chunk.count);
-        if (end - i < lanes || !are_all_inside(*cells, i, lanes)) {
-          sample_voxels<T, E, 2>(pass, chunk, plane, i, end, out);
-        } else if (with_slopes) {
+      const std::int64_t whole = chunk.count / lanes * lanes;
+      for (std::int64_t i = 0; i < whole; i += lanes) {
+        if (with_slopes) {
           sample_vector<T, true>(pass, *cells, plane, i, out);
         } else {
           sample_vector<T, false>(pass, *cells, plane, i, out);
         }
       }
-      return;
+      for (std::int64_t i = 0; i < whole; ++i) {  // those that took the image's first cell instead
+        if (!cells->is_inside[i]) sample_voxels<T, E, 2>(pass, chunk, plane, i, i + 1, out);
+      }
+      return sample_voxels<T, E, 2>(pass, chunk, plane, whole, chunk.count, out);
     }
   }
   sample_voxels<T, E, 2>(pass, chunk, plane, 0, chunk.count, out);
