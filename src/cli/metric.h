@@ -25,11 +25,11 @@
 namespace similis::cli {
 
 /// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
-/// [1,C,H,W], alike in shape.
+/// [1,C,H,W], or of volumes values in f32 or f64, [1,C,D,H,W]; alike in shape and type.
 struct FramePair {
   Tensor reference;
   Tensor distorted;
-  double data_range = 255;  ///< 2^depth - 1
+  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
   LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
   AsRead as_read = {};      ///< the whole frame; empty of a plane of video
   std::string refusal;      ///< why there is no reference and no distorted above; mostly empty

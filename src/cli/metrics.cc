@@ -15,7 +15,8 @@
 namespace similis::cli {
 namespace {
 
-constexpr const char* kDataRange = "largest minus smallest code value; 2^depth-1 unless given";
+constexpr const char* kDataRange =
+    "largest minus smallest value; unless given 2^depth-1, or that of the reference volume";
 constexpr const char* kWindowSize = "of the Gaussian window, in pixels";
 constexpr const char* kSigma = "standard deviation of the window, in pixels";
 constexpr const char* kK1 = "steadies the quotient of means: C1 = (k1·data_range)²";

@@ -184,7 +184,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "folder"}, 2,
       "folder is a directory and a.png is not; both must be, or neither");
   expect_error({"compare", "folder", "folder", "--map", "ssim=x.png"}, 2,
-      "--map takes two pictures, not directories");
+      "--map takes two files, not directories");
   expect_error({"compare", "-", "-"}, 2, "only one side can be standard input");
   expect_error(
       {"compare", "a.png", "b.png", "-o", "./b.png"}, 2, "-o ./b.png: is one of the inputs");

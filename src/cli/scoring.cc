@@ -14,6 +14,7 @@
 
 #include "src/cli/device.h"
 #include "src/cli/heat_map.h"
+#include "src/cli/middle_slices.h"
 #include "src/cli/progress.h"
 #include "src/cli/video_planes.h"
 #include "src/core/require.h"
@@ -43,6 +44,8 @@ struct Scores {
   ScoredPair pair;
   std::optional<int> bit_depth, channels;
   std::optional<std::string> chroma;
+  std::optional<double> data_range;  // of volumes
+  std::optional<std::array<std::int64_t, 3>> voxels;
   std::vector<Frame> frames;
 };
 
@@ -85,11 +88,27 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
   require_code_values(map.measure, frames);
   try {
     const double value = map.measure.value(frames, scoring.exec);
-    return heat_map(on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec), map.range,
+    const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
+    return heat_map(middle_slices(values, map.range.best), map.range,
         fmt::format("{} {:.4f}", map.measure.name, value));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
   }
+}
+
+// All measures of one pair of frames.
+FrameValues score_frames(
+    const Scoring& scoring, const FramePair& pair, const std::string& name, Notes& notes) {
+  FrameValues values;
+  const FramePair frames = where_measured(pair, scoring);
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    score(scoring, {.measure = i}, name, frames, notes, values);
+  }
+  return values;
+}
+
+void write_map(const Scoring& scoring, const FramePair& frames, const std::string& name) {
+  media::write_png(scoring.map->path, draw_map(scoring, name, where_measured(frames, scoring)));
 }
 
 // Also of one pair of frames of animations.
@@ -99,11 +118,7 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.bit_depth = pictures.bit_depth;
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
-  FrameValues values;
-  const FramePair frames = where_measured(pictures.frames, scoring);
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, frames, notes, values);
-  }
+  FrameValues values = score_frames(scoring, pictures.frames, name, notes);
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
   }
@@ -113,10 +128,8 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
 void score_picture_pair(
     const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
   score_pictures(scoring, pictures, 0, notes, scores);
-  if (!scoring.map) return;
   const std::string name = spoken_name(scores.pair.files.distorted);
-  media::write_png(
-      scoring.map->path, draw_map(scoring, name, where_measured(pictures.frames, scoring)));
+  if (scoring.map) write_map(scoring, pictures.frames, name);
 }
 
 // A metric that a plane is too small for is so in every frame: it is tried in the first only.
@@ -222,6 +235,32 @@ void score_animations(const Scoring& scoring, AnimationPair& animations, bool sh
   finish(animations.counts(), notes, scores);
 }
 
+void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progress, Notes& notes,
+    Scores& scores) {
+  const std::string name = spoken_name(scores.pair.files.distorted);
+  require(!scoring.inputs.raw, "{}: is a volume; --size and --pix-fmt are for video", name);
+  require(!scoring.map || volumes.expected_pairs() == 1,
+      "{}: has several frames; --map takes two pictures or volumes of one frame", name);
+  scores.channels = volumes.channels();
+  scores.voxels = volumes.grid().size;
+  scores.data_range = volumes.data_range();
+  scores.pair.differences = volumes.differences();
+  for (const auto& [key, sentence] : volumes.differences()) {
+    notes.add(spoken_name(key.starts_with("reference") ? scores.pair.files.reference
+                                                       : scores.pair.files.distorted),
+        sentence);
+  }
+  Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
+  while (const std::optional<FramePair> frames = volumes.next()) {
+    scores.frames.push_back({volumes.frame(), score_frames(scoring, *frames, name, notes)});
+    if (scoring.map) write_map(scoring, *frames, name);
+    progress.step();
+  }
+  const FrameCounts counts = volumes.counts();
+  const bool is_single = counts.reference == 1 && counts.distorted == 1;
+  finish(is_single ? FrameCounts{} : counts, notes, scores);
+}
+
 std::string score_name(const Scoring& scoring, const ScoreKey& key) {
   const Measure& measure = scoring.measures[key.measure];
   std::string name = measure.name;
@@ -266,6 +305,9 @@ void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
   report.bit_depth = common(all, &Scores::bit_depth);
   report.channels = common(all, &Scores::channels);
   report.chroma = common(all, &Scores::chroma);
+  report.voxels = common(all, &Scores::voxels);
+  std::optional<double> data_range = common(all, &Scores::data_range);
+  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   const Columns columns = used_columns(all);
   std::vector<bool> is_used(scoring.measures.size());
   for (const auto& [key, column] : columns) {
@@ -278,8 +320,6 @@ void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
     }
     report.pairs.push_back(std::move(scores.pair));
   }
-  std::optional<double> data_range;
-  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
     const Measure& measure = scoring.measures[i];
     if (is_used[i]) report.metric_settings.push_back({measure.name, measure.settings(data_range)});
@@ -310,6 +350,8 @@ void score_pairs(
         score_videos(scoring, **videos, is_single, notes, scores);
       } else if (const auto* animations = std::get_if<std::unique_ptr<AnimationPair>>(&media)) {
         score_animations(scoring, **animations, is_single, notes, scores);
+      } else if (const auto* volumes = std::get_if<std::unique_ptr<VolumePair>>(&media)) {
+        score_volumes(scoring, **volumes, is_single, notes, scores);
       } else {
         require(!is_single || !scoring.inputs.are_for_video(),
             "{}: is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "src/media/byte_stream.h"
+#include "src/media/gzip.h"
 #include "src/media/reader.h"
 
 namespace similis::media {
@@ -141,6 +142,7 @@ std::vector<FormatReader> format_readers() {
   for (const Format& format : kFormats) {
     readers.push_back({format.name, format.version ? format.version() : std::string()});
   }
+  readers.push_back({"NIfTI", gzip_library()});
   readers.push_back({"others", ffmpeg_program()});
   return readers;
 }

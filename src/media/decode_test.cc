@@ -145,7 +145,7 @@ TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
 
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
-  ASSERT_EQ(readers.size(), 7u);
+  ASSERT_EQ(readers.size(), 8u);
   EXPECT_EQ(readers[0].format, "PNG");
   EXPECT_THAT(readers[0].reader, StartsWith("libpng 1."));
   EXPECT_THAT(readers[1].reader, StartsWith("libjpeg-turbo "));
