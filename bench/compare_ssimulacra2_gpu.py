@@ -25,7 +25,7 @@ import torch
 
 import libsimilis
 import rows
-from compare_peers_gpu import Similis
+from gpu_similis import Similis
 
 FLOORS = {"device_exact/1920x1080": 0.068, "device_fast/1920x1080": 0.050, "host/1920x1080": 0.25,
           "host/3840x2160": 1.0}  # ms a frame: bytes moved, or those over PCIe

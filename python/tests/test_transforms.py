@@ -293,5 +293,19 @@ def test_fireants_names(device):
         fireants.fused_grid_sampler_3d_generic_label(labels, affine),
         similis.sample_labels(labels, affine=affine, background=float(labels.min())),
     )
+    label, weight = fireants.fused_grid_sampler_3d_generic_label(
+        labels, affine, return_probs=True, background_label=-1
+    )
+    assert label.shape == weight.shape == labels.shape and label.min() >= -1
+    # In FireANTs' order: coordinates, then the shape.
+    slab = fireants.fused_grid_sampler_3d(
+        image, affine, None, None, "bilinear", "zeros", True, (-1, -1, -1), (1, 1, 0), (3, 7, 8)
+    )
+    torch.testing.assert_close(
+        slab,
+        similis.sample(
+            image, affine=affine, out_shape=(3, 7, 8), min_coords=(-1, -1, -1), max_coords=(1, 1, 0)
+        ),
+    )
     with pytest.raises(ValueError, match="fused_grid_sampler_2d"):
         fireants.fused_grid_sampler_2d(image, affine)

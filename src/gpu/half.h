@@ -35,6 +35,22 @@ template <class T> __device__ __forceinline__ T rounded(float value) {
   return result;
 }
 
+/// Two neighbours at once, the first in the lower bits.
+template <class T> __device__ __forceinline__ unsigned rounded_pair(float first, float second) {
+#if defined(__CUDA_ARCH__)
+  unsigned result;
+  if constexpr (std::is_same_v<T, F16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
+    return result;
+  }
+  if constexpr (std::is_same_v<T, BF16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
+    return result;
+  }
+#endif
+  return rounded<T>(first).bits | static_cast<unsigned>(rounded<T>(second).bits) << 16;
+}
+
 #if defined(__CUDA_ARCH__)
 __device__ __forceinline__ float to_float(F16 value) {
   float result;

@@ -103,6 +103,35 @@ __device__ inline double sum_of_32(double value) {
   return value;
 }
 
+/// Threads that run together on every device, in a block of no more: half a wavefront on some.
+constexpr int kCrew = 32;
+
+/// The value of a lane of the crew, and of the one `distance` below (one's own if there is none).
+__device__ inline double value_of(double value, int lane) {
+#if defined(__HIPCC__)
+  return __shfl(value, lane, kCrew);
+#else
+  return __shfl_sync(0xffffffffu, value, lane);
+#endif
+}
+__device__ inline double value_below(double value, int distance) {
+#if defined(__HIPCC__)
+  return __shfl_up(value, static_cast<unsigned>(distance), kCrew);
+#else
+  return __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(distance));
+#endif
+}
+
+/// The lowest lane of the crew in which it is true; kCrew if in none.
+__device__ inline int first_lane(bool is_true) {
+#if defined(__HIPCC__)
+  const auto lanes = static_cast<unsigned>(__ballot(is_true));
+#else
+  const unsigned lanes = __ballot_sync(0xffffffffu, is_true);
+#endif
+  return lanes == 0 ? kCrew : __ffs(static_cast<int>(lanes)) - 1;
+}
+
 /// What the threads of a warp wrote to shared memory is there for all of them.
 __device__ inline void sync_warp() {
 #if defined(__HIPCC__)

@@ -4,8 +4,8 @@
 //            and the plain sum of each block's terms
 //   starts   plain sums ─> what the running sum is about at each stripe
 //   maps     terms ─> what each chunk does to the running sum, by binade      8 B a pixel read
-//   walk     maps ─> the sum with the bits of a loop, its terms one by one only where it leaves a
-//            binade; the score
+//   walk     maps ─> the sum with the bits of a loop, a warp a frame: 32 maps at once, their terms
+//            only where it leaves a binade; the score
 // Terms are kept rather than computed twice: where the sum wanders about 0 the walk needs many, and
 // the maps need to know about where the sum will be. Moments never leave registers and one row of
 // shared memory. A thread marches down a column (integer_march.h).
@@ -23,7 +23,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kColumns = kThreads - 2 * kRadius;  // the others only feed their neighbours (3 %)
 constexpr int kRows = 32;  // of a stripe: 8 more are read; enough blocks to fill the GPU at 4K
-constexpr int kWalkThreads = 64;
 // Frames are taken together, so that one's walk runs beside another's kernels, as long as their
 // terms take at most 512 MB.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 26, kMostFrames = 32768;
@@ -72,10 +71,11 @@ __device__ int weight_along(std::int64_t position, std::int64_t extent) {
 }
 
 template <class Sample, class Sums>
-__global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out) {
+__global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f, Workspace out) {
   using Down = typename Sums::Down;
   using Across = typename Sums::Across;
   __shared__ Down down[2][Sums::products][kThreads];  // two rows: one barrier a row is enough
+  __shared__ int weights_down[kRows];
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t frame = blockIdx.y;
   const std::int64_t column = blockIdx.x % f.tiles * kColumns + t - kRadius;
@@ -90,15 +90,27 @@ __global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out
                   (is_inside ? column : 0) * f.strides_y[2];
   double* terms = out.terms + frame * f.height * f.width + column;
   const int weight_across = owns ? weight_along(column, f.width) : 0;
+  if (t < kRows) weights_down[t] = weight_along(first + t, f.height);
   int weight_down = 0;
   Weight weight{};
   ColumnSums<Sums> sums;
   double sum = 0;
   bool exceeded = false;
+  int next_x = 0, next_y = 0;  // fetched a row ahead, so that no row waits for its own
+  bool next_exists = false;
+  const auto fetch = [&](std::int64_t row) {
+    next_exists = is_inside && row >= 0 && row < f.height;
+    if (!next_exists) return;
+    next_x = x[row * f.strides_x[1]];
+    next_y = y[row * f.strides_y[1]];
+  };
+  fetch(first - kRadius);
   for (std::int64_t row = first - kRadius; row < end + kRadius; ++row) {
+    const int a = next_x, b = next_y;
+    const bool exists = next_exists;
+    fetch(row + 1);
     Down products[Sums::products] = {};
-    if (is_inside && row >= 0 && row < f.height) {
-      const int a = x[row * f.strides_x[1]], b = y[row * f.strides_y[1]];
+    if (exists) {
       exceeded |= a > peak || b > peak;
       Sums::multiply(a, b, middle, products);
     }
@@ -111,9 +123,8 @@ __global__ __launch_bounds__(kThreads) void terms_kernel(Frames f, Workspace out
     if (!owns) continue;
     Across across[Sums::products];
     for (int p = 0; p < Sums::products; ++p) across[p] = sum_across<Across>(&down[buffer][p][t]);
-    const int next_weight_down = weight_along(done, f.height);
-    if (next_weight_down != weight_down) {
-      weight_down = next_weight_down;
+    if (const int next = weights_down[done - first]; next != weight_down) {
+      weight_down = next;
       weight = weight_of(weight_across * weight_down, f.bit_depth);
     }
     const double term = Sums::term(across, weight, middle);
@@ -177,19 +188,33 @@ __device__ PartOfChunk part_of(const double* terms, int count, int first_exponen
   return part;
 }
 
-// The map of a chunk from its parts, in their order.
-__device__ ChunkMap map_of(
-    const PartOfChunk* parts, int count, const double* terms, int term_count, int first_exponent) {
-  PartOfChunk all{};
-  for (int i = 0; i < count; ++i) {
-    all.lowest = -larger(-all.lowest, -(all.sum + parts[i].lowest));
-    all.highest = larger(all.highest, all.sum + parts[i].highest);
-    all.sum += parts[i].sum;
-    for (int b = 0; b < kBinades; ++b) {
-      all.sums[b] += parts[i].sums[b];
-      all.is_halfway[b] |= parts[i].is_halfway[b];
-    }
+// A part and then the next.
+__device__ PartOfChunk then(const PartOfChunk& a, const PartOfChunk& b) {
+  PartOfChunk both;
+  both.lowest = -larger(-a.lowest, -(a.sum + b.lowest));
+  both.highest = larger(a.highest, a.sum + b.highest);
+  both.sum = a.sum + b.sum;
+  for (int i = 0; i < kBinades; ++i) {
+    both.sums[i] = a.sums[i] + b.sums[i];
+    both.is_halfway[i] = a.is_halfway[i] || b.is_halfway[i];
   }
+  return both;
+}
+
+// Composes `count` neighbours into the first, by as many threads, of which this is the one at
+// `index`; all threads of the block come here.
+template <class T> __device__ void compose(T* all, int index, int count) {
+  for (int distance = 1; distance < count; distance *= 2) {
+    __syncthreads();
+    const bool takes_part = (index & (2 * distance - 1)) == 0 && index + distance < count;
+    if (takes_part) all[index] = then(all[index], all[index + distance]);
+  }
+  __syncthreads();
+}
+
+// The map of a chunk from what all of it does.
+__device__ ChunkMap map_of(
+    const PartOfChunk& all, const double* terms, int term_count, int first_exponent) {
   ChunkMap map;
   map.first_exponent = first_exponent;
   map.reach = reach_of(larger(-all.lowest, all.highest), term_count, first_exponent);
@@ -200,84 +225,196 @@ __device__ ChunkMap map_of(
   return map;
 }
 
-// A block a group; 32 threads a chunk, 8 chunks at a time.
+// A block a group, half of it at a time: its terms in shared memory, a chunk's parts by 16 threads.
+// Parts are composed as a tree, then maps.
+constexpr int kPartTerms = 16, kChunkThreads = kChunkTerms / kPartTerms;
+constexpr int kAtATime = kThreads / kChunkThreads;
+constexpr int kPartPitch = kPartTerms + 1;  // so that no two threads of a warp meet in a bank
+static_assert(kPartPitch * sizeof(double) >= sizeof(PartOfChunk));
+
 __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
-  constexpr int threads_each = 32, at_a_time = kThreads / threads_each;
-  constexpr int terms_each = kChunkTerms / threads_each;
-  __shared__ PartOfChunk parts[kThreads];
+  __shared__ double near_terms[kThreads * kPartPitch];  // and then each thread's part of a chunk
   __shared__ ChunkMap maps[kGroupChunks];
-  const int t = static_cast<int>(threadIdx.x);
+  auto* const parts = reinterpret_cast<PartOfChunk*>(near_terms);
+  const int t = static_cast<int>(threadIdx.x), in_chunk = t % kChunkThreads;
   const std::int64_t frame = blockIdx.y, group = blockIdx.x, count = f.height * f.width;
   const double* terms = w.terms + frame * count;
   const double* starts = w.starts + frame * (f.stripes + 1);
   const std::int64_t chunk_count = chunks_of(count);
   const int in_group = at_most(chunk_count - group * kGroupChunks, kGroupChunks);
-  for (int done = 0; done < in_group; done += at_a_time) {
-    const auto first_term = [&](int chunk) { return (group * kGroupChunks + chunk) * kChunkTerms; };
-    const auto exponent = [&](int chunk) {
-      return first_exponent_about(expected_before(first_term(chunk), f, starts));
-    };
-    const int chunk = done + t / threads_each;
-    if (chunk < in_group) {
-      const std::int64_t first = first_term(chunk) + t % threads_each * terms_each;
-      const int in_part = first < count ? at_most(count - first, terms_each) : 0;
-      parts[t] = part_of(terms + first, in_part, exponent(chunk));
+  for (int done = 0; done < in_group; done += kAtATime) {
+    const std::int64_t first_here = (group * kGroupChunks + done) * kChunkTerms;
+    const int here = at_most(count - first_here, kThreads * kPartTerms);
+#pragma unroll
+    for (int k = 0; k < kPartTerms; ++k) {
+      const int i = k * kThreads + t;
+      near_terms[i / kPartTerms * kPartPitch + i % kPartTerms] =
+          i < here ? terms[first_here + i] : 0;
     }
     __syncthreads();
-    if (t < at_a_time && done + t < in_group) {
-      const std::int64_t first = first_term(done + t);
-      maps[done + t] = map_of(&parts[t * threads_each], threads_each, terms + first,
-          at_most(count - first, kChunkTerms), exponent(done + t));
+    const int chunk = done + t / kChunkThreads, first_of_part = t * kPartTerms;
+    const std::int64_t first = (group * kGroupChunks + chunk) * kChunkTerms;
+    const int exponent =
+        chunk < in_group ? first_exponent_about(expected_before(first, f, starts)) : 0;
+    const int in_part = first_of_part < here ? at_most(here - first_of_part, kPartTerms) : 0;
+    const PartOfChunk part = part_of(&near_terms[t * kPartPitch], in_part, exponent);
+    __syncthreads();
+    parts[t] = part;
+    compose(parts + t - in_chunk, in_chunk, kChunkThreads);
+    if (in_chunk == 0 && chunk < in_group) {
+      maps[chunk] = map_of(parts[t], terms + first, at_most(count - first, kChunkTerms), exponent);
     }
     __syncthreads();
   }
   if (t < in_group) w.chunks[frame * chunk_count + group * kGroupChunks + t] = maps[t];
-  if (t != 0) return;
-  ChunkMap all = maps[0];
-  for (int i = 1; i < in_group; ++i) all = then(all, maps[i]);
-  w.groups[frame * groups_of(count) + group] = all;
+  compose(maps, t, in_group);
+  if (t == 0) w.groups[frame * groups_of(count) + group] = maps[0];
 }
 
-// Brings maps and terms into shared memory by all threads of a block, which all walk.
-struct SharedFetch {
-  const ChunkMap *all_groups, *all_chunks;
-  const double* all_terms;
-  ChunkMap *near_groups, *near_chunks;
-  double* near_terms;
+// A crew of threads looks at a window of maps, one each.
+struct WindowOfMaps {
+  ChunkMap map;
+  int count;
 
-  __device__ const ChunkMap* groups(std::int64_t first, int count) {
-    return fetched(all_groups + first, count, near_groups);
-  }
-  __device__ const ChunkMap* chunks(std::int64_t first, int count) {
-    return fetched(all_chunks + first, count, near_chunks);
-  }
-  __device__ const double* terms(std::int64_t first, int count) {
-    return fetched(all_terms + first, count, near_terms);
+  // Steps of the maps are composed from the lowest lane on; where one does not hold, the lanes
+  // above it have found nothing that counts.
+  __device__ int advance(int from, double& sum) const {
+    if (from >= count) return from;
+    const int lane = static_cast<int>(threadIdx.x), exponent = exponent_of(sum);
+    const bool is_asked = lane >= from && lane < count;
+    const Step own = is_asked ? step_of(map, exponent) : Step{0, 0};
+    const Step before = steps_before(own, exponent);
+    const double start = sum + before.from(sum), end = start + own.from(start);
+    const bool fails = is_asked && !(exponent_of(start) == exponent && holds(map, start));
+    const int first = gpu::first_lane(fails), next = first < count ? first : count;
+    if (next > from) sum = gpu::value_of(end, next - 1);
+    return next;
   }
 
  private:
-  template <class T> __device__ static const T* fetched(const T* from, int count, T* to) {
-    __syncthreads();  // until nobody reads what was there
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += kWalkThreads) to[i] = from[i];
+  __device__ static Step steps_before(const Step& own, int exponent) {
+    const int lane = static_cast<int>(threadIdx.x);
+    Step all = own;
+    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kCrew) {
+      for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+        const double below = gpu::value_below(all.from_even, distance);
+        if (lane >= distance) all.from_even += below;
+      }
+      const double before = gpu::value_below(all.from_even, 1);
+      return lane == 0 ? Step{0, 0} : Step{before, before};
+    }
+    const Binade twice = binade(exponent + 1);
+    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+      const Step below = step_below(all, distance);
+      if (lane >= distance) all = then(below, all, twice);
+    }
+    const Step before = step_below(all, 1);
+    return lane == 0 ? Step{0, 0} : before;
+  }
+  __device__ static Step step_below(const Step& step, int distance) {
+    return {gpu::value_below(step.from_even, distance), gpu::value_below(step.from_odd, distance)};
+  }
+};
+
+// What the terms of one lane do to a sum of a binade, and which of them leave it.
+struct TermsOfLane {
+  static constexpr int kEach = kChunkTerms / gpu::kCrew;
+  double term[kEach];
+
+  __device__ TermsOfLane(const double* terms, int count) {
+    for (int k = 0; k < kEach; ++k) {
+      const int i = static_cast<int>(threadIdx.x) * kEach + k;
+      term[k] = i < count ? terms[i] : 0;
+    }
+  }
+};
+
+// The crew that walks: the threads of one block.
+struct Crew {
+  double* near_terms;  // kChunkTerms, shared
+
+  __device__ WindowOfMaps window(const ChunkMap* maps, int count) const {
+    const int lane = static_cast<int>(threadIdx.x);
+    return {lane < count ? maps[lane] : ChunkMap{}, count};
+  }
+
+  // As long as the sum stays in a binade, terms are added in its units by all lanes; the term that
+  // takes it to another is added by itself. Halfway terms, and sums that leave often, go one by
+  // one.
+  __device__ double add(const double* terms, int count, double sum) const {
+    constexpr int kEach = TermsOfLane::kEach, kBinadesAtMost = 4;
+    const int first = static_cast<int>(threadIdx.x) * kEach;
+    const TermsOfLane own(terms, count);
+    int done = 0;
+    for (int i = 0; i < kBinadesAtMost; ++i) {
+      const Binade in = binade(exponent_of(sum));
+      const double floor = power_of_two(exponent_of(sum));
+      double after[kEach], total = 0;
+      bool any_halfway = false;
+      for (int k = 0; k < kEach; ++k) {
+        const double units = first + k < done ? 0 : in_units(own.term[k], in);
+        any_halfway |= first + k >= done && is_halfway(own.term[k], units, in);
+        after[k] = total += units;
+      }
+      if (gpu::first_lane(any_halfway) < gpu::kCrew) break;
+      const double start = sum + total_below(total);
+      double before = start, leaving = 0;
+      int leaves = kEach;
+      for (int k = kEach - 1; k >= 0; --k) {
+        const double size = magnitude(start + after[k]);
+        const bool stays = size > floor && size < 2 * floor && magnitude(own.term[k]) < floor / 2;
+        if (stays || first + k < done) continue;
+        leaves = k;
+        leaving = own.term[k];
+        before = k == 0 ? start : start + after[k - 1];
+      }
+      const int lane = gpu::first_lane(leaves < kEach);
+      if (lane == gpu::kCrew) return gpu::value_of(start + total, gpu::kCrew - 1);
+      sum = gpu::value_of(before, lane) + gpu::value_of(leaving, lane);
+      done = lane * kEach + static_cast<int>(gpu::value_of(leaves, lane)) + 1;
+      if (done >= count) return sum;
+    }
+    return one_by_one(own, done, sum);
+  }
+
+ private:
+  // The sum of the totals of lower lanes.
+  __device__ static double total_below(double total) {
+    const int lane = static_cast<int>(threadIdx.x);
+    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+      const double below = gpu::value_below(total, distance);
+      if (lane >= distance) total += below;
+    }
+    const double before = gpu::value_below(total, 1);
+    return lane == 0 ? 0 : before;
+  }
+
+  __device__ double one_by_one(const TermsOfLane& own, int done, double sum) const {
     __syncthreads();
-    return to;
+    for (int k = 0; k < TermsOfLane::kEach; ++k) {
+      const int i = static_cast<int>(threadIdx.x) * TermsOfLane::kEach + k;
+      near_terms[i] = i < done ? 0 : own.term[k];  // a sum is never -0: adding 0 changes nothing
+    }
+    __syncthreads();
+#pragma unroll 16
+    for (int i = 0; i < kChunkTerms; ++i) sum += near_terms[i];
+    return sum;
   }
 };
 
 // One block a frame.
-__global__ __launch_bounds__(kWalkThreads) void walk_kernel(
+__global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
     Frames f, Workspace w, double total_weight, double* scores) {
-  __shared__ ChunkMap groups[kFetchedGroups], chunks[kGroupChunks];
-  __shared__ double terms[kChunkTerms];
+  __shared__ double near_terms[kChunkTerms];
   const std::int64_t frame = blockIdx.x, count = f.height * f.width;
   const double about = w.starts[frame * (f.stripes + 1) + f.stripes];
   if (about != about) {
     if (threadIdx.x == 0) scores[frame] = about;
     return;
   }
-  SharedFetch fetch{w.groups + frame * groups_of(count), w.chunks + frame * chunks_of(count),
-      w.terms + frame * count, groups, chunks, terms};
-  const double sum = walk(count, fetch);
+  const MappedTerms all{w.terms + frame * count, w.chunks + frame * chunks_of(count),
+      w.groups + frame * groups_of(count), count};
+  const double sum = walk(all, Crew{near_terms});
   if (threadIdx.x == 0) scores[frame] = sum / total_weight;
 }
 
@@ -325,7 +462,7 @@ void queue(const PlanePairs& planes, const Workspace& w, double* scores, void* s
   const auto groups = static_cast<unsigned>(groups_of(f.pixels()));
   gpu::launch("integer_ssim", stream, dim3(count), kThreads, 0, starts_kernel, f, w);
   gpu::launch("integer_ssim", stream, dim3(groups, count), kThreads, 0, maps_kernel, f, w);
-  gpu::launch("integer_ssim", stream, dim3(count), kWalkThreads, 0, walk_kernel, f, w,
+  gpu::launch("integer_ssim", stream, dim3(count), gpu::kCrew, 0, walk_kernel, f, w,
       total_weight(f.height, f.width), scores);
 }
 

@@ -16,6 +16,7 @@ template <class AcrossSum> struct Centred {
   using Down = std::int32_t;
   using Across = AcrossSum;
   static constexpr int products = 4;
+  static constexpr int blocks = 3;  // on a GPU's multiprocessor, of 256 threads: bounds registers
 
   SIMILIS_HOST_DEVICE static void multiply(int x, int y, int middle, Down (&to)[products]) {
     const int a = x - middle, b = y - middle;
@@ -39,6 +40,7 @@ struct Whole {
   using Down = std::int64_t;
   using Across = std::int64_t;
   static constexpr int products = 5;
+  static constexpr int blocks = 1;
 
   SIMILIS_HOST_DEVICE static void multiply(int x, int y, int, Down (&to)[products]) {
     const std::int64_t a = x, b = y;

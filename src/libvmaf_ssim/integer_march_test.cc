@@ -99,20 +99,10 @@ class Maps {
     }
   }
 
-  const ChunkMap* groups(std::int64_t first, int count) {
-    groups_asked += count;
-    return &groups_[static_cast<std::size_t>(first)];
+  MappedTerms mapped() const {
+    return {
+        terms_.data(), chunks_.data(), groups_.data(), static_cast<std::int64_t>(terms_.size())};
   }
-  const ChunkMap* chunks(std::int64_t first, int count) {
-    chunks_asked += count;
-    return &chunks_[static_cast<std::size_t>(first)];
-  }
-  const double* terms(std::int64_t first, int count) {
-    terms_asked += count;
-    return &terms_[static_cast<std::size_t>(first)];
-  }
-
-  std::int64_t groups_asked = 0, chunks_asked = 0, terms_asked = 0;
 
  private:
   static ChunkMap map_of(const double* terms, int count, double expected) {
@@ -132,14 +122,43 @@ class Maps {
   std::vector<ChunkMap> chunks_, groups_;
 };
 
+// Composes the steps of a window before it looks at which hold, as a GPU's crew does.
+struct Window {
+  const ChunkMap* maps;
+  int count;
+
+  int advance(int from, double& sum) const {
+    const int exponent = exponent_of(sum);
+    const double start = sum;
+    Step all = {0, 0};
+    for (int i = from; i < count; ++i) {
+      const double before = start + all.from(start);
+      if (exponent_of(before) != exponent || !holds(maps[i], before)) return i;
+      all = then(all, step_of(maps[i], exponent), binade(exponent + 1));
+      sum = start + all.from(start);
+    }
+    return count;
+  }
+};
+
+struct Crew {
+  std::int64_t* one_by_one;
+
+  Window window(const ChunkMap* maps, int count) const { return {maps, count}; }
+  double add(const double* terms, int count, double sum) const {
+    *one_by_one += count;
+    return add_one_by_one(sum, terms, count);
+  }
+};
+
 // Returns how many terms the walk added one by one.
 std::int64_t expect_the_loops_bits(const std::vector<double>& terms) {
-  Maps maps(terms);
-  const double sum = walk(static_cast<std::int64_t>(terms.size()), maps);
+  const Maps maps(terms);
+  std::int64_t one_by_one = 0;
+  const double sum = walk(maps.mapped(), Crew{&one_by_one});
   EXPECT_EQ(std::bit_cast<std::uint64_t>(sum), std::bit_cast<std::uint64_t>(in_order(terms)))
       << sum << " for " << in_order(terms);
-  EXPECT_EQ(maps.groups_asked, groups_of(static_cast<std::int64_t>(terms.size())));
-  return maps.terms_asked;
+  return one_by_one;
 }
 
 std::vector<double> random_terms(std::size_t count, double least, double most) {

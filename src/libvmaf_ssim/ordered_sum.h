@@ -86,15 +86,20 @@ SIMILIS_HOST_DEVICE void map_in_order(
   map.from_odd[i] = add_one_by_one(odd, terms, count) - odd;
 }
 
-/// Adds a chunk to the running sum. False, and the sum is as it was, if it is or might leave the
-/// binades of the map.
-SIMILIS_HOST_DEVICE bool advance(const ChunkMap& map, double& sum) {
+/// Whether a map holds for a sum: it is in one of its binades, and stays there.
+SIMILIS_HOST_DEVICE bool holds(const ChunkMap& map, double sum) {
   const int i = exponent_of(sum) - map.first_exponent;
   if (i < 0 || i >= kBinades) return false;
   const double floor = power_of_two(map.first_exponent + i), size = magnitude(sum);
   const bool stays = size - map.reach > floor && size + map.reach < 2 * floor;
   // No term is above twice the reach, and in_units() was exact for terms below half of floor.
-  if (!(stays && 4 * map.reach < floor)) return false;
+  return stays && 4 * map.reach < floor;
+}
+
+/// Adds a chunk to the running sum. False, and the sum is as it was, if the map does not hold.
+SIMILIS_HOST_DEVICE bool advance(const ChunkMap& map, double& sum) {
+  if (!holds(map, sum)) return false;
+  const int i = exponent_of(sum) - map.first_exponent;
   sum += is_odd(sum) ? map.from_odd[i] : map.from_even[i];
   return true;
 }

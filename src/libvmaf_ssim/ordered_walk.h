@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered walk over the maps of a long sum, for a GPU and for a test of it on the CPU: chunks
-// of terms, and groups of chunks whose maps are composed. It takes a group at once where that
-// holds, else its chunks, else the terms of a chunk one by one.
+// of terms, and groups of chunks whose maps are composed. It takes groups where they hold, else a
+// group's chunks, else the terms of a chunk. Whoever walks looks at a window of maps at once: in
+// the binade of the sum before them, what each does is a Step, and steps compose in any order.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace similis::libvmaf_ssim_internal {
 
-// A chunk is added in 2 µs where its map does not hold, about once as a sum doubles. Composing 32
-// lets the walk take 8192 terms a step.
+// A chunk's terms are looked at where its map does not hold, about once as a sum doubles. Composing
+// 32 lets the walk take 8192 terms by one map.
 constexpr int kChunkTerms = 256;
 constexpr int kGroupChunks = 32;
 constexpr int kGroupTerms = kChunkTerms * kGroupChunks;
-// Maps of groups that are brought close together.
-constexpr int kFetchedGroups = 64;
+constexpr int kWindowMaps = 32;  // one a thread of a warp
+static_assert(kGroupChunks <= kWindowMaps);
 
 SIMILIS_HOST_DEVICE std::int64_t chunks_of(std::int64_t terms) {
   return (terms + kChunkTerms - 1) / kChunkTerms;
@@ -35,43 +36,75 @@ SIMILIS_HOST_DEVICE double larger(double a, double b) { return a > b ? a : b; }
 /// More than any sum gets to: a map that holds nowhere.
 constexpr double kNoReach = 0x1p1000;
 
+/// What is added to a sum of one binade that is even or odd.
+struct Step {
+  double from_even, from_odd;
+  SIMILIS_HOST_DEVICE double from(double sum) const { return is_odd(sum) ? from_odd : from_even; }
+};
+
+/// Step a and then step b; `twice` is the binade above that of the sum.
+SIMILIS_HOST_DEVICE Step then(const Step& a, const Step& b, const Binade& twice) {
+  // An odd number of units is no whole number of twice the unit.
+  const bool even_turns = in_units(a.from_even, twice) != a.from_even;
+  const bool odd_turns = in_units(a.from_odd, twice) != a.from_odd;
+  return {a.from_even + (even_turns ? b.from_odd : b.from_even),
+      a.from_odd + (odd_turns ? b.from_even : b.from_odd)};
+}
+
+/// What a map does to a sum in the binade of `exponent`; nothing if it does not know.
+SIMILIS_HOST_DEVICE Step step_of(const ChunkMap& map, int exponent) {
+  Step step = {0, 0};
+  for (int i = 0; i < kBinades; ++i) {
+    if (exponent == map.first_exponent + i) step = {map.from_even[i], map.from_odd[i]};
+  }
+  return step;
+}
+
 /// The map of chunk a and then chunk b; one that holds nowhere if their binades differ.
 SIMILIS_HOST_DEVICE ChunkMap then(const ChunkMap& a, const ChunkMap& b) {
   ChunkMap both;
   both.first_exponent = a.first_exponent;
   double moved = 0;
   for (int i = 0; i < kBinades; ++i) {
-    // An odd number of units is no whole number of twice the unit.
-    const Binade twice = binade(a.first_exponent + i + 1);
-    const bool even_turns = in_units(a.from_even[i], twice) != a.from_even[i];
-    const bool odd_turns = in_units(a.from_odd[i], twice) != a.from_odd[i];
-    both.from_even[i] = a.from_even[i] + (even_turns ? b.from_odd[i] : b.from_even[i]);
-    both.from_odd[i] = a.from_odd[i] + (odd_turns ? b.from_even[i] : b.from_odd[i]);
+    const Step step = then(Step{a.from_even[i], a.from_odd[i]}, Step{b.from_even[i], b.from_odd[i]},
+        binade(a.first_exponent + i + 1));
+    both.from_even[i] = step.from_even;
+    both.from_odd[i] = step.from_odd;
     moved = larger(moved, larger(magnitude(a.from_even[i]), magnitude(a.from_odd[i])));
   }
   both.reach = a.first_exponent == b.first_exponent ? larger(a.reach, moved + b.reach) : kNoReach;
   return both;
 }
 
-/// The sum of `count` terms in their order. Fetch brings things close and returns where they are,
-/// until the same function is called again:
-///   groups(first, count), chunks(first, count): maps;  terms(first, count): doubles.
-template <class Fetch> SIMILIS_HOST_DEVICE double walk(std::int64_t count, Fetch& fetch) {
+/// A long sum: its terms, and maps of its chunks and groups.
+struct MappedTerms {
+  const double* terms;
+  const ChunkMap *chunks, *groups;
+  std::int64_t count;
+};
+
+/// The sum in order. Crew is who walks:
+///   window(maps, count)            looks at up to kWindowMaps maps
+///     .advance(from, sum)          adds those from the one at `from` on as long as they hold, and
+///                                  returns which does not; `count` if all do
+///   add(terms, count, sum)         returns the sum with up to kChunkTerms terms added
+template <class Crew> SIMILIS_HOST_DEVICE double walk(const MappedTerms& all, Crew crew) {
   double sum = 0;
-  const std::int64_t group_count = groups_of(count), chunk_count = chunks_of(count);
-  for (std::int64_t first = 0; first < group_count; first += kFetchedGroups) {
-    const int fetched = at_most(group_count - first, kFetchedGroups);
-    const ChunkMap* groups = fetch.groups(first, fetched);
-    for (int g = 0; g < fetched; ++g) {
-      if (advance(groups[g], sum)) continue;
-      const std::int64_t first_chunk = (first + g) * kGroupChunks;
-      const int in_group = at_most(chunk_count - first_chunk, kGroupChunks);
-      const ChunkMap* chunks = fetch.chunks(first_chunk, in_group);
-      for (int c = 0; c < in_group; ++c) {
-        if (advance(chunks[c], sum)) continue;
-        const std::int64_t first_term = (first_chunk + c) * kChunkTerms;
-        const int in_chunk = at_most(count - first_term, kChunkTerms);
-        sum = add_one_by_one(sum, fetch.terms(first_term, in_chunk), in_chunk);
+  const std::int64_t groups = groups_of(all.count), chunks = chunks_of(all.count);
+  const auto window_of_groups = [&](std::int64_t first) {
+    return crew.window(
+        all.groups + first, first < groups ? at_most(groups - first, kWindowMaps) : 0);
+  };
+  auto ahead = window_of_groups(0);
+  for (std::int64_t group = 0; group < groups; group += kWindowMaps) {
+    const auto window = ahead;
+    ahead = window_of_groups(group + kWindowMaps);
+    for (int g = window.advance(0, sum); g < window.count; g = window.advance(g + 1, sum)) {
+      const std::int64_t chunk = (group + g) * kGroupChunks;
+      const auto inside = crew.window(all.chunks + chunk, at_most(chunks - chunk, kGroupChunks));
+      for (int c = inside.advance(0, sum); c < inside.count; c = inside.advance(c + 1, sum)) {
+        const std::int64_t term = (chunk + c) * kChunkTerms;
+        sum = crew.add(all.terms + term, at_most(all.count - term, kChunkTerms), sum);
       }
     }
   }

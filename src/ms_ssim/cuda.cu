@@ -4,7 +4,7 @@
 // finest to the coarsest:
 //   level pass      mean of 1 - cs of each plane, its gradient, and the halved images on the way
 //   combine         means of all levels ─> values, and each plane's slope at each level
-//   mix             from the coarsest level to the finest: slope·gradient + what the coarser sends
+//   mix             at each pixel: slope·gradient of its level and of the coarser ones over it
 // Halved images are kept as x + y and x - y: as x and y in f32 they lose x - y where images are
 // alike (0.6 % of the gradient at y = x + 1e-4 noise). Levels of passes in f64 are f64.
 #include <algorithm>
@@ -57,6 +57,7 @@ struct HalveWork {
   gpu::View x, y;  // of the finer level: x + y and x - y if of_sums
   bool of_sums;
   Halvings halving;
+  int depth;  // taps along z: 1 where it is not halved
   gpu::View sum, difference;
 };
 
@@ -69,17 +70,22 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t to_sum = row.in(w.sum), to_difference = row.in(w.difference);
     for (std::int64_t column = threadIdx.x; column < coarse.width; column += kThreads) {
       double sum = 0, difference = 0;
-      for (int k = 0; k < 8; ++k) {
-        const std::int64_t z = w.halving.z.fine(row.z, k >> 2),
-                           y = w.halving.y.fine(row.y, k >> 1 & 1),
-                           x = w.halving.x.fine(column, k & 1);
-        if (z == Halving::kZero || y == Halving::kZero || x == Halving::kZero) continue;
-        const double vx = w.x.load(x0 + w.x.at(z, y, x)), vy = w.y.load(y0 + w.y.at(z, y, x));
-        sum += w.of_sums ? vx : vx + vy;
-        difference += w.of_sums ? vy : vx - vy;
+      for (int i = 0; i < w.depth; ++i) {
+        const std::int64_t z = w.halving.z.fine(row.z, i);
+        if (z == Halving::kZero) continue;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const std::int64_t y = w.halving.y.fine(row.y, k >> 1),
+                             x = w.halving.x.fine(column, k & 1);
+          if (y == Halving::kZero || x == Halving::kZero) continue;
+          const double vx = w.x.load(x0 + w.x.at(z, y, x)), vy = w.y.load(y0 + w.y.at(z, y, x));
+          sum += w.of_sums ? vx : vx + vy;
+          difference += w.of_sums ? vy : vx - vy;
+        }
       }
-      w.sum.store(to_sum + column * w.sum.strides[4], sum / 8);
-      w.difference.store(to_difference + column * w.difference.strides[4], difference / 8);
+      w.sum.store(to_sum + column * w.sum.strides[4], sum / (4 * w.depth));
+      w.difference.store(
+          to_difference + column * w.difference.strides[4], difference / (4 * w.depth));
     }
   }
 }
@@ -149,32 +155,74 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The same where all is f32, the rows are even and begin at multiples of 16 bytes: four columns a
-// thread, of which pairs share a coarse one.
+// All levels at once, where they are f32, each width but the coarsest is even and rows begin at
+// multiples of 16 bytes.
+struct MixAllWork {
+  const double* slopes;  // [levels][planes]
+  struct {
+    gpu::View own;
+    Halving z = Halving::none(), y = Halving::none();  // to the next coarser level
+  } level[kMaxLevels];
+  int levels;
+  gpu::View gradient;
+};
+
+// Rows of a block, so that one look at the slopes serves several.
+constexpr int kMixedRows = 8;
+
+// Four columns a thread: they share an element of each level but the finest two.
 __global__ void __launch_bounds__(kThreads)
-    mix_even_kernel(const MixWork w, Rows rows, std::int64_t count) {
-  const auto* const own = static_cast<const float*>(w.own.data);
-  const auto* const coarse = static_cast<const float*>(w.coarse.data);
-  auto* const gradient = static_cast<float*>(w.gradient.data);
-  const auto width = static_cast<int>(rows.width);
-  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
-    const Row row(rows, index);
-    const auto factor = static_cast<float>(w.slopes[row.plane]);
-    const float* const from = own + row.in(w.own);
-    const float* const shared =
-        coarse + w.coarse.plane(row.image, row.channel) + row.y / 2 * w.coarse.strides[3];
-    float* const to = gradient + row.in(w.gradient);
-    for (int column = static_cast<int>(threadIdx.x) * 4; column < width; column += kThreads * 4) {
-      const float first = 0.25f * shared[column / 2];
-      if (column + 2 == width) {
-        to[column] = fmaf(factor, from[column], first);
-        to[column + 1] = fmaf(factor, from[column + 1], first);
+    mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
+  constexpr int kUsual = 5;                              // levels whose loads are under way at once
+  __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
+  __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
+  __shared__ std::int64_t to[kMixedRows];
+  const auto width = static_cast<int>(rows.width), t = static_cast<int>(threadIdx.x);
+  const std::int64_t first_row = blockIdx.x * std::int64_t{kMixedRows};
+  const auto here =
+      static_cast<int>(count - first_row < kMixedRows ? count - first_row : kMixedRows);
+  const int l = t / kMixedRows;
+  if (l < kMaxLevels && t % kMixedRows < here) {
+    const Row row(rows, first_row + t % kMixedRows);
+    std::int64_t z = row.z, y = row.y;
+    double share = l < w.levels ? 1 : 0;
+    for (int finer = 0; finer < l && share != 0; ++finer) {
+      share *= 0.5 * w.level[finer].z.share(z) * w.level[finer].y.share(y);
+      z = w.level[finer].z.coarse(z);
+      y = w.level[finer].y.coarse(y);
+    }
+    const gpu::View& own = w.level[share != 0 ? l : 0].own;
+    factor[l][t % kMixedRows] =
+        share != 0 ? static_cast<float>(share * w.slopes[l * rows.planes + row.plane]) : 0.f;
+    from[l][t % kMixedRows] =
+        static_cast<const float*>(own.data) + own.plane(row.image, row.channel) + own.at(z, y, 0);
+    if (l == 0) to[t % kMixedRows] = row.in(w.gradient);
+  }
+  __syncthreads();
+  for (int r = 0; r < here; ++r) {
+    float* const row = static_cast<float*>(w.gradient.data) + to[r];
+    const auto add = [&](int level, int column, float value) {
+      const float share = factor[level][r];
+      return share != 0 ? fmaf(share, __ldg(from[level][r] + column), value) : value;
+    };
+    const float scale = factor[0][r];
+    for (int column = t * 4; column < width; column += kThreads * 4) {
+      const bool is_pair = column + 2 == width;
+      float common = 0;
+#pragma unroll
+      for (int i = 2; i < kUsual; ++i) common = add(i, column >> i, common);
+      for (int i = kUsual; i < w.levels; ++i) common = add(i, column >> i, common);
+      const float first = add(1, column / 2, common);
+      const float* const own = from[0][r] + column;
+      if (is_pair) {
+        row[column] = fmaf(scale, own[0], first);
+        row[column + 1] = fmaf(scale, own[1], first);
         continue;
       }
-      const float second = 0.25f * shared[column / 2 + 1];
-      const float4 v = *reinterpret_cast<const float4*>(from + column);
-      *reinterpret_cast<float4*>(to + column) = make_float4(fmaf(factor, v.x, first),
-          fmaf(factor, v.y, first), fmaf(factor, v.z, second), fmaf(factor, v.w, second));
+      const float second = add(1, column / 2 + 1, common);
+      const float4 v = *reinterpret_cast<const float4*>(own);
+      *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
+          fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
     }
   }
 }
@@ -295,6 +343,7 @@ class Pyramid {
         .y = gpu::View(fine.y),
         .of_sums = fine.of_sums,
         .halving = halvings_of(fine),
+        .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(levels_[l + 1].sum),
         .difference = gpu::View(levels_[l + 1].difference)};
     gpu::launch("ms_ssim", exec_.stream, blocks_for(coarse.count()), kThreads, 0, halve_kernel,
@@ -325,8 +374,36 @@ class Pyramid {
     gpu::launch("ms_ssim", exec_.stream, blocks_for(results), kThreads, 0, combine_kernel, work);
   }
 
+  bool is_mixed_at_once(Tensor Level::*gradient, const TensorView& finest) const {
+    constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
+    if (!is_f32_ || !is_aligned(finest) || levels_.size() > kMaxLevels) return false;
+    if (Rows(finest.shape).count() / kMixedRows > most_blocks) return false;
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      const TensorView own = levels_[l].*gradient;
+      const bool halves_pairs = own.shape[4] % 2 == 0 && levels_[l].pass.halving[2].coarse(1) == 0;
+      if (!is_aligned(own) || (l + 1 < levels_.size() && !halves_pairs)) return false;
+    }
+    return true;
+  }
+
   void mix(Tensor Level::*gradient, const TensorView& finest) {
     if (finest.empty()) return;
+    if (!is_mixed_at_once(gradient, finest)) return mix_level_by_level(gradient, finest);
+    MixAllWork work{.slopes = slopes_,
+        .level = {},
+        .levels = static_cast<int>(levels_.size()),
+        .gradient = gpu::View(finest)};
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      work.level[l] = {
+          gpu::View(levels_[l].*gradient), levels_[l].pass.halving[0], levels_[l].pass.halving[1]};
+    }
+    const Rows rows(finest.shape);
+    gpu::launch("ms_ssim", exec_.stream,
+        static_cast<unsigned>((rows.count() + kMixedRows - 1) / kMixedRows), kThreads, 0,
+        mix_all_kernel, work, rows, rows.count());
+  }
+
+  void mix_level_by_level(Tensor Level::*gradient, const TensorView& finest) {
     for (std::size_t l = levels_.size(); l-- > 0;) {
       const bool is_coarsest = l + 1 == levels_.size();
       const TensorView own = levels_[l].*gradient;
@@ -338,10 +415,8 @@ class Pyramid {
           .coarse = gpu::View(coarse),
           .halving = halvings_of(levels_[l].pass),
           .gradient = gpu::View(to)};
-      const bool is_even = !is_coarsest && is_f32_ && has_even_sides(own.shape) &&
-                           is_aligned(own) && is_aligned(to) && is_aligned(coarse);
-      gpu::launch("ms_ssim", exec_.stream, blocks_for(rows.count()), kThreads, 0,
-          is_even ? mix_even_kernel : mix_kernel, work, rows, rows.count());
+      gpu::launch("ms_ssim", exec_.stream, blocks_for(rows.count()), kThreads, 0, mix_kernel, work,
+          rows, rows.count());
     }
   }
 

@@ -3,7 +3,6 @@
 // hands it the images as they stand in memory. Rows of unit stride that begin at multiples of 16
 // bytes go through the copy engine, all else through loads.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "src/core/memory.h"
@@ -116,11 +115,9 @@ class Marcher {
     m.map_y0 = static_cast<int>(g.first_centre[1]);
     m.map_y1 = m.map_y0 + static_cast<int>(g.map_extent[1]);
     std::copy_n(taps.begin(), 6, m.taps);
-    // Never 0, so that no quotient is 0/0.
-    const float least = 1e-37f;
-    m.c1 =
-        pass_.term == Term::contrast ? INFINITY : std::max(least, static_cast<float>(2 * pass_.c1));
-    m.c2 = std::max(least, static_cast<float>(2 * pass_.c2));
+    const Constants<float> constants = doubled_constants(pass_);
+    m.c1 = constants.c1;
+    m.c2 = constants.c2;
     m.slope = slope_;
     m.extras.mask = gpu::View(pass_.mask);
     if (!plan_.reduces()) m.extras.upstream = gpu::View(pass_.upstream);
@@ -166,10 +163,13 @@ class Marcher {
     launch(m, true, is_first);
   }
 
-  bool has_extras(const March& m) const {
-    return pass_.of_sums || !is_in_place() || pass_.x.dtype != DType::f32 || pass_.l1_weight != 0 ||
-           !pass_.mask.empty() || !plan_.reduces() || !pass_.halved_sum.empty() ||
-           m.extras.any_gradient.data != nullptr;
+  Scope scope_of(const March& m) const {
+    const bool is_odd_gradient =
+        is_in_place() &&
+        (m.extras.any_gradient.data != nullptr ||
+            (m.gradient.data != nullptr && !pass_.of_sums && m.gradient_dtype != pass_.x.dtype));
+    if (!pass_.mask.empty() || !plan_.reduces() || is_odd_gradient) return Scope::all;
+    return pass_.l1_weight != 0 || !pass_.halved_sum.empty() ? Scope::training : Scope::plain;
   }
 
   // Where the first strip's copies begin: before all that its windows see.
@@ -179,26 +179,39 @@ class Marcher {
   }
 
   // A value's strip owns columns of the map from the sixth that it loads on, a gradient's of the
-  // image.
-  static int strips(const March& m, const MarchVariant& v, bool gradient) {
+  // image; of all that a valid gradient's windows see, if that is what it loads.
+  struct Strips {
+    int count, owned;
+    bool is_whole;
+  };
+  static Strips strips(const March& m, const MarchVariant& v, bool gradient) {
     const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
-    return (columns + v.owned - 1) / v.owned;
+    const bool sees_all = !gradient || m.map_x0 == 5;
+    if (columns > v.owned && columns <= v.owned_alone && sees_all) {
+      return {1, v.owned_alone, gradient};
+    }
+    return {(columns + v.owned - 1) / v.owned, v.owned, false};
   }
 
   // Of the two widths, that whose strips load fewer columns in all.
   MarchVariant variant_for(const March& m, bool gradient) const {
-    const bool extras = has_extras(m);
-    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, extras, true});
-    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, extras, false});
+    const Scope scope = scope_of(m);
+    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
+    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
     const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
-    const auto loaded = [&](const MarchVariant& v) { return strips(m, v, gradient) * v.loaded; };
+    const auto loaded = [&](const MarchVariant& v) {
+      return strips(m, v, gradient).count * v.loaded;
+    };
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
   }
 
   // With room for the segments' sums, and a count of blocks before them.
   void launch(March& m, bool gradient, bool is_first) {
     const MarchVariant v = variant_for(m, gradient);
-    m.strips = strips(m, v, gradient);
+    const Strips cut = strips(m, v, gradient);
+    m.strips = cut.count;
+    m.owned = cut.owned;
+    m.is_whole = cut.is_whole;
     m.first_column = first_column(m, v, gradient);
     if (is_first) {
       m.extras.sums_l1 = sums_ && pass_.l1_weight != 0;
@@ -258,7 +271,7 @@ bool can_march(const CudaPlan& plan) {
   const gpu::Limits& limits = gpu::limits(plan.device);
   return limits.compute_major >= 9 &&
          limits.shared_bytes_a_block >=
-             variant_of(pass, false, {plan.has_gradient(), true, false}).shared_bytes;
+             variant_of(pass, false, {plan.has_gradient(), Scope::all, false}).shared_bytes;
 }
 
 void run_march(CudaPlan& plan) { Marcher(plan).run(); }

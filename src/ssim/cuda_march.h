@@ -49,7 +49,9 @@ struct March {
   std::int64_t planes, images, channels;
   int width, height;
   int strips, rows;
-  int first_column, first_row;         ///< of what the first strip loads; outside the image too
+  int owned;                    ///< columns of a strip that it answers for
+  bool is_whole;                ///< a gradient's strip is a whole image, with nothing beside it
+  int first_column, first_row;  ///< of what the first strip loads; outside the image too
   int map_x0, map_x1, map_y0, map_y1;  ///< pixels that windows are centred on
   float taps[6];                       ///< the first half and the middle one
   float c1, c2;                        ///< 2·C1, infinite for the contrast term alone, and 2·C2
@@ -65,14 +67,25 @@ struct March {
 /// One instance of the kernel, and what its strips are like.
 struct MarchVariant {
   int owned, loaded;  ///< columns of a strip
+  int owned_alone;    ///< of the only strip: all that it sees the windows of
   int align;          ///< copies begin at multiples of so many columns
   int shared_bytes;
   int (*blocks)(const March& march, Device device);  ///< how many a launch takes
   void (*launch)(const March& march, int blocks, const Execution& exec);
 };
 
+/// What an instance of the kernel can do. Conditions that few calls need cost all of them 20 %.
+enum class Scope : std::uint8_t {
+  plain,     ///< means and sums, their gradient in the images' dtype
+  training,  ///< with |x - y|, and with halved images on the way
+  all,       ///< with masks, maps and their upstream, and gradients of any dtype and strides
+};
+
+/// What is asked for; the instance may do more, and know one width only.
 struct MarchKind {
-  bool gradient, extras, wide;
+  bool gradient;
+  Scope scope;
+  bool wide;
 };
 MarchVariant march_of_f32(MarchKind kind);
 MarchVariant march_of_f16(MarchKind kind);

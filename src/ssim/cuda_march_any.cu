@@ -7,8 +7,14 @@
 namespace similis::ssim_internal {
 
 MarchVariant march_of_any(MarchKind kind) {
-  return kind.gradient ? variant<AnyPictures, true, true>(kind.wide)
-                       : variant<AnyPictures, false, true>(kind.wide);
+  using Pairs = AnyPictures;
+  const bool is_plain = kind.scope == Scope::plain;
+  if (kind.gradient) {
+    return is_plain ? variant<Pairs, true, Scope::plain>(kind.wide)
+                    : variant<Pairs, true, Scope::all>(kind.wide);
+  }
+  return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
+                  : variant<Pairs, false, Scope::all>(kind.wide);
 }
 
 }  // namespace similis::ssim_internal

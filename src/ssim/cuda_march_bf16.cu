@@ -8,8 +8,13 @@ namespace similis::ssim_internal {
 
 MarchVariant march_of_bf16(MarchKind kind) {
   using Pairs = Pictures<BF16>;
-  return kind.gradient ? variant<Pairs, true, true>(kind.wide)
-                       : variant<Pairs, false, true>(kind.wide);
+  const bool is_plain = kind.scope == Scope::plain;
+  if (kind.gradient) {
+    return is_plain ? variant<Pairs, true, Scope::plain>(kind.wide)
+                    : variant<Pairs, true, Scope::all>(kind.wide);
+  }
+  return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
+                  : variant<Pairs, false, Scope::all>(kind.wide);
 }
 
 }  // namespace similis::ssim_internal

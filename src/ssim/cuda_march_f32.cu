@@ -8,12 +8,16 @@ namespace similis::ssim_internal {
 
 MarchVariant march_of_f32(MarchKind kind) {
   using Pairs = Pictures<float>;
-  if (kind.gradient) {
-    return kind.extras ? variant<Pairs, true, true>(kind.wide)
-                       : variant<Pairs, true, false>(kind.wide);
+  const bool is_plain = kind.scope == Scope::plain;
+  if (!kind.gradient) {
+    return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
+                    : variant<Pairs, false, Scope::all>(kind.wide);
   }
-  return kind.extras ? variant<Pairs, false, true>(kind.wide)
-                     : variant<Pairs, false, false>(kind.wide);
+  switch (kind.scope) {
+    case Scope::plain: return variant<Pairs, true, Scope::plain>(kind.wide);
+    case Scope::training: return variant<Pairs, true, Scope::training>(kind.wide);
+    default: return variant<Pairs, true, Scope::all>(kind.wide);
+  }
 }
 
 }  // namespace similis::ssim_internal

@@ -8,7 +8,8 @@ namespace similis::ssim_internal {
 
 MarchVariant march_of_u8(MarchKind kind) {
   using Pairs = Pictures<std::uint8_t>;
-  return variant<Pairs, false, true>(kind.wide);
+  return kind.scope == Scope::plain ? variant<Pairs, false, Scope::plain>(kind.wide)
+                                    : variant<Pairs, false, Scope::all>(kind.wide);
 }
 
 }  // namespace similis::ssim_internal

@@ -3,15 +3,18 @@
 // not go: padding valid or same, no masks, reduced to numbers. Taps are 11 along each axis, of
 // which a smaller window's outer ones are 0.
 //   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
-//   deep kernel   those of 11 slices ─> moments ─ formula.h ─> sums; four fields, 11 slices of them
-//   back kernel   fields of a slice, across and down, with x and y ─> gradients
+//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; three fields, 11 slices of them
+//   back kernel   fields of a slice, across and down, with x and y ─> gradient
+//   finish        sums ─> values
 // Averages and fields of as many planes or, of one plane, of as many slices as fit into 128 MiB
-// stand in memory at a time, of kSegment slices at least. s is shifted by a constant of the plane,
-// so that its variance keeps its digits in f32.
+// stand in memory at a time, of kSegment slices at least. Of 128³ voxels they stay in the L2 cache:
+// 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps its
+// digits in f32. The gradient by y is that by x with d the other way round.
 #include <algorithm>
 #include <vector>
 
 #include "src/core/memory.h"
+#include "src/ssim/cuda_formula.cuh"
 #include "src/ssim/cuda_plan.h"
 #include "src/window/window.h"
 
@@ -19,28 +22,30 @@ namespace similis::ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kDeepThreads = 128;
 constexpr int kRadius = 5, kTaps = 2 * kRadius + 1;
-constexpr int kTile = 32, kSeen = kTile + 2 * kRadius;  // a tile's side, and what its windows see
-constexpr int kAtOnce = 4;                              // outputs of a thread in a row or column
-constexpr int kPitch = kSeen + 1, kHalfPitch = kTile + 1;  // so that no two lanes meet in a bank
-constexpr int kFields = 4;
+constexpr int kWide = 64, kHigh = 32;  // a tile; 1.5 times its pixels are seen
+constexpr int kSeenHigh = kHigh + 2 * kRadius, kSeenWide = kWide + 2 * kRadius;
+constexpr int kPitch = kSeenWide + 2;  // rows begin at multiples of 16 bytes
+constexpr int kAcross = 4, kDown = 8;  // outputs of a thread in a row, and in a column
+constexpr int kAverages = 4, kFields = 3;
 constexpr int kSegment = 32;  // slices that a thread of the deep kernel owns
 constexpr std::int64_t kBytes = std::int64_t{128} << 20;
-static_assert(kTile * kTile == kThreads * kAtOnce);
+static_assert(kWide * kHigh == kThreads * kDown);
 
 struct Work {
   Geometry geometry;
-  gpu::View x, y, x_gradient, y_gradient;
+  gpu::View x, y, gradient;
+  float sign = 1;             // of d: -1 for the gradient by y
   float taps[3][kTaps] = {};  // along z, y, x
   Constants<float> constants = {};
-  bool contrast = false;
   PlaneSlope slope;
   std::int64_t first_plane = 0, planes = 0;      // at hand
   std::int64_t slice0 = 0, slice1 = 0;           // whose gradients and windows are at hand
   std::int64_t average0 = 0, average1 = 0;       // whose averages are
   float* averages = nullptr;                     // [4][planes][slices][map]
-  float* fields = nullptr;                       // likewise; null if there is no gradient
-  double* partials = nullptr;                    // [planes][segments][blocks of columns], of all
+  float* fields = nullptr;                       // [3][planes][slices][map]; null without gradient
+  double* partials = nullptr;                    // [planes][segments][blocks of columns]; or null
   std::int64_t segments = 0, column_blocks = 0;  // of a plane
 
   explicit Work(const Geometry& g) : geometry(g) {}
@@ -53,6 +58,11 @@ struct Work {
   __device__ std::int64_t field_count() const { return planes * (slice1 - slice0) * columns(); }
 };
 
+__device__ __forceinline__ float load(const gpu::View& view, std::int64_t offset) {
+  if (view.dtype == DType::f32) return static_cast<const float*>(view.data)[offset];
+  return view.load_f32(offset);
+}
+
 // Where a plane's arrays begin, and what its sums are shifted by.
 struct Plane {
   std::int64_t x, y;
@@ -62,8 +72,8 @@ struct Plane {
     x = w.x.plane(image, channel);
     y = w.y.plane(image, channel);
     const std::int64_t(&e)[3] = w.geometry.extent;
-    half_shift = (w.x.load_f32(x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
-                     w.y.load_f32(y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
+    half_shift = (load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
+                     load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
                  2;
   }
 };
@@ -74,89 +84,188 @@ struct Tile {
   std::int64_t y, x;          // of its first element
   __device__ Tile(
       std::int64_t index, std::int64_t slices, std::int64_t height, std::int64_t width) {
-    const std::int64_t across = (width + kTile - 1) / kTile, down = (height + kTile - 1) / kTile;
-    x = index % across * kTile;
+    const std::int64_t across = (width + kWide - 1) / kWide, down = (height + kHigh - 1) / kHigh;
+    x = index % across * kWide;
     index /= across;
-    y = index % down * kTile;
+    y = index % down * kHigh;
     index /= down;
     slice = index % slices;
     plane = index / slices;
   }
 };
 
-// Σ taps[k]·in[o + k] for kAtOnce outputs, of elements `step` apart.
-__device__ __forceinline__ void average_some(
-    const float* in, int step, const float (&taps)[kTaps], float (&out)[kAtOnce]) {
+// Which of what a tile's windows see exists, along one axis: [first, end) of what they see.
+struct Range {
+  int first, end;
+  __device__ Range(std::int64_t seen_from, std::int64_t extent, int seen)
+      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)),
+        end(static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen)) {}
+  __device__ bool has(int i) const { return i >= first && i < end; }
+};
+
+using Seen = float[kSeenHigh][kPitch];
+using Half = float[kSeenHigh][kWide];
+
+// What a thread brings of all that a tile's windows see: kTimes columns in each of kSeenRows rows,
+// neighbours in a row together. Loads of several rows are under way at once.
+constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
+constexpr int kApart = kThreads / kTogether;  // rows between a thread's
+constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
+
+// 0 where nothing exists. load takes an offset; elements of the tile's array are `row_stride` and
+// `column_stride` apart.
+template <int rows, class Load>
+__device__ __forceinline__ void load_rows(int first, const Range& y, const Range& x,
+    std::int64_t row_stride, std::int64_t column_stride, Load load, float (&values)[rows][kTimes]) {
+  const int own_column = static_cast<int>(threadIdx.x) % kTogether;
+  const int own_row = static_cast<int>(threadIdx.x) / kTogether + first * kApart;
+  std::int64_t at = own_row * row_stride + own_column * column_stride;
 #pragma unroll
-  for (int o = 0; o < kAtOnce; ++o) out[o] = 0;
+  for (int i = 0; i < rows; ++i) {
 #pragma unroll
-  for (int k = 0; k < kAtOnce + 2 * kRadius; ++k) {
-    const float value = in[k * step];
+    for (int k = 0; k < kTimes; ++k) {
+      const bool exists = y.has(own_row + i * kApart) && x.has(own_column + k * kTogether);
+      values[i][k] = exists ? load(at + k * kTogether * column_stride) : 0;
+    }
+    at += kApart * row_stride;
+  }
+}
+template <int rows>
+__device__ __forceinline__ void store_rows(
+    int first, const float (&values)[rows][kTimes], Seen& seen) {
+  const int t = static_cast<int>(threadIdx.x);
 #pragma unroll
-    for (int o = 0; o < kAtOnce; ++o) {
-      if (k - o >= 0 && k - o < kTaps) out[o] = fmaf(taps[k - o], value, out[o]);
+  for (int i = 0; i < rows; ++i) {
+    const int row = t / kTogether + (first + i) * kApart;
+#pragma unroll
+    for (int k = 0; k < kTimes; ++k) {
+      const int column = t % kTogether + k * kTogether;
+      if (row < kSeenHigh && column < kSeenWide) seen[row][column] = values[i][k];
     }
   }
 }
 
-// Rows of `seen`, averaged across into `half`.
-template <bool squared>
-__device__ __forceinline__ void average_rows(const float (&seen)[kSeen][kPitch],
-    const float (&taps)[kTaps], float (&half)[kSeen][kHalfPitch]) {
-  for (int task = static_cast<int>(threadIdx.x); task < kSeen * (kTile / kAtOnce);
-       task += kThreads) {
-    const int row = task % kSeen, column = task / kSeen * kAtOnce;
-    float in[kAtOnce + 2 * kRadius], out[kAtOnce];
+// out[o] = Σ taps[k]·in[o + k]
+template <int outputs, int inputs>
+__device__ __forceinline__ void average_some(
+    const float (&in)[inputs], const float (&taps)[kTaps], float (&out)[outputs]) {
+  static_assert(inputs >= outputs + 2 * kRadius);
 #pragma unroll
-    for (int k = 0; k < kAtOnce + 2 * kRadius; ++k) {
-      in[k] = seen[row][column + k];
-      if (squared) in[k] *= in[k];
-    }
-    average_some(in, 1, taps, out);
+  for (int o = 0; o < outputs; ++o) out[o] = taps[0] * in[o];
 #pragma unroll
-    for (int o = 0; o < kAtOnce; ++o) half[row][column + o] = out[o];
+  for (int k = 1; k < kTaps; ++k) {
+#pragma unroll
+    for (int o = 0; o < outputs; ++o) out[o] = fmaf(taps[k], in[o + k], out[o]);
   }
+}
+
+__device__ __forceinline__ void store4(float* to, const float (&v)[kAcross]) {
+  *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
+}
+
+// Rows of `seen`, averaged across into half[0]; their squares into half[1] if asked for.
+template <bool with_squares>
+__device__ __forceinline__ void average_rows(
+    const Seen& seen, const float (&taps)[kTaps], Half* half) {
+  constexpr int kTasks = kWide / kAcross;  // of a row
+  for (int task = static_cast<int>(threadIdx.x); task < kSeenHigh * kTasks; task += kThreads) {
+    const int row = task / kTasks, column = task % kTasks * kAcross;
+    float in[16], out[kAcross];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float4 some = *reinterpret_cast<const float4*>(&seen[row][column + 4 * j]);
+      in[4 * j] = some.x;
+      in[4 * j + 1] = some.y;
+      in[4 * j + 2] = some.z;
+      in[4 * j + 3] = some.w;
+    }
+    average_some(in, taps, out);
+    store4(&half[0][row][column], out);
+    if constexpr (with_squares) {
+#pragma unroll
+      for (float& value : in) value *= value;
+      average_some(in, taps, out);
+      store4(&half[1][row][column], out);
+    }
+  }
+}
+
+// Averages down of the kDown outputs of this thread.
+__device__ __forceinline__ void average_column(
+    const Half& half, const float (&taps)[kTaps], float (&out)[kDown]) {
+  const int column = static_cast<int>(threadIdx.x) % kWide;
+  const int row = static_cast<int>(threadIdx.x) / kWide * kDown;
+  float in[kDown + 2 * kRadius];
+#pragma unroll
+  for (int k = 0; k < kDown + 2 * kRadius; ++k) in[k] = half[row + k][column];
+  average_some(in, taps, out);
 }
 
 __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64_t tiles) {
-  __shared__ float seen[2][kSeen][kPitch], half[kSeen][kHalfPitch];
+  alignas(16) __shared__ Seen seen[2];
+  alignas(16) __shared__ Half half[2];
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
     const Tile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
     const Plane plane(w, w.first_plane + tile.plane);
-    const std::int64_t z = w.average0 + tile.slice;
     const std::int64_t y0 = tile.y + g.first_centre[1] - kRadius,
                        x0 = tile.x + g.first_centre[2] - kRadius;
+    const std::int64_t z = w.average0 + tile.slice;
+    const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
-    for (int i = t; i < kSeen * kSeen; i += kThreads) {
-      const int row = i / kSeen, column = i % kSeen;
-      const std::int64_t y = y0 + row, x = x0 + column;
-      float vx = 0, vy = 0;
-      if (y >= 0 && y < g.extent[1] && x >= 0 && x < g.extent[2]) {
-        vx = w.x.load_f32(plane.x + w.x.at(z, y, x));
-        vy = w.y.load_f32(plane.y + w.y.at(z, y, x));
-      }
-      seen[0][row][column] = (vx - plane.half_shift) + (vy - plane.half_shift);
-      seen[1][row][column] = vx - vy;
-    }
-    const int column = t % kTile, row = t / kTile * kAtOnce;
-    for (int f = 0; f < kFields; ++f) {  // s, d, s², d²
-      __syncthreads();
-      if (f < 2) {
-        average_rows<false>(seen[f & 1], w.taps[2], half);
-      } else {
-        average_rows<true>(seen[f & 1], w.taps[2], half);
-      }
-      __syncthreads();
-      float out[kAtOnce];
-      average_some(&half[row][column], kHalfPitch, w.taps[1], out);
-      float* const to = w.averages + f * w.average_count() +
-                        (tile.plane * (w.average1 - w.average0) + tile.slice) * w.columns();
+    const Range rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
+    const auto fill = [&](auto load_one) {
+      constexpr int kHalf = kSeenRows / 2;
 #pragma unroll
-      for (int o = 0; o < kAtOnce; ++o) {
-        const std::int64_t y = tile.y + row + o, x = tile.x + column;
-        if (y < g.map_extent[1] && x < g.map_extent[2]) to[y * g.map_extent[2] + x] = out[o];
+      for (int first = 0; first < kSeenRows; first += kHalf) {
+        float vx[kHalf][kTimes], vy[kHalf][kTimes];
+        load_rows(
+            first, rows, columns, w.x.strides[3], w.x.strides[4],
+            [&](std::int64_t at) { return load_one(w.x, first_x + at); }, vx);
+        load_rows(
+            first, rows, columns, w.y.strides[3], w.y.strides[4],
+            [&](std::int64_t at) { return load_one(w.y, first_y + at); }, vy);
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) {
+#pragma unroll
+          for (int k = 0; k < kTimes; ++k) {
+            const float x = vx[i][k], y = vy[i][k];
+            vx[i][k] = (x - plane.half_shift) + (y - plane.half_shift);
+            vy[i][k] = x - y;
+          }
+        }
+        store_rows(first, vx, seen[0]);
+        store_rows(first, vy, seen[1]);
+      }
+    };
+    if (w.x.dtype == DType::f32) {
+      fill([](const gpu::View& view, std::int64_t offset) {
+        return static_cast<const float*>(view.data)[offset];
+      });
+    } else {
+      fill([](const gpu::View& view, std::int64_t offset) { return view.load_f32(offset); });
+    }
+    const std::int64_t x = tile.x + t % kWide, y = tile.y + t / kWide * kDown;
+    float* const to = w.averages +
+                      (tile.plane * (w.average1 - w.average0) + tile.slice) * w.columns() +
+                      y * g.map_extent[2] + x;
+#pragma unroll 1
+    for (int f = 0; f < 2; ++f) {  // s and s², d and d²
+      __syncthreads();
+      average_rows<true>(seen[f], w.taps[2], half);
+      __syncthreads();
+#pragma unroll
+      for (int power = 0; power < 2; ++power) {
+        float out[kDown];
+        average_column(half[power], w.taps[1], out);
+        float* const average = to + (f + 2 * power) * w.average_count();
+#pragma unroll
+        for (int o = 0; o < kDown; ++o) {
+          if (y + o < g.map_extent[1] && x < g.map_extent[2]) {
+            average[o * g.map_extent[2]] = out[o];
+          }
+        }
       }
     }
   }
@@ -172,123 +281,137 @@ __device__ __forceinline__ float push(
   return complete;
 }
 
-// What a window has to do with each pixel's s and d: weight·(field[0] + s·field[1]), and for d the
-// other two.
-__device__ __forceinline__ float fields_of(
-    const Work& w, const float (&average)[kFields], float shift, float (&field)[kFields]) {
-  const Moments<float> m{average[0] + shift, average[1],
-      fmaxf(0.f, fmaf(-average[0], average[0], average[2])),
-      fmaxf(0.f, fmaf(-average[1], average[1], average[3]))};
-  const Dissimilarity<float> r =
-      w.contrast ? contrast_dissimilarity(m, w.constants) : dissimilarity(m, w.constants);
-  field[1] = 2 * r.gradient.var_s;
-  field[0] = fmaf(-average[0], field[1], r.gradient.mean_s);
-  field[3] = 2 * r.gradient.var_d;
-  field[2] = fmaf(-average[1], field[3], r.gradient.mean_d);
-  return r.value;
-}
-
-__global__ void __launch_bounds__(kThreads) deep_kernel(const Work w) {
+__global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   const Geometry& g = w.geometry;
   const std::int64_t segments = (w.slice1 - w.slice0 + kSegment - 1) / kSegment;
   const std::int64_t column_block = blockIdx.x % w.column_blocks;
   const std::int64_t segment = blockIdx.x / w.column_blocks % segments;
   const std::int64_t local = blockIdx.x / w.column_blocks / segments;
-  const std::int64_t column = column_block * kThreads + threadIdx.x;
+  const std::int64_t column = column_block * kDeepThreads + threadIdx.x;
   const Plane plane(w, w.first_plane + local);
   const float shift = 2 * plane.half_shift;
-  const float outside[kFields] = {-shift, 0, shift * shift, 0};
   double sum = 0;
   if (column < w.columns()) {
     const std::int64_t first = w.slice0 + segment * kSegment;
     const std::int64_t last = first + kSegment < w.slice1 ? first + kSegment : w.slice1;
     const std::int64_t stored = w.average1 - w.average0;
-    const float* const from = w.averages + local * stored * w.columns() + column;
-    float* const to = w.fields == nullptr
-                          ? nullptr
-                          : w.fields + local * (w.slice1 - w.slice0) * w.columns() + column;
-    float state[kFields][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
-    for (std::int64_t slice = first - 2 * kRadius; slice < last + 2 * kRadius; ++slice) {
-      float average[kFields], field[kFields] = {};
+    const std::int64_t average_count = w.average_count(), field_count = w.field_count();
+    const std::int64_t before = first - 2 * kRadius, columns = w.columns();
+    const float* from = w.averages + (local * stored + before - w.average0) * columns + column;
+    float* to = w.fields +
+                (local * (w.slice1 - w.slice0) + before - 2 * kRadius - w.slice0) * columns +
+                column;
+    // Of the slices in turn.
+    const auto fetch = [&](std::int64_t slice, float(&average)[kAverages]) {
+      const float outside[kAverages] = {-shift, 0, shift * shift, 0};
+      const bool exists = slice >= 0 && slice < g.extent[0];
 #pragma unroll
-      for (int f = 0; f < kFields; ++f) {
-        const bool exists = slice >= 0 && slice < g.extent[0];
-        const float value =
-            exists ? from[f * w.average_count() + (slice - w.average0) * w.columns()] : outside[f];
-        average[f] = push(state[f], value, w.taps[0]);
+      for (int f = 0; f < kAverages; ++f) {
+        average[f] = exists ? from[f * average_count] : outside[f];
       }
+      from += columns;
+    };
+    float state[kAverages][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
+    float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
+    fetch(before, next);
+    fetch(before + 1, ahead);
+    for (std::int64_t slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
+      float average[kAverages], field[kFields] = {};
+#pragma unroll
+      for (int f = 0; f < kAverages; ++f) {
+        average[f] = push(state[f], next[f], w.taps[0]);
+        next[f] = ahead[f];
+      }
+      if (slice + 2 < last + 2 * kRadius) fetch(slice + 2, ahead);
       if (slice < first) continue;  // the first window that counts is not yet complete
       const std::int64_t centre = slice - kRadius;
       if (centre >= g.first_centre[0] && centre < g.first_centre[0] + g.map_extent[0]) {
-        const float value = fields_of(w, average, shift, field);
-        if (centre >= first && centre < last) sum += static_cast<double>(value);
+        const Point r = point(average[0], w.sign * average[1], average[2], average[3], shift,
+            w.constants.c1, w.constants.c2);
+        fields_of(r, average[0], &field[0], &field[1], &field[2]);
+        if (centre >= first && centre < last) sum += static_cast<double>(2 * r.value);
       }
-      if (to == nullptr) continue;
+      if (w.fields == nullptr) continue;
       const std::int64_t pixel = centre - kRadius;
 #pragma unroll
       for (int f = 0; f < kFields; ++f) {
         const float complete = push(field_state[f], field[f], w.taps[0]);
-        if (pixel >= first) {
-          to[f * w.field_count() + (pixel - w.slice0) * w.columns()] = complete;
-        }
+        if (pixel >= first) to[f * field_count] = complete;
       }
     }
   }
-  const double total = gpu::block_sum<kThreads>(sum);
+  if (w.partials == nullptr) return;
+  const double total = gpu::block_sum<kDeepThreads>(sum);
   if (threadIdx.x == 0) {
     const std::int64_t row = (w.first_plane + local) * w.segments + w.slice0 / kSegment + segment;
     w.partials[row * w.column_blocks + column_block] = total;
   }
 }
 
-__global__ void __launch_bounds__(kThreads) back_kernel(const Work w, std::int64_t tiles) {
-  __shared__ float seen[kSeen][kPitch], half[kSeen][kHalfPitch];
+__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, std::int64_t tiles) {
+  alignas(16) __shared__ Seen seen;
+  alignas(16) __shared__ Half half;
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
     const Tile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
     const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
                        x0 = tile.x - g.first_centre[2] - kRadius;
-    const int column = t % kTile, row = t / kTile * kAtOnce;
-    float sums[kFields][kAtOnce];
+    const float* const from = w.fields +
+                              (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
+                              y0 * g.map_extent[2] + x0;
+    const Range rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
+    float sums[kFields][kDown], ahead[kSeenRows][kTimes];
+    const auto fetch = [&](int f) {
+      const float* const field = from + f * w.field_count();
+      load_rows(
+          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return field[at]; }, ahead);
+    };
+    fetch(0);
 #pragma unroll
     for (int f = 0; f < kFields; ++f) {
-      const float* const from = w.fields + f * w.field_count() +
-                                (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns();
       __syncthreads();
-      for (int i = t; i < kSeen * kSeen; i += kThreads) {
-        const std::int64_t y = y0 + i / kSeen, x = x0 + i % kSeen;
-        const bool exists = y >= 0 && y < g.map_extent[1] && x >= 0 && x < g.map_extent[2];
-        seen[i / kSeen][i % kSeen] = exists ? from[y * g.map_extent[2] + x] : 0.f;
-      }
+      store_rows(0, ahead, seen);
+      if (f + 1 < kFields) fetch(f + 1);
       __syncthreads();
-      average_rows<false>(seen, w.taps[2], half);
+      average_rows<false>(seen, w.taps[2], &half);
       __syncthreads();
-      average_some(&half[row][column], kHalfPitch, w.taps[1], sums[f]);
+      average_column(half, w.taps[1], sums[f]);
     }
     const std::int64_t index_of_plane = w.first_plane + tile.plane;
     const Plane plane(w, index_of_plane);
     const std::int64_t image = index_of_plane / g.channels, channel = index_of_plane % g.channels;
-    const auto slope = static_cast<float>(w.slope.of(index_of_plane).term);
-    const std::int64_t z = w.slice0 + tile.slice, x = tile.x + column;
+    const auto slope = static_cast<float>(4 * w.slope.of(index_of_plane).term);
+    const std::int64_t z = w.slice0 + tile.slice, x = tile.x + t % kWide,
+                       y = tile.y + t / kWide * kDown;
+    const std::int64_t first_x = plane.x + w.x.at(z, y, x), first_y = plane.y + w.y.at(z, y, x);
+    const std::int64_t first_to = w.gradient.plane(image, channel) + w.gradient.at(z, y, x);
 #pragma unroll
-    for (int o = 0; o < kAtOnce; ++o) {
-      const std::int64_t y = tile.y + row + o;
-      if (y >= g.extent[1] || x >= g.extent[2]) continue;
-      const float vx = w.x.load_f32(plane.x + w.x.at(z, y, x));
-      const float vy = w.y.load_f32(plane.y + w.y.at(z, y, x));
-      const float s = (vx - plane.half_shift) + (vy - plane.half_shift);
-      const float by_s = slope * fmaf(s, sums[1][o], sums[0][o]);
-      const float by_d = slope * fmaf(vx - vy, sums[3][o], sums[2][o]);
-      if (w.x_gradient.data != nullptr) {
-        w.x_gradient.store(
-            w.x_gradient.plane(image, channel) + w.x_gradient.at(z, y, x), by_s + by_d);
-      }
-      if (w.y_gradient.data != nullptr) {
-        w.y_gradient.store(
-            w.y_gradient.plane(image, channel) + w.y_gradient.at(z, y, x), by_s - by_d);
+    for (int o = 0; o < kDown; ++o) {
+      if (y + o >= g.extent[1] || x >= g.extent[2]) continue;
+      const float vx = load(w.x, first_x + o * w.x.strides[3]);
+      const float vy = load(w.y, first_y + o * w.y.strides[3]);
+      const float s = (vx - plane.half_shift) + (vy - plane.half_shift), d = w.sign * (vx - vy);
+      const float value = slope * fmaf(d, sums[2][o], fmaf(-s, sums[1][o], sums[0][o]));
+      const std::int64_t to = first_to + o * w.gradient.strides[3];
+      if (w.gradient.dtype == DType::f32) {
+        static_cast<float*>(w.gradient.data)[to] = value;
+      } else {
+        w.gradient.store(to, value);
       }
     }
+  }
+}
+
+// A block a result: value = bias + term·Σ partials, in a fixed order.
+__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
+    std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
+  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < each; i += kThreads) sum += partials[g * each + i];
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
+    __syncthreads();
   }
 }
 
@@ -306,7 +429,7 @@ class Separable {
  public:
   explicit Separable(CudaPlan& plan) : plan_(plan), g_(plan.geometry) {
     const std::int64_t columns = g_.map_extent[1] * g_.map_extent[2];
-    const std::int64_t arrays = kFields * (plan.has_gradient() ? 2 : 1);
+    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kFields : 0);
     const std::int64_t slice_bytes = arrays * columns * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t fitting = std::max<std::int64_t>(1, kBytes / slice_bytes);
     planes_ = std::clamp<std::int64_t>(fitting / g_.extent[0], 1, g_.planes);
@@ -314,27 +437,24 @@ class Separable {
                   ? g_.extent[0]
                   : std::max<std::int64_t>(1, fitting / kSegment) * kSegment;
     work_.segments = pieces(g_.extent[0], kSegment);
-    work_.column_blocks = pieces(columns, kThreads);
+    work_.column_blocks = pieces(columns, kDeepThreads);
     const std::int64_t averages = planes_ * std::min(g_.extent[0], slices_ + 4 * kRadius) * columns;
     const std::int64_t fields = plan.has_gradient() ? planes_ * slices_ * columns : 0;
     const std::int64_t partials = g_.planes * work_.segments * work_.column_blocks;
-    memory_ =
-        allocate_bytes(static_cast<std::size_t>(partials) * sizeof(double) +
-                           static_cast<std::size_t>(kFields * (averages + fields)) * sizeof(float),
-            plan.device, plan.exec);
-    work_.partials = static_cast<double*>(memory_.get());
-    work_.averages = reinterpret_cast<float*>(work_.partials + partials);
-    work_.fields = fields > 0 ? work_.averages + kFields * averages : nullptr;
+    memory_ = allocate_bytes(
+        static_cast<std::size_t>(partials) * sizeof(double) +
+            static_cast<std::size_t>(kAverages * averages + kFields * fields) * sizeof(float),
+        plan.device, plan.exec);
+    partials_ = static_cast<double*>(memory_.get());
+    work_.averages = reinterpret_cast<float*>(partials_ + partials);
+    work_.fields = fields > 0 ? work_.averages + kAverages * averages : nullptr;
     work_.geometry = g_;
     work_.x = gpu::View(plan.pass.x);
     work_.y = gpu::View(plan.pass.y);
-    work_.x_gradient = gpu::View(plan.pass.x_gradient);
-    work_.y_gradient = gpu::View(plan.pass.y_gradient);
     copy_taps(plan.pass.window.z, work_.taps[0]);
     copy_taps(plan.pass.window.y, work_.taps[1]);
     copy_taps(plan.pass.window.x, work_.taps[2]);
-    work_.constants = {static_cast<float>(plan.pass.c1), static_cast<float>(plan.pass.c2)};
-    work_.contrast = plan.pass.term == Term::contrast;
+    work_.constants = doubled_constants(plan.pass);
     work_.slope = slope_of(plan);
   }
 
@@ -344,12 +464,7 @@ class Separable {
         run_piece(plane, slice);
       }
     }
-    if (plan_.pass.value.empty()) return;
-    plan_.allocate_sums();
-    fill_weights(plan_);
-    sum_partials(
-        plan_, work_.partials, static_cast<int>(work_.segments * work_.column_blocks), kTerm);
-    write_values(plan_);
+    if (!plan_.pass.value.empty()) finish();
   }
 
  private:
@@ -360,16 +475,33 @@ class Separable {
     work_.slice1 = std::min(slice + slices_, g_.extent[0]);
     work_.average0 = std::max<std::int64_t>(0, work_.slice0 - 2 * kRadius);
     work_.average1 = std::min(g_.extent[0], work_.slice1 + 2 * kRadius);
-    const std::int64_t slices = work_.slice1 - work_.slice0;
     launch_over(flat_kernel, tiles(work_.average1 - work_.average0, g_.map_extent));
-    const std::int64_t blocks = work_.column_blocks * pieces(slices, kSegment) * work_.planes;
-    gpu::launch(
-        "ssim", plan_.exec.stream, static_cast<unsigned>(blocks), kThreads, 0, deep_kernel, work_);
-    if (work_.fields != nullptr) launch_over(back_kernel, tiles(slices, g_.extent));
+    work_.partials = partials_;
+    work_.sign = 1;
+    const Pass& pass = plan_.pass;
+    if (!plan_.has_gradient()) launch_deep();
+    if (!pass.x_gradient.empty()) run_gradient(pass.x_gradient);
+    work_.sign = -1;
+    if (!pass.y_gradient.empty()) run_gradient(pass.y_gradient);
+  }
+
+  // The sums come with the first.
+  void run_gradient(const TensorView& gradient) {
+    work_.gradient = gpu::View(gradient);
+    launch_deep();
+    launch_over(back_kernel, tiles(work_.slice1 - work_.slice0, g_.extent));
+    work_.partials = nullptr;
+  }
+
+  void launch_deep() {
+    const std::int64_t blocks =
+        work_.column_blocks * pieces(work_.slice1 - work_.slice0, kSegment) * work_.planes;
+    gpu::launch("ssim", plan_.exec.stream, static_cast<unsigned>(blocks), kDeepThreads, 0,
+        deep_kernel, work_);
   }
 
   std::int64_t tiles(std::int64_t slices, const std::int64_t (&extent)[3]) const {
-    return work_.planes * slices * pieces(extent[1], kTile) * pieces(extent[2], kTile);
+    return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
   }
   void launch_over(void (*kernel)(Work, std::int64_t), std::int64_t tiles) {
     gpu::launch("ssim", plan_.exec.stream,
@@ -377,11 +509,24 @@ class Separable {
         tiles);
   }
 
+  void finish() {
+    const TensorView& value = plan_.pass.value;
+    const std::int64_t each = plan_.planes_each * work_.segments * work_.column_blocks;
+    const double elements = static_cast<double>(plan_.planes_each * g_.map_elements());
+    const bool is_sum = plan_.pass.reduction == Reduction::sum;
+    const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
+    gpu::launch("ssim", plan_.exec.stream,
+        static_cast<unsigned>(std::min<std::int64_t>(plan_.groups, 1 << 20)), kThreads, 0,
+        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data,
+        value.dtype);
+  }
+
   CudaPlan& plan_;
   const Geometry& g_;
   std::int64_t planes_ = 1, slices_ = 1;
   Work work_{g_};
   std::shared_ptr<void> memory_;
+  double* partials_ = nullptr;
 };
 
 }  // namespace
@@ -390,7 +535,7 @@ bool can_separate(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
   const bool is_small = g.radius[0] <= kRadius && g.radius[1] <= kRadius && g.radius[2] <= kRadius;
-  const bool is_countable = g.planes * pieces(g.map_elements(), kThreads) < 1 << 30;
+  const bool is_countable = g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30;
   return is_small && is_countable && plan.reduces() && !plan.has_masks() && !pass.of_sums &&
          pass.l1_weight == 0 && pass.x.dtype != DType::f64 &&
          (pass.value.empty() || pass.value.dtype == DType::f32) &&

@@ -242,9 +242,18 @@ __global__ __launch_bounds__(kThreads) void lean_values_kernel(
   }
 }
 
+// Neighbours in memory, two of them in one addition where their address allows it.
+__device__ __forceinline__ void add_pair(float* to, float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  atomicAdd(reinterpret_cast<float2*>(to), make_float2(first, second));
+#else
+  atomicAdd(to, first);
+  atomicAdd(to + 1, second);
+#endif
+}
+
 // The four pairs of corners along x of one cell, in one channel: see scatter_cells() for what the
 // lanes hand to each other.
-template <int step>
 __device__ __forceinline__ void scatter(const LeanPass& p, const LeanCell& cell, float* plane,
     float g, bool is_inside, [[maybe_unused]] bool takes, bool gives) {
   const std::int64_t sy = p.sums_strides.y, sz = p.sums_strides.z;
@@ -261,8 +270,52 @@ __device__ __forceinline__ void scatter(const LeanPass& p, const LeanCell& cell,
 #endif
     if (!is_inside) continue;
     float* row = first + (k % 2 ? sy : 0) + (k / 2 ? sz : 0);
-    atomicAdd(row, to_left);
-    if (!gives) atomicAdd(row + step, to_right);
+    if (!gives && reinterpret_cast<std::uintptr_t>(row) % 8 == 0) {
+      add_pair(row, to_left, to_right);
+    } else {
+      atomicAdd(row, to_left);
+      if (!gives) atomicAdd(row + 1, to_right);
+    }
+  }
+}
+
+// The same for fields, whose three components are neighbours: the six floats of a pair of corners
+// take three or four additions, three floats take two.
+__device__ __forceinline__ void scatter_vectors(const LeanPass& p, const LeanCell& cell,
+    float* plane, const float (&g)[3], bool is_inside, [[maybe_unused]] bool takes, bool gives) {
+  const std::int64_t sy = p.sums_strides.y, sz = p.sums_strides.z;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const float weight = (k % 2 ? cell.fy : 1 - cell.fy) * (k / 2 ? cell.fz : 1 - cell.fz);
+    float v[6];
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const float both = g[a] * weight;
+      v[3 + a] = both * cell.fx;
+      v[a] = both - v[3 + a];
+#if !defined(__HIPCC__)
+      const float handed = __shfl_up_sync(0xffffffffu, v[3 + a], 1);
+      if (takes) v[a] += handed;
+#endif
+    }
+    if (!is_inside) continue;
+    float* row = plane + cell.offset + (k % 2 ? sy : 0) + (k / 2 ? sz : 0);
+    if (reinterpret_cast<std::uintptr_t>(row) % 8 == 0) {
+      add_pair(row, v[0], v[1]);
+      if (gives) {
+        atomicAdd(row + 2, v[2]);
+      } else {
+        add_pair(row + 2, v[2], v[3]);
+        add_pair(row + 4, v[4], v[5]);
+      }
+    } else {
+      atomicAdd(row, v[0]);
+      add_pair(row + 1, v[1], v[2]);
+      if (!gives) {
+        add_pair(row + 3, v[3], v[4]);
+        atomicAdd(row + 5, v[5]);
+      }
+    }
   }
 }
 
@@ -328,6 +381,8 @@ __global__ __launch_bounds__(kThreads, 3) void lean_gradients_kernel(
     }
 #endif
     float sum[3] = {0, 0, 0};
+    [[maybe_unused]] float vector[3] = {0, 0, 0};
+#pragma unroll 3
     for (int c = 0; c < channels; ++c) {
       const std::int64_t at = upstream_at + static_cast<std::int64_t>(d) * p.upstream_strides.z +
                               (step == 3 ? c : c * p.upstream_channel);
@@ -336,11 +391,16 @@ __global__ __launch_bounds__(kThreads, 3) void lean_gradients_kernel(
         const float* plane = image + (step == 3 ? c : c * p.image_channel);
         add_slopes(cells[d], load_corners<step>(p, plane + cells[d].offset), g, sum);
       }
-      if (p.sums != nullptr) {
-        float* sums =
-            p.sums + thread.n * p.sums_strides.image + (step == 3 ? c : c * p.sums_channel);
-        scatter<step>(p, cells[d], sums, g, has_cell, takes, gives);
+      if constexpr (step == 3) {
+        vector[c] = g;
+      } else if (p.sums != nullptr) {
+        float* sums = p.sums + thread.n * p.sums_strides.image + c * p.sums_channel;
+        scatter(p, cells[d], sums, g, has_cell, takes, gives);
       }
+    }
+    if (step == 3 && p.sums != nullptr) {
+      float* sums = p.sums + thread.n * p.sums_strides.image;
+      scatter_vectors(p, cells[d], sums, vector, has_cell, takes, gives);
     }
     if (d < thread.count && !has_cell) {
       const float3 v = gradient_at_border<step>(p, thread.x, thread.y, thread.z, d, thread.n);

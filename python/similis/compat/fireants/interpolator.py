@@ -68,9 +68,9 @@ def _sample(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool = True,
-    out_shape: Shape = None,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    out_shape: Shape = None,
     is_displacement: bool = True,
     output: Optional[Tensor] = None,
 ) -> Tensor:
@@ -97,8 +97,8 @@ def fused_grid_sampler_2d(input: Tensor, *arguments: Any, **options: Any) -> Ten
 
 
 def fused_grid_sampler_3d(input: Tensor, *arguments: Any, **options: Any) -> Tensor:
-    """input, affine, grid, grid_affine, mode, padding_mode, align_corners, out_shape, min_coords,
-    max_coords, is_displacement and output: sample() under FireANTs' names."""
+    """input, affine, grid, grid_affine, mode, padding_mode, align_corners, min_coords, max_coords,
+    out_shape, is_displacement and output: sample() under FireANTs' names."""
     _require_rank("fused_grid_sampler_3d", input, 3)
     return _sample(input, *arguments, **options)
 
@@ -110,13 +110,16 @@ def _generic_label(
     grid_affine: Optional[Tensor] = None,
     padding_mode: str = "zeros",
     align_corners: bool = True,
-    out_shape: Shape = None,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    out_shape: Shape = None,
     is_displacement: bool = True,
-    return_weight: bool = False,
+    return_probs: bool = False,
     background_label: Optional[float] = None,
+    mode: str = "genericlabel",
 ) -> Any:
+    if mode != "genericlabel":
+        raise ValueError(f"fused_grid_sampler: mode is {mode!r}; it must be genericlabel")
     background = float(input.min()) if background_label is None else float(background_label)
     return _transforms.sample_labels(
         input,
@@ -129,7 +132,7 @@ def _generic_label(
         max_coords=max_coords,
         background=background,
         smallest_label=background,
-        return_weight=return_weight,
+        return_weight=return_probs,
     )
 
 
@@ -148,9 +151,9 @@ def _compose(
     affine: Optional[Tensor],
     v: Tensor,
     align_corners: bool = True,
-    grid: Optional[Tensor] = None,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    grid: Optional[Tensor] = None,
     output: Optional[Tensor] = None,
 ) -> Tensor:
     if grid is not None:
@@ -167,23 +170,23 @@ def _compose(
 
 
 def warp_composer_2d(
-    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, **options: Any
+    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, *rest: Any, **options: Any
 ) -> Tensor:
     """u(A·x + v(x)) of fields [N,Y,X,2]."""
     _require_rank("warp_composer_2d", u, 2)
     if v is None:
         raise TypeError("warp_composer_2d: v is None; it must be a vector field")
-    return _compose(u, affine, v, **options)
+    return _compose(u, affine, v, *rest, **options)
 
 
 def warp_composer_3d(
-    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, **options: Any
+    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, *rest: Any, **options: Any
 ) -> Tensor:
     """u(A·x + v(x)) of fields [N,Z,Y,X,3]."""
     _require_rank("warp_composer_3d", u, 3)
     if v is None:
         raise TypeError("warp_composer_3d: v is None; it must be a vector field")
-    return _compose(u, affine, v, **options)
+    return _compose(u, affine, v, *rest, **options)
 
 
 def _affine_warp(
@@ -202,16 +205,16 @@ def _affine_warp(
     )
 
 
-def affine_warp_2d(affine: Optional[Tensor], grid: Tensor, **options: Any) -> Tensor:
+def affine_warp_2d(affine: Optional[Tensor], grid: Tensor, *rest: Any, **options: Any) -> Tensor:
     """A·x + u(x) of a field [N,Y,X,2]; no affine map is the identity."""
     _require_rank("affine_warp_2d", grid, 2)
-    return _affine_warp(affine, grid, **options)
+    return _affine_warp(affine, grid, *rest, **options)
 
 
-def affine_warp_3d(affine: Optional[Tensor], grid: Tensor, **options: Any) -> Tensor:
+def affine_warp_3d(affine: Optional[Tensor], grid: Tensor, *rest: Any, **options: Any) -> Tensor:
     """A·x + u(x) of a field [N,Z,Y,X,3]; no affine map is the identity."""
     _require_rank("affine_warp_3d", grid, 3)
-    return _affine_warp(affine, grid, **options)
+    return _affine_warp(affine, grid, *rest, **options)
 
 
 fused_warp_composer_2d, fused_warp_composer_3d = warp_composer_2d, warp_composer_3d
@@ -244,9 +247,9 @@ class _Interpolator:
             mode,
             padding_mode,
             align_corners,
-            out_shape,
             min_coords,
             max_coords,
+            out_shape,
             is_displacement,
             output,
         )
@@ -256,9 +259,11 @@ class _Interpolator:
         u: Tensor,
         affine: Optional[Tensor] = None,
         v: Optional[Tensor] = None,
+        *rest: Any,
         **options: Any,
     ) -> Tensor:
-        return (warp_composer_2d if u.dim() == 4 else warp_composer_3d)(u, affine, v, **options)
+        compose = warp_composer_2d if u.dim() == 4 else warp_composer_3d
+        return compose(u, affine, v, *rest, **options)
 
     def affine_warp(self, affine: Optional[Tensor], grid: Tensor, **options: Any) -> Tensor:
         return (affine_warp_2d if grid.dim() == 4 else affine_warp_3d)(affine, grid, **options)
