@@ -150,7 +150,7 @@ struct Call {
 };
 
 double score_pictures(const std::array<PictureAsRead, 2>& sides, Call call) {
-  const auto& [x, y] = sides;
+  const PictureAsRead &x = sides[0], &y = sides[1];
   if (is_srgb(x.image.color) && is_srgb(y.image.color)) {
     if (x.image.bit_depth == y.image.bit_depth) return call(stored(x.image), stored(y.image));
     const auto prepared = [](const media::Image& image) {
@@ -247,10 +247,9 @@ Settings settings_for(const ProgramOptions& chosen, const State& state) {
     return all;
   }
   Settings settings = settings_of(with_resolved(chosen, (*state.colors)[0]), options);
-  for (auto& [name, json] : settings_of(with_resolved(chosen, (*state.colors)[1]), options)) {
-    const bool differs = std::none_of(settings.begin(), settings.end(),
-        [&](const auto& other) { return other.first == name && other.second == json; });
-    if (differs) settings.emplace_back("distorted_" + name, json);
+  for (const auto& of_distorted : settings_of(with_resolved(chosen, (*state.colors)[1]), options)) {
+    if (std::find(settings.begin(), settings.end(), of_distorted) == settings.end())
+      settings.emplace_back("distorted_" + of_distorted.first, of_distorted.second);
   }
   return settings;
 }

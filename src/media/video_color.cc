@@ -144,8 +144,8 @@ Tensor to_rgb(const VideoFrame& frame, const VideoFormat& format, const VideoCol
   const PixelFormat& pixels = format.pixels;
   const bool is_grey = pixels.color_planes == 1;
   const Scaling scaling(color.range, pixels.bit_depth);
-  const auto [red, blue] = luma_weights(color.matrix);
-  const double green = 1 - red - blue;
+  const LumaWeights weights = luma_weights(color.matrix);
+  const double red = weights.red, blue = weights.blue, green = 1 - red - blue;
   const TensorView luma = frame.plane(format, 0);
   const TensorView cb = is_grey ? luma : frame.plane(format, 1);
   const TensorView cr = is_grey ? luma : frame.plane(format, 2);
