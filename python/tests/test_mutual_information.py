@@ -264,7 +264,8 @@ def fireants(x, y, bins=32, sigma_ratio=1.0, smooth=1e-5, approximate=True):
         if approximate:
             indices = [(plane * bins).long().clamp(max=bins - 1) for plane in (plane_x, plane_y)]
             p = torch.bincount(indices[0] * bins + indices[1], minlength=bins * bins).double()
-            p = p.reshape(1, 1, bins, bins)
+            counts = p.reshape(bins, bins)
+            p = counts[None, None]
             sigma = sigma_ratio / 2
             radius = int(max(4 * sigma, 0.5) + 0.5)
             at = (torch.arange(-radius, radius + 1).double()) / (math.sqrt(2) * sigma)
@@ -281,8 +282,14 @@ def fireants(x, y, bins=32, sigma_ratio=1.0, smooth=1e-5, approximate=True):
             ]
             weights = [each / each.sum(1, keepdim=True) for each in weights]
             p = weights[0].T @ weights[1]
+        p_x, p_y = p.sum(1), p.sum(0)
+        if approximate:
+            p_x, p_y = [
+                torch.nn.functional.conv1d(each[None, None], taps[None, None], padding=radius)[0, 0]
+                for each in (counts.sum(1), counts.sum(0))
+            ]
         p = p / p.sum()
-        product = p.sum(1, keepdim=True) * p.sum(0, keepdim=True)
+        product = (p_x / p_x.sum())[:, None] * (p_y / p_y.sum())
         results.append((p * torch.log((p + smooth) / (product + smooth) + smooth)).sum())
     return -torch.stack(results).mean()
 
