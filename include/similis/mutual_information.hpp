@@ -41,8 +41,9 @@ enum class ValueRange : std::uint8_t {
 enum class HistogramMethod : std::uint8_t {
   exact,   ///< by the kernel's weights
   binned,  ///< by whole voxels in the bin that holds them, then blurred: a Gaussian of sigma_ratio
-           ///< / 2 bins integrated over each bin, cut at 4 of these, with nothing outside, and p_ab
-           ///< scaled to sum to 1. The gradient takes the kernel's weights with the blurred p_ab.
+           ///< / 2 bins integrated over each bin, cut at 4 of these, with nothing outside; p_ab and
+           ///< its margins, blurred for themselves, are scaled to sum to 1. The gradient takes the
+           ///< kernel's weights with the blurred p_ab.
 };
 
 struct MutualInformationOptions {

@@ -20,7 +20,9 @@ def gpu_images(*shape):
 
 
 @needs_gpu
-@pytest.mark.parametrize("measure", [similis.ssim, similis.l1_ssim, fused_ssim])
+@pytest.mark.parametrize(
+    "measure", [similis.ssim, similis.l1_ssim, similis.mutual_information_loss, fused_ssim]
+)
 def test_work_is_queued_on_the_current_stream(measure):
     """The images are only written once the stream has waited a while."""
     x, y = gpu_images(2, 3, 256, 256)

@@ -264,7 +264,8 @@ def fireants(x, y, bins=32, sigma_ratio=1.0, smooth=1e-5, approximate=True):
         if approximate:
             indices = [(plane * bins).long().clamp(max=bins - 1) for plane in (plane_x, plane_y)]
             p = torch.bincount(indices[0] * bins + indices[1], minlength=bins * bins).double()
-            p = p.reshape(1, 1, bins, bins)
+            counts = p.reshape(bins, bins)
+            p = counts[None, None]
             sigma = sigma_ratio / 2
             radius = int(max(4 * sigma, 0.5) + 0.5)
             at = (torch.arange(-radius, radius + 1).double()) / (math.sqrt(2) * sigma)
@@ -281,8 +282,14 @@ def fireants(x, y, bins=32, sigma_ratio=1.0, smooth=1e-5, approximate=True):
             ]
             weights = [each / each.sum(1, keepdim=True) for each in weights]
             p = weights[0].T @ weights[1]
+        p_x, p_y = p.sum(1), p.sum(0)
+        if approximate:
+            p_x, p_y = [
+                torch.nn.functional.conv1d(each[None, None], taps[None, None], padding=radius)[0, 0]
+                for each in (counts.sum(1), counts.sum(0))
+            ]
         p = p / p.sum()
-        product = p.sum(1, keepdim=True) * p.sum(0, keepdim=True)
+        product = (p_x / p_x.sum())[:, None] * (p_y / p_y.sum())
         results.append((p * torch.log((p + smooth) / (product + smooth) + smooth)).sum())
     return -torch.stack(results).mean()
 
@@ -322,3 +329,82 @@ def test_fireants_b_spline_gradient_is_right():
     assert torch.autograd.gradcheck(loss, (x, y))
     with pytest.raises(ValueError, match="kernel_type is 'box'"):
         FusedGlobalMutualInformationLoss("box")
+
+
+@needs_torch
+@pytest.mark.parametrize("mode", ["mult", "max"])
+def test_fireants_masks_are_the_last_channels(mode):
+    from similis.compat.fireants import FusedGlobalMutualInformationLoss
+
+    x, y = [900 * each for each in tensors(2, 3, 6, 7, 8)]
+    x[:, -1], y[:, -1] = x[:, -1] / 900, y[:, -1] / 900
+    mask = x[:, -1] * y[:, -1] if mode == "mult" else torch.maximum(x[:, -1], y[:, -1])
+    each = [
+        fireants(
+            *[image[:, :-1, kept >= 0.5][:, :, None] for image in (x[i : i + 1], y[i : i + 1])]
+        )
+        for i, kept in enumerate(mask)
+    ]
+    loss = FusedGlobalMutualInformationLoss(masked=True, mask_mode=mode)
+    assert loss(x, y).item() == pytest.approx(torch.stack(each).mean().item(), abs=1e-9)
+    with pytest.raises(ValueError, match="mask_mode is 'min'"):
+        FusedGlobalMutualInformationLoss(masked=True, mask_mode="min")
+
+
+needs_gpu = pytest.mark.skipif(
+    torch is None or not torch.cuda.is_available(), reason="there is no GPU"
+)
+
+
+@needs_gpu
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gpu_is_the_cpu(options, dtype):
+    pair = tensors(2, 2, 15, 16, 17, dtype=dtype)
+    results = []
+    for device in "cpu", "cuda":
+        x, y = [each.to(device).requires_grad_() for each in pair]
+        value = similis.mutual_information(x, y, **options)
+        results.append([value, *torch.autograd.grad(value.sum(), (x, y))])
+    for ours, expected in zip(results[1], results[0]):
+        assert (ours.cpu() - expected).norm() < 1e-5 * expected.norm()
+
+
+@needs_gpu
+def test_gpu_graph_and_gradcheck():
+    x, y = [each.cuda() for each in tensors(1, 1, 32, 33, 34, dtype="float32")]
+    x.requires_grad_()
+
+    def step():
+        x.grad = None
+        value = similis.mutual_information_loss(x, y)
+        value.backward()
+        return value, x.grad
+
+    expected = step()[1].clone()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        value, gradient = step()
+    gradient.zero_()
+    graph.replay()
+    assert torch.equal(gradient, expected)
+    small = [each.cuda().requires_grad_() for each in tensors(1, 1, 2, 4)]
+    measure = lambda x, y: similis.mutual_information(x, y, num_bins=6, range=(-0.1, 1.2))
+    assert torch.autograd.gradcheck(measure, small)
+
+
+@needs_gpu
+def test_cupy():
+    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
+    x, y = arrays(1, 2, 30, 31, dtype="float32")
+    found = similis.histogram(cupy.asarray(x), cupy.asarray(y), num_bins=16)
+    numpy.testing.assert_allclose(
+        cupy.asnumpy(found), similis.histogram(x, y, num_bins=16), atol=1e-3
+    )
+    value = similis.mutual_information_from_histogram(found)
+    assert float(value) == pytest.approx(similis.mutual_information(x, y, num_bins=16), abs=1e-5)

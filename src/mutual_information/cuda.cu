@@ -126,7 +126,7 @@ struct Tables {
   std::int64_t first = 0, results_of_value;
   double value_factor, step = 0;  // step: a count in voxels
   int bins;
-  bool is_binned, is_normalized;
+  bool is_binned, is_normalized, needs_margin_slopes;
 };
 
 // One axis under the blur, with nothing outside, from one array to another.
@@ -161,37 +161,7 @@ struct Joint {
   __device__ Entry at(int i) const { return {p[i], p_a[i / bins], p_b[i % bins]}; }
 };
 
-// Reads or scales the counts into p, blurs them, and scales them to sum to 1 unless they sum to 0.
-// Returns how many voxels there are and what p summed to.
-struct Counted {
-  double voxels, sum;
-};
-__device__ Counted load_joint(const Tables& t, std::int64_t result, double* p, double* scratch) {
-  const int entries = t.bins * t.bins;
-  for (int i = threadIdx.x; i < entries; i += kSmallThreads) {
-    double count = t.given != nullptr
-                       ? t.given[result * entries + i]
-                       : static_cast<double>(t.counts[result * entries + i]) * t.step;
-    if (i == 0 && t.given == nullptr && t.found_nan[result] != 0) count = nan("");
-    p[i] = count;
-    if (t.histogram != nullptr) t.histogram[result * entries + i] = count;
-  }
-  __syncthreads();
-  const double voxels = sum_of(entries, [&](int i) { return p[i]; });
-  double sum = voxels;
-  if (t.is_binned) {
-    blur_axis(t.blur, t.bins, 1, t.bins, p, scratch);
-    blur_axis(t.blur, t.bins, t.bins, 1, scratch, p);
-    sum = sum_of(entries, [&](int i) { return p[i]; });
-  }
-  if (sum != 0) {
-    for (int i = threadIdx.x; i < entries; i += kSmallThreads) p[i] /= sum;
-  }
-  __syncthreads();
-  return {voxels, sum};
-}
-
-// Margins of p, by a thread for each bin.
+// Margins of p or, before it is scaled, of counts, by a thread for each bin.
 __device__ void load_margins(const double* p, int bins, double* p_a, double* p_b) {
   const int bin = static_cast<int>(threadIdx.x);
   if (bin < bins) {
@@ -206,6 +176,58 @@ __device__ void load_margins(const double* p, int bins, double* p_a, double* p_b
   __syncthreads();
 }
 
+// A margin under the blur, scaled to sum to 1.
+__device__ void blur_margin(const Blur& blur, int bins, double* margin) {
+  const int bin = static_cast<int>(threadIdx.x);
+  double own = 0, sum = 0;
+  if (bin < bins) {
+    for (int k = max(0, bin - blur.radius); k <= min(bins - 1, bin + blur.radius); ++k) {
+      own += blur.taps[k < bin ? bin - k : k - bin] * margin[k];
+    }
+  }
+  __syncthreads();
+  if (bin < bins) margin[bin] = own;
+  __syncthreads();
+  for (int k = 0; k < bins; ++k) sum += margin[k];
+  __syncthreads();
+  if (bin < bins) margin[bin] = own / sum;
+  __syncthreads();
+}
+
+// Reads or scales the counts into p, blurs them, and scales them to sum to 1 unless they sum to 0.
+// Returns how many voxels there are and what p summed to.
+struct Counted {
+  double voxels, sum;
+};
+__device__ Counted load_joint(
+    const Tables& t, std::int64_t result, double* p, double* p_a, double* p_b, double* scratch) {
+  const int entries = t.bins * t.bins;
+  for (int i = threadIdx.x; i < entries; i += kSmallThreads) {
+    double count = t.given != nullptr
+                       ? t.given[result * entries + i]
+                       : static_cast<double>(t.counts[result * entries + i]) * t.step;
+    if (i == 0 && t.given == nullptr && t.found_nan[result] != 0) count = nan("");
+    p[i] = count;
+    if (t.histogram != nullptr) t.histogram[result * entries + i] = count;
+  }
+  __syncthreads();
+  const double voxels = sum_of(entries, [&](int i) { return p[i]; });
+  double sum = voxels;
+  if (t.is_binned) {
+    load_margins(p, t.bins, p_a, p_b);
+    blur_margin(t.blur, t.bins, p_a);
+    blur_margin(t.blur, t.bins, p_b);
+    blur_axis(t.blur, t.bins, 1, t.bins, p, scratch);
+    blur_axis(t.blur, t.bins, t.bins, 1, scratch, p);
+    sum = sum_of(entries, [&](int i) { return p[i]; });
+  }
+  if (sum != 0) {
+    for (int i = threadIdx.x; i < entries; i += kSmallThreads) p[i] /= sum;
+  }
+  __syncthreads();
+  return {voxels, sum};
+}
+
 __device__ double normalized_value(const Joint& joint, double* table) {
   const double h = sum_of(joint.entries, [&](int i) { return entropy_term(joint.p[i]); });
   const double h_a = sum_of(joint.bins, [&](int i) { return entropy_term(joint.p_a[i]); });
@@ -217,13 +239,13 @@ __device__ double normalized_value(const Joint& joint, double* table) {
   return value;
 }
 
-__device__ double plain_value(const Joint& joint, const Smoothing& smoothing, double* table) {
+__device__ double plain_value(const Joint& joint, const Tables& t, double* table) {
   __shared__ double by_a[256], by_b[256];
   const int bins = joint.bins, bin = static_cast<int>(threadIdx.x);
-  const auto term = [&](int i) { return information(joint.at(i), smoothing, joint.resolution); };
+  const auto term = [&](int i) { return information(joint.at(i), t.smoothing, joint.resolution); };
   if (bin < bins) {
     double a = 0, b = 0;
-    for (int i = 0; smoothing.is_on() && i < bins; ++i) {
+    for (int i = 0; t.needs_margin_slopes && i < bins; ++i) {
       a += term(bin * bins + i).by_p_a;
       b += term(i * bins + bin).by_p_b;
     }
@@ -244,17 +266,16 @@ __global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables
   const int entries = t.bins * t.bins;
   double* const p = t.p + result * entries;
   double* const table = t.table + result * entries;
-  const Counted counted = load_joint(t, result, p, table);
+  const Counted counted = load_joint(t, result, p, p_a, p_b, table);
   double value = t.is_normalized ? 1 : 0;
   if (counted.sum == 0) {
     for (int i = threadIdx.x; i < entries; i += kSmallThreads) table[i] = 0;
   } else {
-    load_margins(p, t.bins, p_a, p_b);
+    if (!t.is_binned) load_margins(p, t.bins, p_a, p_b);
     // A blurred histogram has entries of every size.
     const bool is_exact = t.given != nullptr || t.is_binned;
     const Joint joint{p, p_a, p_b, t.bins, entries, is_exact ? 0 : t.step / (2 * counted.sum)};
-    value =
-        t.is_normalized ? normalized_value(joint, table) : plain_value(joint, t.smoothing, table);
+    value = t.is_normalized ? normalized_value(joint, table) : plain_value(joint, t, table);
   }
   if (threadIdx.x != 0) return;
   const double upstream = t.upstream.of((t.first + result) / t.results_of_value);
@@ -393,7 +414,8 @@ class Queue {
         .value_factor = pass_.value_factor(),
         .bins = pass_.bins,
         .is_binned = pass_.is_binned,
-        .is_normalized = pass_.is_normalized};
+        .is_normalized = pass_.is_normalized,
+        .needs_margin_slopes = pass_.needs_margin_slopes()};
     for (std::int64_t first = 0; first < pass_.results; first += group_) {
       run_group(first, std::min(group_, pass_.results - first), tables);
     }

@@ -132,8 +132,8 @@ struct Entry {
 };
 
 /// What an entry adds to the mutual information, and the derivatives of that by p, p_a and p_b.
-/// Without smoothing those by the margins sum to constants, which the weights of a voxel, having a
-/// fixed sum, do not see: they are left out, as is the constant of the derivative by p.
+/// Constants in them are left out where the weights of a voxel, having a fixed sum, do not see
+/// them; without smoothing those by the margins sum to constants too, if these are the sums of p.
 /// An entry below `resolution` (what the histogram cannot tell from 0) has that one's logarithm in
 /// its derivative: it is looked up with weights that vanish there.
 struct EntryTerm {
@@ -155,7 +155,7 @@ SIMILIS_HOST_DEVICE EntryTerm information(const Entry& e, const Smoothing& s, do
   const double seen = e.p > resolution || e.p != e.p ? e.p : resolution;
   if (seen == 0) return {0, 0, 0, 0};
   const double logarithm = log(seen / product);
-  return {e.p == 0 ? 0 : e.p * logarithm, logarithm, 0, 0};
+  return {e.p == 0 ? 0 : e.p * logarithm, logarithm, -e.p / e.p_a, -e.p / e.p_b};
 }
 
 /// -p log p.

@@ -2,36 +2,48 @@
 #include "src/mutual_information/information.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace similis::mutual_information_internal {
 namespace {
 
 using Doubles = std::vector<double>;
+using ForEachBin = std::array<double, 256>;  // as many as there can be
 
-// One axis of a histogram under the blur, with nothing outside: entries `step` apart, `lines` lines
-// that begin `across` apart.
-void blur_axis(const Blur& blur, int bins, std::size_t step, std::size_t across, Doubles* h) {
-  Doubles line(static_cast<std::size_t>(bins));
-  for (int l = 0; l < bins; ++l) {
-    double* entries = h->data() + static_cast<std::size_t>(l) * across;
-    for (int i = 0; i < bins; ++i)
-      line[static_cast<std::size_t>(i)] = entries[step * static_cast<std::size_t>(i)];
-    for (int i = 0; i < bins; ++i) {
-      const int first = std::max(0, i - blur.radius), last = std::min(bins - 1, i + blur.radius);
-      double sum = 0;
-      for (int k = first; k <= last; ++k)
-        sum += blur.taps[std::abs(k - i)] * line[static_cast<std::size_t>(k)];
-      entries[step * static_cast<std::size_t>(i)] = sum;
+// `bins` entries, `step` apart, under the blur, with nothing outside.
+void blur_line(const Blur& blur, std::size_t step, double* entries, std::size_t bins) {
+  ForEachBin line;
+  for (std::size_t i = 0; i < bins; ++i) line[i] = entries[step * i];
+  const int last = static_cast<int>(bins) - 1;
+  for (int i = 0; i <= last; ++i) {
+    double sum = 0;
+    for (int k = std::max(0, i - blur.radius); k <= std::min(last, i + blur.radius); ++k) {
+      sum += blur.taps[std::abs(k - i)] * line[static_cast<std::size_t>(k)];
     }
+    entries[step * static_cast<std::size_t>(i)] = sum;
   }
+}
+
+// Both axes.
+void blur_joint(const Blur& blur, std::size_t bins, double* p) {
+  for (std::size_t a = 0; a < bins; ++a) blur_line(blur, 1, p + a * bins, bins);
+  for (std::size_t b = 0; b < bins; ++b) blur_line(blur, bins, p + b, bins);
 }
 
 struct Margins {
   Doubles a, b;
 };
 
-Margins margins_of(const Doubles& p, int bins) {
+// Blurred and scaled to sum to 1.
+void blur_margin(const Blur& blur, Doubles* margin) {
+  blur_line(blur, 1, margin->data(), margin->size());
+  double sum = 0;
+  for (const double each : *margin) sum += each;
+  for (double& each : *margin) each /= sum;
+}
+
+Margins margins_of(const double* p, int bins) {
   const auto n = static_cast<std::size_t>(bins);
   Margins result{Doubles(n, 0), Doubles(n, 0)};
   for (std::size_t a = 0; a < n; ++a) {
@@ -60,19 +72,19 @@ void normalized(const Doubles& p, const Margins& margins, bool with_table, Infor
   }
 }
 
-void plain(const Doubles& p, const Margins& margins, const Smoothing& smoothing, bool with_table,
+void plain(const Pass& pass, const Doubles& p, const Margins& margins, bool with_table,
     Information* result) {
   const std::size_t bins = margins.a.size();
-  Doubles by_p_a(bins, 0), by_p_b(bins, 0);
+  ForEachBin by_p_a{}, by_p_b{};
   for (std::size_t i = 0; i < p.size(); ++i) {
     const EntryTerm term =
-        information({p[i], margins.a[i / bins], margins.b[i % bins]}, smoothing, 0);
+        information({p[i], margins.a[i / bins], margins.b[i % bins]}, pass.smoothing, 0);
     result->value += term.value;
     by_p_a[i / bins] += term.by_p_a;
     by_p_b[i % bins] += term.by_p_b;
     if (with_table) result->table[i] = term.by_p;
   }
-  if (!with_table || !smoothing.is_on()) return;
+  if (!with_table || !pass.needs_margin_slopes()) return;
   for (std::size_t i = 0; i < p.size(); ++i) {
     result->table[i] += by_p_a[i / bins] + by_p_b[i % bins];
   }
@@ -86,11 +98,8 @@ Information information_of(const Pass& pass, const double* histogram, bool with_
   Information result;
   for (const double each : p) result.count += each;
   if (with_table) result.table.assign(entries, 0);
-  if (pass.is_binned) {
-    const Blur blur = blur_of(pass.sigma, pass.bins);
-    blur_axis(blur, pass.bins, 1, static_cast<std::size_t>(pass.bins), &p);
-    blur_axis(blur, pass.bins, static_cast<std::size_t>(pass.bins), 1, &p);
-  }
+  const Blur blur = pass.is_binned ? blur_of(pass.sigma, pass.bins) : Blur{};
+  if (pass.is_binned) blur_joint(blur, static_cast<std::size_t>(pass.bins), p.data());
   double sum = 0;
   for (const double each : p) sum += each;
   if (sum == 0) {
@@ -98,11 +107,15 @@ Information information_of(const Pass& pass, const double* histogram, bool with_
     return result;
   }
   for (double& each : p) each /= sum;
-  const Margins margins = margins_of(p, pass.bins);
+  Margins margins = margins_of(pass.is_binned ? histogram : p.data(), pass.bins);
+  if (pass.is_binned) {
+    blur_margin(blur, &margins.a);
+    blur_margin(blur, &margins.b);
+  }
   if (pass.is_normalized) {
     normalized(p, margins, with_table, &result);
   } else {
-    plain(p, margins, pass.smoothing, with_table, &result);
+    plain(pass, p, margins, with_table, &result);
   }
   return result;
 }

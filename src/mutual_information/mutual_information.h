@@ -75,6 +75,8 @@ struct Pass {
   TensorView x_gradient, y_gradient;
 
   bool has_gradient() const { return !x_gradient.empty() || !y_gradient.empty(); }
+  /// Whether the derivatives by the margins sum to more than constants.
+  bool needs_margin_slopes() const { return smoothing.is_on() || is_binned; }
   std::int64_t entries() const { return std::int64_t{bins} * bins; }
   /// How many results a value is the mean of.
   std::int64_t results_of_value() const {

@@ -388,6 +388,44 @@ TEST(MutualInformationHistograms, HaveTheSameBitsOnAllThreadsAndTargets) {
   }
 }
 
+TEST(MutualInformationHistograms, HoldMoreThan2To31VoxelsOnAGpu) {
+  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  // One row, seen many times.
+  constexpr std::int64_t kRows = 53000, kColumns = 40961;
+  const Array row_x = test::make({1, 1, kColumns}, DType::f32, Layout::dense, x_value);
+  const Array row_y = test::make({1, 1, kColumns}, DType::f32, Layout::dense, y_value);
+  const test::OnGpu gpu_x(row_x), gpu_y(row_y);
+  const auto repeated = [](const test::OnGpu& row) {
+    return TensorView(
+        row.view().data, {1, 1, kRows, kColumns}, {0, 0, 0, 1}, DType::f32, row.view().device);
+  };
+  const MutualInformationOptions options{.kernel = ParzenKernel::delta};
+  const std::vector<double> of_row = to_doubles(histogram(row_x, row_y, options));
+  const Tensor found = histogram(repeated(gpu_x), repeated(gpu_y), options);
+  std::vector<double> counts(of_row.size());
+  gpu::copy_to_cpu(
+      counts.data(), found.data, counts.size() * sizeof(double), found.device, nullptr);
+  for (std::size_t i = 0; i < counts.size(); ++i) EXPECT_EQ(counts[i], of_row[i] * kRows) << i;
+}
+
+TEST(MutualInformationHistograms, HaveTheSameBitsInEveryRun) {
+  const Extents shape = {1, 1, 30, 61, 67};
+  const Array x = test::make(shape, DType::f32, Layout::dense,
+      [](std::int64_t i) { return i % 5 < 3 ? 0 : x_value(i); });  // 60 % background
+  const Array y = test::make(
+      shape, DType::f32, Layout::dense, [](std::int64_t i) { return i % 5 < 3 ? 0 : y_value(i); });
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+    const test::Chosen chosen(backend);
+    const test::ValueAndGradients first = test::value_and_gradients(x, y, {});
+    for (int run = 0; run < (backend.on_gpu ? 19 : 2); ++run) {
+      const test::ValueAndGradients again = test::value_and_gradients(x, y, {});
+      EXPECT_EQ(again.value, first.value) << backend.name;
+      EXPECT_EQ(again.x_gradient, first.x_gradient) << backend.name;
+      EXPECT_EQ(again.y_gradient, first.y_gradient) << backend.name;
+    }
+  }
+}
+
 TEST(MutualInformationVoxels, ThatAreNotNumbersAreToldUnlessTheyAreMasked) {
   const Extents shape = {1, 2, 6, 7};
   const Array x = test::make(

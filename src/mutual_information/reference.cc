@@ -98,10 +98,38 @@ Doubles blurred(const Doubles& h, int bins, double sigma) {
   return result;
 }
 
+// A margin of the histogram in whole bins under the same blur, scaled to sum to 1.
+Doubles blurred_margin(const Doubles& margin, double sigma) {
+  const auto bins = margin.size();
+  const Doubles taps = [&] {
+    Doubles delta((2 * bins + 1) * (2 * bins + 1), 0);
+    delta[bins * (2 * bins + 1) + bins] = 1;
+    return blurred(delta, static_cast<int>(2 * bins + 1), sigma);
+  }();
+  Doubles result(bins, 0);
+  double sum = 0;
+  for (std::size_t i = 0; i < bins; ++i) {
+    for (std::size_t k = 0; k < bins; ++k) {
+      double tap = 0;  // a column of the blurred impulse, summed over the other axis
+      for (std::size_t l = 0; l < 2 * bins + 1; ++l)
+        tap += taps[(bins + i - k) * (2 * bins + 1) + l];
+      result[i] += tap * margin[k];
+    }
+    sum += result[i];
+  }
+  for (double& each : result) each /= sum;
+  return result;
+}
+
 double log_or_0(double v) { return v > 0 ? std::log(v) : 0; }
 
 Measure measure_of(Doubles p, const MutualInformationOptions& options) {
   const auto bins = static_cast<std::size_t>(options.num_bins);
+  Doubles counted_a(bins, 0), counted_b(bins, 0);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    counted_a[i / bins] += p[i];
+    counted_b[i % bins] += p[i];
+  }
   if (options.method == HistogramMethod::binned) {
     p = blurred(p, options.num_bins, options.sigma_ratio / 2);
   }
@@ -114,6 +142,10 @@ Measure measure_of(Doubles p, const MutualInformationOptions& options) {
     p[i] /= sum;
     p_a[i / bins] += p[i];
     p_b[i % bins] += p[i];
+  }
+  if (options.method == HistogramMethod::binned) {
+    p_a = blurred_margin(counted_a, options.sigma_ratio / 2);
+    p_b = blurred_margin(counted_b, options.sigma_ratio / 2);
   }
   if (options.normalized) {
     double h_a = 0, h_b = 0, h_ab = 0;

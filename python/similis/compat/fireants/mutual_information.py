@@ -8,6 +8,8 @@ number of voxels.
 
 from __future__ import annotations
 
+from typing import Optional
+
 import torch
 from torch import Tensor
 
@@ -22,7 +24,10 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
     kernel_type: "gaussian", "b-spline" or "delta". normalize_image_if_required: values are those of
     the unit interval if all lie there, else between the smallest and largest of both tensors;
     without it they are clamped to the unit interval. approximate_reduction: voxels are counted in
-    whole bins and the histogram is blurred; the gradient takes the kernel's weights.
+    whole bins and the histogram is blurred; the gradient takes the kernel's weights. masked: the last
+    channels of both tensors are masks, combined by product ("mult") or "max", and voxels with 0.5 or
+    more count; one batch item at a time, as their ranges are their own. An item without such voxels
+    has the value 0. torch_compile and suppress_logging are not read.
     """
 
     def __init__(
@@ -35,12 +40,20 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
         smooth_dr: float = 1e-5,
         sigma_ratio: float = 1.0,
         approximate_reduction: bool = True,
+        torch_compile: bool = False,
+        masked: bool = False,
+        mask_mode: str = "mult",
+        suppress_logging: bool = False,
     ) -> None:
         super().__init__()
         if kernel_type not in _KERNELS:
             raise ValueError(
                 f"FusedGlobalMutualInformationLoss: kernel_type is {kernel_type!r}; it must be "
                 "gaussian, b-spline or delta"
+            )
+        if mask_mode not in ("mult", "max"):
+            raise ValueError(
+                f"FusedGlobalMutualInformationLoss: mask_mode is {mask_mode!r}; it must be mult or max"
             )
         self.kernel = _KERNELS[kernel_type]
         self.num_bins = num_bins
@@ -50,8 +63,21 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
         self.smooth_dr = smooth_dr
         self.sigma_ratio = sigma_ratio
         self.approximate_reduction = approximate_reduction
+        self.masked = masked
+        self.mask_mode = mask_mode
 
     def forward(self, pred: Tensor, target: Tensor) -> Tensor:
+        if not self.masked:
+            return self._loss(pred, target, None, self.reduction)
+        masks = pred[:, -1:].detach(), target[:, -1:].detach()
+        mask = masks[0] * masks[1] if self.mask_mode == "mult" else torch.maximum(*masks)
+        items = zip(pred[:, :-1].split(1), target[:, :-1].split(1), (mask >= 0.5).split(1))
+        losses = torch.cat([self._loss(*item, "none") for item in items])
+        if self.reduction == "none":
+            return losses
+        return losses.sum() if self.reduction == "sum" else losses.mean()
+
+    def _loss(self, pred: Tensor, target: Tensor, mask: Optional[Tensor], reduction: str) -> Tensor:
         return mutual_information_loss(
             pred,
             target,
@@ -62,5 +88,6 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
             smooth_nr=self.smooth_nr,
             smooth_dr=self.smooth_dr,
             method="binned" if self.approximate_reduction else "exact",
-            reduction=self.reduction,
+            reduction=reduction,
+            mask=mask,
         )
