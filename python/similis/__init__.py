@@ -29,12 +29,26 @@ from ._dispatch import (
     spatial,
 )
 from ._measure import PerAxisFloat, PerAxisInt, Range
+from ._transforms import (
+    affine_grid,
+    compose,
+    exponentiate,
+    invert,
+    jacobian_determinant,
+    sample,
+    sample_labels,
+)
 
 __all__ = [
     "DeviceError",
     "__version__",
+    "affine_grid",
+    "compose",
+    "exponentiate",
     "histogram",
     "integer_ssim",
+    "invert",
+    "jacobian_determinant",
     "l1_ssim",
     "mae",
     "ms_ssim",
@@ -44,6 +58,8 @@ __all__ = [
     "mutual_information_from_histogram",
     "mutual_information_loss",
     "psnr",
+    "sample",
+    "sample_labels",
     "ssim",
     "ssim_loss",
     "value_and_gradient",

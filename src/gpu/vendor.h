@@ -13,9 +13,11 @@
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>
 #define SIMILIS_GPU(name) hip##name
+#define SIMILIS_GRID_CONSTANT
 #else
 #include <cuda_runtime.h>
 #define SIMILIS_GPU(name) cuda##name
+#define SIMILIS_GRID_CONSTANT __grid_constant__  // a parameter that is read where it is passed
 #endif
 
 namespace similis::gpu {
@@ -99,6 +101,16 @@ __device__ inline double sum_of_32(double value) {
 #endif
   }
   return value;
+}
+
+/// What the threads of a warp wrote to shared memory is there for all of them.
+__device__ inline void sync_warp() {
+#if defined(__HIPCC__)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#else
+  __syncwarp();
+#endif
 }
 
 #if !defined(__HIPCC__)

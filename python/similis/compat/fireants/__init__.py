@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .interpolator import fireants_interpolator
 from .mutual_information import FusedGlobalMutualInformationLoss
 
-__all__ = ["FusedGlobalMutualInformationLoss"]
+__all__ = ["FusedGlobalMutualInformationLoss", "fireants_interpolator"]
