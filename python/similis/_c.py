@@ -124,6 +124,14 @@ class IntegerSsimOptions(ctypes.Structure):
     ]
 
 
+class Ssimulacra2Options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("mode", ctypes.c_int32),
+        ("transfer", ctypes.c_int32),
+    ]
+
+
 class MutualInformationOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -197,7 +205,7 @@ class Execution(ctypes.Structure):
 
 
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mutual_information", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram")
+VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
 WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 

@@ -22,6 +22,8 @@ from . import _c
 PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
 REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
 DOWNSAMPLES: Final = ("vainf", "ceil", "floor", "piq")
+MODES: Final = ("exact", "fast")
+TRANSFERS: Final = ("srgb", "linear")
 FORMS: Final = ("similarity", "loss")
 KERNELS: Final = ("b_spline", "gaussian", "delta")
 RANGES: Final = ("per_image", "common", "fixed", "unit_or_common")
@@ -212,6 +214,13 @@ def float_ssim_text(
     )
 
 
+def ssimulacra2_text(mode: str, transfer: str) -> str:
+    return (
+        f"ssimulacra2 mode={_one_of('ssimulacra2', 'mode', mode, MODES)} "
+        f"transfer={_one_of('ssimulacra2', 'transfer', transfer, TRANSFERS)} in_float64=1"
+    )
+
+
 Range = Union[str, Sequence[float]]
 
 
@@ -295,6 +304,7 @@ class Measure:
         self.bit_depth = int(given.get("bit_depth", 0))
         self.scale = int(given.get("scale", 0))
         self.decibels = [int(given.get(name, 0)) for name in ("enable_db", "clip_db")]
+        self.mode, self.transfer = given.get("mode", ""), given.get("transfer", "")
         self.padding = given.get("padding", "")
         self.form = given.get("form", "loss")
         self.window_size: list[int] = _three(int, given.get("window_size", "1,1,1"))
@@ -327,6 +337,12 @@ class Measure:
         if self.operation == "float_ms_ssim":
             size = ctypes.sizeof(_c.FloatMsSsimOptions)
             return _c.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
+        if self.operation == "ssimulacra2":
+            return _c.Ssimulacra2Options(
+                ctypes.sizeof(_c.Ssimulacra2Options),
+                MODES.index(self.mode),
+                TRANSFERS.index(self.transfer),
+            )
         return _c.PixelErrorOptions(
             ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
         )
@@ -378,6 +394,8 @@ class Measure:
         """Of the result for images of this shape, if the library takes them."""
         if self.operation in _OF_PLANES:
             return list(shape[:-2])
+        if self.operation == "ssimulacra2":
+            return list(shape[:-3])
         if self.operation == "histogram":
             return list(shape[:2]) + [self.num_bins, self.num_bins]
         if self.reduction in ("mean", "sum"):

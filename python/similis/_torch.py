@@ -57,10 +57,8 @@ def _tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(str(_c.NATIVE / "similis_tvm_ffi.so"))
-    return {
-        name: getattr(module, name)
-        for name in (*_c.WITH_GRADIENTS, "integer_ssim", "histogram", _c.OF_HISTOGRAM)
-    }
+    value_only = ("integer_ssim", "ssimulacra2", "histogram", _c.OF_HISTOGRAM)
+    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *value_only)}
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:

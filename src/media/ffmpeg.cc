@@ -317,6 +317,10 @@ std::string last_words(const ProgramResult& result) {
   return words.empty() ? result.end : std::string(words);
 }
 
+std::string said(const std::string& word) {
+  return word == "unknown" || word == "unspecified" || word == "reserved" ? "" : word;
+}
+
 std::optional<Probe> parse_probe(std::string_view json) {
   const Json root = Json::parse(json.begin(), json.end(), nullptr, false);
   if (!root.is_object()) return std::nullopt;
@@ -329,7 +333,10 @@ std::optional<Probe> parse_probe(std::string_view json) {
       .width = number(stream, "width"),
       .height = number(stream, "height"),
       .primaries = text(stream, "color_primaries"),
-      .transfer = text(stream, "color_transfer")};
+      .transfer = text(stream, "color_transfer"),
+      .matrix = said(text(stream, "color_space")),
+      .range = said(text(stream, "color_range")),
+      .siting = said(text(stream, "chroma_location"))};
   for (const Json* side_data : objects(stream, "side_data_list")) {
     probe.is_turned = probe.is_turned || number(*side_data, "rotation") % 180 != 0;
   }

@@ -29,8 +29,9 @@ struct Probe {
   int channels = 0;                    ///< as Image::channels
   int bit_depth = 0;                   ///< of the widest component
   bool is_float = false;
-  std::string primaries, transfer;  ///< ffmpeg's names; empty if unknown
-  std::optional<bool> has_profile;  ///< ICC's; empty if it was not asked
+  std::string primaries, transfer;    ///< ffmpeg's names; empty if unknown
+  std::string matrix, range, siting;  ///< likewise; "unknown" and "unspecified" are empty
+  std::optional<bool> has_profile;    ///< ICC's; empty if it was not asked
 };
 
 constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // ffprobe prints about 200 kB
@@ -45,6 +46,9 @@ struct PixelLayout {
 /// Writes its channels and depth, and whether its name is one of floats, into the probe. False if
 /// it means no picture.
 bool describe_pixels(const PixelLayout& layout, Probe& probe);
+
+/// Empty for the words by which ffmpeg says that it does not know.
+std::string said(const std::string& word);
 
 /// Reads the JSON that ffprobe prints for read_by_ffmpeg's arguments; empty if it names no video
 /// stream with a size and a known pixel format. Throws nothing.

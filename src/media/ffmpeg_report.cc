@@ -115,10 +115,13 @@ std::optional<Probe> parse_report(
     if (is_frame) {
       probe.pixel_format = word_after(line, " fmt:");
       if (!read_size(word_after(line, " s:"), probe)) probe.width = 0;
+      probe.siting = said(word_after(line, " cl:"));
     }
     if (line.find("color_primaries:") == line.npos) return true;
     probe.primaries = word_after(line, "color_primaries:");
     probe.transfer = word_after(line, "color_trc:");
+    probe.matrix = said(word_after(line, "color_space:"));
+    probe.range = said(word_after(line, "color_range:"));
     return true;
   });
   for_each_line(packets, [&](std::string_view line) {

@@ -27,8 +27,8 @@ std::vector<std::string> input_options(const File& file) {
 Probe probe_video(const File& file) {
   auto probed = probe_by_programs({.input = input_options(file),
       .entries = {"-show_pixel_formats", "-show_entries",
-          "stream=codec_name,width,height,pix_fmt,nb_frames:stream_side_data=rotation:"
-          "format=format_name"},
+          "stream=codec_name,width,height,pix_fmt,nb_frames,color_range,color_space,color_transfer,"
+          "color_primaries,chroma_location:stream_side_data=rotation:format=format_name"},
       .require_size = [&](std::int64_t width, std::int64_t height) {
         require_size(file, width, height);
       }});
@@ -114,7 +114,12 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
   }
   const VideoFormat format{.width = probe.is_turned ? probe.height : probe.width,
       .height = probe.is_turned ? probe.width : probe.height,
-      .pixels = *pixels};
+      .pixels = *pixels,
+      .color = {.range = probe.range,
+          .matrix = probe.matrix,
+          .transfer = probe.transfer,
+          .primaries = probe.primaries,
+          .siting = probe.siting}};
   require_size(file, format.width, format.height);
   // crop leaves every frame as it is, and fails on one of another size.
   std::vector<std::string> arguments = {
