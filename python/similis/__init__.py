@@ -45,11 +45,14 @@ __all__ = [
     "affine_grid",
     "compose",
     "exponentiate",
+    "float_ms_ssim",
+    "float_ssim",
     "histogram",
     "integer_ssim",
     "invert",
     "jacobian_determinant",
     "l1_ssim",
+    "libvmaf_psnr",
     "mae",
     "ms_ssim",
     "ms_ssim_loss",
@@ -80,7 +83,8 @@ _ssim_text = described_once(_measure.ssim_text)
 _l1_ssim_text = described_once(_measure.l1_ssim_text)
 _ms_ssim_text = described_once(_measure.ms_ssim_text)
 _pixel_error_text = described_once(_measure.pixel_error_text)
-_integer_ssim_text = described_once(_measure.integer_ssim_text)
+_of_planes_text = described_once(_measure.of_planes_text)
+_float_ssim_text = described_once(_measure.float_ssim_text)
 _ssimulacra2_text = described_once(_measure.ssimulacra2_text)
 _mutual_information_text = described_once(_measure.mutual_information_text)
 
@@ -346,7 +350,63 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
             dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
     """
     _refuse_jax("integer_ssim", "x", x)
-    return evaluate("integer_ssim", _integer_ssim_text(bit_depth), x, y)
+    return evaluate("integer_ssim", _of_planes_text("integer_ssim", bit_depth), x, y)
+
+
+def float_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    scale: Optional[int] = None,
+    enable_db: bool = False,
+    clip_db: bool = False,
+) -> Array:
+    """libvmaf's `float_ssim` of planes of video: SSIM in f32, of planes that were shrunk first.
+
+    All digits that libvmaf prints are the same. Source: libvmaf's float_ssim.
+
+    Args:
+        x, y, bit_depth: as of integer_ssim(), on the CPU.
+        scale: shrink by this first, from 1 to 10; by default the shorter side / 256, rounded.
+        enable_db: whether the score is -10·log10(1 - SSIM).
+        clip_db: whether it is at most the decibels of half a squared error in all.
+
+    Returns: f64, a scalar or [N].
+
+    Raises:
+        ValueError, TypeError: as integer_ssim(), and if a shrunk side is below 11.
+        DeviceError: the planes are on a GPU.
+    """
+    _refuse_jax("float_ssim", "x", x)
+    text = _float_ssim_text("float_ssim", bit_depth, scale, enable_db, clip_db)
+    return evaluate("float_ssim", text, x, y)
+
+
+def float_ms_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    enable_db: bool = False,
+    clip_db: bool = False,
+) -> Array:
+    """libvmaf's `float_ms_ssim` of planes of video: MS-SSIM in f32 of five scales.
+
+    Takes, returns and raises what float_ssim() does; sides are at least 176.
+    """
+    _refuse_jax("float_ms_ssim", "x", x)
+    text = _float_ssim_text("float_ms_ssim", bit_depth, None, enable_db, clip_db)
+    return evaluate("float_ms_ssim", text, x, y)
+
+
+def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+    """libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr` of planes of video, in dB; finite for equal ones.
+
+    Takes, returns and raises what integer_ssim() does; on the CPU.
+    """
+    _refuse_jax("libvmaf_psnr", "x", x)
+    return evaluate("libvmaf_psnr", _of_planes_text("libvmaf_psnr", bit_depth), x, y)
 
 
 def ssimulacra2(

@@ -155,6 +155,34 @@ class MutualInformationOptions(ctypes.Structure):
     ]
 
 
+class FloatSsimOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("bit_depth", ctypes.c_int32),
+        ("scale", ctypes.c_int32),
+        ("enable_db", ctypes.c_int32),
+        ("clip_db", ctypes.c_int32),
+    ]
+
+
+class FloatMsSsimOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("bit_depth", ctypes.c_int32),
+        ("enable_db", ctypes.c_int32),
+        ("clip_db", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
+class LibvmafPsnrOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("bit_depth", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
 class Allocator(ctypes.Structure):
     _fields_ = [
         ("allocate", ctypes.c_void_p),
@@ -177,7 +205,8 @@ class Execution(ctypes.Structure):
 
 
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mutual_information", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim", "histogram", "ssimulacra2")
+VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
+WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
 
@@ -192,7 +221,7 @@ def _load() -> ctypes.CDLL:
     library.similis_last_error.restype = ctypes.c_char_p
     library.similis_version.restype = ctypes.c_char_p
     tensor_pointer = ctypes.POINTER(Tensor)
-    for operation in WITH_GRADIENTS + VALUE_ONLY:
+    for operation in WITH_GRADIENTS + VALUE_ONLY + WITH_MEANS:
         outputs = [tensor_pointer] * (1 if operation in VALUE_ONLY else 4)
         function = getattr(library, f"similis_{operation}")
         function.argtypes = [
@@ -255,7 +284,11 @@ def run(
         if status != 0:
             raise_last_error(status)
         return
-    outputs = (value,) if operation in VALUE_ONLY else (upstream, value, x_gradient, y_gradient)
+    outputs: tuple[Optional[Tensor], ...] = (upstream, value, x_gradient, y_gradient)
+    if operation in VALUE_ONLY:
+        outputs = (value,)
+    elif operation in WITH_MEANS:
+        outputs = (value, None, None, None)
     status = function(x, y, ctypes.addressof(options), *outputs, ctypes.addressof(execution))
     if status != 0:
         raise_last_error(status)

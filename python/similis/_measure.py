@@ -181,11 +181,37 @@ def pixel_error_text(operation: str, data_range: Optional[float], reduction: str
     )
 
 
-def integer_ssim_text(bit_depth: Optional[int]) -> str:
-    depth = 0 if bit_depth is None else integer("integer_ssim", "bit_depth", bit_depth)
+def _bit_depth(operation: str, bit_depth: Optional[int]) -> str:
+    """0 is what the C interface takes for "the default of the planes' type"."""
+    depth = 0 if bit_depth is None else integer(operation, "bit_depth", bit_depth)
     if bit_depth is not None and depth not in (8, 10, 12, 16):
-        raise ValueError(f"integer_ssim: bit_depth is {bit_depth!r}; it must be 8, 10, 12 or 16")
-    return f"integer_ssim bit_depth={depth} in_float64=1"
+        raise ValueError(f"{operation}: bit_depth is {bit_depth!r}; it must be 8, 10, 12 or 16")
+    return f"bit_depth={depth} in_float64=1"
+
+
+def _yes_or_no(operation: str, name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be True or False")
+    return int(value)
+
+
+def of_planes_text(operation: str, bit_depth: Optional[int]) -> str:
+    """operation: integer_ssim or libvmaf_psnr."""
+    return f"{operation} {_bit_depth(operation, bit_depth)}"
+
+
+def float_ssim_text(
+    operation: str, bit_depth: Optional[int], scale: Optional[int], enable_db: bool, clip_db: bool
+) -> str:
+    """operation: float_ssim or float_ms_ssim, which has no scale."""
+    shrunk_by = 0 if scale is None else integer(operation, "scale", scale)
+    if scale is not None and not 1 <= shrunk_by <= 10:
+        raise ValueError(f"{operation}: scale is {scale!r}; it must be from 1 to 10")
+    return (
+        f"{operation} {_bit_depth(operation, bit_depth)} scale={shrunk_by} "
+        f"enable_db={_yes_or_no(operation, 'enable_db', enable_db)} "
+        f"clip_db={_yes_or_no(operation, 'clip_db', clip_db)}"
+    )
 
 
 def ssimulacra2_text(mode: str, transfer: str) -> str:
@@ -264,6 +290,9 @@ def _three(kind: Any, text: str) -> list[Any]:
     return [kind(each) for each in text.split(",")]
 
 
+_OF_PLANES: Final = ("integer_ssim", "float_ssim", "float_ms_ssim", "libvmaf_psnr")
+
+
 class Measure:
     """An operation and its options, as the C interface takes them."""
 
@@ -273,6 +302,8 @@ class Measure:
         self.data_range = float(given.get("data_range", 0))
         self.reduction = given.get("reduction", "")
         self.bit_depth = int(given.get("bit_depth", 0))
+        self.scale = int(given.get("scale", 0))
+        self.decibels = [int(given.get(name, 0)) for name in ("enable_db", "clip_db")]
         self.mode, self.transfer = given.get("mode", ""), given.get("transfer", "")
         self.padding = given.get("padding", "")
         self.form = given.get("form", "loss")
@@ -298,6 +329,14 @@ class Measure:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
             return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
+        if self.operation == "libvmaf_psnr":
+            return _c.LibvmafPsnrOptions(ctypes.sizeof(_c.LibvmafPsnrOptions), self.bit_depth)
+        if self.operation == "float_ssim":
+            size = ctypes.sizeof(_c.FloatSsimOptions)
+            return _c.FloatSsimOptions(size, self.bit_depth, self.scale, *self.decibels)
+        if self.operation == "float_ms_ssim":
+            size = ctypes.sizeof(_c.FloatMsSsimOptions)
+            return _c.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
         if self.operation == "ssimulacra2":
             return _c.Ssimulacra2Options(
                 ctypes.sizeof(_c.Ssimulacra2Options),
@@ -353,7 +392,7 @@ class Measure:
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """Of the result for images of this shape, if the library takes them."""
-        if self.operation == "integer_ssim":
+        if self.operation in _OF_PLANES:
             return list(shape[:-2])
         if self.operation == "ssimulacra2":
             return list(shape[:-3])

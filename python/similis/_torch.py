@@ -63,7 +63,10 @@ def _tvm_ffi_functions() -> dict[str, Any]:
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
     def run(measure: _measure.Measure, *tensors: Optional[Tensor]) -> None:
-        status = functions[measure.operation](measure.options_address, *tensors)
+        function = functions.get(measure.operation)
+        if function is None:  # what takes milliseconds on the CPU is left to ctypes
+            return _run_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
+        status = function(measure.options_address, *tensors)
         if status != 0:
             _c.raise_last_error(status)
 

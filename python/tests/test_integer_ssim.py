@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libvmaf's integer SSIM of planes: one number whatever library, layout or thread it comes from."""
+"""libvmaf's measures of planes: one number whatever library, layout or thread it comes from."""
 
 import pytest
 
@@ -78,3 +78,45 @@ def test_refusals():
         similis.integer_ssim(x.astype("uint16") * 99, y.astype("uint16"), bit_depth=10)
     with pytest.raises(TypeError, match="value_and_gradient: measure is"):
         similis.value_and_gradient(similis.integer_ssim, x, y)
+
+
+def test_libvmaf_psnr():
+    x, y = planes(3, 40, 50, bits=10)
+    error = ((x.astype("float64") - y) ** 2).mean((1, 2))
+    own = similis.libvmaf_psnr(x, y, bit_depth=10)
+    numpy.testing.assert_allclose(own, 10 * numpy.log10(1023**2 / error), rtol=1e-6)
+    assert numpy.isfinite(similis.libvmaf_psnr(x, x, bit_depth=10)).all()
+
+
+def test_float_ssim_is_near_ssim_of_whole_pixels():
+    x, y = planes(2, 180, 200)
+    windows = similis.ssim(*[each[:, None].astype("float32") for each in (x, y)], data_range=255)
+    whole = similis.float_ssim(x, y, scale=1)
+    assert whole.dtype == "float64" and whole.shape == (2,)
+    assert whole.mean() == pytest.approx(windows, abs=1e-3)
+    assert similis.float_ssim(x, y, scale=2)[0] != whole[0]
+    decibels = similis.float_ssim(x, y, scale=1, enable_db=True)
+    numpy.testing.assert_allclose(decibels, -10 * numpy.log10(1 - whole), rtol=1e-5)
+    assert 0.5 < similis.float_ms_ssim(x[0], y[0]) < 1 == similis.float_ms_ssim(x[0], x[0])
+
+
+def test_torch_gets_the_same_of_floats():
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    x, y = planes(180, 200)
+    for measure in similis.float_ssim, similis.float_ms_ssim, similis.libvmaf_psnr:
+        value = measure(torch.from_numpy(x), torch.from_numpy(y))
+        assert value.dtype == torch.float64 and value.item() == measure(x, y)
+
+
+def test_refusals_of_libvmaf_s_others():
+    x, y = planes(180, 200)
+    with pytest.raises(ValueError, match="float_ssim: scale is 11; it must be from 1 to 10"):
+        similis.float_ssim(x, y, scale=11)
+    with pytest.raises(TypeError, match="float_ms_ssim: enable_db is 1; it must be True or False"):
+        similis.float_ms_ssim(x, y, enable_db=1)
+    with pytest.raises(
+        ValueError, match="libvmaf_psnr: bit_depth is 9; it must be 8, 10, 12 or 16"
+    ):
+        similis.libvmaf_psnr(x, y, bit_depth=9)
+    with pytest.raises(ValueError, match="float_ms_ssim: "):
+        similis.float_ms_ssim(x[:100], y[:100])
