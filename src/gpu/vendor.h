@@ -57,6 +57,14 @@ struct Limits {
 };
 const Limits& limits(Device device);
 
+/// Lets a kernel be launched with this much shared memory, which may be above what any kernel has.
+template <class... Parameters>
+void allow_shared_bytes(void (*kernel)(Parameters...), std::size_t bytes) {
+  check(SIMILIS_GPU(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
+            SIMILIS_GPU(FuncAttributeMaxDynamicSharedMemorySize), static_cast<int>(bytes)),
+      "gpu: a kernel cannot have its shared memory");
+}
+
 /// Queues a kernel on the stream. The only place where a launch stands.
 template <class... Parameters, class... Arguments>
 void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,

@@ -94,7 +94,10 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& o
 }
 
 void run(const Pass& pass, const Execution& exec) {
-  require_backend(pass.x.device, "lncc", Runs::on_cpu);
+  require_backend(pass.x.device, "lncc", Runs::on_cpu_and_gpu);
+#ifdef SIMILIS_HAS_CUDA
+  if (pass.x.device.kind == DeviceKind::cuda) return lncc_internal::lncc_cuda(pass, exec);
+#endif
   lncc_internal::lncc_cpu(pass, exec);
 }
 
@@ -114,7 +117,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest
       "lncc: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
       "float32 or float64",
       x.dtype);
-  require_backend(x.device, "lncc", Runs::on_cpu);
+  require_backend(x.device, "lncc", Runs::on_cpu_and_gpu);
   ValueAndGradient result;
   if (outputs.value) {
     result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);
