@@ -8,8 +8,8 @@
 #include "similis/api.h"
 #include "similis/execution.hpp"
 #include "similis/gradient.hpp"
+#include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
-#include "similis/window.hpp"
 
 namespace similis {
 

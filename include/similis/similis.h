@@ -7,8 +7,10 @@
 #include "similis/c/libvmaf_ssim.h"
 #include "similis/c/lncc.h"
 #include "similis/c/ms_ssim.h"
+#include "similis/c/mutual_information.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
+#include "similis/c/warp.h"
 #include "similis/version.h"
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of windowed measures: axes, paddings, reductions.
+// The vocabulary of windowed measures: axes and paddings.
 #pragma once
 
 #include <array>
 #include <cstdint>
+
+#include "similis/reduction.hpp"
 
 namespace similis {
 
@@ -33,15 +35,6 @@ enum class Padding : std::uint8_t {
   reflect,      ///< the image mirrored at its outermost pixels: c b | a b c
   replicate,    ///< the outermost pixel: a a | a b c
   renormalize,  ///< nothing: the window is cut at the border and its weights sum to 1 again
-};
-
-/// What becomes of the map of values.
-enum class Reduction : std::uint8_t {
-  mean,         ///< one number
-  sum,          ///< one number
-  none,         ///< the map
-  per_image,    ///< the mean of each image: [N]
-  per_channel,  ///< the mean of each channel of each image: [N,C]
 };
 
 }  // namespace similis

@@ -30,6 +30,14 @@ constexpr Numbers kScale{
 constexpr const char* kEnableLcs = "luminance, contrast and structure too";
 constexpr const char* kEnableDb = "in decibels: -10·log10(1 - score)";
 constexpr const char* kClipDb = "no more decibels than half a squared code value a frame";
+constexpr Numbers kBins{"a number from 4 to 256", [](double n) { return n >= 4 && n <= 256; }};
+constexpr Numbers kRatio{"a number of 0.1 or more", [](double n) { return n >= 0.1; }};
+const Choices<ParzenKernel> kKernels = {{"b_spline", ParzenKernel::b_spline},
+    {"gaussian", ParzenKernel::gaussian}, {"delta", ParzenKernel::delta}};
+const Choices<ValueRange> kRanges = {
+    {"per_image", ValueRange::per_image}, {"common", ValueRange::common}};
+const Choices<HistogramMethod> kMethods = {
+    {"exact", HistogramMethod::exact}, {"binned", HistogramMethod::binned}};
 const Choices<Downsample> kDownsamples = {{"vainf", Downsample::vainf}, {"ceil", Downsample::ceil},
     {"floor", Downsample::floor}, {"piq", Downsample::piq}};
 
@@ -47,6 +55,25 @@ Tensor psnr_in_f64(
   const Tensor value = allocate({}, DType::f64, x.device, exec);
   psnr_into(x, y, value, options, exec);
   return value;
+}
+
+template <bool normalized>
+Tensor information_in_f64(const TensorView& x, const TensorView& y,
+    const MutualInformationOptions& options, const Execution& exec) {
+  MutualInformationOptions own = options;
+  own.normalized = normalized;
+  const Tensor value = allocate({}, DType::f64, x.device, exec);
+  mutual_information_into(x, y, {.value = value}, own, exec);
+  return value;
+}
+
+std::vector<Option<MutualInformationOptions>> information_options() {
+  using Options = MutualInformationOptions;
+  return {{"num_bins", &Options::num_bins, kBins, "of each picture's histogram"},
+      {"kernel", &Options::kernel, kKernels, "how a pixel counts in the bins about its value"},
+      {"sigma_ratio", &Options::sigma_ratio, kRatio, "twice the Gaussian's deviation, in bins"},
+      {"range", &Options::range, kRanges, "from the smallest value to the largest, of which"},
+      {"method", &Options::method, kMethods, "binned: in whole bins, blurred afterwards"}};
 }
 
 }  // namespace
@@ -76,6 +103,10 @@ const std::vector<Metric>& metrics() {
               {"weights", &MsSsimOptions::weights, at_least_0, "of the scales, finest first"},
               {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
               {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}))),
+      metric("mi", "mutual information in nats; 0 if independent", information_in_f64<false>,
+          information_options()),
+      metric("nmi", "normalized mutual information; 1 if independent, up to 2",
+          information_in_f64<true>, information_options()),
       metric("integer-ssim", "libvmaf's ssim, bit for bit, of luma of video", integer_ssim_of_luma),
       metric("float-ssim", "libvmaf's float_ssim, of luma of video", float_ssim_of_luma,
           {{"scale", &LumaOptions::scale, kScale, "shrinks by this first; 0 chooses by the size"},

@@ -82,6 +82,22 @@ TEST_F(Program, TheSamePictureIsPerfect) {
   EXPECT_EQ(frame["mse"], 0);
 }
 
+TEST_F(Program, MutualInformationIsThatOfTheLibrary) {
+  const Json frame = json({"a.png", "b.png", "-m", "mi", "-m", "mi=num_bins=16:kernel=gaussian",
+      "-m", "nmi=kernel=delta"})["frames"][0];
+  const Image x = reference_picture(), y = distorted_picture();
+  const Extents shape = {1, 3, 48, 64}, strides = {0, 1, 64 * 3, 3};
+  const auto expected = [&](const MutualInformationOptions& options) {
+    return item(mutual_information(TensorView(x.samples8.data(), shape, strides, DType::u8),
+        TensorView(y.samples8.data(), shape, strides, DType::u8), options));
+  };
+  EXPECT_NEAR(frame["mi"].get<double>(), expected({}), 1e-6);
+  EXPECT_NEAR(frame["mi=num_bins=16:kernel=gaussian"].get<double>(),
+      expected({.num_bins = 16, .kernel = ParzenKernel::gaussian}), 1e-6);
+  EXPECT_NEAR(frame["nmi"].get<double>(),
+      expected({.kernel = ParzenKernel::delta, .normalized = true}), 1e-6);
+}
+
 TEST_F(Program, OptionsReachTheMetric) {
   const Json document = json({"a.png", "b.png", "-m", "ssim", "-m", "ssim=window_size=7:sigma=1.2",
       "-m", "psnr=data_range=100"});

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
 
@@ -12,12 +13,6 @@ namespace similis {
 namespace {
 
 using Axis = PixelWalk::Axis;
-
-Extents result_shape(const Extents& shape, Reduction reduction) {
-  if (reduction == Reduction::per_channel) return {shape[0], shape[1]};
-  if (reduction == Reduction::per_image) return {shape[0]};
-  return {};
-}
 
 void require_result(
     const char* operation, const char* what, const TensorView& view, const PixelPass& pass) {
@@ -54,7 +49,7 @@ PixelPass pixel_pass(
   require_alike(operation, x, y);
   require(reduction != Reduction::none,
       "{}: reduction is none; it must be mean, sum, per_image or per_channel", operation);
-  PixelPass pass{.x = x, .y = y, .result_shape = result_shape(x.shape, reduction)};
+  PixelPass pass{.x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
   if (reduction != Reduction::sum) {
     pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
   }

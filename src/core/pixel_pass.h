@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "similis/execution.hpp"
+#include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
-#include "similis/window.hpp"
 #include "src/core/memory.h"
 #include "src/core/parallel.h"
 

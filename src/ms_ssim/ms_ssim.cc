@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
 
@@ -15,12 +16,6 @@ namespace {
 using ms_ssim_internal::Pass;
 
 constexpr std::size_t kMaxLevels = 16;
-
-Extents result_shape(const TensorView& x, Reduction reduction) {
-  if (reduction == Reduction::per_image) return {x.shape[0]};
-  if (reduction == Reduction::per_channel) return {x.shape[0], x.shape[1]};
-  return {};
-}
 
 void require_known(const MsSsimOptions& options) {
   require(options.padding <= Padding::renormalize,
@@ -108,7 +103,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimReque
   ValueAndGradient result;
   if (outputs.value) {
     result.value =
-        allocate(result_shape(x, options.reduction), result_dtype(x.dtype), x.device, exec);
+        allocate(reduced_shape(x.shape, options.reduction), result_dtype(x.dtype), x.device, exec);
   }
   if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
   if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
@@ -130,7 +125,8 @@ constexpr MsSsimRequest kLoss{.form = SsimRequest::Form::loss};
 void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, const Execution& exec) {
   Pass pass = checked_pass(x, y, options);
-  require_result("ms_ssim", request.value, request.upstream, x, result_shape(x, options.reduction));
+  require_result(
+      "ms_ssim", request.value, request.upstream, x, reduced_shape(x.shape, options.reduction));
   require_gradient("ms_ssim", "x_gradient", request.x_gradient, x);
   require_gradient("ms_ssim", "y_gradient", request.y_gradient, x);
   require_backend(x.device, "ms_ssim", Runs::on_cpu_and_gpu);
@@ -138,7 +134,7 @@ void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest&
   pass.bias = is_loss ? 0 : 1;
   pass.term_weight = is_loss ? 1 : -1;
   pass.value = request.value;
-  pass.upstream = as_upstream(request.upstream, result_shape(x, options.reduction));
+  pass.upstream = as_upstream(request.upstream, reduced_shape(x.shape, options.reduction));
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
 #ifdef SIMILIS_HAS_CUDA

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutual information: how much the values of one image tell about those of the other at the same
+// voxels, whatever their scales mean. What registers images of different modalities.
+//
+//   MI = Σ_ab p_ab log(p_ab / (p_a p_b)), in nats
+//
+// p_ab is a joint histogram in which each voxel counts by smooth weights w_a(x)·w_b(y), so that it
+// has a gradient (Parzen windows), and p_a, p_b are its margins. P. Viola, W. M. Wells, "Alignment
+// by maximization of mutual information", IJCV 24(2), 1997; D. Mattes et al., "PET-CT image
+// registration in the chest using free-form deformations", IEEE TMI 22(1), 2003.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/api.h"
+#include "similis/execution.hpp"
+#include "similis/gradient.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+
+namespace similis {
+
+/// How a voxel counts in the bins around its value. Weights beyond the first and last bin are cut,
+/// and those left are scaled to sum to 1.
+enum class ParzenKernel : std::uint8_t {
+  b_spline,  ///< cubic B-spline: 4 bins
+  gaussian,  ///< of standard deviation sigma_ratio / 2 bins
+  delta,     ///< all in the bin that holds the value; has no gradient
+};
+
+/// Which values the first bin begins and the last bin ends at. Limits that depend on the data are
+/// constants for the gradient.
+enum class ValueRange : std::uint8_t {
+  per_image,       ///< smallest and largest value of a channel of an image, for x and y by itself
+  common,          ///< the same, of x and y together
+  fixed,           ///< low and high; values outside are clamped to them
+  unit_or_common,  ///< 0 and 1 if all of x and y lie there, else smallest and largest of them all,
+                   ///< over all images and channels
+};
+
+enum class HistogramMethod : std::uint8_t {
+  exact,   ///< by the kernel's weights
+  binned,  ///< by whole voxels in the bin that holds them, then blurred: a Gaussian of sigma_ratio
+           ///< / 2 bins integrated over each bin, cut at 4 of these, with nothing outside, and p_ab
+           ///< scaled to sum to 1. The gradient takes the kernel's weights with the blurred p_ab.
+};
+
+struct MutualInformationOptions {
+  int num_bins = 32;  ///< of each image, 4 to 256
+  ParzenKernel kernel = ParzenKernel::b_spline;
+  double sigma_ratio = 1;  ///< of the Gaussian, at least 0.1
+  ValueRange range = ValueRange::per_image;
+  double low = 0, high = 1;  ///< read with ValueRange::fixed
+  bool normalized =
+      false;  ///< (H(x) + H(y)) / H(x,y) instead, from 1 to 2 (Studholme et al., 1999)
+  /// With either above 0 the logarithm is that of (p_ab + nr) / (p_a p_b + dr) + dr; not
+  /// normalized.
+  double smooth_nr = 0, smooth_dr = 0;
+  HistogramMethod method = HistogramMethod::exact;
+  double sampling = 1;     ///< share of the voxels that are looked at, chosen by the seed
+  std::uint64_t seed = 0;  ///< the same voxels on every device, in all images and channels
+  TensorView mask = {};    ///< which voxels exist: those above 0. The others may hold anything. Any
+                           ///< dtype; the spatial axes with or without leading N and C, broadcast
+  Reduction reduction = Reduction::mean;  ///< over N and C; none is [N,C], as per_channel is
+};
+
+/// Mutual information of x and y, of each channel of each image: 0 if they are independent.
+/// x, y: [N,C,…] of any rank from 3 to 8; any dtype; alike in all but their strides.
+/// Returns f32 (f64 for f64 images) on their device: a scalar, [N] or [N,C], as reduction says; 0
+/// (1 if normalized) where no voxel is left, NaN where a voxel that counts is NaN. Bits do not
+/// depend on threads or on the run.
+/// Beside the results it needs at most 48 MiB, 4 MiB with 32 bins and one channel.
+/// Throws InvalidArgument if x and y are not alike or have no elements, an option is outside what
+/// is said above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast.
+SIMILIS_API Tensor mutual_information(const TensorView& x, const TensorView& y,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// The negative of mutual_information(), to be minimised.
+SIMILIS_API Tensor mutual_information_loss(const TensorView& x, const TensorView& y,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// The value and the gradient of its sum over all results. Refuses integer images and kernel delta,
+/// which have none. A value that was clamped has gradient 0.
+SIMILIS_API ValueAndGradient mutual_information_value_and_gradient(const TensorView& x,
+    const TensorView& y, GradientOf wrt = GradientOf::x,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+SIMILIS_API ValueAndGradient mutual_information_loss_value_and_gradient(const TensorView& x,
+    const TensorView& y, GradientOf wrt = GradientOf::x,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// The gradient of Σ upstream·mutual_information(x, y): upstream has the shape of the result and
+/// any float dtype. The value is left empty.
+SIMILIS_API ValueAndGradient mutual_information_backward(const TensorView& x, const TensorView& y,
+    const TensorView& upstream, GradientOf wrt = GradientOf::x,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// The joint histogram, [N,C,bins of x,bins of y] in f64, in voxels: it sums to their number. Those
+/// of parts of an image add up to that of the whole if the range is fixed. With method binned it
+/// is not blurred yet.
+SIMILIS_API Tensor histogram(const TensorView& x, const TensorView& y,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// The mutual information that a histogram() or a sum of them says, in f64. Of the options it reads
+/// normalized, smoothing, method with sigma_ratio, and reduction.
+/// Throws InvalidArgument if the histogram is not [N,C,bins,bins] in f64 with 4 to 256 bins.
+SIMILIS_API Tensor mutual_information_from_histogram(const TensorView& histogram,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+
+/// What one pass computes, into memory of the caller; views left empty are not computed.
+struct MutualInformationRequest {
+  enum class Form : std::uint8_t { measure, loss };
+  Form form = Form::measure;
+  /// As histogram() returns it, dense: value and gradients are those of the whole that it stands
+  /// for, of which x and y are a part. Empty: the histogram of x and y.
+  TensorView histogram = {};
+  TensorView upstream = {};    ///< multiplies the gradients; shaped as value, a float. Empty: 1
+  TensorView value = {};       ///< dense; f32 or f64, whatever the images' dtype
+  TensorView x_gradient = {};  ///< any strides without overlap; the images' dtype
+  TensorView y_gradient = {};
+};
+
+/// The pass behind the functions of this header: for bindings and callers with memory of their own.
+/// Throws also if a view of the request has the wrong shape, strides, dtype or device.
+SIMILIS_API void mutual_information_into(const TensorView& x, const TensorView& y,
+    const MutualInformationRequest& request, const MutualInformationOptions& options = {},
+    const Execution& exec = {});
+/// into: [N,C,bins,bins], dense, f64.
+SIMILIS_API void histogram_into(const TensorView& x, const TensorView& y, const TensorView& into,
+    const MutualInformationOptions& options = {}, const Execution& exec = {});
+/// value: dense; f32 or f64.
+SIMILIS_API void mutual_information_from_histogram_into(const TensorView& histogram,
+    const TensorView& value, const MutualInformationOptions& options = {},
+    const Execution& exec = {});
+
+}  // namespace similis

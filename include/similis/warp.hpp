@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transforming images and composing transforms, with gradients, in 2D and 3D.
+//
+// Images are [N,C,Y,X] or [N,C,Z,Y,X]; vector fields [N,Y,X,2] or [N,Z,Y,X,3] with components in
+// the order (x, y, z), x the fastest axis; affine maps [N,2,3] or [N,3,4] act on columns (x, y, z,
+// 1). A transform maps a coordinate of the output to one of the image ("pull back"). Coordinates
+// run from -1 to 1 along each axis: with align_corners voxel i of n is at -1 + 2i/(n-1), without at
+// (2i+1)/n - 1; an axis of one voxel is at 0. min_coords and max_coords are the coordinates of the
+// output's first and last voxel, by default those of the whole grid: another range computes a slab
+// or a crop of a larger output, and slabs have the bits of the whole.
+//
+// Every N may be 1 where another is larger: that operand then serves all, and its gradient is the
+// sum over them. All arrays may be f16, bf16, f32 or f64, each as it likes, with any strides.
+// Coordinates are formed in f64; weights and sums in f32, or f64 for an f64 image; results are
+// rounded once. A NaN or infinite coordinate is outside under every padding: it yields 0 (or the
+// background) and no gradient.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "similis/api.h"
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+
+namespace similis {
+
+enum class Interpolation : std::uint8_t {
+  linear,
+  nearest,  ///< halves go to the even voxel; no gradient to the transform
+  cubic,    ///< interpolating cubic B-spline, the image mirrored at its outermost voxels
+};
+
+/// What lies outside the image, as in torch's grid_sample.
+enum class Outside : std::uint8_t {
+  zeros,   ///< nothing. Linear weights fall to 0 within a voxel; a cubic spline ends at the edge
+  border,  ///< the outermost voxel
+  reflection,  ///< the image mirrored at its outermost voxels, or their edges without align_corners
+};
+
+struct Coordinates {
+  double x = 0, y = 0, z = 0;  ///< z is not read in 2D
+};
+
+struct SampleOptions {
+  TensorView affine = {};        ///< A; empty: the identity
+  TensorView displacement = {};  ///< u, a vector field shaped as the output
+  TensorView grid = {};          ///< v, absolute coordinates; with affine or displacement an error
+  TensorView grid_affine = {};   ///< S: [N,2,2] or [N,3,3]; multiplies u or v. Empty: the identity
+  Extents out_shape = {};        ///< [Y,X] or [Z,Y,X]; empty: that of the field, or of the image
+  Interpolation mode = Interpolation::linear;
+  Outside padding_mode = Outside::zeros;
+  bool align_corners = true;
+  bool prefilter = true;  ///< of mode cubic; false: the image holds B-spline coefficients
+  std::optional<Coordinates> min_coords = {}, max_coords = {};
+};
+
+/// The image at A·x + S·u(x), or at S·v(x): [N,C,…] in the image's dtype on its device.
+/// Throws InvalidArgument if shapes, dtypes, devices or options do not fit.
+/// Workspace: none for linear and nearest; the image in f32 (f64 for f64) for cubic with prefilter.
+SIMILIS_API Tensor sample(
+    const TensorView& image, const SampleOptions& options = {}, const Execution& exec = {});
+
+/// Which gradients are wanted.
+struct SampleGradientOf {
+  bool image = false, affine = false, grid = false, grid_affine = false;
+};
+/// Dense, shaped and typed as what they belong to; empty unless asked for.
+struct SampleGradients {
+  Tensor image, affine;
+  Tensor grid;  ///< of displacement or grid, whichever was given
+  Tensor grid_affine;
+};
+
+/// Gradients of Σ upstream·sample(image); upstream is shaped as the output, of any float dtype.
+/// The image's is scattered: on a GPU in the order of arrival, unless `deterministic` is set, which
+/// takes a workspace of 8 B (16 B for f64) per voxel of the image. All others, and all on the CPU,
+/// have the same bits in every run.
+SIMILIS_API SampleGradients sample_backward(const TensorView& image, const TensorView& upstream,
+    const SampleGradientOf& wrt, const SampleOptions& options = {}, bool deterministic = false,
+    const Execution& exec = {});
+
+/// What one call computes, into memory of the caller; views left empty are not computed.
+struct SampleRequest {
+  TensorView output = {};          ///< [N,C,…], any float dtype, any strides but 0
+  bool accumulate = false;         ///< adds to what stands in output
+  TensorView upstream = {};        ///< needed for gradients; any float dtype, any strides
+  TensorView image_gradient = {};  ///< gradients are overwritten; shaped and typed as their operand
+  TensorView affine_gradient = {};
+  TensorView grid_gradient = {};
+  TensorView grid_affine_gradient = {};
+  bool deterministic = false;
+};
+
+/// The call behind sample() and sample_backward(): for bindings and callers with their own memory.
+SIMILIS_API void sample_into(const TensorView& image, const SampleRequest& request,
+    const SampleOptions& options = {}, const Execution& exec = {});
+
+struct ComposeOptions {
+  TensorView affine = {};  ///< A; empty: the identity
+  Outside padding_mode = Outside::zeros;
+  bool align_corners = true;
+  std::optional<Coordinates> min_coords = {}, max_coords = {};
+};
+
+/// u(A·x + v(x)), shaped as v with N the larger of both, in u's dtype. The displacement of "first
+/// v, then u" is v + compose(u, v).
+SIMILIS_API Tensor compose(const TensorView& u, const TensorView& v,
+    const ComposeOptions& options = {}, const Execution& exec = {});
+
+struct ComposeRequest {
+  TensorView output = {};
+  bool accumulate = false;
+  TensorView upstream = {};
+  TensorView u_gradient = {}, v_gradient = {}, affine_gradient = {};
+  bool deterministic = false;  ///< of u_gradient
+};
+SIMILIS_API void compose_into(const TensorView& u, const TensorView& v,
+    const ComposeRequest& request, const ComposeOptions& options = {}, const Execution& exec = {});
+
+struct AffineGridOptions {
+  TensorView displacement = {};  ///< u; empty: 0
+  Extents out_shape = {};        ///< [Y,X] or [Z,Y,X]; needed without a displacement
+  bool align_corners = true;
+  std::optional<Coordinates> min_coords = {}, max_coords = {};
+};
+
+/// A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of u, or of A without one.
+SIMILIS_API Tensor affine_grid(
+    const TensorView& affine, const AffineGridOptions& options = {}, const Execution& exec = {});
+
+/// The gradient to u is upstream itself, summed over N where u serves all.
+struct AffineGridRequest {
+  TensorView output = {};
+  TensorView upstream = {}, affine_gradient = {};
+};
+SIMILIS_API void affine_grid_into(const TensorView& affine, const AffineGridRequest& request,
+    const AffineGridOptions& options = {}, const Execution& exec = {});
+
+struct LabelOptions {
+  double background = 0;                      ///< the label where no voxel of the image votes
+  std::optional<double> smallest_label = {};  ///< labels below it do not vote; empty: all do
+};
+struct Labels {
+  Tensor label;   ///< in the image's dtype
+  Tensor weight;  ///< f32 (f64 for f64): what the winner's votes weigh, 0 where none votes
+};
+
+/// The label whose voxels around the coordinate have the largest sum of linear weights; the first
+/// met, x fastest, of equals. The image is of any dtype, integers included; mode is ignored.
+SIMILIS_API Labels sample_labels(const TensorView& image, const SampleOptions& options = {},
+    const LabelOptions& labels = {}, const Execution& exec = {});
+
+struct LabelRequest {
+  TensorView label = {}, weight = {};
+  TensorView upstream = {};  ///< of weight
+  TensorView affine_gradient = {}, grid_gradient = {}, grid_affine_gradient = {};
+};
+SIMILIS_API void sample_labels_into(const TensorView& image, const LabelRequest& request,
+    const SampleOptions& options = {}, const LabelOptions& labels = {}, const Execution& exec = {});
+
+/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32.
+SIMILIS_API Tensor exponentiate(
+    const TensorView& v, int n = 7, bool align_corners = true, const Execution& exec = {});
+
+/// Into memory of the caller: shaped as v, any float dtype.
+SIMILIS_API void exponentiate_into(const TensorView& v, const TensorView& output, int n = 7,
+    bool align_corners = true, const Execution& exec = {});
+
+struct Inverse {
+  Tensor displacement;
+  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, w being the inverse
+};
+/// The displacement w with w = -u(x + w), by `iterations` of that rule from w = -u. It converges
+/// where u changes by less than it moves; the residual, in u's units, says whether it did.
+SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
+    const Execution& exec = {});
+
+/// Into memory of the caller; residual may be empty.
+SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
+    const TensorView& residual, int iterations = 30, bool align_corners = true,
+    const Execution& exec = {});
+
+struct JacobianDeterminant {
+  Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
+  Tensor folds;        ///< [N], f64: how many voxels have a determinant that is not positive
+};
+/// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
+/// border, exact for affine maps; along an axis of one voxel u counts as constant.
+SIMILIS_API JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners = true,
+    const std::optional<Coordinates>& min_coords = {},
+    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
+/// Into memory of the caller.
+SIMILIS_API void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
+    const TensorView& folds, bool align_corners = true,
+    const std::optional<Coordinates>& min_coords = {},
+    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
+
+}  // namespace similis

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C functions of warp.h against the C++ ones, bit for bit.
+#include <gtest/gtest.h>
+
+#include "similis/c/warp.h"
+#include "similis/warp.hpp"
+#include "tests/arrays.h"
+#include "tests/c_tensor.h"
+
+namespace similis {
+namespace {
+
+using test::CTensor;
+using test::Layout;
+
+TEST(WarpCApi, DefaultsAndEnumeratorsAreThoseOfCpp) {
+  const similis_warp_options c = SIMILIS_WARP_DEFAULTS;
+  const SampleOptions cpp;
+  const LabelOptions labels;
+  const SampleRequest request;
+  EXPECT_EQ(c.struct_size, sizeof(c));
+  EXPECT_EQ(c.mode, static_cast<int>(cpp.mode));
+  EXPECT_EQ(c.padding_mode, static_cast<int>(cpp.padding_mode));
+  EXPECT_EQ(c.align_corners != 0, cpp.align_corners);
+  EXPECT_EQ(c.prefilter != 0, cpp.prefilter);
+  EXPECT_EQ(c.out_rank, cpp.out_shape.rank());
+  EXPECT_EQ(c.has_min_coords != 0, cpp.min_coords.has_value());
+  EXPECT_EQ(c.has_max_coords != 0, cpp.max_coords.has_value());
+  EXPECT_EQ(c.background, labels.background);
+  EXPECT_EQ(c.has_smallest_label != 0, labels.smallest_label.has_value());
+  EXPECT_EQ(c.accumulate != 0, request.accumulate);
+  EXPECT_EQ(c.deterministic != 0, request.deterministic);
+  EXPECT_EQ(+SIMILIS_INTERPOLATION_NEAREST, static_cast<int>(Interpolation::nearest));
+  EXPECT_EQ(+SIMILIS_INTERPOLATION_CUBIC, static_cast<int>(Interpolation::cubic));
+  EXPECT_EQ(+SIMILIS_OUTSIDE_BORDER, static_cast<int>(Outside::border));
+  EXPECT_EQ(+SIMILIS_OUTSIDE_REFLECTION, static_cast<int>(Outside::reflection));
+}
+
+class WarpCApi3D : public testing::Test {
+ protected:
+  WarpCApi3D() {
+    options.affine = c_affine.get();
+    options.displacement = c_u.get();
+    options.grid_affine = c_s.get();
+    options.min_coords[0] = -0.9, options.min_coords[1] = -0.8, options.min_coords[2] = -0.7;
+    options.max_coords[0] = 0.6, options.max_coords[1] = 0.5, options.max_coords[2] = 0.4;
+    options.has_min_coords = options.has_max_coords = 1;
+    options.padding_mode = SIMILIS_OUTSIDE_REFLECTION;
+    options.align_corners = 0;
+  }
+  SampleOptions cpp() const {
+    return {.affine = affine,
+        .displacement = u,
+        .grid_affine = s,
+        .padding_mode = Outside::reflection,
+        .align_corners = false,
+        .min_coords = low,
+        .max_coords = high};
+  }
+  static Tensor empty(const Extents& shape, DType dtype = DType::f32) {
+    return test::filled(shape, dtype, Layout::dense, test::kUntouched);
+  }
+  static void expect_equal(const Tensor& actual, const TensorView& expected) {
+    EXPECT_EQ(to_doubles(actual), to_doubles(expected));
+  }
+
+  const Extents out = {2, 2, 5, 6, 7};
+  const Coordinates low{-0.9, -0.8, -0.7}, high{0.6, 0.5, 0.4};
+  test::Array image = test::noise({1, 2, 4, 5, 6}, DType::f32, Layout::sliced, 1, 1);
+  test::Array affine = test::noise({2, 3, 4}, DType::f32, Layout::permuted, 2, 1);
+  test::Array u = test::noise({1, 5, 6, 7, 3}, DType::f32, Layout::dense, 3, 0.5);
+  test::Array s = test::noise({1, 3, 3}, DType::f64, Layout::dense, 4, 1);
+  CTensor c_image{image}, c_affine{affine}, c_u{u}, c_s{s};
+  similis_warp_options options = SIMILIS_WARP_DEFAULTS;
+};
+
+TEST_F(WarpCApi3D, EveryArgumentOfSampleArrives) {
+  const test::Array upstream = test::noise(out, DType::f32, Layout::dense, 5, 1);
+  SampleOptions cpp_options = cpp();
+  cpp_options.mode = Interpolation::cubic;
+  cpp_options.prefilter = false;
+  options.mode = SIMILIS_INTERPOLATION_CUBIC;
+  options.prefilter = 0;
+  options.accumulate = 1;
+  const Tensor value = test::filled(out, DType::f32, Layout::dense, 1),
+               expected = test::filled(out, DType::f32, Layout::dense, 1);
+  const Tensor by_image = empty(image.shape), by_affine = empty(affine.shape),
+               by_u = empty(u.shape), by_s = empty(s.shape, DType::f64);
+  ASSERT_EQ(similis_sample(c_image.get(), &options, CTensor(value).get(), CTensor(upstream).get(),
+                CTensor(by_image).get(), CTensor(by_affine).get(), CTensor(by_u).get(),
+                CTensor(by_s).get(), nullptr),
+      SIMILIS_OK)
+      << similis_last_error();
+  sample_into(image, {.output = expected, .accumulate = true}, cpp_options);
+  const SampleGradients gradients = sample_backward(image, upstream,
+      {.image = true, .affine = true, .grid = true, .grid_affine = true}, cpp_options);
+  expect_equal(value, expected);
+  expect_equal(by_image, gradients.image);
+  expect_equal(by_affine, gradients.affine);
+  expect_equal(by_u, gradients.grid);
+  expect_equal(by_s, gradients.grid_affine);
+}
+
+TEST_F(WarpCApi3D, LabelsArrive) {
+  const Tensor label = empty(out), weight = empty(out);
+  options.background = 5;
+  options.smallest_label = 0.25;
+  options.has_smallest_label = 1;
+  ASSERT_EQ(similis_sample_labels(c_image.get(), &options, CTensor(label).get(),
+                CTensor(weight).get(), nullptr, nullptr, nullptr, nullptr, nullptr),
+      SIMILIS_OK)
+      << similis_last_error();
+  const Labels expected = sample_labels(image, cpp(), {.background = 5, .smallest_label = 0.25});
+  expect_equal(label, expected.label);
+  expect_equal(weight, expected.weight);
+}
+
+TEST_F(WarpCApi3D, FieldsArrive) {
+  const Extents shape = {2, 5, 6, 7, 3};
+  const test::Array w = test::noise({1, 4, 5, 6, 3}, DType::f32, Layout::dense, 6, 0.2);
+  const Tensor composed = empty(shape), mapped = empty(shape), exponential = empty(w.shape),
+               inverse = empty(w.shape), residual = empty({1}), determinant = empty({1, 4, 5, 6}),
+               folds = empty({1}, DType::f64);
+  ASSERT_EQ(similis_compose(CTensor(w).get(), c_u.get(), &options, CTensor(composed).get(), nullptr,
+                nullptr, nullptr, nullptr, nullptr),
+      SIMILIS_OK);
+  expect_equal(composed, compose(w, u,
+                             {.affine = affine,
+                                 .padding_mode = Outside::reflection,
+                                 .align_corners = false,
+                                 .min_coords = low,
+                                 .max_coords = high}));
+  ASSERT_EQ(similis_affine_grid(
+                c_affine.get(), &options, CTensor(mapped).get(), nullptr, nullptr, nullptr),
+      SIMILIS_OK);
+  expect_equal(mapped,
+      affine_grid(affine,
+          {.displacement = u, .align_corners = false, .min_coords = low, .max_coords = high}));
+  ASSERT_EQ(
+      similis_exponentiate(CTensor(w).get(), 3, &options, CTensor(exponential).get(), nullptr),
+      SIMILIS_OK);
+  expect_equal(exponential, exponentiate(w, 3, false));
+  ASSERT_EQ(similis_invert(CTensor(w).get(), 4, &options, CTensor(inverse).get(),
+                CTensor(residual).get(), nullptr),
+      SIMILIS_OK);
+  const Inverse expected = invert(w, 4, false);
+  expect_equal(inverse, expected.displacement);
+  expect_equal(residual, expected.residual);
+  ASSERT_EQ(similis_jacobian_determinant(CTensor(w).get(), &options, CTensor(determinant).get(),
+                CTensor(folds).get(), nullptr),
+      SIMILIS_OK);
+  const JacobianDeterminant jacobian = jacobian_determinant(w, false, low, high);
+  expect_equal(determinant, jacobian.determinant);
+  expect_equal(folds, jacobian.folds);
+}
+
+TEST_F(WarpCApi3D, RefusalsComeAsAStatusAndASentence) {
+  const auto refusal = [&](similis_warp_options changed) {
+    return similis_sample(c_image.get(), &changed, nullptr, nullptr, nullptr, nullptr, nullptr,
+               nullptr, nullptr) == SIMILIS_INVALID_ARGUMENT
+               ? std::string(similis_last_error())
+               : std::string("no refusal");
+  };
+  similis_warp_options wrong = options;
+  wrong.mode = 3;
+  EXPECT_EQ(refusal(wrong), "sample: options.mode is 3; it must be from 0 to 2");
+  wrong = options;
+  wrong.out_rank = 4;
+  EXPECT_EQ(refusal(wrong), "sample: options.out_rank is 4; it must be from 0 to 3");
+  wrong = options;
+  wrong.align_corners = 2;
+  EXPECT_EQ(refusal(wrong), "sample: options.align_corners is 2; it must be from 0 to 1");
+  EXPECT_EQ(
+      similis_exponentiate(nullptr, 1, nullptr, c_u.get(), nullptr), SIMILIS_INVALID_ARGUMENT);
+  EXPECT_STREQ(similis_last_error(), "exponentiate: v is NULL; it must be a tensor");
+}
+
+}  // namespace
+}  // namespace similis

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is computed of vector fields on the CPU besides sampling them: plain loops over rows in f64,
+// as fast as memory gives the fields.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "src/core/parallel.h"
+#include "src/warp/cpu_plan.h"
+#include "src/warp/jacobian.h"
+
+namespace similis::warp_internal {
+namespace {
+
+// The row-th row of the last three axes but one of [N,A,Z,Y,…]: for [N,C,Z,Y,X] and [N,Z,Y,X,d]
+// alike, a walk over all axes but the last two or one.
+std::int64_t row_offset(const TensorView& view, int axes, std::int64_t row) {
+  std::int64_t offset = 0;
+  for (int axis = axes - 1; axis >= 0; --axis) {
+    offset += row % view.shape[axis] * view.strides[axis];
+    row /= view.shape[axis];
+  }
+  return offset;
+}
+
+std::int64_t row_count(const TensorView& view, int axes) {
+  std::int64_t count = 1;
+  for (int axis = 0; axis < axes; ++axis) count *= view.shape[axis];
+  return count;
+}
+
+double element_of(const TensorView& view, std::int64_t offset) { return element(view, offset); }
+
+void store_element(const TensorView& view, std::int64_t offset, double value) {
+  visit_dtype(view.dtype,
+      [&]<class E>(std::type_identity<E>) { store(value, static_cast<E*>(view.data) + offset); });
+}
+
+// Where the voxel's vector begins in [N,Z,Y,X,d].
+std::int64_t at(
+    const TensorView& field, std::int64_t n, std::int64_t z, std::int64_t y, std::int64_t x) {
+  const Extents& s = field.strides;
+  return n * s[0] + z * s[1] + y * s[2] + x * s[3];
+}
+
+struct GridRow {
+  const Plan& plan;
+  std::int64_t n, z, y;
+
+  double coordinate(int axis, std::int64_t voxel) const {
+    const Axis& a = plan.pass.axes[axis];
+    return a.origin + a.step * (a.first + static_cast<double>(voxel));
+  }
+  double matrix(int i, int j) const {
+    const TensorView& m = plan.pass.affine;
+    return element(m, n * m.strides[0] + i * m.strides[1] + j * m.strides[2]);
+  }
+
+  void write() const {
+    const Pass& pass = plan.pass;
+    const double by = coordinate(1, y), bz = coordinate(2, z);
+    for (int i = 0; i < pass.rank; ++i) {
+      double row = matrix(i, pass.rank) + matrix(i, 1) * by;
+      if (pass.rank == 3) row += matrix(i, 2) * bz;
+      const double step = matrix(i, 0);
+      for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
+        double value = row + step * coordinate(0, x);
+        if (!pass.field.empty()) {
+          value += element_of(pass.field, at(pass.field, n, z, y, x) + i * pass.field.strides[4]);
+        }
+        store_element(pass.output, at(pass.output, n, z, y, x) + i * pass.output.strides[4], value);
+      }
+    }
+  }
+
+  void add(MatrixSums* sums) const {
+    const Pass& pass = plan.pass;
+    const TensorView& g = pass.upstream;
+    const double b[3] = {0, coordinate(1, y), coordinate(2, z)};
+    for (int i = 0; i < pass.rank; ++i) {
+      double sum = 0, along_x = 0;
+      for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
+        const double value = element_of(g, at(g, n, z, y, x) + i * g.strides[4]);
+        sum += value;
+        along_x += value * coordinate(0, x);
+      }
+      sums->position[i][0] += along_x;
+      for (int j = 1; j < pass.rank; ++j) sums->position[i][j] += sum * b[j];
+      sums->position[i][pass.rank] += sum;
+    }
+  }
+};
+
+// Sums of the tasks of each matrix, in their order.
+void store_affine_gradient(const Plan& plan, const std::vector<MatrixSums>& sums) {
+  const TensorView& gradient = plan.pass.affine_gradient;
+  const std::int64_t per_matrix = static_cast<std::int64_t>(sums.size()) / gradient.shape[0];
+  for (std::int64_t n = 0; n < gradient.shape[0]; ++n) {
+    for (int i = 0; i < plan.pass.rank; ++i) {
+      for (int j = 0; j <= plan.pass.rank; ++j) {
+        double total = 0;
+        for (std::int64_t k = 0; k < per_matrix; ++k) {
+          total += sums[static_cast<std::size_t>(n * per_matrix + k)].position[i][j];
+        }
+        const Extents& s = gradient.strides;
+        store_element(gradient, n * s[0] + i * s[1] + j * s[2], total);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void copy_cpu(const TensorView& from, const TensorView& to, const Execution& exec) {
+  const int rows_axes = from.shape.rank() - 1;
+  const std::int64_t width = from.shape[rows_axes];
+  parallel_for(exec, row_count(from, rows_axes), [&](std::int64_t row) {
+    const std::int64_t in = row_offset(from, rows_axes, row), out = row_offset(to, rows_axes, row);
+    for (std::int64_t x = 0; x < width; ++x) {
+      store_element(
+          to, out + x * to.strides[rows_axes], element_of(from, in + x * from.strides[rows_axes]));
+    }
+  });
+}
+
+void affine_grid_cpu(const Pass& pass, const Execution& exec) {
+  const Plan plan(pass);
+  std::vector<MatrixSums> sums;
+  const bool with_gradient = !pass.affine_gradient.empty();
+  if (with_gradient) sums.resize(static_cast<std::size_t>(pass.batch * plan.tasks_of_image));
+  parallel_for(exec, pass.batch * plan.tasks_of_image, [&](std::int64_t task) {
+    const std::int64_t first = task % plan.tasks_of_image * plan.rows_of_task;
+    const std::int64_t end = std::min(first + plan.rows_of_task, plan.rows);
+    for (std::int64_t row = first; row < end; ++row) {
+      const std::int64_t height = pass.axes[1].out_extent;
+      const GridRow grid_row{plan, task / plan.tasks_of_image, row / height, row % height};
+      if (!pass.output.empty()) grid_row.write();
+      if (with_gradient) grid_row.add(&sums[static_cast<std::size_t>(task)]);
+    }
+  });
+  if (with_gradient) store_affine_gradient(plan, sums);
+}
+
+void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec) {
+  const std::int64_t rows = row_count(field, 3) / field.shape[0];
+  std::vector<double> largest(static_cast<std::size_t>(field.shape[0] * rows));
+  parallel_for(exec, field.shape[0] * rows, [&](std::int64_t row) {
+    const std::int64_t start = row_offset(field, 3, row);
+    double most = 0;
+    for (std::int64_t x = 0; x < field.shape[3]; ++x) {
+      double square = 0;
+      for (std::int64_t i = 0; i < field.shape[4]; ++i) {
+        const double c = element_of(field, start + x * field.strides[3] + i * field.strides[4]);
+        square += c * c;
+      }
+      if (!(square <= most)) most = square;  // a NaN stays
+      if (std::isnan(most)) break;
+    }
+    largest[static_cast<std::size_t>(row)] = most;
+  });
+  for (std::int64_t n = 0; n < field.shape[0]; ++n) {
+    double most = 0;
+    for (std::int64_t row = n * rows; row < (n + 1) * rows && !std::isnan(most); ++row) {
+      const double other = largest[static_cast<std::size_t>(row)];
+      if (!(other <= most)) most = other;
+    }
+    store_element(residual, n * residual.strides[0], std::sqrt(most));
+  }
+}
+
+void jacobian_cpu(const JacobianPass& pass, const Execution& exec) {
+  const TensorView &u = pass.u, &out = pass.determinant;
+  const std::int64_t height = pass.axes[1].out_extent, rows = height * pass.axes[2].out_extent;
+  std::vector<std::int64_t> folds(static_cast<std::size_t>(u.shape[0] * rows));
+  parallel_for(exec, u.shape[0] * rows, [&](std::int64_t task) {
+    const std::int64_t n = task / rows, z = task % rows / height, y = task % height;
+    std::int64_t count = 0;
+    for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
+      const std::int64_t voxel[3] = {x, y, z}, here = at(u, n, z, y, x);
+      const double value =
+          determinant(pass.axes, pass.rank, voxel, [&](int i, int a, std::int64_t other) {
+            const std::int64_t beside = (other - voxel[a]) * u.strides[3 - a];
+            return element_of(u, here + beside + i * u.strides[4]);
+          });
+      const Extents& s = out.strides;
+      store_element(out, n * s[0] + z * s[1] + y * s[2] + x * s[3], value);
+      count += value <= 0 ? 1 : 0;
+    }
+    folds[static_cast<std::size_t>(task)] = count;
+  });
+  for (std::int64_t n = 0; n < u.shape[0]; ++n) {
+    std::int64_t total = 0;
+    for (std::int64_t row = n * rows; row < (n + 1) * rows; ++row) {
+      total += folds[static_cast<std::size_t>(row)];
+    }
+    store_element(pass.folds, n * pass.folds.strides[0], static_cast<double>(total));
+  }
+}
+
+}  // namespace similis::warp_internal

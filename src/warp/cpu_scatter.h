@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "src/warp/cpu_plan.h"
+
+namespace similis::warp_internal {
+
+/// The gradient to the image, once the plan knows what each row touches.
+void scatter_cpu(const Plan& plan, const Execution& exec);
+
+}  // namespace similis::warp_internal

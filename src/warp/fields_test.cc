@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composition, affine grids, labels, exponentials, inverses and Jacobians: closed forms, and what
+// they must have in common with sample().
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/core/require.h"
+#include "src/warp/reference.h"
+#include "src/warp/test_calls.h"
+#include "tests/refusal.h"
+
+namespace similis {
+namespace {
+
+using test::Layout;
+using warp_internal::reference_sample;
+
+class EachBackend : public testing::Test {
+ protected:
+  template <class Body> void for_each(const Body& body) {
+    for (const test::Backend& backend : test::backends()) {
+      const test::Chosen chosen(backend);
+      SCOPED_TRACE(backend.name);
+      body();
+    }
+  }
+};
+using Compose = EachBackend;
+using AffineGrid = EachBackend;
+using SampleLabels = EachBackend;
+using Exponentiate = EachBackend;
+using Invert = EachBackend;
+using Jacobian = EachBackend;
+
+// A result on the CPU, wherever it was computed.
+std::vector<double> values_of(const Tensor& result) {
+  if (result.device.kind == DeviceKind::cpu) return to_doubles(result);
+  const Tensor copy = allocate(result.shape, result.dtype);
+  gpu::copy_to_cpu(copy.data, result.data,
+      static_cast<std::size_t>(result.shape.count()) * size_bytes(result.dtype), result.device,
+      nullptr);
+  return to_doubles(copy);
+}
+
+Tensor field_of(const Extents& shape, DType dtype, double size, std::uint32_t seed) {
+  return test::make(shape, dtype, Layout::dense,
+      [=](std::int64_t i) { return size * (test::uniform(seed, i) - 0.5); });
+}
+
+// A smooth field: products of sines, `size` large.
+Tensor waves(const Extents& shape, DType dtype, double size) {
+  const std::int64_t d = shape[shape.rank() - 1];
+  return test::make(shape, dtype, Layout::dense, [&](std::int64_t i) {
+    double value = size;
+    std::int64_t voxel = i / d;
+    for (int axis = shape.rank() - 2; axis > 0; --axis) {
+      const double t = static_cast<double>(voxel % shape[axis]) / static_cast<double>(shape[axis]);
+      value *= std::sin(3.14159265358979 * t + 0.5 * static_cast<double>(i % d));
+      voxel /= shape[axis];
+    }
+    return value;
+  });
+}
+
+// The field as an image, for the reference.
+Tensor channels_first(const TensorView& u) {
+  const int last = u.shape.rank() - 1;
+  Extents shape = u.shape;
+  shape[1] = u.shape[last];
+  for (int axis = 1; axis < last; ++axis) shape[axis + 1] = u.shape[axis];
+  const std::int64_t voxels = u.shape.count() / (u.shape[0] * u.shape[last]), d = u.shape[last];
+  const std::vector<double> values = to_doubles(u);
+  return test::make(shape, u.dtype, Layout::dense, [&](std::int64_t i) {
+    const std::int64_t n = i / (voxels * d), c = i / voxels % d, v = i % voxels;
+    return values[static_cast<std::size_t>((n * voxels + v) * d + c)];
+  });
+}
+
+std::vector<double> channels_last(const std::vector<double>& values, const Extents& shape) {
+  const std::int64_t d = shape[shape.rank() - 1];
+  const std::int64_t voxels = shape.count() / (shape[0] * d);
+  std::vector<double> result(values.size());
+  for (std::int64_t i = 0; i < shape.count(); ++i) {
+    const std::int64_t n = i / (voxels * d), v = i / d % voxels, c = i % d;
+    result[static_cast<std::size_t>(i)] =
+        values[static_cast<std::size_t>((n * d + c) * voxels + v)];
+  }
+  return result;
+}
+
+TEST_F(Compose, SamplesOneFieldAtAnother) {
+  for (const Extents& shape : {Extents{2, 6, 7, 41, 3}, Extents{2, 13, 38, 2}}) {
+    const int rank = shape.rank() - 2;
+    Extents shape_of_u = shape;
+    shape_of_u[0] = 1;
+    shape_of_u[2] += 3;
+    const Tensor u = field_of(shape_of_u, DType::f32, 1, 1),
+                 v = field_of(shape, DType::f32, 0.5, 2);
+    const Tensor affine =
+        test::make({1, rank, rank + 1}, DType::f32, Layout::dense, [&](std::int64_t i) {
+          return (i % (rank + 1) == i / (rank + 1) ? 0.9 : 0) + 0.1 * test::uniform(3, i);
+        });
+    const Tensor upstream = field_of(shape, DType::f32, 1, 4);
+    const Tensor upstream_first = channels_first(upstream);
+    const auto expected =
+        reference_sample(channels_first(u), {.affine = affine, .displacement = v}, upstream_first);
+    for_each([&] {
+      const test::Array output = test::filled(shape, DType::f32, Layout::dense, test::kUntouched);
+      const test::Array by_u = test::filled(shape_of_u, DType::f32, Layout::dense, 0);
+      const test::Array by_v = test::filled(shape, DType::f32, Layout::dense, 0);
+      const test::Array by_affine = test::filled(affine.shape, DType::f32, Layout::dense, 0);
+      test::Arguments a;
+      compose_into(a.in(u), a.in(v),
+          {.output = a.out(output),
+              .upstream = a.in(upstream),
+              .u_gradient = a.out(by_u),
+              .v_gradient = a.out(by_v),
+              .affine_gradient = a.out(by_affine)},
+          {.affine = a.in(affine)}, {});
+      a.bring_back();
+      EXPECT_LT(test::relative_l2(to_doubles(output), channels_last(expected.output, shape)), 1e-6);
+      EXPECT_LT(
+          test::relative_l2(to_doubles(by_u), channels_last(expected.image_gradient, shape_of_u)),
+          1e-6);
+      EXPECT_LT(test::relative_l2(to_doubles(by_v), expected.grid_gradient), 1e-5);
+      EXPECT_LT(test::relative_l2(to_doubles(by_affine), expected.affine_gradient), 1e-5);
+      EXPECT_EQ(values_of(compose(a.in(u), a.in(v), {.affine = a.in(affine)})), to_doubles(output));
+    });
+  }
+}
+
+TEST_F(AffineGrid, IsTheMapOfTheCoordinates) {
+  const Extents shape = {2, 3, 5, 7, 3};
+  const Tensor affine = field_of({2, 3, 4}, DType::f64, 2, 1);
+  const Tensor u = field_of({1, 3, 5, 7, 3}, DType::f32, 1, 2);
+  const Tensor upstream = field_of(shape, DType::f32, 1, 3);
+  std::vector<double> expected, by_affine(24);
+  const std::vector<double> a = to_doubles(affine), add = to_doubles(u), g = to_doubles(upstream);
+  for (std::int64_t i = 0; i < shape.count(); ++i) {
+    const std::int64_t n = i / 315, v = i / 3 % 105, row = i % 3;
+    const double x[4] = {-1 + static_cast<double>(v % 7) / 3,
+        -1 + static_cast<double>(v / 7 % 5) / 2, -1 + static_cast<double>(v / 35), 1};
+    double sum = add[static_cast<std::size_t>(i % 315)];
+    for (std::int64_t j = 0; j < 4; ++j) {
+      const auto at = static_cast<std::size_t>((n * 3 + row) * 4 + j);
+      sum += a[at] * x[j];
+      by_affine[at] += g[static_cast<std::size_t>(i)] * x[j];
+    }
+    expected.push_back(sum);
+  }
+  for_each([&] {
+    test::Arguments arguments;
+    const test::Array output = test::filled(shape, DType::f32, Layout::reversed, test::kUntouched);
+    const test::Array gradient = test::filled({2, 3, 4}, DType::f64, Layout::permuted, 0);
+    affine_grid_into(arguments.in(affine),
+        {.output = arguments.out(output),
+            .upstream = arguments.in(upstream),
+            .affine_gradient = arguments.out(gradient)},
+        {.displacement = arguments.in(u)}, {});
+    arguments.bring_back();
+    EXPECT_LT(test::relative_l2(to_doubles(output), expected), 1e-7);
+    EXPECT_TRUE(test::only_elements_written(output));
+    EXPECT_LT(test::relative_l2(to_doubles(gradient), by_affine), 1e-12);
+    const Tensor plain = affine_grid(arguments.in(affine), {.out_shape = {3, 5, 7}});
+    EXPECT_EQ(plain.dtype, DType::f64);
+    std::vector<double> without = expected;
+    for (std::size_t i = 0; i < without.size(); ++i) without[i] -= add[i % 315];
+    EXPECT_LT(test::relative_l2(values_of(plain), without), 1e-7);
+  });
+}
+
+struct Found {
+  test::Array label, weight;
+};
+Found labels_at(const TensorView& image, const SampleOptions& options, const LabelOptions& labels,
+    const Extents& shape) {
+  Found found{test::filled(shape, image.dtype, Layout::dense, 100),
+      test::filled(shape, DType::f32, Layout::dense, test::kUntouched)};
+  test::Arguments a;
+  sample_labels_into(a.in(image), {.label = a.out(found.label), .weight = a.out(found.weight)},
+      a.in(options), labels, {});
+  a.bring_back();
+  return found;
+}
+
+TEST_F(SampleLabels, TakesTheHeaviestLabel) {
+  // Corners 3 and 5 on one side, 7 and 7 on the other: 7 wins at a third of the way.
+  const float square[] = {3, 7, 5, 7};
+  const TensorView image(square, {1, 1, 2, 2}, DType::f32);
+  const auto grid_at = [](double x, double y) {
+    return test::make(
+        {1, 1, 1, 2}, DType::f64, Layout::dense, [=](std::int64_t i) { return i == 0 ? x : y; });
+  };
+  for_each([&] {
+    const auto at = [&](double x, double y, const LabelOptions& options = {}) {
+      const Found found = labels_at(image, {.grid = grid_at(x, y)}, options, {1, 1, 1, 1});
+      return std::pair(to_doubles(found.label)[0], to_doubles(found.weight)[0]);
+    };
+    EXPECT_EQ(at(-1, -1), std::pair(3.0, 1.0));
+    EXPECT_EQ(at(0, 0).first, 7);
+    EXPECT_EQ(at(0, 0).second, 0.5);
+    EXPECT_NEAR(at(-0.5, -0.2).second, 0.75 * 0.6, 1e-6);
+    EXPECT_EQ(at(-0.5, -0.2).first, 3);
+    EXPECT_EQ(at(-1, 0), std::pair(3.0, 0.5));          // first met of equals
+    EXPECT_EQ(at(5, 5, {.background = -2}).first, -2);  // nobody votes
+    EXPECT_EQ(at(5, 5).second, 0);
+    EXPECT_EQ(at(std::nan(""), 0, {.background = 9}).first, 9);
+    EXPECT_EQ(at(-2, -1, {.background = 9}).first, 3);  // a quarter of a vote beats none
+    EXPECT_EQ(at(-1, -1, {.smallest_label = 4}).second, 0);
+    EXPECT_EQ(at(-1, 0, {.smallest_label = 4}), std::pair(5.0, 0.5));
+  });
+}
+
+TEST_F(SampleLabels, TakesIntegersAndNegativeLabels) {
+  const Extents shape = {1, 1, 3, 4, 5}, out = {1, 1, 3, 4, 5};
+  for (const DType dtype : {DType::u8, DType::u16, DType::f16, DType::f64}) {
+    const bool is_signed = dtype == DType::f16 || dtype == DType::f64;
+    const Tensor image = test::make(shape, dtype, Layout::dense,
+        [&](std::int64_t i) { return std::floor(6 * test::uniform(1, i)) - (is_signed ? 3 : 0); });
+    for_each([&] {
+      const Found found = labels_at(image, {}, {.background = 200}, out);
+      EXPECT_EQ(to_doubles(found.label), to_doubles(image));
+    });
+  }
+}
+
+TEST_F(SampleLabels, WeightsHaveGradients) {
+  const Extents shape = {1, 2, 5, 6, 9};
+  const Tensor image = test::make(shape, DType::f64, Layout::dense,
+      [](std::int64_t i) { return std::floor(3 * test::uniform(1, i)); });
+  const Tensor upstream = test::noise(shape, DType::f64, Layout::dense, 2, 1);
+  const Tensor u = test::make({1, 5, 6, 9, 3}, DType::f64, Layout::dense,
+      [](std::int64_t i) { return 0.02 * (test::uniform(3, i) - 0.5) + 0.07; });
+  const auto total = [&] {
+    const Tensor weight = sample_labels(image, {.displacement = u}).weight;
+    const std::vector<double> w = to_doubles(weight), g = to_doubles(upstream);
+    double sum = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] * g[i];
+    return sum;
+  };
+  std::vector<double> expected;
+  for (std::int64_t i = 0; i < u.shape.count(); ++i) {
+    double& c = u.elements<double>()[i];
+    const double before = c, step = 1e-6;
+    c = before + step;
+    const double above = total();
+    c = before - step;
+    expected.push_back((above - total()) / (2 * step));
+    c = before;
+  }
+  for_each([&] {
+    const test::Array gradient = test::filled(u.shape, DType::f64, Layout::dense, 0);
+    test::Arguments a;
+    sample_labels_into(a.in(image), {.upstream = a.in(upstream), .grid_gradient = a.out(gradient)},
+        {.displacement = a.in(u)}, {}, {});
+    a.bring_back();
+    EXPECT_LT(test::relative_l2(to_doubles(gradient), expected), 1e-6);
+  });
+}
+
+TEST_F(Exponentiate, OfAConstantFieldIsThatField) {
+  // Where u does not vary, u(x + u) = u, as long as the sample lies inside: border makes it so.
+  const Tensor v = test::make({1, 6, 30, 2}, DType::f32, Layout::dense,
+      [](std::int64_t i) { return i % 2 == 0 ? 0.1 : -0.05; });
+  for_each([&] {
+    test::Arguments a;
+    const std::vector<double> u = values_of(exponentiate(a.in(v), 6));
+    // Inside, far from where zeros come in.
+    const std::size_t middle = (3 * 30 + 12) * 2;
+    EXPECT_NEAR(u[middle], 0.1, 1e-6);
+    EXPECT_NEAR(u[middle + 1], -0.05, 1e-6);
+    EXPECT_EQ(values_of(exponentiate(a.in(v), 0)), to_doubles(v));
+  });
+}
+
+TEST_F(Exponentiate, SquaresTheHalfStep) {
+  for (const DType dtype : {DType::f16, DType::f32, DType::f64}) {
+    const Tensor v = waves({2, 9, 10, 21, 3}, dtype, 0.2);
+    for_each([&] {
+      test::Arguments a;
+      const Tensor half = test::make(v.shape, DType::f64, Layout::dense,
+          [&](std::int64_t i) { return to_doubles(v)[static_cast<std::size_t>(i)] / 2; });
+      const std::vector<double> once = to_doubles(half);
+      const std::vector<double> moved = channels_last(
+          reference_sample(channels_first(half), {.displacement = half}).output, v.shape);
+      std::vector<double> expected(once.size());
+      for (std::size_t i = 0; i < once.size(); ++i) expected[i] = once[i] + moved[i];
+      EXPECT_LT(test::relative_l2(values_of(exponentiate(a.in(v), 1)), expected),
+          dtype == DType::f16 ? 1e-3 : 1e-6);
+    });
+  }
+}
+
+TEST_F(Invert, UndoesASmoothField) {
+  const Extents shape = {2, 17, 40, 2};
+  const Tensor u = waves(shape, DType::f64, 0.1);
+  for_each([&] {
+    test::Arguments a;
+    const Inverse inverse = invert(a.in(u), 60);
+    for (const double residual : values_of(inverse.residual)) EXPECT_LT(residual, 1e-9);
+    const Tensor w = test::make(
+        shape, DType::f64, Layout::dense, [w = values_of(inverse.displacement)](std::int64_t i) {
+          return w[static_cast<std::size_t>(i)];
+        });
+    const std::vector<double> back =
+        channels_last(reference_sample(channels_first(u), {.displacement = w}).output, shape);
+    std::vector<double> sum = to_doubles(w);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += back[i];
+    EXPECT_LT(test::largest(sum), 1e-9);
+  });
+}
+
+TEST_F(Invert, SaysWhenItFails) {
+  const Tensor folded = waves({1, 20, 30, 2}, DType::f32, 3);
+  for_each([&] {
+    test::Arguments a;
+    EXPECT_GT(values_of(invert(a.in(folded), 20).residual)[0], 0.1);
+  });
+}
+
+TEST_F(Jacobian, IsExactForAffineMaps) {
+  const double a3[3][3] = {{0.2, 0.1, -0.3}, {0.05, -0.4, 0.2}, {0.3, 0.1, 0.15}};
+  const double det = (1.2 * (0.6 * 1.15 - 0.2 * 0.1)) - 0.1 * (0.05 * 1.15 - 0.2 * 0.3) +
+                     -0.3 * (0.05 * 0.1 - 0.6 * 0.3);
+  for (const bool align : {true, false}) {
+    const Extents shape = {1, 4, 5, 6, 3};
+    const Tensor u = test::make(shape, DType::f64, Layout::dense, [&](std::int64_t i) {
+      const std::int64_t voxel[3] = {i / 3 % 6, i / 18 % 5, i / 90};
+      const double n[3] = {6, 5, 4};
+      double sum = 0;
+      for (int j = 0; j < 3; ++j) {
+        const double t = static_cast<double>(voxel[j]);
+        sum += a3[i % 3][j] * (align ? -1 + 2 * t / (n[j] - 1) : (2 * t + 1) / n[j] - 1);
+      }
+      return sum;
+    });
+    for_each([&] {
+      test::Arguments a;
+      const JacobianDeterminant j = jacobian_determinant(a.in(u), align);
+      for (const double value : values_of(j.determinant)) EXPECT_NEAR(value, det, 1e-12);
+      EXPECT_EQ(values_of(j.folds), std::vector<double>{0});
+    });
+  }
+}
+
+TEST_F(Jacobian, CountsFolds) {
+  // x + u(x) runs backwards along x in two of four columns of the second image.
+  const Tensor u = test::make({2, 3, 4, 2}, DType::f32, Layout::channels_last, [](std::int64_t i) {
+    const double bend[4] = {0, 0, -3, -3};
+    return i >= 24 && i % 2 == 0 ? bend[i / 2 % 4] : 0.0;
+  });
+  for_each([&] {
+    test::Arguments a;
+    const JacobianDeterminant j = jacobian_determinant(a.in(u));
+    EXPECT_EQ(values_of(j.folds), (std::vector<double>{0, 6}));
+    EXPECT_EQ(j.determinant.shape, (Extents{2, 3, 4}));
+  });
+}
+
+TEST(WarpRefuses, WhatDoesNotFit) {
+  const Tensor image = test::noise({1, 1, 4, 5, 6}, DType::f32, Layout::dense, 1, 1);
+  const Tensor bytes = test::noise({1, 1, 4, 5, 6}, DType::u8, Layout::dense, 1, 255);
+  const Tensor flat = test::noise({4, 5, 6}, DType::f32, Layout::dense, 1, 1);
+  const Tensor u = test::noise({1, 4, 5, 6, 3}, DType::f32, Layout::dense, 1, 1);
+  const Tensor u2 = test::noise({1, 4, 5, 2}, DType::f32, Layout::dense, 1, 1);
+  const Tensor three = test::noise({3, 4, 5, 6, 3}, DType::f32, Layout::dense, 1, 1);
+  const Tensor affine2 = test::noise({2, 3, 4}, DType::f32, Layout::dense, 1, 1);
+  test::expect_refusal([&] { sample(flat); },
+      "sample: image has shape [4, 5, 6]; it must be [N, C, Y, X] or [N, C, Z, Y, X]");
+  test::expect_refusal([&] { sample(bytes); },
+      "sample: image is uint8; it must be float16, bfloat16, float32 or float64");
+  test::expect_refusal([&] { sample(image, {.displacement = u2}); },
+      "sample: displacement has shape [1, 4, 5, 2]; the image is 3D");
+  test::expect_refusal([&] { sample(image, {.displacement = u, .grid = u}); },
+      "sample: grid is given with displacement; it holds absolute coordinates and stands alone");
+  test::expect_refusal([&] { sample(image, {.affine = affine2, .grid = u}); },
+      "sample: grid is given with affine; it holds absolute coordinates and stands alone");
+  test::expect_refusal([&] { sample(image, {.affine = affine2, .displacement = three}); },
+      "sample: affine has N = 2, and another operand 3; they must be alike, or one of them 1");
+  test::expect_refusal([&] { sample(image, {.grid_affine = affine2}); },
+      "sample: grid_affine is given without a displacement or a grid to multiply");
+  test::expect_refusal(
+      [&] {
+        sample(image, {.displacement = u, .out_shape = {4, 5, 7}});
+      },
+      "sample: out_shape is [4, 5, 7]; it must be that of the field, [4, 5, 6]");
+  test::expect_refusal(
+      [&] {
+        sample(image, {.out_shape = {4, 5}});
+      },
+      "sample: out_shape is [4, 5]; it must have 3 extents");
+  test::expect_refusal([&] { sample_into(image, {.grid_gradient = u}, {.displacement = u}); },
+      "sample: a gradient is asked for, and upstream is empty");
+  test::expect_refusal(
+      [&] { sample_into(image, {.upstream = image, .affine_gradient = affine2}, {}); },
+      "sample: affine_gradient is asked for, and there is no affine");
+  test::expect_refusal([&] { sample_into(image, {.output = u}, {}); },
+      "sample: output has shape [1, 4, 5, 6, 3]; it must be [1, 1, 4, 5, 6]");
+  test::expect_refusal([&] { compose(u, u2); }, "compose: v has shape [1, 4, 5, 2]; u is 3D");
+  test::expect_refusal([&] { affine_grid(affine2); },
+      "affine_grid: out_shape is []; without a displacement it must have 3 extents");
+  test::expect_refusal(
+      [&] { exponentiate(u, 33); }, "exponentiate: n is 33; it must be from 0 to 32");
+  test::expect_refusal(
+      [&] { invert(u, -1); }, "invert: iterations is -1; it must be from 0 to 10000");
+  test::expect_refusal([&] { jacobian_determinant(image); },
+      "jacobian_determinant: u has shape [1, 1, 4, 5, 6]; it must be [N, Y, X, 2] or [N, Z, Y, X, "
+      "3]");
+  test::expect_refusal(
+      [&] {
+        jacobian_determinant(u, true, Coordinates{.x = 1}, Coordinates{.x = 1, .y = 1, .z = 1});
+      },
+      "jacobian_determinant: min_coords and max_coords are alike along x; they must span the "
+      "field");
+}
+
+}  // namespace
+}  // namespace similis

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a coordinate to voxels and their weights, and back to its derivative, written once for CPU
+// and GPU.
+//
+//   coordinate ─ Transform ─> index of a voxel ─ place() ─> padding folded ─ taps() ─> voxels and
+//   weights along each axis ─ interpolate() ─> value, and its slopes along x, y and z
+//
+// An index outside any voxel's reach is kFarOutside, so that nothing depends on what NaN converts
+// to. Sums run x, then y, then z, product by product: a vector of voxels that are all inside
+// computes the same bits without masks.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "similis/warp.hpp"
+#include "src/core/host_device.h"
+#include "src/warp/warp.h"
+
+namespace similis::warp_internal {
+
+constexpr double kFarOutside = -8;
+constexpr int kNoVoxel = -1;
+// How far a cubic spline reaches beyond the image: what rounding moves a corner by, in voxels.
+constexpr double kSplineMargin = 1e-6;
+
+SIMILIS_HOST_DEVICE double multiply_add(double a, double b, double c) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/// Voxel index = m·(g, 1) + s·w: g counts output voxels from the whole grid's first, w is the
+/// field.
+struct Transform {
+  double m[3][4];
+  double s[3][3];
+
+  /// What does not change along a row.
+  SIMILIS_HOST_DEVICE double row(int axis, double gy, double gz) const {
+    return multiply_add(m[axis][1], gy, multiply_add(m[axis][2], gz, m[axis][3]));
+  }
+};
+
+/// Element (row, column) of A, of S.
+template <class Affine, class GridAffine>
+SIMILIS_HOST_DEVICE Transform make_transform(const Axis (&axes)[3], int rank, bool is_grid,
+    const Affine& affine, const GridAffine& grid_affine) {
+  Transform t{};
+  for (int a = 0; a < rank; ++a) {
+    double constant = 0;
+    if (!is_grid) {
+      for (int j = 0; j < rank; ++j) {
+        const double element = affine(a, j);
+        t.m[a][j] = element * axes[j].step * axes[a].scale;
+        constant += element * axes[j].origin;
+      }
+      constant += affine(a, rank);
+    }
+    t.m[a][3] = constant * axes[a].scale + axes[a].shift;
+    for (int j = 0; j < rank; ++j) t.s[a][j] = grid_affine(a, j) * axes[a].scale;
+  }
+  return t;
+}
+
+/// A voxel index with the padding folded in, and the derivative of that.
+struct Place {
+  double index, slope;
+};
+
+// As torch: no slope at and beyond the border, its sign turned where the image is mirrored.
+SIMILIS_HOST_DEVICE Place place(double given, double last, Outside padding, bool align_corners) {
+  double index = given, slope = 1;
+  if (padding == Outside::reflection) {
+    const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
+    const double distance = fabs(given - low);
+    const double flips = span > 0 ? floor(distance / span) : 0;
+    const double rest = distance - flips * span;
+    const bool is_odd = flips - 2 * floor(flips / 2) != 0;
+    index = low + (is_odd ? span - rest : rest);
+    slope = (given < low) != is_odd ? -1 : 1;
+  }
+  if (padding != Outside::zeros) {
+    slope = index <= 0 || index >= last ? 0 : slope;
+    index = index > 0 ? index : 0;
+    index = index < last ? index : last;
+  }
+  const bool is_finite = given - given == 0;
+  index = is_finite && index > kFarOutside ? index : kFarOutside;
+  slope = is_finite ? slope : 0;
+  index = index < last - kFarOutside ? index : last - kFarOutside;
+  return {index, slope};
+}
+
+/// Voxels along one axis, their weights, and the derivatives of these by the index.
+template <class T, int count> struct Taps {
+  int voxel[count];  // kNoVoxel: none there, its value is 0
+  T weight[count], slope[count];
+};
+
+SIMILIS_HOST_DEVICE int voxel_or_none(int voxel, int extent) {
+  return voxel >= 0 && voxel < extent ? voxel : kNoVoxel;
+}
+
+/// Mirrored at the outermost voxels, without repeating them.
+SIMILIS_HOST_DEVICE int mirrored(int voxel, int extent) {
+  if (extent == 1) return 0;
+  const int period = 2 * (extent - 1);
+  int rest = voxel % period;
+  rest = rest < 0 ? rest + period : rest;
+  return rest < extent ? rest : period - rest;
+}
+
+/// 1 tap: nearest; 2: linear; 4: cubic.
+template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> taps(double index, int extent) {
+  Taps<T, count> t{};
+  if constexpr (count == 1) {
+    t.voxel[0] = voxel_or_none(static_cast<int>(rint(index)), extent);
+    t.weight[0] = 1;
+  } else {
+    const double first = floor(index);
+    const int voxel = static_cast<int>(first);
+    const T f = static_cast<T>(index - first);
+    if constexpr (count == 2) {
+      t.voxel[0] = voxel_or_none(voxel, extent);
+      t.voxel[1] = voxel_or_none(voxel + 1, extent);
+      t.weight[0] = 1 - f, t.weight[1] = f;
+      t.slope[0] = -1, t.slope[1] = 1;
+    } else {
+      const bool is_inside = index >= -kSplineMargin && index <= extent - 1 + kSplineMargin;
+      const T g = 1 - f;
+      t.weight[0] = g * g * g / 6;
+      t.weight[1] = (4 - 3 * f * f * (2 - f)) / 6;
+      t.weight[2] = (4 - 3 * g * g * (2 - g)) / 6;
+      t.weight[3] = f * f * f / 6;
+      t.slope[0] = -g * g / 2;
+      t.slope[1] = f * (3 * f - 4) / 2;
+      t.slope[2] = -g * (3 * g - 4) / 2;
+      t.slope[3] = f * f / 2;
+      for (int k = 0; k < 4; ++k) {
+        t.voxel[k] = is_inside ? mirrored(voxel - 1 + k, extent) : kNoVoxel;
+      }
+    }
+  }
+  return t;
+}
+
+/// Along z in 2D: the only plane.
+template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> flat_taps() {
+  Taps<T, count> t{};
+  t.weight[0] = 1;
+  return t;
+}
+
+template <class T> struct Sampled {
+  T value;
+  T slope[3];  // by the index along x, y and z
+};
+
+/// load(x, y, z) gives a voxel. `planes` is 1 in 2D, else `count`.
+template <class T, int count, class Load>
+SIMILIS_HOST_DEVICE Sampled<T> interpolate(
+    const Taps<T, count> (&axis)[3], int planes, const Load& load) {
+  Sampled<T> result{};
+  for (int kz = 0; kz < planes; ++kz) {
+    const int z = axis[2].voxel[kz];
+    Sampled<T> plane{};
+    for (int ky = 0; ky < count; ++ky) {
+      const int y = axis[1].voxel[ky];
+      Sampled<T> line{};
+      for (int kx = 0; kx < count; ++kx) {
+        const int x = axis[0].voxel[kx];
+        const bool is_there = x != kNoVoxel && y != kNoVoxel && z != kNoVoxel;
+        const T voxel = is_there ? load(x, y, z) : T{0};
+        line.value = kx == 0 ? axis[0].weight[0] * voxel : line.value + axis[0].weight[kx] * voxel;
+        line.slope[0] =
+            kx == 0 ? axis[0].slope[0] * voxel : line.slope[0] + axis[0].slope[kx] * voxel;
+      }
+      const T w = axis[1].weight[ky], s = axis[1].slope[ky];
+      plane.value = ky == 0 ? w * line.value : plane.value + w * line.value;
+      plane.slope[0] = ky == 0 ? w * line.slope[0] : plane.slope[0] + w * line.slope[0];
+      plane.slope[1] = ky == 0 ? s * line.value : plane.slope[1] + s * line.value;
+    }
+    if (planes == 1) return plane;
+    const T w = axis[2].weight[kz], s = axis[2].slope[kz];
+    result.value = kz == 0 ? w * plane.value : result.value + w * plane.value;
+    result.slope[0] = kz == 0 ? w * plane.slope[0] : result.slope[0] + w * plane.slope[0];
+    result.slope[1] = kz == 0 ? w * plane.slope[1] : result.slope[1] + w * plane.slope[1];
+    result.slope[2] = kz == 0 ? s * plane.value : result.slope[2] + s * plane.value;
+  }
+  return result;
+}
+
+}  // namespace similis::warp_internal

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling and composing: what is allocated, and which backend runs. resolve.cc refuses.
+#include "similis/warp.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "src/core/backend.h"
+#include "src/core/dispatch.h"
+#include "src/core/require.h"
+#include "src/core/validate.h"
+#include "src/warp/resolve.h"
+#include "src/warp/warp.h"
+
+namespace similis {
+namespace {
+
+using namespace warp_internal;
+
+// Calls the function of the backend that holds the data.
+#define SIMILIS_WARP_DISPATCH(tensor, function, ...) function##_cpu(__VA_ARGS__)
+
+void run(const Pass& pass, const Execution& exec) {
+  SIMILIS_WARP_DISPATCH(pass.image, sample, pass, exec);
+}
+
+Extents output_shape(const Pass& pass) {
+  const Axis* a = pass.axes;
+  if (pass.rank == 2) return {pass.batch, pass.channels, a[1].out_extent, a[0].out_extent};
+  return {pass.batch, pass.channels, a[2].out_extent, a[1].out_extent, a[0].out_extent};
+}
+
+Extents field_shape(const Pass& pass) {
+  const Axis* a = pass.axes;
+  if (pass.rank == 2) return {pass.batch, a[1].out_extent, a[0].out_extent, 2};
+  return {pass.batch, a[2].out_extent, a[1].out_extent, a[0].out_extent, 3};
+}
+
+Tensor like(const TensorView& operand, const Execution& exec) {
+  return allocate(operand.shape, operand.dtype, operand.device, exec);
+}
+
+// The image as B-spline coefficients, in the type of the arithmetic.
+Tensor coefficients_of(const TensorView& image, int rank, const Execution& exec) {
+  Tensor result = allocate(image.shape, result_dtype(image.dtype), image.device, exec);
+  SIMILIS_WARP_DISPATCH(image, copy, image, result, exec);
+  const TensorView volumes = as_volumes(result, image.shape[0]);
+  SIMILIS_WARP_DISPATCH(image, spline_filter, volumes, rank, Filter::forward, exec);
+  return result;
+}
+
+// The pass of a cubic call on an image of samples: on coefficients, and its gradient led back.
+void run_prefiltered(
+    Pass pass, const TensorView& image, const TensorView& gradient, const Execution& exec) {
+  const Tensor coefficients = coefficients_of(image, pass.rank, exec);
+  pass.image = as_volumes(coefficients, pass.batch);
+  Tensor of_coefficients;
+  if (!gradient.empty()) {
+    of_coefficients = like(coefficients, exec);
+    pass.image_gradient = as_volumes(of_coefficients, 1);
+  }
+  run(pass, exec);
+  if (gradient.empty()) return;
+  SIMILIS_WARP_DISPATCH(
+      image, spline_filter, pass.image_gradient, pass.rank, Filter::transposed, exec);
+  SIMILIS_WARP_DISPATCH(image, copy, of_coefficients, gradient, exec);
+}
+
+void require_sample_request(const Pass& pass, const TensorView& image, const SampleRequest& request,
+    const SampleOptions& options) {
+  const char* operation = pass.operation;
+  const Extents shape = output_shape(pass);
+  require_result(operation, "output", request.output, shape, image);
+  require(!request.accumulate || !request.output.empty(),
+      "{}: accumulate is set, and output is empty", operation);
+  const bool with_gradient = !request.image_gradient.empty() || !request.affine_gradient.empty() ||
+                             !request.grid_gradient.empty() ||
+                             !request.grid_affine_gradient.empty();
+  require_upstream(operation, request.upstream, shape, image, with_gradient);
+  require_operand_gradient(operation, "image_gradient", request.image_gradient, "image", image);
+  require_operand_gradient(
+      operation, "affine_gradient", request.affine_gradient, "affine", options.affine);
+  require_operand_gradient(operation, "grid_gradient", request.grid_gradient,
+      "displacement or grid", options.grid.empty() ? options.displacement : options.grid);
+  require_operand_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
+      "grid_affine", options.grid_affine);
+}
+
+void run_sample(const char* operation, const TensorView& image, const SampleRequest& request,
+    const SampleOptions& options, const Execution& exec) {
+  require_image(operation, "image", image);
+  Pass pass = resolve(operation, image, options);
+  require_sample_request(pass, image, request, options);
+  require_backend(image.device, operation);
+  pass.output = as_volumes(request.output, 1);
+  if (request.accumulate) pass.addend = pass.output;
+  pass.upstream = as_volumes(request.upstream, 1);
+  pass.image_gradient = as_volumes(request.image_gradient, 1);
+  pass.field_gradient = as_field_of_volumes(request.grid_gradient, 1);
+  pass.affine_gradient = request.affine_gradient;
+  pass.grid_affine_gradient = request.grid_affine_gradient;
+  pass.deterministic = request.deterministic;
+  if (pass.mode == Interpolation::cubic && options.prefilter) {
+    return run_prefiltered(pass, image, request.image_gradient, exec);
+  }
+  run(pass, exec);
+}
+
+SampleOptions sample_options_of(const TensorView& v, const ComposeOptions& options) {
+  return {.affine = options.affine,
+      .displacement = v,
+      .padding_mode = options.padding_mode,
+      .align_corners = options.align_corners,
+      .min_coords = options.min_coords,
+      .max_coords = options.max_coords};
+}
+
+void require_fields(const char* operation, const TensorView& u, const TensorView& v) {
+  require_field(operation, "u", u);
+  require_field(operation, "v", v);
+  require(u.shape.rank() == v.shape.rank(), "{}: v has shape {}; u is {}D", operation, v.shape,
+      rank_of_field(u));
+}
+
+}  // namespace
+
+Tensor sample(const TensorView& image, const SampleOptions& options, const Execution& exec) {
+  require_image("sample", "image", image);
+  const Pass pass = resolve("sample", image, options);
+  require_backend(image.device, "sample");
+  Tensor output = allocate(output_shape(pass), image.dtype, image.device, exec);
+  sample_into(image, {.output = output}, options, exec);
+  return output;
+}
+
+SampleGradients sample_backward(const TensorView& image, const TensorView& upstream,
+    const SampleGradientOf& wrt, const SampleOptions& options, bool deterministic,
+    const Execution& exec) {
+  require_image("sample", "image", image);
+  const TensorView& field = options.grid.empty() ? options.displacement : options.grid;
+  SampleGradients result;
+  if (wrt.image) result.image = like(image, exec);
+  if (wrt.affine && !options.affine.empty()) result.affine = like(options.affine, exec);
+  if (wrt.grid && !field.empty()) result.grid = like(field, exec);
+  if (wrt.grid_affine && !options.grid_affine.empty()) {
+    result.grid_affine = like(options.grid_affine, exec);
+  }
+  sample_into(image,
+      {.upstream = upstream,
+          .image_gradient = result.image,
+          .affine_gradient = result.affine,
+          .grid_gradient = result.grid,
+          .grid_affine_gradient = result.grid_affine,
+          .deterministic = deterministic},
+      options, exec);
+  return result;
+}
+
+void sample_into(const TensorView& image, const SampleRequest& request,
+    const SampleOptions& options, const Execution& exec) {
+  run_sample("sample", image, request, options, exec);
+}
+
+Tensor compose(const TensorView& u, const TensorView& v, const ComposeOptions& options,
+    const Execution& exec) {
+  require_fields("compose", u, v);
+  const Pass pass = resolve("compose", as_image(u), sample_options_of(v, options));
+  require_backend(u.device, "compose");
+  Tensor output = allocate(field_shape(pass), u.dtype, u.device, exec);
+  compose_into(u, v, {.output = output}, options, exec);
+  return output;
+}
+
+void compose_into(const TensorView& u, const TensorView& v, const ComposeRequest& request,
+    const ComposeOptions& options, const Execution& exec) {
+  require_fields("compose", u, v);
+  const Extents shape = field_shape(resolve("compose", as_image(u), sample_options_of(v, options)));
+  require_result("compose", "output", request.output, shape, u);
+  require_upstream("compose", request.upstream, shape, u, false);
+  require_operand_gradient("compose", "u_gradient", request.u_gradient, "u", u);
+  require_operand_gradient("compose", "v_gradient", request.v_gradient, "v", v);
+  run_sample("compose", as_image(u),
+      {.output = as_image(request.output),
+          .accumulate = request.accumulate,
+          .upstream = as_image(request.upstream),
+          .image_gradient = as_image(request.u_gradient),
+          .affine_gradient = request.affine_gradient,
+          .grid_gradient = request.v_gradient,
+          .deterministic = request.deterministic},
+      sample_options_of(v, options), exec);
+}
+
+namespace {
+
+// The pass of affine_grid: no image, and fields for output and upstream.
+Pass affine_grid_pass(const TensorView& affine, const AffineGridOptions& options) {
+  const char* operation = "affine_grid";
+  require(!affine.empty(), "{}: affine has no data", operation);
+  require(affine.shape.rank() == 3 && (affine.shape[1] == 2 || affine.shape[1] == 3),
+      "{}: affine has shape {}; it must be [N, 2, 3] or [N, 3, 4]", operation, affine.shape);
+  const int rank = static_cast<int>(affine.shape[1]);
+  require(!options.displacement.empty() || options.out_shape.rank() == rank,
+      "{}: out_shape is {}; without a displacement it must have {} extents", operation,
+      options.out_shape, rank);
+  // One voxel stands in for the image that there is not.
+  static constexpr Extents kVoxel2D = {1, 1, 1, 1}, kVoxel3D = {1, 1, 1, 1, 1};
+  const TensorView voxel(affine.data, rank == 2 ? kVoxel2D : kVoxel3D, affine.dtype, affine.device);
+  Pass pass = resolve(operation, voxel,
+      {.affine = affine,
+          .displacement = options.displacement,
+          .out_shape = options.out_shape,
+          .align_corners = options.align_corners,
+          .min_coords = options.min_coords,
+          .max_coords = options.max_coords});
+  return pass;
+}
+
+}  // namespace
+
+Tensor affine_grid(
+    const TensorView& affine, const AffineGridOptions& options, const Execution& exec) {
+  const Pass pass = affine_grid_pass(affine, options);
+  require_backend(affine.device, "affine_grid");
+  const TensorView& u = options.displacement;
+  Tensor output =
+      allocate(field_shape(pass), u.empty() ? affine.dtype : u.dtype, affine.device, exec);
+  affine_grid_into(affine, {.output = output}, options, exec);
+  return output;
+}
+
+void affine_grid_into(const TensorView& affine, const AffineGridRequest& request,
+    const AffineGridOptions& options, const Execution& exec) {
+  Pass pass = affine_grid_pass(affine, options);
+  const Extents shape = field_shape(pass);
+  require_result("affine_grid", "output", request.output, shape, affine);
+  require_upstream(
+      "affine_grid", request.upstream, shape, affine, !request.affine_gradient.empty());
+  require_operand_gradient(
+      "affine_grid", "affine_gradient", request.affine_gradient, "affine", affine);
+  require_backend(affine.device, "affine_grid");
+  pass.output = as_field_of_volumes(request.output, 1);
+  pass.upstream = as_field_of_volumes(request.upstream, 1);
+  pass.affine_gradient = request.affine_gradient;
+  SIMILIS_WARP_DISPATCH(affine, affine_grid, pass, exec);
+}
+
+namespace {
+
+Pass label_pass(const TensorView& image, const SampleOptions& options, const LabelOptions& labels) {
+  require_image("sample_labels", "image", image, true);
+  Pass pass = resolve("sample_labels", image, options);
+  pass.form = Form::labels;
+  pass.mode = Interpolation::linear;
+  pass.background = labels.background;
+  pass.smallest_label = labels.smallest_label.value_or(-std::numeric_limits<double>::infinity());
+  return pass;
+}
+
+}  // namespace
+
+Labels sample_labels(const TensorView& image, const SampleOptions& options,
+    const LabelOptions& labels, const Execution& exec) {
+  const Pass pass = label_pass(image, options, labels);
+  require_backend(image.device, "sample_labels");
+  Labels result;
+  result.label = allocate(output_shape(pass), image.dtype, image.device, exec);
+  result.weight = allocate(output_shape(pass), result_dtype(image.dtype), image.device, exec);
+  sample_labels_into(
+      image, {.label = result.label, .weight = result.weight}, options, labels, exec);
+  return result;
+}
+
+void sample_labels_into(const TensorView& image, const LabelRequest& request,
+    const SampleOptions& options, const LabelOptions& labels, const Execution& exec) {
+  const char* operation = "sample_labels";
+  Pass pass = label_pass(image, options, labels);
+  const Extents shape = output_shape(pass);
+  if (!request.label.empty()) {
+    require(request.label.dtype == image.dtype, "{}: label is {}; it must be {} as image is",
+        operation, request.label.dtype, image.dtype);
+    TensorView as_floats = request.label;  // what a result must be, but for the dtype
+    as_floats.dtype = DType::f32;
+    require_result(operation, "label", as_floats, shape, image);
+  }
+  require_result(operation, "weight", request.weight, shape, image);
+  const bool with_gradient = !request.affine_gradient.empty() || !request.grid_gradient.empty() ||
+                             !request.grid_affine_gradient.empty();
+  require_upstream(operation, request.upstream, shape, image, with_gradient);
+  require_operand_gradient(
+      operation, "affine_gradient", request.affine_gradient, "affine", options.affine);
+  require_operand_gradient(operation, "grid_gradient", request.grid_gradient,
+      "displacement or grid", options.grid.empty() ? options.displacement : options.grid);
+  require_operand_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
+      "grid_affine", options.grid_affine);
+  require_backend(image.device, operation);
+  pass.output = as_volumes(request.label, 1);
+  pass.weight = as_volumes(request.weight, 1);
+  pass.upstream = as_volumes(request.upstream, 1);
+  pass.field_gradient = as_field_of_volumes(request.grid_gradient, 1);
+  pass.affine_gradient = request.affine_gradient;
+  pass.grid_affine_gradient = request.grid_affine_gradient;
+  run(pass, exec);
+}
+
+namespace {
+
+// factor·u, bit for bit where factor is a power of two: the nearest voxels of u's own grid.
+void scale_into(const TensorView& u, double factor, bool align_corners, const TensorView& output,
+    const Execution& exec) {
+  Pass pass = resolve(
+      "scale", as_image(u), {.mode = Interpolation::nearest, .align_corners = align_corners});
+  pass.output = as_volumes(as_image(output), 1);
+  pass.factor = factor;
+  run(pass, exec);
+}
+
+// Memory for the steps of an iteration on a field: halves are rounded at its end.
+Tensor working_copy_of(const TensorView& field, const Execution& exec) {
+  return allocate(field.shape, result_dtype(field.dtype), field.device, exec);
+}
+
+// output = addend + factor·u(x + w), the addend left out if it is empty.
+void compose_onto(const TensorView& u, const TensorView& w, double factor, const TensorView& addend,
+    bool align_corners, const TensorView& output, const Execution& exec) {
+  Pass pass = resolve("compose", as_image(u), {.displacement = w, .align_corners = align_corners});
+  pass.output = as_volumes(as_image(output), 1);
+  pass.addend = as_volumes(as_image(addend), 1);
+  pass.factor = factor;
+  run(pass, exec);
+}
+
+}  // namespace
+
+Tensor exponentiate(const TensorView& v, int n, bool align_corners, const Execution& exec) {
+  require_field("exponentiate", "v", v);
+  require_backend(v.device, "exponentiate");
+  Tensor output = like(v, exec);
+  exponentiate_into(v, output, n, align_corners, exec);
+  return output;
+}
+
+void exponentiate_into(const TensorView& v, const TensorView& output, int n, bool align_corners,
+    const Execution& exec) {
+  require_field("exponentiate", "v", v);
+  require(n >= 0 && n <= 32, "exponentiate: n is {}; it must be from 0 to 32", n);
+  require(!output.empty(), "exponentiate: output has no data");
+  require_result("exponentiate", "output", output, v.shape, v);
+  require_backend(v.device, "exponentiate");
+  const double factor = 1 / static_cast<double>(std::int64_t{1} << n);
+  if (n == 0) return scale_into(v, factor, align_corners, output, exec);
+  Tensor u = working_copy_of(v, exec), next;
+  scale_into(v, factor, align_corners, u, exec);
+  if (n > 1) next = working_copy_of(v, exec);
+  for (int step = 1; step < n; ++step) {
+    compose_onto(u, u, 1, u, align_corners, next, exec);
+    std::swap(u, next);
+  }
+  compose_onto(u, u, 1, u, align_corners, output, exec);
+}
+
+Inverse invert(const TensorView& u, int iterations, bool align_corners, const Execution& exec) {
+  require_field("invert", "u", u);
+  require_backend(u.device, "invert");
+  Inverse result{.displacement = like(u, exec),
+      .residual = allocate({u.shape[0]}, result_dtype(u.dtype), u.device, exec)};
+  invert_into(u, result.displacement, result.residual, iterations, align_corners, exec);
+  return result;
+}
+
+void invert_into(const TensorView& u, const TensorView& output, const TensorView& residual,
+    int iterations, bool align_corners, const Execution& exec) {
+  require_field("invert", "u", u);
+  require(iterations >= 0 && iterations <= 10000,
+      "invert: iterations is {}; it must be from 0 to 10000", iterations);
+  require(!output.empty(), "invert: output has no data");
+  require_result("invert", "output", output, u.shape, u);
+  require_result("invert", "residual", residual, {u.shape[0]}, u);
+  require_backend(u.device, "invert");
+  Tensor w = working_copy_of(u, exec), next = working_copy_of(u, exec);
+  scale_into(u, -1, align_corners, w, exec);
+  for (int step = 0; step < iterations; ++step) {
+    compose_onto(u, w, -1, {}, align_corners, next, exec);
+    std::swap(w, next);
+  }
+  SIMILIS_WARP_DISPATCH(u, copy, w, output, exec);
+  if (residual.empty()) return;
+  compose_onto(u, w, 1, w, align_corners, next, exec);
+  const TensorView residuals = as_field_of_volumes(next, 1);
+  SIMILIS_WARP_DISPATCH(u, largest_norm, residuals, residual, exec);
+}
+
+namespace {
+
+// [N,Y,X] or [N,Z,Y,X] of a field.
+Extents voxels_of(const TensorView& field) {
+  return Extents(std::span<const std::int64_t>(
+      field.shape.begin(), static_cast<std::size_t>(field.shape.rank() - 1)));
+}
+
+TensorView as_volumes_of_scalars(TensorView map) {
+  if (map.shape.rank() == 4) return map;
+  const Extents e = map.shape, s = map.strides;
+  map.shape = {e[0], 1, e[1], e[2]};
+  map.strides = {s[0], 0, s[1], s[2]};
+  return map;
+}
+
+}  // namespace
+
+JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners,
+    const std::optional<Coordinates>& min_coords, const std::optional<Coordinates>& max_coords,
+    const Execution& exec) {
+  require_field("jacobian_determinant", "u", u);
+  require_backend(u.device, "jacobian_determinant");
+  JacobianDeterminant result{.determinant = allocate(voxels_of(u), u.dtype, u.device, exec),
+      .folds = allocate({u.shape[0]}, DType::f64, u.device, exec)};
+  jacobian_determinant_into(
+      u, result.determinant, result.folds, align_corners, min_coords, max_coords, exec);
+  return result;
+}
+
+void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
+    const TensorView& folds, bool align_corners, const std::optional<Coordinates>& min_coords,
+    const std::optional<Coordinates>& max_coords, const Execution& exec) {
+  const char* operation = "jacobian_determinant";
+  require_field(operation, "u", u);
+  JacobianPass pass;
+  pass.rank = rank_of_field(u);
+  const Extents shape = voxels_of(u);
+  set_output_axes(operation,
+      Extents(
+          std::span<const std::int64_t>(shape.begin() + 1, static_cast<std::size_t>(pass.rank))),
+      align_corners, min_coords, max_coords, pass.axes);
+  for (int a = 0; a < pass.rank; ++a) {
+    require(pass.axes[a].out_extent == 1 || pass.axes[a].step != 0,
+        "{}: min_coords and max_coords are alike along {}; they must span the field", operation,
+        "xyz"[a]);
+  }
+  require(!determinant.empty() && !folds.empty(), "{}: {} has no data", operation,
+      determinant.empty() ? "determinant" : "folds");
+  require_result(operation, "determinant", determinant, shape, u);
+  require_result(operation, "folds", folds, {u.shape[0]}, u);
+  require_backend(u.device, operation);
+  pass.u = as_field_of_volumes(u, 1);
+  pass.determinant = as_volumes_of_scalars(determinant);
+  pass.folds = folds;
+  SIMILIS_WARP_DISPATCH(u, jacobian, pass, exec);
+}
+
+}  // namespace similis

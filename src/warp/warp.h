@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call, checked and resolved, as warp.cc hands it to a backend. Images of 2D are volumes of one
+// plane: every array has its three spatial axes, and `rank` says how many have coordinates.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/execution.hpp"
+#include "similis/warp.hpp"
+
+namespace similis::warp_internal {
+
+/// One axis, of the output's grid and of the image. All of it is computed once, in f64.
+struct Axis {
+  std::int64_t out_extent = 1;  ///< voxels of the output
+  std::int64_t extent = 1;      ///< voxels of the image
+  /// The coordinate of output voxel i is origin + step·(first + i). Of a slab of a whole grid,
+  /// origin and step are the whole's and first is an integer, so that its bits are the whole's.
+  double origin = 0, step = 0, first = 0;
+  /// The index of an image voxel is scale·coordinate + shift.
+  double scale = 0, shift = 0;
+};
+
+enum class Form : std::uint8_t { image, labels };
+
+/// Operands of a matrix: [N,d,d+1] or [N,d,d]. Empty: the identity.
+struct Pass {
+  const char* operation = "sample";
+  Form form = Form::image;
+  int rank = 3;
+  std::int64_t batch = 1, channels = 1;
+  Axis axes[3];  ///< x, y, z
+  Interpolation mode = Interpolation::linear;
+  Outside padding = Outside::zeros;
+  bool align_corners = true;
+  bool is_grid = false;  ///< the field holds absolute coordinates
+
+  // [N,C,Z,Y,X] with stride 0 along N where one serves all.
+  TensorView image, upstream;
+  TensorView field;                ///< [N,Z,Y,X,d] likewise; empty: none
+  TensorView affine, grid_affine;  ///< [N,d,d+1], [N,d,d], stride 0 likewise
+
+  /// output = addend + factor·result; the addend is shaped as the output, which it may be.
+  TensorView output, addend;
+  double factor = 1;
+  TensorView weight;  ///< of labels: shaped as the output
+
+  // What is shared by the batch has extent 1 along N here.
+  TensorView image_gradient, field_gradient, affine_gradient, grid_affine_gradient;
+  bool deterministic = false;
+
+  double background = 0, smallest_label = 0;  ///< of labels; the latter -infinity where all vote
+
+  bool has_coordinate_gradient() const {
+    return !field_gradient.empty() || !affine_gradient.empty() || !grid_affine_gradient.empty();
+  }
+  /// Images that one element of the field's gradient, or of a matrix's, is the sum over.
+  std::int64_t images_of_field() const { return field.shape[0] < batch ? batch : 1; }
+};
+
+void sample_cpu(const Pass& pass, const Execution& exec);
+
+/// B-spline coefficients of an image [N,C,Z,Y,X] along the axes that `rank` counts; in place, f32
+/// or f64, dense. The transposed filter is what a gradient to coefficients passes through.
+enum class Filter : std::uint8_t { forward, transposed };
+void spline_filter_cpu(const TensorView& image, int rank, Filter filter, const Execution& exec);
+
+/// to = from, converted; alike in shape.
+void copy_cpu(const TensorView& from, const TensorView& to, const Execution& exec);
+
+/// output = A·x + u(x), and the gradient to A: the pass's field is u, its output and upstream are
+/// [N,Z,Y,X,d].
+void affine_grid_cpu(const Pass& pass, const Execution& exec);
+
+/// residual[n] = the largest norm of the vectors [N,Z,Y,X,d] of an image.
+void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec);
+
+/// u is [N,Z,Y,X,d], determinant [N,Z,Y,X]; axes say how far voxels are apart.
+struct JacobianPass {
+  int rank = 3;
+  Axis axes[3];
+  TensorView u, determinant, folds;
+};
+void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
+
+}  // namespace similis::warp_internal
