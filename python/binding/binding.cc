@@ -112,7 +112,7 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
     return -1;
   }
   Options options = *static_cast<const Options*>(arguments.options());
-  if constexpr (std::is_same_v<Options, similis_ssim_options>) {
+  if constexpr (requires { options.valid_mask; }) {
     options.mask = arguments.tensor(3);
     options.valid_mask = arguments.tensor(4);
   }
@@ -147,6 +147,10 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_ssim(
 TVM_FFI_DLL_EXPORT int __tvm_ffi_ms_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_ms_ssim_options, similis_ms_ssim>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_lncc(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_lncc_options, similis_lncc>(arguments, count, result);
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {

@@ -107,6 +107,24 @@ class MsSsimOptions(ctypes.Structure):
     ]
 
 
+class LnccOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("sigma", ctypes.c_double * 3),
+        ("smooth_nr", ctypes.c_double),
+        ("smooth_dr", ctypes.c_double),
+        ("weight", ctypes.c_double),
+        ("mask", ctypes.POINTER(Tensor)),
+        ("valid_mask", ctypes.POINTER(Tensor)),
+        ("window_size", ctypes.c_int32 * 3),
+        ("window", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("reduction", ctypes.c_int32),
+        ("is_signed", ctypes.c_int32),
+        ("gradient", ctypes.c_int32),
+    ]
+
+
 class PixelErrorOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -145,7 +163,7 @@ class Execution(ctypes.Structure):
     ]
 
 
-WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mse", "mae")
+WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mse", "mae")
 VALUE_ONLY: Final = ("psnr", "integer_ssim")
 
 
@@ -193,7 +211,7 @@ def _with_masks(
     options: Any, mask: Optional[Tensor], valid_mask: Optional[Tensor]
 ) -> ctypes.Structure:
     """A copy, as the struct is shared by all calls with these options."""
-    copy = SsimOptions.from_buffer_copy(options)
+    copy = type(options).from_buffer_copy(options)
     copy.mask = None if mask is None else ctypes.pointer(mask)
     copy.valid_mask = None if valid_mask is None else ctypes.pointer(valid_mask)
     return copy

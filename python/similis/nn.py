@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional, TypedDict
 
 import torch
 
-from . import l1_ssim, ms_ssim, ms_ssim_loss, psnr, ssim, ssim_loss
+from . import l1_ssim, lncc_loss, ms_ssim, ms_ssim_loss, psnr, ssim, ssim_loss
 from ._measure import PerAxisFloat, PerAxisInt
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PSNR", "SSIM", "L1SSIMLoss", "MSSSIM", "MSSSIMLoss", "SSIMLoss"]
+__all__ = ["PSNR", "SSIM", "L1SSIMLoss", "LNCCLoss", "MSSSIM", "MSSSIMLoss", "SSIMLoss"]
 
 
 class WindowOptions(TypedDict, total=False):
@@ -96,6 +96,29 @@ class MSSSIMLoss(MSSSIM):
     """similis.ms_ssim_loss(), 1 - MS-SSIM."""
 
     function = staticmethod(ms_ssim_loss)
+
+
+class LNCCOptions(TypedDict, total=False):
+    """See similis.lncc()."""
+
+    window_size: PerAxisInt
+    window: str
+    sigma: PerAxisFloat
+    padding: str
+    reduction: str
+    smooth_nr: float
+    smooth_dr: float
+    signed: bool
+    gradient: str
+
+
+class LNCCLoss(_Measure):
+    """similis.lncc_loss(), -LNCC; forward(x, y) also takes mask and valid_mask by name."""
+
+    function = staticmethod(lncc_loss)
+
+    def __init__(self, **options: Unpack[LNCCOptions]) -> None:
+        super().__init__(**options)
 
 
 class PSNR(_Measure):

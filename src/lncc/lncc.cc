@@ -6,6 +6,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
 
@@ -29,15 +30,8 @@ using lncc_internal::Pass;
 // As the caller sees it: without the depth that as_volumes() gave 2-D images.
 Extents result_shape(const Pass& pass, const TensorView& x) {
   const Extents map = lncc_internal::map_shape(pass);
-  switch (pass.reduction) {
-    case Reduction::mean:
-    case Reduction::sum: return {};
-    case Reduction::per_image: return {x.shape[0]};
-    case Reduction::per_channel: return {x.shape[0], x.shape[1]};
-    case Reduction::none: break;
-  }
-  if (x.shape.rank() == 5) return map;
-  return {map[0], map[1], map[3], map[4]};
+  if (x.shape.rank() == 5) return reduced_shape(x.shape, pass.reduction, map);
+  return reduced_shape(x.shape, pass.reduction, {map[0], map[1], map[3], map[4]});
 }
 
 void require_known(const LnccOptions& options) {

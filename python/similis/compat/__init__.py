@@ -4,6 +4,7 @@
     from similis.compat.fused_ssim import fused_ssim           # rahul-goel/fused-ssim
     from similis.compat.fussim import fused_ssim, ssim, SSIM   # OpsiClear/fussim
     from similis.compat.pytorch_msssim import ssim, ms_ssim, SSIM, MS_SSIM  # VainF/pytorch-msssim
+    from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss  # FireANTs
 
 Changing the import is the whole migration. What each package gets wrong is right here, or an error;
 its module says which.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["fused_ssim", "fussim", "pytorch_msssim"]
+__all__ = ["fireants", "fused_ssim", "fussim", "pytorch_msssim"]
 
 
 def __getattr__(name: str) -> Any:
