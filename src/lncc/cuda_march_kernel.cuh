@@ -12,13 +12,21 @@
 // sums along z drift by 1e-16 of the largest square a plane, over a few hundred planes at most.
 //
 // Of window 7 and one gradient, a pixel: 8 B read × 2.4 for the halo × 2 for entering and leaving
-// (of which DRAM sees 8), 4 B written; 240 f64 operations; 700 B through shared memory. Windows of
-// 3, 5, 7, 9 and 11 both ways are constants: with numbers known at run time alone, divisions and
-// addresses are 2000 instructions a pixel, and take 10.4 ms where 55 million pixels should take 2.
+// (of which DRAM sees 8), 4 B written; 240 f64 operations among 1250 instructions; 700 B through
+// shared memory. f32 images under windows of 3, 5, 7, 9 and 11 both ways have kernels of their own,
+// as divisions and addresses by numbers known at run time alone take twice as long.
 #include <algorithm>
 
 #include "src/core/memory.h"
 #include "src/lncc/cuda_march.h"
+
+// A loop as long as the window, which some kernels know when they are compiled; clang calls it an
+// error to be asked where it is not known.
+#if defined(__HIPCC__)
+#define SIMILIS_UNROLL
+#else
+#define SIMILIS_UNROLL _Pragma("unroll")
+#endif
 
 namespace similis::lncc_internal {
 namespace {
@@ -114,13 +122,16 @@ template <int kColumns, class Value> class Columns {
     const std::int64_t leaves = enters - m_.window_z;
     const bool came = leaves >= first;
     const bool has_entering = g.is_pixel(0, enters), has_leaving = came && g.is_pixel(0, leaves);
+    const gpu::View &x = m_.measure.x, &y = m_.measure.y;
+    const std::int64_t x_in = enters * x.strides[2], y_in = enters * y.strides[2];
+    const std::int64_t x_out = leaves * x.strides[2], y_out = leaves * y.strides[2];
     const Loaded<Value> absent = {static_cast<Value>(shift_.x), static_cast<Value>(shift_.y)};
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       in_[c] = outside_;
       out_[c] = came ? outside_ : absent;
-      if (columns_[c].has_pixel && has_entering) in_[c] = load(columns_[c], enters);
-      if (columns_[c].has_pixel && has_leaving) out_[c] = load(columns_[c], leaves);
+      if (columns_[c].has_pixel && has_entering) in_[c] = load(columns_[c], x_in, y_in);
+      if (columns_[c].has_pixel && has_leaving) out_[c] = load(columns_[c], x_out, y_out);
     }
   }
 
@@ -156,10 +167,10 @@ template <int kColumns, class Value> class Columns {
  private:
   static __device__ double finite(double value) { return value - value == 0 ? value : 0; }
 
-  __device__ __forceinline__ Loaded<Value> load(const Column& column, std::int64_t z) const {
-    const Measure& m = m_.measure;
-    return {load_pixel<Value>(m.x, column.x_offset + z * m.x.strides[2]),
-        load_pixel<Value>(m.y, column.y_offset + z * m.y.strides[2])};
+  __device__ __forceinline__ Loaded<Value> load(
+      const Column& column, std::int64_t x_plane, std::int64_t y_plane) const {
+    return {load_pixel<Value>(m_.measure.x, column.x_offset + x_plane),
+        load_pixel<Value>(m_.measure.y, column.y_offset + y_plane)};
   }
 
   __device__ __forceinline__ void place(int c, const Item& item) {
@@ -194,10 +205,10 @@ __device__ __forceinline__ void sum_across(const double* in, int in_row, int win
     const double* from = in + row * in_row + first;
     double* to = out + row * out_row + first;
     double sum = 0;
-#pragma unroll
+    SIMILIS_UNROLL
     for (int k = 0; k < window; ++k) sum += from[k];
     to[0] = sum;
-#pragma unroll
+    SIMILIS_UNROLL
     for (int i = 1; i < pieces.length; ++i) {
       sum += from[i + window - 1] - from[i - 1];
       to[i] = sum;
@@ -243,7 +254,7 @@ template <int kFields> class Centres {
       const int column = task % l_.centres_x(), first = task / l_.centres_x() * down;
       const double* in = across + first * row_length + column;
       double sums[kProducts] = {};
-#pragma unroll
+      SIMILIS_UNROLL
       for (int k = 0; k < window; ++k) {
 #pragma unroll
         for (int p = 0; p < kProducts; ++p) {
@@ -368,7 +379,7 @@ template <int kFields, class Value> class FieldSums {
       double sum = 0;
       if (across != nullptr) {
         const double* from = across + j * l_.tile_plane() + y * l_.tile_row() + x;
-#pragma unroll
+        SIMILIS_UNROLL
         for (int k = 0; k < l_.window_y; ++k) sum += from[k * l_.tile_row()];
       }
       double& slot = ring_[(slot_ * kFields + j) * kThreads];
