@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 jobs=$1
 kit=.gpukit/kit
 scripts/configure.sh gpu-kit
-tests="core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test"
+tests="core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test mutual_information_test"
 programs="$tests similis"
 cmake --build build/gpu-kit --parallel "$jobs" --target similis $tests similis_program
 rm -rf "$kit"

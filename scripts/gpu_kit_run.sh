@@ -10,7 +10,7 @@ seconds=${2:-600}
 filter=${3:-*}
 shards=$(nproc)
 mkdir -p "$logs"
-for test in core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test; do
+for test in core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test mutual_information_test; do
   for shard in $(seq 0 $((shards - 1))); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard timeout "$seconds" \
       "$kit/$test" --gtest_filter="$filter" >"$logs/$test.$shard" 2>&1 || echo "$test.$shard" >>"$logs/broken" &

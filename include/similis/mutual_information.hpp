@@ -15,8 +15,8 @@
 #include "similis/api.h"
 #include "similis/execution.hpp"
 #include "similis/gradient.hpp"
+#include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
-#include "similis/window.hpp"
 
 namespace similis {
 
@@ -69,7 +69,8 @@ struct MutualInformationOptions {
 /// Returns f32 (f64 for f64 images) on their device: a scalar, [N] or [N,C], as reduction says; 0
 /// (1 if normalized) where no voxel is left, NaN where a voxel that counts is NaN. Bits do not
 /// depend on threads or on the run.
-/// Beside the results it needs at most 48 MiB, 4 MiB with 32 bins and one channel.
+/// On a GPU work is queued on exec.stream and not waited for. Beside the results it needs at most
+/// 64 MiB; on a GPU 32 B for each pair of bins and channel up to that.
 /// Throws InvalidArgument if x and y are not alike or have no elements, an option is outside what
 /// is said above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast.
 SIMILIS_API Tensor mutual_information(const TensorView& x, const TensorView& y,

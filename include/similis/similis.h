@@ -10,6 +10,7 @@
 #include "similis/c/mutual_information.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
+#include "similis/c/ssimulacra2.h"
 #include "similis/c/warp.h"
 #include "similis/version.h"
 

@@ -15,6 +15,7 @@
 #include "similis/pixel_error.hpp"
 #include "similis/reduction.hpp"
 #include "similis/ssim.hpp"
+#include "similis/ssimulacra2.hpp"
 #include "similis/tensor.hpp"
 #include "similis/version.h"
 #include "similis/warp.hpp"

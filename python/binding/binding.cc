@@ -112,10 +112,8 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
     return -1;
   }
   Options options = *static_cast<const Options*>(arguments.options());
-  if constexpr (requires { options.valid_mask; }) {
-    options.mask = arguments.tensor(3);
-    options.valid_mask = arguments.tensor(4);
-  }
+  if constexpr (requires { options.mask; }) options.mask = arguments.tensor(3);
+  if constexpr (requires { options.valid_mask; }) options.valid_mask = arguments.tensor(4);
   const similis_tensor* x = arguments.tensor(1);
   similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
   FrameworkMemory memory;
@@ -127,7 +125,11 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   }
   result->type_index = kTVMFFIInt;
   const similis_tensor *y = arguments.tensor(2), *value = arguments.tensor(6);
-  if constexpr (std::is_same_v<Options, similis_integer_ssim_options>) {
+  if constexpr (std::is_invocable_v<decltype(function), decltype(x), Options*, decltype(x),
+                    similis_execution*>) {
+    result->v_int64 = function(x, &options, value, &execution);
+  } else if constexpr (std::is_invocable_v<decltype(function), decltype(x), decltype(x), Options*,
+                           decltype(x), similis_execution*>) {
     result->v_int64 = function(x, y, &options, value, &execution);
   } else {
     result->v_int64 = function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
@@ -159,6 +161,20 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
 TVM_FFI_DLL_EXPORT int __tvm_ffi_mae(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_pixel_error_options, similis_mae>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_mutual_information(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_mutual_information_options, similis_mutual_information>(
+      arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_histogram(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_mutual_information_options, similis_histogram>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_mutual_information_from_histogram(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_mutual_information_options, similis_mutual_information_from_histogram>(
+      arguments, count, result);
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {

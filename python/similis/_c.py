@@ -142,6 +142,29 @@ class IntegerSsimOptions(ctypes.Structure):
     ]
 
 
+class MutualInformationOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("sigma_ratio", ctypes.c_double),
+        ("low", ctypes.c_double),
+        ("high", ctypes.c_double),
+        ("smooth_nr", ctypes.c_double),
+        ("smooth_dr", ctypes.c_double),
+        ("sampling", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+        ("mask", ctypes.POINTER(Tensor)),
+        ("histogram", ctypes.POINTER(Tensor)),
+        ("num_bins", ctypes.c_int32),
+        ("kernel", ctypes.c_int32),
+        ("range", ctypes.c_int32),
+        ("normalized", ctypes.c_int32),
+        ("method", ctypes.c_int32),
+        ("reduction", ctypes.c_int32),
+        ("form", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
 class Allocator(ctypes.Structure):
     _fields_ = [
         ("allocate", ctypes.c_void_p),
@@ -163,8 +186,9 @@ class Execution(ctypes.Structure):
     ]
 
 
-WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim")
+WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mutual_information", "mse", "mae")
+VALUE_ONLY: Final = ("psnr", "integer_ssim", "histogram")
+OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
 
 def _load() -> ctypes.CDLL:
@@ -188,6 +212,12 @@ def _load() -> ctypes.CDLL:
             *outputs,
             ctypes.c_void_p,
         ]
+    getattr(library, f"similis_{OF_HISTOGRAM}").argtypes = [
+        tensor_pointer,
+        ctypes.c_void_p,
+        tensor_pointer,
+        ctypes.c_void_p,
+    ]
     return library
 
 
@@ -230,6 +260,11 @@ def run(
         options = _with_masks(options, mask, valid_mask)
     execution = Execution(ctypes.sizeof(Execution), stream)
     function = getattr(LIBRARY, f"similis_{operation}")
+    if operation == OF_HISTOGRAM:
+        status = function(x, ctypes.addressof(options), value, ctypes.addressof(execution))
+        if status != 0:
+            raise_last_error(status)
+        return
     outputs = (value,) if operation in VALUE_ONLY else (upstream, value, x_gradient, y_gradient)
     status = function(x, y, ctypes.addressof(options), *outputs, ctypes.addressof(execution))
     if status != 0:

@@ -262,6 +262,100 @@ def _ms_ssim(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
     return product.sum() if measure.reduction == "sum" else product.mean()
 
 
+def _limits(values: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the voxels that count, [R,1] of [R,V]."""
+    low = torch.where(counts, values, torch.inf).amin(1, keepdim=True)
+    high = torch.where(counts, values, -torch.inf).amax(1, keepdim=True)
+    return low, high
+
+
+def _value_ranges(
+    x: Tensor, y: Tensor, counts: Tensor, options: dict[str, str]
+) -> list[tuple[Tensor, Tensor]]:
+    """The limits of x's and of y's histogram."""
+    kind = options["range"]
+    if kind == "fixed":
+        limits = [x.new_tensor([[float(options[name])]]) for name in ("low", "high")]
+        return [(limits[0], limits[1])] * 2
+    found = [_limits(image.detach(), counts) for image in (x, y)]
+    if kind == "per_image":
+        return found
+    low = torch.minimum(found[0][0], found[1][0])
+    high = torch.maximum(found[0][1], found[1][1])
+    if kind == "unit_or_common":
+        low, high = low.amin(0, keepdim=True), high.amax(0, keepdim=True)
+        is_unit = (low >= 0) & (high <= 1)
+        low, high = torch.where(is_unit, 0.0, low), torch.where(is_unit, 1.0, high)
+    return [(low, high)] * 2
+
+
+def _parzen_weights(
+    values: Tensor, limits: tuple[Tensor, Tensor], options: dict[str, str]
+) -> Tensor:
+    """Of each voxel in each bin, [R,V,bins] of [R,V]."""
+    bins, (low, high) = int(options["num_bins"]), limits
+    span = torch.where(high > low, high - low, torch.inf)
+    share = ((values - low) / span).clamp(0, 1)
+    if options["kernel"] == "delta":
+        held = (share.detach() * bins).floor().clamp(max=bins - 1)
+        return (held[..., None] == torch.arange(bins, device=values.device)).double()
+    distance = share[..., None] * bins - 0.5 - torch.arange(bins, device=values.device)
+    if options["kernel"] == "gaussian":
+        weights = torch.exp(-2 * (distance / float(options["sigma_ratio"])) ** 2)
+    else:
+        outer, inner = (2 - distance.abs()).clamp(min=0), (1 - distance.abs()).clamp(min=0)
+        weights = (outer**3 - 4 * inner**3) / 6
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return -(p * torch.where(p > 0, p, 1.0).log()).flatten(1).sum(1)
+
+
+def _information(p: Tensor, options: dict[str, str]) -> Tensor:
+    """[R] of [R,bins,bins]."""
+    p_x, p_y = p.sum(2, keepdim=True), p.sum(1, keepdim=True)
+    if options["normalized"] == "1":
+        joint = _entropy(p)
+        share = (_entropy(p_x) + _entropy(p_y)) / torch.where(joint > 0, joint, 1.0)
+        return torch.where(joint > 0, share, 1.0)
+    nr, dr = float(options["smooth_nr"]), float(options["smooth_dr"])
+    if nr == 0 and dr == 0:
+        return _entropy(p_x) + _entropy(p_y) - _entropy(p)
+    denominator = p_x * p_y + dr
+    argument = (p + nr) / torch.where(denominator > 0, denominator, 1.0) + dr
+    return (p * torch.where(argument > 0, argument, 1.0).log()).flatten(1).sum(1)
+
+
+def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure) -> Tensor:
+    options = measure.of_histogram
+    if options["method"] == "binned" or float(options["sampling"]) < 1:
+        raise TypeError(
+            "mutual_information: method is binned or sampling is below 1; torch.func's transforms "
+            "and second derivatives take exact and 1"
+        )
+    results = x.shape[0] * x.shape[1]
+    planes_x, planes_y = x.double().reshape(results, -1), y.double().reshape(results, -1)
+    counts = torch.ones_like(planes_x, dtype=torch.bool)
+    if mask is not None:
+        counts = (mask > 0).expand(x.shape).reshape(results, -1)
+        planes_x = torch.where(counts, planes_x, 0.0)
+        planes_y = torch.where(counts, planes_y, 0.0)
+    ranges = _value_ranges(planes_x, planes_y, counts, options)
+    weights_x = _parzen_weights(planes_x, ranges[0], options) * counts[..., None]
+    weights_y = _parzen_weights(planes_y, ranges[1], options)
+    voxels = counts.sum(1).clamp(min=1)[:, None, None]
+    values = _information(weights_x.transpose(1, 2) @ weights_y / voxels, options)
+    if measure.form == "loss":
+        values = -values
+    values = values.reshape(list(x.shape[:2]))
+    if measure.reduction == "per_image":
+        return values.mean(1)
+    if measure.reduction in ("none", "per_channel"):
+        return values
+    return values.sum() if measure.reduction == "sum" else values.mean()
+
+
 def evaluate(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
 ) -> Tensor:
@@ -272,6 +366,8 @@ def evaluate(
         result = _ms_ssim(x, y, measure)
     elif measure.operation == "lncc":
         result = _lncc(x, y, mask, valid_mask, measure)
+    elif measure.operation == "mutual_information":
+        result = _mutual_information(x, y, mask, measure)
     elif measure.operation not in ("mse", "mae"):
         raise TypeError(f"{measure.operation}: torch.func's transforms do not take it")
     else:

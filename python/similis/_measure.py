@@ -26,6 +26,9 @@ FORMS: Final = ("similarity", "loss")
 LNCC_PADDINGS: Final = ("valid", "same", "renormalize")
 WINDOWS: Final = ("box", "gaussian")
 LNCC_GRADIENTS: Final = ("exact", "ants")
+KERNELS: Final = ("b_spline", "gaussian", "delta")
+RANGES: Final = ("per_image", "common", "fixed", "unit_or_common")
+METHODS: Final = ("exact", "binned")
 PAPER_WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 DATA_RANGES: Final = {"uint8": 255.0, "uint16": 65535.0}  # 1 for all others
@@ -215,6 +218,62 @@ def integer_ssim_text(bit_depth: Optional[int]) -> str:
     return f"integer_ssim bit_depth={depth} in_float64=1"
 
 
+Range = Union[str, Sequence[float]]
+
+
+def _range(operation: str, value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(f"{operation}: range is {value!r}; it must be (low, high)")
+        low, high = [number(operation, "range", each) for each in value]
+        return f"range=fixed low={low!r} high={high!r}"
+    if isinstance(value, str) and value in RANGES and value != "fixed":
+        return f"range={value} low=0.0 high=1.0"
+    raise ValueError(
+        f"{operation}: range is {value!r}; it must be (low, high), per_image or common"
+    )
+
+
+def _switch(operation: str, name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be a bool")
+    return int(value)
+
+
+def mutual_information_text(
+    operation: str,
+    num_bins: int,
+    kernel: str,
+    sigma_ratio: float,
+    range: Range,
+    normalized: bool,
+    smooth_nr: float,
+    smooth_dr: float,
+    method: str,
+    sampling: float,
+    seed: int,
+    reduction: str,
+    form: str,
+) -> str:
+    """operation: mutual_information, histogram or mutual_information_from_histogram."""
+    chosen = integer(operation, "seed", seed)
+    if chosen < 0:
+        raise ValueError(f"{operation}: seed is {seed!r}; it must not be negative")
+    return (
+        f"{operation} num_bins={integer(operation, 'num_bins', num_bins)} "
+        f"kernel={_one_of(operation, 'kernel', kernel, KERNELS)} "
+        f"sigma_ratio={number(operation, 'sigma_ratio', sigma_ratio)!r} "
+        f"{_range(operation, range)} "
+        f"normalized={_switch(operation, 'normalized', normalized)} "
+        f"smooth_nr={number(operation, 'smooth_nr', smooth_nr)!r} "
+        f"smooth_dr={number(operation, 'smooth_dr', smooth_dr)!r} "
+        f"method={_one_of(operation, 'method', method, METHODS)} "
+        f"sampling={number(operation, 'sampling', sampling)!r} seed={chosen} "
+        f"reduction={_one_of(operation, 'reduction', reduction, REDUCTIONS)} form={form}"
+        + ("" if operation == "mutual_information" else " in_float64=1")
+    )
+
+
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
     """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
     if reduction in ("sum", "none"):
@@ -253,6 +312,8 @@ class Measure:
         self.gradient = given.get("gradient", "exact")
         self.weight = float(given.get("weight", 1))
         self.in_float64 = "in_float64" in given  # the result, whatever the images are
+        self.num_bins = int(given.get("num_bins", 0))
+        self.of_histogram = given if "num_bins" in given else {}
         self.options = self._struct()
         self.options_address = ctypes.addressof(self.options)
 
@@ -263,6 +324,8 @@ class Measure:
             return self._ms_ssim_options()
         if self.operation == "lncc":
             return self._lncc_options()
+        if self.of_histogram:
+            return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
             return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
         return _c.PixelErrorOptions(
@@ -297,6 +360,25 @@ class Measure:
         options.gradient = LNCC_GRADIENTS.index(self.gradient)
         return options
 
+    def _mutual_information_options(self, given: dict[str, str]) -> _c.MutualInformationOptions:
+        return _c.MutualInformationOptions(
+            struct_size=ctypes.sizeof(_c.MutualInformationOptions),
+            sigma_ratio=float(given["sigma_ratio"]),
+            low=float(given["low"]),
+            high=float(given["high"]),
+            smooth_nr=float(given["smooth_nr"]),
+            smooth_dr=float(given["smooth_dr"]),
+            sampling=float(given["sampling"]),
+            seed=int(given["seed"]),
+            num_bins=self.num_bins,
+            kernel=KERNELS.index(given["kernel"]),
+            range=RANGES.index(given["range"]),
+            normalized=int(given["normalized"]),
+            method=METHODS.index(given["method"]),
+            reduction=REDUCTIONS.index(self.reduction),
+            form=int(self.form == "loss"),
+        )
+
     def _fill_window(self, options: Any) -> None:
         options.data_range = self.data_range
         options.sigma = (ctypes.c_double * 3)(*self.sigma)
@@ -310,11 +392,13 @@ class Measure:
         """Of the result for images of this shape, if the library takes them."""
         if self.operation == "integer_ssim":
             return list(shape[:-2])
+        if self.operation == "histogram":
+            return list(shape[:2]) + [self.num_bins, self.num_bins]
         if self.reduction in ("mean", "sum"):
             return []
         if self.reduction == "per_image":
             return list(shape[:1])
-        if self.reduction == "per_channel":
+        if self.reduction == "per_channel" or self.of_histogram:
             return list(shape[:2])
         if self.padding != "valid":
             return list(shape)

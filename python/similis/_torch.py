@@ -54,7 +54,10 @@ def _tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(str(_c.NATIVE / "similis_tvm_ffi.so"))
-    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, "integer_ssim")}
+    return {
+        name: getattr(module, name)
+        for name in (*_c.WITH_GRADIENTS, "integer_ssim", "histogram", _c.OF_HISTOGRAM)
+    }
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:

@@ -13,13 +13,33 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional, TypedDict
 
 import torch
 
-from . import l1_ssim, lncc_loss, ms_ssim, ms_ssim_loss, psnr, ssim, ssim_loss
-from ._measure import PerAxisFloat, PerAxisInt
+from . import (
+    l1_ssim,
+    lncc_loss,
+    ms_ssim,
+    ms_ssim_loss,
+    mutual_information,
+    mutual_information_loss,
+    psnr,
+    ssim,
+    ssim_loss,
+)
+from ._measure import PerAxisFloat, PerAxisInt, Range
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PSNR", "SSIM", "L1SSIMLoss", "LNCCLoss", "MSSSIM", "MSSSIMLoss", "SSIMLoss"]
+__all__ = [
+    "PSNR",
+    "SSIM",
+    "L1SSIMLoss",
+    "LNCCLoss",
+    "MSSSIM",
+    "MSSSIMLoss",
+    "MutualInformation",
+    "MutualInformationLoss",
+    "SSIMLoss",
+]
 
 
 class WindowOptions(TypedDict, total=False):
@@ -119,6 +139,37 @@ class LNCCLoss(_Measure):
 
     def __init__(self, **options: Unpack[LNCCOptions]) -> None:
         super().__init__(**options)
+
+
+class MutualInformationOptions(TypedDict, total=False):
+    """See similis.mutual_information()."""
+
+    num_bins: int
+    kernel: str
+    sigma_ratio: float
+    range: Range
+    normalized: bool
+    smooth_nr: float
+    smooth_dr: float
+    method: str
+    sampling: float
+    seed: int
+    reduction: str
+
+
+class MutualInformation(_Measure):
+    """similis.mutual_information(); forward(x, y) also takes a mask by name."""
+
+    function = staticmethod(mutual_information)
+
+    def __init__(self, **options: Unpack[MutualInformationOptions]) -> None:
+        super().__init__(**options)
+
+
+class MutualInformationLoss(MutualInformation):
+    """similis.mutual_information_loss(), the negative."""
+
+    function = staticmethod(mutual_information_loss)
 
 
 class PSNR(_Measure):

@@ -13,9 +13,11 @@
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>
 #define SIMILIS_GPU(name) hip##name
+#define SIMILIS_GRID_CONSTANT
 #else
 #include <cuda_runtime.h>
 #define SIMILIS_GPU(name) cuda##name
+#define SIMILIS_GRID_CONSTANT __grid_constant__  // a parameter that is read where it is passed
 #endif
 
 namespace similis::gpu {
@@ -86,6 +88,29 @@ template <int threads> __device__ double block_sum(double value) {
   }
   __syncthreads();
   return values[0];
+}
+
+/// The sum over 32 neighbouring threads by halves (0 and 16, 1 and 17, …, then 0 and 8, …), which
+/// the first of them gets.
+__device__ inline double sum_of_32(double value) {
+  for (unsigned distance = 16; distance > 0; distance /= 2) {
+#if defined(__HIPCC__)
+    value += __shfl_down(value, distance, 32);
+#else
+    value += __shfl_down_sync(0xffffffffu, value, distance);
+#endif
+  }
+  return value;
+}
+
+/// What the threads of a warp wrote to shared memory is there for all of them.
+__device__ inline void sync_warp() {
+#if defined(__HIPCC__)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#else
+  __syncwarp();
+#endif
 }
 
 #if !defined(__HIPCC__)

@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
 
@@ -32,6 +33,7 @@ Blur blur_of(double sigma, int bins) {
 
 namespace {
 using mutual_information_internal::mutual_information_cpu;
+using mutual_information_internal::mutual_information_cuda;
 using mutual_information_internal::Offsets;
 using mutual_information_internal::Pass;
 using mutual_information_internal::Voxels;
@@ -100,9 +102,7 @@ TensorView broadcast(const char* operation, const TensorView& mask, const Tensor
 }
 
 Extents value_shape(const Extents& shape, Reduction reduction) {
-  if (reduction == Reduction::mean || reduction == Reduction::sum) return {};
-  if (reduction == Reduction::per_image) return {shape[0]};
-  return {shape[0], shape[1]};
+  return reduced_shape(shape, reduction, {shape[0], shape[1]});
 }
 
 Extents histogram_shape(const Pass& pass) {
@@ -216,7 +216,10 @@ void require_slopes(const MutualInformationOptions& options, const TensorView& x
 }
 
 void run(const char* operation, const Device& device, const Pass& pass, const Execution& exec) {
-  require_backend(device, operation, Runs::on_cpu);
+  require_backend(device, operation, Runs::on_cpu_and_gpu);
+#ifdef SIMILIS_HAS_CUDA
+  if (device.kind == DeviceKind::cuda) return mutual_information_cuda(pass, exec);
+#endif
   mutual_information_cpu(pass, exec);
 }
 
@@ -229,7 +232,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y,
     const Execution& exec) {
   checked_pass(kMeasure, x, y, options);
   if (outputs.x_gradient || outputs.y_gradient) require_slopes(options, x);
-  require_backend(x.device, kMeasure, Runs::on_cpu);
+  require_backend(x.device, kMeasure, Runs::on_cpu_and_gpu);
   ValueAndGradient result;
   if (outputs.value) {
     const Extents shape = value_shape(x.shape, options.reduction);
@@ -360,7 +363,7 @@ ValueAndGradient mutual_information_backward(const TensorView& x, const TensorVi
 Tensor histogram(const TensorView& x, const TensorView& y, const MutualInformationOptions& options,
     const Execution& exec) {
   const Extents shape = histogram_shape(checked_pass(kHistogram, x, y, options));
-  require_backend(x.device, kHistogram, Runs::on_cpu);
+  require_backend(x.device, kHistogram, Runs::on_cpu_and_gpu);
   const Tensor result = allocate(shape, DType::f64, x.device, exec);
   histogram_into(x, y, result, options, exec);
   return result;

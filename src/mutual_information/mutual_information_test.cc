@@ -64,7 +64,7 @@ class MutualInformation : public testing::TestWithParam<Case> {
 };
 
 // Gaussians of f32 images are cut at 6 deviations; weights on the GPU are f32, counted in steps of
-// 2⁻²².
+// 2⁻²¹.
 double value_tolerance(const test::Backend& backend) { return backend.on_gpu ? 1e-5 : 1e-7; }
 
 double gradient_tolerance(const test::Backend& backend, DType dtype) {
@@ -80,7 +80,7 @@ TEST_P(MutualInformation, MatchesTheReference) {
   const Reference expected = reference_mutual_information(x, y, options);
   const double voxels =
       static_cast<double>(c.shape.count()) / static_cast<double>(c.shape[0] * c.shape[1]);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const Tensor value = allocate(test::value_shape(c.shape, options.reduction), DType::f64);
     test::run_into(x, y, {.value = value}, options);
@@ -102,7 +102,7 @@ TEST_P(MutualInformation, GradientsMatchTheReferenceAndStayInTheirElements) {
       Layout::reversed, [&](std::int64_t i) { return voxels * (test::uniform(3, i) + 0.5); });
   const Reference expected = reference_mutual_information(x, y, options, upstream);
   const Layout out = c.layout == Layout::expanded ? Layout::dense : c.layout;
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const Array by_x = test::filled(c.shape, c.dtype, out, test::kUntouched);
     const Array by_y = test::filled(c.shape, c.dtype, Layout::sliced, test::kUntouched);
@@ -261,7 +261,7 @@ TEST(MutualInformationValues, OfConstantAndOppositeImagesAreFinite) {
   const Array x = test::make(shape, DType::f32, Layout::dense, x_value);
   const Array opposite =
       test::make(shape, DType::f32, Layout::dense, [](std::int64_t i) { return -x_value(i); });
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const ParzenKernel kernel : {ParzenKernel::b_spline, ParzenKernel::gaussian}) {
       const MutualInformationOptions options{.kernel = kernel};
@@ -285,7 +285,7 @@ TEST(MutualInformationValues, NormalizedAreFrom1To2) {
   const Array y =
       test::make(shape, DType::f32, Layout::dense, [](std::int64_t i) { return i / 64; });
   const MutualInformationOptions options{.kernel = ParzenKernel::delta, .normalized = true};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     EXPECT_NEAR(test::value_of(x, x, options), 2, 1e-6) << backend.name;
     EXPECT_NEAR(test::value_of(x, y, options), 1, 1e-6) << backend.name;
@@ -323,7 +323,7 @@ TEST(MutualInformationShards, AddUpToTheWhole) {
     sum.elements<double>()[i] += rest.elements<double>()[i];
   }
   EXPECT_NEAR(item(mutual_information_from_histogram(sum, options)), item(expected.value), 1e-12);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const std::int64_t first : {0, 6}) {
       const Tensor value = allocate({}, DType::f64), by_x = allocate(half, DType::f64);
@@ -338,13 +338,13 @@ TEST(MutualInformationShards, AddUpToTheWhole) {
 }
 
 TEST(MutualInformationHistograms, DoNotSaturate) {
-  // More voxels in one pair of bins than an f32 counts, and than 32 bits hold in steps of 2⁻²².
+  // More voxels in one pair of bins than an f32 counts, and than 32 bits hold in steps of 2⁻²¹.
   constexpr std::int64_t kCount = (1 << 24) + 12345;
   const float zero = 0;
   const TensorView x(&zero, {1, 1, kCount}, {0, 0, 0}, DType::f32);
   const MutualInformationOptions options{
       .num_bins = 4, .kernel = ParzenKernel::delta, .range = ValueRange::fixed};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     EXPECT_EQ(test::histogram_of(x, x, options)[0], kCount) << backend.name;
   }
@@ -361,7 +361,7 @@ TEST(MutualInformationHistograms, CountEachVoxelOnce) {
   for (const double each : to_doubles(mask)) counted += each > 0;
   const MutualInformationOptions options{.mask = mask};
   const Reference expected = reference_mutual_information(x, x, options);
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const std::vector<double> found = test::histogram_of(x, x, options);
     double sum = 0;
@@ -397,7 +397,7 @@ TEST(MutualInformationVoxels, ThatAreNotNumbersAreToldUnlessTheyAreMasked) {
       test::make(shape, DType::u8, Layout::dense, [](std::int64_t i) { return i != 50; });
   const Array none = test::make({6, 7}, DType::u8, Layout::dense, [](std::int64_t) { return 0; });
   MutualInformationOptions options{.reduction = Reduction::none};
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     for (const ParzenKernel kernel :
         {ParzenKernel::b_spline, ParzenKernel::gaussian, ParzenKernel::delta}) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "similis/mutual_information.hpp"
+#include "src/core/reduction.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
@@ -12,9 +13,7 @@
 namespace similis::test {
 
 inline Extents value_shape(const Extents& shape, Reduction reduction) {
-  if (reduction == Reduction::mean || reduction == Reduction::sum) return {};
-  if (reduction == Reduction::per_image) return {shape[0]};
-  return {shape[0], shape[1]};
+  return reduced_shape(shape, reduction, {shape[0], shape[1]});
 }
 
 inline void run_into(const TensorView& x, const TensorView& y,

@@ -19,7 +19,7 @@ using warp_internal::reference_sample;
 class EachBackend : public testing::Test {
  protected:
   template <class Body> void for_each(const Body& body) {
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       const test::Chosen chosen(backend);
       SCOPED_TRACE(backend.name);
       body();

@@ -105,7 +105,7 @@ TEST_P(Sample, ValuesMatchTheReference) {
   const Arrays a(c);
   const Reference expected = reference_sample(a.image, a.options);
   const Layout out_layout = c.layout == Layout::expanded ? Layout::dense : c.layout;
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const test::Array output = test::filled(a.out_shape, c.dtype, out_layout, test::kUntouched);
     test::call_sample(a.image, {.output = output}, a.options);
@@ -136,7 +136,7 @@ TEST_P(Sample, GradientsMatchTheReferenceAndStayInTheirElements) {
   const Reference expected = reference_sample(a.image, a.options, upstream);
   const TensorView& field = a.options.grid.empty() ? a.options.displacement : a.options.grid;
   const Layout layout = c.layout == Layout::expanded ? Layout::dense : c.layout;
-  for (const test::Backend& backend : test::backends()) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::Chosen chosen(backend);
     const auto result = [&](const TensorView& operand) {
       return operand.empty() ? test::Array()
@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Sample, testing::ValuesIn(cases()), print);
 class EachBackend : public testing::Test {
  protected:
   template <class Body> void for_each(const Body& body) {
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       const test::Chosen chosen(backend);
       SCOPED_TRACE(backend.name);
       body();

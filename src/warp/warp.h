@@ -59,21 +59,26 @@ struct Pass {
 };
 
 void sample_cpu(const Pass& pass, const Execution& exec);
+void sample_cuda(const Pass& pass, const Execution& exec);
 
 /// B-spline coefficients of an image [N,C,Z,Y,X] along the axes that `rank` counts; in place, f32
 /// or f64, dense. The transposed filter is what a gradient to coefficients passes through.
 enum class Filter : std::uint8_t { forward, transposed };
 void spline_filter_cpu(const TensorView& image, int rank, Filter filter, const Execution& exec);
+void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const Execution& exec);
 
 /// to = from, converted; alike in shape.
 void copy_cpu(const TensorView& from, const TensorView& to, const Execution& exec);
+void copy_cuda(const TensorView& from, const TensorView& to, const Execution& exec);
 
 /// output = A·x + u(x), and the gradient to A: the pass's field is u, its output and upstream are
 /// [N,Z,Y,X,d].
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
+void affine_grid_cuda(const Pass& pass, const Execution& exec);
 
 /// residual[n] = the largest norm of the vectors [N,Z,Y,X,d] of an image.
 void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec);
+void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec);
 
 /// u is [N,Z,Y,X,d], determinant [N,Z,Y,X]; axes say how far voxels are apart.
 struct JacobianPass {
@@ -82,5 +87,6 @@ struct JacobianPass {
   TensorView u, determinant, folds;
 };
 void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
+void jacobian_cuda(const JacobianPass& pass, const Execution& exec);
 
 }  // namespace similis::warp_internal

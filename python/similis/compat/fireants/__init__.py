@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+from .interpolator import fireants_interpolator
 from .lncc import FusedLocalNormalizedCrossCorrelationLoss
+from .mutual_information import FusedGlobalMutualInformationLoss
 
-__all__ = ["FusedLocalNormalizedCrossCorrelationLoss"]
+__all__ = [
+    "FusedGlobalMutualInformationLoss",
+    "FusedLocalNormalizedCrossCorrelationLoss",
+    "fireants_interpolator",
+]

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public functions that sample images and compose transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional, TypeVar
+
+from . import _c, _measure, _warp
+from ._arrays import Kind
+from ._dispatch import is_of, kind_of
+
+Array = TypeVar("Array")
+Coordinates = Optional[Sequence[float]]
+
+_warp_torch_module: Any = None
+
+
+def _torch() -> Any:
+    """_warp_torch.py, once torch has been imported by whoever made a tensor."""
+    global _warp_torch_module
+    if _warp_torch_module is None:
+        from . import _warp_torch
+
+        _warp_torch_module = _warp_torch
+    return _warp_torch_module
+
+
+def _is_torch(array: Any) -> bool:
+    return is_of("torch", "Tensor", array)
+
+
+def _kind(operation: str, first: Any) -> Kind:
+    if is_of("jax", "Array", first):
+        raise TypeError(f"{operation}: JAX's arrays are not taken; give NumPy's or torch's")
+    return kind_of(operation, first)
+
+
+def _described(
+    operation: str, kind: Kind, names: Sequence[str], arrays: Sequence[Any]
+) -> tuple[list[Any], list[Optional[_c.Tensor]]]:
+    """The arrays as the library takes them; who keeps the first list keeps their memory."""
+    held: list[Any] = []
+    for name, array in zip(names, arrays):
+        if array is None:
+            held.append(None)
+            continue
+        if not kind.owns(array):
+            got = type(array).__name__
+            raise TypeError(f"{operation}: {name} is a {got}; it must be a {kind.name}")
+        if str(array.dtype) not in _c.DTYPES:
+            raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
+        if array.ndim < 2 or 0 in array.shape:
+            raise ValueError(
+                f"{operation}: {name} has shape {list(array.shape)}; every extent must be at "
+                "least 1"
+            )
+        held.append(kind.prepared(array))
+    return held, [None if each is None else kind.describe(each) for each in held]
+
+
+def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
+    """Of NumPy's and CuPy's arrays: the result alone."""
+    parsed = _warp.parse(call)
+    kind = _kind(parsed.operation, arrays[0])
+    held, described = _described(parsed.operation, kind, names, arrays)
+    operand, _, field, _ = held
+    shapes = [each.shape[0] for each in held if each is not None]
+    shape = parsed.result_shape(operand.shape, shapes, None if field is None else field.shape)
+    if output is not None:
+        _, (wanted,) = _described(parsed.operation, kind, ("output",), (output,))
+        result = output
+        if kind.prepared(output) is not output:
+            raise ValueError(f"{parsed.operation}: output must be strided by whole elements")
+    else:
+        like = field if parsed.operation == "affine_grid" and field is not None else operand
+        result = kind.empty(shape, str(like.dtype), like=operand)
+        wanted = kind.describe(result)
+    outputs: list[Optional[_c.Tensor]] = [wanted]
+    weight = None
+    if parsed.operation == "sample_labels":
+        weight = kind.empty(
+            shape, "float64" if str(operand.dtype) == "float64" else "float32", like=operand
+        )
+        outputs += [kind.describe(weight), *[None] * 4]
+    else:
+        outputs += [None] * {"sample": 5, "compose": 4, "affine_grid": 2}[parsed.operation]
+    assert described[0] is not None
+    _warp.run(parsed, *described, outputs, kind.stream(), output is not None)  # type: ignore[arg-type]
+    return result if weight is None else (result, weight)
+
+
+def _transform(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
+    if _is_torch(arrays[0]):
+        return _torch().transform(call, names, arrays, output)
+    return _run(call, names, arrays, output)
+
+
+def _field_of(operation: str, displacement: Any, grid: Any) -> tuple[str, Any]:
+    if displacement is not None and grid is not None:
+        raise ValueError(
+            f"{operation}: grid is given with displacement; it holds absolute coordinates and "
+            "stands alone"
+        )
+    return ("displacement", displacement) if grid is None else ("grid", grid)
+
+
+def _deterministic(given: Optional[bool]) -> bool:
+    if given is None:
+        return _warp_torch_module is not None and bool(_warp_torch_module.is_deterministic())
+    return given
+
+
+def sample(
+    image: Array,
+    *,
+    affine: Optional[Array] = None,
+    displacement: Optional[Array] = None,
+    grid: Optional[Array] = None,
+    grid_affine: Optional[Array] = None,
+    out_shape: Optional[Sequence[int]] = None,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    prefilter: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    deterministic: Optional[bool] = None,
+    output: Optional[Array] = None,
+) -> Array:
+    """The image at A·x + S·u(x), or at S·v(x).
+
+    A transform maps a coordinate of the output to one of the image. Coordinates run from -1 to 1
+    along each axis, components are in the order (x, y, z), x the fastest axis; with align_corners
+    voxel i of n is at -1 + 2i/(n-1), without at (2i+1)/n - 1.
+
+    Args:
+        image: [N,C,Y,X] or [N,C,Z,Y,X]; f16, bf16, f32 or f64.
+        affine: A, [N,2,3] or [N,3,4]; by default the identity.
+        displacement: u, [N,Y,X,2] or [N,Z,Y,X,3].
+        grid: v, shaped likewise: absolute coordinates, instead of affine and displacement.
+        grid_affine: S, [N,2,2] or [N,3,3], multiplies u or v; by default the identity.
+        out_shape: [Y,X] or [Z,Y,X]; by default that of the field, or of the image.
+        mode: "linear", "nearest" (halves to the even voxel) or "cubic" (interpolating B-spline).
+        padding_mode: "zeros", "border" or "reflection", as torch's grid_sample.
+        prefilter: whether a cubic spline's coefficients are computed, or are what image holds.
+        min_coords, max_coords: (x, y[, z]) of the output's first and last voxel, for a slab or a
+            crop of a larger output; by default those of the whole grid.
+        deterministic: whether the image's gradient has the same bits in every run on a GPU too; by
+            default what torch.use_deterministic_algorithms says.
+        output: the result is added to it, and it is returned.
+
+    Every N may be 1 where another is larger; arrays may differ in dtype.
+
+    Returns: [N,C,…] in the image's dtype; torch's differentiable once by image, affine, field and
+        grid_affine, of which only those that ask for a gradient are computed.
+
+    Raises:
+        ValueError, TypeError: shapes, dtypes, devices or options do not fit.
+    """
+    name, field = _field_of("sample", displacement, grid)
+    call = _warp.text(
+        "sample",
+        is_grid=grid is not None,
+        out_shape=out_shape,
+        mode=mode,
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+        prefilter=prefilter,
+        min_coords=min_coords,
+        max_coords=max_coords,
+        deterministic=_deterministic(deterministic),
+    )
+    if grid is not None and affine is not None:
+        raise ValueError(
+            "sample: grid is given with affine; it holds absolute coordinates and stands alone"
+        )
+    names = ("image", "affine", name, "grid_affine")
+    return _transform(call, names, (image, affine, field, grid_affine), output)
+
+
+def compose(
+    u: Array,
+    v: Array,
+    *,
+    affine: Optional[Array] = None,
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    deterministic: Optional[bool] = None,
+    output: Optional[Array] = None,
+) -> Array:
+    """u(A·x + v(x)): one displacement at another. v + compose(u, v) is that of "v, then u".
+
+    u and v are [N,Y,X,2] or [N,Z,Y,X,3]; the rest is as of sample(). Returns a field shaped as v,
+    in u's dtype; torch's differentiable once by u, v and affine.
+    """
+    call = _warp.text(
+        "compose",
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+        min_coords=min_coords,
+        max_coords=max_coords,
+        deterministic=_deterministic(deterministic),
+    )
+    if v is None:
+        raise TypeError("compose: v is None; it must be a vector field")
+    return _transform(call, ("u", "affine", "v", "grid_affine"), (u, affine, v, None), output)
+
+
+def affine_grid(
+    affine: Array,
+    displacement: Optional[Array] = None,
+    *,
+    out_shape: Optional[Sequence[int]] = None,
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+) -> Array:
+    """A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of the displacement, or of A without one.
+
+    out_shape is needed without a displacement; the rest is as of sample().
+    """
+    call = _warp.text(
+        "affine_grid",
+        out_shape=out_shape,
+        align_corners=align_corners,
+        min_coords=min_coords,
+        max_coords=max_coords,
+    )
+    if displacement is None and out_shape is None:
+        raise ValueError("affine_grid: out_shape is None; without a displacement it is needed")
+    names = ("affine", "", "displacement", "")
+    return _transform(call, names, (affine, None, displacement, None))
+
+
+def sample_labels(
+    image: Array,
+    *,
+    affine: Optional[Array] = None,
+    displacement: Optional[Array] = None,
+    grid: Optional[Array] = None,
+    grid_affine: Optional[Array] = None,
+    out_shape: Optional[Sequence[int]] = None,
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    background: float = 0,
+    smallest_label: Optional[float] = None,
+    return_weight: bool = False,
+) -> Any:
+    """The label whose voxels around the coordinate have the largest sum of linear weights.
+
+    Of equals the first met, x fastest; voxels outside the image do not vote, and background is
+    where nobody does. image is of any dtype, integers included; labels below smallest_label do not
+    vote. The rest is as of sample().
+
+    Returns: labels in the image's dtype; with return_weight also what they weigh, f32 (f64 for
+        f64), torch's differentiable once by affine, field and grid_affine.
+    """
+    name, field = _field_of("sample_labels", displacement, grid)
+    call = _warp.text(
+        "sample_labels",
+        is_grid=grid is not None,
+        out_shape=out_shape,
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+        min_coords=min_coords,
+        max_coords=max_coords,
+        background=background,
+        smallest_label=smallest_label,
+    )
+    names = ("image", "affine", name, "grid_affine")
+    if not _is_torch(image):
+        label, weight = _run(call, names, (image, affine, field, grid_affine))
+        return (label, weight) if return_weight else label
+    dtype = image.dtype
+    if not dtype.is_floating_point and str(dtype) not in ("torch.uint8", "torch.uint16"):
+        if str(dtype) == "torch.int64" and int(image.abs().max()) > 2**53:
+            raise ValueError("sample_labels: image has labels above 2**53, which float64 rounds")
+        image = image.double()  # holds every label of 32 bits
+    label, weight = _torch().labels(call, names, (image, affine, field, grid_affine))
+    label = label.to(dtype)
+    return (label, weight) if return_weight else label
+
+
+def _require_field(operation: str, field: Any) -> None:
+    rank = getattr(field, "ndim", 0)
+    if rank not in (4, 5) or field.shape[-1] != rank - 2 or 0 in field.shape:
+        raise ValueError(
+            f"{operation}: the field has shape {list(getattr(field, 'shape', []))}; it must be "
+            "[N, Y, X, 2] or [N, Z, Y, X, 3]"
+        )
+
+
+def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
+    """exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u).
+
+    v is [N,Y,X,2] or [N,Z,Y,X,3]; n from 0 to 32. torch's is differentiable once by v.
+    """
+    steps = _measure.integer("exponentiate", "n", n)
+    if not 0 <= steps <= 32:
+        raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
+    if _is_torch(v):
+        _require_field("exponentiate", v)
+        return _torch().exponentiate(v, steps, align_corners)
+    kind = _kind("exponentiate", v)
+    (held,), (described,) = _described("exponentiate", kind, ("v",), (v,))
+    result = kind.empty(held.shape, "same", like=held)
+    assert described is not None
+    _warp.run_on_field(
+        "exponentiate", described, steps, align_corners, [kind.describe(result)], kind.stream()
+    )
+    return result
+
+
+def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tuple[Array, Array]:
+    """The displacement w with w = -u(x + w), by that many iterations of it, and how well it holds.
+
+    Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w in u's units. It is
+        small where the iteration converged, which it does where u changes by less than it moves.
+        Neither has a gradient.
+    """
+    steps = _measure.integer("invert", "iterations", iterations)
+    if _is_torch(u):
+        torch = _torch().torch
+        _require_field("invert", u)
+        u = u.detach()  # type: ignore[attr-defined]
+        wide = torch.float64 if u.dtype == torch.float64 else torch.float32
+        result, residual = torch.empty_like(u), u.new_empty(u.shape[:1], dtype=wide)
+        _torch().on_field("invert", u, steps, align_corners, [result, residual])
+        return result, residual
+    kind = _kind("invert", u)
+    (held,), (described,) = _described("invert", kind, ("u",), (u,))
+    result = kind.empty(held.shape, "same", like=held)
+    dtype = "float64" if str(held.dtype) == "float64" else "float32"
+    residual = kind.empty(held.shape[:1], dtype, like=held)
+    outputs = [kind.describe(each) for each in (result, residual)]
+    assert described is not None
+    _warp.run_on_field("invert", described, steps, align_corners, outputs, kind.stream())
+    return result, residual
+
+
+def _spacing(u: Any, align_corners: bool, low: Coordinates, high: Coordinates) -> list[float]:
+    """Between voxels, along (x, y, z)."""
+    rank = u.ndim - 2
+    result = []
+    for axis in range(rank):
+        n = int(u.shape[rank - axis])
+        edge = 1.0 if align_corners else 1 - 1 / n
+        first = -edge if low is None else low[axis]
+        last = edge if high is None else high[axis]
+        result.append((last - first) / max(n - 1, 1))
+    return result
+
+
+def jacobian_determinant(
+    u: Array,
+    *,
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+) -> tuple[Array, Array]:
+    """The determinant of the derivative of x + u(x), and how many are not positive.
+
+    Central differences inside, one-sided at the border, exact for affine maps.
+
+    Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
+        folds [N], f64: voxels where it is not positive.
+    """
+    if _is_torch(u):
+        torch = _torch().torch
+        _require_field("jacobian_determinant", u)
+        det = torch.empty(u.shape[:-1], dtype=u.dtype, device=u.device)
+        folds = torch.empty(u.shape[:1], dtype=torch.float64, device=u.device)
+        coordinates = (min_coords, max_coords)
+        _torch().on_field(
+            "jacobian_determinant", u.detach(), None, align_corners, [det, folds], coordinates
+        )
+        if torch.is_grad_enabled() and u.requires_grad:
+            spacing = _spacing(u, align_corners, min_coords, max_coords)
+            det = _torch().jacobian_determinant(u, spacing)
+        return det, folds
+    kind = _kind("jacobian_determinant", u)
+    (held,), (described,) = _described("jacobian_determinant", kind, ("u",), (u,))
+    det = kind.empty(held.shape[:-1], "same", like=held)
+    folds = kind.empty(held.shape[:1], "float64", like=held)
+    outputs = [kind.describe(each) for each in (det, folds)]
+    assert described is not None
+    _warp.run_on_field(
+        "jacobian_determinant",
+        described,
+        None,
+        align_corners,
+        outputs,
+        kind.stream(),
+        (min_coords, max_coords),
+    )
+    return det, folds

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling and composing transforms, in words and through the C interface.
+
+A call with all its options is one line of text, as measures are (see _measure.py): what torch's
+operators take. parse() turns it into the struct of the C interface and knows the results' shapes.
+
+    sample mode=linear padding_mode=zeros align_corners=1 … out_shape=8,9,10 min_coords=-1.0,-1.0,-1.0
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any, Final, Optional
+
+from . import _c, _measure
+
+MODES: Final = ("linear", "nearest", "cubic")
+PADDING_MODES: Final = ("zeros", "border", "reflection")
+FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
+
+
+class WarpOptions(ctypes.Structure):
+    """similis_warp_options."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("affine", ctypes.POINTER(_c.Tensor)),
+        ("displacement", ctypes.POINTER(_c.Tensor)),
+        ("grid", ctypes.POINTER(_c.Tensor)),
+        ("grid_affine", ctypes.POINTER(_c.Tensor)),
+        ("out_shape", ctypes.c_int64 * 3),
+        ("min_coords", ctypes.c_double * 3),
+        ("max_coords", ctypes.c_double * 3),
+        ("background", ctypes.c_double),
+        ("smallest_label", ctypes.c_double),
+        ("has_min_coords", ctypes.c_int32),
+        ("has_max_coords", ctypes.c_int32),
+        ("out_rank", ctypes.c_int32),
+        ("mode", ctypes.c_int32),
+        ("padding_mode", ctypes.c_int32),
+        ("align_corners", ctypes.c_int32),
+        ("prefilter", ctypes.c_int32),
+        ("accumulate", ctypes.c_int32),
+        ("deterministic", ctypes.c_int32),
+        ("has_smallest_label", ctypes.c_int32),
+    ]
+
+
+def _flag(operation: str, name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be True or False")
+    return int(value)
+
+
+def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
+    """As text: empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{operation}: {name} is {value!r}; it must be a tuple or a list")
+    if len(value) not in (2, 3):
+        raise ValueError(f"{operation}: {name} has {len(value)} numbers; it takes 2 or 3")
+    return ",".join([repr(convert(operation, name, each)) for each in value])
+
+
+def text(
+    operation: str,
+    *,
+    is_grid: bool = False,
+    out_shape: Optional[Sequence[int]] = None,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    prefilter: bool = True,
+    min_coords: Optional[Sequence[float]] = None,
+    max_coords: Optional[Sequence[float]] = None,
+    deterministic: bool = False,
+    background: float = 0,
+    smallest_label: Optional[float] = None,
+) -> str:
+    """Everything is checked here that can be checked without the arrays."""
+    one_of = _measure._one_of
+    smallest = (
+        ""
+        if smallest_label is None
+        else repr(_measure.number(operation, "smallest_label", smallest_label))
+    )
+    return (
+        f"{operation} is_grid={int(is_grid)} "
+        f"mode={one_of(operation, 'mode', mode, MODES)} "
+        f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
+        f"align_corners={_flag(operation, 'align_corners', align_corners)} "
+        f"prefilter={_flag(operation, 'prefilter', prefilter)} "
+        f"deterministic={_flag(operation, 'deterministic', deterministic)} "
+        f"background={_measure.number(operation, 'background', background)!r} "
+        f"smallest_label={smallest} "
+        f"out_shape={_numbers(operation, 'out_shape', out_shape, _measure.integer)} "
+        f"min_coords={_numbers(operation, 'min_coords', min_coords, _measure.number)} "
+        f"max_coords={_numbers(operation, 'max_coords', max_coords, _measure.number)}"
+    )
+
+
+def _listed(kind: Any, given: str) -> list[Any]:
+    return [kind(each) for each in given.split(",") if each]
+
+
+class Call:
+    """An operation and its options, without its tensors."""
+
+    def __init__(self, described: str) -> None:
+        self.operation, *pairs = described.split(" ")
+        given = dict(pair.split("=", 1) for pair in pairs)
+        self.is_grid = given["is_grid"] == "1"
+        self.out_shape: list[int] = _listed(int, given["out_shape"])
+        options = WarpOptions(struct_size=ctypes.sizeof(WarpOptions))
+        options.mode = MODES.index(given["mode"])
+        options.padding_mode = PADDING_MODES.index(given["padding_mode"])
+        for name in ("align_corners", "prefilter", "deterministic"):
+            setattr(options, name, int(given[name]))
+        options.background = float(given["background"])
+        if given["smallest_label"]:
+            options.smallest_label, options.has_smallest_label = float(given["smallest_label"]), 1
+        options.out_rank = len(self.out_shape)
+        options.out_shape[: len(self.out_shape)] = self.out_shape
+        for name in ("min_coords", "max_coords"):
+            coordinates = _listed(float, given[name])
+            getattr(options, name)[: len(coordinates)] = coordinates
+            setattr(options, f"has_{name}", int(bool(coordinates)))
+        self.options = options
+
+    def result_shape(
+        self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]
+    ) -> list[Any]:
+        """Of the result, if the library takes these shapes; batches: N of everything given."""
+        batch: Any = 1
+        for each in batches:
+            batch = each if each != 1 else batch
+        if self.operation in ("sample", "sample_labels"):
+            space = self.out_shape or list(operand[2:])
+            if field is not None:
+                space = list(field[1:-1])
+            return [batch, operand[1], *space]
+        if self.operation == "compose":
+            return [batch, *(field or operand)[1:]]
+        space = list(field[1:-1]) if field is not None else self.out_shape
+        return [batch, *space, operand[1]]
+
+
+@functools.lru_cache(maxsize=1024)
+def parse(described: str) -> Call:
+    return Call(described)
+
+
+Described = Optional[_c.Tensor]
+
+
+def _pointer(tensor: Described) -> Any:
+    return None if tensor is None else ctypes.pointer(tensor)
+
+
+def run(
+    call: Call,
+    operand: _c.Tensor,
+    affine: Described,
+    field: Described,
+    grid_affine: Described,
+    outputs: Sequence[Described],
+    stream: int = 0,
+    accumulate: bool = False,
+) -> None:
+    """One call of the library. outputs: what its C function takes after the options, in its order."""
+    options = WarpOptions.from_buffer_copy(call.options)
+    operands = [ctypes.byref(operand)]
+    if call.operation == "compose":
+        assert field is not None
+        operands.append(ctypes.byref(field))
+    elif field is not None:
+        setattr(options, "grid" if call.is_grid else "displacement", ctypes.pointer(field))
+    options.affine, options.grid_affine = _pointer(affine), _pointer(grid_affine)
+    options.accumulate = int(accumulate)
+    _finish(f"similis_{call.operation}", operands, options, outputs, stream)
+
+
+def run_on_field(
+    operation: str,
+    field: _c.Tensor,
+    number: Optional[int],
+    align_corners: bool,
+    outputs: Sequence[Described],
+    stream: int = 0,
+    coordinates: tuple[Optional[Sequence[float]], Optional[Sequence[float]]] = (None, None),
+) -> None:
+    """exponentiate, invert (with how many steps) or jacobian_determinant."""
+    described = text(
+        operation,
+        align_corners=align_corners,
+        min_coords=coordinates[0],
+        max_coords=coordinates[1],
+    )
+    operands: list[Any] = [ctypes.byref(field)]
+    if number is not None:
+        operands.append(ctypes.c_int32(number))
+    _finish(f"similis_{operation}", operands, parse(described).options, outputs, stream)
+
+
+def _finish(
+    function: str,
+    operands: Sequence[Any],
+    options: WarpOptions,
+    outputs: Sequence[Described],
+    stream: int,
+) -> None:
+    execution = _c.Execution(ctypes.sizeof(_c.Execution), stream)
+    results = [None if each is None else ctypes.byref(each) for each in outputs]
+    status = getattr(_c.LIBRARY, function)(
+        *operands, ctypes.byref(options), *results, ctypes.byref(execution)
+    )
+    if status != 0:
+        _c.raise_last_error(status)

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutual information on the GPU, with nothing on the host:
+//   limits       the images' smallest and largest values, where the range is not given
+//   histogram    cuda_histogram.cu: integers, in whatever order
+//   information  one block a result: p, its margins, the value, and ∂value/∂p as a table
+//   gradient     cuda_gradient.cu
+//   values       results to one value, in their order
+// Results go by in groups whose tables fit 64 MB.
+#include "src/mutual_information/cuda.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "src/core/memory.h"
+
+namespace similis::mutual_information_internal {
+namespace {
+
+constexpr int kSmallThreads = 256;
+constexpr std::int64_t kVoxelsOfBlock = 16384;  // enough to hide clearing and adding up the copies
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // of the tables of a group
+constexpr std::int64_t kMostResults = 32768;                  // of a group
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+__device__ Limits none() { return {kInfinity, -kInfinity, kInfinity, -kInfinity}; }
+
+// Comparisons that no NaN passes.
+__device__ Limits around(const Limits& a, const Limits& b) {
+  return {b.x_low < a.x_low ? b.x_low : a.x_low, b.x_high > a.x_high ? b.x_high : a.x_high,
+      b.y_low < a.y_low ? b.y_low : a.y_low, b.y_high > a.y_high ? b.y_high : a.y_high};
+}
+
+__device__ Limits common(const Limits& a) {
+  const double low = a.x_low < a.y_low ? a.x_low : a.y_low;
+  const double high = a.x_high > a.y_high ? a.x_high : a.y_high;
+  return {low, high, low, high};
+}
+
+// Of all threads of the block, which all get them.
+template <int threads> __device__ Limits block_limits(const Limits& own) {
+  __shared__ Limits all[threads];
+  all[threadIdx.x] = own;
+  for (unsigned half = threads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) all[threadIdx.x] = around(all[threadIdx.x], all[threadIdx.x + half]);
+  }
+  __syncthreads();
+  return all[0];
+}
+
+// Of the voxels of each block, into parts[result][slot].
+template <class Images>
+__global__ __launch_bounds__(kThreads) void limits_kernel(const Job job, Limits* parts) {
+  const Images images(job, job.result());
+  Limits own = none();
+  for (std::int64_t chunk = job.slot() * kChunk; chunk < job.voxels.count;
+       chunk += job.slots * kChunk) {
+    const auto batch = images.load(chunk);
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const double x = batch.v[k].x, y = batch.v[k].y;
+      if (batch.counts[k]) own = around(own, {x, x, y, y});
+    }
+  }
+  const Limits all = block_limits<kThreads>(own);
+  if (threadIdx.x == 0) parts[blockIdx.x] = all;
+}
+
+// One block: from the parts of all results to their limits, as the range says.
+__global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* parts,
+    std::int64_t results, std::int64_t slots, ValueRange range, Limits* limits) {
+  Limits own = none();
+  for (std::int64_t result = threadIdx.x; result < results; result += kSmallThreads) {
+    Limits each = none();
+    for (std::int64_t slot = 0; slot < slots; ++slot) {
+      each = around(each, parts[result * slots + slot]);
+    }
+    limits[result] = range == ValueRange::common ? common(each) : each;
+    own = around(own, each);
+  }
+  if (range != ValueRange::unit_or_common) return;
+  Limits all = common(block_limits<kSmallThreads>(own));
+  if (all.x_low >= 0 && all.x_high <= 1) all = {0, 1, 0, 1};
+  for (std::int64_t result = threadIdx.x; result < results; result += kSmallThreads) {
+    limits[result] = all;
+  }
+}
+
+// Upstream of a value; 1 without data.
+struct Upstream {
+  const void* data;
+  DType dtype;
+  std::int64_t strides[2], channels;
+
+  explicit Upstream(const TensorView& view)
+      : data(view.data), dtype(view.dtype), strides{0, 0}, channels(1) {
+    const int rank = view.empty() ? 0 : view.shape.rank();
+    if (rank > 0) strides[0] = view.strides[0];
+    if (rank > 1) {
+      strides[1] = view.strides[1];
+      channels = view.shape[1];
+    }
+  }
+  __device__ double of(std::int64_t value) const {
+    if (data == nullptr) return 1;
+    return gpu::load_element(
+        data, dtype, value / channels * strides[0] + value % channels * strides[1]);
+  }
+};
+
+// What information_kernel reads and writes, of a group.
+struct Tables {
+  const unsigned long long* counts;  // [result][bins][bins]
+  const unsigned* found_nan;         // [result]
+  const double* given = nullptr;     // [result][bins][bins]; null: counts
+  double* histogram = nullptr;       // likewise; null: left out
+  double *p, *table;                 // [result][bins][bins]
+  double *values, *factors;          // [result]
+  Upstream upstream;
+  Blur blur;
+  Smoothing smoothing;
+  std::int64_t first = 0, results_of_value;
+  double value_factor, step = 0;  // step: a count in voxels
+  int bins;
+  bool is_binned, is_normalized;
+};
+
+// One axis under the blur, with nothing outside, from one array to another.
+__device__ void blur_axis(
+    const Blur& blur, int bins, int step, int across, const double* from, double* to) {
+  for (int i = threadIdx.x; i < bins * bins; i += kSmallThreads) {
+    const int line = i / bins, place = i % bins;
+    double sum = 0;
+    for (int k = max(0, place - blur.radius); k <= min(bins - 1, place + blur.radius); ++k) {
+      sum += blur.taps[k < place ? place - k : k - place] * from[line * across + k * step];
+    }
+    to[line * across + place * step] = sum;
+  }
+  __syncthreads();
+}
+
+// The sum over the block of number(i), i < count, for all threads.
+template <class Number> __device__ double sum_of(int count, const Number& number) {
+  double sum = 0;
+  for (int i = threadIdx.x; i < count; i += kSmallThreads) sum += number(i);
+  const double total = gpu::block_sum<kSmallThreads>(sum);
+  __syncthreads();
+  return total;
+}
+
+// p of one result with its margins, shared by a block.
+struct Joint {
+  const double *p, *p_a, *p_b;
+  int bins, entries;
+  double resolution;
+
+  __device__ Entry at(int i) const { return {p[i], p_a[i / bins], p_b[i % bins]}; }
+};
+
+// Reads or scales the counts into p, blurs them, and scales them to sum to 1 unless they sum to 0.
+// Returns how many voxels there are and what p summed to.
+struct Counted {
+  double voxels, sum;
+};
+__device__ Counted load_joint(const Tables& t, std::int64_t result, double* p, double* scratch) {
+  const int entries = t.bins * t.bins;
+  for (int i = threadIdx.x; i < entries; i += kSmallThreads) {
+    double count = t.given != nullptr
+                       ? t.given[result * entries + i]
+                       : static_cast<double>(t.counts[result * entries + i]) * t.step;
+    if (i == 0 && t.given == nullptr && t.found_nan[result] != 0) count = nan("");
+    p[i] = count;
+    if (t.histogram != nullptr) t.histogram[result * entries + i] = count;
+  }
+  __syncthreads();
+  const double voxels = sum_of(entries, [&](int i) { return p[i]; });
+  double sum = voxels;
+  if (t.is_binned) {
+    blur_axis(t.blur, t.bins, 1, t.bins, p, scratch);
+    blur_axis(t.blur, t.bins, t.bins, 1, scratch, p);
+    sum = sum_of(entries, [&](int i) { return p[i]; });
+  }
+  if (sum != 0) {
+    for (int i = threadIdx.x; i < entries; i += kSmallThreads) p[i] /= sum;
+  }
+  __syncthreads();
+  return {voxels, sum};
+}
+
+// Margins of p, by a thread for each bin.
+__device__ void load_margins(const double* p, int bins, double* p_a, double* p_b) {
+  const int bin = static_cast<int>(threadIdx.x);
+  if (bin < bins) {
+    double a = 0, b = 0;
+    for (int i = 0; i < bins; ++i) {
+      a += p[bin * bins + i];
+      b += p[i * bins + bin];
+    }
+    p_a[bin] = a;
+    p_b[bin] = b;
+  }
+  __syncthreads();
+}
+
+__device__ double normalized_value(const Joint& joint, double* table) {
+  const double h = sum_of(joint.entries, [&](int i) { return entropy_term(joint.p[i]); });
+  const double h_a = sum_of(joint.bins, [&](int i) { return entropy_term(joint.p_a[i]); });
+  const double h_b = sum_of(joint.bins, [&](int i) { return entropy_term(joint.p_b[i]); });
+  const double value = normalized_information(h_a, h_b, h);
+  for (int i = threadIdx.x; i < joint.entries; i += kSmallThreads) {
+    table[i] = normalized_slope(joint.at(i), value, h, joint.resolution);
+  }
+  return value;
+}
+
+__device__ double plain_value(const Joint& joint, const Smoothing& smoothing, double* table) {
+  __shared__ double by_a[256], by_b[256];
+  const int bins = joint.bins, bin = static_cast<int>(threadIdx.x);
+  const auto term = [&](int i) { return information(joint.at(i), smoothing, joint.resolution); };
+  if (bin < bins) {
+    double a = 0, b = 0;
+    for (int i = 0; smoothing.is_on() && i < bins; ++i) {
+      a += term(bin * bins + i).by_p_a;
+      b += term(i * bins + bin).by_p_b;
+    }
+    by_a[bin] = a;
+    by_b[bin] = b;
+  }
+  __syncthreads();
+  return sum_of(joint.entries, [&](int i) {
+    const EntryTerm each = term(i);
+    table[i] = each.by_p + by_a[i / bins] + by_b[i % bins];
+    return each.value;
+  });
+}
+
+__global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables t) {
+  __shared__ double p_a[256], p_b[256];
+  const std::int64_t result = blockIdx.x;
+  const int entries = t.bins * t.bins;
+  double* const p = t.p + result * entries;
+  double* const table = t.table + result * entries;
+  const Counted counted = load_joint(t, result, p, table);
+  double value = t.is_normalized ? 1 : 0;
+  if (counted.sum == 0) {
+    for (int i = threadIdx.x; i < entries; i += kSmallThreads) table[i] = 0;
+  } else {
+    load_margins(p, t.bins, p_a, p_b);
+    // A blurred histogram has entries of every size.
+    const bool is_exact = t.given != nullptr || t.is_binned;
+    const Joint joint{p, p_a, p_b, t.bins, entries, is_exact ? 0 : t.step / (2 * counted.sum)};
+    value =
+        t.is_normalized ? normalized_value(joint, table) : plain_value(joint, t.smoothing, table);
+  }
+  if (threadIdx.x != 0) return;
+  const double upstream = t.upstream.of((t.first + result) / t.results_of_value);
+  t.values[t.first + result] = value;
+  t.factors[result] = counted.voxels == 0 ? 0 : t.value_factor * upstream / counted.voxels;
+}
+
+__global__ __launch_bounds__(kSmallThreads) void values_kernel(const double* values,
+    std::int64_t count, std::int64_t results_of_value, double factor, void* out, DType dtype) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kSmallThreads + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * kSmallThreads) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < results_of_value; ++k) sum += values[i * results_of_value + k];
+    gpu::store_element(out, dtype, i, sum * factor);
+  }
+}
+
+// Memory of one call, cut into arrays.
+class Workspace {
+ public:
+  Workspace(const Device& device, const Execution& exec) : device_(device), exec_(exec) {}
+  template <class T> T* array(std::int64_t count) {
+    memory_.push_back(allocate_bytes(static_cast<std::size_t>(count) * sizeof(T), device_, exec_));
+    return static_cast<T*>(memory_.back().get());
+  }
+
+ private:
+  Device device_;
+  const Execution& exec_;
+  std::vector<std::shared_ptr<void>> memory_;
+};
+
+Job job_of(const Pass& pass) {
+  Job job{.voxels = pass.voxels,
+      .x = pass.x.data,
+      .y = pass.y.data,
+      .mask = pass.mask.data,
+      .x_gradient = pass.x_gradient.data,
+      .y_gradient = pass.y_gradient.data,
+      .dtype = pass.x.dtype,
+      .mask_dtype = pass.mask.dtype,
+      .takes_samples = pass.takes_samples,
+      .threshold = pass.threshold,
+      .seed = pass.seed,
+      .bins = pass.bins,
+      .taps = pass.taps,
+      .kernel = pass.kernel,
+      .decay = 1 / (2 * pass.sigma * pass.sigma),
+      .fixed = {pass.low, pass.high, pass.low, pass.high}};
+  return job;
+}
+
+// Copies of a histogram or table in shared memory that a kernel with so many taps has; 0 sends it
+// to the direct kernels.
+int copies_for(const Job& job, ParzenKernel kernel, const gpu::Limits& limits) {
+  const bool is_fixed = kernel != ParzenKernel::gaussian || job.taps == 6;
+  if (job.dtype == DType::f64 || !is_fixed) return 0;
+  return copies_of(job.bins, static_cast<std::size_t>(limits.shared_bytes_a_block));
+}
+
+// How finely a weight of 1 is counted: as finely as the copies can between flushes that cost little
+// beside the voxels, or as 64 bits can over all voxels.
+int step_bits_of(const Job& job, int copies) {
+  if (copies > 0) {
+    if (job.kernel == ParzenKernel::delta) return 0;
+    return std::min(21, 18 + static_cast<int>(std::bit_width(static_cast<unsigned>(copies))));
+  }
+  return std::min(
+      40, 62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(job.voxels.count))));
+}
+
+std::int64_t slots_of(
+    const Job& job, std::int64_t results, std::int64_t voxels_of_block, int blocks) {
+  return std::clamp<std::int64_t>(
+      job.voxels.count / voxels_of_block, 1, std::max<std::int64_t>(1, blocks / results));
+}
+
+const Limits* queue_limits(
+    const Pass& pass, Job job, int multiprocessors, Workspace& workspace, const Execution& exec) {
+  if (pass.range == ValueRange::fixed) return nullptr;
+  Limits* const limits = workspace.array<Limits>(pass.results);
+  job.slots = slots_of(job, pass.results, kVoxelsOfBlock, 2 * multiprocessors);
+  Limits* const parts = workspace.array<Limits>(pass.results * job.slots);
+  const auto run = is_dense(job)             ? limits_kernel<DenseVoxels>
+                   : job.dtype == DType::f64 ? limits_kernel<AnyVoxels<double>>
+                                             : limits_kernel<AnyVoxels<float>>;
+  gpu::launch("mutual_information", exec.stream, static_cast<unsigned>(pass.results * job.slots),
+      kThreads, 0, run, job, parts);
+  gpu::launch("mutual_information", exec.stream, 1, kSmallThreads, 0, range_kernel,
+      static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits);
+  return limits;
+}
+
+void clear(void* memory, std::int64_t bytes, const Execution& exec) {
+  gpu::check(SIMILIS_GPU(MemsetAsync)(
+                 memory, 0, static_cast<std::size_t>(bytes), static_cast<gpu::Stream>(exec.stream)),
+      "mutual_information");
+}
+
+// The launches of a pass.
+class Queue {
+ public:
+  Queue(const Pass& pass, const Execution& exec)
+      : pass_(pass),
+        exec_(exec),
+        device_(pass.x.empty() ? pass.given_histogram.device : pass.x.device),
+        limits_(gpu::limits(device_)),
+        workspace_(device_, exec),
+        job_(job_of(pass)),
+        entries_(pass.entries()),
+        group_(std::clamp<std::int64_t>(
+            kMostEntries / entries_, 1, std::min(pass.results, kMostResults))) {}
+
+  void run() {
+    counts_ = workspace_.array<unsigned long long>(group_ * entries_);
+    found_nan_ = workspace_.array<unsigned>(group_);
+    double* const p = workspace_.array<double>(group_ * entries_);
+    double* const table = workspace_.array<double>(group_ * entries_);
+    double* const values = workspace_.array<double>(pass_.results);
+    double* const factors = workspace_.array<double>(group_);
+    if (!pass_.x.empty()) {
+      job_.limits = queue_limits(pass_, job_, limits_.multiprocessors, workspace_, exec_);
+    }
+    job_.table = table;
+    job_.factors = factors;
+    Tables tables{.counts = counts_,
+        .found_nan = found_nan_,
+        .p = p,
+        .table = table,
+        .values = values,
+        .factors = factors,
+        .upstream = Upstream(pass_.upstream),
+        .blur = pass_.is_binned ? blur_of(pass_.sigma, pass_.bins) : Blur{},
+        .smoothing = pass_.smoothing,
+        .results_of_value = pass_.results_of_value(),
+        .value_factor = pass_.value_factor(),
+        .bins = pass_.bins,
+        .is_binned = pass_.is_binned,
+        .is_normalized = pass_.is_normalized};
+    for (std::int64_t first = 0; first < pass_.results; first += group_) {
+      run_group(first, std::min(group_, pass_.results - first), tables);
+    }
+    if (pass_.value.empty()) return;
+    const std::int64_t count = pass_.results / pass_.results_of_value();
+    const auto blocks = static_cast<unsigned>(
+        std::min<std::int64_t>((count + kSmallThreads - 1) / kSmallThreads, 1024));
+    gpu::launch("mutual_information", exec_.stream, blocks, kSmallThreads, 0, values_kernel,
+        static_cast<const double*>(values), count, pass_.results_of_value(), pass_.value_factor(),
+        pass_.value.data, pass_.value.dtype);
+  }
+
+ private:
+  void run_group(std::int64_t first, std::int64_t results, Tables& tables) {
+    job_.first = tables.first = first;
+    const auto* given = static_cast<const double*>(pass_.given_histogram.data);
+    auto* histogram = static_cast<double*>(pass_.histogram.data);
+    tables.given = given == nullptr ? nullptr : given + first * entries_;
+    tables.histogram = histogram == nullptr ? nullptr : histogram + first * entries_;
+    if (given == nullptr) tables.step = count(results);
+    gpu::launch("mutual_information", exec_.stream, static_cast<unsigned>(results), kSmallThreads,
+        0, information_kernel, tables);
+    if (!pass_.has_gradient()) return;
+    const int copies = copies_for(job_, pass_.kernel, limits_);
+    job_.kernel = pass_.kernel;
+    job_.slots = slots_for(copies, results);
+    write_gradients(job_, results, copies, exec_);
+  }
+
+  // Returns what a count is in voxels.
+  double count(std::int64_t results) {
+    clear(counts_, group_ * entries_ * static_cast<std::int64_t>(sizeof(*counts_)), exec_);
+    clear(found_nan_, group_ * static_cast<std::int64_t>(sizeof(*found_nan_)), exec_);
+    job_.kernel = pass_.is_binned ? ParzenKernel::delta : pass_.kernel;
+    const int copies = copies_for(job_, job_.kernel, limits_);
+    job_.slots = slots_for(copies, results);
+    job_.step_bits = step_bits_of(job_, copies);
+    job_.counts = counts_;
+    job_.found_nan = found_nan_;
+    count_voxels(job_, results, copies, exec_);
+    return 1 / static_cast<double>(std::uint64_t{1} << job_.step_bits);
+  }
+
+  std::int64_t slots_for(int copies, std::int64_t results) const {
+    if (copies > 0) return slots_of(job_, results, kVoxelsOfBlock, limits_.multiprocessors);
+    return slots_of(job_, results, kVoxelsOfBlock / 8, 8 * limits_.multiprocessors);
+  }
+
+  const Pass& pass_;
+  const Execution& exec_;
+  const Device device_;
+  const gpu::Limits& limits_;
+  Workspace workspace_;
+  Job job_;
+  const std::int64_t entries_, group_;
+  unsigned long long* counts_ = nullptr;
+  unsigned* found_nan_ = nullptr;
+};
+
+}  // namespace
+
+bool is_dense(const Job& job) {
+  const Offsets& stride = job.voxels.axes[0].stride;
+  const auto is_aligned = [](const void* data, std::int64_t image, std::int64_t channel) {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && image % 4 == 0 && channel % 4 == 0;
+  };
+  const Offsets &image = job.voxels.image, &channel = job.voxels.channel;
+  return is_aligned(job.x, image.x, channel.x) && is_aligned(job.y, image.y, channel.y) &&
+         is_aligned(job.x_gradient, image.x_gradient, channel.x_gradient) &&
+         is_aligned(job.y_gradient, image.y_gradient, channel.y_gradient) &&
+         job.dtype == DType::f32 && job.mask == nullptr && !job.takes_samples &&
+         job.voxels.rank == 1 && stride.x == 1 && stride.y == 1 &&
+         (job.x_gradient == nullptr || stride.x_gradient == 1) &&
+         (job.y_gradient == nullptr || stride.y_gradient == 1);
+}
+
+void mutual_information_cuda(const Pass& pass, const Execution& exec) {
+  const gpu::Current current(pass.x.empty() ? pass.given_histogram.device : pass.x.device);
+  Queue(pass, exec).run();
+}
+
+}  // namespace similis::mutual_information_internal

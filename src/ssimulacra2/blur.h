@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blur of SSIMULACRA 2: a recursive Gaussian of σ = 1.5 and radius 5 (Charalampidis, "Recursive
+// implementation of the Gaussian filter using truncated cosine functions", IEEE TSP 64(14), 2016).
+//   y_k[n] = n2_k·(x[n - 6] + x[n + 4]) - d1_k·y_k[n - 1] - y_k[n - 2],  k = 1, 3, 5
+//   blurred[n] = y_1[n] + (y_3[n] + y_5[n]),  n from -4; samples outside are 0
+// These sections are marginally stable: their roundings never fade, and the score's last digits are
+// made of them. So the steps below round as the reference program does, down as across, and are the
+// only place that spells them for CPU and GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "src/core/host_device.h"
+#include "src/ssimulacra2/formula.h"
+
+namespace similis::ssimulacra2_internal {
+
+constexpr int kSections = 3;
+constexpr int kBehind = 6;  ///< the older sample that a step reads is n - 6
+constexpr int kAhead = 4;   ///< the newer one n + 4; so the first step that reads any is n = -4
+
+/// y_k, and the coefficients of four of its steps at once, which is how rows are filtered.
+struct Section {
+  float n2, d1;
+  float previous[4], before[4], input[4];  ///< of y[n - 1], of y[n - 2], of x
+};
+struct Recursion {
+  Section sections[kSections];
+};
+
+/// Computed in double as the paper has it, then rounded.
+Recursion make_recursion();
+
+/// Where a row of this width is filtered four steps at once: [begin, end), by fours; elsewhere it
+/// is filtered step by step.
+struct Blocks {
+  std::int64_t begin, end;
+};
+SIMILIS_HOST_DEVICE Blocks blocks_of(std::int64_t width) {
+  constexpr std::int64_t begin = 8;
+  const std::int64_t last = width - 4 - 4;  // the largest n that a block may begin at
+  return {begin, last < begin ? begin : begin + (last - begin) / 4 * 4 + 4};
+}
+
+/// One step across: y[n], of sum = x[n - 6] + x[n + 4].
+SIMILIS_HOST_DEVICE float step_across(const Section& k, float sum, float& y1, float& y2) {
+  const float y = fused(-k.d1, y1, sum * k.n2 - y2);
+  y2 = y1;
+  y1 = y;
+  return y;
+}
+
+/// Four steps across: sums at n to n + 3 become y there.
+SIMILIS_HOST_DEVICE void block_across(
+    const Section& k, float& v0, float& v1, float& v2, float& v3, float& y1, float& y2) {
+  float o0 = k.input[0] * v0;
+  float o1 = fused(k.input[0], v1, k.input[1] * v0);
+  float o2 = fused(k.input[0], v2, fused(k.input[1], v1, k.input[2] * v0));
+  float o3 = fused(k.input[0], v3, fused(k.input[1], v2, fused(k.input[2], v1, k.input[3] * v0)));
+  o0 = fused(k.previous[0], y1, fused(k.before[0], y2, o0));
+  o1 = fused(k.previous[1], y1, fused(k.before[1], y2, o1));
+  o2 = fused(k.previous[2], y1, fused(k.before[2], y2, o2));
+  o3 = fused(k.previous[3], y1, fused(k.before[3], y2, o3));
+  v0 = o0;
+  v1 = o1;
+  v2 = y2 = o2;
+  v3 = y1 = o3;
+}
+
+/// One step down.
+SIMILIS_HOST_DEVICE float step_down(float n2, float d1, float sum, float& y1, float& y2) {
+  const float y = fused(n2, sum, -fused(d1, y1, y2));
+  y2 = y1;
+  y1 = y;
+  return y;
+}
+
+SIMILIS_HOST_DEVICE float sum_of_sections(float y_1, float y_3, float y_5) {
+  return y_1 + (y_3 + y_5);
+}
+
+/// In exact arithmetic the recursion is this filter, the middle tap first; mode fast.
+constexpr int kTaps = 5;
+struct Taps {
+  float weights[kTaps] = {.26462110548819856f, .21292859201042219f, .10933537277746029f,
+      .036011114658364374f, .0094143678096537328f};
+};
+
+/// One output from the middle sample and the sums of those 1, 2, 3 and 4 away on both sides.
+SIMILIS_HOST_DEVICE float filtered(
+    const Taps& taps, float middle, float sum1, float sum2, float sum3, float sum4) {
+  float y = taps.weights[0] * middle;
+  y = fused(taps.weights[1], sum1, y);
+  y = fused(taps.weights[2], sum2, y);
+  y = fused(taps.weights[3], sum3, y);
+  return fused(taps.weights[4], sum4, y);
+}
+
+}  // namespace similis::ssimulacra2_internal

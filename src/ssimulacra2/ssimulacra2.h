@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSIMULACRA 2.1 as it is handed to a backend: pictures checked, blends chosen, scales laid out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "similis/execution.hpp"
+#include "similis/ssimulacra2.hpp"
+#include "similis/tensor.hpp"
+#include "src/ssimulacra2/score.h"
+
+namespace similis::ssimulacra2_internal {
+
+/// Pictures of one side: [N,C,H,W].
+struct Pictures {
+  TensorView samples;
+  Ssimulacra2Transfer transfer = Ssimulacra2Transfer::srgb;
+
+  std::int64_t count() const { return samples.shape[0]; }
+  int channels() const { return static_cast<int>(samples.shape[1]); }
+  std::int64_t height() const { return samples.shape[2]; }
+  std::int64_t width() const { return samples.shape[3]; }
+  bool has_alpha() const { return channels() % 2 == 0; }
+  bool is_grey() const { return channels() <= 2; }
+  /// The picture with this number alone.
+  Pictures picture(std::int64_t index) const;
+};
+
+/// What the samples behind transparent pixels are taken for; not read where there is no alpha.
+using Background = float;
+
+/// The scores of one pair over these backgrounds; the lowest is the pair's.
+struct Backgrounds {
+  int count;
+  std::array<Background, 2> values;
+};
+Backgrounds backgrounds_of(bool reference_has_alpha);
+
+/// What is known of a reference alone, over one background.
+struct Pyramid;
+
+/// One picture against another over one background, on the CPU.
+struct CpuPass {
+  Pictures x;  ///< not read where pyramid is given
+  Pictures y;  ///< empty samples: the pyramid of x alone is wanted
+  Background background = 0.5f;
+  Ssimulacra2Mode mode = Ssimulacra2Mode::exact;
+  const Pyramid* pyramid = nullptr;   ///< of the reference, as make_pyramid_cpu() made it
+  const LossWeights* loss = nullptr;  ///< for the map; empty: sums alone
+  float* map = nullptr;               ///< [H,W]; what each pixel adds is added to it
+};
+PairSums sums_cpu(const CpuPass& pass, const Execution& exec);
+
+std::shared_ptr<const Pyramid> make_pyramid_cpu(
+    const Pictures& x, Background background, Ssimulacra2Mode mode, const Execution& exec);
+
+/// Writes the score of each pair of two batches on a GPU, queued on exec.stream.
+void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode, double* scores,
+    const Execution& exec);
+
+}  // namespace similis::ssimulacra2_internal

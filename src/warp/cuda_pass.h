@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass as kernels take it, and what they share: where a thread's voxels are, how fields and
+// transforms are read, and how elements of any dtype are loaded and stored.
+#pragma once
+
+#include <cstdint>
+
+#include "src/gpu/view.h"
+#include "src/warp/formula.h"
+
+namespace similis::warp_internal {
+
+// A warp takes 32 neighbours along x, so that its gathers share cache lines; a thread takes voxels
+// behind each other, whose loads are in flight together.
+constexpr int kTileX = 32, kTileY = 8, kTileZ = 4;
+constexpr int kThreads = kTileX * kTileY;
+
+/// Sums of one block, for the gradients to A and S: see MatrixSums.
+constexpr int kPositionSums = 12, kFieldSums = 9, kSums = kPositionSums + kFieldSums;
+
+/// Where sums of the image's gradient are kept as integers, so that their order does not matter:
+/// Σ v is (high + low·2⁻³²)/scale, with scale from the upstream's largest magnitude.
+struct FixedPoint {
+  std::int64_t* high = nullptr;            // dense; null: floating point
+  std::int64_t* low = nullptr;             // of f64 alone
+  const std::uint64_t* largest = nullptr;  // bits of a double
+  int headroom = 0;                        // log2 of how many may be added up
+};
+
+struct GpuPass {
+  Axis axes[3];
+  int rank = 3;
+  std::int64_t channels = 1;
+  int images = 1;  // that a block loops over, since they share a field
+  Outside padding = Outside::zeros;
+  bool align_corners = true;
+  gpu::View image, upstream, output, addend, weight, field, field_gradient;
+  gpu::View image_sums;  // what the image's gradient is scattered to: f32, or f64 for f64
+  FixedPoint fixed;
+  const Transform* transforms = nullptr;  // of each image
+  bool has_full_s = false;                // S is not the identity
+  double* sums = nullptr;                 // [image][block of image][kSums]
+  double factor = 1;
+  double background = 0, smallest_label = 0;
+
+  unsigned tiles_x = 1, tiles_y = 1, tiles = 1;  // tiles of one image
+  unsigned blocks = 1;                           // of one image, or of those that share a field
+};
+
+/// One thread's column of voxels.
+struct Column {
+  int x, y, z;
+  bool is_inside;
+
+  __device__ Column(const GpuPass& p, unsigned tile) {
+    const unsigned tx = tile % p.tiles_x, rest = tile / p.tiles_x;
+    const unsigned ty = rest % p.tiles_y, tz = rest / p.tiles_y;
+    x = static_cast<int>(tx) * kTileX + static_cast<int>(threadIdx.x % kTileX);
+    y = static_cast<int>(ty) * kTileY + static_cast<int>(threadIdx.x / kTileX);
+    z = static_cast<int>(tz) * kTileZ;
+    is_inside = x < p.axes[0].out_extent && y < p.axes[1].out_extent;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ T load_as(const gpu::View& view, std::int64_t offset) {
+  if constexpr (sizeof(T) == 8) {
+    return view.load(offset);
+  } else {
+    return view.load_f32(offset);
+  }
+}
+
+// Rounded once, by way of no wider type than the value has.
+template <class T>
+__device__ __forceinline__ void store_as(const gpu::View& view, std::int64_t offset, T value) {
+  if (view.dtype == DType::f32) {
+    static_cast<float*>(view.data)[offset] = static_cast<float>(value);
+  } else if constexpr (sizeof(T) == 4) {
+    switch (view.dtype) {
+      case DType::f16: static_cast<F16*>(view.data)[offset] = gpu::rounded<F16>(value); break;
+      case DType::bf16: static_cast<BF16*>(view.data)[offset] = gpu::rounded<BF16>(value); break;
+      default: static_cast<double*>(view.data)[offset] = value;
+    }
+  } else {
+    view.store(offset, value);
+  }
+}
+
+/// The field at one voxel: as f32 where that holds every bit of it, so that loads can wait in few
+/// registers.
+struct FieldVector {
+  float narrow[3];
+};
+
+__device__ __forceinline__ std::int64_t field_offset(
+    const gpu::View& field, std::int64_t n, int z, int y, int x) {
+  return n * field.strides[0] + z * field.strides[1] + y * field.strides[2] + x * field.strides[3];
+}
+
+__device__ __forceinline__ void load_field(
+    const GpuPass& p, std::int64_t offset, FieldVector* out) {
+  if (p.field.data == nullptr || p.field.dtype == DType::f64) return;
+  for (int j = 0; j < 3; ++j) {
+    if (j < p.rank) out->narrow[j] = p.field.load_f32(offset + j * p.field.strides[4]);
+  }
+}
+
+__device__ __forceinline__ double field_component(
+    const GpuPass& p, std::int64_t offset, const FieldVector& loaded, int j) {
+  if (p.field.dtype == DType::f64) return p.field.load(offset + j * p.field.strides[4]);
+  return loaded.narrow[j];
+}
+
+/// What a column's indices have in common: m·(gx, gy, 0, 1) of each axis.
+struct ColumnBase {
+  double of[3];
+
+  __device__ ColumnBase(const GpuPass& p, const Transform& t, int x, int y) {
+    const double gx = p.axes[0].first + x, gy = p.axes[1].first + y;
+    for (int a = 0; a < 3; ++a) of[a] = fma(t.m[a][0], gx, fma(t.m[a][1], gy, t.m[a][3]));
+  }
+};
+
+/// The index along each axis, before padding.
+__device__ __forceinline__ void find_index(const GpuPass& p, const Transform& t,
+    const ColumnBase& base, int z, std::int64_t offset, const FieldVector& loaded,
+    double (&index)[3]) {
+  const double gz = p.axes[2].first + z;
+  for (int a = 0; a < 3; ++a) index[a] = fma(t.m[a][2], gz, base.of[a]);
+  if (p.field.data == nullptr) return;
+  double u[3] = {0, 0, 0};
+  for (int j = 0; j < 3; ++j) {
+    if (j < p.rank) u[j] = field_component(p, offset, loaded, j);
+  }
+  for (int a = 0; a < 3; ++a) {
+    if (!p.has_full_s) {
+      if (a < p.rank) index[a] = fma(t.s[a][a], u[a], index[a]);
+      continue;
+    }
+    for (int j = 0; j < 3; ++j) {
+      if (j < p.rank) index[a] = fma(t.s[a][j], u[j], index[a]);
+    }
+  }
+}
+
+/// The cell of linear interpolation, if all its corners are voxels and the padding leaves it as it
+/// is.
+template <class T> struct Cell {
+  int voxel[3];
+  T fraction[3];
+};
+
+template <class T>
+__device__ __forceinline__ bool find_cell(
+    const GpuPass& p, const double (&index)[3], Cell<T>* cell) {
+  bool is_inside = true;
+  for (int a = 0; a < 3; ++a) {
+    if (a >= p.rank) {
+      cell->voxel[a] = 0;
+      cell->fraction[a] = 0;
+      continue;
+    }
+#if defined(__CUDA_ARCH__)
+    // Below 2⁵¹ the sum's last bits are the floor: no conversions, which are 4 times as dear.
+    const double shifted = __dadd_rd(index[a], 0x1.8p52);
+    const auto bits = bits_as<std::uint64_t>(shifted);
+    const double first = shifted - 0x1.8p52;
+    const auto low = static_cast<std::uint32_t>(bits),
+               high = static_cast<std::uint32_t>(bits >> 32);
+    is_inside &= high == 0x43380000u && low < static_cast<std::uint32_t>(p.axes[a].extent - 1);
+    cell->voxel[a] = static_cast<int>(low);
+#else
+    const double first = floor(index[a]);
+    const bool is_in_axis = first >= 0 && first < static_cast<double>(p.axes[a].extent - 1);
+    is_inside &= is_in_axis;
+    cell->voxel[a] = is_in_axis ? static_cast<int>(first) : 0;
+#endif
+    if (p.padding != Outside::zeros) is_inside &= index[a] > 0;  // no slope at the border itself
+    cell->fraction[a] = static_cast<T>(index[a] - first);
+  }
+  return is_inside;
+}
+
+/// Taps along each axis with the padding folded in, and the derivatives of that.
+template <class T, int count>
+__device__ __forceinline__ void find_taps(
+    const GpuPass& p, const double (&index)[3], Taps<T, count> (&axis)[3], T (&slope)[3]) {
+  for (int a = 0; a < 3; ++a) {
+    if (a >= p.rank) {
+      axis[a] = flat_taps<T, count>();
+      slope[a] = 0;
+      continue;
+    }
+    const Place placed =
+        place(index[a], static_cast<double>(p.axes[a].extent - 1), p.padding, p.align_corners);
+    axis[a] = taps<T, count>(placed.index, static_cast<int>(p.axes[a].extent));
+    slope[a] = static_cast<T>(placed.slope);
+  }
+}
+
+}  // namespace similis::warp_internal
