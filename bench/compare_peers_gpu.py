@@ -3,10 +3,11 @@
 """Times similis on a GPU beside its peers, on the same images in one process, and writes the JSON.
 
 Needs torch with CUDA; peers that are not installed (fused_ssim, fussim, pytorch_msssim) are left out
-and named. similis is called through its C interface on torch's tensors and stream; peers as their
-users call them, forward and backward through autograd. Medians of device events after a warm-up;
-images are noise, and take turns where they would fit the cache. Memory is what torch's allocator
-holds at its peak beyond the images; similis takes its own from it too.
+and named. All are called as their users do, forward and backward through autograd: similis by its
+Python package, or where that is not installed by its C interface on torch's tensors and stream, as
+for what is captured in a graph. Medians of device events after a warm-up; images are noise, and take
+turns where they would fit the cache. Memory is what torch's allocator holds at its peak beyond the
+images; similis takes its own from it too.
 
     bench/compare_peers_gpu.py --library build/lib/libsimilis.so
 """
@@ -15,6 +16,7 @@ import argparse
 import ctypes
 import datetime
 import importlib
+import importlib.util
 import json
 import pathlib
 import statistics
@@ -136,10 +138,22 @@ def with_autograd(function):
                     return function(x, y, False), None
             x = x.detach().requires_grad_()
             value = function(x, y, True)
-            value.sum().backward()
+            (value if value.dim() == 0 else value.sum()).backward()
             return value.detach(), x.grad
         return call
     return make
+
+
+class Package:
+    """similis as it is installed for Python."""
+
+    def __init__(self):
+        self.similis = importlib.import_module("similis")
+
+    def function(self, operation, kind):
+        measure = getattr(self.similis, operation)
+        options = {"reduction": "none"} if kind.startswith("map") else {}
+        return with_autograd(lambda x, y, train: measure(x, y, **options))(kind)
 
 
 def peers():
@@ -153,7 +167,7 @@ def peers():
                       for key, function in make(importlib.import_module(module)).items()}
             makers["ssim", "value", 4]("value")(image, image)  # some load their kernels here
             found[name] = makers
-        except ImportError as error:
+        except (ImportError, TypeError) as error:  # a kernel of another version takes other arguments
             missing.append(f"{name} ({str(error).splitlines()[0]})")
 
     add("fused-ssim", "fused_ssim", lambda module: {
@@ -261,7 +275,8 @@ def attempt(measure, what):
         return None
 
 
-def compare(similis, measured_memory, others, save):
+def compare(package, measured_memory, others, save):
+    """package: what calls similis; measured_memory: its C interface, in torch's memory."""
     collected, shown = [], None
     for operation, kind, shape, dtype in CASES:
         if (shape, dtype) != shown:
@@ -276,7 +291,7 @@ def compare(similis, measured_memory, others, save):
         measured = {peer: attempt(lambda: milliseconds(call, pairs, repeats[peer]), f"{peer} {kind} {name}")
                     for peer, call in calls.items()}
         measured = {peer: each for peer, each in measured.items() if each}
-        ours = similis.function(operation, kind)
+        ours = package.function(operation, kind)
         collected.append(
             result(f"{operation}/{kind}/{name}", "ms", milliseconds(ours, pairs), measured))
         collected.append(result(
@@ -291,7 +306,7 @@ def compare(similis, measured_memory, others, save):
             measured = {peer: each for peer, each in measured.items() if each}
             collected.append(result(
                 f"{operation}/memory/{name}", "B/elem",
-                peak_bytes_per_element(measured_memory.function(operation, kind), pairs[0]),
+                peak_bytes_per_element(ours, pairs[0]),
                 measured))
         save(collected)
     return collected
@@ -338,7 +353,10 @@ def main():
         report["rows"] = collected
         output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
 
-    compare(similis, Similis(arguments.library, torch_memory=True), others, save)
+    in_torch_memory = Similis(arguments.library, torch_memory=True)
+    has_package = importlib.util.find_spec("similis") is not None
+    print(f"similis is called through its {'package' if has_package else 'C interface'}")
+    compare(Package() if has_package else in_torch_memory, in_torch_memory, others, save)
     print(f"wrote {output}")
 
 

@@ -33,7 +33,8 @@ def section(result):
               (("commit", "commit"), ("driver", "driver"), ("cuda", "CUDA"),
                ("simd_target", "SIMD target")) if result.get(key)]
     facts += [f"{name} {version}" for name, version in result["versions"].items()]
-    lines = [f"## {result['device']}", ", ".join(facts) + "."]
+    about = f": {result['subject']}" if result.get("subject") else ""
+    lines = [f"## {result['device']}{about}", ", ".join(facts) + "."]
     if result.get("busy_processors") is not None:
         lines.append(f"Other programs kept {result['busy_processors']:.2f} processors busy.")
     for heading, belongs in TABLES:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of bench/results/*.json, and how they are shown.
 
-A file is {"device", "driver", "cuda", "commit", "date", "versions", …, "rows"}. Each row is one
-measurement, and smaller is better in all of them: what was measured ("case", "threads", "unit",
-"value"), the same of another library in the same run ("peer", "peer_value"), what the hardware
-allows ("floor") and what is aimed at ("target", and "target_ratio" where that is a multiple of the
-peer's speed); null where there is none.
+A file is {"device", "driver", "cuda", "commit", "date", "versions", …, "rows"}, and has a "subject"
+where a program of its own measured one operation. Each row is one measurement, and smaller is better
+in all of them: what was measured ("case", "threads", "unit", "value"), the same of another library in
+the same run ("peer", "peer_value"), what the hardware allows ("floor") and what is aimed at
+("target", and "target_ratio" where that is a multiple of the peer's speed); null where there is none.
 """
 
 import json
@@ -25,13 +25,14 @@ def row(case, threads, unit, value, peer=None, peer_value=None, target_ratio=Non
 
 
 def newest():
-    """The newest file of each device, in the order of the devices' names."""
+    """The newest file of each device and subject, in the order of their names."""
     results = {}
     for path in sorted(FOLDER.glob("*.json")):
         result = json.loads(path.read_text())
-        if result["date"] >= results.get(result["device"], result)["date"]:
-            results[result["device"]] = result
-    return [results[device] for device in sorted(results)]
+        key = result["device"], result.get("subject", "")
+        if result["date"] >= results.get(key, result)["date"]:
+            results[key] = result
+    return [results[key] for key in sorted(results)]
 
 
 def is_compared(row):

@@ -1,23 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Fills .gpukit/kit (which git ignores) with what runs on another machine that has an NVIDIA GPU of
-# compute capability 9.0 and a driver, and nothing else installed: the GPU rooms' tests, the program,
-# the shared library, the benchmark against peers, and every shared library that they need beside
-# glibc. On that machine: kit/run.sh
+# compute capability 9.0 and a driver, and nothing else installed: the tests of every room with GPU
+# code and the fixtures they read, the program, the shared library, the benchmark against peers, and
+# every shared library that they need beside glibc. On that machine: kit/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$1
 kit=.gpukit/kit
+build=build/gpu-kit
 scripts/configure.sh gpu-kit
-tests="core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test mutual_information_test"
-programs="$tests similis"
-cmake --build build/gpu-kit --parallel "$jobs" --target similis $tests similis_program
+cmake --build $build --parallel "$jobs" --target similis gpu_tests similis_program
+programs="$(cat $build/gpu_tests.txt) similis"
 rm -rf "$kit"
 mkdir -p "$kit/bench"
-for program in $programs; do cp "build/gpu-kit/bin/$program" "$kit/"; done
-cp -L build/gpu-kit/lib/libsimilis.so "$kit/"
+for program in $programs; do cp "$build/bin/$program" "$kit/"; done
+cp -L $build/lib/libsimilis.so "$kit/"
+cp $build/gpu_tests.txt "$kit/tests.txt"
 cp bench/*.py "$kit/bench/"
 cp scripts/gpu_kit_run.sh "$kit/run.sh"
+if [ -e ../shared/data/golden.json ]; then cp -rL ../shared/data "$kit/data"; fi
 # The vendor's and the compiler's libraries travel; those of glibc and the loader are the machine's.
 for program in $programs libsimilis.so; do ldd "$kit/$program"; done |
   awk '$3 ~ "^/" { print $1, $3 }' | sort -u |

@@ -10,13 +10,16 @@ seconds=${2:-600}
 filter=${3:-*}
 shards=$(nproc)
 mkdir -p "$logs"
-for test in core_test pixel_error_test ssim_test ms_ssim_test libvmaf_ssim_test mutual_information_test; do
+if [ -e "$kit/data" ]; then export SIMILIS_TEST_DATA="$kit/data"; fi
+# Libraries that another library needs are not found by the program's own $ORIGIN.
+export LD_LIBRARY_PATH="$kit${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+while read -r test; do
   for shard in $(seq 0 $((shards - 1))); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard timeout "$seconds" \
       "$kit/$test" --gtest_filter="$filter" >"$logs/$test.$shard" 2>&1 || echo "$test.$shard" >>"$logs/broken" &
   done
   wait
-done
+done <"$kit/tests.txt"
 cat "$logs"/*_test.* >"$logs/all.log"
 rm -f "$logs"/*_test.*
 grep -hE '^\[  (FAILED|SKIPPED) ' "$logs/all.log" | grep -v 'tests\?[,.]' | sort -u | head -40

@@ -5,10 +5,13 @@
     readme_test.py BUILD_FOLDER SCRATCH_FOLDER
 """
 
+import gzip
+import math
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -35,17 +38,41 @@ def write_pictures(folder):
         planes = bytes(samples[::3]) + bytes(samples[:width * height // 2])
         (folder / f"{name}.y4m").write_bytes(
             b"YUV4MPEG2 W%d H%d C420\n" % (width, height) + (b"FRAME\n" + planes) * 3)
+    for name, values in ("fixed", range(0, 256)), ("moving", range(255, -1, -1)):
+        (folder / f"{name}.nii.gz").write_bytes(gzip.compress(nifti((16, 16, 16), values)))
+    (folder / "affine.mat").write_bytes(matlab_affine())
     for side, name in ("references", "reference"), ("distorted", "distorted"):
         (folder / side).mkdir()
         for copy in "a.png", "b.png":
             shutil.copy(folder / f"{name}.png", folder / side / copy)
 
 
+def nifti(size, values):
+    """NIfTI-1 of bytes, in voxels of 1 mm."""
+    header = bytearray(352)
+    struct.pack_into("<i", header, 0, 348)
+    struct.pack_into("<4h", header, 40, 3, *size)
+    struct.pack_into("<2h", header, 70, 2, 8)
+    struct.pack_into("<4f", header, 76, 1, 1, 1, 1)
+    struct.pack_into("<f", header, 108, 352)
+    struct.pack_into("<4s", header, 344, b"n+1")
+    voxels = math.prod(size)
+    return bytes(header) + (bytes(values) * (voxels // len(values) + 1))[:voxels]
+
+
+def matlab_affine():
+    """A shift by a voxel, as ANTs writes it."""
+    matrices = ((b"AffineTransform_double_3_3\0", (1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0)),
+                (b"fixed\0", (0, 0, 0)))
+    return b"".join(struct.pack("<5i", 0, len(numbers), 1, 0, len(name)) + name +
+                    struct.pack(f"<{len(numbers)}d", *numbers) for name, numbers in matrices)
+
+
 def run_commands(build, folder):
     environment = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
     for block in blocks("sh"):
         subprocess.run(["bash", "-euxc", block], cwd=folder, env=environment, check=True)
-    for written in "losses.png", "scores.csv", "scores.xml", "vmaf.json":
+    for written in "losses.png", "scores.csv", "scores.xml", "vmaf.json", "warped.nii.gz":
         assert (folder / written).stat().st_size > 0, written
 
 

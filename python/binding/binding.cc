@@ -180,4 +180,8 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_integer_ssim_options, similis_integer_ssim>(arguments, count, result);
 }
+TVM_FFI_DLL_EXPORT int __tvm_ffi_ssimulacra2(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_ssimulacra2_options, similis_ssimulacra2>(arguments, count, result);
+}
 }

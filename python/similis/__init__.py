@@ -64,6 +64,7 @@ __all__ = [
     "sample_labels",
     "ssim",
     "ssim_loss",
+    "ssimulacra2",
     "value_and_gradient",
 ]
 
@@ -83,6 +84,7 @@ _ms_ssim_text = described_once(_measure.ms_ssim_text)
 _lncc_text = described_once(_measure.lncc_text)
 _pixel_error_text = described_once(_measure.pixel_error_text)
 _integer_ssim_text = described_once(_measure.integer_ssim_text)
+_ssimulacra2_text = described_once(_measure.ssimulacra2_text)
 _mutual_information_text = described_once(_measure.mutual_information_text)
 
 
@@ -453,6 +455,35 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
     """
     _refuse_jax("integer_ssim", "x", x)
     return evaluate("integer_ssim", _integer_ssim_text(bit_depth), x, y)
+
+
+def ssimulacra2(
+    reference: Array, distorted: Array, *, mode: str = "exact", transfer: str = "srgb"
+) -> Array:
+    """SSIMULACRA 2.1: how visible the difference between a picture and a compressed copy is.
+
+    100 is no difference, 90 not seen in a flicker test, 70 hard to notice, 50 slightly annoying, 10
+    very low; there is no lowest score. The bits are the same on every processor, number of threads
+    and GPU, and with mode "exact" the 8 decimals are the reference program's. Source: Jon Sneyers,
+    Cloudinary, 2023. It has no gradient.
+
+    Args:
+        reference, distorted: [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey), 2
+            (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike in
+            all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
+            alpha are blended over 0.1 and over 0.9, and the lower score counts.
+        mode: "exact", or "fast": a finite filter for the recursive blur, up to about a point away.
+        transfer: what samples mean: "srgb", or "linear" light with sRGB's primaries.
+
+    Returns: f64, a scalar or [N].
+
+    Raises:
+        ValueError, TypeError: the pictures are not that.
+    """
+    _refuse_jax("ssimulacra2", "reference", reference)
+    if is_of("torch", "Tensor", reference) and is_of("torch", "Tensor", distorted):
+        reference, distorted = reference.detach(), distorted.detach()
+    return evaluate("ssimulacra2", _ssimulacra2_text(mode, transfer), reference, distorted)
 
 
 def _refuse_jax(operation: str, name: str, array: Any) -> None:

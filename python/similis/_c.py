@@ -142,6 +142,14 @@ class IntegerSsimOptions(ctypes.Structure):
     ]
 
 
+class Ssimulacra2Options(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("mode", ctypes.c_int32),
+        ("transfer", ctypes.c_int32),
+    ]
+
+
 class MutualInformationOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -187,7 +195,7 @@ class Execution(ctypes.Structure):
 
 
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mutual_information", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim", "histogram")
+VALUE_ONLY: Final = ("psnr", "integer_ssim", "histogram", "ssimulacra2")
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
 

@@ -22,6 +22,8 @@ from . import _c
 PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
 REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
 DOWNSAMPLES: Final = ("vainf", "ceil", "floor", "piq")
+MODES: Final = ("exact", "fast")
+TRANSFERS: Final = ("srgb", "linear")
 FORMS: Final = ("similarity", "loss")
 LNCC_PADDINGS: Final = ("valid", "same", "renormalize")
 WINDOWS: Final = ("box", "gaussian")
@@ -218,6 +220,13 @@ def integer_ssim_text(bit_depth: Optional[int]) -> str:
     return f"integer_ssim bit_depth={depth} in_float64=1"
 
 
+def ssimulacra2_text(mode: str, transfer: str) -> str:
+    return (
+        f"ssimulacra2 mode={_one_of('ssimulacra2', 'mode', mode, MODES)} "
+        f"transfer={_one_of('ssimulacra2', 'transfer', transfer, TRANSFERS)} in_float64=1"
+    )
+
+
 Range = Union[str, Sequence[float]]
 
 
@@ -296,6 +305,7 @@ class Measure:
         self.data_range = float(given.get("data_range", 0))
         self.reduction = given.get("reduction", "")
         self.bit_depth = int(given.get("bit_depth", 0))
+        self.mode, self.transfer = given.get("mode", ""), given.get("transfer", "")
         self.padding = given.get("padding", "")
         self.form = given.get("form", "loss")
         self.window_size: list[int] = _three(int, given.get("window_size", "1,1,1"))
@@ -328,6 +338,12 @@ class Measure:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
             return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
+        if self.operation == "ssimulacra2":
+            return _c.Ssimulacra2Options(
+                ctypes.sizeof(_c.Ssimulacra2Options),
+                MODES.index(self.mode),
+                TRANSFERS.index(self.transfer),
+            )
         return _c.PixelErrorOptions(
             ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
         )
@@ -392,6 +408,8 @@ class Measure:
         """Of the result for images of this shape, if the library takes them."""
         if self.operation == "integer_ssim":
             return list(shape[:-2])
+        if self.operation == "ssimulacra2":
+            return list(shape[:-3])
         if self.operation == "histogram":
             return list(shape[:2]) + [self.num_bins, self.num_bins]
         if self.reduction in ("mean", "sum"):

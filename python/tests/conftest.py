@@ -13,6 +13,8 @@ import textwrap
 
 import pytest
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where its arrays are taken
+
 
 def pytest_report_header():
     import similis

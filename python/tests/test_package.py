@@ -45,6 +45,32 @@ def test_the_program():
     assert missing.returncode != 0 and "none.png" in missing.stderr
 
 
+def test_the_program_takes_the_ffmpeg_of_imageio(tmp_path):
+    """Where PATH has none, and nobody has named another."""
+    ffmpeg = tmp_path / "binaries" / "ffmpeg-linux"
+    ffmpeg.parent.mkdir()
+    ffmpeg.write_text("#!/bin/sh\necho ffmpeg version 77 Copyright\n")
+    ffmpeg.chmod(0o755)
+    (tmp_path / "imageio_ffmpeg.py").write_text(f"def get_ffmpeg_exe(): return {str(ffmpeg)!r}\n")
+    package = pathlib.Path(similis.__file__).parent.parent
+
+    def info(**variables):
+        finished = subprocess.run(
+            [sys.executable, "-m", "similis", "info"],
+            env={"PYTHONPATH": f"{package}:{tmp_path}", "PATH": str(tmp_path), **variables},
+            capture_output=True,
+            text=True,
+        )
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout
+
+    assert "ffmpeg 77" in info()
+    assert "ffmpeg 77" not in info(SIMILIS_FFMPEG="/nowhere/ffmpeg")
+    (tmp_path / "ffmpeg").write_text("#!/bin/sh\necho ffmpeg version 88 Copyright\n")
+    (tmp_path / "ffmpeg").chmod(0o755)
+    assert "ffmpeg 88" in info()
+
+
 def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_path):
     package = tmp_path / "copy" / "similis"
     package.mkdir(parents=True)

@@ -3,6 +3,7 @@
 
 import pathlib
 import sysconfig
+import warnings
 
 import pytest
 
@@ -85,6 +86,48 @@ def test_operators(images, operation, reduction):
         torch.library.opcheck(
             _torch._gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
         )
+
+
+class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+def test_whoever_looks_at_operators_sees_them(images):
+    x, y = images(1, 1, 16, 16, requires_grad="x")
+    with Recorder() as seen:
+        similis.ssim(x, y)
+        similis.ssim(x.detach(), y)
+    assert [name for name in seen.names if "similis" in name] == [
+        "similis::gradient",
+        "similis::value",
+    ]
+    with torch.profiler.profile() as profile:
+        similis.ssim(x.detach(), y)
+    assert "similis::value" in [event.key for event in profile.key_averages()]
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = mode.from_tensor(y)
+    result = similis.ssim(fake, fake, reduction="none")
+    assert type(result) is type(fake) and result.shape == (1, 1, 6, 6)
+
+
+def test_traces_compute(images):
+    x, y = images(1, 1, 16, 16)
+
+    def measure(x, y):
+        return similis.ssim(x, y)
+
+    graph = torch.fx.experimental.proxy_tensor.make_fx(measure)(x, y)
+    assert graph(y, y) == 1 != graph(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is deprecated, and fixes shapes
+        traced = torch.jit.trace(measure, (x, y), check_trace=False)
+        assert traced(y, y) == 1 != traced(x, y)
 
 
 def test_meta_tensors_have_the_shape_of_the_result():

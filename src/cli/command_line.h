@@ -10,6 +10,7 @@
 
 #include "src/cli/compare.h"
 #include "src/cli/vmaf_command.h"
+#include "src/cli/warp_command.h"
 
 namespace similis::cli {
 
@@ -17,12 +18,14 @@ struct CommandLine {
   CLI::App app;
   CLI::App* compare = nullptr;
   CLI::App* vmaf = nullptr;
+  CLI::App* warp = nullptr;
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
 
   // What the parsed options say.
   CompareOptions compare_options;
   VmafOptions vmaf_options;
+  WarpOptions warp_options;
   std::string shell;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -10,10 +11,10 @@
 #include "src/cli/metric_request.h"
 #include "src/cli/metrics.h"
 #include "src/cli/notes.h"
-#include "src/cli/number_text.h"
 #include "src/cli/output.h"
 #include "src/cli/report.h"
 #include "src/cli/scoring.h"
+#include "src/cli/threads.h"
 #include "src/cli/usage_error.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
@@ -22,15 +23,6 @@ namespace similis::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-int parse_threads(const std::string& text) {
-  if (text.empty()) return 0;
-  const std::optional<int> threads = parse_number<int>(text);
-  if (!threads || *threads < 1 || *threads > 1024) {
-    throw UsageError(fmt::format("--threads is \"{}\"; it must be a number from 1 to 1024", text));
-  }
-  return *threads;
-}
 
 using Writer = std::string (*)(const Report&);
 
@@ -47,21 +39,6 @@ bool is_directory(const std::string& path) {
   return path != "-" && fs::is_directory(path, error);
 }
 
-// Before a long run rather than after it.
-void require_writable(
-    const std::string& argument, const std::string& path, const CompareOptions& options) {
-  const fs::path folder = fs::path(path).parent_path();
-  if (!folder.empty() && !is_directory(folder.string())) {
-    throw Error(fmt::format("{} {}: {} is not a directory", argument, path, folder.string()));
-  }
-  std::error_code error;  // of files that do not exist: they are not the same
-  for (const std::string& input : {options.reference, options.distorted}) {
-    if (path != "-" && fs::equivalent(path, input, error) && fs::is_regular_file(path, error)) {
-      throw UsageError(fmt::format("{} {}: is one of the inputs", argument, path));
-    }
-  }
-}
-
 // What is refused before anything is read.
 void check(const CompareOptions& options, const std::optional<MapRequest>& map) {
   if (options.reference == "-" && options.distorted == "-") {
@@ -76,10 +53,11 @@ void check(const CompareOptions& options, const std::optional<MapRequest>& map) 
         fmt::format("{} is a directory and {} is not; both must be, or neither", directory, other));
   }
   if (map && reference_is) {
-    throw UsageError("--map takes two pictures, not directories");
+    throw UsageError("--map takes two files, not directories");
   }
-  if (!is_standard_output(options.output)) require_writable("-o", options.output, options);
-  if (map) require_writable("--map", map->path, options);
+  const std::vector<std::string> inputs = {options.reference, options.distorted};
+  if (!is_standard_output(options.output)) require_writable("-o", options.output, inputs);
+  if (map) require_writable("--map", map->path, inputs);
 }
 
 // A run that failed leaves what stands at `path` alone and what it has beside it.
@@ -123,6 +101,9 @@ int compare(const CompareOptions& options) {
   if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
   scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
+  const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
+      [](const Measure& measure) { return measure.takes_as_read; });
+  if (takes_any_depth) scoring.inputs.depths = Depths::may_differ;
   const int threads = parse_threads(options.threads);
   check(options, scoring.map);
 

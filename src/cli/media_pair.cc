@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "src/core/parallel.h"
@@ -33,7 +34,10 @@ std::array<media::OpenedMedia, 2> open_both(
   return media;
 }
 
-const char* kind(const media::OpenedMedia& media) { return media.video ? "a video" : "a picture"; }
+const char* kind(const media::OpenedMedia& media) {
+  if (media.video) return "a video";
+  return media.volume ? "a volume" : "a picture";
+}
 
 AnimationPair::Side pictures_of(media::OpenedMedia media, const std::string& path) {
   return {std::move(media.bytes), spoken_name(path), media.picture->frames};
@@ -48,11 +52,16 @@ MediaPair open_media_pair(
   auto [reference, distorted] = open_both(files, options.raw, exec);
   const std::string reference_name = spoken_name(files.reference);
   const std::string distorted_name = spoken_name(files.distorted);
-  require(!reference.video == !distorted.video, "{}: is {} and {} is {}; both must be one or other",
-      distorted_name, kind(distorted), reference_name, kind(reference));
+  require(std::string_view(kind(reference)) == kind(distorted),
+      "{}: is {} and {} is {}; both must be one or other", distorted_name, kind(distorted),
+      reference_name, kind(reference));
+  if (reference.volume) {
+    return std::make_unique<VolumePair>(std::move(*reference.volume), std::move(*distorted.volume),
+        reference_name, distorted_name, options.selection);
+  }
   if (reference.video) {
-    return std::make_unique<VideoPair>(
-        std::move(reference.video), std::move(distorted.video), options.selection, threads > 1);
+    return std::make_unique<VideoPair>(std::move(reference.video), std::move(distorted.video),
+        options.selection, threads > 1, options.depths);
   }
   if (reference.picture->frames > 1 || distorted.picture->frames > 1) {
     return std::make_unique<AnimationPair>(pictures_of(std::move(reference), files.reference),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two files as what they are: a pair of pictures, of videos, or of animations.
+// Two files as what they are: a pair of pictures, of videos, of animations or of volumes.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include "src/cli/frame_selection.h"
 #include "src/cli/picture_pair.h"
 #include "src/cli/video_pair.h"
+#include "src/cli/volume_pair.h"
 
 namespace similis::cli {
 
@@ -24,16 +25,17 @@ struct InputOptions {
   std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
+  Depths depths = Depths::must_agree;  ///< of video
 
   /// Whether something was asked for that only video has.
   bool are_for_video() const { return raw || selection != FrameSelection{}; }
 };
 
-using MediaPair =
-    std::variant<PicturePair, std::unique_ptr<VideoPair>, std::unique_ptr<AnimationPair>>;
+using MediaPair = std::variant<PicturePair, std::unique_ptr<VideoPair>,
+    std::unique_ptr<AnimationPair>, std::unique_ptr<VolumePair>>;
 
 /// Opens both files. Throws InvalidArgument, in one line that names the file, if one cannot be
-/// read, if one is a picture and the other a video, or as PicturePair and VideoPair do.
+/// read, if they are of different kinds, or as PicturePair, VideoPair and VolumePair do.
 MediaPair open_media_pair(
     const FilePair& files, const InputOptions& options, int threads, const Execution& exec);
 

@@ -28,8 +28,8 @@ Metric metric(const char* name, const char* description, const LumaMeasure& luma
     const LumaOptions chosen = with_settings(settings, options);
     Measure measure{.parts = luma_measure.parts(chosen)};
     measure.values = [&luma_measure, chosen, name](const FramePair& pair, const Execution& exec) {
-      require(
-          !pair.luma.reference.empty(), "{}: takes the luma of video; pictures have none", name);
+      require(!pair.luma.reference.empty(),
+          "{}: takes the luma of video; pictures and volumes have none", name);
       return luma_measure.scores(pair.luma, chosen, exec);
     };
     measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {

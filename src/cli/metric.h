@@ -17,6 +17,7 @@
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
+#include "src/cli/as_read.h"
 #include "src/cli/luma_scores.h"
 #include "src/cli/option_value.h"
 #include "src/cli/usage_error.h"
@@ -24,16 +25,20 @@
 namespace similis::cli {
 
 /// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
-/// [1,C,H,W], alike in shape.
+/// [1,C,H,W], or of volumes values in f32 or f64, [1,C,D,H,W]; alike in shape and type.
 struct FramePair {
   Tensor reference;
   Tensor distorted;
-  double data_range = 255;  ///< 2^depth - 1
+  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
   LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
+  AsRead as_read = {};      ///< the whole frame; empty of a plane of video
+  std::string refusal;      ///< why there is no reference and no distorted above; mostly empty
+  Device device = {};       ///< where measures run
 };
 
-/// Which planes of a video's frame a metric takes, each by itself.
-enum class VideoPlanes : std::uint8_t { all, luma };
+/// Which planes of a video's frame a metric takes, each by itself; or all together, as they were
+/// read.
+enum class VideoPlanes : std::uint8_t { all, luma, frame };
 
 /// Option and value, both as they were typed.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -43,6 +48,7 @@ struct Measure {
   std::string name;  ///< in the results
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
+  bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
   std::function<double(const FramePair&, const Execution&)> value;
   /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.

@@ -10,11 +10,13 @@
 #include <cstddef>
 
 #include "similis/similis.hpp"
+#include "src/cli/ssimulacra2_metric.h"
 
 namespace similis::cli {
 namespace {
 
-constexpr const char* kDataRange = "largest minus smallest code value; 2^depth-1 unless given";
+constexpr const char* kDataRange =
+    "largest minus smallest value; unless given 2^depth-1, or that of the reference volume";
 constexpr const char* kWindowSize = "of the Gaussian window, in pixels";
 constexpr const char* kSigma = "standard deviation of the window, in pixels";
 constexpr const char* kK1 = "steadies the quotient of means: C1 = (k1·data_range)²";
@@ -121,6 +123,7 @@ const std::vector<Metric>& metrics() {
           information_in_f64<false>, information_options())),
       also_on_gpu(metric("nmi", "normalized mutual information; 1 if independent, up to 2",
           information_in_f64<true>, information_options())),
+      ssimulacra2_metric(),
       metric("integer-ssim", "libvmaf's ssim, bit for bit, of luma of video", integer_ssim_of_luma),
       metric("float-ssim", "libvmaf's float_ssim, of luma of video", float_ssim_of_luma,
           {{"scale", &LumaOptions::scale, kScale, "shrinks by this first; 0 chooses by the size"},

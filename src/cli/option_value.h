@@ -91,18 +91,23 @@ template <class T> struct OptionValue<std::vector<T>> {
   }
 };
 
-/// One number for both axes, or y,x.
+/// One number for all axes, or y,x, or z,y,x of volumes.
 template <class T> struct OptionValue<PerAxis<T>> {
   static std::string takes(const Numbers& numbers) {
-    return fmt::format("{}, or two of them: y,x", numbers.words);
+    return fmt::format("{}, or one an axis: y,x or z,y,x", numbers.words);
   }
   static std::optional<PerAxis<T>> parse(std::string_view text, const Numbers& numbers) {
     const std::optional<std::vector<T>> values = OptionValue<std::vector<T>>::parse(text, numbers);
-    if (!values || values->size() > 2) return std::nullopt;
-    return values->size() == 1 ? PerAxis<T>((*values)[0]) : PerAxis<T>((*values)[0], (*values)[1]);
+    if (!values || values->size() > 3) return std::nullopt;
+    const std::vector<T>& v = *values;
+    if (v.size() == 3) return PerAxis<T>(v[0], v[1], v[2]);
+    return v.size() == 1 ? PerAxis<T>(v[0]) : PerAxis<T>(v[0], v[1]);
   }
   static std::string json(const PerAxis<T>& value, const Numbers& numbers) {
     if (value.count() == 1) return shortest(value.x());
+    if (value.count() == 3) {
+      return OptionValue<std::vector<T>>::json({value.z(), value.y(), value.x()}, numbers);
+    }
     return OptionValue<std::vector<T>>::json({value.y(), value.x()}, numbers);
   }
 };

@@ -3,11 +3,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace similis::cli {
 
 /// Whether a path of -o is standard output: "-", or none given.
 bool is_standard_output(const std::string& path);
+
+/// Refuses, before a long run rather than after it, the path of an argument ("-o") that is one of
+/// the inputs (UsageError) or in no directory (Error).
+void require_writable(
+    const std::string& argument, const std::string& path, const std::vector<std::string>& inputs);
 
 /// Writes the text to a file, whole or not at all, or to standard output. Throws Error, naming it
 /// and the system's reason, if that fails.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -98,6 +99,33 @@ Tensor planes_of(const media::Image& image, int channels, const Execution& exec)
 
 }  // namespace
 
+namespace {
+
+// As it is, but for alpha that hides nothing.
+PictureAsRead as_read(const Side& side) {
+  const bool is_plain = side.image.has_alpha() && is_opaque(side.image);
+  return {is_plain ? drop_alpha(side.image) : side.image, side.name};
+}
+
+// Everything that code values need, and what metrics of colours never see.
+void pair_code_values(Side& reference, Side& distorted, const std::optional<Color>& background,
+    const Execution& exec, PicturePair& pair) {
+  unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it
+  unify_color(reference, distorted, pair.differences);
+  remove_alpha(reference, background, pair.differences);
+  remove_alpha(distorted, background, pair.differences);
+  pair.channels = std::max(reference.image.channels, distorted.image.channels);
+  for (const Side* side : {&reference, &distorted}) {
+    if (side->image.channels == pair.channels) continue;
+    pair.differences.emplace_back(
+        "channels", fmt::format("{} promoted from grey to RGB", side->word));
+  }
+  pair.frames.reference = planes_of(reference.image, pair.channels, exec);
+  pair.frames.distorted = planes_of(distorted.image, pair.channels, exec);
+}
+
+}  // namespace
+
 PicturePair pair_pictures(media::Image reference_image, media::Image distorted_image,
     const std::string& reference_name, const std::string& distorted_name,
     const std::optional<Color>& background, const Execution& exec) {
@@ -105,20 +133,16 @@ PicturePair pair_pictures(media::Image reference_image, media::Image distorted_i
   Side distorted{std::move(distorted_image), distorted_name, "distorted"};
   PicturePair pair;
   require_same_size(reference, distorted);
-  unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it
-  unify_color(reference, distorted, pair.differences);
-  remove_alpha(reference, background, pair.differences);
-  remove_alpha(distorted, background, pair.differences);
-  pair.bit_depth = reference.image.bit_depth;
+  pair.frames.as_read.pictures = std::make_shared<const std::array<PictureAsRead, 2>>(
+      std::array{as_read(reference), as_read(distorted)});
+  pair.bit_depth = std::max(reference.image.bit_depth, distorted.image.bit_depth);
   pair.channels = std::max(reference.image.channels, distorted.image.channels);
-  for (const Side* side : {&reference, &distorted}) {
-    if (side->image.channels == pair.channels) continue;
-    pair.differences.emplace_back(
-        "channels", fmt::format("{} promoted from grey to RGB", side->word));
+  pair.frames.data_range = pair.bit_depth == 8 ? 255.0 : 65535.0;
+  try {
+    pair_code_values(reference, distorted, background, exec, pair);
+  } catch (const InvalidArgument& error) {
+    pair.frames.refusal = error.what();
   }
-  pair.frames = {.reference = planes_of(reference.image, pair.channels, exec),
-      .distorted = planes_of(distorted.image, pair.channels, exec),
-      .data_range = pair.bit_depth == 8 ? 255.0 : 65535.0};
   return pair;
 }
 

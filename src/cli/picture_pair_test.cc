@@ -90,7 +90,7 @@ TEST(PicturePair, OpaqueAlphaIsDropped) {
 
 TEST(PicturePair, TransparentPixelsNeedABackground) {
   const Image opaque = picture(3, {10, 20, 30}), clear = picture(4, {10, 20, 30, 51});
-  expect_refusal([&] { pair(clear, opaque); },
+  EXPECT_EQ(pair(clear, opaque).frames.refusal,
       "ref.png: has transparent pixels; --background COLOR says what is behind them");
   const PicturePair result = pair(clear, opaque, parse_color("white"));
   EXPECT_EQ(value(result.frames.reference, 0, 0, 0), 206);  // (51·10 + 204·255)/255

@@ -203,7 +203,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "folder"}, 2,
       "folder is a directory and a.png is not; both must be, or neither");
   expect_error({"compare", "folder", "folder", "--map", "ssim=x.png"}, 2,
-      "--map takes two pictures, not directories");
+      "--map takes two files, not directories");
   expect_error({"compare", "-", "-"}, 2, "only one side can be standard input");
   expect_error(
       {"compare", "a.png", "b.png", "-o", "./b.png"}, 2, "-o ./b.png: is one of the inputs");
@@ -405,7 +405,7 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
   EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
-  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc\n");
+  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc ssimulacra2\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");
   EXPECT_EQ(complete("compare ''", 2), "\n");  // files, which bash finds itself
   EXPECT_EQ(complete("compare --threads ''", 3), "\n");

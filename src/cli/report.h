@@ -2,6 +2,7 @@
 // What a run of `similis compare` found, and the documents it is written as.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,8 +40,9 @@ struct Report {
   std::string device;
   std::vector<std::string> names;  ///< of what each frame has a value for
   std::vector<MetricSettings> metric_settings;
-  std::optional<int> bit_depth, channels;  ///< where they are the same for all pairs
-  std::optional<std::string> chroma;       ///< of video, likewise
+  std::optional<int> bit_depth, channels;             ///< where they are the same for all pairs
+  std::optional<std::string> chroma;                  ///< of video, likewise
+  std::optional<std::array<std::int64_t, 3>> voxels;  ///< of volumes, likewise: along x, y, z
   FrameSelection selection;
   std::vector<ScoredPair> pairs;  ///< one, unless of directories
   std::vector<UnmatchedFile> unmatched;

@@ -71,6 +71,7 @@ Json settings_json(const Report& report) {
   if (report.bit_depth) json["bit_depth"] = *report.bit_depth;
   if (report.channels) json["channels"] = *report.channels;
   if (report.chroma) json["chroma"] = *report.chroma;
+  if (report.voxels) json["voxels"] = *report.voxels;
   const Json counts = frame_counts_json(report);
   if (!counts.empty()) json["frames"] = counts;
   if (report.selection != FrameSelection{}) json["selection"] = selection_json(report.selection);

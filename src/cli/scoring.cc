@@ -14,6 +14,7 @@
 
 #include "src/cli/device.h"
 #include "src/cli/heat_map.h"
+#include "src/cli/middle_slices.h"
 #include "src/cli/progress.h"
 #include "src/cli/video_planes.h"
 #include "src/core/require.h"
@@ -43,20 +44,29 @@ struct Scores {
   ScoredPair pair;
   std::optional<int> bit_depth, channels;
   std::optional<std::string> chroma;
+  std::optional<double> data_range;  // of volumes
+  std::optional<std::array<std::int64_t, 3>> voxels;
   std::vector<Frame> frames;
 };
 
 FramePair where_measured(const FramePair& frames, const Scoring& scoring) {
   FramePair moved = frames;
+  moved.device = scoring.device;
+  if (frames.reference.empty()) return moved;
   moved.reference = on_device(frames.reference, scoring.device, scoring.exec);
   moved.distorted = on_device(frames.distorted, scoring.device, scoring.exec);
   return moved;
+}
+
+void require_code_values(const Measure& measure, const FramePair& frames) {
+  if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
 }
 
 // Adds all numbers of a measure; false if it is left out.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
     Notes& notes, FrameValues& values) {
   const Measure& measure = scoring.measures[key.measure];
+  require_code_values(measure, frames);
   try {
     require(measure.runs_on_gpu || scoring.device.kind == DeviceKind::cpu,
         "{} runs on the CPU alone; leave out --device {}", measure.name,
@@ -75,13 +85,30 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
 
 media::Image draw_map(const Scoring& scoring, const std::string& name, const FramePair& frames) {
   const MapRequest& map = *scoring.map;
+  require_code_values(map.measure, frames);
   try {
     const double value = map.measure.value(frames, scoring.exec);
-    return heat_map(on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec), map.range,
+    const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
+    return heat_map(middle_slices(values, map.range.best), map.range,
         fmt::format("{} {:.4f}", map.measure.name, value));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
   }
+}
+
+// All measures of one pair of frames.
+FrameValues score_frames(
+    const Scoring& scoring, const FramePair& pair, const std::string& name, Notes& notes) {
+  FrameValues values;
+  const FramePair frames = where_measured(pair, scoring);
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    score(scoring, {.measure = i}, name, frames, notes, values);
+  }
+  return values;
+}
+
+void write_map(const Scoring& scoring, const FramePair& frames, const std::string& name) {
+  media::write_png(scoring.map->path, draw_map(scoring, name, where_measured(frames, scoring)));
 }
 
 // Also of one pair of frames of animations.
@@ -91,11 +118,7 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.bit_depth = pictures.bit_depth;
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
-  FrameValues values;
-  const FramePair frames = where_measured(pictures.frames, scoring);
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, frames, notes, values);
-  }
+  FrameValues values = score_frames(scoring, pictures.frames, name, notes);
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
   }
@@ -105,10 +128,8 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
 void score_picture_pair(
     const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
   score_pictures(scoring, pictures, 0, notes, scores);
-  if (!scoring.map) return;
   const std::string name = spoken_name(scores.pair.files.distorted);
-  media::write_png(
-      scoring.map->path, draw_map(scoring, name, where_measured(pictures.frames, scoring)));
+  if (scoring.map) write_map(scoring, pictures.frames, name);
 }
 
 // A metric that a plane is too small for is so in every frame: it is tried in the first only.
@@ -117,33 +138,50 @@ class VideoScorer {
   VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
       : scoring_(scoring), videos_(videos), name_(name), planes_(videos.format()) {
     for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-      const bool is_of_luma = scoring.measures[i].video_planes == VideoPlanes::luma;
-      const int count = is_of_luma ? 1 : videos.format().pixels.color_planes;
+      const VideoPlanes takes = scoring.measures[i].video_planes;
+      const bool is_of_each = takes == VideoPlanes::all;
+      const int count = is_of_each ? videos.format().pixels.color_planes : 1;
       for (int plane = 0; plane < count; ++plane)
-        keys_.push_back({i, is_of_luma ? kWholeFrame : plane});
+        keys_.push_back({i, is_of_each ? plane : kWholeFrame});
+      if (takes == VideoPlanes::frame) continue;
+      videos.require_same_depth();
+      planes_taken_ = std::max(planes_taken_, count);
     }
   }
 
   Frame score_frame(Notes& notes) {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
-    for (int plane = 0; plane < videos_.format().pixels.color_planes; ++plane) {
+    for (int plane = 0; plane < planes_taken_; ++plane) {
       planes[static_cast<std::size_t>(plane)] =
           where_measured(planes_.plane(videos_, plane, scoring_.exec), scoring_);
     }
+    const FramePair whole = whole_frame();
     std::erase_if(keys_, [&](const ScoreKey& key) {
+      const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
-      return !score(scoring_, key, name_, planes[plane], notes, frame.values);
+      return !score(scoring_, key, name_, is_whole ? whole : planes[plane], notes, frame.values);
     });
     return frame;
   }
 
  private:
+  FramePair whole_frame() const {
+    FramePair pair;
+    pair.device = scoring_.device;
+    pair.as_read.video = std::make_shared<const std::array<VideoFrameAsRead, 2>>(std::array{
+        VideoFrameAsRead{&videos_.reference(), &videos_.format(), videos_.reference_name()},
+        VideoFrameAsRead{
+            &videos_.distorted(), &videos_.distorted_format(), videos_.distorted_name()}});
+    return pair;
+  }
+
   const Scoring& scoring_;
   const VideoPair& videos_;
   std::string name_;
   VideoPlanePairs planes_;
   std::vector<ScoreKey> keys_;
+  int planes_taken_ = 0;
 };
 
 void note_counts(
@@ -171,6 +209,11 @@ void score_videos(
   require(!scoring.map, "{}: is a video; --map takes two pictures", name);
   scores.bit_depth = pixels.bit_depth;
   scores.chroma = chroma_name(pixels);
+  const int other_depth = videos.distorted_format().pixels.bit_depth;
+  if (other_depth != pixels.bit_depth) {
+    scores.pair.differences.emplace_back("bit_depth",
+        fmt::format("distorted has {} bits, reference {}", other_depth, pixels.bit_depth));
+  }
   VideoScorer scorer(scoring, videos, name);
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
   while (videos.next()) {
@@ -190,6 +233,32 @@ void score_animations(const Scoring& scoring, AnimationPair& animations, bool sh
     progress.step();
   }
   finish(animations.counts(), notes, scores);
+}
+
+void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progress, Notes& notes,
+    Scores& scores) {
+  const std::string name = spoken_name(scores.pair.files.distorted);
+  require(!scoring.inputs.raw, "{}: is a volume; --size and --pix-fmt are for video", name);
+  require(!scoring.map || volumes.expected_pairs() == 1,
+      "{}: has several frames; --map takes two pictures or volumes of one frame", name);
+  scores.channels = volumes.channels();
+  scores.voxels = volumes.grid().size;
+  scores.data_range = volumes.data_range();
+  scores.pair.differences = volumes.differences();
+  for (const auto& [key, sentence] : volumes.differences()) {
+    notes.add(spoken_name(key.starts_with("reference") ? scores.pair.files.reference
+                                                       : scores.pair.files.distorted),
+        sentence);
+  }
+  Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
+  while (const std::optional<FramePair> frames = volumes.next()) {
+    scores.frames.push_back({volumes.frame(), score_frames(scoring, *frames, name, notes)});
+    if (scoring.map) write_map(scoring, *frames, name);
+    progress.step();
+  }
+  const FrameCounts counts = volumes.counts();
+  const bool is_single = counts.reference == 1 && counts.distorted == 1;
+  finish(is_single ? FrameCounts{} : counts, notes, scores);
 }
 
 std::string score_name(const Scoring& scoring, const ScoreKey& key) {
@@ -236,6 +305,9 @@ void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
   report.bit_depth = common(all, &Scores::bit_depth);
   report.channels = common(all, &Scores::channels);
   report.chroma = common(all, &Scores::chroma);
+  report.voxels = common(all, &Scores::voxels);
+  std::optional<double> data_range = common(all, &Scores::data_range);
+  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   const Columns columns = used_columns(all);
   std::vector<bool> is_used(scoring.measures.size());
   for (const auto& [key, column] : columns) {
@@ -248,8 +320,6 @@ void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
     }
     report.pairs.push_back(std::move(scores.pair));
   }
-  std::optional<double> data_range;
-  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
     const Measure& measure = scoring.measures[i];
     if (is_used[i]) report.metric_settings.push_back({measure.name, measure.settings(data_range)});
@@ -280,6 +350,8 @@ void score_pairs(
         score_videos(scoring, **videos, is_single, notes, scores);
       } else if (const auto* animations = std::get_if<std::unique_ptr<AnimationPair>>(&media)) {
         score_animations(scoring, **animations, is_single, notes, scores);
+      } else if (const auto* volumes = std::get_if<std::unique_ptr<VolumePair>>(&media)) {
+        score_volumes(scoring, **volumes, is_single, notes, scores);
       } else {
         require(!is_single || !scoring.inputs.are_for_video(),
             "{}: is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",

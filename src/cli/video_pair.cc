@@ -20,25 +20,33 @@ const VideoFormat& require_alike(const FrameSource& reference, const FrameSource
   require(x_chroma == y_chroma,
       "{}: has chroma {} and {} has {}; both must have the same subsampling", distorted.name(),
       y_chroma, reference.name(), x_chroma);
-  require(x.pixels.bit_depth == y.pixels.bit_depth,
-      "{}: has {} bits a sample and {} has {}; both must have the same depth", distorted.name(),
-      y.pixels.bit_depth, reference.name(), x.pixels.bit_depth);
   return x;
 }
 
 }  // namespace
 
 VideoPair::VideoPair(std::unique_ptr<FrameSource> reference, std::unique_ptr<FrameSource> distorted,
-    const FrameSelection& selection, bool on_threads)
+    const FrameSelection& selection, bool on_threads, Depths depths)
     : selection_(selection),
       format_(require_alike(*reference, *distorted)),
+      distorted_format_(distorted->format()),
+      reference_name_(reference->name()),
+      distorted_name_(distorted->name()),
       reference_source_(
           std::move(reference), [selection](std::int64_t frame) { return selection.has(frame); },
           on_threads),
       distorted_source_(
           std::move(distorted),
           [selection](std::int64_t frame) { return selection.has(frame - selection.offset); },
-          on_threads) {}
+          on_threads) {
+  if (depths == Depths::must_agree) require_same_depth();
+}
+
+void VideoPair::require_same_depth() const {
+  const int x = format_.pixels.bit_depth, y = distorted_format_.pixels.bit_depth;
+  require(x == y, "{}: has {} bits a sample and {} has {}; both must have the same depth",
+      distorted_name_, y, reference_name_, x);
+}
 
 std::optional<std::int64_t> VideoPair::expected_pairs() const {
   const auto reference = reference_source_.source().expected_frames();

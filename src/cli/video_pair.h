@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "src/cli/frame_selection.h"
 #include "src/media/frames_ahead.h"
@@ -16,15 +17,24 @@ struct FrameCounts {
   std::optional<std::int64_t> reference, distorted;
 };
 
+/// Whether both sides must have as many bits a sample.
+enum class Depths : std::uint8_t { must_agree, may_differ };
+
 class VideoPair {
  public:
   /// Throws InvalidArgument, in one line that names both, if the videos differ in size, chroma
-  /// subsampling or bit depth. With `on_threads` each side is read on a thread of its own.
+  /// subsampling or, where they must agree, bit depth. With `on_threads` each side is read on a
+  /// thread of its own.
   VideoPair(std::unique_ptr<media::FrameSource> reference,
       std::unique_ptr<media::FrameSource> distorted, const FrameSelection& selection,
-      bool on_threads);
+      bool on_threads, Depths depths = Depths::must_agree);
 
-  const media::VideoFormat& format() const { return format_; }
+  const media::VideoFormat& format() const { return format_; }  ///< the reference's
+  const media::VideoFormat& distorted_format() const { return distorted_format_; }
+  const std::string& reference_name() const { return reference_name_; }  ///< as errors call it
+  const std::string& distorted_name() const { return distorted_name_; }
+  /// Throws InvalidArgument as the constructor does if the depths differ.
+  void require_same_depth() const;
   /// How many pairs there will be, as far as the files say.
   std::optional<std::int64_t> expected_pairs() const;
 
@@ -43,7 +53,8 @@ class VideoPair {
   void count_rest(media::FramesAhead& longer, media::VideoFrame& frame);
 
   FrameSelection selection_;
-  media::VideoFormat format_;
+  media::VideoFormat format_, distorted_format_;
+  std::string reference_name_, distorted_name_;
   media::FramesAhead reference_source_, distorted_source_;
   media::VideoFrame reference_frame_, distorted_frame_;
   bool has_begun_ = false;

@@ -93,7 +93,7 @@ std::unique_ptr<VideoPair> open_videos(const VmafOptions& options,
   MediaPair media = open_media_pair({options.reference, options.distorted},
       {.raw = raw, .selection = walk.selection}, threads, exec);
   auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
-  require(videos != nullptr, "{}: is a picture; vmaf takes video", options.reference);
+  require(videos != nullptr, "{}: is no video; vmaf takes video", options.reference);
   return std::move(*videos);
 }
 

@@ -68,7 +68,7 @@ TEST(Help, NamesEveryOptionMetricAndExitStatus) {
 
 TEST(Help, FitsATerminal) {
   const auto line = make_command_line();
-  for (const CLI::App* app : {&line->app, static_cast<CLI::App*>(line->compare)}) {
+  for (const CLI::App* app : {static_cast<CLI::App*>(&line->app), line->compare, line->warp}) {
     std::istringstream lines(app->help());
     for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 102u) << text;
   }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "src/core/driver_version.h"
 #include "src/core/gpu.h"
 #include "src/gpu/vendor.h"
 
@@ -20,12 +21,30 @@ int device_count() {
   return count;
 }
 
+namespace {
+
+// Why the driver does not serve; empty if it does, or is not NVIDIA's.
+std::string driver_reason() {
+#if defined(__HIPCC__)
+  return {};
+#else
+  int driver = 0, runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess ||
+      cudaRuntimeGetVersion(&runtime) != cudaSuccess)
+    return {};
+  return why_driver_is_unfit(driver, runtime);
+#endif
+}
+
+}  // namespace
+
 std::string describe() {
   int count = 0;
   const Status status = SIMILIS_GPU(GetDeviceCount)(&count);
   if (status != SIMILIS_GPU(Success)) {
     (void)SIMILIS_GPU(GetLastError)();
-    return std::string("no GPU can be used: ") + SIMILIS_GPU(GetErrorString)(status);
+    const std::string reason = driver_reason();
+    return "no GPU can be used: " + (reason.empty() ? SIMILIS_GPU(GetErrorString)(status) : reason);
   }
   if (count == 0) return "the driver names no GPU";
   std::ostringstream text;

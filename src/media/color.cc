@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/core/parallel.h"
 #include "src/core/require.h"
 
 namespace similis::media {
@@ -272,6 +273,36 @@ Image converted(const Image& image, const ColorSpace& target) {
   return result;
 }
 
+LinearLight in_linear_light(const ColorSpace& color, int channels,
+    const std::vector<float>& encoded, const Execution& exec) {
+  const Context context = make_context();
+  const bool is_grey = channels == 1;
+  const Space from = make_space(context.get(), color, is_grey);
+  require(is_grey || !from.is_grey, "its ICC profile is for grey and it has colour");
+  const bool doubles_grey = is_grey && !from.is_grey;
+  LinearLight light{.channels = doubles_grey ? 3 : channels, .samples = {}};
+  const Space to = build(context.get(), Curve{1.0}, kSrgbPrimaries, from.is_grey);
+  const Transform transform = make_transform(context.get(), from, to);
+  const std::size_t pixels = encoded.size() / static_cast<std::size_t>(channels);
+  const auto width = static_cast<std::size_t>(light.channels);
+  light.samples.resize(pixels * width);
+  constexpr std::size_t kPiece = 16384;  // pixels of a task
+  parallel_for(
+      exec, static_cast<std::int64_t>((pixels + kPiece - 1) / kPiece), [&](std::int64_t i) {
+        const std::size_t first = static_cast<std::size_t>(i) * kPiece;
+        const std::size_t count = std::min(kPiece, pixels - first);
+        std::vector<float> tripled;
+        const float* in = encoded.data() + first * static_cast<std::size_t>(channels);
+        if (doubles_grey) {
+          for (std::size_t k = 0; k < count; ++k) tripled.insert(tripled.end(), 3, in[k]);
+          in = tripled.data();
+        }
+        cmsDoTransform(transform.get(), in, light.samples.data() + first * width,
+            static_cast<cmsUInt32Number>(count));
+      });
+  return light;
+}
+
 std::string profile_name(const ColorSpace& color) {
   constexpr std::size_t kLongestName = 60;
   const Context context = make_context();
@@ -325,6 +356,15 @@ std::string describe(const ColorSpace& color) {
   std::string words = color.gamma ? fmt::format("gamma {:.5g}", *color.gamma) : "sRGB's curve";
   if (color.chromaticities) words += " with primaries of its own";
   return words;
+}
+
+LinearLight linear_light(const ColorSpace& color, int channels, const std::vector<float>& encoded,
+    const std::string& name, const Execution& exec) {
+  try {
+    return in_linear_light(color, channels, encoded, exec);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("cannot convert {} to linear light: {}", name, error.what()));
+  }
 }
 
 Image convert_color(const Image& image, const ColorSpace& target, const std::string& name) {

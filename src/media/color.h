@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "similis/execution.hpp"
 #include "src/media/image.h"
 
 namespace similis::media {
@@ -27,5 +29,15 @@ std::string describe(const ColorSpace& color);
 /// or if one of the two is PQ or HLG and they are not equal: that takes a choice of brightness,
 /// which no profile makes.
 Image convert_color(const Image& image, const ColorSpace& target, const std::string& name);
+
+/// Encoded samples of `channels` 1 or 3, interleaved, as linear light with sRGB's primaries, of as
+/// many channels but where a grey picture has a profile for RGB: then 3. Relative colorimetric, in
+/// float, nothing clipped. Throws InvalidArgument, naming the picture, as convert_color() does.
+struct LinearLight {
+  int channels = 3;
+  std::vector<float> samples;
+};
+LinearLight linear_light(const ColorSpace& color, int channels, const std::vector<float>& encoded,
+    const std::string& name, const Execution& exec);
 
 }  // namespace similis::media

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that no library here reads, through the programs: ffprobe says what a file is, ffmpeg
-// writes its first frame raw. Both read standard input and may open nothing else, so a playlist
-// cannot reach other files or the network, and the file's name means nothing to them. Anything that
-// ffmpeg calls an error is one here, since it ends with status 0 after half a picture.
+// Everything that no library here reads, through the programs: ffprobe says what a file is, or
+// where there is none ffmpeg (ffmpeg_report.cc), which writes its first frame raw. Both read
+// standard input and may open nothing else, so a playlist cannot reach other files or the network,
+// and the file's name means nothing to them. Anything that ffmpeg calls an error is one here, since
+// it ends with status 0 after half a picture.
 #include "src/media/ffmpeg.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,19 +21,11 @@ namespace similis::media {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // it prints about 200 kB
+constexpr const char* kNeed = "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF";
 
-[[noreturn]] void refuse_without(const File& file, const std::string& program) {
-  refuse(file,
-      "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and there is no {} on "
-      "PATH; install it (on Debian: apt install ffmpeg)",
-      program);
-}
-
-ProgramResult run(const File& file, std::vector<std::string> arguments, std::size_t bytes) {
-  const std::string program = arguments.front();
+ProgramResult run(const File& file, const std::vector<std::string>& arguments, std::size_t bytes) {
   auto result = run_program(arguments, file.bytes, {.output_bytes = bytes});
-  if (!result) refuse_without(file, program);
+  if (!result) refuse_without_ffmpeg(file, kNeed);
   return *std::move(result);
 }
 
@@ -72,24 +66,18 @@ std::vector<const Json*> objects(const Json& parent, const char* key) {
   return found;
 }
 
-// How ffmpeg describes the named format: its channels, depth and whether it holds floats. False if
-// it does not know the name, or means no picture.
-bool describe_pixels(const Json& root, const std::string& name, Probe& probe) {
-  constexpr std::int64_t kMaxComponents = 4, kMaxBitDepth = 64;
+// The layout of the named format. False if ffprobe does not know the name, or means no picture.
+bool find_pixels(const Json& root, const std::string& name, Probe& probe) {
   for (const Json* format : objects(root, "pixel_formats")) {
     if (text(*format, "name") != name) continue;
-    const std::int64_t components = number(*format, "nb_components");
-    const bool has_alpha = number(member(*format, "flags"), "alpha") != 0;
-    std::int64_t bit_depth = 0;
+    const Json& flags = member(*format, "flags");
+    PixelLayout layout{.components = number(*format, "nb_components"),
+        .has_alpha = number(flags, "alpha") != 0,
+        .has_palette = number(flags, "palette") != 0};
     for (const Json* component : objects(*format, "components")) {
-      bit_depth = std::max(bit_depth, number(*component, "bit_depth"));
+      layout.bit_depth = std::max(layout.bit_depth, number(*component, "bit_depth"));
     }
-    if (components < 1 || components > kMaxComponents || bit_depth < 1 || bit_depth > kMaxBitDepth)
-      return false;
-    probe.channels = (components - has_alpha <= 1 ? 1 : 3) + has_alpha;
-    probe.bit_depth = static_cast<int>(bit_depth);
-    probe.is_float = name.find("f16") != name.npos || name.find("f32") != name.npos;
-    return true;
+    return describe_pixels(layout, probe);
   }
   return false;
 }
@@ -161,36 +149,50 @@ std::vector<std::uint16_t> wide_samples(Bytes raw, const RawFormat& format) {
   return samples;
 }
 
+std::vector<std::string> input_options(const File& file) {
+  return {"-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i",
+      "pipe:0"};
+}
+
 Probe probe_file(const File& file) {
-  const ProgramResult result = run(file,
-      {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
-          std::to_string(file.max_pixels), "-select_streams", "V:0", "-count_packets",
-          "-show_pixel_formats", "-show_entries",
+  const auto require_room = [&](std::int64_t width, std::int64_t height) {
+    require_size(file, width, height);
+    require_density(file, width, height);
+  };
+  auto probed = probe_by_programs({.input = input_options(file),
+      .entries = {"-count_packets", "-show_pixel_formats", "-show_entries",
           "stream=codec_name,width,height,pix_fmt,color_primaries,color_transfer,nb_read_packets:"
-          "stream_side_data=rotation",
-          "-of", "json", "-i", "pipe:0"},
-      kMaxProbeBytes);
-  const std::string_view json(
-      reinterpret_cast<const char*>(result.output.data()), result.output.size());
-  auto probe = parse_probe(json);
-  if (!result.succeeded || !probe) {
+          "stream_side_data=rotation"},
+      .bytes = file.bytes,
+      .counts_frames = true,
+      .require_size = require_room});
+  if (!probed) refuse_without_ffmpeg(file, kNeed);
+  const ProgramResult& result = probed->result;
+  if (!result.succeeded || !probed->probe) {
     refuse(file, "it is no picture that is known here or to ffmpeg ({})",
         result.succeeded ? "no video stream" : last_words(result));
   }
   if (!result.errors.empty()) refuse_damaged(file, last_words(result));
-  return *std::move(probe);
+  require_room(probed->probe->width, probed->probe->height);
+  return *std::move(probed->probe);
 }
 
-// ffmpeg does not hand profiles over, and says that there is one only with the frame.
-void require_no_profile(const File& file) {
-  const ProgramResult result = run(file,
-      {"ffprobe", "-v", "error", "-protocol_whitelist", "pipe", "-max_pixels",
-          std::to_string(file.max_pixels), "-select_streams", "V:0", "-read_intervals", "%+#1",
-          "-show_entries", "frame_side_data=side_data_type", "-of", "compact", "-i", "pipe:0"},
-      kMaxProbeBytes);
+// ffprobe says only with the frame that there is a profile.
+bool has_profile(const File& file) {
+  std::vector<std::string> arguments = {"ffprobe", "-v", "error", "-select_streams", "V:0",
+      "-read_intervals", "%+#1", "-show_entries", "frame_side_data=side_data_type", "-of",
+      "compact"};
+  const std::vector<std::string> input = input_options(file);
+  arguments.insert(arguments.end(), input.begin(), input.end());
+  const ProgramResult result = run(file, arguments, kMaxProbeBytes);
   const std::string_view words(
       reinterpret_cast<const char*>(result.output.data()), result.output.size());
-  if (words.find("ICC profile") != words.npos) {
+  return words.find("ICC profile") != words.npos;
+}
+
+// ffmpeg does not hand profiles over.
+void require_no_profile(const File& file, const Probe& probe) {
+  if (probe.has_profile ? *probe.has_profile : has_profile(file)) {
     refuse(file, "it has an ICC profile, which ffmpeg does not hand over; convert it to PNG");
   }
 }
@@ -213,10 +215,7 @@ struct RawPictures {
   }
 };
 
-RawPictures raw_pictures(const File& file) {
-  const Probe probe = probe_file(file);
-  require_size(file, probe.width, probe.height);
-  require_density(file, probe.width, probe.height);
+RawPictures raw_pictures(const File& file, const Probe& probe) {
   if (probe.is_float || probe.bit_depth > 16) {
     refuse(file, "it has {}-bit {} samples; they must be integers of at most 16 bits",
         probe.bit_depth, probe.is_float ? "floating-point" : "integer");
@@ -242,11 +241,15 @@ RawPictures raw_pictures(const File& file) {
 
 // The last is where the pictures go.
 std::vector<std::string> raw_arguments(const File& file, const RawFormat& raw) {
-  return {"ffmpeg", "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode",
-      "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i", "pipe:0",
-      "-map", "0:V:0", "-sws_flags",
-      "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact", "-pix_fmt", raw.name, "-f",
-      "rawvideo", "pipe:1"};
+  std::vector<std::string> arguments = {
+      ffmpeg_command(), "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode"};
+  const std::vector<std::string> input = input_options(file);
+  arguments.insert(arguments.end(), input.begin(), input.end());
+  arguments.insert(
+      arguments.end(), {"-map", "0:V:0", "-sws_flags",
+                           "bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact",
+                           "-pix_fmt", raw.name, "-f", "rawvideo", "pipe:1"});
+  return arguments;
 }
 
 // ffmpeg reads animated PNG only where it can seek: it opens its standard input, a file, by name.
@@ -261,6 +264,47 @@ void read_as_seekable_png(std::vector<std::string>& arguments) {
 
 }  // namespace
 
+bool describe_pixels(const PixelLayout& layout, Probe& probe) {
+  constexpr std::int64_t kMaxComponents = 4, kMaxBitDepth = 64;
+  const std::string& name = probe.pixel_format;
+  if (layout.components < 1 || layout.components > kMaxComponents || layout.bit_depth < 1 ||
+      layout.bit_depth > kMaxBitDepth)
+    return false;
+  const bool is_grey = layout.components - layout.has_alpha <= 1;
+  probe.channels = (is_grey ? 1 : 3) + layout.has_alpha;
+  if (layout.has_palette) probe.channels = 4;  // one component, which names a colour
+  probe.bit_depth = static_cast<int>(layout.bit_depth);
+  probe.is_float = name.find("f16") != name.npos || name.find("f32") != name.npos;
+  return true;
+}
+
+std::string ffmpeg_command() {
+  const char* const chosen = std::getenv("SIMILIS_FFMPEG");
+  return chosen == nullptr || *chosen == '\0' ? "ffmpeg" : chosen;
+}
+
+void refuse_without_ffmpeg(const File& file, const char* what) {
+  const std::string command = ffmpeg_command();
+  const bool is_chosen = command != "ffmpeg";
+  refuse(file, "{} needs ffmpeg, and there is no {}; {}", what,
+      is_chosen ? command : "ffmpeg on PATH",
+      is_chosen ? "SIMILIS_FFMPEG names it" : "install it (on Debian: apt install ffmpeg)");
+}
+
+std::optional<Probed> probe_by_programs(const ProbeRequest& request) {
+  if (ffmpeg_command() != "ffmpeg") return probe_by_ffmpeg(request);
+  std::vector<std::string> arguments = {"ffprobe", "-v", "error", "-select_streams", "V:0"};
+  arguments.insert(arguments.end(), request.entries.begin(), request.entries.end());
+  arguments.insert(arguments.end(), {"-of", "json"});
+  arguments.insert(arguments.end(), request.input.begin(), request.input.end());
+  auto result = run_program(arguments, request.bytes, {.output_bytes = kMaxProbeBytes});
+  if (!result) return probe_by_ffmpeg(request);
+  const std::string_view json(
+      reinterpret_cast<const char*>(result->output.data()), result->output.size());
+  auto probe = parse_probe(json);
+  return Probed{std::move(probe), *std::move(result)};
+}
+
 // The last line without what names ffmpeg's own parts: "[bmp @ 0x5581] ", "pipe:0: ".
 std::string last_words(const ProgramResult& result) {
   std::string_view words = result.errors;
@@ -271,6 +315,10 @@ std::string last_words(const ProgramResult& result) {
   }
   if (words.starts_with("pipe:0: ")) words.remove_prefix(8);
   return words.empty() ? result.end : std::string(words);
+}
+
+std::string said(const std::string& word) {
+  return word == "unknown" || word == "unspecified" || word == "reserved" ? "" : word;
 }
 
 std::optional<Probe> parse_probe(std::string_view json) {
@@ -285,13 +333,16 @@ std::optional<Probe> parse_probe(std::string_view json) {
       .width = number(stream, "width"),
       .height = number(stream, "height"),
       .primaries = text(stream, "color_primaries"),
-      .transfer = text(stream, "color_transfer")};
+      .transfer = text(stream, "color_transfer"),
+      .matrix = said(text(stream, "color_space")),
+      .range = said(text(stream, "color_range")),
+      .siting = said(text(stream, "chroma_location"))};
   for (const Json* side_data : objects(stream, "side_data_list")) {
     probe.is_turned = probe.is_turned || number(*side_data, "rotation") % 180 != 0;
   }
   probe.frames = decimal(text(stream, "nb_read_packets"));
   probe.expected_frames = decimal(text(stream, "nb_frames"));
-  const bool has_pixels = describe_pixels(root, probe.pixel_format, probe);
+  const bool has_pixels = find_pixels(root, probe.pixel_format, probe);
   if (!has_pixels || probe.width < 1 || probe.height < 1) return std::nullopt;
   return probe;
 }
@@ -317,8 +368,9 @@ std::optional<Cicp> code_points(const Probe& probe) {
 Image read_by_ffmpeg(const File& file) {
   require_end_of_qoi(file);
   require_end_of_gif(file);
-  const RawPictures pictures = raw_pictures(file);
-  require_no_profile(file);
+  const Probe probe = probe_file(file);
+  const RawPictures pictures = raw_pictures(file, probe);
+  require_no_profile(file, probe);
   std::vector<std::string> arguments = raw_arguments(file, pictures.raw);
   arguments.insert(arguments.end() - 1, {"-frames:v", "1"});
   ProgramResult result = run(file, arguments, pictures.bytes);
@@ -338,7 +390,7 @@ void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePictu
   arguments.insert(arguments.end() - 1, {keep_all_frames_option(), "passthrough"});
   if (first.format == "PNG") read_as_seekable_png(arguments);
   const auto program = start_program(arguments, file.bytes);
-  if (!program) refuse_without(file, "ffmpeg");
+  if (!program) refuse_without_ffmpeg(file, kNeed);
   ByteStream stream(program->take_output(), file.name);
   std::vector<std::uint8_t> bytes;
   while (stream.read_frame(bytes, pictures.bytes) == pictures.bytes) {
@@ -362,7 +414,8 @@ const char* keep_all_frames_option() {
 }
 
 std::string ffmpeg_program() {
-  const auto result = run_program({"ffmpeg", "-version"}, {}, {.output_bytes = kMaxProbeBytes});
+  const auto result =
+      run_program({ffmpeg_command(), "-version"}, {}, {.output_bytes = kMaxProbeBytes});
   if (!result || !result->succeeded) return {};
   // "ffmpeg version 5.1.9-0+deb12u1 Copyright …"
   const std::string words(result->output.begin(), result->output.end());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video through the programs: ffprobe says what a file is, ffmpeg writes all its frames raw into a
-// pipe, in the file's own samples: never scaled, repeated or dropped. A file that changes its size
-// or pixel format half way is an error, where ffmpeg by itself would scale. Only local files are
-// opened, so that a playlist cannot reach the network.
+// Video through the programs: ffprobe, or ffmpeg alone, says what a file is, ffmpeg writes all its
+// frames raw into a pipe, in the file's own samples: never scaled, repeated or dropped. A file that
+// changes its size or pixel format half way is an error, where ffmpeg by itself would scale. Only
+// local files are opened, so that a playlist cannot reach the network.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,34 +15,30 @@
 namespace similis::media {
 namespace {
 
-constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;
-
-[[noreturn]] void refuse_without(const File& file, const std::string& program) {
-  refuse(file,
-      "video other than y4m and raw needs ffmpeg, and there is no {} on PATH; install it (on "
-      "Debian: apt install ffmpeg)",
-      program);
-}
+constexpr const char* kNeed = "video other than y4m and raw";
 
 // A name that ffmpeg cannot take for an option or a protocol.
 std::string file_argument(const std::string& path) { return "file:" + path; }
 
+std::vector<std::string> input_options(const File& file) {
+  return {"-protocol_whitelist", "file", "-i", file_argument(file.name)};
+}
+
 Probe probe_video(const File& file) {
-  const auto result =
-      run_program({"ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams",
-                      "V:0", "-show_pixel_formats", "-show_entries",
-                      "stream=codec_name,width,height,pix_fmt,nb_frames:stream_side_data=rotation:"
-                      "format=format_name",
-                      "-of", "json", "-i", file_argument(file.name)},
-          {}, {.output_bytes = kMaxProbeBytes});
-  if (!result) refuse_without(file, "ffprobe");
-  auto probe =
-      parse_probe({reinterpret_cast<const char*>(result->output.data()), result->output.size()});
-  if (result->succeeded && probe) return *std::move(probe);
+  auto probed = probe_by_programs({.input = input_options(file),
+      .entries = {"-show_pixel_formats", "-show_entries",
+          "stream=codec_name,width,height,pix_fmt,nb_frames,color_range,color_space,color_transfer,"
+          "color_primaries,chroma_location:stream_side_data=rotation:format=format_name"},
+      .require_size = [&](std::int64_t width, std::int64_t height) {
+        require_size(file, width, height);
+      }});
+  if (!probed) refuse_without_ffmpeg(file, kNeed);
+  const ProgramResult& result = probed->result;
+  if (result.succeeded && probed->probe) return *std::move(probed->probe);
   refuse(file,
       "it is no picture or video that is known here or to ffmpeg ({}); raw video needs --size WxH "
       "and --pix-fmt FORMAT",
-      result->succeeded ? "no video stream" : last_words(*result));
+      result.succeeded ? "no video stream" : last_words(result));
 }
 
 // Animations and video in RGB are pictures too, of several frames.
@@ -118,20 +114,26 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
   }
   const VideoFormat format{.width = probe.is_turned ? probe.height : probe.width,
       .height = probe.is_turned ? probe.width : probe.height,
-      .pixels = *pixels};
+      .pixels = *pixels,
+      .color = {.range = probe.range,
+          .matrix = probe.matrix,
+          .transfer = probe.transfer,
+          .primaries = probe.primaries,
+          .siting = probe.siting}};
   require_size(file, format.width, format.height);
   // crop leaves every frame as it is, and fails on one of another size.
-  std::vector<std::string> arguments = {"ffmpeg", "-nostdin", "-v", "error", "-xerror",
-      "-err_detect", "explode", "-protocol_whitelist", "file", "-i", file_argument(path), "-map",
-      "0:V:0", keep_all_frames_option(), "passthrough", "-autoscale", "0", "-vf",
-      fmt::format(
-          "crop=w='if(eq(iw,{0})*eq(ih,{1}),{0},-1)':h={1}:exact=1", format.width, format.height)};
+  std::vector<std::string> arguments = {
+      ffmpeg_command(), "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode"};
+  const std::vector<std::string> input = input_options(file);
+  arguments.insert(arguments.end(), input.begin(), input.end());
+  arguments.insert(arguments.end(),
+      {"-map", "0:V:0", keep_all_frames_option(), "passthrough", "-noautoscale", "-vf",
+          fmt::format("crop=w='if(eq(iw,{0})*eq(ih,{1}),{0},-1)':h={1}:exact=1", format.width,
+              format.height)});
   if (name == probe.pixel_format) arguments.push_back("-noauto_conversion_filters");
-  for (const char* argument : {"-pix_fmt", name.c_str(), "-f", "rawvideo", "pipe:1"}) {
-    arguments.emplace_back(argument);
-  }
+  arguments.insert(arguments.end(), {"-pix_fmt", name, "-f", "rawvideo", "pipe:1"});
   auto program = start_program(arguments);
-  if (!program) refuse_without(file, "ffmpeg");
+  if (!program) refuse_without_ffmpeg(file, kNeed);
   return std::make_unique<FfmpegSource>(std::move(program), path, format, probe.expected_frames);
 }
 

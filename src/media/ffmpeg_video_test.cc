@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/media/program.h"
+#include "src/media/test_ffmpeg.h"
 #include "src/media/test_video.h"
 
 namespace similis::media {
@@ -10,11 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class FfmpegVideo : public testing::Test {
+class FfmpegVideo : public WithFfmpeg {
  protected:
-  void SetUp() override {
-    if (ffmpeg_program().empty()) GTEST_SKIP() << "there is no ffmpeg";
-  }
   // Writes `frames` of noise in the pixel format through ffmpeg.
   void encode(const std::string& name, const std::string& pixels, int frames,
       const std::vector<std::string>& coding) {
@@ -44,8 +42,9 @@ class FfmpegVideo : public testing::Test {
   }
   TestFolder folder_;
 };
+INSTANTIATE_TEST_SUITE_P(Programs, FfmpegVideo, kPrograms, name_of);
 
-TEST_F(FfmpegVideo, LosslessVideoComesAsItWentIn) {
+TEST_P(FfmpegVideo, LosslessVideoComesAsItWentIn) {
   for (const char* pixels : {"yuv420p", "yuv422p", "yuv444p", "yuv422p10le", "gray"}) {
     encode("a.mkv", pixels, 5, {"-c:v", "ffv1"});
     expect_frames(read("a.mkv"), pixels, 5);
@@ -55,12 +54,12 @@ TEST_F(FfmpegVideo, LosslessVideoComesAsItWentIn) {
 }
 
 // Frames a second apart and frames at the same time: each once.
-TEST_F(FfmpegVideo, FramesAreNeitherRepeatedNorDropped) {
+TEST_P(FfmpegVideo, FramesAreNeitherRepeatedNorDropped) {
   encode("a.mkv", "yuv420p", 6, {"-vf", "setpts=if(lt(N\\,3)\\,N\\,N*40)", "-c:v", "ffv1"});
   expect_frames(read("a.mkv"), "yuv420p", 6);
 }
 
-TEST_F(FfmpegVideo, DamageIsAnErrorBehindTheFramesBefore) {
+TEST_P(FfmpegVideo, DamageIsAnErrorBehindTheFramesBefore) {
   encode("a.mkv", "yuv420p", 40, {"-c:v", "ffv1", "-slicecrc", "1", "-level", "3"});
   Buffer bytes = content(folder_.file("a.mkv"));
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 60; ++i) bytes[i] ^= 0x55;
@@ -70,7 +69,7 @@ TEST_F(FfmpegVideo, DamageIsAnErrorBehindTheFramesBefore) {
   EXPECT_THAT(video.error, HasSubstr("it is cut off or damaged at or after frame"));
 }
 
-TEST_F(FfmpegVideo, AChangeOfSizeHalfWayIsAnError) {
+TEST_P(FfmpegVideo, AChangeOfSizeHalfWayIsAnError) {
   encode("a.m1v", "yuv420p", 3, {"-c:v", "mpeg1video"});
   encode("b.m1v", "yuv420p", 3, {"-c:v", "mpeg1video", "-vf", "pad=32:32"});
   Buffer bytes = content(folder_.file("a.m1v"));
@@ -81,7 +80,27 @@ TEST_F(FfmpegVideo, AChangeOfSizeHalfWayIsAnError) {
   EXPECT_THAT(video.error, HasSubstr("it is cut off or damaged at or after frame"));
 }
 
-TEST_F(FfmpegVideo, VideoInRgbIsPictures) {
+// As its rotation says, without a change of its samples.
+TEST_P(FfmpegVideo, TurnedVideoIsTurned) {
+  encode("a.mp4", "yuv420p", 2, {"-c:v", "libx264", "-qp", "0"});
+  // The first way came with ffmpeg 6, the second went with it.
+  const auto turn = [&](const std::vector<std::string>& input,
+                        const std::vector<std::string>& output) {
+    std::vector<std::string> arguments = {"ffmpeg", "-v", "error", "-y"};
+    arguments.insert(arguments.end(), input.begin(), input.end());
+    arguments.insert(arguments.end(), {"-i", folder_.file("a.mp4"), "-c", "copy"});
+    arguments.insert(arguments.end(), output.begin(), output.end());
+    arguments.push_back(folder_.file("b.mp4"));
+    return run_program(arguments, {}, {.output_bytes = 1000})->succeeded;
+  };
+  ASSERT_TRUE(turn({"-display_rotation", "90"}, {}) || turn({}, {"-metadata:s:v:0", "rotate=90"}));
+  const auto video = open_media(folder_.file("b.mp4")).video;
+  EXPECT_EQ(video->format().width, 12);
+  EXPECT_EQ(video->format().height, 16);
+  EXPECT_EQ(read("b.mp4").frames.size(), 2u);
+}
+
+TEST_P(FfmpegVideo, VideoInRgbIsPictures) {
   encode("a.mkv", "yuv444p", 3, {"-pix_fmt", "gbrp", "-c:v", "ffv1"});
   const OpenedMedia media = open_media(folder_.file("a.mkv"));
   ASSERT_TRUE(media.picture);
@@ -92,7 +111,7 @@ TEST_F(FfmpegVideo, VideoInRgbIsPictures) {
   EXPECT_NE(pictures[0].samples8, pictures[2].samples8);
 }
 
-TEST_F(FfmpegVideo, WhatIsNoVideoIsToldApart) {
+TEST_P(FfmpegVideo, WhatIsNoVideoIsToldApart) {
   write_content(folder_.file("a.yuv"), raw_noise({.width = 16, .height = 12}, 2));
   EXPECT_THAT(read("a.yuv").error, HasSubstr("raw video needs --size WxH and --pix-fmt FORMAT"));
   encode("a.bmp", "yuv420p", 1, {"-pix_fmt", "bgr24"});

@@ -25,8 +25,6 @@ extern char** environ;
 namespace similis::media {
 namespace {
 
-constexpr std::size_t kMaxErrorBytes = 65536;
-
 [[noreturn]] void fail(const std::string& program, int error) {
   throw Error(fmt::format("{} could not be run: {}", program, std::strerror(error)));
 }

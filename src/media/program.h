@@ -13,9 +13,11 @@
 
 namespace similis::media {
 
+constexpr std::size_t kMaxErrorBytes = 65536;
+
 struct ProgramResult {
   std::vector<std::uint8_t> output;
-  std::string errors;      ///< the first 64 KiB of what it wrote to standard error
+  std::string errors;      ///< the first kMaxErrorBytes of what it wrote to standard error
   bool succeeded = false;  ///< it ended by itself, with status 0
   std::string end;  ///< how it ended, in words: "status 1", "signal 11", "no output for 60 s"
 };
@@ -37,7 +39,7 @@ class RunningProgram {
   virtual ~RunningProgram() = default;
   /// The end of the pipe it writes to, once: the caller closes it.
   virtual int take_output() = 0;
-  /// What it has written to standard error so far, at most 64 KiB.
+  /// What it has written to standard error so far, at most kMaxErrorBytes.
   virtual std::string errors() const = 0;
   /// Waits for its end; `output` of the result stays empty.
   virtual ProgramResult wait() = 0;

@@ -2,9 +2,7 @@
 #include "src/media/reader.h"
 
 namespace similis::media {
-namespace {
 
-// One space for line ends and the like: some libraries say more than a line, some quote the file.
 std::string one_line(std::string_view words) {
   std::string line;
   for (const char c : words) {
@@ -13,8 +11,6 @@ std::string one_line(std::string_view words) {
   }
   return line;
 }
-
-}  // namespace
 
 void refuse_damaged(const File& file, std::string_view words) {
   refuse(file, "it is cut off or damaged ({})", one_line(words));

@@ -37,6 +37,10 @@ template <class... Args>
       "cannot read {}: {}", file.name, fmt::format(reason, std::forward<Args>(args)...)));
 }
 
+/// The words with one space for line ends and the like: some libraries say more than a line, some
+/// quote the file.
+std::string one_line(std::string_view words);
+
 /// Refuses a file whose decoder gave up, with the decoder's words.
 [[noreturn]] void refuse_damaged(const File& file, std::string_view words);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/media/gzip.h"
+#include "src/media/nifti_header.h"
 #include "src/media/reader.h"
 #include "src/media/y4m.h"
 
@@ -76,9 +78,13 @@ std::unique_ptr<FrameSource> open_raw(std::unique_ptr<ByteStream> stream, const 
 
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw) {
   auto stream = std::make_unique<ByteStream>(path);
-  const Bytes start = stream->peek(kSignatureBytes);
+  const std::vector<std::uint8_t> start = stream->peek(kSignatureBytes);
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   if (text.starts_with(kY4mMagic)) return {.video = open_y4m(std::move(stream))};
+  const bool may_be_volume = is_gzip(start) || nifti_header_length(start) > 0;
+  if (may_be_volume && is_nifti(stream->peek(kNiftiStartBytes))) {
+    return {.volume = read_volume(*stream, path)};
+  }
   if (raw && !is_container(start)) return {.video = open_raw(std::move(stream), *raw)};
   const bool may_be_video = path != "-" && stream->size() && !start.empty();
   if (may_be_video && known_format(start).empty()) {

@@ -12,6 +12,7 @@
 
 #include "similis/tensor.hpp"
 #include "src/media/image.h"
+#include "src/media/volume.h"
 
 namespace similis::media {
 
@@ -33,10 +34,17 @@ std::string chroma_name(const PixelFormat& format);
 /// left out. Empty for names of packed, big-endian, RGB and floating-point formats.
 std::optional<PixelFormat> pixel_format(const std::string& name);
 
+/// What a stream says of its colours, in ffmpeg's words: "tv", "bt709", "left". Empty: nothing.
+struct ColorTags {
+  std::string range, matrix, transfer, primaries, siting;
+  friend bool operator==(const ColorTags&, const ColorTags&) = default;
+};
+
 struct VideoFormat {
   std::int64_t width = 0;
   std::int64_t height = 0;
   PixelFormat pixels;
+  ColorTags color = {};
   friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
 
   std::int64_t plane_width(int plane) const;
@@ -89,18 +97,19 @@ struct RawVideo {
   PixelFormat pixels;
 };
 
-/// A video, or the picture that the file turned out to be.
+/// A video, or the picture or volume that the file turned out to be.
 struct OpenedMedia {
   std::unique_ptr<FrameSource> video;
+  std::optional<Volume> volume;
   std::optional<Image> picture;     ///< the first, if there are several
   std::vector<std::uint8_t> bytes;  ///< of a picture's file
 };
 
-/// Opens what is at `path`, "-" being standard input: y4m if its first bytes say so, else raw video
-/// if `raw` is given and they do not begin an MP4, Matroska, WebM or AVI file, else a picture, as
-/// read_image() reads it, else what ffmpeg decodes, in the file's own samples; animations and video
-/// in RGB are pictures. A pipe can be all of these but video that ffmpeg decodes. Throws
-/// InvalidArgument, in one line that names the file.
+/// Opens what is at `path`, "-" being standard input: y4m or NIfTI if its first bytes say so, else
+/// raw video if `raw` is given and they do not begin an MP4, Matroska, WebM or AVI file, else a
+/// picture, as read_image() reads it, else what ffmpeg decodes, in the file's own samples;
+/// animations and video in RGB are pictures. A pipe can be all of these but video that ffmpeg
+/// decodes. Throws InvalidArgument, in one line that names the file.
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw = {});
 
 }  // namespace similis::media

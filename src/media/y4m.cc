@@ -35,6 +35,13 @@ std::optional<PixelFormat> parse_color(const std::string& tag) {
   return pixel_format("yuv" + tag.substr(0, 3) + "p" + (tag.size() > 4 ? tag.substr(4) : ""));
 }
 
+// Where "420jpeg" and its like put chroma samples.
+std::string siting_of(const std::string& tag) {
+  if (tag == "420jpeg") return "center";
+  if (tag == "420mpeg2") return "left";
+  return tag == "420paldv" ? "topleft" : "";
+}
+
 class Y4mSource : public StreamSource {
  public:
   Y4mSource(std::unique_ptr<ByteStream> stream, VideoFormat format)
@@ -69,6 +76,8 @@ VideoFormat parse_y4m_header(std::string_view line, const std::string& name) {
     if (word.starts_with('W')) format.width = parse_side(word.substr(1), 'W', file);
     if (word.starts_with('H')) format.height = parse_side(word.substr(1), 'H', file);
     if (word.starts_with('C')) color = word.substr(1);
+    if (word == "XCOLORRANGE=FULL") format.color.range = "pc";
+    if (word == "XCOLORRANGE=LIMITED") format.color.range = "tv";
     if (word.starts_with("XYSCSS=")) extension_color = lower(word.substr(7));
   }
   if (color.empty()) color = extension_color;
@@ -76,6 +85,7 @@ VideoFormat parse_y4m_header(std::string_view line, const std::string& name) {
   const std::optional<PixelFormat> pixels = parse_color(color);
   if (!pixels) refuse(file, "its colours are {}, which is no y4m tag known here", color);
   format.pixels = *pixels;
+  format.color.siting = siting_of(color);
   require_size(file, format.width, format.height);
   return format;
 }

@@ -27,12 +27,24 @@ Ssimulacra2Options options_of(
 
 similis_status similis_ssimulacra2(const similis_tensor* x, const similis_tensor* y,
     const similis_ssimulacra2_options* options, const similis_tensor* value,
+    const similis_execution* execution) {
+  using namespace similis;
+  return c_api::call([&] {
+    const c_api::Arguments arguments("ssimulacra2");
+    ssimulacra2_into(arguments.image("x", x), arguments.image("y", y),
+        {.value = arguments.image("value", value)}, options_of(arguments, options),
+        c_api::CallExecution(arguments, execution));
+  });
+}
+
+similis_status similis_ssimulacra2_map(const similis_tensor* x, const similis_tensor* y,
+    const similis_ssimulacra2_options* options, const similis_tensor* value,
     const similis_tensor* map, const similis_execution* execution) {
   using namespace similis;
   return c_api::call([&] {
     const c_api::Arguments arguments("ssimulacra2");
     ssimulacra2_into(arguments.image("x", x), arguments.image("y", y),
-        {.value = arguments.optional("value", value), .map = arguments.optional("map", map)},
+        {.value = arguments.optional("value", value), .map = arguments.image("map", map)},
         options_of(arguments, options), c_api::CallExecution(arguments, execution));
   });
 }

@@ -35,8 +35,8 @@ TEST(Ssimulacra2CApi, EveryArgumentArrives) {
   similis_ssimulacra2_options options = SIMILIS_SSIMULACRA2_DEFAULTS;
   options.mode = SIMILIS_SSIMULACRA2_FAST;
   options.transfer = SIMILIS_TRANSFER_LINEAR;
-  ASSERT_EQ(similis_ssimulacra2(CTensor(x).get(), CTensor(y).get(), &options, CTensor(value).get(),
-                CTensor(map).get(), nullptr),
+  ASSERT_EQ(similis_ssimulacra2_map(CTensor(x).get(), CTensor(y).get(), &options,
+                CTensor(value).get(), CTensor(map).get(), nullptr),
       SIMILIS_OK)
       << similis_last_error();
   const std::vector<double> scores = to_doubles(value);
@@ -72,10 +72,15 @@ TEST(Ssimulacra2CApi, RefusesWhatIsMissing) {
       SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(),
       "similis_ssimulacra2_reference_score: reference is NULL; it must have been created");
+  const test::Array value = test::filled({}, DType::f64, Layout::dense, test::kUntouched);
+  ASSERT_EQ(similis_ssimulacra2(
+                CTensor(x).get(), CTensor(x).get(), nullptr, CTensor(value).get(), nullptr),
+      SIMILIS_OK);
+  EXPECT_EQ(to_doubles(value)[0], 100);
   similis_ssimulacra2_options options = SIMILIS_SSIMULACRA2_DEFAULTS;
   options.mode = 2;
-  EXPECT_EQ(
-      similis_ssimulacra2(CTensor(x).get(), CTensor(x).get(), &options, nullptr, nullptr, nullptr),
+  EXPECT_EQ(similis_ssimulacra2(
+                CTensor(x).get(), CTensor(x).get(), &options, CTensor(value).get(), nullptr),
       SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(), "ssimulacra2: options.mode is 2; it must be from 0 to 1");
 }

@@ -24,7 +24,7 @@ constexpr const char* kOperation = "ssimulacra2";
 constexpr int kProducts = 5;  // in this order: mean of x, of y, of x², of y², of xy
 constexpr int kSides = 2;
 constexpr int kWarp = 32;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // of workspace, but for one large pair
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;  // of workspace, but for one large pair
 constexpr std::int64_t kMostImages = 64;
 
 // One side of a batch.
@@ -67,15 +67,35 @@ struct Scale {
   __host__ __device__ std::int64_t groups() const { return (extent.width + kGroup - 1) / kGroup; }
 };
 
+// One of two; member by member, which stays in registers, where a reference would be to a copy in
+// memory.
+__device__ Side either(bool is_first, const Side& first, const Side& second) {
+  Side side = second;
+  side.data = is_first ? first.data : second.data;
+  side.dtype = is_first ? first.dtype : second.dtype;
+  side.channels = is_first ? first.channels : second.channels;
+  side.is_linear = is_first ? first.is_linear : second.is_linear;
+  for (int axis = 0; axis < 4; ++axis) {
+    side.strides[axis] = is_first ? first.strides[axis] : second.strides[axis];
+  }
+  return side;
+}
+
 constexpr int kConvertThreads = 256, kConvertRows = kConvertThreads / kWarp;
 
 struct Rgb {
   float r, g, b;
 };
 
-// The light of a pixel. `table` has that of the 256 bytes.
-__device__ Rgb light_of(
-    const Side& side, std::int64_t offset, float background, bool is_bytes, const float* table) {
+// The light of a pixel of bytes without alpha. `table` has that of the 256 bytes.
+__device__ Rgb light_of_bytes(const Side& side, std::int64_t offset, const float* table) {
+  const auto* at = static_cast<const std::uint8_t*>(side.data) + offset;
+  const std::int64_t step = side.channels == 1 ? 0 : side.strides[1];
+  return {table[at[0]], table[at[step]], table[at[2 * step]]};
+}
+
+// The light of any pixel.
+__device__ Rgb light_of(const Side& side, std::int64_t offset, float background) {
   const int colors = side.channels <= 2 ? 1 : 3;
   float values[3];
   float alpha = 1;
@@ -92,10 +112,6 @@ __device__ Rgb light_of(
       continue;
     }
     const std::int64_t at = offset + c * side.strides[1];
-    if (is_bytes) {
-      values[c] = table[static_cast<const std::uint8_t*>(side.data)[at]];
-      continue;
-    }
     float value = gpu::load_element_f32(side.data, side.dtype, at) * scale;
     if (has_alpha) value = blended(value, alpha, background);
     values[c] = side.is_linear ? value : linear_of_srgb(value);
@@ -103,17 +119,17 @@ __device__ Rgb light_of(
   return {values[0], values[1], values[2]};
 }
 
+// Where the pixels of a scale come from.
+enum From : int { kBytes, kSamples, kLight };
+
 // A thread takes 2×2 pixels of one side; at an odd edge those outside are those inside.
+template <int from>
 __global__ __launch_bounds__(kConvertThreads) void convert_kernel(Scale s, Side x, Side y) {
   __shared__ float table[256];
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t image = blockIdx.z / kSides;
-  const bool is_y = blockIdx.z % kSides != 0;
-  const Side& side = is_y ? y : x;
-  const bool is_first = s.light == nullptr;
-  const bool is_bytes =
-      is_first && side.dtype == DType::u8 && !side.is_linear && side.channels % 2 != 0;
-  if (is_bytes) {
+  const Side side = either(blockIdx.z % kSides != 0, y, x);
+  if constexpr (from == kBytes) {
     table[t] = linear_of_srgb(static_cast<float>(t) * (1 / 255.0f));
     __syncthreads();
   }
@@ -123,20 +139,25 @@ __global__ __launch_bounds__(kConvertThreads) void convert_kernel(Scale s, Side 
   const std::int64_t three = blockIdx.z * std::int64_t{3};
   float* xyb = s.xyb + three * s.plane();
   Rgb light[2][2];
+#pragma unroll
   for (int i = 0; i < 2; ++i) {
+#pragma unroll
     for (int j = 0; j < 2; ++j) {
       const std::int64_t at_y = row + i < s.extent.height ? row + i : row;
       const std::int64_t at_x = column + j < s.extent.width ? column + j : column;
-      if (is_first) {
-        const std::int64_t offset = image / s.backgrounds * side.strides[0] +
-                                    at_y * side.strides[2] + at_x * side.strides[3];
-        light[i][j] = light_of(side, offset, s.background[image % s.backgrounds], is_bytes, table);
+      const std::int64_t offset =
+          image / s.backgrounds * side.strides[0] + at_y * side.strides[2] + at_x * side.strides[3];
+      if constexpr (from == kBytes) {
+        light[i][j] = light_of_bytes(side, offset, table);
+      } else if constexpr (from == kSamples) {
+        light[i][j] = light_of(side, offset, s.background[image % s.backgrounds]);
       } else {
         const float* at = s.light + three * s.plane() + at_y * s.pitch + at_x;
         light[i][j] = {at[0], at[s.plane()], at[2 * s.plane()]};
       }
     }
   }
+#pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (row + i >= s.extent.height) break;
     const Xyb a = positive_xyb(light[i][0].r, light[i][0].g, light[i][0].b);
@@ -163,11 +184,11 @@ __device__ float product_of(int product, float x, float y) {
 // 32 columns at a time through shared memory, a thread reading along its row and all of them
 // writing rows.
 constexpr int kAcrossThreads = kProducts * kWarp;
-constexpr int kRing = 64;  // columns of x and y at hand, of which a step reads 11
+constexpr int kSpan = kBehind + kAhead;  // the columns between the two that a step reads
 constexpr int kRowsEach = (kWarp + kProducts - 1) / kProducts;
 
 struct AcrossShared {
-  float in[kSides][kWarp][kRing + 1];  // odd, so that 32 rows are 32 banks
+  float in[kSides][kWarp][kSpan + kWarp + 1];  // odd, so that 32 rows are 32 banks
   float out[kProducts][kWarp][kWarp + 1];
 };
 
@@ -181,7 +202,9 @@ __device__ void fetch(const Scale& s, const float* const (&planes)[kSides], std:
   const int warp = static_cast<int>(threadIdx.x) / kWarp,
             lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t column = first_column + lane;
+#pragma unroll
   for (int side = 0; side < kSides; ++side) {
+#pragma unroll
     for (int i = 0; i < kRowsEach; ++i) {
       const int r = warp + i * kProducts;
       const std::int64_t row = first_row + r;
@@ -191,14 +214,18 @@ __device__ void fetch(const Scale& s, const float* const (&planes)[kSides], std:
   }
 }
 
-__device__ void put(const Fetched& fetched, std::int64_t first_column, AcrossShared& shared) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int slot = static_cast<int>(first_column + lane) & (kRing - 1);
+// The next 32 columns behind the last of those before.
+__device__ void put(const Fetched& fetched, const Fetched& before, AcrossShared& shared) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, kept = lane - (kWarp - kSpan);
+#pragma unroll
   for (int side = 0; side < kSides; ++side) {
+#pragma unroll
     for (int i = 0; i < kRowsEach; ++i) {
       const int r = warp + i * kProducts;
-      if (r < kWarp) shared.in[side][r][slot] = fetched.values[side][i];
+      if (r >= kWarp) continue;
+      shared.in[side][r][kSpan + lane] = fetched.values[side][i];
+      if (kept >= 0) shared.in[side][r][kept] = before.values[side][i];
     }
   }
 }
@@ -206,16 +233,15 @@ __device__ void put(const Fetched& fetched, std::int64_t first_column, AcrossSha
 template <int product>
 __device__ void filter_chunk(const Recursion& recursion, const Blocks& blocks, std::int64_t first,
     int row, AcrossShared& shared, float (&y1)[kSections], float (&y2)[kSections]) {
-  const auto sum = [&](std::int64_t n) {
-    const int left = static_cast<int>(n - kBehind) & (kRing - 1);
-    const int right = static_cast<int>(n + kAhead) & (kRing - 1);
-    return product_of(product, shared.in[0][row][left], shared.in[1][row][left]) +
-           product_of(product, shared.in[0][row][right], shared.in[1][row][right]);
+  const float *of_x = shared.in[0][row], *of_y = shared.in[1][row];
+  const auto sum = [&](int i) {
+    return product_of(product, of_x[i], of_y[i]) +
+           product_of(product, of_x[i + kSpan], of_y[i + kSpan]);
   };
   float* out = shared.out[product][row];
   for (int i = 0; i < kWarp; i += 4) {
     const std::int64_t n = first + i;
-    const float sums[4] = {sum(n), sum(n + 1), sum(n + 2), sum(n + 3)};
+    const float sums[4] = {sum(i), sum(i + 1), sum(i + 2), sum(i + 3)};
     float y[kSections][4];
     const bool is_block = n >= blocks.begin && n < blocks.end;
     for (int k = 0; k < kSections; ++k) {
@@ -228,6 +254,22 @@ __device__ void filter_chunk(const Recursion& recursion, const Blocks& blocks, s
       }
     }
     for (int j = 0; j < 4; ++j) out[i + j] = sum_of_sections(y[0][j], y[1][j], y[2][j]);
+  }
+}
+
+// 32×32 results of a warp, four neighbours a thread. Rows end in space up to a multiple of 32.
+__device__ void store_rows(const Scale& s, const float (&out)[kWarp][kWarp + 1],
+    std::int64_t first_row, std::int64_t first_column, float* to) {
+  constexpr int each = 4, threads_a_row = kWarp / each, rows_at_once = kWarp / threads_a_row;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, column = lane % threads_a_row * each;
+  const std::int64_t at = first_column + column;
+  if (at < 0 || at >= s.pitch) return;
+#pragma unroll
+  for (int i = 0; i < kWarp; i += rows_at_once) {
+    const int r = i + lane / threads_a_row;
+    if (first_row + r >= s.extent.height) break;
+    *reinterpret_cast<float4*>(to + (first_row + r) * s.pitch + at) =
+        make_float4(out[r][column], out[r][column + 1], out[r][column + 2], out[r][column + 3]);
   }
 }
 
@@ -244,14 +286,12 @@ __global__ __launch_bounds__(kAcrossThreads) void across_kernel(Scale s, Recursi
   float* to = s.across + (image * s.slots + (is_wanted ? s.slot[channel][product] : 0)) * s.plane();
   const Blocks blocks = blocks_of(s.extent.width);
   float y1[kSections] = {}, y2[kSections] = {};
-  for (int i = t; i < kSides * kWarp * kWarp; i += kAcrossThreads) {  // what is left of the rows
-    shared.in[i / (kWarp * kWarp)][i / kWarp % kWarp][kRing / 2 + i % kWarp] = 0;
-  }
-  Fetched fetched;
+  Fetched before{}, fetched;  // what is left of the rows is 0
   fetch(s, planes, first_row, 0, fetched);
   for (std::int64_t column = 0; column - kAhead < s.extent.width; column += kWarp) {
-    put(fetched, column, shared);
+    put(fetched, before, shared);
     __syncthreads();
+    before = fetched;
     fetch(s, planes, first_row, column + kWarp, fetched);
     const std::int64_t first = column - kAhead;
     switch (is_wanted ? product : kProducts) {
@@ -263,11 +303,7 @@ __global__ __launch_bounds__(kAcrossThreads) void across_kernel(Scale s, Recursi
       default: break;
     }
     __syncthreads();
-    const std::int64_t at = first + lane;
-    if (!is_wanted || at < 0 || at >= s.extent.width) continue;
-    for (int r = 0; r < kWarp && first_row + r < s.extent.height; ++r) {
-      to[(first_row + r) * s.pitch + at] = shared.out[product][r][lane];
-    }
+    if (is_wanted) store_rows(s, shared.out[product], first_row, first, to);
   }
 }
 
@@ -299,9 +335,10 @@ __global__ __launch_bounds__(kFilterThreads) void filter_across_kernel(Scale s, 
   }
 }
 
-// A column of one channel: its planes, and the sums of its terms in a stripe.
-struct Column {
-  const float *x, *y, *products[kProducts];
+// A column of one channel: its planes, and the sums of its terms in a stripe. A channel of which
+// only edges count has the first two products, any other all five.
+template <int products> struct Column {
+  const float *x, *y, *across[products];
   unsigned terms;
   bool is_inside;
   double sums[kTerms][kNorms];
@@ -311,10 +348,8 @@ struct Column {
     const std::int64_t at = is_inside ? column : 0;
     x = s.xyb + (image * kSides * 3 + channel) * s.plane() + at;
     y = x + 3 * s.plane();
-    for (int p = 0; p < kProducts; ++p) {
-      const bool is_wanted = (s.products[channel] >> p & 1u) != 0;
-      products[p] =
-          is_wanted ? s.across + (image * s.slots + s.slot[channel][p]) * s.plane() + at : nullptr;
+    for (int p = 0; p < products; ++p) {
+      across[p] = s.across + (image * s.slots + s.slot[channel][p]) * s.plane() + at;
     }
     clear();
   }
@@ -325,13 +360,15 @@ struct Column {
     sums[term][kFirst] += value;
     sums[term][kFourth] += fourth_power(value);
   }
-  __device__ void add_pixel(std::int64_t offset, const float (&averages)[kProducts]) {
-    if (terms >> kDissimilarity & 1u) {
-      add(kDissimilarity,
-          dissimilarity(averages[0], averages[1], averages[2], averages[3], averages[4]));
+  __device__ void add_pixel(float of_x, float of_y, const float (&averages)[products]) {
+    if constexpr (products == kProducts) {
+      if (terms >> kDissimilarity & 1u) {
+        add(kDissimilarity,
+            dissimilarity(averages[0], averages[1], averages[2], averages[3], averages[4]));
+      }
     }
     if (terms >> kRinging) {
-      const double change = edge_change(x[offset], averages[0], y[offset], averages[1]);
+      const double change = edge_change(of_x, averages[0], of_y, averages[1]);
       if (terms >> kRinging & 1u) add(kRinging, ringing(change));
       if (terms >> kBlurring & 1u) add(kBlurring, blurring(change));
     }
@@ -351,78 +388,133 @@ struct Column {
 };
 
 constexpr int kDownThreads = 128;
+constexpr int kAtOnce = 4;     // rows that are on their way while as many are worked on
+constexpr int kRingRows = 16;  // of the 11 that a step spans
 
-__global__ __launch_bounds__(kDownThreads) void down_kernel(Scale s, Recursion recursion) {
+// What a thread reads of kAtOnce rows.
+template <int products> struct RowsAhead {
+  float across[kAtOnce][products], x[kAtOnce], y[kAtOnce];
+
+  // Products of rows from n + kAhead on, pixels of rows from n on; 0 outside.
+  __device__ RowsAhead(const Scale& s, const Column<products>& column, std::int64_t n) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const std::int64_t row = n + j, ahead = row + kAhead;
+      const bool has_ahead = ahead < s.extent.height;
+      const bool is_inside = row >= 0 && row < s.extent.height;
+#pragma unroll
+      for (int p = 0; p < products; ++p) {
+        across[j][p] = has_ahead ? column.across[p][ahead * s.pitch] : 0.0f;
+      }
+      x[j] = is_inside ? column.x[row * s.pitch] : 0.0f;
+      y[j] = is_inside ? column.y[row * s.pitch] : 0.0f;
+    }
+  }
+};
+
+// The recursion down a column. What a step reads is 10 rows later what another reads: it waits in
+// shared memory, where each thread has a column of its own, so that every value is read once.
+template <int products>
+__device__ void march_down(const Scale& s, const Recursion& recursion, int channel,
+    float (&ring)[kRingRows][kProducts][kDownThreads]) {
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t image = blockIdx.z;
+  const std::int64_t index = blockIdx.x * std::int64_t{kDownThreads} + t;
+  Column<products> column(s, image, channel, index);
+  for (int row = 0; row < kRingRows; ++row) {
+    for (int p = 0; p < products; ++p) ring[row][p][t] = 0;
+  }
+  float y1[products][kSections] = {}, y2[products][kSections] = {};
+  RowsAhead<products> rows(s, column, -kAhead);
+  for (std::int64_t first = -kAhead; first < s.extent.height; first += kAtOnce) {
+    const RowsAhead<products> next(s, column, first + kAtOnce);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int newer = static_cast<int>(first + j + kAhead) & (kRingRows - 1);
+      const int older = static_cast<int>(first + j - kBehind) & (kRingRows - 1);
+      float averages[products];
+#pragma unroll
+      for (int p = 0; p < products; ++p) {
+        const float sum = ring[older][p][t] + rows.across[j][p];
+        ring[newer][p][t] = rows.across[j][p];
+        float y[kSections];
+#pragma unroll
+        for (int k = 0; k < kSections; ++k) {
+          const Section& section = recursion.sections[k];
+          y[k] = step_down(section.n2, section.d1, sum, y1[p][k], y2[p][k]);
+        }
+        averages[p] = sum_of_sections(y[0], y[1], y[2]);
+      }
+      if (first >= 0 && first + j < s.extent.height)
+        column.add_pixel(rows.x[j], rows.y[j], averages);
+    }
+    rows = next;
+    const std::int64_t done = first + kAtOnce;
+    if (done > 0 && (done % kStripe == 0 || done >= s.extent.height)) {
+      column.write(s, image, (done - 1) / kStripe, index / kGroup, channel);
+    }
+  }
+}
+
+// Three blocks a multiprocessor: a column's march is a chain of latencies, which others fill.
+__global__ __launch_bounds__(kDownThreads, 3) void down_kernel(Scale s, Recursion recursion) {
+  __shared__ float ring[kRingRows][kProducts][kDownThreads];
   const int channel = static_cast<int>(blockIdx.y);
   if (s.terms[channel] == 0) return;
-  const std::int64_t image = blockIdx.z;
-  const std::int64_t index = blockIdx.x * std::int64_t{kDownThreads} + threadIdx.x;
-  const std::int64_t height = s.extent.height, pitch = s.pitch;
-  Column column(s, image, channel, index);
-  const unsigned products = s.products[channel];
-  float y1[kProducts][kSections] = {}, y2[kProducts][kSections] = {};
-  const auto step = [&](std::int64_t n, float(&averages)[kProducts]) {
-    const bool has_top = n >= kBehind, has_bottom = n + kAhead < height;
-    const std::int64_t top = (n - kBehind) * pitch, bottom = (n + kAhead) * pitch;
-#pragma unroll
-    for (int p = 0; p < kProducts; ++p) {
-      if (!(products >> p & 1u)) continue;
-      const float sum = (has_top ? column.products[p][top] : 0.0f) +
-                        (has_bottom ? column.products[p][bottom] : 0.0f);
-      float y[kSections];
-#pragma unroll
-      for (int k = 0; k < kSections; ++k) {
-        y[k] =
-            step_down(recursion.sections[k].n2, recursion.sections[k].d1, sum, y1[p][k], y2[p][k]);
-      }
-      averages[p] = sum_of_sections(y[0], y[1], y[2]);
-    }
-  };
-  float averages[kProducts] = {};
-  for (std::int64_t n = -kAhead; n < 0; ++n) step(n, averages);
-  for (std::int64_t stripe = 0; stripe < s.stripes(); ++stripe) {
-    const std::int64_t end = (stripe + 1) * kStripe < height ? (stripe + 1) * kStripe : height;
-#pragma unroll 4
-    for (std::int64_t n = stripe * kStripe; n < end; ++n) {
-      step(n, averages);
-      column.add_pixel(n * pitch, averages);
-    }
-    column.write(s, image, stripe, index / kGroup, channel);
+  if (s.terms[channel] >> kDissimilarity & 1u) {
+    march_down<kProducts>(s, recursion, channel, ring);
+  } else {
+    march_down<2>(s, recursion, channel, ring);
   }
 }
 
 // Mode fast: a thread takes a column of one stripe.
+template <int products>
+__device__ void march_stripe(const Scale& s, const Taps& taps, int channel) {
+  const std::int64_t image = blockIdx.z / kChannels, stripe = blockIdx.y;
+  const std::int64_t index = blockIdx.x * std::int64_t{kDownThreads} + threadIdx.x;
+  const std::int64_t first = stripe * kStripe;
+  Column<products> column(s, image, channel, index);
+  constexpr int span = 2 * kTaps - 1;
+  float window[products][span] = {};
+#pragma unroll
+  for (int p = 0; p < products; ++p) {
+#pragma unroll
+    for (int i = 1; i < span; ++i) {
+      const std::int64_t row = first - kTaps + i;
+      const bool is_inside = row >= 0 && row < s.extent.height;
+      window[p][i] = is_inside ? column.across[p][row * s.pitch] : 0.0f;
+    }
+  }
+  RowsAhead<products> rows(s, column, first);
+  for (std::int64_t n = first; n < first + kStripe && n < s.extent.height; n += kAtOnce) {
+    const RowsAhead<products> next(s, column, n + kAtOnce);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      float averages[products];
+#pragma unroll
+      for (int p = 0; p < products; ++p) {
+        float(&w)[span] = window[p];
+#pragma unroll
+        for (int i = 0; i + 1 < span; ++i) w[i] = w[i + 1];
+        w[span - 1] = rows.across[j][p];
+        averages[p] = filtered(taps, w[4], w[3] + w[5], w[2] + w[6], w[1] + w[7], w[0] + w[8]);
+      }
+      if (n + j < s.extent.height) column.add_pixel(rows.x[j], rows.y[j], averages);
+    }
+    rows = next;
+  }
+  column.write(s, image, stripe, index / kGroup, channel);
+}
+
 __global__ __launch_bounds__(kDownThreads) void filter_down_kernel(Scale s, Taps taps) {
   const int channel = static_cast<int>(blockIdx.z % kChannels);
   if (s.terms[channel] == 0) return;
-  const std::int64_t image = blockIdx.z / kChannels, stripe = blockIdx.y;
-  const std::int64_t index = blockIdx.x * std::int64_t{kDownThreads} + threadIdx.x;
-  const std::int64_t height = s.extent.height, pitch = s.pitch, first = stripe * kStripe;
-  const std::int64_t end = first + kStripe < height ? first + kStripe : height;
-  const unsigned products = s.products[channel];
-  Column column(s, image, channel, index);
-  constexpr int kSpan = 2 * kTaps - 1;
-  const auto at = [&](int product, std::int64_t row) {
-    return row >= 0 && row < height ? column.products[product][row * pitch] : 0.0f;
-  };
-  float rows[kProducts][kSpan] = {};
-  for (int p = 0; p < kProducts; ++p) {
-    if (!(products >> p & 1u)) continue;
-    for (int i = 1; i < kSpan; ++i) rows[p][i] = at(p, first - kTaps + i);
+  if (s.terms[channel] >> kDissimilarity & 1u) {
+    march_stripe<kProducts>(s, taps, channel);
+  } else {
+    march_stripe<2>(s, taps, channel);
   }
-  for (std::int64_t n = first; n < end; ++n) {
-    float averages[kProducts] = {};
-#pragma unroll
-    for (int p = 0; p < kProducts; ++p) {
-      if (!(products >> p & 1u)) continue;
-      float(&r)[kSpan] = rows[p];
-      for (int i = 0; i + 1 < kSpan; ++i) r[i] = r[i + 1];
-      r[kSpan - 1] = at(p, n + kTaps - 1);
-      averages[p] = filtered(taps, r[4], r[3] + r[5], r[2] + r[6], r[1] + r[7], r[0] + r[8]);
-    }
-    column.add_pixel(n * pitch, averages);
-  }
-  column.write(s, image, stripe, index / kGroup, channel);
 }
 
 // What the last kernel reads: the sums of every scale.
@@ -597,10 +689,14 @@ class Batch {
     const auto blocks = [](std::int64_t extent, std::int64_t each) {
       return static_cast<unsigned>((extent + each - 1) / each);
     };
+    const bool is_first = s.light == nullptr;
+    const auto convert = !is_first                      ? convert_kernel<kLight>
+                         : is_plain(x_) && is_plain(y_) ? convert_kernel<kBytes>
+                                                        : convert_kernel<kSamples>;
     gpu::launch(kOperation, stream,
         dim3(blocks(s.extent.width, 2 * kWarp), blocks(s.extent.height, 2 * kConvertRows),
             images * kSides),
-        kConvertThreads, 0, convert_kernel, s, side_from(x_, first), side_from(y_, first));
+        kConvertThreads, 0, convert, s, side_from(x_, first), side_from(y_, first));
     const unsigned columns = blocks(s.extent.width, kDownThreads);
     if (mode_ == Ssimulacra2Mode::exact) {
       gpu::launch(kOperation, stream, dim3(blocks(s.extent.height, kWarp), kChannels, images),
@@ -616,6 +712,12 @@ class Batch {
     gpu::launch(kOperation, stream,
         dim3(columns, static_cast<unsigned>(s.stripes()), images * kChannels), kDownThreads, 0,
         filter_down_kernel, s, Taps{});
+  }
+
+  // Bytes that a table turns into light.
+  static bool is_plain(const Pictures& side) {
+    return side.samples.dtype == DType::u8 && !side.has_alpha() &&
+           side.transfer == Ssimulacra2Transfer::srgb;
   }
 
   static Side side_from(const Pictures& pictures, std::int64_t first) {

@@ -29,9 +29,14 @@ typedef struct similis_ssimulacra2_options {
 #define SIMILIS_SSIMULACRA2_DEFAULTS \
   { sizeof(similis_ssimulacra2_options), SIMILIS_SSIMULACRA2_EXACT, SIMILIS_TRANSFER_SRGB }
 
-/** value: float64, dense, [] for [C,H,W] and [N] for [N,C,H,W]. map: where the score is lost,
- * float32, dense, [H,W] or [N,H,W]. NULL if not wanted. */
+/** value: float64, dense, [] for [C,H,W] and [N] for [N,C,H,W]. */
 SIMILIS_API similis_status similis_ssimulacra2(const similis_tensor* x, const similis_tensor* y,
+    const similis_ssimulacra2_options* options, const similis_tensor* value,
+    const similis_execution* execution);
+
+/** The same, and where the score is lost; on the CPU. map: float32, dense, [H,W] or [N,H,W].
+ * value: NULL if not wanted. */
+SIMILIS_API similis_status similis_ssimulacra2_map(const similis_tensor* x, const similis_tensor* y,
     const similis_ssimulacra2_options* options, const similis_tensor* value,
     const similis_tensor* map, const similis_execution* execution);
 

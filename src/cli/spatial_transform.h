@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that --transform names, and what all of them together do to points.
+//
+// A transform maps points of the fixed image's space to the moving one's, in mm with ITK's axes
+// (left, posterior, superior). Of several the last is applied first, as antsApplyTransforms does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "src/media/volume.h"
+
+namespace similis::cli {
+
+/// p ↦ p + u(p), where u is interpolated linearly inside the field and 0 outside, as ITK has it.
+struct DisplacementField {
+  Tensor displacement;  ///< [1,2 or 3,Z,Y,X], mm; of a 2D field z is left as it is
+  std::array<std::int64_t, 3> size;
+  media::Affine point_to_voxel;
+};
+
+struct SpatialTransform {
+  std::string name;  ///< as it was typed
+  std::variant<media::Affine, DisplacementField> map;
+  const char* kind() const { return map.index() == 0 ? "affine" : "displacement"; }
+};
+
+/// Reads what one --transform says: PATH, [PATH,0] or, for the inverse of an affine map, [PATH,1].
+/// Throws InvalidArgument, in one line that names the file, if it is no affine map and no
+/// displacement field, or one that has no inverse here.
+SpatialTransform read_transform(const std::string& text);
+
+/// From the voxels of one grid to those of another.
+class VoxelMap {
+ public:
+  /// `transforms` must outlive the map.
+  VoxelMap(const media::Grid& from, const std::vector<SpatialTransform>& transforms,
+      const media::Grid& to);
+
+  /// Where the voxels of slices [first, first + count) come to lie, for similis::sample():
+  /// [1,count,Y,X,3] in f64, between -1 and 1 as with align_corners. What is inside reaches half a
+  /// voxel beyond the centres of the outermost ones, as ITK has it; outside is NaN, or, unless
+  /// `marks_outside`, as far beyond 1 as it is.
+  Tensor coordinates(
+      std::int64_t first, std::int64_t count, bool marks_outside, const Execution& exec) const;
+
+ private:
+  struct Step {
+    media::Affine before;
+    const DisplacementField* field;
+  };
+  std::array<std::int64_t, 3> from_size_, to_size_;
+  std::vector<Step> steps_;
+  media::Affine last_;
+};
+
+}  // namespace similis::cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program end to end on volumes.
+#include <cmath>
+
+#include "similis/similis.hpp"
+#include "src/cli/test_program.h"
+#include "src/media/decode.h"
+#include "src/media/test_volumes.h"
+
+namespace similis::cli {
+namespace {
+
+using media::Volume;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::array<std::int64_t, 3> kSize = {18, 15, 13};
+
+double smooth(std::int64_t i) {
+  const auto x = static_cast<double>(i % 18), y = static_cast<double>(i / 18 % 15);
+  const auto z = static_cast<double>(i / 270 % 13);
+  return 100 + 80 * std::sin(x / 3) * std::cos(y / 4) + 5 * z;
+}
+
+class VolumeProgram : public ProgramTest {
+ protected:
+  VolumeProgram() {
+    put("a.nii.gz", fixed_);
+    put("b.nii", moved_);
+  }
+  void put(const std::string& name, const Volume& volume) {
+    media::write_volume(folder_.file(name), volume, "test");
+  }
+  Volume fixed_ = media::make_volume(kSize, smooth);
+  Volume moved_ =
+      media::make_volume(kSize, [](std::int64_t i) { return smooth(i) + (i % 3 ? 1 : 4); });
+};
+
+TEST_F(VolumeProgram, ScoresThemAsTheLibraryDoes) {
+  const Json document = json({"a.nii.gz", "b.nii", "-m", "ssim", "-m", "mse", "-m", "mae", "-m",
+      "psnr", "-m", "ssim=window_size=3,5,7"});
+  const Extents shape = {1, 1, kSize[2], kSize[1], kSize[0]};
+  const TensorView x(fixed_.values.data, shape, DType::f32);
+  const TensorView y(moved_.values.data, shape, DType::f32);
+  const std::vector<double> values = media::values_of(fixed_);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double range = *high - *low;
+  const Json& frame = document["frames"][0];
+  EXPECT_DOUBLE_EQ(frame["ssim"], item(ssim(x, y, {.data_range = range})));
+  EXPECT_DOUBLE_EQ(frame["ssim=window_size=3,5,7"],
+      item(ssim(x, y, {.data_range = range, .window_size = {3, 5, 7}})));
+  EXPECT_NEAR(frame["mse"].get<double>(), 6, 1e-5);  // of 1, 1 and 16
+  EXPECT_NEAR(frame["mae"].get<double>(), 2, 1e-5);
+  EXPECT_NEAR(frame["psnr"].get<double>(), 10 * std::log10(range * range / 6), 1e-6);
+  EXPECT_EQ(document["settings"]["voxels"], Json({18, 15, 13}));
+  EXPECT_DOUBLE_EQ(document["settings"]["metrics"]["psnr"]["data_range"], range);
+  EXPECT_EQ(
+      document["settings"]["metrics"]["ssim=window_size=3,5,7"]["window_size"], Json({3, 5, 7}));
+}
+
+TEST_F(VolumeProgram, OneMayComeOnStandardInputCompressedOrNot) {
+  for (const char* name : {"a.nii.gz", "b.nii"}) {
+    const Outcome outcome =
+        compare({"-", name, "-m", "mae", "--format", "csv"}, media::content(folder_.file(name)));
+    EXPECT_EQ(outcome.out, "frame,mae\n0,0\n") << outcome.err;
+  }
+}
+
+TEST_F(VolumeProgram, ASeriesIsScoredFrameByFrame) {
+  put("c.nii", media::make_volume(
+                   kSize, [](std::int64_t i) { return i % 7; }, 1, 3));
+  put("d.nii",
+      media::make_volume(
+          kSize, [](std::int64_t i) { return i % 7 + i / (18 * 15 * 13); }, 1, 4, DType::f64));
+  const Outcome outcome = compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err,
+      "similis: note: d.nii: has 4 frames and c.nii has 3; 3 common to both are scored\n");
+  // The value of frame f lies (f·3510) % 7 = 3f % 7 further in the cycle; both have the same cycle.
+  EXPECT_EQ(outcome.out, "frame,mae\n0,0\n1,1\n2,2\n");
+  EXPECT_EQ(compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv", "--frames", "1:2"}).out,
+      "frame,mae\n1,1\n");
+}
+
+TEST_F(VolumeProgram, OneSliceIsAPicture) {
+  put("c.nii", media::make_volume({18, 15, 1}, smooth));
+  const Json document = json({"c.nii", "c.nii", "-m", "ssim=padding=same", "-m", "mse"});
+  EXPECT_EQ(document["frames"][0]["ssim"], 1);
+}
+
+TEST_F(VolumeProgram, GridsThatDifferAreRefusedInAWordThatHelps) {
+  const std::string hint =
+      "; `similis warp c.nii --reference a.nii.gz -o OUTPUT.nii.gz` brings it "
+      "onto that grid";
+  put("c.nii", media::make_volume({18, 15, 12}, smooth));
+  expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
+      "c.nii: is 18×15×12 voxels and a.nii.gz is 18×15×13" + hint);
+  Volume shifted = moved_;
+  shifted.grid.voxel_to_world.rows[1][3] = 0.02;
+  put("c.nii", shifted);
+  expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
+      "c.nii: places its voxels up to 0.02 voxels from those of a.nii.gz" + hint);
+  shifted.grid.voxel_to_world.rows[1][3] = 0.005;
+  put("c.nii", shifted);
+  EXPECT_EQ(compare({"a.nii.gz", "c.nii"}).status, 0);
+  put("c.nii", media::make_volume(kSize, smooth, 3));
+  expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
+      "c.nii: has 3 numbers a voxel and a.nii.gz has 1; both must have as many");
+}
+
+TEST_F(VolumeProgram, SaysWhatItCannotDo) {
+  write("p.png", reference_picture());
+  expect_error({"compare", "a.nii.gz", "p.png"}, 1,
+      "p.png: is a picture and a.nii.gz is a volume; both must be one or other");
+  expect_error({"compare", "a.nii.gz", "b.nii", "-m", "integer-ssim"}, 1,
+      "b.nii: integer-ssim: takes the luma of video; pictures and volumes have none");
+  media::Buffer cut = media::content(folder_.file("a.nii.gz"));
+  cut.resize(cut.size() / 2);
+  write_bytes("cut.nii.gz", cut);
+  expect_error({"compare", "a.nii.gz", "cut.nii.gz"}, 1,
+      "cannot read cut.nii.gz: it is cut off: its gzip data end in the middle");
+  expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssim=window_size=3,5"}, 1,
+      "b.nii: ssim: window_size has 2 numbers; it takes one, or one for each of the 3 axes");
+}
+
+TEST_F(VolumeProgram, AMapIsThreeSlices) {
+  EXPECT_EQ(compare({"a.nii.gz", "b.nii", "--map", "ssim=map.png"}).status, 0);
+  const media::Image image = media::read_image(folder_.file("map.png"));
+  EXPECT_GE(image.width, 18 + 18 + 15 + 4);  // its legend is wider
+  EXPECT_GT(image.height, 15);
+}
+
+TEST_F(VolumeProgram, TwoFormsThatDifferAreTold) {
+  media::Buffer bytes = media::content(folder_.file("b.nii"));
+  const float elsewhere = 3;
+  std::memcpy(bytes.data() + 268, &elsewhere, sizeof elsewhere);  // qoffset_x
+  write_bytes("c.nii", bytes);
+  const Outcome outcome = compare({"a.nii.gz", "c.nii", "-m", "mse"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "similis: note: c.nii: qform and sform differ; sform taken\n");
+}
+
+}  // namespace
+}  // namespace similis::cli

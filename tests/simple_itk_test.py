@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`similis warp` against ITK: transforms of every kind, their files, order and inverses, on oblique
+grids, and on the tutorial volumes where ../shared has them. Exits with 77 where SimpleITK is missing.
+
+    simple_itk_test.py PROGRAM SCRATCH_FOLDER
+"""
+
+import gzip
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+
+try:
+    import numpy
+    import SimpleITK as sitk
+except ImportError as error:
+    print(f"skipped: {error}; `make check` installs SimpleITK into .venv")
+    sys.exit(77)
+
+TOLERANCE = 1e-3  # of the image's range
+VOLUMES = pathlib.Path(__file__).resolve().parents[2] / "shared/data/volumes"
+MODES = {"linear": sitk.sitkLinear, "nearest": sitk.sitkNearestNeighbor, "cubic": sitk.sitkBSpline}
+
+
+def oblique(size, spacing, origin, angles, values):
+    image = sitk.GetImageFromArray(values.astype(numpy.float32))
+    assert image.GetSize() == size
+    image.SetSpacing(spacing)
+    image.SetOrigin(origin)
+    turn = sitk.Euler3DTransform((0, 0, 0), *angles)
+    image.SetDirection(turn.GetMatrix())
+    return image
+
+
+def synthetic(folder):
+    """A fixed and a moving volume on grids of their own, and labels on the moving one's."""
+    random = numpy.random.default_rng(1)
+    z, y, x = numpy.mgrid[:21, :25, :33]
+    waves = 900 * numpy.sin(x / 4.0) * numpy.cos(y / 5.0 + z / 3.0) + 30 * random.normal(size=x.shape)
+    moving = oblique((33, 25, 21), (1.5, 2, 2.5), (-20, 10, -30), (0.2, -0.1, 0.3), waves)
+    fixed = oblique((30, 28, 20), (1.7, 1.6, 2.2), (-15, 5, -28), (0.1, 0.15, 0.1),
+                    numpy.zeros((20, 28, 30)))
+    labels = oblique((33, 25, 21), (1.5, 2, 2.5), (-20, 10, -30), (0.2, -0.1, 0.3),
+                     numpy.rint((waves + 1100) / 300))
+    labels = sitk.Cast(labels, sitk.sitkUInt8)
+    files = {}
+    for name, image in ("fixed", fixed), ("moving", moving), ("labels", labels):
+        files[name] = folder / f"{name}.nii.gz"
+        sitk.WriteImage(image, str(files[name]))
+    return files
+
+
+def about_centre(transform, image):
+    transform.SetCenter(image.TransformContinuousIndexToPhysicalPoint(
+        [(extent - 1) / 2 for extent in image.GetSize()]))
+    return transform
+
+
+def displacement_field(fixed):
+    """Smooth, up to 4 mm, on a grid that is coarser than the fixed image's and covers part of it."""
+    size = [max(4, extent * 2 // 5) for extent in fixed.GetSize()]
+    z, y, x = numpy.mgrid[:size[2], :size[1], :size[0]]
+    values = numpy.stack([4 * numpy.sin(x / 2 + y / 3), 3 * numpy.cos(z / 2 + x / 5), 2 * numpy.sin(y / 2)], -1)
+    field = sitk.GetImageFromArray(values.astype(numpy.float64), isVector=True)
+    field.SetSpacing([2.1 * step for step in fixed.GetSpacing()])
+    field.SetOrigin(fixed.TransformContinuousIndexToPhysicalPoint([2.2, 1.3, 1.1]))
+    field.SetDirection(fixed.GetDirection())
+    return field
+
+
+def transform_files(folder, fixed):
+    """Name → (what --transform is given, ITK's transform)."""
+    affine = about_centre(sitk.AffineTransform(3), fixed)
+    affine.SetMatrix([1.05, 0.1, -0.05, -0.08, 0.95, 0.07, 0.02, 0.1, 1.1])
+    affine.SetTranslation((3, -2, 1.5))
+    quarter = about_centre(sitk.Euler3DTransform(), fixed)
+    quarter.SetRotation(0, 0, math.pi / 2)
+    tilted = about_centre(sitk.Euler3DTransform(), fixed)
+    tilted.SetRotation(0.2, -0.3, 0.1)
+    tilted.SetTranslation((1, 2, -1))
+    zyx = sitk.Euler3DTransform(tilted)
+    zyx.SetComputeZYX(True)
+    versor = about_centre(sitk.VersorRigid3DTransform(), fixed)
+    versor.SetRotation((0.1, 0.2, 0.3), 0.4)
+    versor.SetTranslation((2, 1, 0))
+    similarity = about_centre(sitk.Similarity3DTransform(), fixed)
+    similarity.SetRotation((0.3, 0.2, 0.1), 0.3)
+    similarity.SetScale(1.1)
+    scale = about_centre(sitk.ScaleTransform(3), fixed)
+    scale.SetScale((0.9, 1.1, 1.05))
+    plain = {"identity": sitk.Transform(), "quarter": quarter, "affine": affine, "tilted": tilted,
+             "zyx": zyx, "versor": versor, "similarity": similarity, "scale": scale,
+             "shift": sitk.TranslationTransform(3, (1.5, -2.5, 3.5))}
+    files = {}
+    for number, (name, transform) in enumerate(plain.items()):
+        path = folder / f"{name}.{('mat', 'txt', 'tfm')[number % 3]}"
+        sitk.WriteTransform(transform, str(path))
+        files[name] = str(path), transform
+    composite = sitk.CompositeTransform([affine, tilted])
+    sitk.WriteTransform(composite, str(folder / "composite.tfm"))
+    files["composite"] = str(folder / "composite.tfm"), composite
+    files["inverse"] = f"[{files['affine'][0]},1]", affine.GetInverse()
+    path = folder / "field.nii.gz"
+    sitk.WriteImage(displacement_field(fixed), str(path))
+    field = sitk.DisplacementFieldTransform(sitk.ReadImage(str(path), sitk.sitkVectorFloat64))
+    files["field"] = str(path), field
+    files["right and front"] = str(turned_field(path, folder / "dispvect.nii")), field
+    return files
+
+
+def turned_field(path, turned):
+    """The same field as NIfTI's own displacement vectors, which point to the right and the front."""
+    content = bytearray(gzip.decompress(path.read_bytes()))
+    struct.pack_into("<h", content, 68, 1006)  # NIFTI_INTENT_DISPVECT
+    offset, = struct.unpack_from("<f", content, 108)
+    values = numpy.frombuffer(content, "<f8", offset=int(offset)).copy()
+    values[:len(values) // 3 * 2] *= -1
+    turned.write_bytes(content[:int(offset)] + values.tobytes())
+    return turned
+
+
+def expected(fixed, moving, transforms, interpolator, background):
+    composite = sitk.CompositeTransform(3)
+    for transform in transforms:
+        composite.AddTransform(transform)
+    return sitk.Resample(moving, fixed, composite, interpolator, background)
+
+
+class Check:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.worst = program, folder, 0
+
+    def __call__(self, files, chosen, mode="linear", background=0, moving="moving"):
+        """Warps with the program and with ITK; nearly all voxels must agree.
+
+        Where a point lies on a border between voxels, or on the image's edge, the last bit decides
+        which side it is on: a few voxels in a thousand may differ there."""
+        out = self.folder / "out.nii.gz"
+        arguments = [self.program, "warp", files[moving], "-r", files["fixed"], "-o", out, "--mode",
+                     mode, "--background", str(background)]
+        for text, _ in chosen:
+            arguments += ["-t", text]
+        subprocess.run(arguments, check=True, stdout=subprocess.PIPE)
+        fixed, image = (sitk.ReadImage(str(files[name])) for name in ("fixed", moving))
+        interpolator = sitk.sitkLabelLinear if mode == "label" else MODES[mode]
+        theirs = expected(fixed, image, [transform for _, transform in chosen], interpolator,
+                          background)
+        ours = sitk.ReadImage(str(out))
+        assert ours.GetSize() == theirs.GetSize()
+        for name in "GetSpacing", "GetOrigin", "GetDirection":
+            assert numpy.allclose(getattr(ours, name)(), getattr(theirs, name)(), atol=1e-4), name
+        a, b = (sitk.GetArrayFromImage(each).astype(float) for each in (ours, theirs))
+        source = sitk.GetArrayFromImage(image)
+        differences = numpy.abs(a - b) / (source.max() - source.min())
+        case = f"{mode} of {pathlib.Path(files[moving]).name} by {[text for text, _ in chosen]}"
+        apart = numpy.mean(differences > TOLERANCE)
+        allowed = 1e-3 if mode in ("linear", "cubic") else 5e-3
+        assert apart <= allowed, f"{case}: {apart:.2%} of the voxels differ"
+        assert numpy.mean(b != background) > 0.1, f"{case}: nothing to compare"
+        self.worst = max(self.worst, numpy.quantile(differences, 1 - allowed))
+
+
+def main():
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    check = Check(program, folder)
+    files = synthetic(folder)
+    transforms = transform_files(folder, sitk.ReadImage(str(files["fixed"])))
+    for name, chosen in transforms.items():
+        check(files, [chosen], background=-1000)
+    for mode in MODES:
+        check(files, [transforms["affine"]], mode)
+        check(files, [transforms["field"], transforms["tilted"]], mode)
+    check(files, [transforms["tilted"], transforms["field"], transforms["shift"]])
+    check(files, [transforms["affine"], transforms["tilted"]], "nearest", moving="labels")
+    if hasattr(sitk, "sitkLabelLinear"):
+        check(files, [transforms["affine"]], "label", moving="labels")
+    paths = sorted(VOLUMES.glob("*.nii.gz"))
+    if len(paths) == 2:
+        files = dict(zip(("fixed", "moving"), paths))
+        transforms = transform_files(folder, sitk.ReadImage(str(paths[0])))
+        for name in "identity", "quarter", "affine", "field":
+            check(files, [transforms[name]])
+        check(files, [transforms["field"], transforms["affine"]], "cubic")
+    else:
+        print(f"the tutorial volumes are not in {VOLUMES}")
+    print(f"largest difference {check.worst:.2g} of the range")
+
+
+if __name__ == "__main__":
+    main()
