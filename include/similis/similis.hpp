@@ -11,6 +11,7 @@
 #include "similis/lncc.hpp"
 #include "similis/ms_ssim.hpp"
 #include "similis/mutual_information.hpp"
+#include "similis/ncc.hpp"
 #include "similis/pixel_error.hpp"
 #include "similis/reduction.hpp"
 #include "similis/ssim.hpp"

@@ -150,6 +150,10 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_ms_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_ms_ssim_options, similis_ms_ssim>(arguments, count, result);
 }
+TVM_FFI_DLL_EXPORT int __tvm_ffi_lncc(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_lncc_options, similis_lncc>(arguments, count, result);
+}
 TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_pixel_error_options, similis_mse>(arguments, count, result);

@@ -53,6 +53,8 @@ __all__ = [
     "jacobian_determinant",
     "l1_ssim",
     "libvmaf_psnr",
+    "lncc",
+    "lncc_loss",
     "mae",
     "ms_ssim",
     "ms_ssim_loss",
@@ -82,6 +84,7 @@ def __getattr__(name: str) -> Any:
 _ssim_text = described_once(_measure.ssim_text)
 _l1_ssim_text = described_once(_measure.l1_ssim_text)
 _ms_ssim_text = described_once(_measure.ms_ssim_text)
+_lncc_text = described_once(_measure.lncc_text)
 _pixel_error_text = described_once(_measure.pixel_error_text)
 _of_planes_text = described_once(_measure.of_planes_text)
 _float_ssim_text = described_once(_measure.float_ssim_text)
@@ -282,6 +285,111 @@ def ms_ssim_loss(
         "loss",
     )
     return evaluate("ms_ssim", text, x, y)
+
+
+def lncc(
+    x: Array,
+    y: Array,
+    *,
+    window_size: PerAxisInt = 3,
+    window: str = "box",
+    sigma: PerAxisFloat = 1.5,
+    padding: str = "same",
+    reduction: str = "mean",
+    smooth_nr: float = 1e-5,
+    smooth_dr: float = 1e-5,
+    signed: bool = False,
+    gradient: str = "exact",
+    mask: Optional[Array] = None,
+    valid_mask: Optional[Array] = None,
+) -> Array:
+    """Local normalised cross-correlation: how well y follows x, up to contrast and brightness.
+
+        clamp((A² + nr) / (B·C + dr), -1, 1),  A = k·(E[xy] - E[x]E[y]),
+        B = max(k·(E[x²] - E[x]²), dr),  C likewise of y
+
+    with E the average under a window of k taps, nr = smooth_nr·k, dr = smooth_dr·k. Source:
+    B. B. Avants et al., "Symmetric diffeomorphic image registration with cross-correlation",
+    Medical Image Analysis 12(1), 2008.
+
+    Args:
+        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+        window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
+        window: "box" or "gaussian".
+        sigma: standard deviation of the Gaussian in pixels; one number, or one for each axis.
+        padding: what a window sees outside the image. "same": zeros; "renormalize": nothing, it
+            averages what it has; "valid": only windows inside count.
+        reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
+            map, smaller than the image by window_size - 1 with padding "valid".
+        smooth_nr, smooth_dr: steady windows that are flat.
+        signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
+        gradient: "exact": the derivative; "ants": that of each pixel's own window, its means held.
+        mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
+            are the same for all: the mean is Σ mask·LNCC / Σ mask.
+        valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
+            anything, NaN included, and have gradient 0.
+
+    Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y any number of
+        times, with gradient "ants" once.
+
+    Raises:
+        ValueError: x and y are not alike or have no elements, window_size is even, sigma or
+            smooth_dr is not positive, smooth_nr is negative, padding is valid and the image smaller
+            than the window, gradient is "ants" and signed, a mask does not broadcast, or a name is
+            not one of those above.
+        TypeError: an argument is of the wrong kind.
+        DeviceError: the device cannot be used.
+    """
+    text = _lncc_text(
+        spatial(x),
+        window_size,
+        window,
+        sigma,
+        padding,
+        reduction,
+        smooth_nr,
+        smooth_dr,
+        signed,
+        gradient,
+        1.0,
+    )
+    return evaluate("lncc", text, x, y, mask, valid_mask)
+
+
+def lncc_loss(
+    x: Array,
+    y: Array,
+    *,
+    window_size: PerAxisInt = 3,
+    window: str = "box",
+    sigma: PerAxisFloat = 1.5,
+    padding: str = "same",
+    reduction: str = "mean",
+    smooth_nr: float = 1e-5,
+    smooth_dr: float = 1e-5,
+    signed: bool = False,
+    gradient: str = "exact",
+    mask: Optional[Array] = None,
+    valid_mask: Optional[Array] = None,
+) -> Array:
+    """-LNCC: what registration minimises, -1 at best.
+
+    Takes, returns and raises what lncc() does.
+    """
+    text = _lncc_text(
+        spatial(x),
+        window_size,
+        window,
+        sigma,
+        padding,
+        reduction,
+        smooth_nr,
+        smooth_dr,
+        signed,
+        gradient,
+        -1.0,
+    )
+    return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
 def mse(x: Array, y: Array, *, reduction: str = "mean") -> Array:
@@ -645,8 +753,8 @@ def value_and_gradient(
     For NumPy's and CuPy's arrays, in one pass over the images; torch and JAX have autograd.
 
     Args:
-        measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, mutual_information,
-            mutual_information_loss, mse or mae.
+        measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
+            mutual_information, mutual_information_loss, mse or mae.
         x, y: as the measure takes them, in f16, bf16, f32 or f64.
         wrt: which gradients are returned: "x", "y" or "both".
         options: those of the measure.
@@ -672,6 +780,8 @@ _WITH_GRADIENT = (
     l1_ssim,
     ms_ssim,
     ms_ssim_loss,
+    lncc,
+    lncc_loss,
     mutual_information,
     mutual_information_loss,
     mse,

@@ -107,6 +107,24 @@ class MsSsimOptions(ctypes.Structure):
     ]
 
 
+class LnccOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("sigma", ctypes.c_double * 3),
+        ("smooth_nr", ctypes.c_double),
+        ("smooth_dr", ctypes.c_double),
+        ("weight", ctypes.c_double),
+        ("mask", ctypes.POINTER(Tensor)),
+        ("valid_mask", ctypes.POINTER(Tensor)),
+        ("window_size", ctypes.c_int32 * 3),
+        ("window", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("reduction", ctypes.c_int32),
+        ("is_signed", ctypes.c_int32),
+        ("gradient", ctypes.c_int32),
+    ]
+
+
 class PixelErrorOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -204,7 +222,7 @@ class Execution(ctypes.Structure):
     ]
 
 
-WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "mutual_information", "mse", "mae")
+WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mutual_information", "mse", "mae")
 VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
 WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y

@@ -8,6 +8,7 @@ the papers write them, and not as the kernels' formula is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Optional
 
@@ -24,6 +25,10 @@ def gaussian_taps(size: int, sigma: float, like: Tensor) -> Tensor:
     distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
     taps = torch.exp(-(distance**2) / (2 * sigma**2))
     return taps / taps.sum()
+
+
+def _box_taps(size: int, sigma: float, like: Tensor) -> Tensor:
+    return torch.full((size,), 1 / size, dtype=torch.float64, device=like.device)
 
 
 def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
@@ -47,8 +52,9 @@ class _Window:
 
     def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
         spatial = like.dim() - 2
+        taps = gaussian_taps if measure.window == "gaussian" else _box_taps
         self.taps = [
-            gaussian_taps(size, sigma, like)
+            taps(size, sigma, like)
             for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
         ]
         self.padding = measure.padding
@@ -184,6 +190,40 @@ def _ssim(
         on_pixels = _Weights(weights, valid, reduction)
         result = result + measure.l1_weight * on_pixels.reduce(differences, shape, reduction)
     return result
+
+
+def _lncc(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
+) -> Tensor:
+    if measure.gradient == "ants":
+        raise TypeError(
+            "lncc: gradient is ants, which is no derivative; torch.func's transforms and second "
+            "derivatives take exact"
+        )
+    planes_x, planes_y = _planes(x), _planes(y)
+    weights, valid = _mask_planes(mask, x), _mask_planes(valid_mask, x)
+    if valid is not None:
+        planes_x = torch.where(valid > 0, planes_x, 0.0)
+        planes_y = torch.where(valid > 0, planes_y, 0.0)
+    window = _Window(measure, planes_x, valid)
+    taps = math.prod(measure.window_size[-(x.dim() - 2) :])
+    nr, dr = measure.smooth_nr * taps, measure.smooth_dr * taps
+    mean_x, mean_y = window.average(planes_x), window.average(planes_y)
+    covariance = taps * (window.average(planes_x * planes_y) - mean_x * mean_y)
+    variance_x = taps * (window.average(planes_x * planes_x) - mean_x * mean_x)
+    variance_y = taps * (window.average(planes_y * planes_y) - mean_y * mean_y)
+    variance_x = torch.where(variance_x > dr, variance_x, dr)
+    variance_y = torch.where(variance_y > dr, variance_y, dr)
+    if measure.signed:
+        correlation = covariance / (variance_x.sqrt() * variance_y.sqrt())
+    else:
+        correlation = (covariance**2 + nr) / (variance_x * variance_y + dr)
+    on_map = _Weights(
+        None if weights is None else window.cropped(weights),
+        None if valid is None else window.cropped(valid),
+        measure.reduction,
+    )
+    return measure.weight * on_map.reduce(correlation.clamp(-1, 1), x.shape, measure.reduction)
 
 
 def _halved(planes: Tensor, rule: str) -> Tensor:
@@ -324,6 +364,8 @@ def evaluate(
         result = _ssim(x, y, mask, valid_mask, measure)
     elif measure.operation == "ms_ssim":
         result = _ms_ssim(x, y, measure)
+    elif measure.operation == "lncc":
+        result = _lncc(x, y, mask, valid_mask, measure)
     elif measure.operation == "mutual_information":
         result = _mutual_information(x, y, mask, measure)
     elif measure.operation not in ("mse", "mae"):

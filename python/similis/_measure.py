@@ -25,6 +25,9 @@ DOWNSAMPLES: Final = ("vainf", "ceil", "floor", "piq")
 MODES: Final = ("exact", "fast")
 TRANSFERS: Final = ("srgb", "linear")
 FORMS: Final = ("similarity", "loss")
+LNCC_PADDINGS: Final = ("valid", "same", "renormalize")
+WINDOWS: Final = ("box", "gaussian")
+LNCC_GRADIENTS: Final = ("exact", "ants")
 KERNELS: Final = ("b_spline", "gaussian", "delta")
 RANGES: Final = ("per_image", "common", "fixed", "unit_or_common")
 METHODS: Final = ("exact", "binned")
@@ -173,6 +176,35 @@ def ms_ssim_text(
     return f"ms_ssim {common} weights={listed} downsample={rule} form={form}"
 
 
+def lncc_text(
+    spatial: int,
+    window_size: PerAxisInt,
+    window: str,
+    sigma: PerAxisFloat,
+    padding: str,
+    reduction: str,
+    smooth_nr: float,
+    smooth_dr: float,
+    signed: bool,
+    gradient: str,
+    weight: float,
+) -> str:
+    """weight: what multiplies the correlation, -1 in a loss."""
+    if not isinstance(signed, bool):
+        raise TypeError(f"lncc: signed is {signed!r}; it must be a bool")
+    return (
+        f"lncc window_size={_per_axis('lncc', 'window_size', window_size, spatial, integer)} "
+        f"window={_one_of('lncc', 'window', window, WINDOWS)} "
+        f"sigma={_per_axis('lncc', 'sigma', sigma, spatial, number)} "
+        f"padding={_one_of('lncc', 'padding', padding, LNCC_PADDINGS)} "
+        f"reduction={_one_of('lncc', 'reduction', reduction, REDUCTIONS)} "
+        f"smooth_nr={number('lncc', 'smooth_nr', smooth_nr)!r} "
+        f"smooth_dr={number('lncc', 'smooth_dr', smooth_dr)!r} "
+        f"signed={int(signed)} gradient={_one_of('lncc', 'gradient', gradient, LNCC_GRADIENTS)} "
+        f"weight={weight!r}"
+    )
+
+
 def pixel_error_text(operation: str, data_range: Optional[float], reduction: str) -> str:
     """operation: mse, mae or psnr."""
     return (
@@ -314,6 +346,12 @@ class Measure:
         self.l1_weight = float(given.get("l1_weight", 0))
         self.weights = [float(each) for each in given.get("weights", "").split(",") if each]
         self.downsample = given.get("downsample", "")
+        self.window = given.get("window", "gaussian")
+        self.smooth_nr = float(given.get("smooth_nr", 0))
+        self.smooth_dr = float(given.get("smooth_dr", 0))
+        self.signed = given.get("signed") == "1"
+        self.gradient = given.get("gradient", "exact")
+        self.weight = float(given.get("weight", 1))
         self.in_float64 = "in_float64" in given  # the result, whatever the images are
         self.num_bins = int(given.get("num_bins", 0))
         self.of_histogram = given if "num_bins" in given else {}
@@ -325,6 +363,8 @@ class Measure:
             return self._ssim_options()
         if self.operation == "ms_ssim":
             return self._ms_ssim_options()
+        if self.operation == "lncc":
+            return self._lncc_options()
         if self.of_histogram:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
@@ -360,6 +400,19 @@ class Measure:
         options.weights = ctypes.cast(self._weights, ctypes.POINTER(ctypes.c_double))
         options.weight_count = len(self.weights)
         options.downsample = DOWNSAMPLES.index(self.downsample)
+        return options
+
+    def _lncc_options(self) -> _c.LnccOptions:
+        options = _c.LnccOptions(struct_size=ctypes.sizeof(_c.LnccOptions))
+        options.sigma = (ctypes.c_double * 3)(*self.sigma)
+        options.smooth_nr, options.smooth_dr = self.smooth_nr, self.smooth_dr
+        options.weight = self.weight
+        options.window_size = (ctypes.c_int32 * 3)(*self.window_size)
+        options.window = WINDOWS.index(self.window)
+        options.padding = PADDINGS.index(self.padding)
+        options.reduction = REDUCTIONS.index(self.reduction)
+        options.is_signed = int(self.signed)
+        options.gradient = LNCC_GRADIENTS.index(self.gradient)
         return options
 
     def _mutual_information_options(self, given: dict[str, str]) -> _c.MutualInformationOptions:

@@ -15,6 +15,7 @@ import torch
 
 from . import (
     l1_ssim,
+    lncc_loss,
     ms_ssim,
     ms_ssim_loss,
     mutual_information,
@@ -32,6 +33,7 @@ __all__ = [
     "PSNR",
     "SSIM",
     "L1SSIMLoss",
+    "LNCCLoss",
     "MSSSIM",
     "MSSSIMLoss",
     "MutualInformation",
@@ -114,6 +116,29 @@ class MSSSIMLoss(MSSSIM):
     """similis.ms_ssim_loss(), 1 - MS-SSIM."""
 
     function = staticmethod(ms_ssim_loss)
+
+
+class LNCCOptions(TypedDict, total=False):
+    """See similis.lncc()."""
+
+    window_size: PerAxisInt
+    window: str
+    sigma: PerAxisFloat
+    padding: str
+    reduction: str
+    smooth_nr: float
+    smooth_dr: float
+    signed: bool
+    gradient: str
+
+
+class LNCCLoss(_Measure):
+    """similis.lncc_loss(), -LNCC; forward(x, y) also takes mask and valid_mask by name."""
+
+    function = staticmethod(lncc_loss)
+
+    def __init__(self, **options: Unpack[LNCCOptions]) -> None:
+        super().__init__(**options)
 
 
 class MutualInformationOptions(TypedDict, total=False):

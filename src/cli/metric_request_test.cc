@@ -103,7 +103,8 @@ TEST(MapRequest, SaysWhatIsWrong) {
                           const std::vector<std::string>& texts = {}) {
     expect_refusal([&] { requested_map(text, texts); }, sentence);
   };
-  refuse("psnr=a.png", "--map psnr=a.png: psnr has no map; those that have one: ssim, ssimulacra2");
+  refuse("psnr=a.png",
+      "--map psnr=a.png: psnr has no map; those that have one: ssim, lncc, ssimulacra2");
   refuse("ssin=a.png",
       "--map ssin=a.png: there is no metric \"ssin\"; the nearest is ssim (--list-metrics shows "
       "all)");

@@ -26,6 +26,10 @@ constexpr const char* kPadding = "what a window sees outside the picture";
 const Choices<Padding> kPaddings = {{"valid", Padding::valid}, {"same", Padding::same},
     {"reflect", Padding::reflect}, {"replicate", Padding::replicate},
     {"renormalize", Padding::renormalize}};
+const Choices<Padding> kLnccPaddings = {
+    {"valid", Padding::valid}, {"same", Padding::same}, {"renormalize", Padding::renormalize}};
+const Choices<WindowShape> kWindows = {
+    {"box", WindowShape::box}, {"gaussian", WindowShape::gaussian}};
 const Choices<bool> kSwitch = {{"true", true}, {"false", false}};
 constexpr Numbers kScale{
     "a number from 0 to 10", [](double number) { return number >= 0 && number <= 10; }};
@@ -105,6 +109,16 @@ const std::vector<Metric>& metrics() {
               {"weights", &MsSsimOptions::weights, at_least_0, "of the scales, finest first"},
               {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
               {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}))),
+      also_on_gpu(metric("ncc", "normalized cross-correlation of the pictures; 1 if equal", ncc)),
+      also_on_gpu(metric("lncc", "local normalized cross-correlation; 1 if equal", lncc,
+          {{"window_size", &LnccOptions::window_size, odd_up_to_65535, "in pixels"},
+              {"window", &LnccOptions::window, kWindows, "how pixels under it count"},
+              {"sigma", &LnccOptions::sigma, above_0, kSigma},
+              {"padding", &LnccOptions::padding, kLnccPaddings, kPadding},
+              {"smooth_nr", &LnccOptions::smooth_nr, at_least_0, "added to the numerator"},
+              {"smooth_dr", &LnccOptions::smooth_dr, above_0, "added to the denominator"},
+              {"signed", &LnccOptions::is_signed, kSwitch, "from -1, where one is turned over"}},
+          MapRange{.best = 1, .worst = 0})),
       also_on_gpu(metric("mi", "mutual information in nats; 0 if independent",
           information_in_f64<false>, information_options())),
       also_on_gpu(metric("nmi", "normalized mutual information; 1 if independent, up to 2",

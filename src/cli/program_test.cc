@@ -98,6 +98,25 @@ TEST_F(Program, MutualInformationIsThatOfTheLibrary) {
       expected({.kernel = ParzenKernel::delta, .normalized = true}), 1e-6);
 }
 
+TEST_F(Program, CorrelationsAreThoseOfTheLibrary) {
+  const Json frame = json({"a.png", "b.png", "-m", "ncc", "-m", "lncc", "-m",
+      "lncc=window_size=5:window=gaussian:sigma=2:padding=valid:signed=true"})["frames"][0];
+  const Image x = reference_picture(), y = distorted_picture();
+  const Extents shape = {1, 3, 48, 64}, strides = {0, 1, 64 * 3, 3};
+  const TensorView reference(x.samples8.data(), shape, strides, DType::u8);
+  const TensorView distorted(y.samples8.data(), shape, strides, DType::u8);
+  EXPECT_NEAR(frame["ncc"].get<double>(), item(ncc(reference, distorted)), 1e-9);
+  EXPECT_NEAR(frame["lncc"].get<double>(), item(lncc(reference, distorted)), 1e-6);
+  const LnccOptions options{.window_size = 5,
+      .window = WindowShape::gaussian,
+      .sigma = 2,
+      .padding = Padding::valid,
+      .is_signed = true};
+  EXPECT_NEAR(
+      frame["lncc=window_size=5:window=gaussian:sigma=2:padding=valid:signed=true"].get<double>(),
+      item(lncc(reference, distorted, options)), 1e-6);
+}
+
 TEST_F(Program, OptionsReachTheMetric) {
   const Json document = json({"a.png", "b.png", "-m", "ssim", "-m", "ssim=window_size=7:sigma=1.2",
       "-m", "psnr=data_range=100"});
@@ -386,7 +405,7 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
   EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
-  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim ssimulacra2\n");
+  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc ssimulacra2\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");
   EXPECT_EQ(complete("compare ''", 2), "\n");  // files, which bash finds itself
   EXPECT_EQ(complete("compare --threads ''", 3), "\n");

@@ -25,11 +25,24 @@ template <class T> SIMILIS_HOST_DEVICE T at_least(T value, T bound) {
   return value < bound ? bound : value;  // NaN stays
 }
 
+/// 1 / value, for positive numbers that are no smaller than 1e-300; on CUDA within two units of the
+/// last place, in a fifth of the instructions of a division.
+template <class T> SIMILIS_HOST_DEVICE T reciprocal(T value) {
+#if defined(__CUDA_ARCH__)
+  double result;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(value));  // 20 bits
+  result = fma(fma(-value, result, 1.0), result, result);
+  return fma(fma(-value, result, 1.0), result, result);
+#else
+  return 1 / value;
+#endif
+}
+
 template <class T>
 SIMILIS_HOST_DEVICE Correlation<T> squared_correlation(
     const Moments<T>& m, const Constants<T>& constants) {
   const T b = at_least(m.b, constants.dr), c = at_least(m.c, constants.dr);
-  const T inverse = 1 / (b * c + constants.dr);
+  const T inverse = reciprocal(b * c + constants.dr);
   const T value = (m.a * m.a + constants.nr) * inverse;
   const T inside = value > 1 ? T(0) : inverse;
   return {.value = value > 1 ? T(1) : value,

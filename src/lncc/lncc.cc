@@ -6,6 +6,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
 
@@ -29,15 +30,8 @@ using lncc_internal::Pass;
 // As the caller sees it: without the depth that as_volumes() gave 2-D images.
 Extents result_shape(const Pass& pass, const TensorView& x) {
   const Extents map = lncc_internal::map_shape(pass);
-  switch (pass.reduction) {
-    case Reduction::mean:
-    case Reduction::sum: return {};
-    case Reduction::per_image: return {x.shape[0]};
-    case Reduction::per_channel: return {x.shape[0], x.shape[1]};
-    case Reduction::none: break;
-  }
-  if (x.shape.rank() == 5) return map;
-  return {map[0], map[1], map[3], map[4]};
+  if (x.shape.rank() == 5) return reduced_shape(x.shape, pass.reduction, map);
+  return reduced_shape(x.shape, pass.reduction, {map[0], map[1], map[3], map[4]});
 }
 
 void require_known(const LnccOptions& options) {
@@ -94,7 +88,10 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& o
 }
 
 void run(const Pass& pass, const Execution& exec) {
-  require_backend(pass.x.device, "lncc", Runs::on_cpu);
+  require_backend(pass.x.device, "lncc", Runs::on_cpu_and_gpu);
+#ifdef SIMILIS_HAS_CUDA
+  if (pass.x.device.kind == DeviceKind::cuda) return lncc_internal::lncc_cuda(pass, exec);
+#endif
   lncc_internal::lncc_cpu(pass, exec);
 }
 
@@ -114,7 +111,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest
       "lncc: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
       "float32 or float64",
       x.dtype);
-  require_backend(x.device, "lncc", Runs::on_cpu);
+  require_backend(x.device, "lncc", Runs::on_cpu_and_gpu);
   ValueAndGradient result;
   if (outputs.value) {
     result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);

@@ -5,6 +5,7 @@
     from similis.compat.fussim import fused_ssim, ssim, SSIM   # OpsiClear/fussim
     from similis.compat.fireants import FusedGlobalMutualInformationLoss  # rohitrango/FireANTs
     from similis.compat.pytorch_msssim import ssim, ms_ssim, SSIM, MS_SSIM  # VainF/pytorch-msssim
+    from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss  # FireANTs
     from similis.compat.fireants.interpolator import fireants_interpolator  # rohitrango/FireANTs
 
 Changing the import is the whole migration. What each package gets wrong is right here, or an error;

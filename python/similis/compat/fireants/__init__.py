@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 from .interpolator import fireants_interpolator
+from .lncc import FusedLocalNormalizedCrossCorrelationLoss
 from .mutual_information import FusedGlobalMutualInformationLoss
 
-__all__ = ["FusedGlobalMutualInformationLoss", "fireants_interpolator"]
+__all__ = [
+    "FusedGlobalMutualInformationLoss",
+    "FusedLocalNormalizedCrossCorrelationLoss",
+    "fireants_interpolator",
+]

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of a pass on the GPU share: geometry, arrays, how much a pixel counts, and the
+// few numbers of planes (channels of images) that stand in device memory between them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "src/gpu/view.h"
+#include "src/lncc/lncc.h"
+
+namespace similis::lncc_internal {
+
+/// Extents along z, y, x.
+struct Geometry {
+  std::int64_t channels = 1, planes = 1;
+  std::int64_t extent[3] = {};
+  std::int64_t first_centre[3] = {}, last_centre[3] = {};  ///< windows are centred on [first, last)
+  int radius[3] = {};
+  Padding padding = Padding::same;
+
+  explicit Geometry(const Pass& pass);
+  SIMILIS_HOST_DEVICE std::int64_t centres(int axis) const {
+    return last_centre[axis] - first_centre[axis];
+  }
+  SIMILIS_HOST_DEVICE bool is_centre(int axis, std::int64_t pixel) const {
+    return pixel >= first_centre[axis] && pixel < last_centre[axis];
+  }
+  SIMILIS_HOST_DEVICE bool is_pixel(int axis, std::int64_t pixel) const {
+    return pixel >= 0 && pixel < extent[axis];
+  }
+  std::int64_t map_elements() const { return centres(0) * centres(1) * centres(2); }
+};
+
+struct SquareRoot {
+  SIMILIS_HOST_DEVICE double operator()(double value) const { return sqrt(value); }
+};
+
+/// A pixel of a plane.
+struct Place {
+  std::int64_t image, channel, z, y, x;
+};
+
+/// What every kernel knows.
+struct Measure {
+  Geometry geometry;
+  gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
+  Constants<double> constants;
+  double taps, weight;
+  bool is_signed, is_ants, reduces;
+  const double* slopes;  ///< [planes], with a reduction to numbers and a gradient
+
+  explicit Measure(const Pass& pass);
+
+  __device__ static std::int64_t offset(const gpu::View& view, const Place& at) {
+    return view.plane(at.image, at.channel) + view.at(at.z, at.y, at.x);
+  }
+  __device__ static double load(const gpu::View& view, const Place& at) {
+    return view.load(offset(view, at));
+  }
+  /// Of the value centred on a pixel in a map.
+  __device__ std::int64_t map_offset(const gpu::View& view, const Place& at) const {
+    const std::int64_t* first = geometry.first_centre;
+    return view.plane(at.image, at.channel) +
+           view.at(at.z - first[0], at.y - first[1], at.x - first[2]);
+  }
+  __device__ bool exists(const Place& at) const {
+    return valid_mask.data == nullptr || load(valid_mask, at) > 0;
+  }
+  /// How much a pixel counts: mask, else in a reduction valid_mask, else 1; 0 if it is none.
+  __device__ double pixel_weight(const Place& at) const {
+    const double valid = valid_mask.data == nullptr ? 1 : load(valid_mask, at);
+    if (!(valid > 0)) return 0;
+    if (mask.data != nullptr) return load(mask, at);
+    return reduces ? valid : 1;
+  }
+  /// What v at a pixel of this weight adds to Σ upstream·value.
+  __device__ double slope(const Place& at, double own_weight) const {
+    if (own_weight == 0) return 0;
+    if (reduces) return own_weight * slopes[at.image * geometry.channels + at.channel];
+    const double factor = upstream.data == nullptr ? 1 : upstream.load(map_offset(upstream, at));
+    return own_weight * weight * factor;
+  }
+  __device__ void store_map(const Place& at, double own_weight, double value) const {
+    map.store(map_offset(map, at), own_weight == 0 ? 0 : own_weight * weight * value);
+  }
+  __device__ Correlation<double> correlation(const Moments<double>& moments) const {
+    return is_signed ? signed_correlation(moments, constants, SquareRoot())
+                     : squared_correlation(moments, constants);
+  }
+  /// ANTs' gradients of a centre, from its deviations from the means of its window.
+  __device__ void store_centre_gradients(const Place& at, const Moments<double>& m, double slope,
+      double x_deviation, double y_deviation) const {
+    if (x_gradient.data != nullptr) {
+      const double by_x = centre_gradient(m, constants, x_deviation, y_deviation);
+      x_gradient.store(offset(x_gradient, at), slope == 0 ? 0 : slope * by_x);
+    }
+    if (y_gradient.data != nullptr) {
+      const double by_y = centre_gradient({m.a, m.c, m.b}, constants, y_deviation, x_deviation);
+      y_gradient.store(offset(y_gradient, at), slope == 0 ? 0 : slope * by_y);
+    }
+  }
+};
+
+/// The fields whose window sums make the gradients, as cpu_tile-inl.h has them: 3 of one image, 5
+/// of both, none for ANTs' gradient.
+inline int field_count(const Pass& pass) {
+  if (!pass.has_gradient() || pass.gradient == LnccGradient::ants) return 0;
+  return !pass.x_gradient.empty() && !pass.y_gradient.empty() ? 5 : 3;
+}
+
+/// Fields of a centre with these means, of which a unit of v adds `weight` to the result, to
+/// out[0], out[stride], …
+template <int kFields>
+__device__ __forceinline__ void store_fields(const Correlation<double>& v, double weight,
+    double mean_x, double mean_y, bool of_x, double* out, std::int64_t stride) {
+  const double by_a = weight * v.gradient.a;
+  const double by_b = 2 * weight * v.gradient.b, by_c = 2 * weight * v.gradient.c;
+  out[0] = by_a;
+  if constexpr (kFields == 5) {
+    out[stride] = by_b;
+    out[2 * stride] = fma(by_a, mean_y, by_b * mean_x);
+    out[3 * stride] = by_c;
+    out[4 * stride] = fma(by_a, mean_x, by_c * mean_y);
+  } else {
+    const double own = of_x ? by_b : by_c;
+    out[stride] = own;
+    out[2 * stride] = of_x ? fma(by_a, mean_y, own * mean_x) : fma(by_a, mean_x, own * mean_y);
+  }
+}
+
+/// The gradients of a pixel from the window sums of the fields.
+template <int kFields>
+__device__ __forceinline__ void store_gradients(const Measure& measure, const Place& at,
+    const double (&sums)[kFields], double x, double y, double factor) {
+  const bool of_x = measure.x_gradient.data != nullptr;
+  if (of_x) {
+    const double by_x = fma(y, sums[0], fma(x, sums[1], -sums[2]));
+    measure.x_gradient.store(Measure::offset(measure.x_gradient, at), factor * by_x);
+  }
+  if (measure.y_gradient.data != nullptr) {
+    constexpr int kOwn = kFields == 5 ? 3 : 1;
+    const double by_y = fma(x, sums[0], fma(y, sums[kOwn], -sums[kOwn + 1]));
+    measure.y_gradient.store(Measure::offset(measure.y_gradient, at), factor * by_y);
+  }
+}
+
+/// Everything that a pass needs on the device.
+struct CudaPlan {
+  const Pass& pass;
+  const Execution& exec;
+  Device device;
+  Measure measure;
+  /// Σ weight·v of each plane in this many parts, [planes][slots]; null with a map.
+  double* partials = nullptr;
+  int slots = 1;
+
+  CudaPlan(const Pass& the_pass, const Execution& execution);
+};
+
+/// How many parts a plane's sum has, and the pass itself; plan.partials must have room for them.
+/// The march: boxes of up to 11 pixels along each axis, without valid_mask.
+bool can_march(const CudaPlan& plan);
+int march_slots(const CudaPlan& plan);
+void run_march(const CudaPlan& plan);
+/// The general path: everything.
+int direct_slots(const CudaPlan& plan);
+void run_direct(const CudaPlan& plan);
+
+}  // namespace similis::lncc_internal
