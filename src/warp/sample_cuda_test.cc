@@ -75,7 +75,7 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
   std::size_t available = 0, total = 0;
   ASSERT_EQ(cudaMemGetInfo(&available, &total), cudaSuccess);
   if (available < (std::size_t{60} << 30)) GTEST_SKIP() << "it takes 60 GiB of a GPU's memory";
-  const Extents shape = {1, 1, kSide, kSide, kSide}, cut = {1, 1, kCut, kSide, kSide};
+  const Extents shape = {1, 1, kSide, kSide, kSide};
   const Tensor image = allocate(shape, DType::f16, kGpu);
   const Tensor planes = test::noise({7, kSide, kSide}, DType::f16, Layout::dense, 1, 1);
   const test::OnGpu patterns(planes);
