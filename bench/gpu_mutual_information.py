@@ -103,11 +103,12 @@ def compare(report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="")
-    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     import similis
 
-    compare(Report(arguments.output, arguments.commit, {"similis": similis.__version__}))
+    compare(Report(arguments.output, arguments.commit, {"similis": similis.__version__},
+                   "mutual information"))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import rows
 
 
 class Report:
-    def __init__(self, output, commit, versions):
+    def __init__(self, output, commit, versions, subject=None):
         driver = subprocess.run(
             ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
             capture_output=True, text=True, check=True).stdout.split()[0]
@@ -20,8 +20,10 @@ class Report:
         self.content = {"device": torch.cuda.get_device_name(), "driver": driver,
                         "cuda": torch.version.cuda, "commit": commit, "date": date,
                         "versions": {**versions, "torch": torch.__version__}, "rows": []}
-        name = self.content["device"].replace(" ", "-").lower()
-        self.output = output or rows.FOLDER / f"{name}-{date}.json"
+        if subject:
+            self.content["subject"] = subject
+        name = "-".join([self.content["device"], date] + ([subject] if subject else []))
+        self.output = output or rows.FOLDER / f"{name.replace(' ', '-').lower()}.json"
         self.output.parent.mkdir(exist_ok=True)
 
     def add(self, case, unit, value, measured=None, floor=None, target=None):

@@ -120,11 +120,12 @@ def memory(call, operands):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--commit", default="")
-    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     import similis
 
-    compare(Report(arguments.output, arguments.commit, {"similis": similis.__version__}))
+    compare(Report(arguments.output, arguments.commit, {"similis": similis.__version__},
+                   "transforms"))
 
 
 if __name__ == "__main__":

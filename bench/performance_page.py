@@ -19,12 +19,12 @@ INTRODUCTION = """\
 
 Each line with a peer was measured in one process, on the same images, which are noise, and in turn:
 medians after a warm-up. Both ran on as many threads as the line says. A ratio above 1 means that
-similis is faster, or takes less memory. B/elem is peak resident memory beyond the inputs, in bytes
-per pixel of one channel, what the call returns included; `memory` is that of a training step, value
-and gradient. A floor is the least that the hardware allows; reached is its share of our figure.
+similis is faster, or takes less memory. B/elem (B/voxel) is peak resident memory beyond the inputs, in
+bytes per pixel of one channel, what the call returns included; `memory` is that of a training step,
+value and gradient. A floor is the least that the hardware allows; reached is its share of our figure.
 """
-TABLES = (("Time", lambda row: row["unit"] != "B/elem"),
-          ("Memory", lambda row: row["unit"] == "B/elem"))
+TABLES = (("Time", lambda row: not row["unit"].startswith("B/")),
+          ("Memory", lambda row: row["unit"].startswith("B/")))
 
 
 def section(result):

@@ -41,6 +41,21 @@ NOTES = """
   before it takes powers. No option of similis does that. The row above is its rule for halving, with
   its own SSIM of each level.
 
+## SSIMULACRA 2
+
+`ssimulacra2` prints the 8 decimals of the reference program (cloudinary/ssimulacra2, which is libjxl's,
+built for AVX2 or newer), and has the same bits on every vector target, number of threads and GPU. The
+recursive blur of the reference never forgets a rounding, so this takes the reference's own operations in
+its own order; `mode=fast` takes the 9 taps that the blur is in exact arithmetic, and is 0.0003 to 1.4
+points away. JPEG is decoded by libjpeg-turbo with its defaults on both sides; other decoders move a score
+by points.
+
+Pictures in other colour spaces go through lcms2. Video has no such reference: a score depends on the
+matrix, transfer, primaries, range, chroma siting and upsampling that are chosen, by up to 4 points, so all
+are options and stand in the results; what is not given is what the stream says, or else BT.709's matrix
+above 576 lines and BT.601's below, sRGB's transfer, BT.709's primaries, limited range, chroma on the left,
+and bilinear.
+
 ## float32
 
 The largest difference from the reference in float64: of the map, and of the gradients in relative
