@@ -16,6 +16,7 @@
 #include "similis/libvmaf_ssim.hpp"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "tests/backends.h"
+#include "tests/on_gpu.h"
 
 namespace similis::libvmaf_ssim_internal {
 namespace {
@@ -110,6 +111,23 @@ TEST_F(LibvmafGolden, SsimHasTheBits) {
     }
   });
   EXPECT_GT(frames, 0u);
+}
+
+TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
+  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  for_each_clip([&](const Clip& clip, const Json& golden) {
+    const Json& hex = golden.at("ssim_hex");
+    for (std::size_t frame = 0; frame < hex.size(); ++frame) {
+      const auto at = static_cast<std::int64_t>(frame);
+      const test::OnGpu x(clip.plane(clip.reference, at, 0)), y(clip.plane(clip.distorted, at, 0));
+      const Tensor score = integer_ssim(x.view(), y.view(), {.bit_depth = clip.bit_depth});
+      double found = 0;
+      gpu::copy_to_cpu(&found, score.data, sizeof found, score.device, nullptr);
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(found),
+          std::bit_cast<std::uint64_t>(std::strtod(hex[frame].get<std::string>().c_str(), nullptr)))
+          << "frame " << frame;
+    }
+  });
 }
 
 // A number as libvmaf prints it.
