@@ -138,7 +138,7 @@ void add_compare(CommandLine& line) {
          "fails leaves what it has in FILE.partial")
       ->type_name("FILE");
   app.add_option("--map", options.map,
-         fmt::format("draw where the score is lost, bright where most; for: {}.\n"
+         fmt::format("draw where the score is lost, bright where most;\nfor: {}.\n"
                      "As large as the picture: where a window does not fit\n"
                      "(padding=valid) it is cut at the border",
              fmt::join(metric_names_with_maps(), ", ")))

@@ -61,13 +61,22 @@ TEST(Y4m, OtherParametersChangeNothing) {
   EXPECT_EQ(plain.width, 4);
   EXPECT_EQ(plain.height, 2);
   for (const char* more : {" F30000:1001", " It", " Ib", " Im", " I?", " A0:0", " A128:117",
-           " XCOLORRANGE=FULL", " Xany,thing", " C420jpeg XYSCSS=420JPEG", "  F25:1 "}) {
+           " Xany,thing", " C420 XYSCSS=420JPEG", "  F25:1 "}) {
     EXPECT_EQ(parse(std::string("W4 H2") + more), plain) << more;
   }
   const VideoFormat format{.width = 7, .height = 5};
   const ReadVideo video = read_bytes(y4m_noise(format, "", 2, 1, "FRAME Ip Xfoo=bar"));
   EXPECT_EQ(video.error, "");
   EXPECT_EQ(video.frames.size(), 2u);
+}
+
+TEST(Y4m, RangeAndSitingAreRead) {
+  EXPECT_EQ(parse("W4 H2").color, ColorTags{});
+  EXPECT_EQ(parse("W4 H2 XCOLORRANGE=FULL").color.range, "pc");
+  EXPECT_EQ(parse("W4 H2 XCOLORRANGE=LIMITED").color.range, "tv");
+  EXPECT_EQ(parse("W4 H2 C420jpeg").color.siting, "center");
+  EXPECT_EQ(parse("W4 H2 C420mpeg2").color.siting, "left");
+  EXPECT_EQ(parse("W4 H2 C420paldv").color.siting, "topleft");
 }
 
 TEST(Y4m, HeadersThatSayNothingUsableAreRefused) {
