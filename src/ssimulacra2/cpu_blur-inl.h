@@ -87,7 +87,7 @@ template <int product> class AcrossRows {
     const Blocks blocks = blocks_of(width);
     std::int64_t n = -kAhead;
     for (; n < std::min(blocks.begin, width); ++n) step(n);
-    for (; n < blocks.end; n += 4) block(n);
+    for (; n >= blocks.begin && n < blocks.end; n += 4) block(n);  // a short row ends before
     for (; n < width; ++n) step(n);
   }
 
