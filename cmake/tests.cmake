@@ -6,8 +6,9 @@ find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 include(GoogleTest)
 
 set(similis_test_environment
-  # A test forks; the child may start threads all the same.
-  TSAN_OPTIONS=die_after_fork=0
+  # A test forks; the child may start threads all the same. Every test is a program of its own, and the
+  # sanitizer would have each sleep for a second before it ends.
+  TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=0
   UBSAN_OPTIONS=print_stacktrace=1)
 
 # similis_add_test(NAME SOURCES… [LINK libraries] [RUN_SERIAL])
