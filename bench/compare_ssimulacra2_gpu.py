@@ -31,7 +31,7 @@ FLOORS = {"device_exact/1920x1080": 0.068, "device_fast/1920x1080": 0.050, "host
           "host/3840x2160": 1.0}  # ms a frame: bytes moved, or those over PCIe
 TARGETS = {"device_exact/1920x1080": 0.20, "device_fast/1920x1080": 0.10, "host/1920x1080": 0.30,
            "host/3840x2160": 1.15}
-SIZES = {(1920, 1080): 24, (3840, 2160): 6}  # and the frames of a batch, 3.5 GB of workspace
+SIZES = {(1920, 1080): 24, (3840, 2160): 6}  # and the frames of a batch, taken 12 (3) at once
 STREAMS = 3
 
 

@@ -86,14 +86,18 @@ struct Taps {
       .036011114658364374f, .0094143678096537328f};
 };
 
-/// One output from the middle sample and the sums of those 1, 2, 3 and 4 away on both sides.
-SIMILIS_HOST_DEVICE float filtered(
-    const Taps& taps, float middle, float sum1, float sum2, float sum3, float sum4) {
-  float y = taps.weights[0] * middle;
-  y = fused(taps.weights[1], sum1, y);
-  y = fused(taps.weights[2], sum2, y);
-  y = fused(taps.weights[3], sum3, y);
-  return fused(taps.weights[4], sum4, y);
+/// One output from the nine samples around it, the first ones first.
+SIMILIS_HOST_DEVICE float filtered(const Taps& taps, float a4, float a3, float a2, float a1,
+    float middle, float b1, float b2, float b3, float b4) {
+  float y = taps.weights[4] * a4;
+  y = fused(taps.weights[3], a3, y);
+  y = fused(taps.weights[2], a2, y);
+  y = fused(taps.weights[1], a1, y);
+  y = fused(taps.weights[0], middle, y);
+  y = fused(taps.weights[1], b1, y);
+  y = fused(taps.weights[2], b2, y);
+  y = fused(taps.weights[3], b3, y);
+  return fused(taps.weights[4], b4, y);
 }
 
 }  // namespace similis::ssimulacra2_internal

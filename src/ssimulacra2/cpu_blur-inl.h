@@ -184,8 +184,8 @@ void filter_across(const ScalePlan& plan, int channel, std::int64_t row) {
     });
     float* HWY_RESTRICT out = plan.across[c][static_cast<std::size_t>(product)].row(row);
     for (std::int64_t i = 0; i < width; ++i) {
-      out[i] = filtered(taps, in[i], in[i - 1] + in[i + 1], in[i - 2] + in[i + 2],
-          in[i - 3] + in[i + 3], in[i - 4] + in[i + 4]);
+      out[i] = filtered(taps, in[i - 4], in[i - 3], in[i - 2], in[i - 1], in[i], in[i + 1],
+          in[i + 2], in[i + 3], in[i + 4]);
     }
   }
 }
@@ -244,7 +244,7 @@ void filter_down(const ScalePlan& plan, const Rows& rows, std::int64_t column, s
     const float *b1 = row(1), *b2 = row(2), *b3 = row(3), *b4 = row(4);
     float* HWY_RESTRICT to = out.row(n);
     for (std::size_t i = 0; i < kTileColumns; ++i) {
-      to[i] = filtered(taps, middle[i], a1[i] + b1[i], a2[i] + b2[i], a3[i] + b3[i], a4[i] + b4[i]);
+      to[i] = filtered(taps, a4[i], a3[i], a2[i], a1[i], middle[i], b1[i], b2[i], b3[i], b4[i]);
     }
   }
 }

@@ -39,12 +39,12 @@ SIMILIS_HOST_DEVICE float blended(float sample, float alpha, float background) {
 constexpr float kOpsinBias = 0.0037930732552754493f;
 constexpr float kNegativeCubeRootOfBias = -0x1.3f64eap-3f;
 
-/// The cube root of x ≥ 0 less that of the bias: a guess by the exponent, three steps of Newton's
-/// for 1/∛x, a fourth in another form, and x/(∛x)².
-SIMILIS_HOST_DEVICE float biased_cube_root(float x) {
+/// The cube root of x ≥ 0 (x > 0 if so said) less that of the bias: a guess by the exponent, three
+/// steps of Newton's for 1/∛x, a fourth in another form, and x/(∛x)².
+template <bool is_positive> SIMILIS_HOST_DEVICE float biased_cube_root(float x) {
   const std::uint32_t bits = bits_as<std::uint32_t>(x);
   const std::uint32_t guess = 0x54800000u - (bits >> 23) * 0x002aaaaau;
-  float r = bits_as<float>(bits == 0 ? 0u : guess);
+  float r = bits_as<float>(is_positive || bits != 0 ? guess : 0u);
   const float third = (1.0f / 3) * x;
   float squared = r * r;
   r = fused(-third, squared * squared, (4.0f / 3) * r);
@@ -59,22 +59,25 @@ SIMILIS_HOST_DEVICE float biased_cube_root(float x) {
 }
 
 /// One row of the matrix from linear RGB to cone responses, and the response.
+template <bool is_positive>
 SIMILIS_HOST_DEVICE float response(float m0, float m1, float m2, float r, float g, float b) {
   const float mixed = fused(m0, r, fused(m1, g, fused(m2, b, kOpsinBias)));
-  return biased_cube_root(mixed < 0 ? 0 : mixed);
+  return biased_cube_root<is_positive>(is_positive || !(mixed < 0) ? mixed : 0);
 }
 
 struct Xyb {
   float x, y, b;
 };
 
-/// Shifted so that all are positive for colours of sRGB.
+/// Shifted so that all are positive for colours of sRGB. Light that is_positive, 0 included, takes
+/// fewer steps to the same bits.
+template <bool is_positive = false>
 SIMILIS_HOST_DEVICE Xyb positive_xyb(float r, float g, float b) {
   constexpr float l0 = .30f, m0 = .23f, lm2 = .078f;
   constexpr float s0 = 0.24342268924547819f, s1 = 0.20476744424496821f;
-  const float l = response(l0, 1 - lm2 - l0, lm2, r, g, b);
-  const float m = response(m0, 1 - lm2 - m0, lm2, r, g, b);
-  const float s = response(s0, s1, 1 - s0 - s1, r, g, b);
+  const float l = response<is_positive>(l0, 1 - lm2 - l0, lm2, r, g, b);
+  const float m = response<is_positive>(m0, 1 - lm2 - m0, lm2, r, g, b);
+  const float s = response<is_positive>(s0, s1, 1 - s0 - s1, r, g, b);
   const float x = .5f * (l - m), y = .5f * (l + m);
   return {x * 14 + .42f, y + .01f, (s - y) + .55f};
 }
@@ -84,23 +87,42 @@ SIMILIS_HOST_DEVICE float quarter(float tl, float tr, float bl, float br) {
   return (tl + tr + bl + br) * .25f;
 }
 
-/// 1 - SSIM without the quotient of means, from the windows' averages; at least 0.
-SIMILIS_HOST_DEVICE double dissimilarity(
+/// SSIM without the quotient of means, from the windows' averages, before it is divided.
+struct Similarity {
+  float numerator, denominator;
+};
+SIMILIS_HOST_DEVICE Similarity similarity(
     float mean_x, float mean_y, float square_x, float square_y, float product) {
   const float difference = mean_x - mean_y;
   const float means = 1 - difference * difference;
   const float covariance = 2 * (product - mean_x * mean_y) + .0009f;
   const float variances = (square_x - mean_x * mean_x) + (square_y - mean_y * mean_y) + .0009f;
-  const double d = 1 - static_cast<double>(means * covariance / variances);
+  return {means * covariance, variances};
+}
+SIMILIS_HOST_DEVICE double dissimilarity_of_quotient(float similarity) {
+  const double d = 1 - static_cast<double>(similarity);
   return d < 0 ? 0 : d;
 }
+/// 1 - SSIM, at least 0.
+SIMILIS_HOST_DEVICE double dissimilarity(
+    float mean_x, float mean_y, float square_x, float square_y, float product) {
+  const Similarity s = similarity(mean_x, mean_y, square_x, square_y, product);
+  return dissimilarity_of_quotient(s.numerator / s.denominator);
+}
 
+/// One and how far a pixel is from its window's mean, in both pictures.
+struct Edges {
+  double of_x, of_y;
+};
+SIMILIS_HOST_DEVICE Edges edges_of(float x, float mean_x, float y, float mean_y) {
+  return {
+      1 + static_cast<double>(::fabsf(x - mean_x)), 1 + static_cast<double>(::fabsf(y - mean_y))};
+}
 /// How much further from its window's mean the distorted pixel is than the reference's: above 0 an
 /// edge that was not there, below 0 one that is lost.
 SIMILIS_HOST_DEVICE double edge_change(float x, float mean_x, float y, float mean_y) {
-  const double of_x = 1 + static_cast<double>(::fabsf(x - mean_x));
-  const double of_y = 1 + static_cast<double>(::fabsf(y - mean_y));
-  return of_y / of_x - 1;
+  const Edges edges = edges_of(x, mean_x, y, mean_y);
+  return edges.of_y / edges.of_x - 1;
 }
 SIMILIS_HOST_DEVICE double ringing(double change) { return change < 0 ? 0 : change; }
 SIMILIS_HOST_DEVICE double blurring(double change) { return change > 0 ? 0 : -change; }

@@ -251,12 +251,11 @@ Plane finite_blur(const Plane& plane) {
     Plane& to = down ? result : across;
     for (std::int64_t y = 0; y < plane.height; ++y) {
       for (std::int64_t x = 0; x < plane.width; ++x) {
-        float sum = h[0] * from.at(y, x);
-        for (int k = 1; k <= 4; ++k) {
-          const float pair = down ? from.padded(y - k, x) + from.padded(y + k, x)
-                                  : from.padded(y, x - k) + from.padded(y, x + k);
-          sum = std::fma(h[k], pair, sum);
-        }
+        const auto sample = [&](int k) {
+          return down ? from.padded(y + k, x) : from.padded(y, x + k);
+        };
+        float sum = h[4] * sample(-4);
+        for (int k = -3; k <= 4; ++k) sum = std::fma(h[std::abs(k)], sample(k), sum);
         to.at(y, x) = sum;
       }
     }
