@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "similis/ssimulacra2.hpp"
+#include "src/cli/test_program.h"
 #include "src/media/decode.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
@@ -49,26 +49,55 @@ constexpr std::array kThreadCounts = {7};  // a sanitizer makes each run ten tim
 constexpr std::array kThreadCounts = {1, 2, 7};
 #endif
 
-TEST(Ssimulacra2Golden, EveryDecimalOfTheReferenceProgram) {
-  const fs::path data = test_data();
-  if (data.empty()) GTEST_SKIP() << "there is no golden.json; SIMILIS_TEST_DATA says where";
-  const auto golden = nlohmann::json::parse(std::ifstream(data / "golden.json"));
-  ASSERT_FALSE(golden.at("ssimulacra2").empty());
-  for (const auto& [files, value] : golden.at("ssimulacra2").items()) {  // "source.png q45.jpg"
-    SCOPED_TRACE(files);
-    const std::size_t space = files.find(' ');
-    const media::Image x = media::read_image((data / "images" / files.substr(0, space)).string());
-    const media::Image y = media::read_image((data / "images" / files.substr(space + 1)).string());
-    const std::string expected = fmt::format("{:.8f}", value.get<double>());
-    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
-      for (const int threads : kThreadCounts) {
-        ThreadPool pool(threads);
-        const double actual = score(view_of(x), view_of(y), {.runner = pool.runner()});
-        EXPECT_EQ(fmt::format("{:.8f}", actual), expected) << backend.name;
-      }
+std::string with_8_decimals(double score) { return fmt::format("{:.8f}", score); }
+
+class Ssimulacra2Golden : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (test_data().empty()) {
+      GTEST_SKIP() << "there is no golden.json; SIMILIS_TEST_DATA says where";
+    }
+    golden_ = Json::parse(std::ifstream(test_data() / "golden.json")).at("ssimulacra2");
+    ASSERT_FALSE(golden_.empty());
+  }
+
+  // check(reference, distorted, score), of two paths and the score that the program prints.
+  template <class Check> void for_each_pair(const Check& check) const {
+    const fs::path images = fs::absolute(test_data() / "images");
+    for (const auto& [files, score] : golden_.items()) {  // "source.png q45.jpg"
+      SCOPED_TRACE(files);
+      const std::size_t space = files.find(' ');
+      check((images / files.substr(0, space)).string(), (images / files.substr(space + 1)).string(),
+          with_8_decimals(static_cast<double>(score)));
     }
   }
+
+  Json golden_;
+};
+
+TEST_F(Ssimulacra2Golden, EveryDecimalOfTheReferenceProgram) {
+  for_each_pair(
+      [](const std::string& reference, const std::string& distorted, const std::string& expected) {
+        const media::Image x = media::read_image(reference), y = media::read_image(distorted);
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+          const test::Chosen chosen(backend);
+          for (const int threads : kThreadCounts) {
+            ThreadPool pool(threads);
+            const double actual = score(view_of(x), view_of(y), {.runner = pool.runner()});
+            EXPECT_EQ(with_8_decimals(actual), expected) << backend.name;
+          }
+        }
+      });
+}
+
+TEST_F(Ssimulacra2Golden, TheProgramHasThemFromAGpu) {
+  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  for_each_pair(
+      [&](const std::string& reference, const std::string& distorted, const std::string& expected) {
+        const Json document = json({reference, distorted, "-m", "ssimulacra2", "--device", "cuda"});
+        EXPECT_EQ(document["device"], "cuda:0");
+        EXPECT_EQ(with_8_decimals(document["frames"][0]["ssimulacra2"].get<double>()), expected);
+      });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #ifdef SIMILIS_HAS_CUDA
 
 #include <cuda_runtime.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -69,6 +70,31 @@ TEST_F(Ssimulacra2Cuda, BatchesInFlightHaveTheBitsOfTheCpu) {
             {.stream = streams_[i]}));
       }
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(read(values[i], streams_[i]), expected[i]);
+    }
+  }
+}
+
+// The more pairs there are, the higher are the strips that a warp of mode fast takes: 1 to 8
+// stripes.
+TEST_F(Ssimulacra2Cuda, PairsOfABatchHaveTheBitsOfOneAlone) {
+  const Extents shape = {1, 3, 1000, 1500};
+  const test::Array x = test::noise(shape, DType::u8, Layout::dense, 1, 256);
+  const test::Array y = test::noise(shape, DType::u8, Layout::dense, 2, 256);
+  const OnGpu gpu_x(x, streams_[0]), gpu_y(y, streams_[0]);
+  for (const Ssimulacra2Mode mode : {Ssimulacra2Mode::exact, Ssimulacra2Mode::fast}) {
+    const auto scores = [&](std::int64_t count) {
+      const auto repeated = [&](TensorView view) {
+        view.shape[0] = count;
+        view.strides[0] = 0;
+        return view;
+      };
+      const Tensor value = ssimulacra2(
+          repeated(gpu_x.view()), repeated(gpu_y.view()), {.mode = mode}, {.stream = streams_[0]});
+      return read(value, streams_[0]);
+    };
+    const double alone = item(ssimulacra2(x, y, {.mode = mode}));
+    for (const std::int64_t count : {1, 2, 3, 5, 7, 20}) {
+      EXPECT_THAT(scores(count), testing::Each(alone)) << count;
     }
   }
 }
