@@ -38,8 +38,7 @@ struct Ssimulacra2Options {
 
 // Of every function below:
 //   x, y     the reference and the distorted picture, [C,H,W], or batches of them, [N,C,H,W]; C is
-//   1
-//            (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha), and may differ; u8, u16,
+//            1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha), and may differ; u8, u16,
 //            f16, bf16, f32 or f64; alike in all but channels and strides. Integers span their
 //            type's range, floats 0 to 1; f64 is rounded to f32
 //   alpha    where x has it, both are blended over 0.1 and over 0.9 and the lower score counts;
