@@ -121,6 +121,17 @@ Shape shape_of(const TensorView& view) {
   return shape;
 }
 
+// Whether an array's elements, none of which is another, are all that lies in its memory.
+bool is_dense(const TensorView& view) {
+  std::int64_t span = 1;
+  for (int axis = 0; axis < 5; ++axis) {
+    if (view.shape[axis] == 1) continue;
+    if (view.strides[axis] <= 0) return false;
+    span += (view.shape[axis] - 1) * view.strides[axis];
+  }
+  return span == view.shape.count();
+}
+
 gpu::View volumes(const TensorView& view) { return gpu::View(view); }
 
 void fill(Fill what, const TensorView& from, const TensorView& to, const FixedPoint& fixed,
@@ -149,6 +160,7 @@ class Call {
     p.field = volumes(pass.field);
     p.field_gradient = volumes(pass.field_gradient);
     p.has_full_s = !pass.grid_affine.empty();
+    p.is_nearest = pass.mode == Interpolation::nearest;
     p.factor = pass.factor;
     p.background = pass.background;
     p.smallest_label = pass.smallest_label;
@@ -184,9 +196,7 @@ class Call {
   }
 
   void run_values() {
-    if (is_lean() && is_lean(pass_.output) && has_same_layout(pass_.addend, pass_.output)) {
-      return run_lean(lean_values_kernel_for(step_), lean_values());
-    }
+    if (run_lean_values(pass_, p_.transforms, exec_)) return;
     GpuPass p = p_;
     p.blocks = p.tiles;
     p.images = 1;
@@ -206,104 +216,14 @@ class Call {
     }
     TensorView sums;
     if (!pass_.image_gradient.empty()) sums = prepare_scatter();
-    if (is_lean_gradient(sums, with_sums)) {
-      run_lean(lean_gradients_kernel_for(step_), lean_gradients(sums));
-      if (!sums.empty()) finish_scatter(sums);
-      return;
+    if (!run_lean_gradients(pass_, p_.transforms, sums, exec_)) {
+      const Kernel kernel = pass_.form == Form::labels
+                                ? labels_kernel_for(is_wide_, true)
+                                : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
+      gpu::launch(pass_.operation, exec_.stream, groups_ * p_.blocks, kThreads, 0, kernel, p_);
     }
-    const Kernel kernel = pass_.form == Form::labels
-                              ? labels_kernel_for(is_wide_, true)
-                              : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
-    gpu::launch(pass_.operation, exec_.stream, groups_ * p_.blocks, kThreads, 0, kernel, p_);
     if (!sums.empty()) finish_scatter(sums);
     if (with_sums) store_matrices();
-  }
-
-  // What cuda_lean.cu takes: all in f32, voxels along x 1 apart in all arrays, or 3 with the
-  // channels between them, and fields with their components beside each other.
-  bool is_lean() {
-    const bool is_common = pass_.form == Form::image && pass_.mode == Interpolation::linear &&
-                           pass_.padding == Outside::zeros && pass_.rank == 3 && !pass_.is_grid &&
-                           pass_.grid_affine.empty() && !pass_.field.empty();
-    if (!is_common || !is_lean_field(pass_.field)) return false;
-    const Extents& s = pass_.image.strides;
-    step_ = pass_.channels == 3 && s[1] == 1 && s[4] == 3 ? 3 : 1;
-    return is_lean(pass_.image);
-  }
-  bool is_lean(const TensorView& image) const {
-    const Extents& s = image.strides;
-    return image.dtype == DType::f32 && s[4] == step_ && (step_ == 1 || s[1] == 1) &&
-           fits_32_bits(s[3]) && fits_32_bits(s[2]);
-  }
-  static bool is_lean_field(const TensorView& field) {
-    const Extents& s = field.strides;
-    return field.dtype == DType::f32 && s[4] == 1 && s[3] == 3 && fits_32_bits(s[2]) &&
-           fits_32_bits(s[1]);
-  }
-  static bool fits_32_bits(std::int64_t stride) {
-    return stride > -(std::int64_t{1} << 31) && stride < std::int64_t{1} << 31;
-  }
-  static bool has_same_layout(const TensorView& addend, const TensorView& output) {
-    return addend.empty() || (addend.dtype == DType::f32 && addend.strides == output.strides);
-  }
-  bool is_lean_gradient(const TensorView& sums, bool with_sums) {
-    return !with_sums && p_.images == 1 && !pass_.deterministic && is_lean() &&
-           is_lean(pass_.upstream) &&
-           (pass_.field_gradient.empty() || is_lean_field(pass_.field_gradient)) &&
-           (sums.empty() || is_lean(sums));
-  }
-
-  static LeanStrides lean_strides(const gpu::View& image) {
-    const std::int64_t* s = image.strides;
-    return {s[0], static_cast<int>(s[4]), static_cast<int>(s[3]), static_cast<int>(s[2])};
-  }
-  static LeanStrides lean_field_strides(const gpu::View& field) {
-    const std::int64_t* s = field.strides;
-    return {s[0], static_cast<int>(s[3]), static_cast<int>(s[2]), static_cast<int>(s[1])};
-  }
-  LeanPass lean() const {
-    LeanPass lean{};
-    for (int a = 0; a < 3; ++a) {
-      lean.out[a] = static_cast<int>(pass_.axes[a].out_extent);
-      lean.last[a] = static_cast<int>(pass_.axes[a].extent - 1);
-      lean.first[a] = pass_.axes[a].first;
-    }
-    lean.tiles_x = p_.tiles_x;
-    lean.tiles_y = p_.tiles_y;
-    lean.tiles = p_.tiles;
-    lean.channels = static_cast<int>(pass_.channels);
-    lean.transforms = p_.transforms;
-    lean.image = static_cast<const float*>(pass_.image.data);
-    lean.image_strides = lean_strides(p_.image);
-    lean.image_channel = pass_.image.strides[1];
-    lean.field = static_cast<const float*>(pass_.field.data);
-    lean.field_strides = lean_field_strides(p_.field);
-    return lean;
-  }
-  LeanPass lean_values() const {
-    LeanPass p = lean();
-    p.factor = static_cast<float>(pass_.factor);
-    p.addend = static_cast<const float*>(pass_.addend.data);
-    p.output = static_cast<float*>(pass_.output.data);
-    p.output_strides = lean_strides(p_.output);
-    p.output_channel = pass_.output.strides[1];
-    return p;
-  }
-  LeanPass lean_gradients(const TensorView& sums) const {
-    LeanPass p = lean();
-    p.upstream = static_cast<const float*>(pass_.upstream.data);
-    p.upstream_strides = lean_strides(p_.upstream);
-    p.upstream_channel = pass_.upstream.strides[1];
-    p.field_gradient = static_cast<float*>(pass_.field_gradient.data);
-    p.gradient_strides = lean_field_strides(p_.field_gradient);
-    p.sums = static_cast<float*>(sums.data);
-    p.sums_strides = lean_strides(p_.image_sums);
-    p.sums_channel = sums.empty() ? 0 : sums.strides[1];
-    return p;
-  }
-  void run_lean(LeanKernel kernel, const LeanPass& p) {
-    const auto images = static_cast<unsigned>(pass_.batch);
-    gpu::launch(pass_.operation, exec_.stream, images * p.tiles, kThreads, 0, kernel, p);
   }
 
   // Where the image's gradient is summed: itself, or f32 for halves.
@@ -313,7 +233,11 @@ class Call {
     if (gradient.dtype != DType::f32 && gradient.dtype != DType::f64) {
       sums = memory_tensor_ = allocate(gradient.shape, DType::f32, gradient.device, exec_);
     }
-    fill(Fill::zero, sums, sums, {}, exec_);
+    if (is_dense(sums)) {
+      clear(sums.data, sums.shape.count() * size_bytes(sums.dtype));
+    } else {
+      fill(Fill::zero, sums, sums, {}, exec_);
+    }
     p_.image_sums = volumes(sums);
     if (gradient.shape[0] < pass_.batch) p_.image_sums.strides[0] = 0;
     if (pass_.deterministic) prepare_fixed(sums);
@@ -370,7 +294,6 @@ class Call {
   const bool is_wide_;
   GpuPass p_;
   unsigned groups_ = 1;
-  int step_ = 1;
   std::vector<std::shared_ptr<void>> memory_;
   Tensor memory_tensor_;
 };

@@ -144,10 +144,13 @@ __global__ __launch_bounds__(kThreads) void norms_kernel(const gpu::View field, 
   if (threadIdx.x == 0) atomicMax(largest + n, shared[0]);
 }
 
-__global__ void residuals_kernel(const unsigned long long* largest, std::int64_t count, void* data,
-    DType dtype, std::int64_t stride) {
+// What was counted, or the square roots of what the bits stand for.
+__global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
+    void* data, DType dtype, std::int64_t stride) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (n < count) gpu::store_element(data, dtype, n * stride, sqrt(bits_as<double>(largest[n])));
+  if (n >= count) return;
+  const double result = is_square ? sqrt(bits_as<double>(found[n])) : static_cast<double>(found[n]);
+  gpu::store_element(data, dtype, n * stride, result);
 }
 
 struct JacobianView {
@@ -181,12 +184,6 @@ __global__ __launch_bounds__(kThreads) void jacobian_kernel(
   }
   __syncthreads();
   if (threadIdx.x == 0 && folded != 0) atomicAdd(folds + n, folded);
-}
-
-__global__ void folds_kernel(const unsigned long long* folds, std::int64_t count, void* data,
-    DType dtype, std::int64_t stride) {
-  const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (n < count) gpu::store_element(data, dtype, n * stride, static_cast<double>(folds[n]));
 }
 
 // Dense: [outer][count][stride].
@@ -250,8 +247,8 @@ void largest_norm_cuda(const TensorView& field, const TensorView& residual, cons
   gpu::launch("invert", exec.stream, static_cast<unsigned>(count) * blocks, kThreads, 0,
       norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
       voxels, blocks, largest);
-  gpu::launch("invert", exec.stream, blocks_for(count), kThreads, 0, residuals_kernel,
-      static_cast<const unsigned long long*>(largest), count, residual.data, residual.dtype,
+  gpu::launch("invert", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
+      static_cast<const unsigned long long*>(largest), count, true, residual.data, residual.dtype,
       residual.strides[0]);
 }
 
@@ -271,9 +268,9 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   const unsigned blocks = std::min(blocks_for(voxels), 4096u);
   gpu::launch("jacobian_determinant", exec.stream, static_cast<unsigned>(count) * blocks, kThreads,
       0, jacobian_kernel, p, voxels, blocks, folds);
-  gpu::launch("jacobian_determinant", exec.stream, blocks_for(count), kThreads, 0, folds_kernel,
-      static_cast<const unsigned long long*>(folds), count, pass.folds.data, pass.folds.dtype,
-      pass.folds.strides[0]);
+  gpu::launch("jacobian_determinant", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
+      static_cast<const unsigned long long*>(folds), count, false, pass.folds.data,
+      pass.folds.dtype, pass.folds.strides[0]);
 }
 
 void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const Execution& exec) {

@@ -148,9 +148,9 @@ template <class T, int count, bool with_sums>
 __global__ __launch_bounds__(kThreads, sizeof(T) == 4 && !with_sums ? 3 : 2) void gradients_kernel(
     const SIMILIS_GRID_CONSTANT GpuPass p) {
   const unsigned group = blockIdx.x / p.blocks;
-  const bool with_slopes = p.field_gradient.data != nullptr || with_sums;
+  const bool with_slopes = p.field_gradient.data != nullptr || p.sums != nullptr;
   const bool is_fixed = p.fixed.high != nullptr;
-  const bool has_cells = count == 2 && is_own_type<T>(p.image.dtype) && !is_fixed;
+  const bool has_cells = count == 2 && !p.is_nearest && is_own_type<T>(p.image.dtype) && !is_fixed;
   const double scale = is_fixed ? fixed_scale(p.fixed) : 1;
   ThreadSums sums;
   for (unsigned tile = blockIdx.x % p.blocks; tile < p.tiles; tile += p.blocks) {
@@ -184,7 +184,7 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 && !with_sums ? 3 : 2) voi
           add_gradient<T, with_sums>(p, t, slopes.by_index, column, z, at, u, by_field, &sums);
         }
         if constexpr (with_sums) {
-          if (p.images > 1) {
+          if (p.images > 1 && p.sums != nullptr) {
             add_sums(p, sums, n);
             sums = ThreadSums();
           }
@@ -196,28 +196,21 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 && !with_sums ? 3 : 2) voi
     }
   }
   if constexpr (with_sums) {
-    if (p.images == 1) add_sums(p, sums, group);
+    if (p.images == 1 && p.sums != nullptr) add_sums(p, sums, group);
   }
 }
 
-template <class T, int count> Kernel gradients_kernel_of(bool with_sums) {
-  return with_sums ? gradients_kernel<T, count, true> : gradients_kernel<T, count, false>;
-}
-
-template <class T> Kernel gradients_kernel_of(Interpolation mode, bool with_sums) {
-  switch (mode) {
-    case Interpolation::nearest: return gradients_kernel_of<T, 1>(with_sums);
-    case Interpolation::cubic: return gradients_kernel_of<T, 4>(with_sums);
-    case Interpolation::linear: break;
-  }
-  return gradients_kernel_of<T, 2>(with_sums);
+// Without sums for A and S a kernel needs fewer registers: where calls are common.
+template <class T> Kernel gradients_kernel_of(Interpolation mode) {
+  return mode == Interpolation::cubic ? gradients_kernel<T, 4, true> : gradients_kernel<T, 2, true>;
 }
 
 }  // namespace
 
 Kernel gradients_kernel_for(bool is_f64, Interpolation mode, bool with_sums) {
-  return is_f64 ? gradients_kernel_of<double>(mode, with_sums)
-                : gradients_kernel_of<float>(mode, with_sums);
+  if (is_f64) return gradients_kernel_of<double>(mode);
+  if (mode == Interpolation::linear && !with_sums) return gradients_kernel<float, 2, false>;
+  return gradients_kernel_of<float>(mode);
 }
 
 }  // namespace similis::warp_internal

@@ -39,7 +39,8 @@ struct GpuPass {
   FixedPoint fixed;
   const Transform* transforms = nullptr;  // of each image
   bool has_full_s = false;                // S is not the identity
-  double* sums = nullptr;                 // [image][block of image][kSums]
+  bool is_nearest = false;
+  double* sums = nullptr;  // [image][block of image][kSums]
   double factor = 1;
   double background = 0, smallest_label = 0;
 
@@ -183,6 +184,12 @@ __device__ __forceinline__ bool find_cell(
 }
 
 /// Taps along each axis with the padding folded in, and the derivatives of that.
+// The nearest voxel as taps of linear interpolation, the second of which is none.
+template <class T> __device__ __forceinline__ Taps<T, 2> nearest_taps(double index, int extent) {
+  const Taps<T, 1> one = taps<T, 1>(index, extent);
+  return {.voxel = {one.voxel[0], kNoVoxel}, .weight = {1, 0}, .slope = {0, 0}};
+}
+
 template <class T, int count>
 __device__ __forceinline__ void find_taps(
     const GpuPass& p, const double (&index)[3], Taps<T, count> (&axis)[3], T (&slope)[3]) {
@@ -194,7 +201,11 @@ __device__ __forceinline__ void find_taps(
     }
     const Place placed =
         place(index[a], static_cast<double>(p.axes[a].extent - 1), p.padding, p.align_corners);
-    axis[a] = taps<T, count>(placed.index, static_cast<int>(p.axes[a].extent));
+    const int extent = static_cast<int>(p.axes[a].extent);
+    axis[a] = taps<T, count>(placed.index, extent);
+    if constexpr (count == 2) {
+      if (p.is_nearest) axis[a] = nearest_taps<T>(placed.index, extent);
+    }
     slope[a] = static_cast<T>(placed.slope);
   }
 }

@@ -47,7 +47,7 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 ? 4 : 2) void values_kerne
     const std::int64_t at = field_offset(p.field, n, column.z + d, column.y, column.x);
     if (column.z + d < p.axes[2].out_extent) load_field(p, at, &u[d]);
   }
-  const bool has_cells = count == 2 && is_own_type<T>(p.image.dtype);
+  const bool has_cells = count == 2 && !p.is_nearest && is_own_type<T>(p.image.dtype);
 #pragma unroll
   for (int d = 0; d < kTileZ; ++d) {
     const int z = column.z + d;
@@ -69,12 +69,7 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 ? 4 : 2) void values_kerne
 }
 
 template <class T> Kernel values_kernel_of(Interpolation mode) {
-  switch (mode) {
-    case Interpolation::nearest: return values_kernel<T, 1>;
-    case Interpolation::cubic: return values_kernel<T, 4>;
-    case Interpolation::linear: break;
-  }
-  return values_kernel<T, 2>;
+  return mode == Interpolation::cubic ? values_kernel<T, 4> : values_kernel<T, 2>;
 }
 
 }  // namespace
