@@ -21,7 +21,8 @@ __device__ __forceinline__ void add_slopes(
   sum[2] = fmaf(g, mix(fy, l2, l3) - mix(fy, l0, l1), sum[2]);
 }
 
-// Stores the gradients at the border, where they are 0 yet. which: voxels of the column.
+// Stores the gradients at the border, where they are 0 yet. which: voxels of the column, a bit
+// each.
 template <int step>
 __device__ __forceinline__ void store_at_border(
     const LeanPass& p, const LeanColumn& column, unsigned which) {

@@ -27,18 +27,7 @@ struct Box {
   bool is_kept;  // there is one, and it fits shared memory
 };
 
-__device__ __forceinline__ int warp_min(int value) {
-#if defined(__HIPCC__)
-  for (unsigned distance = kTileX / 2; distance > 0; distance /= 2) {
-    value = min(value, __shfl_xor(value, distance, kTileX));
-  }
-  return value;
-#else
-  return __reduce_min_sync(0xffffffffu, value);
-#endif
-}
-
-// Every thread of the block calls it. Cells that are not inside widen the box to the border at
+// Every thread of the block calls it. Cells that are not inside widen the box, to the border at
 // most.
 template <int step>
 __device__ __forceinline__ Box find_box(
@@ -59,7 +48,8 @@ __device__ __forceinline__ Box find_box(
   __syncthreads();
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
-    const int least_low = warp_min(low[a]), least_high = warp_min(-max(high[a], -INT_MAX));
+    const int least_low = gpu::min_of_32(low[a]);
+    const int least_high = gpu::min_of_32(-max(high[a], -INT_MAX));
     if (lane() == 0) {
       atomicMin(&least[a], least_low);
       atomicMin(&least[3 + a], least_high);
@@ -73,11 +63,12 @@ __device__ __forceinline__ Box find_box(
     box.extent[a] = min(-least[3 + a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
     box.is_kept &= box.extent[a] >= 2;
   }
+  if (!box.is_kept) return box;
   box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
   box.first[0] -= box.first[0] % 4;
   const std::int64_t plane = (std::int64_t{step} * box.extent[0] * box.extent[1] + 31) / 32 * 32;
   box.plane = static_cast<int>(plane);
-  box.is_kept &= plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
+  box.is_kept = plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
   return box;
 }
 
@@ -265,7 +256,7 @@ __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_ker
 
 LeanKernel lean_scatter(int step) {
   return {step == 3 ? lean_scatter_kernel<3> : lean_scatter_kernel<1>, kDepth,
-      (step == 3 ? kBoxFloats<3> : kBoxFloats<1>)*sizeof(float)};
+      sizeof(float) * (step == 3 ? kBoxFloats<3> : kBoxFloats<1>)};
 }
 
 }  // namespace similis::warp_internal

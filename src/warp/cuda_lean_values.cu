@@ -15,8 +15,7 @@ __device__ __forceinline__ float value_of(const LeanCell& c, const float (&v)[8]
   return mix(c.fraction[2], near, far);
 }
 
-// Adds to the results at the border what the corners inside contribute. which: voxels of the
-// column.
+// Adds what corners inside contribute at the border. which: voxels of the column, a bit each.
 template <int step>
 __device__ __forceinline__ void add_at_border(
     const LeanPass& p, const LeanColumn& column, unsigned which) {
