@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling on the GPU: what a pass takes in memory and launches, and the small kernels before and
-// behind it. cuda_values.cu, cuda_gradients.cu and cuda_labels.cu have the passes themselves.
+// behind it. cuda_lean.cu has the common call; cuda_values.cu, cuda_gradients.cu and cuda_labels.cu
+// have the others.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
