@@ -2,9 +2,9 @@
 // The C interface for torch's tensors, by tvm-ffi, which takes them as they are, with the stream
 // that torch would use and with torch's allocator, in half a microsecond a tensor.
 //
-// Every function is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient) and
-// returns the status of the C interface; options is the address of its struct, and what is left out
-// is None. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it
+// A measure is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), where
+// options is the address of its struct, and what is left out is None; scale is f(tensor, factor).
+// Each returns the status of the C interface. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it
 // stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
@@ -70,7 +70,26 @@ class FrameworkMemory {
   std::vector<Block> blocks_;
 };
 
-// The arguments of one call, each of the kind that its place asks for.
+// Null for what is none.
+const similis_tensor* as_tensor(const TVMFFIAny& argument) {
+  if (argument.type_index == kTVMFFIDLTensorPtr) {
+    return static_cast<const similis_tensor*>(argument.v_ptr);
+  }
+  if (argument.type_index != kTVMFFITensor) return nullptr;
+  return reinterpret_cast<const similis_tensor*>(TVMFFITensorGetDLTensorPtr(argument.v_obj));
+}
+
+// The stream that the framework would use.
+void* stream_of(similis_device device) {
+  return device.type == SIMILIS_CUDA ? TVMFFIEnvGetStream(device.type, device.index) : nullptr;
+}
+
+int refuse(const char* what) {
+  TVMFFIErrorSetRaisedFromCStr("TypeError", what);
+  return -1;
+}
+
+// The arguments of a measure, each of the kind that its place asks for.
 class Arguments {
  public:
   Arguments(const TVMFFIAny* arguments, std::int32_t count)
@@ -88,14 +107,7 @@ class Arguments {
   const void* options() const { return reinterpret_cast<const void*>(arguments_[0].v_int64); }
 
   // Null for None.
-  const similis_tensor* tensor(int index) const {
-    const TVMFFIAny& argument = arguments_[index];
-    if (argument.type_index == kTVMFFIDLTensorPtr) {
-      return static_cast<const similis_tensor*>(argument.v_ptr);
-    }
-    if (argument.type_index != kTVMFFITensor) return nullptr;
-    return reinterpret_cast<const similis_tensor*>(TVMFFITensorGetDLTensorPtr(argument.v_obj));
-  }
+  const similis_tensor* tensor(int index) const { return as_tensor(arguments_[index]); }
 
  private:
   static constexpr std::int32_t kCount = 9;
@@ -106,22 +118,16 @@ class Arguments {
 template <class Options, auto function>
 int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   const Arguments arguments(given, count);
-  if (!arguments.are_right()) {
-    TVMFFIErrorSetRaisedFromCStr(
-        "TypeError", "similis: the binding takes an address and 8 tensors");
-    return -1;
-  }
+  if (!arguments.are_right()) return refuse("similis: the binding takes an address and 8 tensors");
   Options options = *static_cast<const Options*>(arguments.options());
   if constexpr (requires { options.mask; }) options.mask = arguments.tensor(3);
   if constexpr (requires { options.valid_mask; }) options.valid_mask = arguments.tensor(4);
   const similis_tensor* x = arguments.tensor(1);
   similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
   FrameworkMemory memory;
-  if (x->device.type == SIMILIS_CUDA) {
-    execution.stream = TVMFFIEnvGetStream(x->device.type, x->device.index);
-    if (TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
-      execution.allocator = memory.allocator();
-    }
+  execution.stream = stream_of(x->device);
+  if (x->device.type == SIMILIS_CUDA && TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
+    execution.allocator = memory.allocator();
   }
   result->type_index = kTVMFFIInt;
   const similis_tensor *y = arguments.tensor(2), *value = arguments.tensor(6);
@@ -179,6 +185,17 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_mutual_information_from_histogram(
 TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_integer_ssim_options, similis_integer_ssim>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_scale(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  const similis_tensor* tensor = count == 2 ? as_tensor(arguments[0]) : nullptr;
+  const similis_tensor* factor = count == 2 ? as_tensor(arguments[1]) : nullptr;
+  if (tensor == nullptr || factor == nullptr) return refuse("similis: scale takes two tensors");
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.stream = stream_of(tensor->device);
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = similis_scale(tensor, factor, &execution);
+  return 0;
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_ssimulacra2(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {

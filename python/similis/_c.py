@@ -255,6 +255,7 @@ def _load() -> ctypes.CDLL:
         tensor_pointer,
         ctypes.c_void_p,
     ]
+    library.similis_scale.argtypes = [tensor_pointer, tensor_pointer, ctypes.c_void_p]
     return library
 
 
@@ -308,5 +309,13 @@ def run(
     elif operation in WITH_MEANS:
         outputs = (value, None, None, None)
     status = function(x, y, ctypes.addressof(options), *outputs, ctypes.addressof(execution))
+    if status != 0:
+        raise_last_error(status)
+
+
+def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:
+    """Multiplies a tensor where it stands by a factor of one element, unless that is 1."""
+    execution = Execution(ctypes.sizeof(Execution), stream)
+    status = LIBRARY.similis_scale(tensor, factor, ctypes.addressof(execution))
     if status != 0:
         raise_last_error(status)

@@ -47,18 +47,26 @@ def _c_tensor(tensor: Optional[Tensor]) -> Optional[_c.Tensor]:
     )
 
 
+def _stream_of(tensor: Tensor) -> int:
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
+
+
 def _run_by_ctypes(measure: _measure.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
-    stream = torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else 0
     tensors = [_c_tensor(tensor) for tensor in (x, *others)]
-    _c.run(measure.operation, measure.options, tensors, stream)
+    _c.run(measure.operation, measure.options, tensors, _stream_of(x))
+
+
+def _scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
+    described, by = _c_tensor(tensor), _c_tensor(factor)
+    _c.scale(described, by, _stream_of(tensor))  # type: ignore[arg-type]
 
 
 def _tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(str(_c.NATIVE / "similis_tvm_ffi.so"))
-    value_only = ("integer_ssim", "ssimulacra2", "histogram", _c.OF_HISTOGRAM)
-    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *value_only)}
+    others = ("integer_ssim", "ssimulacra2", "histogram", _c.OF_HISTOGRAM, "scale")
+    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *others)}
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
@@ -73,28 +81,41 @@ def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
     return run
 
 
-def _choose_binding() -> tuple[str, Callable[..., None]]:
+def _scale_by_tvm_ffi(functions: dict[str, Any]) -> Callable[[Tensor, Tensor], None]:
+    function = functions["scale"]
+
+    def scale(tensor: Tensor, factor: Tensor) -> None:
+        status = function(tensor, factor)
+        if status != 0:
+            _c.raise_last_error(status)
+
+    return scale
+
+
+def _choose_binding() -> tuple[str, dict[str, Any]]:
     """SIMILIS_BINDING forces tvm_ffi or ctypes. Where torch does not lend its tensors in C, tvm-ffi
     asks for them in Python or compiles an extension on import; ctypes is then the faster."""
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
     if wanted not in ("auto", "tvm_ffi", "ctypes"):
         raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, tvm_ffi or ctypes")
     if wanted == "ctypes":
-        return "ctypes", _run_by_ctypes
+        return "ctypes", {}
     lends = any(
         hasattr(Tensor, name) for name in ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
     )
     if wanted == "auto" and not lends:
-        return "ctypes", _run_by_ctypes
+        return "ctypes", {}
     try:
-        return "tvm_ffi", _run_by_tvm_ffi(_tvm_ffi_functions())
+        return "tvm_ffi", _tvm_ffi_functions()
     except (ImportError, OSError, RuntimeError):
         if wanted == "tvm_ffi":
             raise
-        return "ctypes", _run_by_ctypes
+        return "ctypes", {}
 
 
-binding, _run = _choose_binding()
+binding, _functions = _choose_binding()
+_run = _run_by_tvm_ffi(_functions) if _functions else _run_by_ctypes
+_scale = _scale_by_tvm_ffi(_functions) if _functions else _scale_by_ctypes
 
 
 def _empty_value(x: Tensor, measure: _measure.Measure) -> Tensor:
@@ -238,8 +259,16 @@ class _Evaluation(torch.autograd.Function):
             factor = None if ctx.eager else upstream
             gradients = _gradient_op(*saved, factor, False, ctx.of_x, ctx.of_y, ctx.measure)
         if ctx.eager:
-            gradients = [gradient.mul_(upstream) for gradient in gradients]
+            gradients = [_multiplied(gradient, upstream) for gradient in gradients]
         return *_in_places(gradients, ctx.of_x, ctx.of_y), *_NO_GRADIENTS
+
+
+def _multiplied(gradient: Tensor, upstream: Tensor) -> Tensor:
+    """In place. Upstream is 1 in most training steps: the library then leaves the memory alone."""
+    if not _is_plain(gradient, upstream, None, None):
+        return gradient.mul_(upstream)
+    _scale(gradient, upstream)
+    return gradient
 
 
 _NO_GRADIENTS = (None,) * 7  # of what stands behind the images

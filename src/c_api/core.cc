@@ -3,6 +3,7 @@
 #include "similis/c/core.h"
 
 #include "similis/execution.hpp"
+#include "similis/gradient.hpp"
 #include "similis/version.h"
 #include "src/c_api/call.h"
 #include "src/core/require.h"
@@ -18,6 +19,16 @@ similis_runner c_runner(similis::ParallelRunner runner) { return {runner.run, ru
 }  // namespace
 
 const char* similis_version() { return SIMILIS_VERSION; }
+
+similis_status similis_scale(const similis_tensor* tensor, const similis_tensor* factor,
+    const similis_execution* execution) {
+  using namespace similis;
+  return c_api::call([&] {
+    const c_api::Arguments arguments("scale");
+    const c_api::CallExecution exec(arguments, execution);
+    scale(arguments.image("tensor", tensor), arguments.image("factor", factor), exec);
+  });
+}
 
 similis_runner similis_serial_runner() { return c_runner(similis::serial_runner()); }
 

@@ -30,6 +30,12 @@ bool overlaps_itself(const TensorView& tensor) {
   return false;
 }
 
+void require_own_places(const char* operation, const char* argument, const TensorView& tensor) {
+  require(!overlaps_itself(tensor),
+      "{}: {} has strides {} for shape {}; each element must have a place of its own", operation,
+      argument, tensor.strides, tensor.shape);
+}
+
 }  // namespace
 
 void require_alike(const char* operation, const TensorView& x, const TensorView& y) {
@@ -64,9 +70,14 @@ void require_gradient(
       gradient.dtype, x.dtype);
   require(gradient.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation,
       argument, gradient.device, x.device);
-  require(!overlaps_itself(gradient),
-      "{}: {} has strides {} for shape {}; each element must have a place of its own", operation,
-      argument, gradient.strides, gradient.shape);
+  require_own_places(operation, argument, gradient);
+}
+
+void require_in_place(const char* operation, const char* argument, const TensorView& tensor) {
+  require(is_floating_point(tensor.dtype),
+      "{}: {} is {}; it must be float16, bfloat16, float32 or float64", operation, argument,
+      tensor.dtype);
+  require_own_places(operation, argument, tensor);
 }
 
 }  // namespace similis

@@ -16,6 +16,9 @@ void require_alike(const char* operation, const TensorView& x, const TensorView&
 /// Refuses one that is not positive.
 double checked_data_range(const char* operation, std::optional<double> given, DType dtype);
 
+/// Refuses a tensor whose elements cannot each be replaced: of integers, or sharing a place.
+void require_in_place(const char* operation, const char* argument, const TensorView& tensor);
+
 /// Refuses a view that is not shaped like the images, on another device, or of another dtype, or
 /// that would write one element twice.
 void require_gradient(

@@ -126,6 +126,12 @@ typedef struct similis_execution {
     sizeof(similis_execution), NULL, {NULL, NULL, NULL}, { NULL, NULL } \
   }
 
+/** Multiplies a tensor where it stands by a factor of one element on its device: a gradient by the
+ * upstream one. A factor of 1 leaves the memory alone; on a GPU it is read there, and nothing waits
+ * for it. Both are float16, bfloat16, float32 or float64, of any strides. */
+SIMILIS_API similis_status similis_scale(
+    const similis_tensor* tensor, const similis_tensor* factor, const similis_execution* execution);
+
 /** What a window sees outside the image. */
 enum {
   SIMILIS_PADDING_VALID = 0,      /**< nothing: only windows that lie inside count */

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How scale() walks a tensor: axes that step through memory as one are one.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+#include "src/core/host_device.h"
+
+namespace similis::core_internal {
+
+/// The axes of an array, the finest first; a dense one has a single axis, whatever their order.
+struct Walk {
+  int rank = 0;
+  std::int64_t count = 1;  ///< elements
+  std::int64_t extent[kMaxRank] = {}, stride[kMaxRank] = {};
+
+  explicit Walk(const TensorView& tensor);
+  bool is_dense() const { return rank == 0 || (rank == 1 && stride[0] == 1); }
+  SIMILIS_HOST_DEVICE std::int64_t offset(std::int64_t index) const {
+    std::int64_t result = 0;
+    for (int axis = 0; axis < rank; ++axis) {
+      result += index % extent[axis] * stride[axis];
+      index /= extent[axis];
+    }
+    return result;
+  }
+};
+
+/// Implemented in src/gpu/scale.cu.
+void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execution& exec);
+
+}  // namespace similis::core_internal
