@@ -76,6 +76,29 @@ def test_graphs_are_captured_and_replayed():
 
 
 @needs_gpu
+def test_a_captured_step_reads_its_upstream_when_it_is_replayed(relative_l2):
+    x, y = gpu_images(2, 3, 128, 160)
+    x.requires_grad_()
+    weight = torch.ones((), device="cuda")
+    (expected,) = torch.autograd.grad(similis.ssim_loss(x, y), x)  # warms up
+
+    def step():
+        (gradient,) = torch.autograd.grad(similis.ssim_loss(x, y) * weight, x)
+        return gradient
+
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        gradient = step()
+    for value in (1.0, 0.25, 3.0):
+        weight.fill_(value)
+        graph.replay()
+        assert relative_l2(gradient, value * expected) < 1e-6
+
+
+@needs_gpu
 def test_a_training_step_takes_little_beyond_its_gradient():
     x, y = gpu_images(4, 3, 1024, 1024)
     x.requires_grad_()
