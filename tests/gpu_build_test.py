@@ -39,7 +39,7 @@ def short(mangled):
     name = subprocess.run(["c++filt", mangled], capture_output=True, text=True, check=True).stdout
     name = re.sub(r"\(anonymous namespace\)::|\w+_internal::|similis::|unsigned char", lambda m: "u8"
                   if m.group() == "unsigned char" else "", name.strip())
-    name = name.removeprefix("void ")
+    name = re.sub(r"\(\w+\)(?=-?\d)", "", name.removeprefix("void "))  # an enumerator's type
     return name[:name.index("(")] if "(" in name else name
 
 

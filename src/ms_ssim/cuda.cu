@@ -174,6 +174,7 @@ constexpr int kMixedRows = 8;
 __global__ void __launch_bounds__(kThreads)
     mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
   constexpr int kUsual = 5;                              // levels whose loads are under way at once
+  constexpr int kTogether = 4;                           // rows whose loads are
   __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
   __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
   __shared__ std::int64_t to[kMixedRows];
@@ -199,30 +200,44 @@ __global__ void __launch_bounds__(kThreads)
     if (l == 0) to[t % kMixedRows] = row.in(w.gradient);
   }
   __syncthreads();
-  for (int r = 0; r < here; ++r) {
-    float* const row = static_cast<float*>(w.gradient.data) + to[r];
-    const auto add = [&](int level, int column, float value) {
-      const float share = factor[level][r];
-      return share != 0 ? fmaf(share, __ldg(from[level][r] + column), value) : value;
-    };
-    const float scale = factor[0][r];
-    for (int column = t * 4; column < width; column += kThreads * 4) {
-      const bool is_pair = column + 2 == width;
-      float common = 0;
+  const auto add = [&](int level, int r, int column, float value) {
+    const float share = factor[level][r];
+    return share != 0 ? fmaf(share, __ldg(from[level][r] + column), value) : value;
+  };
+  const auto coarser = [&](int r, int column) {
+    float common = 0;
 #pragma unroll
-      for (int i = 2; i < kUsual; ++i) common = add(i, column >> i, common);
-      for (int i = kUsual; i < w.levels; ++i) common = add(i, column >> i, common);
-      const float first = add(1, column / 2, common);
-      const float* const own = from[0][r] + column;
-      if (is_pair) {
-        row[column] = fmaf(scale, own[0], first);
-        row[column + 1] = fmaf(scale, own[1], first);
-        continue;
+    for (int i = 2; i < kUsual; ++i) common = add(i, r, column >> i, common);
+    for (int i = kUsual; i < w.levels; ++i) common = add(i, r, column >> i, common);
+    return common;
+  };
+  for (int column = t * 4; column < width; column += kThreads * 4) {
+    if (column + 2 == width) {
+      for (int r = 0; r < here; ++r) {
+        float* const row = static_cast<float*>(w.gradient.data) + to[r] + column;
+        const float first = add(1, r, column / 2, coarser(r, column));
+        row[0] = fmaf(factor[0][r], from[0][r][column], first);
+        row[1] = fmaf(factor[0][r], from[0][r][column + 1], first);
       }
-      const float second = add(1, column / 2 + 1, common);
-      const float4 v = *reinterpret_cast<const float4*>(own);
-      *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
-          fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
+      continue;
+    }
+    for (int r = 0; r < here; r += kTogether) {
+      float4 own[kTogether];
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        if (r + k < here) own[k] = *reinterpret_cast<const float4*>(from[0][r + k] + column);
+      }
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        if (r + k >= here) break;
+        const float common = coarser(r + k, column), scale = factor[0][r + k];
+        const float first = add(1, r + k, column / 2, common);
+        const float second = add(1, r + k, column / 2 + 1, common);
+        const float4 v = own[k];
+        float* const row = static_cast<float*>(w.gradient.data) + to[r + k];
+        *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
+            fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
+      }
     }
   }
 }
@@ -296,7 +311,10 @@ class Pyramid {
     pass.x_gradient = level.x_gradient;
     pass.y_gradient = level.y_gradient;
     if (!is_coarsest) allocate_coarser(l);
-    const bool on_the_way = !is_coarsest && is_f32_ && has_even_sides(pass.x.shape);
+    // The march then begins at even rows.
+    const bool is_even =
+        !level.x_gradient.empty() || !level.y_gradient.empty() || pass.padding == Padding::valid;
+    const bool on_the_way = !is_coarsest && is_f32_ && is_even && has_even_sides(pass.x.shape);
     if (on_the_way) {
       pass.halved_sum = levels_[l + 1].sum;
       pass.halved_difference = levels_[l + 1].difference;

@@ -22,12 +22,13 @@ unsigned blocks_for(std::int64_t items) {
 }
 
 // The sums of a march's segments, plane by plane.
-__global__ void __launch_bounds__(kThreads) segments_kernel(std::int64_t planes, int strips,
-    int rows, int blocks, double blocks_a_unit, const Partial* partials, PlaneSums* sums) {
-  const std::int64_t units = planes * strips * rows;
+__global__ void __launch_bounds__(kThreads)
+    segments_kernel(std::int64_t planes, int strips, std::int64_t pairs_a_strip, int blocks,
+        double blocks_a_pair, const Partial* partials, PlaneSums* sums) {
+  const std::int64_t pairs = planes * strips * pairs_a_strip;
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
-    const Partial sum = march::segments_sum(partials, blocks, blocks_a_unit, units, p * strips,
-        strips, rows, static_cast<int>(threadIdx.x), kThreads);
+    const Partial sum = march::segments_sum(partials, blocks, blocks_a_pair, pairs, p * strips,
+        strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
     const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
     if (threadIdx.x == 0) {
       sums[p].of[kTerm] = term;
@@ -205,6 +206,22 @@ class Marcher {
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
   }
 
+  // How many blocks, and whether the beginning of a strip counts: where shares are short, a block
+  // in two strips would march for much longer than others. Whole fractions of strips do as well if
+  // few blocks are left over. Of long shares it gains nothing: 5×5×1080×1920 takes 0.6 % more.
+  int share_out(March& m, const MarchVariant& v) const {
+    constexpr int kShort = 9;  // leads
+    const int blocks = v.blocks(m, plan_.device);
+    const std::int64_t strips = m.planes * m.strips, each = blocks / strips;
+    const int odd = m.rows % 2;
+    m.lead = odd;
+    if (strips * m.rows > std::int64_t{kShort} * v.lead * blocks) return blocks;
+    m.lead = v.lead + odd;
+    if (each == 0 || m.rows / each > 2 * m.pairs() / blocks) return blocks;
+    m.lead = odd;
+    return static_cast<int>(each * strips);
+  }
+
   // With room for the segments' sums, and a count of blocks before them.
   void launch(March& m, bool gradient, bool is_first) {
     const MarchVariant v = variant_for(m, gradient);
@@ -218,14 +235,14 @@ class Marcher {
       m.extras.halved_sum = gpu::View(pass_.halved_sum);
       m.extras.halved_difference = gpu::View(pass_.halved_difference);
     }
-    const int blocks = v.blocks(m, plan_.device);
+    const int blocks = share_out(m, v);
     if (!sums_ || !is_first) return v.launch(m, blocks, plan_.exec);
     constexpr std::size_t kCountBytes = 256;
     const std::size_t bytes =
         kCountBytes + static_cast<std::size_t>(blocks + m.planes * m.strips) * sizeof(Partial);
     const auto memory = allocate_bytes(bytes, plan_.device, plan_.exec);
     m.partials = reinterpret_cast<Partial*>(static_cast<char*>(memory.get()) + kCountBytes);
-    m.blocks_a_unit = blocks / static_cast<double>(m.planes * m.strips * m.rows);
+    m.blocks_a_pair = blocks / static_cast<double>(m.pairs());
     if (finishes_) {
       m.finish = finish(static_cast<unsigned*>(memory.get()));
       gpu::check(cudaMemsetAsync(m.finish.arrived, 0, sizeof(unsigned),
@@ -235,7 +252,7 @@ class Marcher {
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;
     gpu::launch("ssim", plan_.exec.stream, blocks_for(m.planes * kThreads), kThreads, 0,
-        segments_kernel, m.planes, m.strips, m.rows, blocks, m.blocks_a_unit, m.partials,
+        segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
         plan_.sums);
   }
 

@@ -40,15 +40,16 @@ struct MarchExtras {
   gpu::View any_gradient;                   ///< where it goes if March::gradient has no data
 };
 
-/// Planes, and where their map lies. Work is counted in rows of strips of columns: `rows` of each
-/// strip, `strips` a plane; blocks take equal shares of them in order, and a block's share of a
-/// strip is a segment.
+/// Planes, and where their map lies. Work is counted in pairs of rows of strips of columns: `rows`
+/// of each strip, `strips` a plane, and `lead` before a strip's first, for what it costs a block to
+/// begin there with another strip behind it. Blocks take equal shares of them in order, and a
+/// block's share of a strip is a segment.
 struct March {
   PlaneArray x, y;
   gpu::View any_x, any_y;  ///< the same for kernels that take any strides and dtype
   std::int64_t planes, images, channels;
   int width, height;
-  int strips, rows;
+  int strips, rows, lead;       ///< rows and lead are an even number together
   int owned;                    ///< columns of a strip that it answers for
   bool is_whole;                ///< a gradient's strip is a whole image, with nothing beside it
   int first_column, first_row;  ///< of what the first strip loads; outside the image too
@@ -59,9 +60,12 @@ struct March {
   PlaneArray gradient;  ///< by x
   DType gradient_dtype;
   Partial* partials;  ///< [block + strip's number]; null if nothing is summed
-  double blocks_a_unit;
+  double blocks_a_pair;
   MarchFinish finish;
   MarchExtras extras;
+
+  SIMILIS_HOST_DEVICE std::int64_t pairs_a_strip() const { return (rows + lead) / 2; }
+  SIMILIS_HOST_DEVICE std::int64_t pairs() const { return planes * strips * pairs_a_strip(); }
 };
 
 /// One instance of the kernel, and what its strips are like.
@@ -69,6 +73,7 @@ struct MarchVariant {
   int owned, loaded;  ///< columns of a strip
   int owned_alone;    ///< of the only strip: all that it sees the windows of
   int align;          ///< copies begin at multiples of so many columns
+  int lead;           ///< rows that a segment marches beside its own
   int shared_bytes;
   int (*blocks)(const March& march, Device device);  ///< how many a launch takes
   void (*launch)(const March& march, int blocks, const Execution& exec);

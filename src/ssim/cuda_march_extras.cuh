@@ -25,33 +25,42 @@ __device__ __forceinline__ Owned owned_pixels(
 }
 
 // Halves sums and differences on their way through V1: a thread's two columns make one of the
-// halved image, and two rows one.
+// halved image, and two rows one. Segments begin at even rows, so rows 2j and 2j + 1 come at places
+// of a batch that the compiler knows.
 struct Halver {
-  float *sum, *difference;  // this thread's element of row 0
+  float *sum, *difference;  // this thread's element of the next pair of rows
   std::int64_t row_stride;
-  bool owns_column;
-  float above_s = 0, above_d = 0;
+  float shift;
+  int before, count;  // pairs until the first that the segment owns; pairs that it owns
+  float above_s, above_d;
 
-  __device__ Halver(const March& m, std::int64_t plane, int column, const Owned& owned)
-      : row_stride(m.extras.halved_sum.strides[3]),
-        owns_column(column >= owned.column0 && column < owned.column1) {
-    const std::int64_t offset =
-        m.extras.halved_sum.plane(plane / m.channels, plane % m.channels) + column / 2;
+  __device__ Halver(
+      const March& m, std::int64_t plane, int column, const Owned& owned, int row, float shift_of_s)
+      : row_stride(m.extras.halved_sum.strides[3]), shift(shift_of_s) {
+    const std::int64_t offset = m.extras.halved_sum.plane(plane / m.channels, plane % m.channels) +
+                                column / 2 + std::int64_t{row >> 1} * row_stride;
     sum = static_cast<float*>(m.extras.halved_sum.data) + offset;
     difference = static_cast<float*>(m.extras.halved_difference.data) + offset;
+    before = (owned.row0 >> 1) - (row >> 1);
+    const bool owns_column = column >= owned.column0 && column < owned.column1;
+    count = owns_column ? (owned.row1 >> 1) - (owned.row0 >> 1) : 0;
   }
 
-  // `s` is shifted by `shift`.
-  __device__ __forceinline__ void push(
-      int row, const float (&s)[2], const float (&d)[2], float shift, const Owned& owned) {
+  // Row i of a batch; `s` is shifted.
+  __device__ __forceinline__ void push(int i, const float (&s)[2], const float (&d)[2]) {
     const float pair_s = s[0] + s[1], pair_d = d[0] + d[1];
-    if ((row & 1) == 0) {
+    if ((i & 1) == 0) {
       above_s = pair_s;
       above_d = pair_d;
-    } else if (row >= owned.row0 && row < owned.row1 && owns_column) {
-      sum[(row >> 1) * row_stride] = fmaf(above_s + pair_s, 0.25f, shift);
-      difference[(row >> 1) * row_stride] = (above_d + pair_d) * 0.25f;
+      return;
     }
+    if (static_cast<unsigned>(-before) < static_cast<unsigned>(count)) {
+      *sum = fmaf(above_s + pair_s, 0.25f, shift);
+      *difference = (above_d + pair_d) * 0.25f;
+    }
+    sum += row_stride;
+    difference += row_stride;
+    --before;
   }
 };
 

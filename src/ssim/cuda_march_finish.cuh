@@ -8,28 +8,28 @@
 
 namespace similis::ssim_internal::march {
 
-// The block whose share of the units a unit is in. Without a division: where threads may part,
+// The block in whose share a pair of rows is. Without a division: where threads may part,
 // 64-bit ones cost the whole kernel the knowledge that its conditions are uniform (nvcc 13.0).
 __device__ inline std::int64_t block_of(
-    std::int64_t unit, std::int64_t blocks, std::int64_t units, double blocks_a_unit) {
-  // Block b begins at unit units·b / blocks.
-  auto b = static_cast<std::int64_t>(static_cast<double>(unit) * blocks_a_unit);
-  if (units * b >= (unit + 1) * blocks) --b;
-  if (units * (b + 1) < (unit + 1) * blocks) ++b;
+    std::int64_t pair, std::int64_t blocks, std::int64_t pairs, double blocks_a_pair) {
+  // Block b begins at pair pairs·b / blocks.
+  auto b = static_cast<std::int64_t>(static_cast<double>(pair) * blocks_a_pair);
+  if (pairs * b >= (pair + 1) * blocks) --b;
+  if (pairs * (b + 1) < (pair + 1) * blocks) ++b;
   return b;
 }
 
 // The sum of the segments of planes that follow one another, by `lanes` threads of which this is
 // one; each gets its part.
 __device__ inline Partial segments_sum(const Partial* partials, std::int64_t blocks,
-    double blocks_a_unit, std::int64_t units, std::int64_t first_strip, std::int64_t strips,
-    int rows, int lane, int lanes) {
+    double blocks_a_pair, std::int64_t pairs, std::int64_t first_strip, std::int64_t strips,
+    std::int64_t pairs_a_strip, int lane, int lanes) {
   // Block b's segment of strip s has the number b + s.
   const std::int64_t last_strip = first_strip + strips - 1;
   const std::int64_t first =
-      block_of(first_strip * rows, blocks, units, blocks_a_unit) + first_strip;
+      block_of(first_strip * pairs_a_strip, blocks, pairs, blocks_a_pair) + first_strip;
   const std::int64_t last =
-      block_of((last_strip + 1) * rows - 1, blocks, units, blocks_a_unit) + last_strip;
+      block_of((last_strip + 1) * pairs_a_strip - 1, blocks, pairs, blocks_a_pair) + last_strip;
   Partial sum = {0, 0};
 #pragma unroll 8
   for (std::int64_t i = first + lane; i <= last; i += lanes) {
@@ -53,13 +53,13 @@ template <class P> __device__ void finish(const March& m, double* words) {
   const MarchFinish& f = m.finish;
   constexpr int kWarps = P::kThreads / gpu::kWarp;
   const int t = static_cast<int>(threadIdx.x);
-  const std::int64_t units = m.planes * m.strips * m.rows;
+  const std::int64_t pairs = m.pairs();
   const std::int64_t strips = f.planes_each * m.strips;
   const bool together = f.groups < kWarps;  // the whole block on each group, or a warp
   const int lanes = together ? P::kThreads : gpu::kWarp;
   for (std::int64_t g = together ? 0 : t / gpu::kWarp; g < f.groups; g += together ? 1 : kWarps) {
-    Partial sum = segments_sum(m.partials, gridDim.x, m.blocks_a_unit, units, g * strips, strips,
-        m.rows, t % lanes, lanes);
+    Partial sum = segments_sum(m.partials, gridDim.x, m.blocks_a_pair, pairs, g * strips, strips,
+        m.pairs_a_strip(), t % lanes, lanes);
     if (together) {
       sum.term = gpu::block_sum_warps<P::kThreads>(sum.term, words);
       sum.l1 = gpu::block_sum_warps<P::kThreads>(sum.l1, words);

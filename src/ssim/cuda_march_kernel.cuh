@@ -76,15 +76,18 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
 #pragma unroll
   for (int k = 0; k < 6; ++k) w[k] = m.taps[k];
   float state[4][2][10], field_state[3][2][10];
-  const std::int64_t units = m.planes * m.strips * m.rows;
-  std::int64_t unit = units * blockIdx.x / gridDim.x;
-  const std::int64_t last_unit = units * (blockIdx.x + 1) / gridDim.x;
-  while (unit < last_unit) {
-    const int column_strip = static_cast<int>(unit / m.rows);
-    const int row0 = static_cast<int>(unit - std::int64_t{column_strip} * m.rows);
-    const int rows = static_cast<int>(
-        last_unit - unit < m.rows - row0 ? last_unit - unit : std::int64_t{m.rows - row0});
-    unit += rows;
+  std::int64_t pair = m.pairs() * blockIdx.x / gridDim.x;
+  const std::int64_t last_pair = m.pairs() * (blockIdx.x + 1) / gridDim.x;
+  while (pair < last_pair) {
+    const int column_strip = static_cast<int>(pair / m.pairs_a_strip());
+    const std::int64_t strip_pair = column_strip * m.pairs_a_strip();
+    const int row0 = max(2 * static_cast<int>(pair - strip_pair) - m.lead, 0);
+    pair = min(last_pair, strip_pair + m.pairs_a_strip());
+    const int rows = 2 * static_cast<int>(pair - strip_pair) - m.lead - row0;
+    if (rows <= 0) {  // a share that ends before the strip's first row
+      if (t == 0 && m.partials != nullptr) m.partials[blockIdx.x + column_strip] = {0, 0};
+      break;
+    }
     const int plane = column_strip / m.strips, strip = column_strip - plane * m.strips;
     const int column0 = m.first_column + strip * m.owned + P::kDelta;  // of A's first
     const int first_loaded = is_whole ? 0 : column0 - P::kDelta;
@@ -170,7 +173,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
     const int column = column0 + before + 2 * t;  // the first of this thread's
     const float l1_first = column >= pixels.column0 && column < pixels.column1 ? 1.f : 0.f;
     const float l1_second = column + 1 >= pixels.column0 && column + 1 < pixels.column1 ? 1.f : 0.f;
-    Halver halver(m, plane, column, pixels);
+    Halver halver(m, plane, column, pixels, first_row + first_batch * kRows, shift);
     const MapPlane at_plane(m, plane);
     const int columns_of_warp = task / gpu::kWarp * gpu::kWarp * 8;  // before this warp's
     const gpu::View& spread = kGradient ? m.extras.any_gradient : m.extras.map;
@@ -227,11 +230,10 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           store2(a_rows + (f * kRows + i) * kPitch + own_a, out[f][0], out[f][1]);
         if constexpr (kTrains) {
           const int row = first_row + n * kRows + i;
-          if (m.extras.sums_l1 && n < batches && row >= pixels.row0 && row < pixels.row1) {
+          if (m.extras.sums_l1 && row >= pixels.row0 && row < pixels.row1) {
             l1_sum = fmaf(fabsf(d[0]), l1_first, fmaf(fabsf(d[1]), l1_second, l1_sum));
           }
-          if (m.extras.halved_sum.data != nullptr && n < batches)
-            halver.push(row, s, d, shift, pixels);
+          if (m.extras.halved_sum.data != nullptr) halver.push(i, s, d);
         }
       }
       __syncthreads();
@@ -379,7 +381,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
         Partial* const to = m.partials + blockIdx.x + column_strip;
         to[0] = segment;
         // The next block begins the next strip: no segment has the number between.
-        if (unit == last_unit && row0 + rows == m.rows) to[1] = {0, 0};
+        if (pair == last_pair && row0 + rows == m.rows) to[1] = {0, 0};
       }
     }
   }
@@ -409,11 +411,11 @@ template <class P> int resident_blocks(Device device) {
 // overlap in: of 256×256 a value takes 12 µs instead of 15.
 template <class P> int march_blocks(const March& m, Device device) {
   constexpr std::int64_t kLeastRows = 10;
-  const std::int64_t rows = m.planes * m.strips * m.rows;
+  const std::int64_t strips = m.planes * m.strips, rows = strips * m.rows;
   const int multiprocessors = gpu::limits(device).multiprocessors;
   std::int64_t blocks = resident_blocks<P>(device);
   while (blocks > multiprocessors && rows / blocks < kLeastRows) blocks -= multiprocessors;
-  return static_cast<int>(std::min(blocks, rows));
+  return static_cast<int>(std::min(blocks, strips * ((m.rows + 1) / 2)));  // a pair each
 }
 
 template <class P> void launch_march(const March& m, int blocks, const Execution& exec) {
@@ -429,7 +431,7 @@ template <class P> void launch_march(const March& m, int blocks, const Execution
 
 template <class P> MarchVariant variant() {
   return {P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - 10, P::kAlign,
-      P::kSharedBytes, march_blocks<P>, launch_march<P>};
+      P::kHalo + P::kRows / 2, P::kSharedBytes, march_blocks<P>, launch_march<P>};
 }
 
 /// Two widths of each: what a strip loads and does not own is a rim of columns, so wide strips

@@ -53,6 +53,67 @@ TEST_F(SsimCuda, StripsAndBatchesLeaveNoSeam) {
   }
 }
 
+// More strips than blocks can share out whole: shares end in one and begin in another, or end
+// before the first row of the next.
+TEST_F(SsimCuda, SharesOfSeveralStripsLeaveNoSeam) {
+  for (const Extents& shape : {Extents{4, 35, 40, 24}, Extents{8, 25, 40, 24}}) {
+    const auto [x, y] = ssim_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+    for (const Reduction reduction : {Reduction::mean, Reduction::per_channel}) {
+      const SsimOptions options{.reduction = reduction};
+      const Tensor upstream = ssim_internal::upstream_for(shape, options);
+      const SsimRequest request{.form = SsimRequest::Form::loss, .upstream = upstream};
+      SCOPED_TRACE(fmt::format("{} {}", shape, ssim_internal::name(reduction)));
+      const Reference expected = reference_ssim(x, y, request, options);
+      const Reference both = computed(x, y, request, options);
+      const Reference value = computed(x, y, request, options, false, false);
+      for (std::size_t i = 0; i < expected.value.size(); ++i) {
+        EXPECT_NEAR(both.value[i] / expected.value[i], 1, 1e-5);
+        EXPECT_NEAR(value.value[i] / expected.value[i], 1, 1e-5);
+      }
+      EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), 1e-5);
+      EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-5);
+    }
+  }
+}
+
+// Every instance of the march, of both widths, on so little that compute-sanitizer ends soon:
+//   compute-sanitizer --tool racecheck kit/ssim_test --gtest_filter='*EveryInstance*'
+TEST_F(SsimCuda, EveryInstanceOnOneImage) {
+  struct Scope {
+    Reduction reduction;
+    double l1_weight;
+  };
+  for (const Extents& shape : {Extents{1, 1, 27, 170}, Extents{1, 1, 27, 480}}) {
+    for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
+      const double range = dtype == DType::u8 ? 255 : 1;
+      const double of_gradient = dtype == DType::f16    ? 0x1p-11
+                                 : dtype == DType::bf16 ? 0x1p-8
+                                                        : 1e-5;
+      for (const Layout layout : {Layout::dense, Layout::reversed}) {
+        const auto [x, y] = ssim_internal::textured(shape, dtype, layout, layout, range);
+        for (const Scope& scope :
+            {Scope{Reduction::mean, 0}, Scope{Reduction::mean, 0.3}, Scope{Reduction::none, 0}}) {
+          const SsimOptions options{.reduction = scope.reduction};
+          const test::Array upstream =
+              ssim_internal::upstream_for(shape, options, DType::f32, Layout::dense, 1000);
+          const SsimRequest request{
+              .form = SsimRequest::Form::loss, .l1_weight = scope.l1_weight, .upstream = upstream};
+          SCOPED_TRACE(fmt::format("{} {} {} {} {}", shape, name(dtype), test::name(layout),
+              ssim_internal::name(scope.reduction), scope.l1_weight));
+          const Reference expected = reference_ssim(x, y, request, options);
+          EXPECT_LE(test::max_difference(
+                        computed(x, y, request, options, false, false).value, expected.value),
+              ssim_internal::kMapOnGpu * range);
+          if (dtype == DType::u8) continue;
+          EXPECT_LE(test::relative_l2(computed(x, y, request, options, true, false).x_gradient,
+                        expected.x_gradient),
+              of_gradient);
+        }
+      }
+    }
+  }
+}
+
 // Each kind of kernel: what memory holds, and whether the copy engine can walk it.
 TEST_F(SsimCuda, EveryDtypeAndLayoutGoesThroughTheMarch) {
   for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
