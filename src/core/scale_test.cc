@@ -135,30 +135,39 @@ TEST_F(ScaleCuda, MoreElementsThanRunAtOnce) {
   expect_scaled(tensor, before, 0.2);
 }
 
+// Destroyed after all memory that is given back on it.
+struct Stream {
+  cudaStream_t handle = nullptr;
+  Stream() { (void)cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking); }
+  ~Stream() { (void)cudaStreamDestroy(handle); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+};
+
 TEST_F(ScaleCuda, AGraphReadsTheFactorWhenItIsReplayed) {
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const Stream stream;
+  ASSERT_NE(stream.handle, nullptr);
   const Array before = textured({2, 37, 129}, DType::f32, Layout::dense),
               tensor = textured({2, 37, 129}, DType::f32, Layout::dense);
-  const OnGpu there(tensor, stream), factor(one_element(DType::f32, 1), stream);
+  const OnGpu there(tensor, stream.handle), factor(one_element(DType::f32, 1), stream.handle);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  scale(there.view(), factor.view(), {.stream = stream});
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  scale(there.view(), factor.view(), {.stream = stream.handle});
+  ASSERT_EQ(cudaStreamEndCapture(stream.handle, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   double product = 1;
   for (const double by : {1., 0.5, 1., 4.}) {
     product *= by;
     const auto rounded = static_cast<float>(by);
-    gpu::copy_from_cpu(factor.view().data, &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+    gpu::copy_from_cpu(
+        factor.view().data, &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream.handle);
+    ASSERT_EQ(cudaGraphLaunch(executable, stream.handle), cudaSuccess);
     there.bring_back();
     expect_scaled(tensor, before, product);
   }
   EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 #endif
 

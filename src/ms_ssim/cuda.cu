@@ -73,14 +73,28 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < w.depth; ++i) {
         const std::int64_t z = w.halving.z.fine(row.z, i);
         if (z == Halving::kZero) continue;
+        double vx[4], vy[4];
+        const auto load = [&](auto load_one) {
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            const std::int64_t y = w.halving.y.fine(row.y, k >> 1),
+                               x = w.halving.x.fine(column, k & 1);
+            const bool exists = y != Halving::kZero && x != Halving::kZero;
+            vx[k] = exists ? load_one(w.x, x0 + w.x.at(z, y, x)) : 0;
+            vy[k] = exists ? load_one(w.y, y0 + w.y.at(z, y, x)) : 0;
+          }
+        };
+        if (w.x.dtype == DType::f32) {  // all loads under way at once
+          load([](const gpu::View& view, std::int64_t offset) {
+            return static_cast<double>(static_cast<const float*>(view.data)[offset]);
+          });
+        } else {
+          load([](const gpu::View& view, std::int64_t offset) { return view.load(offset); });
+        }
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const std::int64_t y = w.halving.y.fine(row.y, k >> 1),
-                             x = w.halving.x.fine(column, k & 1);
-          if (y == Halving::kZero || x == Halving::kZero) continue;
-          const double vx = w.x.load(x0 + w.x.at(z, y, x)), vy = w.y.load(y0 + w.y.at(z, y, x));
-          sum += w.of_sums ? vx : vx + vy;
-          difference += w.of_sums ? vy : vx - vy;
+          sum += w.of_sums ? vx[k] : vx[k] + vy[k];
+          difference += w.of_sums ? vy[k] : vx[k] - vy[k];
         }
       }
       w.sum.store(to_sum + column * w.sum.strides[4], sum / (4 * w.depth));
@@ -267,9 +281,14 @@ class Pyramid {
         planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
         levels_(pass.weights.size()) {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
-    numbers_ = allocate_bytes(2 * numbers * sizeof(double), device_, exec);
+    const std::size_t count_bytes = levels_.size() * sizeof *counters_;
+    numbers_ = allocate_bytes(2 * numbers * sizeof(double) + count_bytes, device_, exec);
     means_ = static_cast<double*>(numbers_.get());
     slopes_ = means_ + numbers;
+    counters_ = reinterpret_cast<unsigned*>(slopes_ + numbers);
+    gpu::check(
+        SIMILIS_GPU(MemsetAsync)(counters_, 0, count_bytes, static_cast<gpu::Stream>(exec.stream)),
+        "ms_ssim");
   }
 
   void run() {
@@ -302,6 +321,7 @@ class Pyramid {
       pass.c2 = pass_.level.c2;
     }
     const bool is_coarsest = l + 1 == levels_.size();
+    pass.counter = counters_ + l;
     pass.term = is_coarsest ? ssim_internal::Term::ssim : ssim_internal::Term::contrast;
     pass.reduction = Reduction::per_channel;
     pass.value = TensorView(means_ + static_cast<std::int64_t>(l) * planes_,
@@ -446,6 +466,7 @@ class Pyramid {
   std::vector<Level> levels_;
   std::shared_ptr<void> numbers_;
   double *means_ = nullptr, *slopes_ = nullptr;
+  unsigned* counters_ = nullptr;  // one a level
 };
 
 }  // namespace

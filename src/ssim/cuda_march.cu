@@ -244,10 +244,13 @@ class Marcher {
     m.partials = reinterpret_cast<Partial*>(static_cast<char*>(memory.get()) + kCountBytes);
     m.blocks_a_pair = blocks / static_cast<double>(m.pairs());
     if (finishes_) {
-      m.finish = finish(static_cast<unsigned*>(memory.get()));
-      gpu::check(cudaMemsetAsync(m.finish.arrived, 0, sizeof(unsigned),
-                     static_cast<gpu::Stream>(plan_.exec.stream)),
-          "ssim");
+      auto* const own = static_cast<unsigned*>(memory.get());
+      m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
+      if (pass_.counter == nullptr) {
+        gpu::check(
+            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.stream)),
+            "ssim");
+      }
     }
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;

@@ -45,6 +45,9 @@ struct Pass {
   /// On a GPU, if is_marched(): where x + y and x - y go, halved along both sides, which are then
   /// even; f32 in rows of unit stride. Empty if nowhere.
   TensorView halved_sum, halved_difference;
+  /// On a GPU, a number that is 0 when the pass begins, so that it need not clear one. Null if
+  /// none.
+  unsigned* counter = nullptr;
   std::array<Halving, 3> halving = {
       Halving::none(), Halving::none(), Halving::none()};  ///< z, y, x
 };
