@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fills .gpukit/kit (which git ignores) with what runs on another machine that has an NVIDIA GPU of
 # compute capability 9.0 and a driver, and nothing else installed: the tests of every room with GPU
-# code and the fixtures they read, the program, the shared library, the benchmark against peers, and
-# every shared library that they need beside glibc. On that machine: kit/run.sh
+# code and the fixtures they read, the program (for PNG, JPEG and video: other formats bring 27 MB of
+# libraries), the shared library, the benchmark against peers, and every shared library that they
+# need beside glibc. On that machine: kit/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$1
@@ -19,7 +20,10 @@ cp -L $build/lib/libsimilis.so "$kit/"
 cp $build/gpu_tests.txt "$kit/tests.txt"
 cp bench/*.py "$kit/bench/"
 cp scripts/gpu_kit_run.sh "$kit/run.sh"
-if [ -e ../shared/data/golden.json ]; then cp -rL ../shared/data "$kit/data"; fi
+if [ -e ../shared/data/golden.json ]; then
+  mkdir "$kit/data"
+  cp -rL ../shared/data/golden.json ../shared/data/images ../shared/data/video "$kit/data/"
+fi
 # The vendor's and the compiler's libraries travel; those of glibc and the loader are the machine's.
 for program in $programs libsimilis.so; do ldd "$kit/$program"; done |
   awk '$3 ~ "^/" { print $1, $3 }' | sort -u |
