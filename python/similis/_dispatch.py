@@ -82,6 +82,17 @@ def for_jax() -> Any:
     return _jax_module
 
 
+def refuse_jax(operation: str, name: str, array: Any) -> None:
+    if is_of("jax", "Array", array):
+        raise TypeError(
+            f"{operation}: {name} is JAX's, which has no float64 by default; give NumPy's"
+        )
+
+
+def without_gradient(array: Any) -> Any:
+    return array.detach() if is_of("torch", "Tensor", array) else array
+
+
 class WithGradient:
     """In the place of x: value_and_gradient()'s wish, which so passes through every measure."""
 

@@ -85,8 +85,7 @@ def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = N
         outputs += [kind.describe(weight), *[None] * 4]
     else:
         outputs += [None] * {"sample": 5, "compose": 4, "affine_grid": 2}[parsed.operation]
-    assert described[0] is not None
-    _warp.run(parsed, *described, outputs, kind.stream(), output is not None)  # type: ignore[arg-type]
+    _warp.run(parsed, described, outputs, kind.stream(), output is not None)
     return result if weight is None else (result, weight)
 
 
@@ -273,16 +272,8 @@ def sample_labels(
         smallest_label=smallest_label,
     )
     names = ("image", "affine", name, "grid_affine")
-    if not _is_torch(image):
-        label, weight = _run(call, names, (image, affine, field, grid_affine))
-        return (label, weight) if return_weight else label
-    dtype = image.dtype
-    if not dtype.is_floating_point and str(dtype) not in ("torch.uint8", "torch.uint16"):
-        if str(dtype) == "torch.int64" and int(image.abs().max()) > 2**53:
-            raise ValueError("sample_labels: image has labels above 2**53, which float64 rounds")
-        image = image.double()  # holds every label of 32 bits
-    label, weight = _torch().labels(call, names, (image, affine, field, grid_affine))
-    label = label.to(dtype)
+    run = _torch().labels if _is_torch(image) else _run
+    label, weight = run(call, names, (image, affine, field, grid_affine))
     return (label, weight) if return_weight else label
 
 
@@ -309,7 +300,6 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
     kind = _kind("exponentiate", v)
     (held,), (described,) = _described("exponentiate", kind, ("v",), (v,))
     result = kind.empty(held.shape, "same", like=held)
-    assert described is not None
     _warp.run_on_field(
         "exponentiate", described, steps, align_corners, [kind.describe(result)], kind.stream()
     )
@@ -325,35 +315,16 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
     """
     steps = _measure.integer("invert", "iterations", iterations)
     if _is_torch(u):
-        torch = _torch().torch
         _require_field("invert", u)
-        u = u.detach()  # type: ignore[attr-defined]
-        wide = torch.float64 if u.dtype == torch.float64 else torch.float32
-        result, residual = torch.empty_like(u), u.new_empty(u.shape[:1], dtype=wide)
-        _torch().on_field("invert", u, steps, align_corners, [result, residual])
-        return result, residual
+        return _torch().invert(u, steps, align_corners)
     kind = _kind("invert", u)
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
     result = kind.empty(held.shape, "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
-    assert described is not None
     _warp.run_on_field("invert", described, steps, align_corners, outputs, kind.stream())
     return result, residual
-
-
-def _spacing(u: Any, align_corners: bool, low: Coordinates, high: Coordinates) -> list[float]:
-    """Between voxels, along (x, y, z)."""
-    rank = u.ndim - 2
-    result = []
-    for axis in range(rank):
-        n = int(u.shape[rank - axis])
-        edge = 1.0 if align_corners else 1 - 1 / n
-        first = -edge if low is None else low[axis]
-        last = edge if high is None else high[axis]
-        result.append((last - first) / max(n - 1, 1))
-    return result
 
 
 def jacobian_determinant(
@@ -371,24 +342,13 @@ def jacobian_determinant(
         folds [N], f64: voxels where it is not positive.
     """
     if _is_torch(u):
-        torch = _torch().torch
         _require_field("jacobian_determinant", u)
-        det = torch.empty(u.shape[:-1], dtype=u.dtype, device=u.device)
-        folds = torch.empty(u.shape[:1], dtype=torch.float64, device=u.device)
-        coordinates = (min_coords, max_coords)
-        _torch().on_field(
-            "jacobian_determinant", u.detach(), None, align_corners, [det, folds], coordinates
-        )
-        if torch.is_grad_enabled() and u.requires_grad:
-            spacing = _spacing(u, align_corners, min_coords, max_coords)
-            det = _torch().jacobian_determinant(u, spacing)
-        return det, folds
+        return _torch().jacobian_determinant(u, align_corners, min_coords, max_coords)
     kind = _kind("jacobian_determinant", u)
     (held,), (described,) = _described("jacobian_determinant", kind, ("u",), (u,))
     det = kind.empty(held.shape[:-1], "same", like=held)
     folds = kind.empty(held.shape[:1], "float64", like=held)
     outputs = [kind.describe(each) for each in (det, folds)]
-    assert described is not None
     _warp.run_on_field(
         "jacobian_determinant",
         described,

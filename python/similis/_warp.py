@@ -160,32 +160,34 @@ def _pointer(tensor: Described) -> Any:
     return None if tensor is None else ctypes.pointer(tensor)
 
 
+def _reference(tensor: Described) -> Any:
+    return None if tensor is None else ctypes.byref(tensor)
+
+
 def run(
     call: Call,
-    operand: _c.Tensor,
-    affine: Described,
-    field: Described,
-    grid_affine: Described,
+    operands: Sequence[Described],
     outputs: Sequence[Described],
     stream: int = 0,
     accumulate: bool = False,
 ) -> None:
-    """One call of the library. outputs: what its C function takes after the options, in its order."""
+    """One call of the library. operands: image, u or A; affine; field; grid_affine. outputs: what its
+    C function takes after the options, in its order."""
+    operand, affine, field, grid_affine = operands
     options = WarpOptions.from_buffer_copy(call.options)
-    operands = [ctypes.byref(operand)]
+    passed = [_reference(operand)]
     if call.operation == "compose":
-        assert field is not None
-        operands.append(ctypes.byref(field))
+        passed.append(_reference(field))
     elif field is not None:
         setattr(options, "grid" if call.is_grid else "displacement", ctypes.pointer(field))
     options.affine, options.grid_affine = _pointer(affine), _pointer(grid_affine)
     options.accumulate = int(accumulate)
-    _finish(f"similis_{call.operation}", operands, options, outputs, stream)
+    _finish(f"similis_{call.operation}", passed, options, outputs, stream)
 
 
 def run_on_field(
     operation: str,
-    field: _c.Tensor,
+    field: Described,
     number: Optional[int],
     align_corners: bool,
     outputs: Sequence[Described],
@@ -199,7 +201,7 @@ def run_on_field(
         min_coords=coordinates[0],
         max_coords=coordinates[1],
     )
-    operands: list[Any] = [ctypes.byref(field)]
+    operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
     _finish(f"similis_{operation}", operands, parse(described).options, outputs, stream)
@@ -213,7 +215,7 @@ def _finish(
     stream: int,
 ) -> None:
     execution = _c.Execution(ctypes.sizeof(_c.Execution), stream)
-    results = [None if each is None else ctypes.byref(each) for each in outputs]
+    results = [_reference(each) for each in outputs]
     status = getattr(_c.LIBRARY, function)(
         *operands, ctypes.byref(options), *results, ctypes.byref(execution)
     )

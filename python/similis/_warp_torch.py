@@ -17,6 +17,7 @@ from torch import Tensor
 from . import _c, _warp
 from ._torch import _DTYPES, _c_tensor, _ops
 
+_Coordinates = Optional[Sequence[float]]
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 _OPERANDS = "Tensor operand, Tensor? affine, Tensor? field, Tensor? grid_affine"
 _ops.define(f"transform({_OPERANDS}, str call) -> Tensor", tags=_TAGS)
@@ -62,7 +63,7 @@ def _run(
     with torch.cuda.device_of(operand):
         _warp.run(
             call,
-            *[_c_tensor(each) for each in operands],  # type: ignore[arg-type]
+            [_c_tensor(each) for each in operands],
             [_c_tensor(each) for each in outputs],
             _stream(operand),
             accumulate,
@@ -245,6 +246,10 @@ class _Labels(torch.autograd.Function):
         return *[next(gradients) if of else None for of in asked], None
 
 
+_apply_transform: Any = _Transform.apply
+_apply_labels: Any = _Labels.apply
+
+
 def _checked(operation: str, names: Sequence[str], operands: Sequence[Any]) -> None:
     first = operands[0]
     for name, tensor in zip(names, operands):
@@ -287,7 +292,7 @@ def transform(
         # It traces no autograd.Function that is given one tensor twice.
         operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
     if _asks_for_gradient(operands):
-        result = _Transform.apply(*operands, call)
+        result = _apply_transform(*operands, call)
     elif output is not None and not torch.compiler.is_compiling() and not output.requires_grad:
         parsed = _warp.parse(call)
         _run(parsed, operands, [output, *[None] * _GRADIENTS[parsed.operation]], accumulate=True)
@@ -298,13 +303,20 @@ def transform(
 
 
 def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Tensor, Tensor]:
-    _checked("sample_labels", names, operands)
-    if _asks_for_gradient(operands[1:]):
-        return _Labels.apply(*operands, call)
-    return _labels_op(*operands, call)
+    """Label and weight; labels in the image's dtype, which may be any of torch's integers."""
+    image, *others = operands
+    held = image
+    if not image.dtype.is_floating_point and image.dtype not in _DTYPES:
+        if image.dtype == torch.int64 and int(image.abs().max()) > 2**53:
+            raise ValueError("sample_labels: image has labels above 2**53, which float64 rounds")
+        held = image.double()  # holds every label of 32 bits
+    _checked("sample_labels", names, (held, *others))
+    evaluate = _apply_labels if _asks_for_gradient(others) else _labels_op
+    label, weight = evaluate(held, *others, call)
+    return label.to(image.dtype), weight
 
 
-def on_field(
+def _on_field(
     operation: str,
     field: Tensor,
     number: Optional[int],
@@ -313,11 +325,9 @@ def on_field(
     coordinates: Any = (None, None),
 ) -> None:
     with torch.cuda.device_of(field):
-        described = _c_tensor(field)
-        assert described is not None
         _warp.run_on_field(
             operation,
-            described,
+            _c_tensor(field),
             number,
             align_corners,
             [_c_tensor(each) for each in outputs],
@@ -339,7 +349,42 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
     return u.to(v.dtype)
 
 
-def jacobian_determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
+def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
+    u = u.detach()
+    wide = torch.float64 if u.dtype == torch.float64 else torch.float32
+    result, residual = torch.empty_like(u), u.new_empty(u.shape[:1], dtype=wide)
+    _on_field("invert", u, iterations, align_corners, [result, residual])
+    return result, residual
+
+
+def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
+    """Between voxels, along (x, y, z)."""
+    rank = u.dim() - 2
+    result = []
+    for axis in range(rank):
+        n = int(u.shape[rank - axis])
+        edge = 1.0 if align_corners else 1 - 1 / n
+        first = -edge if low is None else low[axis]
+        last = edge if high is None else high[axis]
+        result.append((last - first) / max(n - 1, 1))
+    return result
+
+
+def jacobian_determinant(
+    u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates
+) -> tuple[Tensor, Tensor]:
+    """The determinant, composed where it is differentiated, and the number of folds."""
+    det = u.new_empty(u.shape[:-1])
+    folds = u.new_empty(u.shape[:1], dtype=torch.float64)
+    _on_field(
+        "jacobian_determinant", u.detach(), None, align_corners, [det, folds], (low, high)
+    )
+    if torch.is_grad_enabled() and u.requires_grad:
+        det = _determinant(u, _spacing(u, align_corners, low, high))
+    return det, folds
+
+
+def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
     """In torch's operators, differentiable; spacing: along (x, y, z)."""
     rank = u.dim() - 2
     wide = u if u.dtype == torch.float64 else u.float()

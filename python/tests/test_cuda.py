@@ -156,7 +156,7 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
         )
         for shape in ([1, 1, 16, 16], [])
     ]
-    text = similis._ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
+    text = similis._measure.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
     options = similis._measure.parse(text).options
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
         _c.run("ssim", options, [image, image, None, None, None, value, None, None])

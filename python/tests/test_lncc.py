@@ -113,7 +113,7 @@ def test_compiled_whole(images, relative_l2):
 
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7, 8)
-    text = similis._lncc_text(3, 3, "box", 1.5, "same", "mean", 1e-5, 1e-5, False, "exact", -1.0)
+    text = similis._measure.lncc_text(3, 3, "box", 1.5, "same", "mean", 1e-5, 1e-5, False, "exact", -1.0)
     torch.library.opcheck(_torch._value_op, (x, y, None, None, text))
     torch.library.opcheck(_torch._gradient_op, (x, y, None, None, None, True, True, True, text))
 

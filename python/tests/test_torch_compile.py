@@ -75,9 +75,9 @@ def test_operators(images, operation, reduction):
     if operation == "mse":
         if reduction == "none":
             pytest.skip("there is no map of squared errors")
-        text = similis._pixel_error_text("mse", None, reduction)
+        text = similis._measure.pixel_error_text("mse", None, reduction)
     else:
-        text = similis._ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
+        text = similis._measure.ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
     x, y = images(2, 3, 12, 11)
     y = y.contiguous(memory_format=torch.channels_last)
     torch.library.opcheck(_torch._value_op, (x, y, None, None, text))

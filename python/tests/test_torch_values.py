@@ -165,7 +165,7 @@ def test_both_bindings_give_the_same_bits(images):
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
     measure = _torch._measure.parse(
-        similis._ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "loss")
+        similis._measure.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "loss")
     )
     results = []
     for run in _torch._run_by_ctypes, _torch._run_by_tvm_ffi(functions):

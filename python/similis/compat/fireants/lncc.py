@@ -34,6 +34,9 @@ class _ScaledGradient(torch.autograd.Function):
         return upstream * ctx.factor, None
 
 
+_with_scaled_gradient: Any = _ScaledGradient.apply
+
+
 def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     if value not in choices:
         listed = ", ".join(map(repr, choices[:-1]))
@@ -119,7 +122,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         )
         if self.gradient_scale is None:
             return loss
-        return _ScaledGradient.apply(loss, self._factor(pred))
+        return _with_scaled_gradient(loss, self._factor(pred))
 
     def _combined(self, of_pred: Tensor, of_target: Tensor) -> Tensor:
         if self.mask_mode == "mult":

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutual information, and the joint histogram behind it."""
+
+from __future__ import annotations
+
+from typing import Optional, TypeVar
+
+from . import _measure
+from ._dispatch import described_once, evaluate, refuse_jax
+from ._measure import Range
+
+Array = TypeVar("Array")
+_mutual_information_text = described_once(_measure.mutual_information_text)
+
+
+def mutual_information(
+    x: Array,
+    y: Array,
+    *,
+    num_bins: int = 32,
+    kernel: str = "b_spline",
+    sigma_ratio: float = 1.0,
+    range: Range = "per_image",
+    normalized: bool = False,
+    smooth_nr: float = 0.0,
+    smooth_dr: float = 0.0,
+    method: str = "exact",
+    sampling: float = 1.0,
+    seed: int = 0,
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+) -> Array:
+    """Mutual information: how much the values of x tell about those of y at the same voxels.
+
+        Σ_ab p_ab log(p_ab / (p_a p_b)), in nats
+
+    0 if they are independent; what registers images of different modalities. p_ab is a joint
+    histogram in which each voxel counts by smooth weights, so that it has a gradient. Sources:
+    P. Viola, W. M. Wells, "Alignment by maximization of mutual information", IJCV 24(2), 1997;
+    D. Mattes et al., "PET-CT image registration in the chest using free-form deformations", IEEE
+    TMI 22(1), 2003.
+
+    Args:
+        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their strides.
+        num_bins: of each image's histogram, 4 to 256.
+        kernel: how a voxel counts in the bins about its value. "b_spline": a cubic B-spline, in 4;
+            "gaussian": of standard deviation sigma_ratio / 2 bins; "delta": all in the bin that
+            holds the value, which has no gradient.
+        sigma_ratio: of the Gaussian, at least 0.1.
+        range: which values the first bin begins and the last ends at: (low, high), with values
+            outside clamped to them; "per_image": smallest and largest of a channel of an image;
+            "common": the same, of x and y together. Found limits are constants for the gradient.
+        normalized: (H(x) + H(y)) / H(x,y) instead, from 1 to 2.
+        smooth_nr, smooth_dr: if either is above 0 the logarithm is that of
+            (p_ab + nr) / (p_a p_b + dr) + dr.
+        method: "binned" counts whole voxels and then blurs the histogram by the Gaussian; the
+            gradient takes the kernel's weights all the same.
+        sampling: share of the voxels that are looked at, chosen by the seed.
+        reduction: over N and C: "mean" or "sum": one number; "per_image": [N]; "none" or
+            "per_channel": [N,C].
+        mask: which voxels exist, those above 0; shaped as x with N and C left out or 1 where they
+            are the same for all. The others may hold anything and have gradient 0.
+
+    Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y. NaN if a
+        voxel that counts is.
+
+    Raises:
+        ValueError, TypeError: x and y are not alike or have no elements, the mask does not
+            broadcast, an option is not one of those above, or a gradient is asked for with kernel
+            "delta".
+        DeviceError: the device cannot be used.
+    """
+    text = _mutual_information_text(
+        "mutual_information",
+        num_bins,
+        kernel,
+        sigma_ratio,
+        range,
+        normalized,
+        smooth_nr,
+        smooth_dr,
+        method,
+        sampling,
+        seed,
+        reduction,
+        "measure",
+    )
+    return evaluate("mutual_information", text, x, y, mask)
+
+
+def mutual_information_loss(
+    x: Array,
+    y: Array,
+    *,
+    num_bins: int = 32,
+    kernel: str = "b_spline",
+    sigma_ratio: float = 1.0,
+    range: Range = "per_image",
+    normalized: bool = False,
+    smooth_nr: float = 0.0,
+    smooth_dr: float = 0.0,
+    method: str = "exact",
+    sampling: float = 1.0,
+    seed: int = 0,
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+) -> Array:
+    """The negative of mutual_information(), to be minimised.
+
+    Takes, returns and raises what mutual_information() does.
+    """
+    text = _mutual_information_text(
+        "mutual_information",
+        num_bins,
+        kernel,
+        sigma_ratio,
+        range,
+        normalized,
+        smooth_nr,
+        smooth_dr,
+        method,
+        sampling,
+        seed,
+        reduction,
+        "loss",
+    )
+    return evaluate("mutual_information", text, x, y, mask)
+
+
+def histogram(
+    x: Array,
+    y: Array,
+    *,
+    num_bins: int = 32,
+    kernel: str = "b_spline",
+    sigma_ratio: float = 1.0,
+    range: Range = "per_image",
+    method: str = "exact",
+    sampling: float = 1.0,
+    seed: int = 0,
+    mask: Optional[Array] = None,
+) -> Array:
+    """The joint histogram behind mutual_information(), in voxels: it sums to their number.
+
+    With a range of (low, high) those of parts of an image add up to that of the whole, from which
+    mutual_information_from_histogram() computes. With method "binned" it is not blurred yet.
+
+    Returns: f64, [N,C,num_bins,num_bins], without a gradient.
+    """
+    refuse_jax("histogram", "x", x)
+    text = _mutual_information_text(
+        "histogram",
+        num_bins,
+        kernel,
+        sigma_ratio,
+        range,
+        False,
+        0.0,
+        0.0,
+        method,
+        sampling,
+        seed,
+        "mean",
+        "measure",
+    )
+    return evaluate("histogram", text, x, y, mask)
+
+
+def mutual_information_from_histogram(
+    histogram: Array,
+    *,
+    sigma_ratio: float = 1.0,
+    normalized: bool = False,
+    smooth_nr: float = 0.0,
+    smooth_dr: float = 0.0,
+    method: str = "exact",
+    reduction: str = "mean",
+) -> Array:
+    """The mutual information that a histogram(), or a sum of them, says.
+
+    Args:
+        histogram: [N,C,bins,bins], f64, dense.
+        sigma_ratio, normalized, smooth_nr, smooth_dr, method, reduction: as of
+            mutual_information().
+
+    Returns: f64, a scalar, [N] or [N,C], without a gradient.
+    """
+    name = "mutual_information_from_histogram"
+    refuse_jax(name, "histogram", histogram)
+    text = _mutual_information_text(
+        name,
+        32,
+        "b_spline",
+        sigma_ratio,
+        "per_image",
+        normalized,
+        smooth_nr,
+        smooth_dr,
+        method,
+        1.0,
+        0,
+        reduction,
+        "measure",
+    )
+    return evaluate(name, text, histogram, histogram)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores that equal a reference program's: libvmaf's, and SSIMULACRA 2. They have no gradient."""
+
+from __future__ import annotations
+
+from typing import Optional, TypeVar
+
+from . import _measure
+from ._dispatch import described_once, evaluate, refuse_jax, without_gradient
+
+Array = TypeVar("Array")
+_of_planes_text = described_once(_measure.of_planes_text)
+_float_ssim_text = described_once(_measure.float_ssim_text)
+_ssimulacra2_text = described_once(_measure.ssimulacra2_text)
+
+
+def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+    """libvmaf's `ssim` of planes of video: SSIM of raw samples under a 9×9 window of integers.
+
+    The window is cut at the borders, and each pixel is weighted by what is left of it. Exact: the
+    bits are the same on every processor, number of threads and GPU. Source: libvmaf's integer_ssim.
+
+    Args:
+        x, y: a plane [H,W] or planes [N,H,W], of luma; u8, or u16 with samples in the low bits;
+            alike in all but their strides.
+        bit_depth: of a sample, 8, 10, 12 or 16; by default 8 for u8, 16 for u16.
+
+    Returns: f64, a scalar or [N]. On a GPU a pair with a sample above 2^bit_depth - 1 is NaN.
+
+    Raises:
+        ValueError, TypeError: x and y are not alike or not that, bit_depth does not fit their
+            dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
+    """
+    refuse_jax("integer_ssim", "x", x)
+    return evaluate("integer_ssim", _of_planes_text("integer_ssim", bit_depth), x, y)
+
+
+def float_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    scale: Optional[int] = None,
+    enable_db: bool = False,
+    clip_db: bool = False,
+) -> Array:
+    """libvmaf's `float_ssim` of planes of video: SSIM in f32, of planes that were shrunk first.
+
+    All digits that libvmaf prints are the same. Source: libvmaf's float_ssim.
+
+    Args:
+        x, y, bit_depth: as of integer_ssim(), on the CPU.
+        scale: shrink by this first, from 1 to 10; by default the shorter side / 256, rounded.
+        enable_db: whether the score is -10·log10(1 - SSIM).
+        clip_db: whether it is at most the decibels of half a squared error in all.
+
+    Returns: f64, a scalar or [N].
+
+    Raises:
+        ValueError, TypeError: as integer_ssim(), and if a shrunk side is below 11.
+        DeviceError: the planes are on a GPU.
+    """
+    refuse_jax("float_ssim", "x", x)
+    text = _float_ssim_text("float_ssim", bit_depth, scale, enable_db, clip_db)
+    return evaluate("float_ssim", text, x, y)
+
+
+def float_ms_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    enable_db: bool = False,
+    clip_db: bool = False,
+) -> Array:
+    """libvmaf's `float_ms_ssim` of planes of video: MS-SSIM in f32 of five scales.
+
+    Takes, returns and raises what float_ssim() does; sides are at least 176.
+    """
+    refuse_jax("float_ms_ssim", "x", x)
+    text = _float_ssim_text("float_ms_ssim", bit_depth, None, enable_db, clip_db)
+    return evaluate("float_ms_ssim", text, x, y)
+
+
+def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+    """libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr` of planes of video, in dB; finite for equal ones.
+
+    Takes, returns and raises what integer_ssim() does; on the CPU.
+    """
+    refuse_jax("libvmaf_psnr", "x", x)
+    return evaluate("libvmaf_psnr", _of_planes_text("libvmaf_psnr", bit_depth), x, y)
+
+
+def ssimulacra2(
+    reference: Array, distorted: Array, *, mode: str = "exact", transfer: str = "srgb"
+) -> Array:
+    """SSIMULACRA 2.1: how visible the difference between a picture and a compressed copy is.
+
+    100 is no difference, 90 not seen in a flicker test, 70 hard to notice, 50 slightly annoying, 10
+    very low; there is no lowest score. The bits are the same on every processor, number of threads
+    and GPU, and with mode "exact" the 8 decimals are the reference program's. Source: Jon Sneyers,
+    Cloudinary, 2023. It has no gradient.
+
+    Args:
+        reference, distorted: [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey), 2
+            (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike in
+            all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
+            alpha are blended over 0.1 and over 0.9, and the lower score counts.
+        mode: "exact", or "fast": a finite filter for the recursive blur, up to about a point away.
+        transfer: what samples mean: "srgb", or "linear" light with sRGB's primaries.
+
+    Returns: f64, a scalar or [N].
+
+    Raises:
+        ValueError, TypeError: the pictures are not that.
+    """
+    refuse_jax("ssimulacra2", "reference", reference)
+    pictures = without_gradient(reference), without_gradient(distorted)
+    return evaluate("ssimulacra2", _ssimulacra2_text(mode, transfer), *pictures)

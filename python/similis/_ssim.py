@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SSIM, its mixture with |x - y|, and SSIM at several scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional, TypeVar
+
+from . import _measure
+from ._dispatch import described_once, evaluate, spatial
+from ._measure import PerAxisFloat, PerAxisInt
+
+Array = TypeVar("Array")
+_ssim_text = described_once(_measure.ssim_text)
+_l1_ssim_text = described_once(_measure.l1_ssim_text)
+_ms_ssim_text = described_once(_measure.ms_ssim_text)
+
+
+def ssim(
+    x: Array,
+    y: Array,
+    *,
+    data_range: Optional[float] = None,
+    window_size: PerAxisInt = 11,
+    sigma: PerAxisFloat = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    padding: str = "valid",
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+    valid_mask: Optional[Array] = None,
+) -> Array:
+    """Structural similarity: how alike x and y are where a Gaussian window sees them.
+
+        (2 μx μy + C1)(2 σxy + C2) / ((μx² + μy² + C1)(σx² + σy² + C2))
+
+    At most 1, and 1 if x and y are equal. Source: Z. Wang, A. C. Bovik, H. R. Sheikh,
+    E. P. Simoncelli, "Image quality assessment: from error visibility to structural similarity",
+    IEEE TIP 13(4), 2004.
+
+    Args:
+        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+        data_range: largest minus smallest value a pixel can take; by default 1 for floats, 255 for
+            u8.
+        window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
+        sigma: standard deviation of the window in pixels; one number, or one for each axis.
+        k1, k2: C1 = (k1·data_range)², C2 = (k2·data_range)².
+        padding: what a window sees outside the image. "valid": only windows inside count; "same":
+            zeros; "reflect": the image mirrored at its outermost pixels; "replicate": the outermost
+            pixel; "renormalize": nothing, the cut window's weights sum to 1 again.
+        reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
+            map, smaller than the image by window_size - 1 with padding "valid".
+        mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
+            are the same for all: the mean is Σ mask·SSIM / Σ mask.
+        valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
+            anything, NaN included, and have gradient 0.
+
+    Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y any number of
+        times.
+
+    Raises:
+        ValueError: x and y are not alike or have no elements, window_size is even, data_range or
+            sigma is not positive, k1 or k2 is negative, the image is smaller than the window
+            allows, a mask does not broadcast, or a name is not one of those above.
+        TypeError: an argument is of the wrong kind.
+        DeviceError: the device cannot be used.
+    """
+    text = _ssim_text(
+        spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "similarity"
+    )
+    return evaluate("ssim", text, x, y, mask, valid_mask)
+
+
+def ssim_loss(
+    x: Array,
+    y: Array,
+    *,
+    data_range: Optional[float] = None,
+    window_size: PerAxisInt = 11,
+    sigma: PerAxisFloat = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    padding: str = "valid",
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+    valid_mask: Optional[Array] = None,
+) -> Array:
+    """1 - SSIM, computed as such: it keeps its relative precision as x and y become equal.
+
+    Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
+    """
+    text = _ssim_text(
+        spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "loss"
+    )
+    return evaluate("ssim", text, x, y, mask, valid_mask)
+
+
+def l1_ssim(
+    x: Array,
+    y: Array,
+    *,
+    weight: float = 0.2,
+    data_range: Optional[float] = None,
+    window_size: PerAxisInt = 11,
+    sigma: PerAxisFloat = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    padding: str = "valid",
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+    valid_mask: Optional[Array] = None,
+) -> Array:
+    """(1 - weight)·mean|x - y| + weight·(1 - SSIM), in one pass: a loss, 0 if x and y are equal.
+
+    The loss of 3D Gaussian splatting (Kerbl et al., ACM TOG 42(4), 2023), with weight 0.2 there.
+    The mean of |x - y| runs over all pixels, weighted by the masks as SSIM's is.
+
+    Takes, returns and raises what ssim() does; weight is from 0 to 1, and reduction "none" needs a
+    padding other than "valid".
+    """
+    text = _l1_ssim_text(
+        spatial(x), weight, data_range, window_size, sigma, k1, k2, padding, reduction
+    )
+    return evaluate("l1_ssim", text, x, y, mask, valid_mask)
+
+
+def ms_ssim(
+    x: Array,
+    y: Array,
+    *,
+    data_range: Optional[float] = None,
+    window_size: PerAxisInt = 11,
+    sigma: PerAxisFloat = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    padding: str = "valid",
+    reduction: str = "mean",
+    weights: Optional[Sequence[float]] = None,
+    downsample: str = "vainf",
+) -> Array:
+    """Multi-scale SSIM: contrast and structure at several scales, luminance at the coarsest.
+
+        Π_{l<L} mean(cs_l)^w_l · mean(SSIM_L)^w_L, of each channel of each image
+
+    From 0 to 1, and 1 if x and y are equal; a negative mean counts as 0. Source: Z. Wang,
+    E. P. Simoncelli, A. C. Bovik, "Multi-scale structural similarity for image quality assessment",
+    Asilomar 2003.
+
+    Args:
+        x, y, data_range, window_size, sigma, k1, k2: as of ssim().
+        padding: as of ssim(), at each level.
+        reduction: "mean", "sum", "per_image" or "per_channel".
+        weights: one for each level, finest first; by default the five of the paper.
+        downsample: how an odd side is halved. "vainf": a rim of zeros, counted in the average
+            (pytorch-msssim); "ceil": the last row or column is repeated (MATLAB, TensorFlow);
+            "floor": it is left out (torchmetrics); "piq": one is repeated at the top and left.
+
+    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable as ssim() is.
+
+    Raises:
+        ValueError: as ssim(), and if the coarsest level is smaller than the window: the message
+            names the smallest size, 161 pixels for the defaults.
+    """
+    text = _ms_ssim_text(
+        spatial(x),
+        data_range,
+        window_size,
+        sigma,
+        k1,
+        k2,
+        padding,
+        reduction,
+        weights,
+        downsample,
+        "similarity",
+    )
+    return evaluate("ms_ssim", text, x, y)
+
+
+def ms_ssim_loss(
+    x: Array,
+    y: Array,
+    *,
+    data_range: Optional[float] = None,
+    window_size: PerAxisInt = 11,
+    sigma: PerAxisFloat = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    padding: str = "valid",
+    reduction: str = "mean",
+    weights: Optional[Sequence[float]] = None,
+    downsample: str = "vainf",
+) -> Array:
+    """1 - MS-SSIM, computed so that it keeps its relative precision as x and y become equal.
+
+    Takes, returns and raises what ms_ssim() does.
+    """
+    text = _ms_ssim_text(
+        spatial(x),
+        data_range,
+        window_size,
+        sigma,
+        k1,
+        k2,
+        padding,
+        reduction,
+        weights,
+        downsample,
+        "loss",
+    )
+    return evaluate("ms_ssim", text, x, y)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients for arrays without autograd."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+from ._correlation import lncc, lncc_loss
+from ._dispatch import WithGradient, kind_of
+from ._mutual_information import mutual_information, mutual_information_loss
+from ._pixel_error import mae, mse
+from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+
+Array = TypeVar("Array")
+
+_WITH_GRADIENT = (
+    ssim,
+    ssim_loss,
+    l1_ssim,
+    ms_ssim,
+    ms_ssim_loss,
+    lncc,
+    lncc_loss,
+    mutual_information,
+    mutual_information_loss,
+    mse,
+    mae,
+)
+
+
+def value_and_gradient(
+    measure: Callable[..., Any], x: Array, y: Array, *, wrt: str = "x", **options: Any
+) -> tuple[Array, ...]:
+    """The value of measure(x, y, **options), and the gradients of its sum over all results.
+
+    For NumPy's and CuPy's arrays, in one pass over the images; torch and JAX have autograd.
+
+    Args:
+        measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
+            mutual_information, mutual_information_loss, mse or mae.
+        x, y: as the measure takes them, in f16, bf16, f32 or f64.
+        wrt: which gradients are returned: "x", "y" or "both".
+        options: those of the measure.
+
+    Returns: (value, gradient), or (value, gradient by x, gradient by y); gradients have the shape
+        and dtype of x.
+
+    Raises:
+        ValueError, TypeError: as the measure, and if the images are integers.
+    """
+    if measure not in _WITH_GRADIENT:
+        names = ", ".join(each.__name__ for each in _WITH_GRADIENT)
+        raise TypeError(f"value_and_gradient: measure is {measure!r}; it must be one of {names}")
+    if wrt not in ("x", "y", "both"):
+        raise ValueError(f"value_and_gradient: wrt is {wrt!r}; it must be x, y or both")
+    kind_of("value_and_gradient", x)
+    return tuple(measure(WithGradient(x, wrt != "y", wrt != "x"), y, **options))
