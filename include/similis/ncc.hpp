@@ -3,11 +3,12 @@
 //
 //   NCC = Σ (x - x̄)(y - ȳ) / √(Σ (x - x̄)² · Σ (y - ȳ)²)
 //
-// lncc.hpp has what a small window sees, with gradients.
+// lncc.hpp has what a small window sees.
 #pragma once
 
 #include "similis/api.h"
 #include "similis/execution.hpp"
+#include "similis/gradient.hpp"
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
 
@@ -19,6 +20,26 @@ namespace similis {
 /// Returns f64 on their device. On a GPU work is queued on exec.stream and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is another.
 SIMILIS_API Tensor ncc(const TensorView& x, const TensorView& y,
+    Reduction reduction = Reduction::mean, const Execution& exec = {});
+
+/// The value, in f64, and the gradient of its sum over all results; 0 in a channel where either is
+/// flat. Refuses integer images, which have no gradient.
+SIMILIS_API ValueAndGradient ncc_value_and_gradient(const TensorView& x, const TensorView& y,
+    GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
+    const Execution& exec = {});
+
+/// What one call computes, into memory of the caller; views left empty are not computed.
+struct NccRequest {
+  double weight = 1;           ///< multiplies the correlation: -1 for the loss
+  TensorView upstream = {};    ///< multiplies the gradients; shaped as value, f32 or f64. Empty: 1
+  TensorView value = {};       ///< dense; f32 or f64, whatever the images' dtype
+  TensorView x_gradient = {};  ///< any strides without overlap; the images' dtype
+  TensorView y_gradient = {};
+};
+
+/// The call behind ncc() and its gradient: for bindings and callers with memory of their own.
+/// Throws also if a view of the request has the wrong shape, strides, dtype or device.
+SIMILIS_API void ncc_into(const TensorView& x, const TensorView& y, const NccRequest& request,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
 }  // namespace similis

@@ -8,6 +8,7 @@
 #include "similis/c/lncc.h"
 #include "similis/c/ms_ssim.h"
 #include "similis/c/mutual_information.h"
+#include "similis/c/ncc.h"
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
 #include "similis/c/ssimulacra2.h"

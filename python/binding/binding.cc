@@ -160,6 +160,10 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_lncc(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_lncc_options, similis_lncc>(arguments, count, result);
 }
+TVM_FFI_DLL_EXPORT int __tvm_ffi_ncc(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return run<similis_ncc_options, similis_ncc>(arguments, count, result);
+}
 TVM_FFI_DLL_EXPORT int __tvm_ffi_mse(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_pixel_error_options, similis_mse>(arguments, count, result);

@@ -16,7 +16,7 @@ import importlib
 from typing import Any
 
 from ._c import DeviceError, __version__
-from ._correlation import lncc, lncc_loss
+from ._correlation import lncc, lncc_loss, ncc, ncc_loss
 from ._mutual_information import (
     histogram,
     mutual_information,
@@ -60,6 +60,8 @@ __all__ = [
     "mutual_information",
     "mutual_information_from_histogram",
     "mutual_information_loss",
+    "ncc",
+    "ncc_loss",
     "psnr",
     "sample",
     "sample_labels",

@@ -134,6 +134,15 @@ class PixelErrorOptions(ctypes.Structure):
     ]
 
 
+class NccOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("weight", ctypes.c_double),
+        ("reduction", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
+
+
 class IntegerSsimOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -222,7 +231,7 @@ class Execution(ctypes.Structure):
     ]
 
 
-WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "mutual_information", "mse", "mae")
+WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "ncc", "mutual_information", "mse", "mae")
 VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
 WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y

@@ -226,6 +226,16 @@ def _lncc(
     return measure.weight * on_map.reduce(correlation.clamp(-1, 1), x.shape, measure.reduction)
 
 
+def _ncc(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
+    planes_x, planes_y = _planes(x).flatten(1), _planes(y).flatten(1)
+    planes_x = planes_x - planes_x.mean(1, keepdim=True)
+    planes_y = planes_y - planes_y.mean(1, keepdim=True)
+    squares = (planes_x**2).sum(1) * (planes_y**2).sum(1)
+    norm = torch.where(squares > 0, squares, 1.0).sqrt()
+    correlation = torch.where(squares > 0, (planes_x * planes_y).sum(1) / norm, 0.0)
+    return measure.weight * _reduced(correlation[:, None], None, x.shape, measure.reduction)
+
+
 def _halved(planes: Tensor, rule: str) -> Tensor:
     sides = planes.shape[2:]
     pool = F.avg_pool2d if len(sides) == 2 else F.avg_pool3d
@@ -366,6 +376,8 @@ def evaluate(
         result = _ms_ssim(x, y, measure)
     elif measure.operation == "lncc":
         result = _lncc(x, y, mask, valid_mask, measure)
+    elif measure.operation == "ncc":
+        result = _ncc(x, y, measure)
     elif measure.operation == "mutual_information":
         result = _mutual_information(x, y, mask, measure)
     elif measure.operation not in ("mse", "mae"):

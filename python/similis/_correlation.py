@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-correlation under a window."""
+"""Cross-correlation, under a window or of whole images."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ._measure import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
 _lncc_text = described_once(_measure.lncc_text)
+_ncc_text = described_once(_measure.ncc_text)
 
 
 def lncc(
@@ -116,3 +117,33 @@ def lncc_loss(
         -1.0,
     )
     return evaluate("lncc", text, x, y, mask, valid_mask)
+
+
+def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
+    """Normalised cross-correlation of whole images: Pearson's correlation of their pixels.
+
+        Σ (x - x̄)(y - ȳ) / √(Σ (x - x̄)² · Σ (y - ȳ)²), of each channel of each image
+
+    From -1 to 1, and 1 if y is x up to contrast and brightness; 0, with gradient 0, if either is
+    flat. Sums are kept in f64.
+
+    Args:
+        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+        reduction: of the channels' numbers: "mean", "sum", "per_image" or "per_channel".
+
+    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any number
+        of times.
+
+    Raises:
+        ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
+        DeviceError: the device cannot be used.
+    """
+    return evaluate("ncc", _ncc_text(reduction, 1.0), x, y)
+
+
+def ncc_loss(x: Array, y: Array, *, reduction: str = "mean") -> Array:
+    """-NCC: what registration of one modality minimises, -1 at best.
+
+    Takes, returns and raises what ncc() does.
+    """
+    return evaluate("ncc", _ncc_text(reduction, -1.0), x, y)

@@ -205,6 +205,11 @@ def lncc_text(
     )
 
 
+def ncc_text(reduction: str, weight: float) -> str:
+    """weight: what multiplies the correlation, -1 in a loss."""
+    return f"ncc reduction={_one_of('ncc', 'reduction', reduction, REDUCTIONS)} weight={weight!r}"
+
+
 def pixel_error_text(operation: str, data_range: Optional[float], reduction: str) -> str:
     """operation: mse, mae or psnr."""
     return (
@@ -365,6 +370,9 @@ class Measure:
             return self._ms_ssim_options()
         if self.operation == "lncc":
             return self._lncc_options()
+        if self.operation == "ncc":
+            size, reduction = ctypes.sizeof(_c.NccOptions), REDUCTIONS.index(self.reduction)
+            return _c.NccOptions(size, self.weight, reduction)
         if self.of_histogram:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
-from ._correlation import lncc, lncc_loss
+from ._correlation import lncc, lncc_loss, ncc, ncc_loss
 from ._dispatch import WithGradient, kind_of
 from ._mutual_information import mutual_information, mutual_information_loss
 from ._pixel_error import mae, mse
@@ -21,6 +21,8 @@ _WITH_GRADIENT = (
     ms_ssim_loss,
     lncc,
     lncc_loss,
+    ncc,
+    ncc_loss,
     mutual_information,
     mutual_information_loss,
     mse,
@@ -37,7 +39,7 @@ def value_and_gradient(
 
     Args:
         measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
-            mutual_information, mutual_information_loss, mse or mae.
+            ncc, ncc_loss, mutual_information, mutual_information_loss, mse or mae.
         x, y: as the measure takes them, in f16, bf16, f32 or f64.
         wrt: which gradients are returned: "x", "y" or "both".
         options: those of the measure.

@@ -20,6 +20,7 @@ from . import (
     ms_ssim_loss,
     mutual_information,
     mutual_information_loss,
+    ncc_loss,
     psnr,
     ssim,
     ssim_loss,
@@ -38,6 +39,7 @@ __all__ = [
     "MSSSIMLoss",
     "MutualInformation",
     "MutualInformationLoss",
+    "NCCLoss",
     "SSIMLoss",
 ]
 
@@ -139,6 +141,15 @@ class LNCCLoss(_Measure):
 
     def __init__(self, **options: Unpack[LNCCOptions]) -> None:
         super().__init__(**options)
+
+
+class NCCLoss(_Measure):
+    """similis.ncc_loss(), -NCC."""
+
+    function = staticmethod(ncc_loss)
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
 
 
 class MutualInformationOptions(TypedDict, total=False):

@@ -66,6 +66,14 @@ void require_results(const char* operation, const PixelPass& pass) {
   require_gradient(operation, "y_gradient", pass.y_gradient, pass.x);
 }
 
+void store_result(const TensorView& value, std::int64_t result, double number) {
+  if (value.dtype == DType::f64) {
+    static_cast<double*>(value.data)[result] = number;
+  } else {
+    static_cast<float*>(value.data)[result] = static_cast<float>(number);
+  }
+}
+
 double gradient_scale(const PixelPass& pass, std::int64_t result) {
   const TensorView& upstream = pass.upstream;
   if (upstream.empty()) return 1 / pass.divisor;
@@ -134,15 +142,10 @@ PixelSegment PixelWork::segment(std::int64_t task, std::int64_t index) const {
 }
 
 void PixelWork::write_value(const double* sums) const {
-  const TensorView& value = pass.value;
   for (std::int64_t result = 0; result < walk.results(); ++result) {
     double sum = 0;
     for (std::int64_t i = 0; i < tasks_of_result; ++i) sum += sums[result * tasks_of_result + i];
-    if (value.dtype == DType::f64) {
-      static_cast<double*>(value.data)[result] = sum / pass.divisor;
-    } else {
-      static_cast<float*>(value.data)[result] = static_cast<float>(sum / pass.divisor);
-    }
+    store_result(pass.value, result, sum / pass.divisor);
   }
 }
 

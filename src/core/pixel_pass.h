@@ -43,6 +43,9 @@ PixelPass pixel_pass(
 /// Refuses results of the pass that do not fit it.
 void require_results(const char* operation, const PixelPass& pass);
 
+/// Writes result number `result` into an f32 or f64 tensor on the CPU, rounded once.
+void store_result(const TensorView& value, std::int64_t result, double number);
+
 /// What multiplies the gradients of the pixels of one result: upstream / divisor.
 double gradient_scale(const PixelPass& pass, std::int64_t result);
 

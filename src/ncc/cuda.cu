@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCC on the GPU: each plane's rows are dealt out to blocks, which add five sums; a second launch
-// adds the blocks' up in their order. Bits depend on the shape alone.
+// adds the blocks' up in their order, and a third writes gradients. Bits depend on the shape alone.
 #include <algorithm>
 
 #include "src/core/memory.h"
+#include "src/gpu/upstream.h"
 #include "src/gpu/view.h"
 #include "src/ncc/ncc.h"
 
@@ -59,39 +60,80 @@ __global__ __launch_bounds__(kThreads) void sums_kernel(
 }
 
 __global__ __launch_bounds__(kThreads) void values_kernel(const Sums* sums, std::int64_t slots,
-    std::int64_t groups, std::int64_t planes_each, double count, bool is_sum, double* values) {
-  for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-    double value = 0;
-    for (std::int64_t plane = group * planes_each; plane < (group + 1) * planes_each; ++plane) {
+    std::int64_t results, std::int64_t planes_each, double count, double divisor, gpu::View value,
+    Correlation* correlations) {
+  for (std::int64_t result = blockIdx.x; result < results; result += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t plane = result * planes_each; plane < (result + 1) * planes_each; ++plane) {
       Sums own;
       for (std::int64_t i = threadIdx.x; i < slots; i += kThreads) own.add(sums[plane * slots + i]);
-      value += correlation(block_sums(own), count);
+      const Correlation of_plane = correlation(block_sums(own), count);
+      sum += of_plane.value;
+      if (threadIdx.x == 0) correlations[plane] = of_plane;
     }
-    if (threadIdx.x == 0) values[group] = is_sum ? value : value / static_cast<double>(planes_each);
+    if (threadIdx.x == 0 && value.data) value.store(result, sum / divisor);
+  }
+}
+
+__global__ __launch_bounds__(kThreads) void gradients_kernel(gpu::View x, gpu::View y,
+    gpu::View x_gradient, gpu::View y_gradient, Shape shape, std::int64_t slots,
+    const Correlation* correlations, gpu::Upstream upstream, std::int64_t planes_each,
+    double divisor) {
+  for (std::int64_t block = blockIdx.x; block < shape.planes * slots; block += gridDim.x) {
+    const std::int64_t plane = block / slots;
+    const std::int64_t image = plane / shape.channels, channel = plane % shape.channels;
+    const std::int64_t x_plane = x.plane(image, channel), y_plane = y.plane(image, channel);
+    const double shift_x = middle(x, x_plane, shape), shift_y = middle(y, y_plane, shape);
+    const Correlation of_plane = correlations[plane];
+    const double scale = upstream.of(plane / planes_each) / divisor;
+    for (std::int64_t row = block % slots; row < shape.rows; row += slots) {
+      const std::int64_t z = row / shape.height, h = row % shape.height;
+      for (std::int64_t w = threadIdx.x; w < shape.width; w += kThreads) {
+        const double a = x.load(x_plane + x.at(z, h, w)) - shift_x;
+        const double b = y.load(y_plane + y.at(z, h, w)) - shift_y;
+        if (x_gradient.data) {
+          x_gradient.store(x_gradient.plane(image, channel) + x_gradient.at(z, h, w),
+              scale * of_plane.slope_x(a, b));
+        }
+        if (y_gradient.data) {
+          y_gradient.store(y_gradient.plane(image, channel) + y_gradient.at(z, h, w),
+              scale * of_plane.slope_y(a, b));
+        }
+      }
+    }
   }
 }
 
 }  // namespace
 
-void ncc_cuda(const Pass& pass, const Execution& exec) {
+void ncc_cuda(const PixelPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   const Extents& extents = pass.x.shape;
-  const Shape shape{
-      extents[0] * extents[1], extents[1], extents[2] * extents[3], extents[3], extents[4]};
+  const Shape shape{planes(pass), extents[1], extents[2] * extents[3], extents[3], extents[4]};
   const std::int64_t slots = std::clamp<std::int64_t>(shape.rows / 4, 1, kMostSlots);
-  const std::int64_t blocks = shape.planes * slots, groups = pass.value.shape.count();
-  const auto memory =
-      allocate_bytes(static_cast<std::size_t>(blocks) * sizeof(Sums), pass.x.device, exec);
-  auto* const sums = static_cast<Sums*>(memory.get());
+  const std::int64_t blocks = shape.planes * slots, results = pass.result_shape.count();
+  const auto bytes_of = [](std::int64_t count, std::size_t each) {
+    return static_cast<std::size_t>(count) * each;
+  };
+  const auto of_sums = allocate_bytes(bytes_of(blocks, sizeof(Sums)), pass.x.device, exec);
+  const auto of_planes =
+      allocate_bytes(bytes_of(shape.planes, sizeof(Correlation)), pass.x.device, exec);
+  auto* const sums = static_cast<Sums*>(of_sums.get());
+  auto* const correlations = static_cast<Correlation*>(of_planes.get());
+  const gpu::View x(pass.x), y(pass.y), x_gradient(pass.x_gradient), y_gradient(pass.y_gradient);
   const auto at_most = [](std::int64_t count) {
     return static_cast<unsigned>(std::min(count, kMostBlocks));
   };
-  gpu::launch("ncc", exec.stream, at_most(blocks), kThreads, 0, sums_kernel, gpu::View(pass.x),
-      gpu::View(pass.y), shape, slots, sums);
-  gpu::launch("ncc", exec.stream, at_most(groups), kThreads, 0, values_kernel,
-      static_cast<const Sums*>(sums), slots, groups, shape.planes / groups,
-      static_cast<double>(shape.rows * shape.width), pass.is_sum,
-      static_cast<double*>(pass.value.data));
+  gpu::launch(
+      "ncc", exec.stream, at_most(blocks), kThreads, 0, sums_kernel, x, y, shape, slots, sums);
+  gpu::launch("ncc", exec.stream, at_most(results), kThreads, 0, values_kernel,
+      static_cast<const Sums*>(sums), slots, results, planes_each(pass),
+      static_cast<double>(shape.rows * shape.width), pass.divisor, gpu::View(pass.value),
+      correlations);
+  if (!x_gradient.data && !y_gradient.data) return;
+  gpu::launch("ncc", exec.stream, at_most(blocks), kThreads, 0, gradients_kernel, x, y, x_gradient,
+      y_gradient, shape, slots, static_cast<const Correlation*>(correlations),
+      gpu::Upstream(pass.upstream), planes_each(pass), pass.divisor);
 }
 
 }  // namespace similis::ncc_internal

@@ -7,6 +7,7 @@
 
 #include "similis/ncc.hpp"
 #include "src/core/host_device.h"
+#include "src/core/pixel_pass.h"
 
 namespace similis::ncc_internal {
 
@@ -30,24 +31,46 @@ struct Sums {
   }
 };
 
-SIMILIS_HOST_DEVICE double correlation(const Sums& sums, double count) {
+/// NCC of a plane, and its slopes. With a and b the pixels less the constants of the sums:
+///   ∂/∂x = cross·(b - mean_y) - own_x·(a - mean_x),  ∂/∂y = cross·(a - mean_x) - own_y·(b -
+///   mean_y)
+struct Correlation {
+  double value = 0, mean_x = 0, mean_y = 0, cross = 0, own_x = 0, own_y = 0;
+
+  SIMILIS_HOST_DEVICE double slope_x(double a, double b) const {
+    return cross * (b - mean_y) - own_x * (a - mean_x);
+  }
+  SIMILIS_HOST_DEVICE double slope_y(double a, double b) const {
+    return cross * (a - mean_x) - own_y * (b - mean_y);
+  }
+};
+
+/// Of count pixels; all 0 where either image is flat.
+SIMILIS_HOST_DEVICE Correlation correlation(const Sums& sums, double count) {
   const double covariance = sums.xy - sums.x * (sums.y / count);
   const double of_x = sums.xx - sums.x * (sums.x / count);
   const double of_y = sums.yy - sums.y * (sums.y / count);
   const double norm = sqrt(of_x > 0 ? of_x : 0) * sqrt(of_y > 0 ? of_y : 0);
-  if (norm == 0) return 0;
-  const double result = covariance / norm;
-  return result > 1 ? 1 : result < -1 ? -1 : result;
+  Correlation result;
+  if (norm == 0) return result;
+  const double value = covariance / norm;
+  result.value = value > 1 ? 1 : value < -1 ? -1 : value;
+  result.mean_x = sums.x / count;
+  result.mean_y = sums.y / count;
+  result.cross = 1 / norm;
+  result.own_x = value / of_x;
+  result.own_y = value / of_y;
+  return result;
 }
 
-/// x, y: 5-D. value: dense f64, one number for each group of planes, which are groups alike in size
-/// one after the other; is_sum: of their numbers, else their mean.
-struct Pass {
-  TensorView x, y, value;
-  bool is_sum = false;
-};
+/// pass: images and gradients are 5-D; a result is the sum over planes_each() planes, one after the
+/// other, over the divisor.
+void ncc_cpu(const PixelPass& pass, const Execution& exec);
+void ncc_cuda(const PixelPass& pass, const Execution& exec);
 
-void ncc_cpu(const Pass& pass, const Execution& exec);
-void ncc_cuda(const Pass& pass, const Execution& exec);
+inline std::int64_t planes(const PixelPass& pass) { return pass.x.shape[0] * pass.x.shape[1]; }
+inline std::int64_t planes_each(const PixelPass& pass) {
+  return planes(pass) / pass.result_shape.count();
+}
 
 }  // namespace similis::ncc_internal

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "src/core/memory.h"
+#include "src/gpu/upstream.h"
 #include "src/gpu/view.h"
 #include "src/pixel_error/pixel_error.h"
 
@@ -55,33 +56,11 @@ struct Walk {
   }
 };
 
-// Upstream of a result; 1 without data.
-struct Upstream {
-  const void* data;
-  DType dtype;
-  std::int64_t strides[2], channels;
-
-  explicit Upstream(const TensorView& view)
-      : data(view.data), dtype(view.dtype), strides{0, 0}, channels(1) {
-    const int rank = view.empty() ? 0 : view.shape.rank();
-    if (rank > 0) strides[0] = view.strides[0];
-    if (rank > 1) {
-      strides[1] = view.strides[1];
-      channels = view.shape[1];
-    }
-  }
-  __device__ double of(std::int64_t result) const {
-    if (data == nullptr) return 1;
-    return gpu::load_element(
-        data, dtype, result / channels * strides[0] + result % channels * strides[1]);
-  }
-};
-
 struct Work {
   Walk walk;
   const void *x, *y;
   void *x_gradient, *y_gradient;  // null: left out
-  Upstream upstream;
+  gpu::Upstream upstream;
   Error error;
   double divisor;
   std::int64_t slots;  // blocks that share a result
@@ -166,7 +145,7 @@ void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec)
       .y = pass.y.data,
       .x_gradient = pass.x_gradient.data,
       .y_gradient = pass.y_gradient.data,
-      .upstream = Upstream(pass.upstream),
+      .upstream = gpu::Upstream(pass.upstream),
       .error = error,
       .divisor = pass.divisor,
       .slots = 1,

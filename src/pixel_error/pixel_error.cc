@@ -130,12 +130,7 @@ void pixel_error_internal::decibels_cpu(
     const TensorView& error, double data_range, const TensorView& value) {
   const double* errors = static_cast<const double*>(error.data);
   for (std::int64_t i = 0; i < error.shape.count(); ++i) {
-    const double decibels = 10 * std::log10(data_range * data_range / errors[i]);
-    if (value.dtype == DType::f64) {
-      static_cast<double*>(value.data)[i] = decibels;
-    } else {
-      static_cast<float*>(value.data)[i] = static_cast<float>(decibels);
-    }
+    store_result(value, i, 10 * std::log10(data_range * data_range / errors[i]));
   }
 }
 
