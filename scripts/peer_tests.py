@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of pytorch-msssim, fused-ssim and fussim on similis.compat.
+"""Runs the tests of pytorch-msssim, fused-ssim, fussim and FireANTs' fused operations on
+similis.compat.
 
-FOLDER holds checkouts of VainF/pytorch-msssim, rahul-goel/fused-ssim and OpsiClear/fussim, under
-those last names. Their test files are copied and run as they are, but for the import, how often
-they repeat what they time, three tolerances, and a picture that they download, for which one of
-waves and noise stands. Those of fused-ssim and fussim need a GPU. docs/python.md says which cannot
-pass.
+FOLDER holds checkouts of VainF/pytorch-msssim, rahul-goel/fused-ssim, OpsiClear/fussim and
+rohitrango/FireANTs, under those last names; what is not there is left out. Their test files are
+copied and run as they are, but for the import, how often they repeat what they time, three
+tolerances, and a picture that they download, for which one of waves and noise stands. FireANTs'
+tests compare with torch's own operators in float32; each runs a second time with these in float64,
+which tells whose error it is. All but those of pytorch-msssim need a GPU, and FireANTs' its Python
+package. docs/python.md says which cannot pass.
 
-    scripts/peer_tests.py FOLDER [--seconds 300]
+    scripts/peer_tests.py FOLDER [--seconds 300] [--jobs 8] [--only fussim]
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -27,12 +31,9 @@ HAS_GPU = torch.cuda.is_available()
 # Tolerances below what the tests' own references are wrong by: the taps of their windows, rounded
 # to f32, sum to 1 - 7e-8, or 1 - 1e-7 in three dimensions, which moves their SSIM by 2e-7.
 WIDENED = {
-    "torch.isclose(og_ssim_val, mine_ssim_val_same)":
-        "torch.isclose(og_ssim_val, mine_ssim_val_same, atol=5e-7)",
-    "torch.allclose(og_ssim_val, mine_ssim_val_same, rtol=1e-6, atol=1e-8)":
-        "torch.allclose(og_ssim_val, mine_ssim_val_same, rtol=1e-6, atol=5e-7)",
-    "torch.isclose(ref_ssim, fused_ssim_val)":
-        "torch.isclose(ref_ssim, fused_ssim_val, atol=5e-7)",
+    "torch.isclose(og_ssim_val, mine_ssim_val_same)": "torch.isclose(og_ssim_val, mine_ssim_val_same, atol=5e-7)",
+    "torch.allclose(og_ssim_val, mine_ssim_val_same, rtol=1e-6, atol=1e-8)": "torch.allclose(og_ssim_val, mine_ssim_val_same, rtol=1e-6, atol=5e-7)",
+    "torch.isclose(ref_ssim, fused_ssim_val)": "torch.isclose(ref_ssim, fused_ssim_val, atol=5e-7)",
 }
 
 
@@ -47,6 +48,47 @@ def rewritten(text, package):
     text = re.sub(rf"\bfrom {package} import", f"from similis.compat.{package} import", text)
     text = re.sub(r"^( *)(iterations|N_repeat) = \d+$", r"\1\2 = 2", text, flags=re.MULTILINE)
     return re.sub(r"range\(500\)", "range(20)", text)
+
+
+# What takes FireANTs' names, and its oracles made wide.
+FIREANTS = {
+    "fireants.interpolator.fused_grid_sample_genericlabel": "similis.compat.fireants.interpolator",
+    "fireants.interpolator.fused_grid_sample": "similis.compat.fireants.interpolator",
+    "fireants.losses.fusedcc": "similis.compat.fireants",
+    "fireants.losses.fusedmi": "similis.compat.fireants",
+}
+IN_FLOAT64 = """
+def in_float64(function):
+    def wide(value):
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    return lambda *operands, **options: function(
+        *map(wide, operands), **{name: wide(value) for name, value in options.items()})
+"""
+
+
+def rewritten_fireants(text, in_float64):
+    text = text.replace('pytest.importorskip("fireants_fused_ops")\n', "")
+    for module, ours in FIREANTS.items():
+        text = re.sub(rf"\bfrom {re.escape(module)} import", f"from {ours} import", text)
+    oracles = re.search(
+        r"^from fireants\.interpolator\.grid_sample import (.*)$", text, re.MULTILINE
+    )
+    if in_float64 and oracles:
+        wider = "".join(f"{name} = in_float64({name})\n" for name in oracles[1].split(", "))
+        text = text.replace(oracles[0], f"{oracles[0]}\n{IN_FLOAT64}{wider}", 1)
+    return text
+
+
+def fireants_tests(checkout, folder):
+    """FireANTs' files, and those with oracles once more."""
+    folder.mkdir()
+    for file in sorted((checkout / "tests").glob("test_fusedops_*.py")):
+        text = file.read_text()
+        (folder / file.name).write_text(rewritten_fireants(text, False))
+        wide = rewritten_fireants(text, True)
+        if wide != (folder / file.name).read_text():
+            (folder / f"{file.stem}_in_float64.py").write_text(wide)
+    return sorted(folder.glob("*.py"))
 
 
 def copy_tests(checkout, package, folder):
@@ -77,45 +119,61 @@ def run(name, command, folder, seconds):
         return False
     lines = (finished.stdout + finished.stderr).strip().splitlines()
     passed = finished.returncode == 0
-    print(f"{'passed' if passed else 'FAILED'}  {name}", flush=True)
     told = re.compile(r"FAILED|ERROR|SKIPPED|\d+ (passed|failed)")
-    summary = [line for line in lines if told.match(line)]
-    for line in summary or ([] if passed else lines[-4:]):
-        print(f"        {line[:200]}", flush=True)
+    summary = [line for line in lines if told.match(line)] or ([] if passed else lines[-4:])
+    said = [
+        f"{'passed' if passed else 'FAILED'}  {name}",
+        *[f"        {line[:200]}" for line in summary],
+    ]
+    print("\n".join(said), flush=True)
     return passed
+
+
+def pytest_command(*arguments):
+    return [sys.executable, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider", *arguments]
+
+
+def commands(checkouts, scratch):
+    """(name, command, folder) of each file."""
+    result = []
+    packages = {"pytorch-msssim": "pytorch_msssim", "fused-ssim": "fused_ssim", "fussim": "fussim"}
+    for name, package in packages.items():
+        if (checkouts / name).exists():
+            copy_tests(checkouts / name, package, scratch / package)
+    if (scratch / "pytorch_msssim").exists():
+        draw_picture(scratch / "pytorch_msssim" / "kodim10.png")
+        for kind in ("comparisons_skimage", "comparisons_2d3d", "loss", *["cuda"] * HAS_GPU):
+            result.append(("pytorch_msssim", f"tests_{kind}.py", [sys.executable]))
+    if HAS_GPU and (scratch / "fused_ssim").exists():
+        result += [("fused_ssim", file, [sys.executable]) for file in ("test.py", "test_3D.py")]
+    if HAS_GPU and (scratch / "fussim").exists():
+        files = sorted((scratch / "fussim").glob("test_*.py"))
+        result += [("fussim", file.name, pytest_command()) for file in files]
+    if HAS_GPU and (checkouts / "FireANTs").exists():
+        files = fireants_tests(checkouts / "FireANTs", scratch / "fireants")
+        result += [("fireants", file.name, pytest_command()) for file in files]
+    return [
+        (f"{package}/{file}", [*command, file], scratch / package)
+        for package, file, command in result
+    ]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seconds", type=int, default=300, help="for each file")
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time")
+    parser.add_argument("--only", default="", help="files with this in their names")
     arguments = parser.parse_args()
     scratch = pathlib.Path(tempfile.mkdtemp())
-    packages = {
-        "pytorch_msssim": "pytorch-msssim",
-        "fused_ssim": "fused-ssim",
-        "fussim": "fussim",
-    }
-    for package, checkout in packages.items():
-        copy_tests(arguments.folder / checkout, package, scratch / package)
-    draw_picture(scratch / "pytorch_msssim" / "kodim10.png")
-    cpu = ["tests_comparisons_skimage.py", "tests_comparisons_2d3d.py", "tests_loss.py"]
-    scripts = [("pytorch_msssim", file) for file in cpu]
-    if HAS_GPU:
-        scripts += [("pytorch_msssim", "tests_cuda.py")]
-        scripts += [("fused_ssim", "test.py"), ("fused_ssim", "test_3D.py")]
-    results = [
-        run(f"{package}/{file}", [sys.executable, file], scratch / package, arguments.seconds)
-        for package, file in scripts
-    ]
-    if HAS_GPU:
-        pytest = [sys.executable, "-m", "pytest", "-q", "-rfEs", "-p", "no:cacheprovider"]
-        os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-        results.append(run("fussim", pytest, scratch / "fussim", arguments.seconds))
-    else:
-        print("there is no GPU: the tests of fused-ssim and fussim were left out")
+    os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    files = [each for each in commands(arguments.folder, scratch) if arguments.only in each[0]]
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        results = list(pool.map(lambda each: run(*each, arguments.seconds), files))
+    if not HAS_GPU:
+        print("there is no GPU: the tests of all but pytorch-msssim were left out")
     shutil.rmtree(scratch)
-    sys.exit(not all(results))
+    sys.exit(not results or not all(results))
 
 
 if __name__ == "__main__":

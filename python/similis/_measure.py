@@ -357,6 +357,7 @@ class Measure:
         self.signed = given.get("signed") == "1"
         self.gradient = given.get("gradient", "exact")
         self.weight = float(given.get("weight", 1))
+        self.is_scalar = is_scalar(text) and self.operation != "histogram"
         self.in_float64 = "in_float64" in given  # the result, whatever the images are
         self.num_bins = int(given.get("num_bins", 0))
         self.of_histogram = given if "num_bins" in given else {}

@@ -121,7 +121,8 @@ _scale = _scale_by_tvm_ffi(_functions) if _functions else _scale_by_ctypes
 def _empty_value(x: Tensor, measure: _measure.Measure) -> Tensor:
     is_wide = measure.in_float64 or x.dtype == torch.float64
     dtype = torch.float64 if is_wide else torch.float32
-    return x.new_empty(measure.result_shape(x.shape), dtype=dtype)
+    shape = () if measure.is_scalar else measure.result_shape(x.shape)
+    return x.new_empty(shape, dtype=dtype)
 
 
 def _value(
@@ -182,37 +183,47 @@ _value_op = torch.ops.similis.value.default
 _gradient_op = torch.ops.similis.gradient.default
 
 _PLAIN = (Tensor, torch.nn.Parameter)
+_TELLS_KEYS = hasattr(torch._C.DispatchKeySet, "raw_repr")  # 2.4 does not
+_dispatch_keys = torch._C._dispatch_keys
 
 
 @functools.lru_cache(maxsize=4)
 def _keys_of_memory(is_cuda: bool) -> int:
-    """How torch dispatches a tensor that is nothing but memory on this device; 2.4 does not tell."""
-    if not hasattr(torch._C.DispatchKeySet, "raw_repr"):
-        return 0
-    empty = torch.empty(0, device="cuda" if is_cuda else "cpu")
-    return torch._C._dispatch_keys(empty).raw_repr()
+    """How torch dispatches a tensor that is nothing but memory on this device."""
+    return _dispatch_keys(torch.empty(0, device="cuda" if is_cuda else "cpu")).raw_repr()
 
 
 def _is_memory(tensor: Tensor) -> bool:
     """Whether it is that: no subclass, negated when read, left behind by a transform or the like."""
-    wanted = _keys_of_memory(tensor.is_cuda)
-    return (
-        type(tensor) in _PLAIN
-        and wanted != 0
-        and torch._C._dispatch_keys(tensor).raw_repr() == wanted
+    return type(tensor) in _PLAIN and _dispatch_keys(tensor).raw_repr() == _keys_of_memory(
+        tensor.is_cuda
     )
 
 
 def _is_plain(x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor]) -> bool:
     """Whether no mode, trace, profiler or tensor needs to see the operators."""
     return (
-        _is_memory(x)
+        _TELLS_KEYS
+        and _is_memory(x)
         and _is_memory(y)
         and (mask is None or _is_memory(mask))
         and (valid_mask is None or _is_memory(valid_mask))
         and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._get_tracing_state() is None
         and not torch._C._autograd._profiler_enabled()
+    )
+
+
+def _are_plain_images(x: Any, y: Any) -> bool:
+    """Whether _checked() would take them as they are, asked in fewer words: what is nothing but memory
+    is strided, and on the CPU or on a GPU."""
+    return (
+        _is_plain(x, y, None, None)
+        and x.dtype in _DTYPES
+        and x.dtype is y.dtype
+        and x.shape == y.shape
+        and x.get_device() == y.get_device()
+        and x.numel() != 0
     )
 
 
@@ -404,21 +415,24 @@ def evaluate(
     """operation, names: of the function that is called and of its images, for what is refused.
 
     one_pass: whether gradients of a mean are computed together with it if they may be asked for."""
-    x, y = _checked(operation, names, x, y)
-    mask = _checked_mask(operation, "mask", mask, x)
-    valid_mask = _checked_mask(operation, "valid_mask", valid_mask, x)
+    is_compiling = torch.compiler.is_compiling()
+    plain = not is_compiling and mask is None and valid_mask is None and _are_plain_images(x, y)
+    if not plain:
+        x, y = _checked(operation, names, x, y)
+        mask = _checked_mask(operation, "mask", mask, x)
+        valid_mask = _checked_mask(operation, "valid_mask", valid_mask, x)
     of_x = of_y = False
     if torch.is_grad_enabled():
         of_x, of_y = x.requires_grad, y.requires_grad
-    plain = False
-    if torch.compiler.is_compiling():
-        function: Any = _CompiledEvaluation
+    function: Any = _Evaluation
+    if is_compiling:
+        function = _CompiledEvaluation
     elif _is_transformed():
         refused_or_not = torch.zeros((), dtype=x.dtype, device=x.device).expand(x.shape)
         _value_op(refused_or_not, refused_or_not, None, None, text)
         return _composed.evaluate(x, y, mask, valid_mask, _measure.parse(text))
-    else:
-        function, plain = _Evaluation, _is_plain(x, y, mask, valid_mask)
+    elif not plain:
+        plain = _is_plain(x, y, mask, valid_mask)
     if not (of_x or of_y):
         return (_value if plain else _value_op)(x, y, mask, valid_mask, text)
     # Half precision rounds once: its gradients wait for what they are multiplied by.

@@ -183,7 +183,7 @@ def test_gradcheck(kernel):
 @needs_torch
 def test_opcheck():
     x, y = tensors(1, 2, 5, 6, dtype="float32")
-    text = similis._mutual_information_text(
+    text = similis._measure.mutual_information_text(
         "mutual_information", 8, "b_spline", 1.0, "per_image", False, 0.0, 0.0, "exact", 1.0, 0,
         "none", "loss",
     )  # fmt: skip
@@ -191,7 +191,7 @@ def test_opcheck():
     torch.library.opcheck(
         torch.ops.similis.gradient.default, (x, y, None, None, None, True, True, False, text)
     )
-    text = similis._mutual_information_text(
+    text = similis._measure.mutual_information_text(
         "histogram",
         8,
         "delta",

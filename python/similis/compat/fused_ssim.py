@@ -21,7 +21,11 @@ __all__ = ["FusedSSIMMap", "allowed_padding", "fused_ssim", "fused_ssim3d"]
 allowed_padding: Final = ["same", "valid"]
 is_3D_supported: Final = True
 
-_text = described_once(_measure.ssim_text)
+
+@described_once
+def _text(spatial: int, constants: tuple[float, float], padding: str, reduction: str) -> str:
+    k1, k2 = math.sqrt(constants[0]), math.sqrt(constants[1])
+    return _measure.ssim_text(spatial, 1.0, 11, 1.5, k1, k2, padding, reduction, "similarity")
 
 
 def _evaluate(
@@ -39,8 +43,7 @@ def _evaluate(
         raise ValueError(
             f"{name}: img1 has shape {list(images[0].shape)}; it must have {2 + spatial} axes"
         )
-    k1, k2 = math.sqrt(constants[0]), math.sqrt(constants[1])
-    text = _text(spatial, 1.0, 11, 1.5, k1, k2, padding, reduction, "similarity")
+    text = _text(spatial, constants, padding, reduction)
     result: Tensor = for_torch().evaluate(
         name, text, *images, one_pass=train, names=("img1", "img2")
     )

@@ -12,8 +12,10 @@ those of `out.sum().backward()` included.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from torch import Tensor
 
@@ -55,13 +57,24 @@ def _transform(
     return {"grid": grid}
 
 
-def _require_rank(name: str, tensor: Tensor, rank: int) -> None:
-    if tensor.dim() != rank + 2:
-        raise ValueError(f"{name}: its first operand has {tensor.dim()} axes; it takes {rank + 2}")
+def _of_rank(rank: int, name: str, function: Callable[..., Any], operand: int = 0) -> Any:
+    """The function under FireANTs' name for pictures or volumes; operand: whose axes tell."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        given = arguments[operand] if operand < len(arguments) else options.get(names[operand])
+        axes = getattr(given, "ndim", rank + 2)  # what is no tensor is refused further on
+        if axes != rank + 2:
+            raise ValueError(f"{name}: {names[operand]} has {axes} axes; it takes {rank + 2}")
+        return function(*arguments, **options)
+
+    names = list(inspect.signature(function).parameters)
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 def _sample(
-    image: Tensor,
+    input: Tensor,
     affine: Optional[Tensor] = None,
     grid: Optional[Tensor] = None,
     grid_affine: Optional[Tensor] = None,
@@ -74,33 +87,21 @@ def _sample(
     is_displacement: bool = True,
     output: Optional[Tensor] = None,
 ) -> Tensor:
+    """The image at A·x + S·u(x), or at S·v(x) where grid is not a displacement: sample()."""
     if mode not in _MODES:
         raise ValueError(f"fireants_interpolator: mode is {mode!r}; it must be bilinear or nearest")
     return _transforms.sample(
-        image,
+        input,
         **_transform(affine, grid, is_displacement),
         grid_affine=None if grid is None else grid_affine,
         mode=_MODES[mode],
         padding_mode=padding_mode,
         align_corners=align_corners,
-        out_shape=_spatial(out_shape, image.dim() - 2) if grid is None else None,
+        out_shape=_spatial(out_shape, input.dim() - 2) if grid is None else None,
         min_coords=min_coords,
         max_coords=max_coords,
         output=output,
     )
-
-
-def fused_grid_sampler_2d(input: Tensor, *arguments: Any, **options: Any) -> Tensor:
-    """The arguments of fused_grid_sampler_3d, of pictures."""
-    _require_rank("fused_grid_sampler_2d", input, 2)
-    return _sample(input, *arguments, **options)
-
-
-def fused_grid_sampler_3d(input: Tensor, *arguments: Any, **options: Any) -> Tensor:
-    """input, affine, grid, grid_affine, mode, padding_mode, align_corners, min_coords, max_coords,
-    out_shape, is_displacement and output: sample() under FireANTs' names."""
-    _require_rank("fused_grid_sampler_3d", input, 3)
-    return _sample(input, *arguments, **options)
 
 
 def _generic_label(
@@ -118,6 +119,7 @@ def _generic_label(
     background_label: Optional[float] = None,
     mode: str = "genericlabel",
 ) -> Any:
+    """Labels by weight, and with return_probs their weights: sample_labels()."""
     if mode != "genericlabel":
         raise ValueError(f"fused_grid_sampler: mode is {mode!r}; it must be genericlabel")
     background = float(input.min()) if background_label is None else float(background_label)
@@ -136,26 +138,19 @@ def _generic_label(
     )
 
 
-def fused_grid_sampler_2d_generic_label(input: Tensor, *arguments: Any, **options: Any) -> Any:
-    _require_rank("fused_grid_sampler_2d_generic_label", input, 2)
-    return _generic_label(input, *arguments, **options)
-
-
-def fused_grid_sampler_3d_generic_label(input: Tensor, *arguments: Any, **options: Any) -> Any:
-    _require_rank("fused_grid_sampler_3d_generic_label", input, 3)
-    return _generic_label(input, *arguments, **options)
-
-
 def _compose(
     u: Tensor,
-    affine: Optional[Tensor],
-    v: Tensor,
+    affine: Optional[Tensor] = None,
+    v: Optional[Tensor] = None,
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
     grid: Optional[Tensor] = None,
     output: Optional[Tensor] = None,
 ) -> Tensor:
+    """u(A·x + v(x)) of vector fields: compose()."""
+    if v is None:
+        raise TypeError("warp_composer: v is None; it must be a vector field")
     if grid is not None:
         raise ValueError("warp_composer: grid is given; coordinates are those of v's own grid")
     return _transforms.compose(
@@ -169,26 +164,6 @@ def _compose(
     )
 
 
-def warp_composer_2d(
-    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, *rest: Any, **options: Any
-) -> Tensor:
-    """u(A·x + v(x)) of fields [N,Y,X,2]."""
-    _require_rank("warp_composer_2d", u, 2)
-    if v is None:
-        raise TypeError("warp_composer_2d: v is None; it must be a vector field")
-    return _compose(u, affine, v, *rest, **options)
-
-
-def warp_composer_3d(
-    u: Tensor, affine: Optional[Tensor] = None, v: Optional[Tensor] = None, *rest: Any, **options: Any
-) -> Tensor:
-    """u(A·x + v(x)) of fields [N,Z,Y,X,3]."""
-    _require_rank("warp_composer_3d", u, 3)
-    if v is None:
-        raise TypeError("warp_composer_3d: v is None; it must be a vector field")
-    return _compose(u, affine, v, *rest, **options)
-
-
 def _affine_warp(
     affine: Optional[Tensor],
     grid: Tensor,
@@ -196,6 +171,7 @@ def _affine_warp(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
 ) -> Tensor:
+    """A·x + u(x) of a vector field; no affine map is the identity: affine_grid()."""
     if affine is None:
         rank = grid.dim() - 2
         affine = grid.new_zeros((1, rank, rank + 1), dtype=grid.dtype)
@@ -205,68 +181,35 @@ def _affine_warp(
     )
 
 
-def affine_warp_2d(affine: Optional[Tensor], grid: Tensor, *rest: Any, **options: Any) -> Tensor:
-    """A·x + u(x) of a field [N,Y,X,2]; no affine map is the identity."""
-    _require_rank("affine_warp_2d", grid, 2)
-    return _affine_warp(affine, grid, *rest, **options)
-
-
-def affine_warp_3d(affine: Optional[Tensor], grid: Tensor, *rest: Any, **options: Any) -> Tensor:
-    """A·x + u(x) of a field [N,Z,Y,X,3]; no affine map is the identity."""
-    _require_rank("affine_warp_3d", grid, 3)
-    return _affine_warp(affine, grid, *rest, **options)
-
-
-fused_warp_composer_2d, fused_warp_composer_3d = warp_composer_2d, warp_composer_3d
-fused_affine_warp_2d, fused_affine_warp_3d = affine_warp_2d, affine_warp_3d
+fused_grid_sampler_2d = _of_rank(2, "fused_grid_sampler_2d", _sample)
+fused_grid_sampler_3d = _of_rank(3, "fused_grid_sampler_3d", _sample)
+fused_grid_sampler_2d_generic_label = _of_rank(
+    2, "fused_grid_sampler_2d_generic_label", _generic_label
+)
+fused_grid_sampler_3d_generic_label = _of_rank(
+    3, "fused_grid_sampler_3d_generic_label", _generic_label
+)
+warp_composer_2d = fused_warp_composer_2d = _of_rank(2, "warp_composer_2d", _compose)
+warp_composer_3d = fused_warp_composer_3d = _of_rank(3, "warp_composer_3d", _compose)
+affine_warp_2d = fused_affine_warp_2d = _of_rank(2, "affine_warp_2d", _affine_warp, operand=1)
+affine_warp_3d = fused_affine_warp_3d = _of_rank(3, "affine_warp_3d", _affine_warp, operand=1)
 
 
 class _Interpolator:
-    """Callable as FireANTs' fireants_interpolator, with its methods; 2D or 3D by the operand."""
+    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, with what else it has."""
 
-    def __call__(
-        self,
-        image: Tensor,
-        affine: Optional[Tensor] = None,
-        grid: Optional[Tensor] = None,
-        grid_affine: Optional[Tensor] = None,
-        mode: str = "bilinear",
-        padding_mode: str = "zeros",
-        align_corners: bool = True,
-        min_coords: Coordinates = None,
-        max_coords: Coordinates = None,
-        out_shape: Shape = None,
-        is_displacement: bool = True,
-        output: Optional[Tensor] = None,
-    ) -> Tensor:
-        return _sample(
-            image,
-            affine,
-            grid,
-            grid_affine,
-            mode,
-            padding_mode,
-            align_corners,
-            min_coords,
-            max_coords,
-            out_shape,
-            is_displacement,
-            output,
-        )
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if options.get("mode") == "genericlabel":
+            return _generic_label(*arguments, **options)
+        return _sample(*arguments, **options)
 
-    def warp_composer(
-        self,
-        u: Tensor,
-        affine: Optional[Tensor] = None,
-        v: Optional[Tensor] = None,
-        *rest: Any,
-        **options: Any,
-    ) -> Tensor:
-        compose = warp_composer_2d if u.dim() == 4 else warp_composer_3d
-        return compose(u, affine, v, *rest, **options)
-
-    def affine_warp(self, affine: Optional[Tensor], grid: Tensor, **options: Any) -> Tensor:
-        return (affine_warp_2d if grid.dim() == 4 else affine_warp_3d)(affine, grid, **options)
+    warp_composer = staticmethod(_compose)
+    affine_warp = staticmethod(_affine_warp)
+    grid_sample_2d, grid_sample_3d = map(
+        staticmethod, (fused_grid_sampler_2d, fused_grid_sampler_3d)
+    )
+    warp_composer_2d, warp_composer_3d = map(staticmethod, (warp_composer_2d, warp_composer_3d))
+    affine_warp_2d, affine_warp_3d = map(staticmethod, (affine_warp_2d, affine_warp_3d))
 
 
 fireants_interpolator = _Interpolator()

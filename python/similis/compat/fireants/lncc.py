@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ... import lncc_loss
+from ._masks import require_mode, separated
 
 _WINDOWS = {"rectangular": "box", "gaussian": "gaussian"}
 _REDUCTIONS = ("mean", "sum", "none")
@@ -82,7 +83,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         _one_of("spatial_dims", spatial_dims, (2, 3))
         _one_of("reduction", reduction, _REDUCTIONS)
         _one_of("kernel_type", kernel_type, tuple(_WINDOWS))
-        _one_of("mask_mode", mask_mode, ("mult", "max"))
+        require_mode(_NAME, mask_mode)
         _one_of("gradient_scale", gradient_scale, (None, "fireants"))
         if gradient_scale is not None and reduction != "mean":
             raise ValueError(
@@ -106,8 +107,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         if self.masked:
             if mask is not None:
                 raise ValueError(f"{_NAME}: masked is True, and a mask is given; it takes one")
-            mask = self._combined(pred[:, -1:].detach(), target[:, -1:].detach())
-            pred, target = pred[:, :-1], target[:, :-1]
+            pred, target, mask = separated(pred, target, self.mask_mode)
         loss = lncc_loss(
             pred,
             target,
@@ -123,11 +123,6 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         if self.gradient_scale is None:
             return loss
         return _with_scaled_gradient(loss, self._factor(pred))
-
-    def _combined(self, of_pred: Tensor, of_target: Tensor) -> Tensor:
-        if self.mask_mode == "mult":
-            return of_pred * of_target
-        return torch.maximum(of_pred, of_target)
 
     def _factor(self, pred: Tensor) -> float:
         voxels = 1 if self.kernel_type == "gaussian" else math.prod(pred.shape)

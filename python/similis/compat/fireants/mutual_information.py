@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ... import mutual_information_loss
+from ._masks import require_mode, separated
 
 _KERNELS = {"b-spline": "b_spline", "bspline": "b_spline", "gaussian": "gaussian", "delta": "delta"}
 
@@ -51,10 +52,7 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
                 f"FusedGlobalMutualInformationLoss: kernel_type is {kernel_type!r}; it must be "
                 "gaussian, b-spline or delta"
             )
-        if mask_mode not in ("mult", "max"):
-            raise ValueError(
-                f"FusedGlobalMutualInformationLoss: mask_mode is {mask_mode!r}; it must be mult or max"
-            )
+        require_mode("FusedGlobalMutualInformationLoss", mask_mode)
         self.kernel = _KERNELS[kernel_type]
         self.num_bins = num_bins
         self.reduction = reduction
@@ -69,9 +67,8 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
     def forward(self, pred: Tensor, target: Tensor) -> Tensor:
         if not self.masked:
             return self._loss(pred, target, None, self.reduction)
-        masks = pred[:, -1:].detach(), target[:, -1:].detach()
-        mask = masks[0] * masks[1] if self.mask_mode == "mult" else torch.maximum(*masks)
-        items = zip(pred[:, :-1].split(1), target[:, :-1].split(1), (mask >= 0.5).split(1))
+        pred, target, mask = separated(pred, target, self.mask_mode)
+        items = zip(pred.split(1), target.split(1), (mask >= 0.5).split(1))
         losses = torch.cat([self._loss(*item, "none") for item in items])
         if self.reduction == "none":
             return losses
