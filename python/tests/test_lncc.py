@@ -190,16 +190,33 @@ def test_fireants_values_and_ants_gradient(images, relative_l2):
 
 
 def test_fireants_exact_gradient_is_the_derivative(images, relative_l2):
-    """There a mean's gradient is N / k³ too large under a box, and 1 / k³ under a Gaussian."""
     x, y = images(2, 2, 7, 8, 9, requires_grad="x")
-    for kind, sigma, factor in (("rectangular", None, x.numel() / 125), ("gaussian", 1.5, 1 / 125)):
+    for kind, sigma in (("rectangular", None), ("gaussian", 1.5)):
         (expected,) = torch.autograd.grad(-composed(x, y, 5, sigma).mean(), x)
-        options = {"kernel_size": 5, "kernel_type": kind, "use_ants_gradient": False}
-        right = FusedLocalNormalizedCrossCorrelationLoss(**options)
-        scaled = FusedLocalNormalizedCrossCorrelationLoss(gradient_scale="fireants", **options)
-        assert relative_l2(torch.autograd.grad(right(x, y), x)[0], expected) < 1e-5
-        assert relative_l2(torch.autograd.grad(scaled(x, y), x)[0], factor * expected) < 1e-5
-        torch.testing.assert_close(scaled(x, y), right(x, y), rtol=0, atol=0)
+        loss = FusedLocalNormalizedCrossCorrelationLoss(
+            kernel_size=5, kernel_type=kind, use_ants_gradient=False
+        )
+        assert relative_l2(torch.autograd.grad(loss(x, y), x)[0], expected) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["rectangular", "gaussian"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("ants", [False, True])
+def test_fireants_gradient_scale(images, relative_l2, kind, reduction, ants):
+    """Factors measured against FireANTs' own build on an H200: a box's mean is not divided by N, and
+    windows are averaged where they should be summed up."""
+    x, y = images(2, 2, 7, 8, 9, requires_grad="x")
+    options = {"kernel_size": 3, "kernel_type": kind, "reduction": reduction}
+    right = FusedLocalNormalizedCrossCorrelationLoss(use_ants_gradient=ants, **options)
+    scaled = FusedLocalNormalizedCrossCorrelationLoss(
+        use_ants_gradient=ants, gradient_scale="fireants", **options
+    )
+    factor = x.numel() if (kind, reduction) == ("rectangular", "mean") else 1
+    factor /= 1 if ants else 27
+    upstream = torch.rand_like(right(x, y))
+    (expected,) = torch.autograd.grad(right(x, y), x, upstream)
+    assert relative_l2(torch.autograd.grad(scaled(x, y), x, upstream)[0], factor * expected) < 1e-6
+    torch.testing.assert_close(scaled(x, y), right(x, y), rtol=0, atol=0)
 
 
 def test_fireants_half_precision_does_not_overflow(images):
@@ -231,5 +248,5 @@ def test_fireants_refusals(images):
         ValueError, match="kernel_type is 'triangular'; it must be 'rectangular' or"
     ):
         FusedLocalNormalizedCrossCorrelationLoss(kernel_type="triangular")
-    with pytest.raises(ValueError, match="gradient_scale is 'fireants' and reduction is 'sum'"):
-        FusedLocalNormalizedCrossCorrelationLoss(gradient_scale="fireants", reduction="sum")
+    with pytest.raises(ValueError, match="gradient_scale is 'right'; it must be None or 'fireants'"):
+        FusedLocalNormalizedCrossCorrelationLoss(gradient_scale="right")

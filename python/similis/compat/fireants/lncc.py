@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FireANTs' fused loss of local normalised cross-correlation, written from its description.
 
-Values are FireANTs'. Its gradients of a mean are off by a constant factor, which an optimiser with
-a step of its own may have been tuned for: gradient_scale="fireants" brings it back. Sums under the
+Values are FireANTs'. Its gradients are off by a constant factor, which an optimiser with a step of
+its own may have been tuned for: gradient_scale="fireants" brings it back. Sums under the
 window are f64 here, so flat backgrounds, intensities of 12 bits and f16 images are right.
 """
 
@@ -23,7 +23,7 @@ _NAME = "FusedLocalNormalizedCrossCorrelationLoss"
 
 
 class _ScaledGradient(torch.autograd.Function):
-    """The number itself, with a gradient times a factor."""
+    """The loss itself, with a gradient times a factor."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, factor: float) -> Tensor:
@@ -59,9 +59,9 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         masked: the last channel of both images is a mask; voxels under it still count in windows
             around others, and the mean is weighted by it.
         mask_mode: how the two masks combine: "mult" by their product, "max" by the larger.
-        gradient_scale: "fireants" multiplies the gradient of a mean as FireANTs does, by the number
-            of voxels (of all images and channels) over those of the window, or by 1 over the latter
-            with a Gaussian; None leaves it right.
+        gradient_scale: "fireants" multiplies the gradient as FireANTs does: under a box that of a
+            mean by the number of voxels of all images and channels, and without use_ants_gradient
+            any by 1 over the window's voxels; None leaves it right.
     """
 
     def __init__(
@@ -85,11 +85,6 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         _one_of("kernel_type", kernel_type, tuple(_WINDOWS))
         require_mode(_NAME, mask_mode)
         _one_of("gradient_scale", gradient_scale, (None, "fireants"))
-        if gradient_scale is not None and reduction != "mean":
-            raise ValueError(
-                f"{_NAME}: gradient_scale is 'fireants' and reduction is {reduction!r}; FireANTs' "
-                "factor is that of 'mean'"
-            )
         self.spatial_dims, self.kernel_size = spatial_dims, kernel_size
         self.reduction, self.sigma = reduction, sigma
         self.smooth_nr, self.smooth_dr = smooth_nr, smooth_dr
@@ -125,5 +120,6 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         return _with_scaled_gradient(loss, self._factor(pred))
 
     def _factor(self, pred: Tensor) -> float:
-        voxels = 1 if self.kernel_type == "gaussian" else math.prod(pred.shape)
-        return voxels / self.kernel_size**self.spatial_dims
+        is_summed = self.reduction == "mean" and self.kernel_type == "rectangular"
+        averaged = 1 if self.use_ants_gradient else self.kernel_size**self.spatial_dims
+        return (math.prod(pred.shape) if is_summed else 1) / averaged
