@@ -12,10 +12,23 @@ from typing import Any, Callable
 
 from . import _arrays
 
+_seen: dict[str, Any] = {}
+
+
+def _module(name: str) -> Any:
+    """A library of arrays, if somebody has imported it.
+
+    Remembered: torch.compile walks a dict that it sees being read, and sys.modules may grow meanwhile.
+    """
+    if name not in _seen and name in sys.modules:
+        _seen[name] = sys.modules[name]
+    return _seen.get(name)
+
 
 def _is_compiling() -> bool:
     """Inside torch.compile, which ignores caches with a warning."""
-    return "torch" in sys.modules and sys.modules["torch"].compiler.is_compiling()
+    torch = _module("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
@@ -38,7 +51,8 @@ _cached_kinds: dict[str, _arrays.Kind] = {}
 
 def is_of(module: str, name: str, array: Any) -> bool:
     """Whether this is an array of a library, which then has been imported."""
-    return module in sys.modules and isinstance(array, getattr(sys.modules[module], name))
+    library = _module(module)
+    return library is not None and isinstance(array, getattr(library, name))
 
 
 def _kind(name: str, make: Callable[[], _arrays.Kind]) -> _arrays.Kind:
@@ -83,7 +97,7 @@ def for_jax() -> Any:
 
 
 def refuse_jax(operation: str, name: str, array: Any) -> None:
-    if is_of("jax", "Array", array):
+    if not is_of("torch", "Tensor", array) and is_of("jax", "Array", array):
         raise TypeError(
             f"{operation}: {name} is JAX's, which has no float64 by default; give NumPy's"
         )
@@ -120,5 +134,5 @@ def evaluate(
     return _arrays.evaluate(operation, text, kind_of(operation, x), x, y, mask, valid_mask)[0]
 
 
-if "torch" in sys.modules:  # torch.compile then finds the operators while it traces
+if _module("torch"):  # torch.compile then finds the operators while it traces
     for_torch()

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _torch, nn
+from similis import _dispatch, _torch, nn
 
 
 def loss(x, y):
@@ -42,6 +42,17 @@ def test_inductor(images, relative_l2):
     if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
         pytest.skip("inductor compiles against Python.h, which is not installed")
     compare(similis.l1_ssim, "inductor", images, relative_l2)  # C++ compilers take their time
+
+
+@pytest.mark.parametrize("name", ["ssim", "ms_ssim", "lncc", "mutual_information", "psnr"])
+def test_graphs_do_not_walk_the_imported_modules(images, monkeypatch, name):
+    """torch.compile would, while a thread or itself imports another: "dictionary changed size"."""
+    torch.compiler.reset()
+    x, y = images(1, 1, 176, 176)
+    expected = getattr(similis, name)(x, y)
+    monkeypatch.setattr(_dispatch, "sys", None)
+    compiled = torch.compile(getattr(similis, name), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, y), expected)
 
 
 def test_modules_masks_and_half_precision(images):
