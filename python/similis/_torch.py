@@ -208,7 +208,13 @@ def _is_plain(x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional
         and _is_memory(y)
         and (mask is None or _is_memory(mask))
         and (valid_mask is None or _is_memory(valid_mask))
-        and torch._C._len_torch_dispatch_stack() == 0
+        and _nobody_looks()
+    )
+
+
+def _nobody_looks() -> bool:
+    return (
+        torch._C._len_torch_dispatch_stack() == 0
         and torch._C._get_tracing_state() is None
         and not torch._C._autograd._profiler_enabled()
     )
@@ -250,7 +256,7 @@ class _Evaluation(torch.autograd.Function):
     ) -> Tensor:
         ctx.measure, ctx.of_x, ctx.of_y = measure, of_x, of_y
         ctx.save_for_backward(x, y, mask, valid_mask)
-        ctx.eager, ctx.gradients = eager, None
+        ctx.eager, ctx.plain, ctx.gradients = eager, plain, None
         if not eager:
             evaluate = _value if plain else _value_op
             return evaluate(x, y, mask, valid_mask, measure)
@@ -270,13 +276,15 @@ class _Evaluation(torch.autograd.Function):
             factor = None if ctx.eager else upstream
             gradients = _gradient_op(*saved, factor, False, ctx.of_x, ctx.of_y, ctx.measure)
         if ctx.eager:
-            gradients = [_multiplied(gradient, upstream) for gradient in gradients]
+            gradients = [_multiplied(gradient, upstream, ctx.plain) for gradient in gradients]
         return *_in_places(gradients, ctx.of_x, ctx.of_y), *_NO_GRADIENTS
 
 
-def _multiplied(gradient: Tensor, upstream: Tensor) -> Tensor:
-    """In place. Upstream is 1 in most training steps: the library then leaves the memory alone."""
-    if not _is_plain(gradient, upstream, None, None):
+def _multiplied(gradient: Tensor, upstream: Tensor, plain: bool) -> Tensor:
+    """In place. Upstream is 1 in most training steps: the library then leaves the memory alone.
+
+    plain: whether the images were, and so the gradient is."""
+    if not (plain and _is_memory(upstream) and _nobody_looks()):
         return gradient.mul_(upstream)
     _scale(gradient, upstream)
     return gradient
