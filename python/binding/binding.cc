@@ -4,8 +4,8 @@
 //
 // A measure is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), where
 // options is the address of its struct, and what is left out is None; scale is f(tensor, factor).
-// Each returns the status of the C interface. similis/_c.py calls the same library by ctypes. Only tvm-ffi's C interface is used: it
-// stays the same from one of its versions to the next.
+// Each returns the status of the C interface. similis/_c.py calls the same library by ctypes. Only
+// tvm-ffi's C interface is used: it stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
