@@ -1,133 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling on the CPU: values, and gradients to whatever makes the coordinates.
 //
-// A task takes rows of the output in chunks: coordinates become indices in plain loops in f64, then
-// voxels are gathered: eight loads a vector and no masks where the image is of the arithmetic's own
-// type, from the image's first cell where a voxel has none. Such voxels, and anything else, go one
-// by one, with the same operations in the same order. cpu_scatter.cc has the gradient to the image.
+// A task takes rows of the output in chunks. Where interpolation is linear and the image of the
+// arithmetic's own type, coordinates become cells in f64 and cells are interpolated in whole
+// vectors (cpu_linear-inl.h); everything else goes voxel by voxel, with the same operations in the
+// same order. cpu_scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
 #include <type_traits>
 
 #include "src/core/parallel.h"
 #include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu_linear-inl.h"
 #include "src/warp/cpu_scatter.h"
 #include "src/warp/vote.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 using core_internal::HWY_NAMESPACE::load_row;
 using core_internal::HWY_NAMESPACE::store_row;
 
-// What a chunk's voxels sample in one channel.
-template <class T> struct Samples {
-  alignas(64) T value[kChunk];
-  alignas(64) T slope[3][kChunk];
-  alignas(64) T weight[kChunk];  // of labels
-};
-
-// Cells of linear interpolation in whole vectors.
-template <class T> struct Cells {
-  using Offset = hwy::MakeSigned<T>;
-  alignas(64) T fraction[3][kChunk];
-  alignas(64) Offset offset[kChunk];  // of the cell's first voxel
-  alignas(64) Offset is_inside[kChunk];
-};
-
-// Whether there is a cell at all, and all offsets in a plane fit those of the gathers.
-template <class T> bool fits_gathers(const Pass& pass) {
-  std::int64_t reach = 0;
-  for (int a = 0; a < pass.rank; ++a) {
-    if (pass.axes[a].extent < 2) return false;  // there is no cell
-  }
-  for (int a = 0; a < 3; ++a) {
-    reach += (pass.axes[a].extent - 1) * std::abs(pass.image.strides[4 - a]);
-  }
-  return reach < std::numeric_limits<hwy::MakeSigned<T>>::max() / 2;
-}
-
-template <class T> void find_cells(const Pass& pass, const Chunk& chunk, Cells<T>* cells) {
-  using Offset = typename Cells<T>::Offset;
-  std::fill_n(cells->offset, kChunk, Offset{0});
-  std::fill_n(cells->is_inside, kChunk, Offset{1});
-  for (int a = 0; a < pass.rank; ++a) {
-    const double last = static_cast<double>(pass.axes[a].extent - 1);
-    const auto stride = static_cast<Offset>(pass.image.strides[4 - a]);
-    const double* HWY_RESTRICT index = chunk.index[a];
-    for (std::int64_t i = 0; i < chunk.count; ++i) {
-      const double first = std::floor(index[i]);
-      cells->fraction[a][i] = static_cast<T>(index[i] - first);
-      cells->offset[i] += static_cast<Offset>(static_cast<std::int32_t>(first)) * stride;
-      cells->is_inside[i] &= static_cast<Offset>(first >= 0) & static_cast<Offset>(first < last);
-    }
-  }
-  for (std::int64_t i = 0; i < chunk.count; ++i) cells->offset[i] *= cells->is_inside[i];
-}
-
-// Value and slopes of one vector of voxels in the interior. The order of operations is
-// interpolate()'s.
-template <class T, bool with_slopes>
-HWY_INLINE void sample_vector(
-    const Pass& pass, const Cells<T>& cells, const T* plane, std::int64_t i, Samples<T>* out) {
-  const hn::ScalableTag<T> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  using V = hn::Vec<decltype(d)>;
-  const std::int64_t sx = pass.image.strides[4], sy = pass.image.strides[3],
-                     sz = pass.image.strides[2];
-  const auto offset = hn::Load(di, cells.offset + i);
-  const V one = hn::Set(d, T{1});
-  const V fx = hn::Load(d, cells.fraction[0] + i), fy = hn::Load(d, cells.fraction[1] + i);
-  const V gx = hn::Sub(one, fx), gy = hn::Sub(one, fy);
-  const auto mix = [](V g, V first, V f, V second)
-                       HWY_ATTR { return hn::Add(hn::Mul(g, first), hn::Mul(f, second)); };
-  const auto face = [&](const T* base, V* value, V* slope_x, V* slope_y) HWY_ATTR {
-    const V v00 = hn::GatherIndex(d, base, offset), v01 = hn::GatherIndex(d, base + sx, offset);
-    const V v10 = hn::GatherIndex(d, base + sy, offset),
-            v11 = hn::GatherIndex(d, base + sy + sx, offset);
-    const V low = mix(gx, v00, fx, v01), high = mix(gx, v10, fx, v11);
-    *value = mix(gy, low, fy, high);
-    if (with_slopes) {
-      *slope_x = mix(gy, hn::Sub(v01, v00), fy, hn::Sub(v11, v10));
-      *slope_y = hn::Sub(high, low);
-    }
-  };
-  V value = one, slope_x = one, slope_y = one;
-  face(plane, &value, &slope_x, &slope_y);
-  if (pass.rank == 3) {
-    const V fz = hn::Load(d, cells.fraction[2] + i), gz = hn::Sub(one, fz);
-    V value1 = one, slope_x1 = one, slope_y1 = one;
-    face(plane + sz, &value1, &slope_x1, &slope_y1);
-    if (with_slopes) {
-      hn::Store(hn::Sub(value1, value), d, out->slope[2] + i);
-      slope_x = mix(gz, slope_x, fz, slope_x1);
-      slope_y = mix(gz, slope_y, fz, slope_y1);
-    }
-    value = mix(gz, value, fz, value1);
-  }
-  hn::Store(value, d, out->value + i);
-  if (with_slopes) {
-    hn::Store(slope_x, d, out->slope[0] + i);
-    hn::Store(slope_y, d, out->slope[1] + i);
-  }
-}
-
-// Voxels [first, end) of the chunk, one by one. E: an element of the image.
+// The chunk's voxels one by one. E: an element of the image.
 template <class T, class E, int count>
-void sample_voxels(const Pass& pass, const Chunk& chunk, const E* plane, std::int64_t first,
-    std::int64_t end, Samples<T>* out) {
+void sample_voxels(const Pass& pass, const Chunk& chunk, const E* plane, Samples<T>* out) {
   const Extents& s = pass.image.strides;
   const auto voxel = [&](int x, int y, int z) {
     return static_cast<T>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
   };
   const int planes = pass.rank == 2 ? 1 : count;
-  for (std::int64_t i = first; i < end; ++i) {
+  for (std::int64_t i = 0; i < chunk.count; ++i) {
     Taps<T, count> axis[3];
     taps_of(pass, chunk, i, axis);
     const Sampled<T> sampled = interpolate(axis, planes, voxel);
@@ -158,22 +63,14 @@ void sample_linear(const Pass& pass, const Chunk& chunk, const Cells<T>* cells, 
     bool with_slopes, Samples<T>* out) {
   if constexpr (std::is_same_v<T, E>) {
     if (cells != nullptr) {
-      const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-      const std::int64_t whole = chunk.count / lanes * lanes;
-      for (std::int64_t i = 0; i < whole; i += lanes) {
-        if (with_slopes) {
-          sample_vector<T, true>(pass, *cells, plane, i, out);
-        } else {
-          sample_vector<T, false>(pass, *cells, plane, i, out);
-        }
-      }
-      for (std::int64_t i = 0; i < whole; ++i) {  // those that took the image's first cell instead
-        if (!cells->is_inside[i]) sample_voxels<T, E, 2>(pass, chunk, plane, i, i + 1, out);
-      }
-      return sample_voxels<T, E, 2>(pass, chunk, plane, whole, chunk.count, out);
+      const auto sample = pass.rank == 3
+                              ? with_slopes ? sample_cells<T, 3, true> : sample_cells<T, 3, false>
+                          : with_slopes ? sample_cells<T, 2, true>
+                                        : sample_cells<T, 2, false>;
+      return sample(pass, *cells, plane, chunk.count, out);
     }
   }
-  sample_voxels<T, E, 2>(pass, chunk, plane, 0, chunk.count, out);
+  sample_voxels<T, E, 2>(pass, chunk, plane, out);
 }
 
 // One task: its rows, for each of the images that share a field.
@@ -185,7 +82,7 @@ template <class T> class Task {
     part_ = index % plan->tasks_of_image;
     gathers_ = pass_.form == Form::image && pass_.mode == Interpolation::linear &&
                pass_.image.dtype == (sizeof(T) == 4 ? DType::f32 : DType::f64) &&
-               fits_gathers<T>(pass_);
+               has_short_offsets(pass_.image);
   }
 
   void run() {
@@ -205,21 +102,18 @@ template <class T> class Task {
 
  private:
   void run_chunk(std::int64_t row) {
-    if (!pass_.field_gradient.empty()) {
-      for (auto& component : field_gradient_) std::fill_n(component, kChunk, 0.0);
-    }
     for (std::int64_t k = 0; k < plan_.images_of_task; ++k) {
       chunk_.image = outer_ * plan_.images_of_task + k;
       const Transform& t = plan_.transforms[static_cast<std::size_t>(chunk_.image)];
-      place_chunk(pass_, t, &chunk_);
+      if (gathers_) {
+        place_cells(pass_, t, &chunk_, &cells_);
+      } else {
+        place_chunk(pass_, t, &chunk_);
+      }
       if (!plan_.touched.empty()) note_touched(row);
       if (pass_.output.empty() && pass_.weight.empty() && !with_slopes_) continue;
-      if (gathers_) find_cells(pass_, chunk_, &cells_);
-      if (with_slopes_) {
-        for (auto& axis : gradient_) std::fill_n(axis, kChunk, T{0});
-      }
       for (std::int64_t c = 0; c < pass_.channels; ++c) run_channel(c);
-      if (with_slopes_) add_gradients(t);
+      if (with_slopes_) add_gradients(t, k == 0);
     }
     if (!pass_.field_gradient.empty()) store_field_gradient();
   }
@@ -242,9 +136,9 @@ template <class T> class Task {
           sample_linear<T, E>(
               pass_, chunk_, gathers_ ? &cells_ : nullptr, elements, with_slopes_, &samples_);
         } else if (pass_.mode == Interpolation::nearest) {
-          sample_voxels<T, E, 1>(pass_, chunk_, elements, 0, chunk_.count, &samples_);
+          sample_voxels<T, E, 1>(pass_, chunk_, elements, &samples_);
         } else {
-          sample_voxels<T, E, 4>(pass_, chunk_, elements, 0, chunk_.count, &samples_);
+          sample_voxels<T, E, 4>(pass_, chunk_, elements, &samples_);
         }
       }
     });
@@ -287,31 +181,50 @@ template <class T> class Task {
     const TensorView& upstream = pass_.upstream;
     load_row(upstream, start_in(upstream, c), upstream.strides[4], chunk_.count, row_);
     for (int a = 0; a < pass_.rank; ++a) {
-      for (std::int64_t i = 0; i < chunk_.count; ++i) {
-        gradient_[a][i] += row_[i] * samples_.slope[a][i];
+      T* HWY_RESTRICT gradient = gradient_[a];
+      const T* HWY_RESTRICT slope = samples_.slope[a];
+      if (c == 0) {
+        for (std::int64_t i = 0; i < chunk_.count; ++i) gradient[i] = row_[i] * slope[i];
+      } else {
+        for (std::int64_t i = 0; i < chunk_.count; ++i) gradient[i] += row_[i] * slope[i];
       }
     }
   }
 
   // From gradients to the index to those of the field and the matrices.
-  void add_gradients(const Transform& t) {
-    const std::int64_t count = chunk_.count;
-    for (int a = 0; a < pass_.rank; ++a) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        by_index_[a][i] = static_cast<double>(gradient_[a][i]) * chunk_.slope[a][i];
+  void add_gradients(const Transform& t, bool is_first_image) {
+    if (pass_.padding != Outside::zeros) {
+      for (int a = 0; a < pass_.rank; ++a) {
+        T* HWY_RESTRICT gradient = gradient_[a];
+        const double* HWY_RESTRICT slope = chunk_.slope[a];
+        for (std::int64_t i = 0; i < chunk_.count; ++i) gradient[i] *= static_cast<T>(slope[i]);
       }
     }
-    if (!pass_.field_gradient.empty()) {
-      for (int j = 0; j < pass_.rank; ++j) {
-        for (int a = 0; a < pass_.rank; ++a) {
-          const double factor = t.s[a][j];
-          if (factor == 0) continue;
-          for (std::int64_t i = 0; i < count; ++i)
-            field_gradient_[j][i] += factor * by_index_[a][i];
-        }
-      }
-    }
+    if (!pass_.field_gradient.empty()) add_field_gradient(t, is_first_image);
     if (!plan_.sums.empty()) add_matrix_sums();
+  }
+
+  void add_field_gradient(const Transform& t, bool is_first_image) {
+    for (int j = 0; j < pass_.rank; ++j) {
+      double* HWY_RESTRICT sum = field_gradient_[j];
+      bool is_first = is_first_image;
+      for (int k = 0; k < pass_.rank; ++k) {
+        const int a = (j + k) % pass_.rank;  // its own axis first, the only one without grid_affine
+        const double factor = t.s[a][j];
+        if (factor == 0 && k > 0) continue;
+        const T* HWY_RESTRICT gradient = gradient_[a];
+        if (is_first) {
+          for (std::int64_t i = 0; i < chunk_.count; ++i) {
+            sum[i] = factor * static_cast<double>(gradient[i]);
+          }
+        } else {
+          for (std::int64_t i = 0; i < chunk_.count; ++i) {
+            sum[i] += factor * static_cast<double>(gradient[i]);
+          }
+        }
+        is_first = false;
+      }
+    }
   }
 
   void add_matrix_sums() {
@@ -322,11 +235,12 @@ template <class T> class Task {
     const double gy = axes[1].first + static_cast<double>(chunk_.y);
     const double gz = axes[2].first + static_cast<double>(chunk_.z);
     for (int a = 0; a < pass_.rank; ++a) {
-      const double* g = by_index_[a];
+      const T* g = gradient_[a];
       double sum = 0, along_x = 0;
       for (std::int64_t i = 0; i < chunk_.count; ++i) {
-        sum += g[i];
-        along_x += g[i] * (gx + static_cast<double>(i));
+        const auto by_index = static_cast<double>(g[i]);
+        sum += by_index;
+        along_x += by_index * (gx + static_cast<double>(i));
       }
       sums.position[a][0] += along_x;
       sums.position[a][1] += sum * gy;
@@ -335,7 +249,7 @@ template <class T> class Task {
       for (int j = 0; !pass_.grid_affine_gradient.empty() && j < pass_.rank; ++j) {
         double product = 0;
         for (std::int64_t i = 0; i < chunk_.count; ++i)
-          product += g[i] == 0 ? 0 : g[i] * chunk_.field[j][i];
+          product += g[i] == 0 ? 0 : static_cast<double>(g[i]) * chunk_.field[j][i];
         sums.field[a][j] += product;
       }
     }
@@ -345,9 +259,9 @@ template <class T> class Task {
     const TensorView& view = pass_.field_gradient;
     const Extents& s = view.strides;
     const std::int64_t start = outer_ * s[0] + chunk_.z * s[1] + chunk_.y * s[2] + chunk_.x * s[3];
-    for (int j = 0; j < pass_.rank; ++j) {
-      store_row(field_gradient_[j], chunk_.count, view, start + j * s[4], s[3]);
-    }
+    const double* const components[3] = {
+        field_gradient_[0], field_gradient_[1], field_gradient_[2]};
+    store_vectors(components, pass_.rank, chunk_.count, view, start);
   }
 
   // A superset of the planes (rows in 2D) of the image that the voxels' taps lie in.
@@ -355,9 +269,16 @@ template <class T> class Task {
     const int last = static_cast<int>(pass_.axes[plan_.slab_axis].extent - 1);
     Touched& touched = plan_.touched[static_cast<std::size_t>(chunk_.image * plan_.rows + row)];
     if (chunk_.x == 0) touched = {last + 1, -1};
-    const double* index = chunk_.index[plan_.slab_axis];
-    const auto [least, most] = std::minmax_element(index, index + chunk_.count);
-    int low = static_cast<int>(std::floor(*least)), high = static_cast<int>(std::floor(*most)) + 1;
+    int low = 0, high = 0;
+    if (gathers_) {
+      const std::int32_t* voxel = cells_.voxel[plan_.slab_axis];
+      const auto [least, most] = std::minmax_element(voxel, voxel + chunk_.count);
+      low = *least, high = *most + 1;
+    } else {
+      const double* index = chunk_.index[plan_.slab_axis];
+      const auto [least, most] = std::minmax_element(index, index + chunk_.count);
+      low = static_cast<int>(std::floor(*least)), high = static_cast<int>(std::floor(*most)) + 1;
+    }
     if (pass_.mode == Interpolation::cubic) {  // mirrored taps come back inside
       const bool wraps = low < 4 || high > last - 4;
       low = wraps ? std::min(low - 1, last - 8) : low - 1;
@@ -377,7 +298,6 @@ template <class T> class Task {
   Samples<T> samples_;
   alignas(64) T row_[kChunk];
   alignas(64) T gradient_[3][kChunk];
-  alignas(64) double by_index_[3][kChunk];
   alignas(64) double field_gradient_[3][kChunk];
   alignas(64) double result_[kChunk];
 };

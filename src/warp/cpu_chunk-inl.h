@@ -10,68 +10,93 @@
 
 #include <cstdint>
 
-#include "src/core/tensor_row-inl.h"
 #include "src/warp/cpu_plan.h"
+#include "src/warp/cpu_vectors-inl.h"
 #include "src/warp/formula.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
 struct Chunk {
-  std::int64_t image, z, y, x, count;   // where it begins, and how many voxels
-  alignas(64) double field[3][kChunk];  // displacement or grid, as given
-  alignas(64) double index[3][kChunk];  // of the image's voxels, x, y, z
-  alignas(64) double slope[3][kChunk];  // of the folded index by the index
+  std::int64_t image, z, y, x, count;        // where it begins, and how many voxels
+  alignas(64) double field[3][kChunk] = {};  // displacement or grid, as given
+  alignas(64) double index[3][kChunk];       // of the image's voxels, x, y, z
+  // Of the folded index by the index; not with zeros, where it is 1 or does not matter.
+  alignas(64) double slope[3][kChunk];
 };
 
-template <Outside padding>
-void place_row(
-    const Axis& axis, bool align_corners, std::int64_t count, double* index, double* slope) {
-  const double last = static_cast<double>(axis.extent - 1);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Place placed = place(index[i], last, padding, align_corners);
-    index[i] = placed.index;
-    slope[i] = placed.slope;
+template <class Visit> HWY_INLINE void visit_padding(Outside padding, const Visit& visit) {
+  switch (padding) {
+    case Outside::zeros: return visit.template operator()<Outside::zeros>();
+    case Outside::border: return visit.template operator()<Outside::border>();
+    case Outside::reflection: return visit.template operator()<Outside::reflection>();
   }
 }
 
-inline void load_field(const Pass& pass, Chunk* chunk) {
-  const TensorView& field = pass.field;
-  const Extents& s = field.strides;
-  const std::int64_t start =
-      chunk->image * s[0] + chunk->z * s[1] + chunk->y * s[2] + chunk->x * s[3];
-  for (int j = 0; j < pass.rank; ++j) {
-    core_internal::HWY_NAMESPACE::load_row(
-        field, start + j * s[4], s[3], chunk->count, chunk->field[j]);
+// Along one axis: sink(i, place of voxel i). mixes: whether the field's other components take part,
+// as a grid_affine with entries off its diagonal makes them.
+template <Outside padding, bool mixes, class Sink>
+HWY_INLINE void place_axis(
+    const Pass& pass, const Transform& t, const Chunk& chunk, int axis, const Sink& sink) {
+  const Axis* axes = pass.axes;
+  const double gx = axes[0].first + static_cast<double>(chunk.x);
+  const double gy = axes[1].first + static_cast<double>(chunk.y);
+  const double gz = axes[2].first + static_cast<double>(chunk.z);
+  const double row = t.row(axis, gy, gz), step = t.m[axis][0];
+  const double last = static_cast<double>(axes[axis].extent - 1);
+  const double fx = t.s[axis][0], fy = t.s[axis][1], fz = t.s[axis][2],
+               own_factor = t.s[axis][axis];
+  const double *x = chunk.field[0], *y = chunk.field[1], *z = chunk.field[2];
+  const double* own = chunk.field[axis];
+  const bool align_corners = pass.align_corners;
+  const auto count = static_cast<std::int32_t>(chunk.count);
+  for (std::int32_t i = 0; i < count; ++i) {
+    double at = multiply_add(step, gx + static_cast<double>(i), row);
+    if constexpr (mixes) {
+      at = multiply_add(fx, x[i], at);
+      at = multiply_add(fy, y[i], at);
+      at = multiply_add(fz, z[i], at);
+    } else {
+      at = multiply_add(own_factor, own[i], at);
+    }
+    sink(i, place(at, last, padding, align_corners));
   }
+}
+
+// Loads the chunk's field and calls sink(axis, i, place) for all axes and voxels.
+template <class Sink>
+HWY_INLINE void place_voxels(const Pass& pass, const Transform& t, Chunk* chunk, const Sink& sink) {
+  bool mixes = false;
+  if (!pass.field.empty()) {
+    const Extents& s = pass.field.strides;
+    double* const field[3] = {chunk->field[0], chunk->field[1], chunk->field[2]};
+    load_vectors(pass.field,
+        chunk->image * s[0] + chunk->z * s[1] + chunk->y * s[2] + chunk->x * s[3], pass.rank,
+        chunk->count, field);
+    for (int i = 0; i < pass.rank; ++i) {
+      for (int j = 0; j < pass.rank; ++j) mixes = mixes || (i != j && t.s[i][j] != 0);
+    }
+  }
+  visit_padding(pass.padding, [&]<Outside padding>() HWY_ATTR {
+    for (int a = 0; a < pass.rank; ++a) {
+      double* HWY_RESTRICT slope = chunk->slope[a];
+      const auto place_one = [&](std::int32_t i, Place placed) HWY_ATTR {
+        if constexpr (padding != Outside::zeros) slope[i] = placed.slope;
+        sink(a, i, placed.index);
+      };
+      if (mixes) {
+        place_axis<padding, true>(pass, t, *chunk, a, place_one);
+      } else {
+        place_axis<padding, false>(pass, t, *chunk, a, place_one);
+      }
+    }
+  });
 }
 
 // Fills in what follows from where the chunk is.
 inline void place_chunk(const Pass& pass, const Transform& t, Chunk* chunk) {
-  if (!pass.field.empty()) load_field(pass, chunk);
-  const Axis* axes = pass.axes;
-  const double gx = axes[0].first + static_cast<double>(chunk->x);
-  const double gy = axes[1].first + static_cast<double>(chunk->y);
-  const double gz = axes[2].first + static_cast<double>(chunk->z);
-  for (int a = 0; a < pass.rank; ++a) {
-    double* HWY_RESTRICT index = chunk->index[a];
-    const double row = t.row(a, gy, gz), step = t.m[a][0];
-    for (std::int64_t i = 0; i < chunk->count; ++i) {
-      index[i] = multiply_add(step, gx + static_cast<double>(i), row);
-    }
-    for (int j = 0; !pass.field.empty() && j < pass.rank; ++j) {
-      const double factor = t.s[a][j];
-      if (factor == 0 && j != a) continue;
-      const double* HWY_RESTRICT field = chunk->field[j];
-      for (std::int64_t i = 0; i < chunk->count; ++i) {
-        index[i] = multiply_add(factor, field[i], index[i]);
-      }
-    }
-    const auto fold = pass.padding == Outside::zeros    ? place_row<Outside::zeros>
-                      : pass.padding == Outside::border ? place_row<Outside::border>
-                                                        : place_row<Outside::reflection>;
-    fold(axes[a], pass.align_corners, chunk->count, index, chunk->slope[a]);
-  }
+  place_voxels(pass, t, chunk,
+      [=](int axis, std::int32_t i, double index) HWY_ATTR { chunk->index[axis][i] = index; });
 }
 
 template <class T, int count>

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu_linear-inl.h"
 #include "src/warp/cpu_scatter.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -68,7 +68,87 @@ template <class T> struct Slab {
     }
   }
 
-  void add_row(std::int64_t n, std::int64_t row, Chunk* chunk) const {
+  // What the cells of a chunk add to each of their corners (1 for x, 2 for y, 4 for z), and where
+  // the first lies.
+  struct Corners {
+    alignas(64) T weight[8][kChunk];
+    std::int64_t offset[kChunk];
+    std::int32_t outside[kChunk];  // below 0 where a corner is not in the image
+  };
+
+  template <int rank>
+  void find_corners(
+      const Cells<T>& cells, const T* upstream, std::int64_t count, Corners* corners) const {
+    for (int corner = 0; corner < 1 << rank; ++corner) {
+      T* HWY_RESTRICT weight = corners->weight[corner];
+      const auto along = [&](int axis, std::int64_t i) HWY_ATTR {
+        const T f = cells.fraction[axis][i];
+        return (corner >> axis & 1) != 0 ? f : 1 - f;
+      };
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T of_plane = rank == 3 ? upstream[i] * along(2, i) : upstream[i];
+        weight[i] = of_plane * along(1, i) * along(0, i);
+      }
+    }
+    std::fill_n(corners->offset, count, 0);
+    std::fill_n(corners->outside, count, 0);
+    for (int a = 0; a < rank; ++a) {
+      const std::int64_t stride = sums.strides[4 - a];
+      const auto last = static_cast<std::int32_t>(plan.pass.axes[a].extent - 2);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t voxel = cells.voxel[a][i];
+        corners->offset[i] += voxel * stride;
+        corners->outside[i] |= voxel | (last - voxel);
+      }
+    }
+  }
+
+  // add() for linear weights, which are computed in vectors.
+  template <int rank>
+  void add_cells(const Cells<T>& cells, const T* upstream, std::int64_t count, T* plane) const {
+    Corners corners;
+    find_corners<rank>(cells, upstream, count, &corners);
+    const int slab_axis = plan.slab_axis, other_axis = 3 - slab_axis;
+    const std::int64_t along_x = sums.strides[4], along_slab = sums.strides[4 - slab_axis];
+    const std::int64_t along_other = sums.strides[4 - other_axis];
+    const int slab = 1 << slab_axis, other = 1 << other_axis;  // as bits of a corner
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (corners.outside[i] < 0) {
+        add_corners<rank>(cells, corners, i, plane);
+        continue;
+      }
+      for (int k = 0; k < 2; ++k) {
+        const std::int32_t at = cells.voxel[slab_axis][i] + k;
+        if (at < first || at >= end) continue;
+        T* row = plane + corners.offset[i] + k * along_slab;
+        row[0] += corners.weight[k * slab][i];
+        row[along_x] += corners.weight[k * slab + 1][i];
+        if constexpr (rank == 3) {
+          row[along_other] += corners.weight[k * slab + other][i];
+          row[along_other + along_x] += corners.weight[k * slab + other + 1][i];
+        }
+      }
+    }
+  }
+
+  // One cell of which a part may be outside of the image.
+  template <int rank>
+  void add_corners(const Cells<T>& cells, const Corners& corners, std::int64_t i, T* plane) const {
+    for (int corner = 0; corner < 1 << rank; ++corner) {
+      std::int64_t offset = 0;
+      bool is_there = true;
+      for (int a = 0; a < rank; ++a) {
+        const std::int64_t voxel = cells.voxel[a][i] + (corner >> a & 1);
+        const std::int64_t low = a == plan.slab_axis ? first : 0;
+        const std::int64_t high = a == plan.slab_axis ? end : plan.pass.axes[a].extent;
+        is_there = is_there && voxel >= low && voxel < high;
+        offset += voxel * sums.strides[4 - a];
+      }
+      if (is_there) plane[offset] += corners.weight[corner][i];
+    }
+  }
+
+  void add_row(std::int64_t n, std::int64_t row, Chunk* chunk, Cells<T>* cells) const {
     const Pass& pass = plan.pass;
     const TensorView& upstream = pass.upstream;
     const Extents& s = upstream.strides;
@@ -79,13 +159,18 @@ template <class T> struct Slab {
       chunk->y = row % pass.axes[1].out_extent;
       chunk->x = x;
       chunk->count = std::min(kChunk, pass.axes[0].out_extent - x);
-      place_chunk(pass, plan.transforms[static_cast<std::size_t>(n)], chunk);
+      const Transform& t = plan.transforms[static_cast<std::size_t>(n)];
+      const bool is_linear = pass.mode == Interpolation::linear;
+      is_linear ? place_cells(pass, t, chunk, cells) : place_chunk(pass, t, chunk);
       for (std::int64_t c = 0; c < pass.channels; ++c) {
         core_internal::HWY_NAMESPACE::load_row(upstream,
             n * s[0] + c * s[1] + chunk->z * s[2] + chunk->y * s[3] + x * s[4], s[4], chunk->count,
             values);
         switch (pass.mode) {
-          case Interpolation::linear: add<2>(*chunk, values, plane(c)); break;
+          case Interpolation::linear:
+            pass.rank == 3 ? add_cells<3>(*cells, values, chunk->count, plane(c))
+                           : add_cells<2>(*cells, values, chunk->count, plane(c));
+            break;
           case Interpolation::nearest: add<1>(*chunk, values, plane(c)); break;
           case Interpolation::cubic: add<4>(*chunk, values, plane(c)); break;
         }
@@ -96,12 +181,13 @@ template <class T> struct Slab {
   void run() const {
     clear();
     Chunk chunk;
+    Cells<T> cells;
     const std::int64_t batch = plan.pass.batch;
     const std::int64_t shared = sums.shape[0] < batch ? batch : 1;
     for (std::int64_t n = image * shared; n < (image + 1) * shared; ++n) {
       for (std::int64_t row = 0; row < plan.rows; ++row) {
         const Touched& touched = plan.touched[static_cast<std::size_t>(n * plan.rows + row)];
-        if (touched.last >= first && touched.first < end) add_row(n, row, &chunk);
+        if (touched.last >= first && touched.first < end) add_row(n, row, &chunk, &cells);
       }
     }
   }
@@ -125,7 +211,7 @@ HWY_EXPORT(scatter_slab);
 
 // Slabs of an image: enough for the threads of a workstation, thick enough that few rows are
 // computed twice.
-constexpr std::int64_t kSlabs = 32, kThinnest = 4;
+constexpr std::int64_t kSlabs = 32, kThinnest = 8;
 
 void scatter_cpu(const Plan& plan, const Execution& exec) {
   const Pass& pass = plan.pass;
