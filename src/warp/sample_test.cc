@@ -16,6 +16,8 @@ namespace similis {
 namespace {
 
 using test::Layout;
+using test::part_of_grid;
+using test::slab;
 using warp_internal::Reference;
 using warp_internal::reference_sample;
 
@@ -336,35 +338,6 @@ TEST_F(SampleClosedForm, TheGradientThroughThePrefilterIsItsTranspose) {
     for (std::size_t i = 0; i < y.size(); ++i) right += y[i] * up[i];
     EXPECT_NEAR(left / right, 1, 1e-12);
   });
-}
-
-SampleOptions part_of_grid(
-    SampleOptions options, const Extents& whole, int axis, std::int64_t first, std::int64_t count) {
-  const auto at = [&](int a, std::int64_t voxel) {
-    const auto n = static_cast<double>(whole[whole.rank() - 1 - a]);
-    const auto i = static_cast<double>(voxel);
-    if (n == 1) return 0.0;
-    return options.align_corners ? -1 + 2 * i / (n - 1) : (2 * i + 1) / n - 1;
-  };
-  const auto last = [&](int a) { return whole[whole.rank() - 1 - a] - 1; };
-  Coordinates low{at(0, 0), at(1, 0), 0}, high{at(0, last(0)), at(1, last(1)), 0};
-  if (whole.rank() == 3) low.z = at(2, 0), high.z = at(2, last(2));
-  double* const lows[3] = {&low.x, &low.y, &low.z};
-  double* const highs[3] = {&high.x, &high.y, &high.z};
-  *lows[axis] = at(axis, first);
-  *highs[axis] = at(axis, first + count - 1);
-  options.min_coords = low;
-  options.max_coords = high;
-  options.out_shape = whole;
-  options.out_shape[whole.rank() - 1 - axis] = count;
-  return options;
-}
-
-TensorView slab(TensorView view, int dimension, std::int64_t first, std::int64_t count) {
-  view.data = static_cast<char*>(view.data) +
-              first * view.strides[dimension] * static_cast<std::int64_t>(size_bytes(view.dtype));
-  view.shape[dimension] = count;
-  return view;
 }
 
 TEST_F(SampleShards, OfTheGridHaveTheBitsOfTheWhole) {
