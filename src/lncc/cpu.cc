@@ -13,10 +13,9 @@
 
 #include <vector>
 
-#include "src/core/dispatch.h"
-#include "src/core/parallel.h"
 #include "src/lncc/cpu_plan.h"
 #include "src/lncc/cpu_tile-inl.h"
+#include "src/window/groups.h"
 #include "src/window/march-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,26 +48,6 @@ namespace {
 HWY_EXPORT(run_piece);
 HWY_EXPORT(weigh_piece);
 
-// Windows with depth hold rings of planes of five products and up to five fields: tiles of 32 rows
-// of 64 pixels keep them in the second-level cache. Pictures take long rows.
-std::vector<Piece> pieces_of(const Pass& pass) {
-  const bool is_3d = pass.window.radius_z() > 0;
-  const auto along_z = cut(pass.x.shape[2], is_3d ? 64 : 256);
-  const auto along_y = cut(pass.x.shape[3], is_3d ? 32 : 64);
-  const auto along_x = cut(pass.x.shape[4], is_3d ? 64 : 1024);
-  std::vector<Piece> pieces;
-  for (std::int64_t image = 0; image < pass.x.shape[0]; ++image) {
-    for (std::int64_t channel = 0; channel < pass.x.shape[1]; ++channel) {
-      for (const Interval& z : along_z) {
-        for (const Interval& y : along_y) {
-          for (const Interval& x : along_x) pieces.push_back({image, channel, {z, y, x}});
-        }
-      }
-    }
-  }
-  return pieces;
-}
-
 // Σ taps of the window centred on each pixel; what it sees outside counts unless it is cut there.
 std::vector<double> window_weights(const Axis& axis, Padding padding) {
   const auto& taps = axis.taps();
@@ -85,18 +64,14 @@ std::vector<double> window_weights(const Axis& axis, Padding padding) {
   return weights;
 }
 
-// The results of a reduction to numbers: which planes make which number, and by what weights.
-class Groups {
+// The sums of each number of the results, and by what weights planes make it.
+class GroupSums {
  public:
-  explicit Groups(const Pass& pass)
-      : pass_(pass), channels_(pass.x.shape[1]), sums_(static_cast<std::size_t>(count(pass))) {}
+  explicit GroupSums(const Pass& pass)
+      : pass_(pass), groups_(pass.reduction, pass.x.shape), sums_(groups_.size()) {}
 
   std::size_t of(std::int64_t image, std::int64_t channel) const {
-    switch (pass_.reduction) {
-      case Reduction::per_image: return static_cast<std::size_t>(image);
-      case Reduction::per_channel: return static_cast<std::size_t>(image * channels_ + channel);
-      default: return 0;
-    }
+    return groups_.of(image, channel);
   }
 
   void add(const std::vector<Piece>& pieces, const std::vector<TileSums>& sums) {
@@ -120,58 +95,20 @@ class Groups {
     if (pass_.reduction == Reduction::sum) return pass_.weight;
     return sums_[group].weight > 0 ? pass_.weight / sums_[group].weight : 0;
   }
-  std::size_t size() const { return sums_.size(); }
 
  private:
-  static std::int64_t count(const Pass& pass) {
-    if (pass.reduction == Reduction::per_image) return pass.x.shape[0];
-    if (pass.reduction == Reduction::per_channel) return pass.x.shape[0] * pass.x.shape[1];
-    return 1;
-  }
-
   const Pass& pass_;
-  const std::int64_t channels_;
+  const Groups groups_;
   std::vector<TileSums> sums_;
 };
 
-// Upstream of a group's value: tensors of rank 0, 1 ([N]) or 2 ([N,C]).
-double upstream_of(const Pass& pass, std::int64_t image, std::int64_t channel) {
-  const TensorView& upstream = pass.upstream;
-  if (upstream.empty()) return 1;
-  std::int64_t offset = 0;
-  if (upstream.shape.rank() > 0) offset += image * upstream.strides[0];
-  if (upstream.shape.rank() > 1) offset += channel * upstream.strides[1];
-  return element(upstream, offset);
-}
-
-void set_slopes(Plan& plan, const Groups& groups) {
+void set_slopes(Plan& plan, const GroupSums& groups) {
   for (std::int64_t image = 0; image < plan.pass.x.shape[0]; ++image) {
     for (std::int64_t channel = 0; channel < plan.pass.x.shape[1]; ++channel) {
-      plan.slope.push_back(
-          upstream_of(plan.pass, image, channel) * groups.slope(groups.of(image, channel)));
+      plan.slope.push_back(upstream_of(plan.pass.upstream, image, channel) *
+                           groups.slope(groups.of(image, channel)));
     }
   }
-}
-
-void write_values(const Pass& pass, const Groups& groups) {
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    if (pass.value.dtype == DType::f64) {
-      static_cast<double*>(pass.value.data)[group] = groups.value(group);
-    } else {
-      static_cast<float*>(pass.value.data)[group] = static_cast<float>(groups.value(group));
-    }
-  }
-}
-
-template <class Run>
-std::vector<TileSums> run_all(
-    const Plan& plan, const std::vector<Piece>& pieces, const Execution& exec, const Run& run) {
-  std::vector<TileSums> sums(pieces.size());
-  parallel_for(exec, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
-    const auto index = static_cast<std::size_t>(i);
-    sums[index] = run(plan, pieces[index]);
-  });
-  return sums;
 }
 
 }  // namespace
@@ -188,25 +125,24 @@ void lncc_cpu(const Pass& pass, const Execution& exec) {
   plan.window_weight_z = window_weights(plan.z, pass.padding);
   plan.window_weight_y = window_weights(plan.y, pass.padding);
   plan.window_weight_x = window_weights(plan.x, pass.padding);
-  const std::vector<Piece> pieces = pieces_of(pass);
-  const auto run = [](const Plan& p, const Piece& piece) {
-    return HWY_DYNAMIC_DISPATCH(run_piece)(p, piece);
-  };
+  const std::vector<Piece> pieces = pieces_of(pass.x.shape, pass.window);
+  const auto run = [&](const Piece& piece) { return HWY_DYNAMIC_DISPATCH(run_piece)(plan, piece); };
   if (pass.reduction == Reduction::none) {
-    run_all(plan, pieces, exec, run);
+    run_pieces<TileSums>(pieces, exec, run);
     return;
   }
-  Groups groups(pass);
+  GroupSums groups(pass);
   if (pass.mask.empty() && pass.valid_mask.empty()) {
     groups.add_unweighted();
   } else {
-    groups.add(pieces, run_all(plan, pieces, exec, [](const Plan& p, const Piece& piece) {
-      return HWY_DYNAMIC_DISPATCH(weigh_piece)(p, piece);
+    groups.add(pieces, run_pieces<TileSums>(pieces, exec, [&](const Piece& piece) {
+      return HWY_DYNAMIC_DISPATCH(weigh_piece)(plan, piece);
     }));
   }
   set_slopes(plan, groups);
-  groups.add(pieces, run_all(plan, pieces, exec, run));
-  if (!pass.value.empty()) write_values(pass, groups);
+  groups.add(pieces, run_pieces<TileSums>(pieces, exec, run));
+  if (pass.value.empty()) return;
+  write_values(pass.value, [&](std::size_t group) { return groups.value(group); });
 }
 
 }  // namespace similis::lncc_internal

@@ -25,53 +25,38 @@
 #include "src/core/tensor_row-inl.h"
 #include "src/lncc/cpu_plan.h"
 #include "src/lncc/formula.h"
-#include "src/window/tile.h"
+#include "src/window/plane_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::lncc_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
-using core_internal::HWY_NAMESPACE::store_row;
+using window_internal::HWY_NAMESPACE::dot;
+using window_internal::HWY_NAMESPACE::for_columns;
+using window_internal::HWY_NAMESPACE::for_each_row;
+using window_internal::HWY_NAMESPACE::length;
+using window_internal::HWY_NAMESPACE::PlaneTile;
 
-// Σ a·b in eight interleaved sums: vectors for any target.
-inline double dot(const double* a, const double* b, std::size_t count) {
-  std::array<double, 8> sums{};
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += a[i] * b[i];
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
+// Rows of one value a column. All start as ones, and kWeight and kExists stay so in a pass that
+// has nothing else for them.
+enum Row : std::size_t {
+  kScale,   // 1 / the sum of each window's weights
+  kValue,   // v
+  kWeight,  // of each pixel in the reduction
+  kExists,  // 1 where valid_mask is above 0, else 0
+  kSlope,   // what a unit at each pixel adds to Σ upstream·value
+  kPixelX,  // x, y and m of pixels
+  kPixelY,
+  kPixelM,
+  kResult,
+  kRows
+};
 
-// body(i) for each column of a row. Says to the compiler what it cannot see: that the rows a body
-// writes are none of those it reads at other columns.
-template <class Body> HWY_INLINE void for_columns(std::size_t count, const Body& body) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i) body(i);
-}
-
-inline std::size_t length(Interval interval) {
-  return static_cast<std::size_t>(interval.last - interval.first);
-}
-
-class LnccTile {
+class LnccTile : private PlaneTile<Plan, kRows> {
  public:
   using Value = double;
   enum Product : std::size_t { kX, kY, kXX, kYY, kXY, kM };
 
-  LnccTile(const Plan& plan, const Piece& piece)
-      : plan_(plan),
-        pass_(plan.pass),
-        piece_(piece),
-        plane_(static_cast<std::size_t>(piece.image * plan.pass.x.shape[1] + piece.channel)) {
-    const std::size_t halo = 2 * static_cast<std::size_t>(plan.x.radius());
-    for (AlignedVector<double>& row : rows_) row.resize(length(piece.tile.x) + 2 * halo, 1.0);
+  LnccTile(const Plan& plan, const Piece& piece) : PlaneTile(plan, piece) {
     if (is_masked() && !(pixel(pass_.valid_mask) > 0)) return;
     shift_ = {pixel(pass_.x), pixel(pass_.y)};
   }
@@ -104,7 +89,7 @@ class LnccTile {
 
   void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
       const double* const sums[], double* const fields[]) {
-    load_scale(z, y, centres, sums);
+    load_scale(z, y, centres, is_masked() ? sums[kM] : nullptr, row(kScale));
     if (pass_.has_gradient()) load_slopes(z, y, centres);
     find_correlations(length(centres), sums, fields);
     if (length(owned) == 0) return;
@@ -124,13 +109,13 @@ class LnccTile {
     load_pair(z, y, pixels, row(kPixelX), row(kPixelY), is_masked() ? row(kPixelM) : nullptr);
     if (!pass_.x_gradient.empty()) {
       combine(length(pixels), {kPixelX, kPixelY}, transposed[0], transposed[1], transposed[2]);
-      write_gradient(z, y, pixels, pass_.x_gradient);
+      store_pixels(row(kResult), z, y, pixels, pass_.x_gradient);
     }
     if (!pass_.y_gradient.empty()) {
       const std::size_t first = wants_both() ? 3 : 1;
       combine(length(pixels), {kPixelY, kPixelX}, transposed[0], transposed[first],
           transposed[first + 1]);
-      write_gradient(z, y, pixels, pass_.y_gradient);
+      store_pixels(row(kResult), z, y, pixels, pass_.y_gradient);
     }
   }
 
@@ -139,16 +124,14 @@ class LnccTile {
     const Interval x = piece_.tile.x;
     std::fill_n(row(kResult), length(x), 0.0);
     for_each_row(piece_.tile, [&](std::int64_t z, std::int64_t y) {
-      if (!pass_.x_gradient.empty()) write_gradient(z, y, x, pass_.x_gradient);
-      if (!pass_.y_gradient.empty()) write_gradient(z, y, x, pass_.y_gradient);
+      if (!pass_.x_gradient.empty()) store_pixels(row(kResult), z, y, x, pass_.x_gradient);
+      if (!pass_.y_gradient.empty()) store_pixels(row(kResult), z, y, x, pass_.y_gradient);
     });
   }
 
   // Σ weight over the tile's centres.
   void sum_weights() {
-    const Tile centres{intersection(plan_.z.centres(), piece_.tile.z),
-        intersection(plan_.y.centres(), piece_.tile.y),
-        intersection(plan_.x.centres(), piece_.tile.x)};
+    const Tile centres = this->centres();
     std::fill(rows_[kResult].begin(), rows_[kResult].end(), 1.0);
     for_each_row(centres, [&](std::int64_t z, std::int64_t y) {
       load_weights(z, y, centres.x);
@@ -157,20 +140,6 @@ class LnccTile {
   }
 
  private:
-  // Rows of one value a column. All start as ones, and kWeight and kExists stay so in a pass that
-  // has nothing else for them.
-  enum Row : std::size_t {
-    kScale,   // 1 / the sum of each window's weights
-    kValue,   // v
-    kWeight,  // of each pixel in the reduction
-    kExists,  // 1 where valid_mask is above 0, else 0
-    kSlope,   // what a unit at each pixel adds to Σ upstream·value
-    kPixelX,  // x, y and m of pixels
-    kPixelY,
-    kPixelM,
-    kResult,
-    kRows
-  };
   struct Images {
     Row own, other;
   };
@@ -178,35 +147,7 @@ class LnccTile {
   struct Shift {
     double x = 0, y = 0;
   };
-  double* row(Row which) { return rows_[which].data(); }
-
-  template <class Visit> static void for_each_row(const Tile& tile, const Visit& visit) {
-    if (length(tile.x) == 0) return;
-    for (std::int64_t z = tile.z.first; z < tile.z.last; ++z) {
-      for (std::int64_t y = tile.y.first; y < tile.y.last; ++y) visit(z, y);
-    }
-  }
-
-  bool is_masked() const { return !pass_.valid_mask.empty(); }
   bool wants_both() const { return !pass_.x_gradient.empty() && !pass_.y_gradient.empty(); }
-
-  // Of pixel (z, y, x) of this piece's plane in a tensor as large as the images.
-  std::int64_t offset(
-      const TensorView& image, std::int64_t z, std::int64_t y, std::int64_t x) const {
-    const Extents& strides = image.strides;
-    return piece_.image * strides[0] + piece_.channel * strides[1] + z * strides[2] +
-           y * strides[3] + x * strides[4];
-  }
-  // Of the value centred on pixel (z, y, x) in a map.
-  std::int64_t map_offset(
-      const TensorView& map, std::int64_t z, std::int64_t y, std::int64_t x) const {
-    return offset(
-        map, z - plan_.z.first_centre(), y - plan_.y.first_centre(), x - plan_.x.first_centre());
-  }
-  void load_pixels(
-      const TensorView& image, std::int64_t z, std::int64_t y, Interval x, double* out) const {
-    load_row(image, offset(image, z, y, x.first), image.strides[4], x.last - x.first, out);
-  }
 
   // The tile's middle pixel.
   double pixel(const TensorView& image) const {
@@ -249,29 +190,7 @@ class LnccTile {
     if (m == nullptr) return;
     m += before;
     load_pixels(pass_.valid_mask, z, y, inside, m);
-    for_columns(length(inside), [=](std::size_t i) HWY_ATTR {
-      const bool exists = m[i] > 0;
-      m[i] = exists ? m[i] : 0;
-      first[i] = exists ? first[i] : 0;
-      second[i] = exists ? second[i] : 0;
-    });
-  }
-
-  // Zeros beyond the image count as pixels with padding same, and do not exist with renormalize.
-  double mask_outside() const { return pass_.padding == Padding::same ? 1 : 0; }
-
-  void load_scale(std::int64_t z, std::int64_t y, Interval centres, const double* const sums[]) {
-    double* scale = row(kScale);
-    const std::size_t count = length(centres);
-    if (is_masked()) {
-      const double* m = sums[kM];
-      for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = m[i] > 0 ? 1 / m[i] : 0; });
-      return;
-    }
-    const double along_zy = plan_.window_weight_z[static_cast<std::size_t>(z)] *
-                            plan_.window_weight_y[static_cast<std::size_t>(y)];
-    const double* along_x = plan_.window_weight_x.data() + centres.first;
-    for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = 1 / (along_zy * along_x[i]); });
+    drop_masked(length(inside), first, second, m);
   }
 
   // Rows of window sums, and the moments at a centre.
@@ -346,14 +265,6 @@ class LnccTile {
     });
   }
 
-  // kExists: whether each pixel is one at all.
-  void load_exists(std::int64_t z, std::int64_t y, Interval x) {
-    double* exists = row(kExists);
-    if (!is_masked()) return;
-    load_pixels(pass_.valid_mask, z, y, x, exists);
-    for_columns(length(x), [=](std::size_t i) HWY_ATTR { exists[i] = exists[i] > 0 ? 1 : 0; });
-  }
-
   // kWeight of each pixel in a mean or a sum: mask where given, else valid_mask, else 1; 0 where
   // there is no pixel. In a map, where valid_mask only says which pixels there are, mask or 1.
   void load_weights(std::int64_t z, std::int64_t y, Interval x) {
@@ -366,7 +277,7 @@ class LnccTile {
     } else {
       load_pixels(mask, z, y, x, weight);
     }
-    load_exists(z, y, x);
+    load_exists(z, y, x, row(kExists));
     for_columns(
         length(x), [=](std::size_t i) HWY_ATTR { weight[i] = exists[i] > 0 ? weight[i] : 0; });
   }
@@ -379,8 +290,7 @@ class LnccTile {
     for_columns(length(x), [=](std::size_t i) HWY_ATTR {
       out[i] = weight[i] == 0 ? 0 : weight[i] * factor * value[i];
     });
-    store_row(out, x.last - x.first, pass_.value, map_offset(pass_.value, z, y, x.first),
-        pass_.value.strides[4]);
+    store_map(out, z, y, x, pass_.value);
   }
 
   // kSlope = what v of each pixel adds to Σ upstream·value.
@@ -391,10 +301,7 @@ class LnccTile {
     const bool is_map = pass_.reduction == Reduction::none;
     const double factor = is_map ? pass_.weight : plan_.slope[plane_];
     std::fill_n(slope, length(x), 1.0);
-    if (is_map && !pass_.upstream.empty()) {
-      load_row(pass_.upstream, map_offset(pass_.upstream, z, y, x.first), pass_.upstream.strides[4],
-          x.last - x.first, slope);
-    }
+    if (is_map && !pass_.upstream.empty()) load_map(pass_.upstream, z, y, x, slope);
     for_columns(length(x), [=](std::size_t i) HWY_ATTR {
       slope[i] = weight[i] == 0 ? 0 : slope[i] * weight[i] * factor;
     });
@@ -433,22 +340,12 @@ class LnccTile {
             centre_gradient(own_first, constants, of_x ? by_x : by_y, of_x ? by_y : by_x);
         out[i] = slope[centre] == 0 ? 0 : slope[centre] * result;
       });
-      write_gradient(z, y, owned, gradient);
+      store_pixels(row(kResult), z, y, owned, gradient);
     }
   }
 
-  void write_gradient(std::int64_t z, std::int64_t y, Interval x, const TensorView& gradient) {
-    store_row(row(kResult), x.last - x.first, gradient, offset(gradient, z, y, x.first),
-        gradient.strides[4]);
-  }
-
-  const Plan& plan_;
-  const Pass& pass_;
-  const Piece& piece_;
-  const std::size_t plane_;
   Shift shift_;
   TileSums sums_;
-  std::array<AlignedVector<double>, kRows> rows_;
 };
 
 }  // namespace similis::lncc_internal::HWY_NAMESPACE

@@ -2,21 +2,13 @@
 // What the tiles of a pass on the CPU share, and what each adds to the results.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "src/ssim/ssim.h"
 #include "src/window/axis.h"
-#include "src/window/tile.h"
+#include "src/window/piece.h"
 
 namespace similis::ssim_internal {
-
-/// One tile of one plane.
-struct Piece {
-  std::int64_t image, channel;
-  Tile tile;
-};
 
 /// What a tile adds to its plane's results.
 struct TileSums {

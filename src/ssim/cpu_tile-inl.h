@@ -22,54 +22,39 @@
 #include "src/core/tensor_row-inl.h"
 #include "src/ssim/cpu_plan.h"
 #include "src/ssim/formula.h"
-#include "src/window/tile.h"
+#include "src/window/plane_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::ssim_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
-using core_internal::HWY_NAMESPACE::store_row;
+using window_internal::HWY_NAMESPACE::dot;
+using window_internal::HWY_NAMESPACE::for_columns;
+using window_internal::HWY_NAMESPACE::for_each_row;
+using window_internal::HWY_NAMESPACE::length;
+using window_internal::HWY_NAMESPACE::PlaneTile;
 
-// Σ a·b in eight interleaved sums: vectors for any target.
-inline double dot(const double* a, const double* b, std::size_t count) {
-  std::array<double, 8> sums{};
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += a[i] * b[i];
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
+// Rows of one value a column. All start as ones, and kScale, kWeight and kExists stay so in a
+// pass that has nothing else for them.
+enum Row : std::size_t {
+  kScale,   // 1 / the sum of each window's weights
+  kValue,   // 1 - SSIM
+  kWeight,  // of each pixel in the reduction
+  kExists,  // 1 where valid_mask is above 0, else 0
+  kSlope,   // what a unit at each pixel adds to Σ upstream·value
+  kPixelS,  // s, d and m of pixels
+  kPixelD,
+  kPixelM,
+  kSecond,  // pixels of y
+  kResult,
+  kRows
+};
 
-// body(i) for each column of a row. Says to the compiler what it cannot see: that the rows a body
-// writes are none of those it reads at other columns.
-template <class Body> HWY_INLINE void for_columns(std::size_t count, const Body& body) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i) body(i);
-}
-
-inline std::size_t length(Interval interval) {
-  return static_cast<std::size_t>(interval.last - interval.first);
-}
-
-class SsimTile {
+class SsimTile : private PlaneTile<Plan, kRows> {
  public:
   using Value = double;
   enum Product : std::size_t { kS, kD, kSS, kDD, kM };
 
-  SsimTile(const Plan& plan, const Piece& piece)
-      : plan_(plan),
-        pass_(plan.pass),
-        piece_(piece),
-        plane_(static_cast<std::size_t>(piece.image * plan.pass.x.shape[1] + piece.channel)) {
-    const std::size_t halo = 2 * static_cast<std::size_t>(plan.x.radius());
-    for (AlignedVector<double>& row : rows_) row.resize(length(piece.tile.x) + 2 * halo, 1.0);
-  }
+  SsimTile(const Plan& plan, const Piece& piece) : PlaneTile(plan, piece) {}
 
   const TileSums& sums() const { return sums_; }
 
@@ -98,7 +83,9 @@ class SsimTile {
 
   void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
       const double* const averages[], double* const fields[]) {
-    load_scale(z, y, centres, averages);
+    if (is_masked() || pass_.padding == Padding::renormalize) {
+      load_scale(z, y, centres, is_masked() ? averages[kM] : nullptr, row(kScale));
+    }
     if (this->fields() > 0) {
       const bool is_map = pass_.reduction == Reduction::none;
       load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
@@ -139,9 +126,7 @@ class SsimTile {
 
   // Σ weight over the tile's centres and over its pixels.
   void sum_weights() {
-    const Tile centres{intersection(plan_.z.centres(), piece_.tile.z),
-        intersection(plan_.y.centres(), piece_.tile.y),
-        intersection(plan_.x.centres(), piece_.tile.x)};
+    const Tile centres = this->centres();
     std::fill(rows_[kResult].begin(), rows_[kResult].end(), 1.0);
     const auto sum = [&](const Tile& tile, double* total) {
       for_each_row(tile, [&](std::int64_t z, std::int64_t y) {
@@ -154,50 +139,7 @@ class SsimTile {
   }
 
  private:
-  // Rows of one value a column. All start as ones, and kScale, kWeight and kExists stay so in a
-  // pass that has nothing else for them.
-  enum Row : std::size_t {
-    kScale,   // 1 / the sum of each window's weights
-    kValue,   // 1 - SSIM
-    kWeight,  // of each pixel in the reduction
-    kExists,  // 1 where valid_mask is above 0, else 0
-    kSlope,   // what a unit at each pixel adds to Σ upstream·value
-    kPixelS,  // s, d and m of pixels
-    kPixelD,
-    kPixelM,
-    kSecond,  // pixels of y
-    kResult,
-    kRows
-  };
-  double* row(Row which) { return rows_[which].data(); }
-
-  template <class Visit> static void for_each_row(const Tile& tile, const Visit& visit) {
-    if (length(tile.x) == 0) return;
-    for (std::int64_t z = tile.z.first; z < tile.z.last; ++z) {
-      for (std::int64_t y = tile.y.first; y < tile.y.last; ++y) visit(z, y);
-    }
-  }
-
-  bool is_masked() const { return !pass_.valid_mask.empty(); }
   bool both_gradients() const { return fields() == 4; }
-
-  // Of pixel (z, y, x) of this piece's plane in a tensor as large as the images.
-  std::int64_t offset(
-      const TensorView& image, std::int64_t z, std::int64_t y, std::int64_t x) const {
-    const Extents& strides = image.strides;
-    return piece_.image * strides[0] + piece_.channel * strides[1] + z * strides[2] +
-           y * strides[3] + x * strides[4];
-  }
-  // Of the value centred on pixel (z, y, x) in a map.
-  std::int64_t map_offset(
-      const TensorView& map, std::int64_t z, std::int64_t y, std::int64_t x) const {
-    return offset(
-        map, z - plan_.z.first_centre(), y - plan_.y.first_centre(), x - plan_.x.first_centre());
-  }
-  void load_pixels(
-      const TensorView& image, std::int64_t z, std::int64_t y, Interval x, double* out) const {
-    load_row(image, offset(image, z, y, x.first), image.strides[4], x.last - x.first, out);
-  }
 
   // s and d, and under a valid mask m, of a row of pixels, any of which may lie beyond the image.
   // A pixel where m is not above 0 counts as 0, whatever it holds.
@@ -242,30 +184,7 @@ class SsimTile {
     });
     if (m == nullptr) return;
     load_pixels(pass_.valid_mask, z, y, x, m);
-    for_columns(count, [=](std::size_t i) HWY_ATTR {
-      const bool exists = m[i] > 0;
-      m[i] = exists ? m[i] : 0;
-      s[i] = exists ? s[i] : 0;
-      d[i] = exists ? d[i] : 0;
-    });
-  }
-
-  // Zeros beyond the image count as pixels with padding same, and do not exist with renormalize.
-  double mask_outside() const { return pass_.padding == Padding::same ? 1 : 0; }
-
-  void load_scale(
-      std::int64_t z, std::int64_t y, Interval centres, const double* const averages[]) {
-    double* scale = row(kScale);
-    const std::size_t count = length(centres);
-    if (is_masked()) {
-      const double* m = averages[kM];
-      for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = m[i] > 0 ? 1 / m[i] : 0; });
-    } else if (pass_.padding == Padding::renormalize) {
-      const double along_zy = plan_.window_weight_z[static_cast<std::size_t>(z)] *
-                              plan_.window_weight_y[static_cast<std::size_t>(y)];
-      const double* along_x = plan_.window_weight_x.data() + centres.first;
-      for_columns(count, [=](std::size_t i) HWY_ATTR { scale[i] = 1 / (along_zy * along_x[i]); });
-    }
+    drop_masked(count, s, d, m);
   }
 
   // 1 - SSIM (or 1 - cs) of each centre, and where a gradient is wanted the fields whose transposed
@@ -327,15 +246,6 @@ class SsimTile {
     });
   }
 
-  // kExists: whether each pixel is one at all.
-  void load_exists(std::int64_t z, std::int64_t y, Interval x) {
-    double* exists = row(kExists);
-    const std::size_t count = length(x);
-    if (!is_masked()) return;
-    load_pixels(pass_.valid_mask, z, y, x, exists);
-    for_columns(count, [=](std::size_t i) HWY_ATTR { exists[i] = exists[i] > 0 ? 1 : 0; });
-  }
-
   // kWeight of each pixel in a mean or a sum: mask where given, else valid_mask, else 1; 0 where
   // there is no pixel.
   void load_weights(std::int64_t z, std::int64_t y, Interval x) {
@@ -345,7 +255,7 @@ class SsimTile {
     const TensorView& mask = pass_.mask.empty() ? pass_.valid_mask : pass_.mask;
     if (mask.empty()) return;
     load_pixels(mask, z, y, x, weight);
-    load_exists(z, y, x);
+    load_exists(z, y, x, row(kExists));
     for_columns(count, [=](std::size_t i) HWY_ATTR { weight[i] = exists[i] > 0 ? weight[i] : 0; });
   }
 
@@ -362,7 +272,7 @@ class SsimTile {
     const double* exists = row(kExists);
     load_pixels(pass_.x, z, y, x, row(kResult));
     load_pixels(pass_.y, z, y, x, row(kSecond));
-    load_exists(z, y, x);
+    load_exists(z, y, x, row(kExists));
     const std::size_t count = length(x);
     for_columns(count, [=](std::size_t i) HWY_ATTR {
       difference[i] = exists[i] > 0 ? std::abs(difference[i] - second[i]) : 0;
@@ -379,8 +289,7 @@ class SsimTile {
       const double term = exists[i] > 0 ? term_weight * value[i] : 0;
       out[i] = weight[i] * (bias + term + l1 * out[i]);
     });
-    store_row(out, x.last - x.first, pass_.value, map_offset(pass_.value, z, y, x.first),
-        pass_.value.strides[4]);
+    store_map(out, z, y, x, pass_.value);
   }
 
   // kSlope = what 1 - SSIM (or |x - y|) of each pixel, times `factor`, adds to Σ upstream·value;
@@ -395,12 +304,9 @@ class SsimTile {
       return;
     }
     load_map_weights(z, y, x);
-    load_exists(z, y, x);
+    load_exists(z, y, x, row(kExists));
     std::fill_n(slope, count, 1.0);
-    if (!pass_.upstream.empty()) {
-      load_row(pass_.upstream, map_offset(pass_.upstream, z, y, x.first), pass_.upstream.strides[4],
-          x.last - x.first, slope);
-    }
+    if (!pass_.upstream.empty()) load_map(pass_.upstream, z, y, x, slope);
     for_columns(count, [=](std::size_t i) HWY_ATTR {
       slope[i] = exists[i] > 0 ? slope[i] * weight[i] * factor : 0;
     });
@@ -439,8 +345,7 @@ class SsimTile {
   void write_gradient(std::int64_t z, std::int64_t y, Interval x, const TensorView& gradient,
       const TensorView& coarse_gradient) {
     if (!coarse_gradient.empty()) add_coarse(z, y, x, coarse_gradient);
-    store_row(row(kResult), x.last - x.first, gradient, offset(gradient, z, y, x.first),
-        gradient.strides[4]);
+    store_pixels(row(kResult), z, y, x, gradient);
   }
 
   // kResult += each pixel's share of the gradient of the halved image.
@@ -460,12 +365,7 @@ class SsimTile {
     }
   }
 
-  const Plan& plan_;
-  const Pass& pass_;
-  const Piece& piece_;
-  const std::size_t plane_;
   TileSums sums_;
-  std::array<AlignedVector<double>, kRows> rows_;
 };
 
 }  // namespace similis::ssim_internal::HWY_NAMESPACE
