@@ -28,49 +28,17 @@ std::string name(Downsample rule) {
   return names[static_cast<std::size_t>(rule)];
 }
 
-Extents value_shape(const Extents& shape, Reduction reduction) {
-  return ssim_internal::value_shape(shape, {.reduction = reduction});
-}
-
 Tensor upstream_for(const Extents& shape, Reduction reduction, double scale = 1) {
-  return ssim_internal::upstream_for(
-      shape, {.reduction = reduction}, DType::f32, Layout::dense, scale);
-}
-
-// ms_ssim_into() on the chosen backend: on the GPU with copies of everything, which come back.
-void run_chosen(const TensorView& x, const TensorView& y, MsSsimRequest request,
-    const MsSsimOptions& options, const Execution& exec) {
-  if (!test::runs_on_gpu()) return ms_ssim_into(x, y, request, options, exec);
-  const test::OnGpu gpu_x(x), gpu_y(y), value(request.value), x_gradient(request.x_gradient),
-      y_gradient(request.y_gradient), upstream(request.upstream);
-  request.value = value.view();
-  request.x_gradient = x_gradient.view();
-  request.y_gradient = y_gradient.view();
-  request.upstream = upstream.view();
-  ms_ssim_into(gpu_x.view(), gpu_y.view(), request, options, exec);
-  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
+  return window_test::upstream_for(
+      shape, MsSsimOptions{.reduction = reduction}, DType::f32, Layout::dense, scale);
 }
 
 // What ms_ssim_into() computes, with both gradients or, for images of bytes, none.
-Reference computed(const TensorView& x, const TensorView& y, MsSsimRequest request,
+Reference computed(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, Layout layout = Layout::dense, const Execution& exec = {}) {
-  const Tensor value = allocate(value_shape(x.shape, options.reduction), result_dtype(x.dtype));
-  request.value = value;
-  test::Array x_gradient, y_gradient;
-  if (is_floating_point(x.dtype)) {
-    x_gradient = test::filled(x.shape, x.dtype, layout, test::kUntouched);
-    y_gradient = test::filled(x.shape, x.dtype, layout, test::kUntouched);
-    request.x_gradient = x_gradient;
-    request.y_gradient = y_gradient;
-  }
-  run_chosen(x, y, request, options, exec);
-  Reference result{.shape = value.shape, .value = to_doubles(value)};
-  if (x_gradient.empty()) return result;
-  EXPECT_TRUE(test::only_elements_written(x_gradient));
-  EXPECT_TRUE(test::only_elements_written(y_gradient));
-  result.x_gradient = to_doubles(x_gradient);
-  result.y_gradient = to_doubles(y_gradient);
-  return result;
+  const bool has_gradients = is_floating_point(x.dtype);
+  return window_test::computed_by<Reference>(
+      ms_ssim_into, x, y, request, options, {has_gradients, has_gradients, layout}, exec);
 }
 
 struct Case {
