@@ -104,6 +104,13 @@ std::string metric_lines() {
   return text;
 }
 
+void add_device(CLI::App& app, std::string* device) {
+  app.add_option("--device", *device,
+         "where to compute (default: auto, which is the CPU\n"
+         "unless SIMILIS_BACKEND is cuda)")
+      ->type_name("auto|cpu|cuda[:N]");
+}
+
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
       "compare", "Scores how alike two pictures, videos, volumes or directories are");
@@ -125,10 +132,7 @@ void add_compare(CommandLine& line) {
   app.add_flag_callback(
       "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
       "show all metrics and their options, and exit");
-  app.add_option("--device", options.device,
-         "where to compute (default: auto, which is the CPU\n"
-         "unless SIMILIS_BACKEND is cuda)")
-      ->type_name("auto|cpu|cuda[:N]");
+  add_device(app, &options.device);
   app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
       ->type_name("N");
   app.add_option("--format", options.format, "of the results (default: table)")
@@ -245,6 +249,7 @@ void add_warp(CommandLine& line) {
       ->type_name("zeros|border|reflection");
   app.add_option("--background", options.background, "what --padding zeros fills in (default: 0)")
       ->type_name("NUMBER");
+  add_device(app, &options.device);
   app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
       ->type_name("N");
   app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, kWarpFiles, kExitStatus));

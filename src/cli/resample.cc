@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
+#include "src/cli/device.h"
 #include "src/cli/progress.h"
 #include "src/core/require.h"
 
@@ -55,7 +57,8 @@ media::Volume empty_output(const media::Volume& image, const media::Grid& grid, 
 // [C,T,Z,Y,X] as [1,C·T,Z,Y,X].
 TensorView as_channels(const Tensor& values) {
   const Extents& shape = values.shape;
-  return {values.data, Extents{1, shape[0] * shape[1], shape[2], shape[3], shape[4]}, values.dtype};
+  return {values.data, Extents{1, shape[0] * shape[1], shape[2], shape[3], shape[4]}, values.dtype,
+      values.device};
 }
 
 TensorView slices(const TensorView& channels, std::int64_t first, std::int64_t count) {
@@ -100,6 +103,23 @@ void sample_slab(const TensorView& image, const Tensor& coordinates, const Resam
   sample_into(image, {.output = slab}, sampling, exec);
 }
 
+// The same on the image's device: coordinates go there, and what is sampled comes back.
+void sample_slab_there(const TensorView& image, const Tensor& coordinates,
+    const ResampleOptions& options, const TensorView& slab, const Execution& exec) {
+  if (image.device == slab.device) return sample_slab(image, coordinates, options, slab, exec);
+  const Tensor there = allocate(slab.shape, slab.dtype, image.device, exec);
+  sample_slab(image, on_device(coordinates, image.device, exec), options, there, exec);
+  const Tensor here = on_device(there, slab.device, exec);
+  const std::size_t element = size_bytes(slab.dtype);
+  const auto channel_bytes = static_cast<std::size_t>(here.strides[1]) * element;
+  for (std::int64_t c = 0; c < slab.shape[1]; ++c) {
+    std::memcpy(static_cast<std::byte*>(slab.data) +
+                    static_cast<std::size_t>(c * slab.strides[1]) * element,
+        static_cast<const std::byte*>(here.data) + static_cast<std::size_t>(c) * channel_bytes,
+        channel_bytes);
+  }
+}
+
 }  // namespace
 
 Resampled resample(const media::Volume& image, const std::string& image_name,
@@ -108,7 +128,8 @@ Resampled resample(const media::Volume& image, const std::string& image_name,
   check(image, image_name, options);
   const VoxelMap map(grid, transforms, image.grid);
   Resampled result{empty_output(image, grid, options.mode)};
-  const TensorView from = as_channels(image.values), to = as_channels(result.volume.values);
+  const Tensor values = on_device(image.values, options.device, exec);
+  const TensorView from = as_channels(values), to = as_channels(result.volume.values);
   const bool is_cubic = options.mode == ResampleMode::cubic;
   const bool marks_outside = options.padding == Outside::zeros;
   const std::int64_t slice_voxels = grid.size[0] * grid.size[1], depth = grid.size[2];
@@ -119,7 +140,7 @@ Resampled resample(const media::Volume& image, const std::string& image_name,
     const std::int64_t count = std::min(step, depth - first);
     const Tensor coordinates = map.coordinates(first, count, marks_outside, exec);
     const TensorView slab = slices(to, first, count);
-    sample_slab(from, coordinates, options, slab, exec);
+    sample_slab_there(from, coordinates, options, slab, exec);
     result.outside += slab.dtype == DType::f64
                           ? fill_outside<double>(coordinates, options.background, slab)
                           : fill_outside<float>(coordinates, options.background, slab);

@@ -22,6 +22,7 @@ struct ResampleOptions {
   /// similis::sample().
   Outside padding = Outside::zeros;
   double background = 0;
+  Device device = {};  ///< where the image is sampled
 };
 
 struct Resampled {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "similis/warp.hpp"
+#include "src/cli/device.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/byte_stream.h"
@@ -113,10 +114,12 @@ void displace(const DisplacementField& field, const Tensor& points, const Execut
   to_unit(field.size, true, at, exec);
   const std::int64_t components = field.displacement.shape[1];
   const std::int64_t columns = points.shape[3], voxels = points.shape.count() / 3;
-  const Tensor moved =
-      allocate({1, components, points.shape[1], points.shape[2], columns}, DType::f64, {}, exec);
-  sample_into(
-      field.displacement, {.output = moved}, {.grid = at, .padding_mode = Outside::border}, exec);
+  const Device device = field.displacement.device;
+  const Tensor there = allocate(
+      {1, components, points.shape[1], points.shape[2], columns}, DType::f64, device, exec);
+  sample_into(field.displacement, {.output = there},
+      {.grid = on_device(at, device, exec), .padding_mode = Outside::border}, exec);
+  const Tensor moved = on_device(there, {}, exec);
   for_rows(points, exec, [&](std::int64_t number, std::span<double> row) {
     const double* u = moved.elements<double>() + number * columns;
     for (std::size_t i = 0; i < row.size(); ++i) {

@@ -17,7 +17,7 @@ namespace similis::cli {
 
 /// p ↦ p + u(p), where u is interpolated linearly inside the field and 0 outside, as ITK has it.
 struct DisplacementField {
-  Tensor displacement;  ///< [1,2 or 3,Z,Y,X], mm; of a 2D field z is left as it is
+  Tensor displacement;  ///< [1,2 or 3,Z,Y,X], mm, on any device; of a 2D field z is left as it is
   std::array<std::int64_t, 3> size;
   media::Affine point_to_voxel;
 };

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "similis/version.h"
+#include "src/cli/device.h"
 #include "src/cli/media_pair.h"
 #include "src/cli/notes.h"
 #include "src/cli/number_text.h"
@@ -38,7 +40,8 @@ E parse_choice(const char* option, const std::string& text, const Choices<E>& ch
 
 ResampleOptions parse_options(const WarpOptions& options) {
   ResampleOptions parsed{.mode = parse_choice("--mode", options.mode, kModes),
-      .padding = parse_choice("--padding", options.padding, kPaddings)};
+      .padding = parse_choice("--padding", options.padding, kPaddings),
+      .device = parse_device(options.device)};
   if (options.background.empty()) return parsed;
   const std::optional<double> number = parse_number<double>(options.background);
   if (!number) {
@@ -94,7 +97,7 @@ std::string values_text(
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
-Lines summary(const WarpOptions& options, const media::Volume& image,
+Lines summary(const WarpOptions& options, const Device& device, const media::Volume& image,
     const std::vector<SpatialTransform>& transforms, const Resampled& result, double seconds) {
   Lines lines = {{"output", options.output}, {"grid", grid_text(result.volume.grid)},
       {"values", values_text(result, options, image)}};
@@ -103,6 +106,7 @@ Lines summary(const WarpOptions& options, const media::Volume& image,
         fmt::format("{} ({})", transform.name, transform.kind()));
   }
   if (transforms.empty()) lines.emplace_back("transforms", "none: the identity");
+  lines.emplace_back("device", device_name(device));
   lines.emplace_back("time", fmt::format("{:.2f} s", seconds));
   return lines;
 }
@@ -127,14 +131,20 @@ int warp(const WarpOptions& options) {
 
   const auto start = std::chrono::steady_clock::now();
   std::vector<SpatialTransform> transforms;
-  for (const std::string& text : options.transforms) transforms.push_back(read_transform(text));
+  for (const std::string& text : options.transforms) {
+    SpatialTransform& transform = transforms.emplace_back(read_transform(text));
+    if (auto* field = std::get_if<DisplacementField>(&transform.map)) {
+      field->displacement = on_device(field->displacement, resampling.device, exec);
+    }
+  }
   const media::Grid grid = read_volume(options.reference).grid;
   const media::Volume image = read_volume(options.image);
   const Resampled result =
       resample(image, spoken_name(options.image), grid, transforms, resampling, exec);
   media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  write_output(text_of(summary(options, image, transforms, result, taken.count())));
+  write_output(
+      text_of(summary(options, resampling.device, image, transforms, result, taken.count())));
   return 0;
 }
 

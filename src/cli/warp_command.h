@@ -15,7 +15,8 @@ struct WarpOptions {
   std::string mode = "linear";
   std::string padding = "zeros";
   std::string background;  ///< a number; empty: 0
-  std::string threads;     ///< empty: one per core
+  std::string device = "auto";
+  std::string threads;  ///< empty: one per core
 };
 
 /// Writes the warped volume and, to standard output, what it is. Throws UsageError if the options

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "src/cli/test_program.h"
+#include "src/core/gpu.h"
 #include "src/media/test_volumes.h"
 
 namespace similis::cli {
@@ -85,6 +86,7 @@ TEST_F(WarpProgram, WithoutATransformItResamples) {
                                "grid        6 × 5 × 4 voxels of 2 × 2 × 2 mm\n"
                                "values      float32, linear, 0 % outside the image\n"
                                "transforms  none: the identity\n"
+                               "device      cpu\n"
                                "time        "));
   Volume elsewhere = make_ramp();
   elsewhere.grid = grid_at({-3, 3, 8});  // one voxel further to the right
@@ -119,6 +121,30 @@ TEST_F(WarpProgram, OfSeveralTransformsTheLastComesFirst) {
     const double expected = x < 6 ? static_cast<double>(x + 10 * y + 100 * z) : 0;
     EXPECT_NEAR(turned[static_cast<std::size_t>(i)], expected, 1e-4) << i;
   }
+}
+
+// On a GPU where there is one, which samples as the CPU does; else in words why not.
+TEST_F(WarpProgram, SamplesOnTheDeviceThatIsAskedFor) {
+  const std::vector<std::string> refused = {
+      "warp", "a.nii", "-r", "r.nii.gz", "-o", "out.nii.gz", "--device", "cuda"};
+  if (gpu::device_count() == 0) {
+    return expect_error(refused, 1, "--device cuda: " + gpu::describe());
+  }
+  Volume field = media::make_volume(
+      kSize, [](std::int64_t i) { return 0.01 * (i % 37); }, 3);
+  field.grid = ramp_.grid;
+  field.intent = media::Intent::vector;
+  put("f.nii.gz", field);
+  put_shift("t.txt", "1 -3 0.5");
+  for (const char* mode : {"linear", "nearest", "cubic", "label"}) {
+    const std::vector<std::string> arguments = {
+        "a.nii", "-t", "t.txt", "-t", "f.nii.gz", "--mode", mode, "--background", "7"};
+    std::vector<std::string> on_gpu = arguments;
+    on_gpu.insert(on_gpu.end(), {"--device", "cuda"});
+    expect_near(warped(on_gpu), warped(arguments));
+  }
+  warped({"a.nii", "--device", "cuda"});
+  EXPECT_THAT(out_, HasSubstr("device      cuda:0\n"));
 }
 
 TEST_F(WarpProgram, ADisplacementFieldMovesPointsInsideIt) {
