@@ -54,6 +54,43 @@ class SsimOptions(ctypes.Structure):
                          k2=0.03, ssim_weight=1, window_size=(11, 11, 11), **changes)
 
 
+class LnccOptions(ctypes.Structure):
+    """similis_lncc_options, with the defaults of SIMILIS_LNCC_DEFAULTS."""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("sigma", ctypes.c_double * 3),
+                ("smooth_nr", ctypes.c_double), ("smooth_dr", ctypes.c_double),
+                ("weight", ctypes.c_double), ("mask", ctypes.c_void_p),
+                ("valid_mask", ctypes.c_void_p), ("window_size", ctypes.c_int32 * 3),
+                ("window", ctypes.c_int32), ("padding", ctypes.c_int32),
+                ("reduction", ctypes.c_int32), ("is_signed", ctypes.c_int32),
+                ("gradient", ctypes.c_int32)]
+
+    def __init__(self, window_size):
+        super().__init__(struct_size=ctypes.sizeof(LnccOptions), sigma=(1.5, 1.5, 1.5),
+                         smooth_nr=1e-5, smooth_dr=1e-5, weight=1, window_size=3 * (window_size,),
+                         padding=1)
+
+
+class WarpOptions(ctypes.Structure):
+    """similis_warp_options, with the defaults of SIMILIS_WARP_DEFAULTS."""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("affine", ctypes.c_void_p),
+                ("displacement", ctypes.POINTER(Tensor)), ("grid", ctypes.c_void_p),
+                ("grid_affine", ctypes.c_void_p), ("out_shape", ctypes.c_int64 * 3),
+                ("min_coords", ctypes.c_double * 3), ("max_coords", ctypes.c_double * 3),
+                ("background", ctypes.c_double), ("smallest_label", ctypes.c_double),
+                ("has_min_coords", ctypes.c_int32), ("has_max_coords", ctypes.c_int32),
+                ("out_rank", ctypes.c_int32), ("mode", ctypes.c_int32),
+                ("padding_mode", ctypes.c_int32), ("align_corners", ctypes.c_int32),
+                ("prefilter", ctypes.c_int32), ("accumulate", ctypes.c_int32),
+                ("deterministic", ctypes.c_int32), ("has_smallest_label", ctypes.c_int32)]
+
+    def __init__(self, displacement=None):
+        pointer = displacement and ctypes.pointer(displacement)
+        super().__init__(struct_size=ctypes.sizeof(WarpOptions), displacement=pointer,
+                         align_corners=1, prefilter=1)
+
+
 class Execution(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("stream", ctypes.c_void_p),
                 ("allocator", Allocator), ("runner", Runner)]
@@ -64,6 +101,9 @@ class FloatSsimOptions(ctypes.Structure):
                 ("scale", ctypes.c_int32), ("enable_db", ctypes.c_int32),
                 ("clip_db", ctypes.c_int32)]
 
+
+# Options of what compares pairs of images, where they are not the defaults.
+PAIR_OPTIONS = {"lncc": LnccOptions(window_size=7)}
 
 # What compares planes [H,W]: the C function, its options (None: the defaults), and how many results
 # besides the value it can write.
@@ -119,7 +159,28 @@ class Similis:
     def _run(self, operation, x, y, x_gradient):
         value = numpy.empty((), numpy.float64 if x.dtype == numpy.float64 else numpy.float32)
         pointer = ctypes.byref
+        options = PAIR_OPTIONS.get(operation)
         self._check(self._library[f"similis_{operation}"](
-            pointer(Tensor(x)), pointer(Tensor(y)), None, None, pointer(Tensor(value)),
-            None if x_gradient is None else pointer(x_gradient), None, pointer(self._execution)))
+            pointer(Tensor(x)), pointer(Tensor(y)), options and pointer(options), None,
+            pointer(Tensor(value)), None if x_gradient is None else pointer(x_gradient), None,
+            pointer(self._execution)))
         return float(value)
+
+    def sample(self, image, displacement, upstream=None, output=None, image_gradient=None,
+               displacement_gradient=None):
+        """similis_sample: what is not None of the last three is written."""
+        self._check(self._library.similis_sample(
+            *self._references(image), ctypes.byref(WarpOptions(Tensor(displacement))),
+            *self._references(output, upstream, image_gradient, None, displacement_gradient, None),
+            ctypes.byref(self._execution)))
+
+    def compose(self, u, v, upstream=None, output=None, u_gradient=None, v_gradient=None):
+        """similis_compose, likewise."""
+        self._check(self._library.similis_compose(
+            *self._references(u, v), ctypes.byref(WarpOptions()),
+            *self._references(output, upstream, u_gradient, v_gradient, None),
+            ctypes.byref(self._execution)))
+
+    @staticmethod
+    def _references(*arrays):
+        return [None if array is None else ctypes.byref(Tensor(array)) for array in arrays]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The libraries that similis is compared with, each called as its users call it.
 
-Every function takes the images x and y, [N,C,H,W] ([H,W] for libvmaf), and returns the value; with
-the gradient by x where its name says so.
+Every function takes the images x and y, [N,C,H,W] or [N,C,D,H,W] ([H,W] for libvmaf), and returns the
+value; with the gradient by x where its name says so. transforms.py has those that sample.
 """
 
 import numpy
@@ -62,6 +62,55 @@ def torch_mse(x, y):
 
 def torch_mse_and_gradient(x, y):
     return _torch_value_and_gradient(torch.nn.functional.mse_loss, x, y)
+
+
+def _lncc(x, y, window_size=7, smooth=1e-5):
+    """As MONAI has it, by three one-dimensional averages a product."""
+    taps = window_size**3
+
+    def average(volume):
+        for axis in range(3):
+            size = [window_size if axis == each else 1 for each in range(3)]
+            volume = torch.nn.functional.avg_pool3d(
+                volume, size, stride=1, padding=[each // 2 for each in size])
+        return volume
+
+    mean_x, mean_y = average(x), average(y)
+    a = taps * (average(x * y) - mean_x * mean_y)
+    b = (taps * (average(x * x) - mean_x * mean_x)).clamp(min=taps * smooth)
+    c = (taps * (average(y * y) - mean_y * mean_y)).clamp(min=taps * smooth)
+    return ((a * a + taps * smooth) / (b * c + taps * smooth)).clamp(-1, 1).mean()
+
+
+def _mutual_information(x, y, bins=32):
+    """B-spline weights in all bins, and a product of matrices."""
+    def weights(image):
+        low, high = image.detach().min(), image.detach().max()
+        centres = torch.arange(bins) + 0.5
+        distance = ((image.reshape(-1, 1) - low) / (high - low) * bins - centres).abs()
+        outer, inner = (2 - distance).clamp(min=0), (1 - distance).clamp(min=0)
+        each = outer**3 - 4 * inner**3
+        return each / each.sum(1, keepdim=True)
+
+    p = weights(x).T @ weights(y) / x.numel()
+    product = p.sum(1, keepdim=True) * p.sum(0, keepdim=True)
+    return (p * torch.log(p / product + 1e-12)).sum()
+
+
+def torch_lncc(x, y):
+    return _torch_value(_lncc, x, y)
+
+
+def torch_lncc_and_gradient(x, y):
+    return _torch_value_and_gradient(_lncc, x, y)
+
+
+def torch_mutual_information(x, y):
+    return _torch_value(_mutual_information, x, y)
+
+
+def torch_mutual_information_and_gradient(x, y):
+    return _torch_value_and_gradient(_mutual_information, x, y)
 
 
 def libvmaf_ssim(x, y):
