@@ -65,14 +65,15 @@ def torch_mse_and_gradient(x, y):
 
 
 def _lncc(x, y, window_size=7, smooth=1e-5):
-    """As MONAI has it, by three one-dimensional averages a product."""
+    """As MONAI and FireANTs have it, by three one-dimensional convolutions a product."""
     taps = window_size**3
 
     def average(volume):
         for axis in range(3):
             size = [window_size if axis == each else 1 for each in range(3)]
-            volume = torch.nn.functional.avg_pool3d(
-                volume, size, stride=1, padding=[each // 2 for each in size])
+            volume = torch.nn.functional.conv3d(
+                volume, torch.full((1, 1, *size), 1 / window_size),
+                padding=[each // 2 for each in size])
         return volume
 
     mean_x, mean_y = average(x), average(y)
