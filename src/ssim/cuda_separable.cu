@@ -68,7 +68,8 @@ struct Plane {
   std::int64_t x, y;
   float half_shift;
   __device__ Plane(const Work& w, std::int64_t plane) {
-    const std::int64_t image = plane / w.geometry.channels, channel = plane % w.geometry.channels;
+    const auto image = static_cast<unsigned>(plane) / static_cast<unsigned>(w.geometry.channels);
+    const std::int64_t channel = plane - image * w.geometry.channels;
     x = w.x.plane(image, channel);
     y = w.y.plane(image, channel);
     const std::int64_t(&e)[3] = w.geometry.extent;
@@ -78,29 +79,32 @@ struct Plane {
   }
 };
 
-// A tile of a slice.
+// A tile of a slice. There are fewer than 2³⁰ (can_separate()), and 32-bit divisions take a fifth
+// of the instructions.
 struct Tile {
   std::int64_t plane, slice;  // of those at hand
   std::int64_t y, x;          // of its first element
-  __device__ Tile(
-      std::int64_t index, std::int64_t slices, std::int64_t height, std::int64_t width) {
-    const std::int64_t across = (width + kWide - 1) / kWide, down = (height + kHigh - 1) / kHigh;
-    x = index % across * kWide;
-    index /= across;
-    y = index % down * kHigh;
-    index /= down;
-    slice = index % slices;
-    plane = index / slices;
+  __device__ Tile(unsigned index, std::int64_t slices, std::int64_t height, std::int64_t width) {
+    const auto across = static_cast<unsigned>((width + kWide - 1) / kWide);
+    const auto down = static_cast<unsigned>((height + kHigh - 1) / kHigh);
+    const unsigned row = index / across, at_slice = row / down;
+    x = std::int64_t{index - row * across} * kWide;
+    y = std::int64_t{row - at_slice * down} * kHigh;
+    plane = at_slice / static_cast<unsigned>(slices);
+    slice = at_slice - plane * slices;
   }
 };
 
-// Which of what a tile's windows see exists, along one axis: [first, end) of what they see.
+// Which of what a tile's windows see exists, along one axis.
 struct Range {
-  int first, end;
+  int first;
+  unsigned count;
   __device__ Range(std::int64_t seen_from, std::int64_t extent, int seen)
-      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)),
-        end(static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen)) {}
-  __device__ bool has(int i) const { return i >= first && i < end; }
+      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)) {
+    const auto end = static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen);
+    count = static_cast<unsigned>(end > first ? end - first : 0);
+  }
+  __device__ bool has(int i) const { return static_cast<unsigned>(i - first) < count; }
 };
 
 using Seen = float[kSeenHigh][kPitch];
@@ -201,12 +205,12 @@ __device__ __forceinline__ void average_column(
   average_some(in, taps, out);
 }
 
-__global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned tiles) {
   alignas(16) __shared__ Seen seen[2];
   alignas(16) __shared__ Half half[2];
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
-  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
     const Tile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
     const Plane plane(w, w.first_plane + tile.plane);
     const std::int64_t y0 = tile.y + g.first_centre[1] - kRadius,
@@ -215,16 +219,16 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64
     const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
     const Range rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
-    const auto fill = [&](auto load_one) {
+    const auto fill = [&](std::int64_t x_step, std::int64_t y_step, auto load_one) {
       constexpr int kHalf = kSeenRows / 2;
 #pragma unroll
       for (int first = 0; first < kSeenRows; first += kHalf) {
         float vx[kHalf][kTimes], vy[kHalf][kTimes];
         load_rows(
-            first, rows, columns, w.x.strides[3], w.x.strides[4],
+            first, rows, columns, w.x.strides[3], x_step,
             [&](std::int64_t at) { return load_one(w.x, first_x + at); }, vx);
         load_rows(
-            first, rows, columns, w.y.strides[3], w.y.strides[4],
+            first, rows, columns, w.y.strides[3], y_step,
             [&](std::int64_t at) { return load_one(w.y, first_y + at); }, vy);
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) {
@@ -239,12 +243,13 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, std::int64
         store_rows(first, vy, seen[1]);
       }
     };
-    if (w.x.dtype == DType::f32) {
-      fill([](const gpu::View& view, std::int64_t offset) {
+    if (w.x.dtype == DType::f32 && w.x.strides[4] == 1 && w.y.strides[4] == 1) {
+      fill(1, 1, [](const gpu::View& view, std::int64_t offset) {
         return static_cast<const float*>(view.data)[offset];
       });
     } else {
-      fill([](const gpu::View& view, std::int64_t offset) { return view.load_f32(offset); });
+      fill(w.x.strides[4], w.y.strides[4],
+          [](const gpu::View& view, std::int64_t offset) { return view.load_f32(offset); });
     }
     const std::int64_t x = tile.x + t % kWide, y = tile.y + t / kWide * kDown;
     float* const to = w.averages +
@@ -283,28 +288,33 @@ __device__ __forceinline__ float push(
 
 __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   const Geometry& g = w.geometry;
-  const std::int64_t segments = (w.slice1 - w.slice0 + kSegment - 1) / kSegment;
-  const std::int64_t column_block = blockIdx.x % w.column_blocks;
-  const std::int64_t segment = blockIdx.x / w.column_blocks % segments;
-  const std::int64_t local = blockIdx.x / w.column_blocks / segments;
-  const std::int64_t column = column_block * kDeepThreads + threadIdx.x;
+  // Slices and blocks are counted in 32 bits: can_separate().
+  const auto slice0 = static_cast<int>(w.slice0), slice1 = static_cast<int>(w.slice1);
+  const auto column_blocks = static_cast<unsigned>(w.column_blocks);
+  const unsigned segments = static_cast<unsigned>(slice1 - slice0 + kSegment - 1) / kSegment;
+  const unsigned at_segment = blockIdx.x / column_blocks, local = at_segment / segments;
+  const unsigned segment = at_segment - local * segments;
+  const unsigned column_block = blockIdx.x - at_segment * column_blocks;
+  const std::int64_t column = std::int64_t{column_block} * kDeepThreads + threadIdx.x;
   const Plane plane(w, w.first_plane + local);
   const float shift = 2 * plane.half_shift;
   double sum = 0;
   if (column < w.columns()) {
-    const std::int64_t first = w.slice0 + segment * kSegment;
-    const std::int64_t last = first + kSegment < w.slice1 ? first + kSegment : w.slice1;
-    const std::int64_t stored = w.average1 - w.average0;
+    const int first = slice0 + static_cast<int>(segment) * kSegment;
+    const int last = min(first + kSegment, slice1), before = first - 2 * kRadius;
+    const auto extent = static_cast<int>(g.extent[0]);
+    const auto first_centre = static_cast<int>(g.first_centre[0]);
+    const int last_centre = first_centre + static_cast<int>(g.map_extent[0]);
+    const std::int64_t stored = w.average1 - w.average0, columns = w.columns();
     const std::int64_t average_count = w.average_count(), field_count = w.field_count();
-    const std::int64_t before = first - 2 * kRadius, columns = w.columns();
     const float* from = w.averages + (local * stored + before - w.average0) * columns + column;
     float* to = w.fields +
                 (local * (w.slice1 - w.slice0) + before - 2 * kRadius - w.slice0) * columns +
                 column;
     // Of the slices in turn.
-    const auto fetch = [&](std::int64_t slice, float(&average)[kAverages]) {
+    const auto fetch = [&](int slice, float(&average)[kAverages]) {
       const float outside[kAverages] = {-shift, 0, shift * shift, 0};
-      const bool exists = slice >= 0 && slice < g.extent[0];
+      const bool exists = slice >= 0 && slice < extent;
 #pragma unroll
       for (int f = 0; f < kAverages; ++f) {
         average[f] = exists ? from[f * average_count] : outside[f];
@@ -315,7 +325,7 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
     float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
     fetch(before, next);
     fetch(before + 1, ahead);
-    for (std::int64_t slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
+    for (int slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
       float average[kAverages], field[kFields] = {};
 #pragma unroll
       for (int f = 0; f < kAverages; ++f) {
@@ -324,15 +334,15 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       }
       if (slice + 2 < last + 2 * kRadius) fetch(slice + 2, ahead);
       if (slice < first) continue;  // the first window that counts is not yet complete
-      const std::int64_t centre = slice - kRadius;
-      if (centre >= g.first_centre[0] && centre < g.first_centre[0] + g.map_extent[0]) {
+      const int centre = slice - kRadius;
+      if (centre >= first_centre && centre < last_centre) {
         const Point r = point(average[0], w.sign * average[1], average[2], average[3], shift,
             w.constants.c1, w.constants.c2);
         fields_of(r, average[0], &field[0], &field[1], &field[2]);
         if (centre >= first && centre < last) sum += static_cast<double>(2 * r.value);
       }
       if (w.fields == nullptr) continue;
-      const std::int64_t pixel = centre - kRadius;
+      const int pixel = centre - kRadius;
 #pragma unroll
       for (int f = 0; f < kFields; ++f) {
         const float complete = push(field_state[f], field[f], w.taps[0]);
@@ -348,12 +358,12 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, std::int64_t tiles) {
+__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigned tiles) {
   alignas(16) __shared__ Seen seen;
   alignas(16) __shared__ Half half;
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
-  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
     const Tile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
     const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
                        x0 = tile.x - g.first_centre[2] - kRadius;
@@ -380,7 +390,8 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, std::in
     }
     const std::int64_t index_of_plane = w.first_plane + tile.plane;
     const Plane plane(w, index_of_plane);
-    const std::int64_t image = index_of_plane / g.channels, channel = index_of_plane % g.channels;
+    const auto image = static_cast<unsigned>(index_of_plane) / static_cast<unsigned>(g.channels);
+    const std::int64_t channel = index_of_plane - image * g.channels;
     const auto slope = static_cast<float>(4 * w.slope.of(index_of_plane).term);
     const std::int64_t z = w.slice0 + tile.slice, x = tile.x + t % kWide,
                        y = tile.y + t / kWide * kDown;
@@ -503,10 +514,10 @@ class Separable {
   std::int64_t tiles(std::int64_t slices, const std::int64_t (&extent)[3]) const {
     return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
   }
-  void launch_over(void (*kernel)(Work, std::int64_t), std::int64_t tiles) {
+  void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
     gpu::launch("ssim", plan_.exec.stream,
         static_cast<unsigned>(std::min<std::int64_t>(tiles, 1 << 20)), kThreads, 0, kernel, work_,
-        tiles);
+        static_cast<unsigned>(tiles));
   }
 
   void finish() {
@@ -535,7 +546,8 @@ bool can_separate(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
   const bool is_small = g.radius[0] <= kRadius && g.radius[1] <= kRadius && g.radius[2] <= kRadius;
-  const bool is_countable = g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30;
+  const bool is_countable =
+      g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30 && g.extent[0] < 1 << 30;
   return is_small && is_countable && plan.reduces() && !plan.has_masks() && !pass.of_sums &&
          pass.l1_weight == 0 && pass.x.dtype != DType::f64 &&
          (pass.value.empty() || pass.value.dtype == DType::f32) &&
