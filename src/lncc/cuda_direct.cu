@@ -335,9 +335,14 @@ void run_direct(const CudaPlan& plan) {
   }
   gpu::launch("lncc", stream, blocks_of(g.planes, work.slots), kThreads, 0, windows_kernel<0>, work,
       all_centres(g), all_centres(g), std::int64_t{0}, g.planes);
+  clear_rim(plan);
+}
+
+void clear_rim(const CudaPlan& plan) {
+  const Geometry& g = plan.measure.geometry;
   if (!plan.pass.has_gradient() || g.padding != Padding::valid) return;
-  gpu::launch("lncc", stream, blocks_for(g.planes * all_pixels(g).count()), kThreads, 0, rim_kernel,
-      plan.measure, all_pixels(g));
+  gpu::launch("lncc", plan.exec.stream, blocks_for(g.planes * all_pixels(g).count()), kThreads, 0,
+      rim_kernel, plan.measure, all_pixels(g));
 }
 
 }  // namespace similis::lncc_internal

@@ -1,96 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the march is laid out: what a block holds of a plane, and which tiles it takes. The kernel is
-// in cuda_march_kernel.cuh, compiled for each number of fields by itself.
+// The march: what its two kernels are told. cuda_march.cu deals the work out.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "src/lncc/cuda_plan.h"
 
 namespace similis::lncc_internal {
 
-constexpr int kMarchThreads = 512;
-constexpr int kTileX = 32, kTileY = 16;  // a column of the tile a thread
-static_assert(kTileX * kTileY == kMarchThreads);
-constexpr int kProducts = 5;
-constexpr int kMostColumns = 4;  // of pixels with the halo, a thread: for windows of up to 11
+constexpr int kEight = 8;              // windows of a thread
+constexpr int kWindowThreads = 384;    // on a multiprocessor at once, with 168 registers each,
+constexpr int kGradientThreads = 192;  // and half of them
 
-/// Rows of odd length: threads that walk along neighbouring rows then use different banks.
-SIMILIS_HOST_DEVICE constexpr int odd(int length) { return length | 1; }
-
-/// How `rows` rows of `columns` sums are dealt out to the block's threads, one piece of a row each
-/// if that is possible.
-struct Pieces {
-  int count, length;
-
-  SIMILIS_HOST_DEVICE constexpr Pieces(int rows, int columns)
-      : count(rows < kMarchThreads ? kMarchThreads / rows : 1),
-        length((columns + count - 1) / count) {}
-  SIMILIS_HOST_DEVICE constexpr int total() const { return count * length; }
+/// Of the gradient to one image, in f32 where images are f32.
+template <class Value> struct alignas(2 * sizeof(Value)) FieldPair {
+  Value by_covariance, by_variance;
 };
 
-/// What a block holds of one plane, along x and y: pixels, the centres among them, and how far the
-/// centres reach around the tile. Rows have room for whole pieces.
-struct Layout {
-  int window_x, window_y, fields;
+/// Three fields of the gradient to each image, for planes of some volumes (channels of images):
+/// window sums of by_covariance·(other image) + by_variance·(own image) - rest are the gradient.
+/// `rest` cancels the two others to many digits and is f64. A ring along z, rows along y fastest:
+/// [volume][image][plane % slots][column][row].
+struct Fields {
+  void* pairs;  // of FieldPair
+  double* rests;
+  int images, slots;       // how many gradients; planes in the ring
+  int columns;             // as many as the image has
+  std::int64_t row_first;  // the first row that is kept,
+  int rows;                // and how many
 
-  SIMILIS_HOST_DEVICE constexpr int halo_x() const { return fields > 0 ? window_x / 2 : 0; }
-  SIMILIS_HOST_DEVICE constexpr int halo_y() const { return fields > 0 ? window_y / 2 : 0; }
-  SIMILIS_HOST_DEVICE constexpr int centres_x() const { return kTileX + 2 * halo_x(); }
-  SIMILIS_HOST_DEVICE constexpr int centres_y() const { return kTileY + 2 * halo_y(); }
-  SIMILIS_HOST_DEVICE constexpr int pixels_x() const { return centres_x() + window_x - 1; }
-  SIMILIS_HOST_DEVICE constexpr int pixels_y() const { return centres_y() + window_y - 1; }
-  SIMILIS_HOST_DEVICE constexpr int product_rows() const { return kProducts * pixels_y(); }
-  SIMILIS_HOST_DEVICE constexpr int field_rows() const { return fields * centres_y(); }
-  SIMILIS_HOST_DEVICE constexpr Pieces across() const { return {product_rows(), centres_x()}; }
-  SIMILIS_HOST_DEVICE constexpr Pieces fields_across() const {
-    return {fields > 0 ? field_rows() : 1, kTileX};
-  }
-  SIMILIS_HOST_DEVICE constexpr int pixel_row() const {
-    return odd(across().total() + window_x - 1);
-  }
-  SIMILIS_HOST_DEVICE constexpr int centre_row() const { return odd(across().total()); }
-  SIMILIS_HOST_DEVICE constexpr int field_row() const {
-    return odd(fields_across().total() + window_x - 1);
-  }
-  SIMILIS_HOST_DEVICE constexpr int tile_row() const { return odd(fields_across().total()); }
-  SIMILIS_HOST_DEVICE constexpr int product_plane() const { return pixels_y() * pixel_row(); }
-  SIMILIS_HOST_DEVICE constexpr int across_plane() const { return pixels_y() * centre_row(); }
-  SIMILIS_HOST_DEVICE constexpr int field_plane() const { return centres_y() * field_row(); }
-  SIMILIS_HOST_DEVICE constexpr int tile_plane() const { return centres_y() * tile_row(); }
-  /// Doubles in shared memory, but for the ring. Fields lie where products were, and their sums
-  /// across where those of products were.
-  SIMILIS_HOST_DEVICE constexpr int doubles() const {
-    const int first = kProducts * product_plane(), second = kProducts * across_plane();
-    const int of_fields = fields * field_plane(), of_tile = fields * tile_plane();
-    return (first > of_fields ? first : of_fields) + (second > of_tile ? second : of_tile);
-  }
-  SIMILIS_HOST_DEVICE constexpr int across_begin() const {
-    const int first = kProducts * product_plane(), of_fields = fields * field_plane();
-    return first > of_fields ? first : of_fields;
+  SIMILIS_HOST_DEVICE std::int64_t plane_size() const { return std::int64_t{columns} * rows; }
+  /// Where a plane of a volume (counted from the first of those at work) begins.
+  SIMILIS_HOST_DEVICE std::int64_t plane(int volume, int image, int z) const {
+    return ((std::int64_t{volume} * images + image) * slots + z % slots) * plane_size();
   }
 };
 
-/// Where the tiles lie, and how the work is dealt out: an item is a tile of some planes along z.
-struct March {
+/// What a block takes, and how many of them there are. Along one axis a thread is a lane; along the
+/// other it has eight windows.
+struct Tiles {
+  int lanes = 0, eights = 0;         // of a block
+  int across = 0, down = 0;          // tiles along x and y
+  int chunk_planes = 1, chunks = 1;  // along z
+  int volumes = 1;                   // at once
+  std::int64_t first_volume = 0;
+
+  int threads() const { return lanes * eights; }
+  std::int64_t blocks() const { return std::int64_t{across} * down * chunks * volumes; }
+};
+
+/// Which tile a block has.
+struct Tile {
+  int across, down, chunk, volume;
+
+  __device__ explicit Tile(const Tiles& tiles) {
+    unsigned rest = blockIdx.x;
+    across = static_cast<int>(rest % static_cast<unsigned>(tiles.across));
+    rest /= static_cast<unsigned>(tiles.across);
+    down = static_cast<int>(rest % static_cast<unsigned>(tiles.down));
+    rest /= static_cast<unsigned>(tiles.down);
+    chunk = static_cast<int>(rest % static_cast<unsigned>(tiles.chunks));
+    volume = static_cast<int>(rest / static_cast<unsigned>(tiles.chunks));
+  }
+};
+
+/// [first, last) along an axis.
+struct Range {
+  int first, last;
+
+  SIMILIS_HOST_DEVICE int length() const { return last - first; }
+  SIMILIS_HOST_DEVICE bool holds(int position) const {
+    return position >= first && position < last;
+  }
+};
+
+struct WindowMarch {
   Measure measure;
-  int window_z, window_y, window_x;
-  int tiles_x, tiles_y, chunks;
-  std::int64_t chunk_planes, items;
-  double scale;      // 1 / the number of taps
-  double* partials;  // [item]; null with a map
-  double* rings;     // [block][ring], if not in shared memory
-
-  Layout layout(int fields) const { return {window_x, window_y, fields}; }
+  Tiles tiles;
+  Fields fields;       // images == 0: only values are asked for, or ANTs' gradient
+  Range planes, rows;  // of centres
+  Range owned_rows;    // those that add to values
+  double scale;        // 1 / the number of taps
+  double* partials;    // [volume][slots]; null with a map
+  int slots, first_slot;
 };
 
-/// The sums of fields that a block keeps, in doubles.
-SIMILIS_HOST_DEVICE constexpr int ring_doubles(int fields, int window_z) {
-  return fields * window_z * kMarchThreads;
-}
+struct GradientMarch {
+  Measure measure;
+  Tiles tiles;
+  Fields fields;
+  Range planes, rows;  // of pixels
+};
 
-/// Queues the kernel for this many fields, with the workspace that its ring may need.
-template <int kFields> void launch_march(const CudaPlan& plan, March march);
+/// Queue one kernel; `is_f32`: of images that are f32, and whose planes 32 bits can index.
+void launch_windows(const CudaPlan& plan, const WindowMarch& march, bool is_f32);
+void launch_gradient(const CudaPlan& plan, const GradientMarch& march, bool is_f32);
+
+/// Bytes of shared memory that a block of either needs.
+std::int64_t window_bytes(const Tiles& tiles);
+std::int64_t gradient_bytes(const Tiles& tiles);
+
+/// Where a pixel of a plane lies: 32 bits where they are known to do.
+template <class Value>
+using Offset = std::conditional_t<sizeof(Value) == sizeof(float), int, std::int64_t>;
+
+/// One plane of an image in a kernel.
+template <class Value> class PixelPlane {
+ public:
+  __device__ PixelPlane(const gpu::View& view, std::int64_t offset)
+      : data_(static_cast<const char*>(view.data)), dtype_(view.dtype), offset_(offset) {
+    if constexpr (sizeof(Value) == sizeof(float)) {
+      data_ += offset * static_cast<std::int64_t>(sizeof(float));
+    }
+  }
+  __device__ __forceinline__ Value load(Offset<Value> offset) const {
+    if constexpr (sizeof(Value) == sizeof(float)) {
+      return reinterpret_cast<const float*>(data_)[offset];
+    } else {
+      return gpu::load_element(data_, dtype_, offset_ + offset);
+    }
+  }
+
+ private:
+  const char* data_;
+  DType dtype_;
+  std::int64_t offset_;
+};
+
+/// What pixels are counted from, so that sums of squares keep their digits: each volume's middle.
+struct Shift {
+  double x, y;
+};
+__device__ inline Shift shift_of(const Measure& m, std::int64_t volume) {
+  const Geometry& g = m.geometry;
+  const Place middle{
+      volume / g.channels, volume % g.channels, g.extent[0] / 2, g.extent[1] / 2, g.extent[2] / 2};
+  const double x = Measure::load(m.x, middle), y = Measure::load(m.y, middle);
+  return {x - x == 0 ? x : 0, y - y == 0 ? y : 0};
+}
 
 }  // namespace similis::lncc_internal

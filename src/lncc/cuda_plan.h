@@ -160,10 +160,12 @@ struct CudaPlan {
 };
 
 /// How many parts a plane's sum has, and the pass itself; plan.partials must have room for them.
-/// The march: boxes of up to 11 pixels along each axis, without valid_mask.
+/// The march: boxes without valid_mask, as wide as a block's tile.
 bool can_march(const CudaPlan& plan);
 int march_slots(const CudaPlan& plan);
 void run_march(const CudaPlan& plan);
+/// ANTs' gradient, 0, of the pixels on which no window is centred; of other passes, nothing.
+void clear_rim(const CudaPlan& plan);
 /// The general path: everything.
 int direct_slots(const CudaPlan& plan);
 void run_direct(const CudaPlan& plan);
