@@ -27,8 +27,10 @@ inline Interval intersection(const Interval& a, const Interval& b) {
   return {first, std::max(first, std::min(a.last, b.last))};
 }
 
-/// Cuts an extent into pieces of at most `length`, all but the last of the same length.
-inline std::vector<Interval> cut(std::int64_t extent, std::int64_t length) {
+/// Cuts an extent into as few pieces of at most `longest` as there can be, as even as they can be.
+inline std::vector<Interval> cut(std::int64_t extent, std::int64_t longest) {
+  const std::int64_t count = (extent + longest - 1) / longest;
+  const std::int64_t length = count > 0 ? (extent + count - 1) / count : 1;
   std::vector<Interval> pieces;
   for (std::int64_t first = 0; first < extent; first += length) {
     pieces.push_back({first, std::min(extent, first + length)});
