@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 
-from . import _c, _composed, _measure
+from . import _c, _composed, _lift_f16, _measure
 
 _DTYPES = {getattr(torch, name): name for name in _c.DTYPES if hasattr(torch, name)}
 _DEVICES = ("cpu", "cuda", "meta")
@@ -236,9 +236,10 @@ def _are_plain_images(x: Any, y: Any) -> bool:
 class _Evaluation(torch.autograd.Function):
     """The value, with gradients to the images that ask for one.
 
-    `eager` says that both are computed in the forward pass, which reads the images once. They then
-    wait here, not among the saved tensors, and the first backward pass scales them where they are;
-    a second one computes them anew, in the same bits. `plain` is _is_plain()'s.
+    With a `lift` (_lift()) both are computed in the forward pass, which reads the images once. The
+    gradients then wait here, lift times as large, not among the saved tensors, and the first backward
+    pass scales them where they are; a second one computes them anew, in the same bits. `plain` is
+    _is_plain()'s.
     """
 
     @staticmethod
@@ -251,18 +252,18 @@ class _Evaluation(torch.autograd.Function):
         measure: str,
         of_x: bool,
         of_y: bool,
-        eager: bool,
+        lift: Optional[float],
         plain: bool,
     ) -> Tensor:
         ctx.measure, ctx.of_x, ctx.of_y = measure, of_x, of_y
         ctx.save_for_backward(x, y, mask, valid_mask)
-        ctx.eager, ctx.plain, ctx.gradients = eager, plain, None
-        if not eager:
+        ctx.lift, ctx.plain, ctx.gradients = lift, plain, None
+        if lift is None:
             evaluate = _value if plain else _value_op
             return evaluate(x, y, mask, valid_mask, measure)
         differentiate = _gradient if plain else _gradient_op
         value, *ctx.gradients = differentiate(
-            x, y, mask, valid_mask, None, True, of_x, of_y, measure
+            x, y, mask, valid_mask, _as_upstream(lift, x), True, of_x, of_y, measure
         )
         return value
 
@@ -273,21 +274,38 @@ class _Evaluation(torch.autograd.Function):
             return *_differentiable_gradients(ctx, upstream), *_NO_GRADIENTS
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
-            factor = None if ctx.eager else upstream
+            factor = upstream if ctx.lift is None else _as_upstream(ctx.lift, saved[0])
             gradients = _gradient_op(*saved, factor, False, ctx.of_x, ctx.of_y, ctx.measure)
-        if ctx.eager:
-            gradients = [_multiplied(gradient, upstream, ctx.plain) for gradient in gradients]
+        if ctx.lift is not None:
+            factor = upstream if ctx.lift == 1 else upstream / ctx.lift
+            gradients = [_multiplied(gradient, factor, ctx.plain) for gradient in gradients]
         return *_in_places(gradients, ctx.of_x, ctx.of_y), *_NO_GRADIENTS
 
 
-def _multiplied(gradient: Tensor, upstream: Tensor, plain: bool) -> Tensor:
-    """In place. Upstream is 1 in most training steps: the library then leaves the memory alone.
+def _multiplied(gradient: Tensor, factor: Tensor, plain: bool) -> Tensor:
+    """In place. The factor is 1 in most training steps: the library then leaves the memory alone.
 
     plain: whether the images were, and so the gradient is."""
-    if not (plain and _is_memory(upstream) and _nobody_looks()):
-        return gradient.mul_(upstream)
-    _scale(gradient, upstream)
-    return gradient
+    if plain and _is_memory(factor) and _nobody_looks():
+        _scale(gradient, factor)
+        return gradient
+    if gradient.dtype in _FULL:
+        return gradient.mul_(factor)
+    return gradient.copy_(gradient.float() * factor)  # on a GPU mul_ rounds the factor, to 0
+
+
+_FULL = (torch.float32, torch.float64)
+
+
+def _lift(text: str, x: Tensor, has_mask: bool) -> Optional[float]:
+    """What a gradient is multiplied by while it waits for its upstream one; None: it is computed in the
+    backward pass. f16 alone has not the range of f32."""
+    return 1.0 if x.dtype != torch.float16 else _lift_f16.lift(text, x.shape, has_mask)
+
+
+def _as_upstream(lift: float, x: Tensor) -> Optional[Tensor]:
+    """Filled on the device, which a graph can capture."""
+    return None if lift == 1 else x.new_full((), lift, dtype=torch.float32)
 
 
 _NO_GRADIENTS = (None,) * 7  # of what stands behind the images
@@ -297,7 +315,7 @@ _apply_plainly = super(torch.autograd.Function, _Evaluation).apply
 
 
 class _CompiledEvaluation(torch.autograd.Function):
-    """The same for torch.compile, which wants no state beside the saved tensors."""
+    """The same for torch.compile, which wants no state beside the saved tensors; lift is 1 or None."""
 
     @staticmethod
     def forward(
@@ -309,11 +327,11 @@ class _CompiledEvaluation(torch.autograd.Function):
         measure: str,
         of_x: bool,
         of_y: bool,
-        eager: bool,
+        lift: Optional[float],
         plain: bool,
     ) -> Tensor:
-        ctx.measure, ctx.of_x, ctx.of_y, ctx.eager = measure, of_x, of_y, eager
-        if not eager:
+        ctx.measure, ctx.of_x, ctx.of_y, ctx.lift = measure, of_x, of_y, lift
+        if lift is None:
             ctx.save_for_backward(x, y, mask, valid_mask)
             return _value_op(x, y, mask, valid_mask, measure)
         results = _gradient_op(x, y, mask, valid_mask, None, True, of_x, of_y, measure)
@@ -322,7 +340,7 @@ class _CompiledEvaluation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        if ctx.eager:
+        if ctx.lift is not None:
             gradients = [gradient * upstream for gradient in ctx.saved_tensors]
         else:
             gradients = _gradient_op(
@@ -443,10 +461,11 @@ def evaluate(
         plain = _is_plain(x, y, mask, valid_mask)
     if not (of_x or of_y):
         return (_value if plain else _value_op)(x, y, mask, valid_mask, text)
-    # Half precision rounds once: its gradients wait for what they are multiplied by.
-    eager = one_pass and _measure.is_scalar(text) and x.dtype in (torch.float32, torch.float64)
+    lift = None
+    if one_pass and _measure.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
+        lift = _lift(text, x, mask is not None or valid_mask is not None)
     apply = _apply_plainly if plain else function.apply
-    return apply(x, y, mask, valid_mask, text, of_x, of_y, eager, plain)
+    return apply(x, y, mask, valid_mask, text, of_x, of_y, lift, plain)
 
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Tensor:

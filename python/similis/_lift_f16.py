@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of a mean in f16, computed before it is known what they are multiplied by.
+
+About 10 / N of N pixels, they would vanish. SSIM's have a bound, and are lifted to where the bound is
+just below f16's largest number.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Optional
+
+from . import _measure
+
+
+def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
+    """What the gradient is multiplied by, or None where it has no bound: that of MS-SSIM, whose means
+    may be near 0, or of a mean over few pixels of a mask.
+
+    A power of 2 rounds nothing, nor does a loss scale that is one.
+    """
+    of_one = bound_of_one(text, len(shape) - 2)
+    if of_one is None or has_mask:
+        return None
+    sizes = _measure.parse(text).window_size[2 - len(shape) :]
+    is_valid = " padding=valid" in text
+    count = shape[0] * shape[1]
+    for extent, size in zip(shape[2:], sizes):
+        count *= max(extent - size + 1, 1) if is_valid else extent
+    _, exponent = math.frexp(2.0**15 * int(count) / of_one)
+    return math.ldexp(1.0, exponent - 1)
+
+
+@functools.lru_cache(maxsize=1024)
+def bound_of_one(text: str, spatial: int) -> Optional[float]:
+    """The largest derivative, by one pixel, of N times a mean of SSIM, mixed with |x - y| or not.
+
+    A factor (2ab + C) / (a² + b² + C) of SSIM changes by at most √(2 / C) per unit of a. A mean is
+    that unit's weight w, a deviation √w at most, by Cauchy and Schwarz. With half widths r, Π(2r + 1)
+    windows see a pixel, and its weights in them add up to 1, or to Π(r + 1) at most where padding
+    repeats it. Where C is not well above what f32 rounds of squared pixels, arithmetic does not keep
+    to this.
+    """
+    measure = _measure.parse(text)
+    if measure.operation != "ssim" or measure.reduction != "mean":
+        return None
+    if min(measure.k1, measure.k2) < 2.0**-8:
+        return None
+    sizes, weights = measure.window_size[-spatial:], 1
+    if measure.padding not in ("valid", "same"):
+        weights = math.prod([size // 2 + 1 for size in sizes])
+    windows = math.prod(sizes)
+    slope = math.sqrt(2) * (weights / measure.k1 + math.sqrt(windows * weights) / measure.k2)
+    return measure.ssim_weight * slope / (measure.data_range or 1.0) + measure.l1_weight
