@@ -13,8 +13,6 @@ ramps.
 
 import argparse
 import ctypes
-import datetime
-import json
 import pathlib
 import re
 import statistics
@@ -24,7 +22,7 @@ import time
 import torch
 
 import libsimilis
-import rows
+from gpu_report import Report
 from gpu_similis import Similis
 
 FLOORS = {"device_exact/1920x1080": 0.068, "device_fast/1920x1080": 0.050, "host/1920x1080": 0.25,
@@ -150,35 +148,27 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, default=libsimilis.LIBRARY)
     parser.add_argument("--vship")
     parser.add_argument("--commit", default="")
-    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     similis = Similis(arguments.library, torch_memory=True)
-    collected = []
+    report = Report(arguments.output, arguments.commit,
+                    {"similis": similis.library.similis_version().decode()}, "SSIMULACRA 2")
     for (width, height), frames in SIZES.items():
         size = f"{width}x{height}"
-        figures = {}
+
+        def add(case, value, measured=None):
+            case = f"{case}/{size}"
+            report.add(f"ssimulacra2/{case}/u8", "ms", value, measured, FLOORS.get(case),
+                       TARGETS.get(case))
+
         for mode in ("exact", "fast"):
             score = scorer(similis, mode)
-            figures[f"device_{mode}/{size}"] = in_flight(score, width, height, frames // 3)
-            figures[f"device_{mode}_one_batch/{size}"] = on_device(score, width, height, frames)
-            figures[f"device_{mode}_alone/{size}"] = on_device(score, width, height, 1)
-        figures[f"host/{size}"] = from_host(
-            scorer(similis, "exact"), width, height, max(frames // 3, 6))
-        peer = vship(arguments.vship, width, height) if arguments.vship else None
-        for case, value in figures.items():
-            is_peers = peer is not None and case.startswith("host")
-            row = rows.row(f"ssimulacra2/{case}/u8", None, "ms", value,
-                           "Vship" if is_peers else None, peer if is_peers else None)
-            row["floor"], row["target"] = FLOORS.get(case), TARGETS.get(case)
-            collected.append(row)
-            print(f"ssimulacra2/{case}/u8: {value:.4f} ms a frame", flush=True)
-    report = {"device": torch.cuda.get_device_name(), "subject": "SSIMULACRA 2",
-              "cuda": torch.version.cuda, "commit": arguments.commit,
-              "date": datetime.date.today().isoformat(),
-              "versions": {"similis": similis.library.similis_version().decode(),
-                           "torch": torch.__version__}, "rows": collected}
-    arguments.output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    print(f"wrote {arguments.output}")
+            add(f"device_{mode}", in_flight(score, width, height, frames // 3))
+            add(f"device_{mode}_one_batch", on_device(score, width, height, frames))
+            add(f"device_{mode}_alone", on_device(score, width, height, 1))
+        peer = {"Vship": vship(arguments.vship, width, height)} if arguments.vship else None
+        add("host", from_host(scorer(similis, "exact"), width, height, max(frames // 3, 6)), peer)
+    print(f"wrote {report.output}")
 
 
 if __name__ == "__main__":

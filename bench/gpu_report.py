@@ -26,6 +26,11 @@ class Report:
         self.output = output or rows.FOLDER / f"{name.replace(' ', '-').lower()}.json"
         self.output.parent.mkdir(exist_ok=True)
 
+    def note(self, sentence):
+        """What readers of the rows have to know."""
+        self.content["note"] = sentence
+        print(sentence)
+
     def add(self, case, unit, value, measured=None, floor=None, target=None):
         """measured: {peer: its figure}."""
         measured = measured or {}

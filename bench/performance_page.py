@@ -37,6 +37,8 @@ def section(result):
     lines = [f"## {result['device']}{about}", ", ".join(facts) + "."]
     if result.get("busy_processors") is not None:
         lines.append(f"Other programs kept {result['busy_processors']:.2f} processors busy.")
+    if result.get("note"):
+        lines.append(result["note"])
     for heading, belongs in TABLES:
         chosen = [row for row in result["rows"] if belongs(row)]
         compared = [row for row in chosen if rows.is_compared(row)]

@@ -2,7 +2,7 @@
 """The rows of bench/results/*.json, and how they are shown.
 
 A file is {"device", "driver", "cuda", "commit", "date", "versions", …, "rows"}, and has a "subject"
-where a program of its own measured one operation. Each row is one measurement, and smaller is better
+where a program of its own measured one operation, and a "note" where readers have to know more. Each row is one measurement, and smaller is better
 in all of them: what was measured ("case", "threads", "unit", "value"), the same of another library in
 the same run ("peer", "peer_value"), what the hardware allows ("floor") and what is aimed at
 ("target", and "target_ratio" where that is a multiple of the peer's speed); null where there is none.
