@@ -11,9 +11,10 @@ file(GLOB_RECURSE similis_gpu_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURC
 set(gpu_includes -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include)
 set(nvcc_command ${SIMILIS_NVCC} -c -std=c++20 -O3 --fmad=false -Werror all-warnings
   -Xcompiler -Wall,-Wextra,-Wshadow,-Werror ${gpu_includes})
-# Where nvcc is there too, hipcc would drive it instead of clang.
-set(hip_command ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd ${SIMILIS_HIPCC} -c -x hip -std=c++20 -O3 -Wall -Wextra -Wshadow -Werror
-  ${gpu_includes})
+# Where nvcc is there too, hipcc would drive it instead of clang. A loop that clang leaves rolled is
+# no fault (pass-failed).
+set(hip_command ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd ${SIMILIS_HIPCC} -c -x hip -std=c++20 -O3
+  -Wall -Wextra -Wshadow -Werror -Wno-pass-failed ${gpu_includes})
 
 set(budget_command ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/gpu_build_test.py)
 

@@ -128,8 +128,9 @@ template <bool is_mean, bool is_inner>
 __device__ __forceinline__ void filter_chunk(const Recursion& recursion, const Blocks& blocks,
     int n, const float4* a, const float4* b, float4* out, RowState& row) {
   const auto load = [&](int i) { return is_mean ? a[i] : multiplied(a[i], b[i]); };
+  constexpr int kUnrolled = is_inner ? 4 : 1;
   float4 next = load(0);  // ahead of the store before it, which might be to the same place
-#pragma unroll(is_inner ? 4 : 1)
+#pragma unroll kUnrolled
   for (int i = 0; i < kQuads; ++i) {
     const float4 fresh = next;
     next = load((i + 1) % kQuads);
