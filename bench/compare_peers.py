@@ -4,9 +4,13 @@
 Where SIMILIS_BENCH_LIBVMAF names a libvmaf.so built with -Denable_float=true, beside that too.
 
 All libraries run in this process on the same arrays and as many threads, in turn, once they agree
-on the result. Prints a table and writes bench/results/cpu-DATE.json.
+on the result. Prints a table and writes bench/results/cpu-DATE.json, or with --only
+cpu-DATE-OPERATIONS.json, which the page shows as a subject of its own.
+
+    bench/compare_peers.py --only sample compose
 """
 
+import argparse
 import collections
 import datetime
 import importlib.metadata
@@ -170,12 +174,13 @@ def compare(comparison, threads):
     return times + memory
 
 
-def measured_alone():
+def measured_alone(only):
     """What similis_bench measures: the SIMD target in use, and rows without a peer."""
     print("similis_bench", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        subprocess.run([PROGRAM, f"--benchmark_out={report}", "--benchmark_out_format=json",
+        chosen = [f"--benchmark_filter=^({'|'.join(only)})/"] if only else []
+        subprocess.run([PROGRAM, f"--benchmark_out={report}", "--benchmark_out_format=json", *chosen,
                         "--benchmark_repetitions=5", "--benchmark_min_time=0.05"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         report = json.loads(report.read_text())
@@ -206,12 +211,18 @@ def commit():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="OPERATION", default=[],
+                        choices=sorted({each.operation for each in COMPARISONS}),
+                        help="time these alone, as a subject of its own")
+    only = parser.parse_args().only
     machine = measure.Machine()
     measured = [row for comparison in COMPARISONS for threads in (1, 2)
+                if not only or comparison.operation in only
                 for row in compare(comparison, threads)]
     others = machine.others()
     compared = {(row["case"], row["threads"]) for row in measured}
-    simd_target, alone = measured_alone()
+    simd_target, alone = measured_alone(only)
     measured += [row for row in alone if (row["case"], row["threads"]) not in compared]
 
     for select, table in ((rows.is_compared, rows.compared_table),
@@ -225,12 +236,13 @@ def main():
     versions |= {name: importlib.metadata.version(name) for name in VERSIONS_OF}
     if libvmaf.is_there():
         versions["libvmaf"] = libvmaf.version()
-    path = rows.FOLDER / f"cpu-{date}.json"
+    path = rows.FOLDER / f"{'-'.join(['cpu', date, *only])}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(
         {"device": processor(), "driver": None, "cuda": None, "commit": commit(), "date": date,
-         "versions": versions, "simd_target": simd_target, "busy_processors": round(others, 3),
-         "rows": measured}, indent=1) + "\n")
+         **({"subject": ", ".join(only)} if only else {}), "versions": versions,
+         "simd_target": simd_target, "busy_processors": round(others, 3), "rows": measured},
+        indent=1) + "\n")
     print(f"Written to {path.relative_to(ROOT)}")
 
 
