@@ -135,6 +135,28 @@ TEST_F(ScaleCuda, MoreElementsThanRunAtOnce) {
   expect_scaled(tensor, before, 0.2);
 }
 
+TEST_F(ScaleCuda, DenseFromAnyElementOn) {
+  for (const DType dtype : kFloats) {
+    for (const std::int64_t first : {1, 2, 3, 5, 7}) {
+      for (const std::int64_t count : {1, 2, 6, 64, 4099}) {
+        const Array before = textured({first + count + 9}, dtype, Layout::dense),
+                    tensor = textured({first + count + 9}, dtype, Layout::dense);
+        const auto part = [&](TensorView whole) {
+          whole.data =
+              static_cast<char*>(whole.data) + first * static_cast<std::int64_t>(size_bytes(dtype));
+          whole.shape = {count};
+          return whole;
+        };
+        const OnGpu there(tensor), by(one_element(DType::f32, 0.75));
+        scale(part(there.view()), by.view());
+        there.bring_back();
+        scale(part(before), one_element(DType::f32, 0.75));
+        EXPECT_EQ(to_doubles(tensor), to_doubles(before)) << name(dtype) << " " << first;
+      }
+    }
+  }
+}
+
 // Destroyed after all memory that is given back on it.
 struct Stream {
   cudaStream_t handle = nullptr;

@@ -3,7 +3,10 @@
 #include "src/core/scale.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
+#include "src/gpu/half.h"
 #include "src/gpu/view.h"
 
 namespace similis::core_internal {
@@ -13,20 +16,58 @@ constexpr int kThreads = 256;
 constexpr int kBlocksAMultiprocessor = 8;  // all that run at once
 constexpr int kAtOnce = 4;                 // loads of a thread under way
 
-template <class T>
-__device__ void scale_as(T* data, const Walk& walk, bool is_dense, double factor) {
-  const auto by = static_cast<decltype(load(T{}))>(factor);
+/// What one access to memory takes.
+template <class T> struct alignas(16) Pack {
+  static constexpr int kCount = 16 / sizeof(T);
+  T values[kCount];
+};
+
+template <class T> __device__ void scale_in_place(T& value, double factor) {
+  if constexpr (std::is_same_v<T, double>) {
+    value *= factor;
+  } else {
+    value = gpu::rounded<T>(gpu::to_float(value) * static_cast<float>(factor));
+  }
+}
+
+template <class T> __device__ void scale_in_place(Pack<T>& pack, double factor) {
+#pragma unroll
+  for (T& value : pack.values) scale_in_place(value, factor);
+}
+
+/// Elements or packs, each of which belongs to one thread; at: where the i-th of them is.
+template <class At> __device__ void scale_all(std::int64_t count, const At& at, double factor) {
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  const auto at = [&](std::int64_t i) { return data + (is_dense ? i : walk.offset(i)); };
   std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  for (; i + (kAtOnce - 1) * step < walk.count; i += kAtOnce * step) {
-    T values[kAtOnce];
+  for (; i + (kAtOnce - 1) * step < count; i += kAtOnce * step) {
+    std::decay_t<decltype(*at(i))> values[kAtOnce];
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) values[k] = *at(i + k * step);
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) store(load(values[k]) * by, at(i + k * step));
+    for (int k = 0; k < kAtOnce; ++k) {
+      scale_in_place(values[k], factor);
+      *at(i + k * step) = values[k];
+    }
   }
-  for (; i < walk.count; i += step) store(load(*at(i)) * by, at(i));
+  for (; i < count; i += step) scale_in_place(*at(i), factor);
+}
+
+template <class T>
+__device__ void scale_as(T* data, const Walk& walk, bool is_dense, double factor) {
+  if (!is_dense) {
+    return scale_all(
+        walk.count, [&](std::int64_t i) { return data + walk.offset(i); }, factor);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const std::int64_t unaligned = (-address % sizeof(Pack<T>)) / sizeof(T),
+                     before = unaligned < walk.count ? unaligned : walk.count,
+                     packs = (walk.count - before) / Pack<T>::kCount,
+                     in_packs = packs * Pack<T>::kCount;
+  Pack<T>* const first = reinterpret_cast<Pack<T>*>(data + before);
+  scale_all(
+      packs, [&](std::int64_t i) { return first + i; }, factor);
+  const auto at = [&](std::int64_t i) { return data + (i < before ? i : i + in_packs); };
+  scale_all(walk.count - in_packs, at, factor);
 }
 
 __global__ void __launch_bounds__(kThreads) scale_kernel(void* data, DType dtype,
@@ -46,7 +87,10 @@ __global__ void __launch_bounds__(kThreads) scale_kernel(void* data, DType dtype
 void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execution& exec) {
   const gpu::Current current(tensor.device);
   const Walk walk(tensor);
-  const std::int64_t blocks = std::min<std::int64_t>((walk.count + kThreads - 1) / kThreads,
+  const std::int64_t accesses =  // at most one of each thread, if that fills the GPU
+      walk.is_dense() ? walk.count * static_cast<std::int64_t>(size_bytes(tensor.dtype)) / 16
+                      : walk.count;
+  const std::int64_t blocks = std::min<std::int64_t>(accesses / kThreads + 1,
       std::int64_t{kBlocksAMultiprocessor} * gpu::limits(tensor.device).multiprocessors);
   gpu::launch("scale", exec.stream, static_cast<unsigned>(blocks), kThreads, 0, scale_kernel,
       tensor.data, tensor.dtype, walk, walk.is_dense(), gpu::View(factor));
