@@ -103,22 +103,6 @@ __device__ inline double sum_of_32(double value) {
   return value;
 }
 
-/// The least of 32 neighbouring threads' values, which all of them get.
-__device__ inline int min_of_32(int value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(0xffffffffu, value);
-#else
-  for (int distance = 16; distance > 0; distance /= 2) {
-#if defined(__HIPCC__)
-    value = min(value, __shfl_xor(value, distance, 32));
-#else
-    value = min(value, __shfl_xor_sync(0xffffffffu, value, distance));
-#endif
-  }
-  return value;
-#endif
-}
-
 /// Threads that run together on every device, in a block of no more: half a wavefront on some.
 constexpr int kCrew = 32;
 

@@ -125,6 +125,97 @@ TEST_P(CommonCall, LeavesOutWhatIsOutside) {
   }
 }
 
+// Gradients of ordinary size in the lower half of the planes, `factor` of them in the upper.
+struct Halves {
+  std::int64_t components;
+  double factor;
+};
+
+class CommonCallOfHalves : public testing::TestWithParam<Halves> {};
+
+// What is small stays as right as what is large beside it, in one block of the GPU's.
+TEST_P(CommonCallOfHalves, EachIsRightByItself) {
+  const auto [components, factor] = GetParam();
+  for (const int axis : {2, 3, 4}) {
+    const Extents shape = {1, components, 16, 24, 64};
+    const Layout layout = components == 3 ? Layout::channels_last : Layout::dense;
+    const auto along_axis = [&](std::int64_t i) {
+      std::int64_t inner = 1;
+      for (int a = 4; a > axis; --a) inner *= shape[a];
+      return i / inner % shape[axis];
+    };
+    const test::Array image = test::noise(shape, DType::f32, layout, 1, 1);
+    // Between 0.2 and 0.8 of a voxel, so that only one plane of voxels gets from both halves.
+    const test::Array field = test::make(
+        {1, shape[2], shape[3], shape[4], 3}, DType::f32, Layout::dense, [&](std::int64_t i) {
+          const double voxel = 2.0 / static_cast<double>(shape[4 - i % 3] - 1);
+          return (0.2 + 0.6 * test::uniform(2, i)) * voxel;
+        });
+    const SampleOptions options{.displacement = field};
+    const std::int64_t middle = shape[axis] / 2 - 4;  // not where blocks meet
+    const test::Array upstream = test::make(shape, DType::f32, layout, [&](std::int64_t i) {
+      return (test::uniform(5, i) - 0.3) * (along_axis(i) < middle ? 1 : factor);
+    });
+    const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+      const test::Chosen chosen(backend);
+      SCOPED_TRACE(backend.name);
+      const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
+      test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);
+      const std::vector<double> actual = to_doubles(by_image);
+      for (const bool is_upper : {false, true}) {
+        double error = 0, norm = 0;
+        for (std::size_t i = 0; i < actual.size(); ++i) {
+          const std::int64_t at = along_axis(static_cast<std::int64_t>(i));
+          if (at == middle || (at > middle) != is_upper) continue;
+          error += (actual[i] - wanted[i]) * (actual[i] - wanted[i]);
+          norm += wanted[i] * wanted[i];
+        }
+        EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(norm)) << "axis " << axis << (is_upper ? ", upper" : ", lower");
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Factors, CommonCallOfHalves,
+    testing::Values(Halves{1, 1e-6}, Halves{3, 1e-6}, Halves{1, 1e-3}, Halves{1, 0}, Halves{3, 0},
+        Halves{1, 1e-33}, Halves{1, 1e30}));
+
+// An upstream that is no number reaches the voxels of its cell, and no other.
+TEST(CommonCallOf, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
+  for (const std::int64_t components : {1, 3}) {
+    const Extents shape = {1, components, 11, 12, 36};
+    const Layout layout = components == 3 ? Layout::channels_last : Layout::dense;
+    const test::Array image = test::noise(shape, DType::f32, layout, 1, 1);
+    const test::Array field =
+        test::noise({1, shape[2], shape[3], shape[4], 3}, DType::f32, Layout::dense, 2, 0.1);
+    const SampleOptions options{.displacement = field};
+    for (const double value :
+        {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+      const test::Array upstream = test::make(shape, DType::f32, layout, [&](std::int64_t i) {
+        return i == 5 * 12 * 36 + 6 * 36 + 17 ? value : test::uniform(5, i) - 0.3;
+      });
+      const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+        const test::Chosen chosen(backend);
+        SCOPED_TRACE(backend.name);
+        const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
+        test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);
+        const std::vector<double> actual = to_doubles(by_image);
+        int reached = 0;
+        for (std::size_t i = 0; i < actual.size(); ++i) {
+          ASSERT_EQ(std::isfinite(actual[i]), std::isfinite(wanted[i])) << i;
+          reached += std::isfinite(wanted[i]) ? 0 : 1;
+          if (std::isfinite(wanted[i])) {
+            ASSERT_NEAR(actual[i], wanted[i], 1e-5) << i;
+          }
+        }
+        EXPECT_EQ(reached, 8);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, CommonCall,
     testing::Values(Case{{1, 1, 9, 19, 36}, {10, 17, 40}, 0.05, 0.02},
         Case{{1, 1, 9, 19, 37}, {10, 17, 33}, 0.05, 0.02},
@@ -137,6 +228,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, CommonCall,
         Case{{1, 3, 11, 10, 37}, {12, 9, 64}, 0.05, 0.02, 2, 1, Layout::channels_last},
         Case{{1, 3, 40, 40, 64}, {17, 18, 66}, 0.1, 1.5, 1, 1, Layout::channels_last},
         Case{{1, 3, 11, 10, 36}, {12, 9, 35}, 0.05, 0.02},
+        Case{{1, 1, 9, 8, 12}, {40, 33, 66}, 0.05, 0.02},  // 100 of the output in a cell
+        Case{{1, 1, 4, 3, 4}, {40, 33, 66}, 0.05, 0.02},   // and 2000
+        Case{{1, 3, 9, 8, 12}, {40, 33, 66}, 0.05, 0.02, 1, 1, Layout::channels_last},
         Case{{1, 1, 2, 2, 2}, {3, 5, 7}, 0.3, 1}));
 
 }  // namespace

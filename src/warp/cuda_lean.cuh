@@ -19,9 +19,25 @@ constexpr int kBatch = 4;
 // what both are made of, and a voxel takes 180 instructions instead of 105.
 template <class T> __device__ __forceinline__ T opaque(T address) {
 #if !defined(__HIPCC__)
-  asm("" : "+l"(address));
+  if constexpr (sizeof(T) == 8) {
+    asm("" : "+l"(address));
+  } else {
+    asm("" : "+r"(address));
+  }
 #endif
   return address;
+}
+
+// Likewise a number, so that what is made of it is not kept in registers until it is used again.
+template <class T> __device__ __forceinline__ T recomputed(T value) {
+#if !defined(__HIPCC__)
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("" : "+d"(value));
+  } else {
+    asm volatile("" : "+f"(value));
+  }
+#endif
+  return value;
 }
 
 __device__ inline int lane() { return static_cast<int>(threadIdx.x % kTileX); }
@@ -104,58 +120,45 @@ __device__ __forceinline__ int split(double index, float* fraction) {
 #endif
 }
 
-/// The cells of voxels from z on, u being at the first. Returns which have one, a bit each.
+/// The field at voxels from z on, u being at the first; beyond the column its last again.
 template <int count>
-__device__ __forceinline__ unsigned find_cells(const LeanPass& p, const LeanColumn& column, int z,
-    const float* u, int step, LeanCell (&cells)[count]) {
-  float loaded[count][3];
+__device__ __forceinline__ void load_field(
+    const LeanPass& p, const LeanColumn& column, int z, const float* u, float (&loaded)[count][3]) {
 #pragma unroll
   for (int d = 0; d < count; ++d) {
 #pragma unroll
     for (int a = 0; a < 3; ++a) loaded[d][a] = __ldg(u + a);
     if (d + 1 < count && z + d + 1 < column.end) u += p.field_strides.z;
   }
+}
+
+/// Whether there is a cell at gz, of which the place is left to the caller.
+__device__ __forceinline__ bool find_cell(
+    const LeanPass& p, const LeanColumn& column, double gz, const float (&u)[3], LeanCell* cell) {
+  bool is_inside = true;
+#pragma unroll
+  for (int a = 0; a < 3; ++a) {
+    cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a]);
+    is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
+  }
+  return is_inside;
+}
+
+/// The cells of voxels from z on. Returns which have one, a bit each.
+template <int count>
+__device__ __forceinline__ unsigned find_cells(const LeanPass& p, const LeanColumn& column, int z,
+    const float* u, int step, LeanCell (&cells)[count]) {
+  float loaded[count][3];
+  load_field(p, column, z, u, loaded);
   const double gz = p.first[2] + z;
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < count; ++d) {
-    LeanCell& cell = cells[d];
-    bool is_inside = true;
-#pragma unroll
-    for (int a = 0; a < 3; ++a) {
-      cell.voxel[a] = split(column.index(a, gz + d, loaded[d][a]), &cell.fraction[a]);
-      is_inside &= static_cast<unsigned>(cell.voxel[a]) < static_cast<unsigned>(p.last[a]);
-    }
-    cell.offset = is_inside ? cell.place(p.image_strides, step) : 0;
+    const bool is_inside = find_cell(p, column, gz + d, loaded[d], &cells[d]);
+    cells[d].offset = is_inside ? cells[d].place(p.image_strides, step) : 0;
     inside |= is_inside ? 1u << d : 0;
   }
   return inside;
-}
-
-/// The four lines of an image on which a cell's corners lie.
-struct Lines {
-  const float* of[4];
-
-  __device__ Lines(const float* plane, const LeanStrides& s)
-      : of{opaque(plane), opaque(plane + s.y), opaque(plane + s.z), opaque(plane + s.z + s.y)} {}
-};
-
-/// Of `step` channels, the corners by x, y, z.
-template <int step> struct Corners { float v[step][8]; };
-
-template <int step>
-__device__ __forceinline__ Corners<step> load_corners(const Lines& lines, int offset) {
-  Corners<step> k;
-#pragma unroll
-  for (int line = 0; line < 4; ++line) {
-    const float* first = lines.of[line] + offset;
-#pragma unroll
-    for (int c = 0; c < step; ++c) {
-      k.v[c][2 * line] = __ldg(first + c);
-      k.v[c][2 * line + 1] = __ldg(first + step + c);
-    }
-  }
-  return k;
 }
 
 /// Which of a cell's corners are voxels, a bit each as in Corners.
@@ -172,51 +175,96 @@ __device__ __forceinline__ unsigned corners_inside(const LeanPass& p, const Lean
   return which;
 }
 
-/// Their values, 0 for those that are none.
+/// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
+/// border, a bit each.
+template <class Body>
+__device__ __forceinline__ unsigned march(
+    const LeanPass& p, const LeanColumn& column, int step, const Body& body) {
+  const float* u = opaque(p.field + column.offset(p.field_strides, column.z));
+  unsigned at_border = 0;
+  for (int z = column.z; z < column.end; z += kBatch) {
+    LeanCell cells[kBatch];
+    const unsigned inside = find_cells(p, column, z, u, step, cells);
+    u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
+    at_border |= (column.mine(z, kBatch) & ~inside) << (z - column.z);
+    body(z, cells, inside);
+  }
+  return at_border;
+}
+
+/// Calls body(z, cell) for those of a column's voxels, a bit each, of whose cells some corner is a
+/// voxel.
+template <class Body>
+__device__ __forceinline__ void for_each_with_corners(
+    const LeanPass& p, const LeanColumn& column, int step, unsigned which, const Body& body) {
+#pragma unroll 1
+  for (; which != 0; which &= which - 1) {
+    const int z = column.z + __ffs(static_cast<int>(which)) - 1;
+    LeanCell cells[1];
+    find_cells(p, column, z, p.field + column.offset(p.field_strides, z), step, cells);
+    if (corners_inside(p, cells[0]) != 0) body(z, cells[0]);
+  }
+}
+
+/// The four lines of an image on which a cell's corners lie. Of three components a thread has more
+/// to keep, so that there it is the way from the first line to the others.
+template <int step> struct Lines {
+  const float* of[4];
+
+  __device__ Lines(const float* plane, const LeanStrides& s)
+      : of{opaque(plane), opaque(plane + s.y), opaque(plane + s.z), opaque(plane + s.z + s.y)} {}
+  __device__ const float* at(int line, int offset) const { return of[line] + offset; }
+};
+template <> struct Lines<3> {
+  const float* first;
+  int y, z;
+
+  __device__ Lines(const float* plane, const LeanStrides& s)
+      : first(opaque(plane)), y(s.y), z(s.z) {}
+  __device__ const float* at(int line, int offset) const {
+    return first + (offset + (line % 2 ? y : 0) + (line / 2 ? z : 0));
+  }
+};
+
+/// The corners of a cell by x, y, z, in one channel.
+struct Corners {
+  float v[8];
+};
+
+/// step: how far voxels along x are apart.
 template <int step>
-__device__ __forceinline__ Corners<step> load_corners_inside(
+__device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int offset) {
+  Corners k;
+#pragma unroll
+  for (int line = 0; line < 4; ++line) {
+    const float* first = lines.at(line, offset);
+    k.v[2 * line] = __ldg(first);
+    k.v[2 * line + 1] = __ldg(first + step);
+  }
+  return k;
+}
+
+/// Likewise, 0 for those that are no voxels.
+template <int step>
+__device__ __forceinline__ Corners load_corners_inside(
     const LeanPass& p, const LeanCell& cell, const float* plane) {
   const unsigned which = corners_inside(p, cell);
-  const Lines lines(plane, p.image_strides);
+  const Lines<step> lines(plane, p.image_strides);
   const int offset = which == 0 ? 0 : cell.place(p.image_strides, step);
-  Corners<step> k;
+  Corners k;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-#pragma unroll
-    for (int c = 0; c < step; ++c) {
-      k.v[c][i] = which >> i & 1u ? __ldg(lines.of[i / 2] + offset + (i % 2 ? step : 0) + c) : 0.0f;
-    }
+    k.v[i] = which >> i & 1u ? __ldg(lines.at(i / 2, offset) + (i % 2 ? step : 0)) : 0.0f;
   }
   return k;
 }
 
 __device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f, b - a, a); }
 
-/// Three floats a lane, of voxels behind each other, stored by the warp as neighbours, in whole
-/// vectors where the address allows it.
-template <int count> struct Triplets {
-  float4 of[count][3 * kTileX / 4];
-
-  __device__ __forceinline__ void put(int d, int component, float value) {
-    reinterpret_cast<float*>(of[d])[3 * lane() + component] = value;
-  }
-  /// row: of the first lane at z. Lanes beyond the output have none.
-  __device__ __forceinline__ void store(
-      const LeanPass& p, const LeanColumn& column, int z, float* row, int stride) const {
-    if (static_cast<int>(blockIdx.y) * kTileY + warp() >= p.out[1]) return;
-    const int floats = 3 * min(kTileX, p.out[0] - row_x());
-#pragma unroll
-    for (int d = 0; d < count; ++d, row += stride) {
-      if (z + d >= column.end) break;
-      if (floats == 3 * kTileX && reinterpret_cast<std::uintptr_t>(row) % sizeof(float4) == 0) {
-        if (4 * lane() < 3 * kTileX) reinterpret_cast<float4*>(row)[lane()] = of[d][lane()];
-        continue;
-      }
-      const auto* staged = reinterpret_cast<const float*>(of[d]);
-#pragma unroll 1
-      for (int i = lane(); i < floats; i += kTileX) row[i] = staged[i];
-    }
-  }
-};
+/// How many floats of the warp's row of vectors the output has.
+__device__ __forceinline__ int floats_of_row(const LeanPass& p) {
+  const bool has_row = static_cast<int>(blockIdx.y) * kTileY + warp() < p.out[1];
+  return has_row ? 3 * min(kTileX, p.out[0] - row_x()) : 0;
+}
 
 }  // namespace similis::warp_internal

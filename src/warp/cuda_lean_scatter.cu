@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The image's gradient of the common call.
 //
-//   indices of a block ─> the box of the image that its cells touch
-//   each voxel again ─> cell ─> weights · upstream added up in the box, in shared memory
-//   box ─> red.add, 16 bytes at once
+//   u ─> indices of a block ─> the box of the image that its cells touch
+//   upstream ─> the largest of every 4 voxels; cells ─> how many share one, at most
+//   weights · upstream ─> integers added up in the box, in shared memory ─> red.add, 16 bytes at
+//   once
 //
 // Neighbours touch the same voxels: a block of 2048 with 16,384 corners has a box of about 6,000.
-// Where its cells lie too far apart for one, they are added to the image corner by corner.
+// Shared memory adds integers by itself, where a float is a loop of load, add and compare. No sum
+// overflows, and small gradients stay right beside large ones: see Words. What does not fit, in
+// place or in size, is added to the image corner by corner.
 #include <climits>
+#include <cstddef>
 
 #include "src/warp/cuda_lean.cuh"
 
@@ -15,102 +19,200 @@ namespace similis::warp_internal {
 namespace {
 
 constexpr int kDepth = 8;
-
-// Shared memory of a block, and blocks that a multiprocessor is to have.
-template <int step> constexpr int kBoxFloats = step == 3 ? 3 * 6200 : 7000;
-template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;
+template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // of a multiprocessor
+template <int step> constexpr std::size_t kBoxBytes = (step == 3 ? 75 : 55) * 1024 - 256;
+constexpr int kBanks = 32;
 
 // The voxels of the image that a block's cells touch. Along x it begins and ends at multiples of 4.
 struct Box {
   int first[3], extent[3];
-  int plane;     // floats from one plane to the next, a multiple of the banks' number
-  bool is_kept;  // there is one, and it fits shared memory
+  int line, plane;  // words from one line, and plane, to the next
+  bool is_kept;     // there is one, and it fits shared memory
 };
 
-// Every thread of the block calls it. Cells that are not inside widen the box, to the border at
-// most.
-template <int step>
-__device__ __forceinline__ Box find_box(
-    const LeanPass& p, const LeanColumn& column, const float* u) {
-  __shared__ int least[6];  // voxels, and their negatives
-  if (threadIdx.x < 6) least[threadIdx.x] = INT_MAX;
-  int low[3] = {INT_MAX, INT_MAX, INT_MAX}, high[3] = {INT_MIN, INT_MIN, INT_MIN};
-#pragma unroll 4
-  for (int z = column.z; z < column.end; ++z, u += p.field_strides.z) {
-#pragma unroll
-    for (int a = 0; a < 3; ++a) {
-      float fraction;
-      const int voxel = split(column.index(a, p.first[2] + z, __ldg(u + a)), &fraction);
-      low[a] = min(low[a], voxel);
-      high[a] = max(high[a], voxel);
-    }
+// What a word of the box counts. With 2^e above all |g| that are added, and at most m voxels in a
+// cell, and so at most 8m at one of the image, with weights of no more than 1: sums stay below 2³⁰
+// words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An addition is off by half a word at most.
+// kGroup voxels behind each other are added if that is below 2⁻¹⁸ of their largest |g|, else they
+// wait for another round, with smaller words.
+struct Words {
+  int exponent, headroom;  // of a float's bits: 2^e is 126 less
+
+  __device__ bool suit(int largest) const {
+    return largest < kInfinity && headroom + exponent - (largest >> 23) <= kMostBits;
   }
-  __syncthreads();
+  __device__ float of_1() const { return power_of_two(156 - headroom - exponent); }
+  __device__ float inverse() const { return power_of_two(headroom + exponent - 156); }
+
+ private:
+  static constexpr int kMostBits = 12;
+  static constexpr int kInfinity = 0x7f800000;
+  __device__ static float power_of_two(int exponent) {
+    return __int_as_float((127 + exponent) << 23);
+  }
+};
+constexpr int kRounds = 3;
+constexpr int kGroup = 4, kGroups = kDepth / kGroup;
+constexpr int kLeastExponent = 36;  // for words that are normal numbers
+constexpr int kMostFinite = 0x7f7fffff;
+
+// What the threads of a block agree on: least values, of which those of largest are negative.
+struct Agreed {
+  int low[3], high[3];
+  int most_in_cell;
+  int largest[kRounds + 1];  // |g| that each round begins with, as bits
+};
+
+// From what u there is in a column: an index grows, or shrinks, with u and with z, rounded too. The
+// box is hardly wider for it. Cells that are not inside widen it, to the border at most.
+__device__ __forceinline__ void find_range(
+    const LeanPass& p, const LeanColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
+  const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
-    const int least_low = gpu::min_of_32(low[a]);
-    const int least_high = gpu::min_of_32(-max(high[a], -INT_MAX));
-    if (lane() == 0) {
-      atomicMin(&least[a], least_low);
-      atomicMin(&least[3 + a], least_high);
+    float least = u[0][a], most = u[0][a];
+#pragma unroll
+    for (int d = 1; d < kDepth; ++d) {
+      least = fminf(least, u[d][a]);
+      most = fmaxf(most, u[d][a]);
     }
+    const bool z_grows = column.by_z[a] >= 0, u_grows = column.by_u[a] >= 0;
+    float fraction;
+    const int low =
+        split(column.index(a, z_grows ? first : last, u_grows ? least : most), &fraction);
+    const int high =
+        split(column.index(a, z_grows ? last : first, u_grows ? most : least), &fraction);
+    atomicMin(&agreed->low[a], low);
+    atomicMin(&agreed->high[a], -max(high, -INT_MAX));
   }
-  __syncthreads();
+}
+
+// Of each group. Bits of numbers that are not negative order as they do, and infinity and NaN stand
+// above all.
+template <int step>
+__device__ __forceinline__ void find_largest(
+    const LeanPass& p, const LeanColumn& column, const float* upstream, int (&largest)[kGroups]) {
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (d % kGroup == 0) largest[d / kGroup] = 0;
+#pragma unroll
+    for (int k = 0; k < step; ++k) {
+      const int bits = __float_as_int(__ldg(upstream + k)) & INT_MAX;
+      largest[d / kGroup] = max(largest[d / kGroup], bits);
+    }
+    if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
+  }
+}
+
+// Of the voxels that are left, a bit each.
+__device__ __forceinline__ void agree_on_largest(
+    const int (&largest)[kGroups], unsigned left, int* agreed) {
+  int most = 0;
+#pragma unroll
+  for (int i = 0; i < kGroups; ++i) {
+    const bool counts = (left >> i * kGroup & ((1u << kGroup) - 1)) != 0;
+    if (counts && largest[i] <= kMostFinite) most = max(most, largest[i]);
+  }
+  atomicMin(agreed, -most);
+}
+
+template <int step>
+__device__ __forceinline__ Box make_box(const LeanPass& p, const Agreed& agreed) {
   Box box;
   box.is_kept = true;
+#pragma unroll
   for (int a = 0; a < 3; ++a) {
-    box.first[a] = max(least[a], 0);
-    box.extent[a] = min(-least[3 + a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
+    box.first[a] = max(agreed.low[a], 0);
+    box.extent[a] = min(-agreed.high[a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
     box.is_kept &= box.extent[a] >= 2;
   }
   if (!box.is_kept) return box;
   box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
   box.first[0] -= box.first[0] % 4;
-  const std::int64_t plane = (std::int64_t{step} * box.extent[0] * box.extent[1] + 31) / 32 * 32;
+  // Lines that begin at one bank: hardly two lanes then meet at a bank, neighbours along x being
+  // at others. 2.2 at once of 32 for 2.6.
+  const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
+  std::int64_t line = banks(step * box.extent[0]);
+  if (line * box.extent[1] * box.extent[2] > p.box_floats) line = step * box.extent[0];
+  const std::int64_t plane = banks(line * box.extent[1]);
+  box.line = static_cast<int>(line);
   box.plane = static_cast<int>(plane);
   box.is_kept = plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
   return box;
 }
 
-// Additions of neighbours in shared memory, each of which is a comparison and perhaps another try:
-// side by side, so that they do not wait for each other.
-template <int count>
-__device__ __forceinline__ void add_shared(float* to, const float (&values)[count]) {
-  auto* bits = reinterpret_cast<unsigned*>(to);
-  unsigned old[count];
-  bool is_done[count];
-#pragma unroll
-  for (int i = 0; i < count; ++i) old[i] = *static_cast<volatile unsigned*>(bits + i);
-#pragma unroll
-  for (int i = 0; i < count; ++i) {
-    const unsigned sum = __float_as_uint(__uint_as_float(old[i]) + values[i]);
-    is_done[i] = atomicCAS(bits + i, old[i], sum) == old[i];
-  }
-#pragma unroll
-  for (int i = 0; i < count; ++i) {
-    if (!is_done[i]) atomicAdd(to + i, values[i]);
-  }
+__device__ __forceinline__ void clear(const Box& box, int4* kept) {
+  const int end = box.plane / 4 * box.extent[2];
+  for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) kept[i] = {0, 0, 0, 0};
 }
 
-// The corners of one cell to sums kept in the box.
+// By their places in the box. Returns which voxels have one, a bit each.
+template <int step>
+__device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const float (&u)[kDepth][3], LeanCell (&cells)[kDepth]) {
+  const double gz = p.first[2] + column.z;
+  unsigned inside = 0;
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    LeanCell& cell = cells[d];
+    const bool is_inside = find_cell(p, column, gz + d, u[d], &cell);
+    cell.offset = (cell.voxel[2] - box.first[2]) * box.plane +
+                  (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * step;
+    inside |= is_inside ? 1u << d : 0;
+  }
+  return inside;
+}
+
+// Leaves the box cleared.
+__device__ __forceinline__ void count_cells(
+    const LeanCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
+  int most = 0;
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (inside >> d & 1u) most = max(most, atomicAdd(words + cells[d].offset, 1) + 1);
+  }
+  atomicMin(&agreed->most_in_cell, -most);
+  __syncthreads();
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (inside >> d & 1u) words[cells[d].offset] = 0;
+  }
+  __syncthreads();
+}
+
+// The corners of a cell.
 template <int step>
 __device__ __forceinline__ void add_to_box(
-    const Box& box, const LeanCell& cell, const float (&g)[step], float* kept) {
-  const int sy = box.extent[0] * step, sz = box.plane;
-  float* first = kept + (cell.voxel[2] - box.first[2]) * sz + (cell.voxel[1] - box.first[1]) * sy +
-                 (cell.voxel[0] - box.first[0]) * step;
-  const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
+    const Box& box, const float (&fraction)[3], const float (&g)[step], int* first) {
+  const float fx = recomputed(fraction[0]), fy = recomputed(fraction[1]),
+              fz = recomputed(fraction[2]);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const float weight = (k % 2 ? fy : 1 - fy) * (k / 2 ? fz : 1 - fz);
-    float values[2 * step];
+    const float right = weight * fx, left = weight - right;
+    int* to = first + (k % 2 ? box.line : 0) + (k / 2 ? box.plane : 0);
 #pragma unroll
     for (int c = 0; c < step; ++c) {
-      const float both = g[c] * weight;
-      values[step + c] = both * fx;
-      values[c] = both - values[step + c];
+      atomicAdd(to + c, __float2int_rn(left * g[c]));
+      atomicAdd(to + step + c, __float2int_rn(right * g[c]));
     }
-    add_shared(first + (k % 2 ? sy : 0) + (k / 2 ? sz : 0), values);
+  }
+}
+
+// which: voxels of the column, a bit each. For others a lane adds zeros somewhere: a jump around
+// that would keep loads from being in flight together.
+template <int step>
+__device__ __forceinline__ void scatter_to_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const LeanCell (&cells)[kDepth], unsigned which, float words_of_1,
+    const float* upstream, int* words) {
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    const bool is_one = which >> d & 1u;
+    float g[step];
+#pragma unroll
+    for (int k = 0; k < step; ++k) g[k] = is_one ? __ldg(upstream + k) * words_of_1 : 0.0f;
+    add_to_box<step>(box, cells[d].fraction, g, words + (is_one ? cells[d].offset : lane()));
+    if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
   }
 }
 
@@ -126,11 +228,10 @@ __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 
 // The corners of one cell to the image: the neighbours of a line in pairs from an even address on.
 template <int step>
-__device__ __noinline__ void add_to_image(
-    const LeanPass& p, const LeanCell cell, const float* upstream, float* sums) {
+__device__ __forceinline__ void add_to_image(
+    const LeanPass& p, const LeanCell& cell, const float* upstream, float* sums) {
   const LeanStrides& s = p.sums_strides;
   const unsigned which = corners_inside(p, cell);
-  if (which == 0) return;
   float* first = sums + cell.place(s, step);
   const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
 #pragma unroll
@@ -171,31 +272,35 @@ struct Divisor {
   }
 };
 
-__device__ __forceinline__ void add_nonzero(float* to, const float4& v) {
-  if (v.x == 0 && v.y == 0 && v.z == 0 && v.w == 0) return;
+__device__ __forceinline__ void add_words(float* to, const int4& words, float inverse) {
+  if ((words.x | words.y | words.z | words.w) == 0) return;
+  const float4 v = {static_cast<float>(words.x) * inverse, static_cast<float>(words.y) * inverse,
+      static_cast<float>(words.z) * inverse, static_cast<float>(words.w) * inverse};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd(reinterpret_cast<float4*>(to), v);
 #else
   for (int i = 0; i < 4; ++i) atomicAdd(to + i, (&v.x)[i]);
 #endif
 }
-__device__ __forceinline__ void add_nonzero(float* to, float v) {
-  if (v != 0) atomicAdd(to, v);
+__device__ __forceinline__ void add_words(float* to, int words, float inverse) {
+  if (words != 0) atomicAdd(to, static_cast<float>(words) * inverse);
 }
 
 // The box to the image. What is 0, as all is that lies beyond the image, is left out.
 template <int step, class Vector>
-__device__ __forceinline__ void flush(
-    const LeanPass& p, const Box& box, const Vector* kept, float* sums) {
-  constexpr int width = sizeof(Vector) / sizeof(float);
-  const int line = box.extent[0] * step / width, plane = box.plane / width;
-  const Divisor by_line(line), by_plane(plane);
+__device__ __forceinline__ void flush_vectors(
+    const LeanPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
+  constexpr int width = sizeof(Vector) / sizeof(int);
+  const int of_line = box.extent[0] * step / width, line = box.line / width,
+            plane = box.plane / width;
+  const Divisor by_line(of_line), by_plane(box.extent[1]);
   const LeanStrides& s = p.sums_strides;
   float* first = sums + (box.first[2] * s.z + box.first[1] * s.y + box.first[0] * step);
-  const int end = plane * box.extent[2];
+  const int end = of_line * box.extent[1] * box.extent[2];
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
-    const int z = by_plane.quotient(i), rest = i - z * plane, y = by_line.quotient(rest);
-    add_nonzero(first + (z * s.z + y * s.y + (rest - y * line) * width), kept[i]);
+    const int zy = by_line.quotient(i), z = by_plane.quotient(zy);
+    const int x = i - zy * of_line, y = zy - z * box.extent[1];
+    add_words(first + (z * s.z + y * s.y + x * width), kept[z * plane + y * line + x], inverse);
   }
 }
 
@@ -207,56 +312,96 @@ __device__ __forceinline__ bool takes_vectors(const LeanPass& p, const float* su
 }
 
 template <int step>
+__device__ __forceinline__ void flush(
+    const LeanPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
+  if (takes_vectors(p, sums)) {
+    flush_vectors<step>(p, box, kept, inverse, sums);
+  } else {
+    flush_vectors<step>(p, box, reinterpret_cast<const int*>(kept), inverse, sums);
+  }
+}
+
+// Returns the voxels that are left, a bit each.
+template <int step>
+__device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const float (&u)[kDepth][3], const float* upstream,
+    const int (&largest)[kGroups], Agreed* agreed, int4* kept, float* sums) {
+  int* words = reinterpret_cast<int*>(kept);
+  unsigned left = column.mine(column.z, kDepth);
+  clear(box, kept);
+  LeanCell cells[kDepth];
+  const unsigned inside = find_cells_in_box<step>(p, column, box, u, cells) & left;
+  __syncthreads();
+  count_cells(cells, inside, words, agreed);
+  const int headroom = 32 - __clz(-8 * agreed->most_in_cell - 1);
+#pragma unroll 1
+  for (int round = 0; round < kRounds; ++round) {
+    const Words unit{-agreed->largest[round] >> 23, headroom};
+    if (unit.exponent < kLeastExponent) break;
+    unsigned which = 0;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      if (unit.suit(largest[i])) which |= ((1u << kGroup) - 1) << i * kGroup;
+    }
+    which &= inside & left;
+    left &= ~which;
+    scatter_to_box<step>(p, column, box, cells, which, unit.of_1(), upstream, words);
+    agree_on_largest(largest, inside & left, &agreed->largest[round + 1]);
+    __syncthreads();
+    flush<step>(p, box, kept, unit.inverse(), sums);
+    if (agreed->largest[round + 1] == 0) break;
+    __syncthreads();
+    clear(box, kept);
+    __syncthreads();
+  }
+  return left;
+}
+
+template <int step>
 __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_kernel(
     const SIMILIS_GRID_CONSTANT LeanPass p) {
-  extern __shared__ float4 kept[];
-  const LeanColumn column(p);
-  const float* u = p.field + column.offset(p.field_strides, column.z);
-  const Box box = find_box<step>(p, column, opaque(u));
-  if (box.is_kept) {
-    for (int i = static_cast<int>(threadIdx.x); i < box.plane / 4 * box.extent[2]; i += kThreads) {
-      kept[i] = make_float4(0, 0, 0, 0);
-    }
-  }
-  __syncthreads();
-  const float* upstream = p.upstream + opaque(column.offset(p.upstream_strides, column.z) +
-                                              column.c * p.upstream_channel);
+  extern __shared__ int4 kept[];
+  __shared__ Agreed agreed;
+  LeanColumn column(p);
+  const float* upstream = p.upstream + column.c * p.upstream_channel +
+                          opaque(column.offset(p.upstream_strides, column.z));
   float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
-  u = opaque(u);
-  // Lanes and warps begin at planes apart, so that hardly two additions meet at one voxel at a
-  // time: 11 comparisons a warp for 8 additions, and 21 if all begin at the first plane.
-#pragma unroll 1
-  for (int i = 0; i < kDepth; ++i) {
-    const int d = (i + 2 * lane() + kDepth / 2 * warp()) % kDepth;
-    const int z = column.z + d;
-    if (z >= column.end || !column.is_mine) continue;
-    LeanCell cells[1];
-    const bool has_cell =
-        find_cells(p, column, z, u + static_cast<std::int64_t>(d) * p.field_strides.z, step, cells);
-    const float* here = upstream + static_cast<std::int64_t>(d) * p.upstream_strides.z;
-    if (has_cell && box.is_kept) {
-      float g[step];
-#pragma unroll
-      for (int k = 0; k < step; ++k) g[k] = __ldg(here + k);
-      add_to_box<step>(box, cells[0], g, reinterpret_cast<float*>(kept));
-    } else {
-      add_to_image<step>(p, cells[0], here, sums);
-    }
+  if (threadIdx.x < sizeof(Agreed) / sizeof(int)) {
+    const bool is_largest = threadIdx.x >= offsetof(Agreed, largest) / sizeof(int);
+    reinterpret_cast<int*>(&agreed)[threadIdx.x] = is_largest ? 0 : INT_MAX;
   }
+  float u[kDepth][3];
+  load_field(p, column, column.z, opaque(p.field + column.offset(p.field_strides, column.z)), u);
+  int largest[kGroups];
+  find_largest<step>(p, column, upstream, largest);
   __syncthreads();
-  if (!box.is_kept) return;
-  if (takes_vectors(p, sums)) {
-    flush<step>(p, box, kept, sums);
-  } else {
-    flush<step>(p, box, reinterpret_cast<const float*>(kept), sums);
+  unsigned left = column.mine(column.z, kDepth);
+  agree_on_largest(largest, left, &agreed.largest[0]);
+  find_range(p, column, u, &agreed);
+  __syncthreads();
+  const Box box = make_box<step>(p, agreed);
+  if (box.is_kept && agreed.largest[0] != 0) {
+    for (double& base : column.base) base = recomputed(base);
+    for (auto& vector : u) {
+      for (float& component : vector) component = recomputed(component);
+    }
+    left = add_by_box<step>(p, column, box, u, upstream, largest, &agreed, kept, sums);
   }
+#pragma unroll
+  for (int i = 0; i < kGroups; ++i) {
+    if (largest[i] == 0) left &= ~(((1u << kGroup) - 1) << i * kGroup);
+  }
+  for_each_with_corners(p, column, step, left, [&](int z, const LeanCell& cell) {
+    add_to_image<step>(
+        p, cell, upstream + (z - column.z) * std::int64_t{p.upstream_strides.z}, sums);
+  });
 }
 
 }  // namespace
 
 LeanKernel lean_scatter(int step) {
   return {step == 3 ? lean_scatter_kernel<3> : lean_scatter_kernel<1>, kDepth,
-      sizeof(float) * (step == 3 ? kBoxFloats<3> : kBoxFloats<1>)};
+      step == 3 ? kBoxBytes<3> : kBoxBytes<1>};
 }
 
 }  // namespace similis::warp_internal

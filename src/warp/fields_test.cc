@@ -259,6 +259,32 @@ TEST_F(SampleLabels, WeightsHaveGradients) {
   });
 }
 
+// Not 1e-7: where all corners vote alike, or both along an axis.
+TEST_F(SampleLabels, WeightsOfOneLabelHaveNoGradient) {
+  const Extents shape = {1, 1, 5, 6, 9};
+  const Tensor image = test::make(
+      shape, DType::f32, Layout::dense, [](std::int64_t i) { return i % 9 < 4 ? 1.0 : 2.0; });
+  const Tensor upstream = test::filled(shape, DType::f32, Layout::dense, 1);
+  const Tensor u = test::make({1, 5, 6, 9, 3}, DType::f32, Layout::dense,
+      [](std::int64_t i) { return 0.01 * test::uniform(3, i) + 0.01; });
+  for_each([&] {
+    const test::Array gradient = test::filled(u.shape, DType::f32, Layout::dense, 0);
+    test::Arguments a;
+    sample_labels_into(a.in(image), {.upstream = a.in(upstream), .grid_gradient = a.out(gradient)},
+        {.displacement = a.in(u)}, {}, {});
+    a.bring_back();
+    const std::vector<double> g = to_doubles(gradient);
+    for (std::int64_t i = 0; i < u.shape.count() / 3; ++i) {
+      const std::int64_t x = i % 9, y = i / 9 % 6, z = i / 54;
+      if (x == 8 || y == 5 || z == 4) continue;  // where corners are missing
+      const auto at = static_cast<std::size_t>(3 * i);
+      EXPECT_EQ(g[at] != 0, x == 3) << i;
+      EXPECT_EQ(g[at + 1], 0) << i;
+      EXPECT_EQ(g[at + 2], 0) << i;
+    }
+  });
+}
+
 TEST_F(Exponentiate, OfAConstantFieldIsThatField) {
   // Where u does not vary, u(x + u) = u, as long as the sample lies inside: border makes it so.
   const Tensor v = test::make({1, 6, 30, 2}, DType::f32, Layout::dense,

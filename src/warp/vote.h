@@ -14,11 +14,15 @@ template <class T> struct Vote {
 };
 
 /// load(x, y, z) gives a label; those below `smallest` and NaN do not vote. `background` where the
-/// votes weigh nothing. Of equals the first met wins, x fastest.
+/// votes weigh nothing. Of equals the first met wins, x fastest. Where neighbours along an axis
+/// vote alike, what one loses the other gains: slopes are made of the others, and exactly 0 without
+/// any.
 template <class T, class Load>
 SIMILIS_HOST_DEVICE Vote<T> vote(
     const Taps<T, 2> (&axis)[3], int planes, double smallest, double background, const Load& load) {
-  Vote<T> votes[8];
+  double labels[8];
+  T weights[8];
+  unsigned voters[8];  // corners, a bit each
   int count = 0;
   for (int corner = 0; corner < 4 * planes; ++corner) {
     const int kx = corner & 1, ky = corner >> 1 & 1, kz = corner >> 2;
@@ -27,18 +31,31 @@ SIMILIS_HOST_DEVICE Vote<T> vote(
     const double label = load(x, y, z);
     if (!(label >= smallest)) continue;
     int found = 0;
-    while (found < count && votes[found].label != label) ++found;
-    if (found == count) votes[count++] = {label, 0, {0, 0, 0}};
-    const T wx = axis[0].weight[kx], wy = axis[1].weight[ky];
-    const T wz = axis[2].weight[kz], sz = axis[2].slope[kz];
-    votes[found].weight += wx * wy * wz;
-    votes[found].slope[0] += axis[0].slope[kx] * wy * wz;
-    votes[found].slope[1] += wx * axis[1].slope[ky] * wz;
-    votes[found].slope[2] += wx * wy * sz;
+    while (found < count && labels[found] != label) ++found;
+    if (found == count) {
+      labels[count] = label;
+      weights[count] = 0;
+      voters[count++] = 0;
+    }
+    weights[found] += axis[0].weight[kx] * axis[1].weight[ky] * axis[2].weight[kz];
+    voters[found] |= 1u << corner;
   }
   Vote<T> best{background, 0, {0, 0, 0}};
+  unsigned won = 0;
   for (int i = 0; i < count; ++i) {
-    if (votes[i].weight > best.weight) best = votes[i];
+    if (!(weights[i] > best.weight)) continue;
+    best.label = labels[i];
+    best.weight = weights[i];
+    won = voters[i];
+  }
+  for (int corner = 0; corner < 4 * planes; ++corner) {
+    if ((won >> corner & 1) == 0) continue;
+    for (int a = 0; a < 3; ++a) {
+      if (won >> (corner ^ (1 << a)) & 1) continue;
+      const int b = (a + 1) % 3, c = (a + 2) % 3;
+      best.slope[a] += axis[a].slope[corner >> a & 1] * axis[b].weight[corner >> b & 1] *
+                       axis[c].weight[corner >> c & 1];
+    }
   }
   return best;
 }
