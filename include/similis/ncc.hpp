@@ -14,7 +14,8 @@
 
 namespace similis {
 
-/// NCC of each channel of each image, from -1 to 1; 0 if either is flat. Sums are f64.
+/// NCC of each channel of each image, from -1 to 1; 0 if either is flat, NaN where a pixel is not
+/// finite. Sums are f64.
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// reduction: of the channels' numbers: mean or sum, per_image: [N], or per_channel: [N,C].
 /// Returns f64 on their device. On a GPU work is queued on exec.stream and not waited for.

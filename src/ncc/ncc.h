@@ -45,12 +45,12 @@ struct Correlation {
   }
 };
 
-/// Of count pixels; all 0 where either image is flat.
+/// Of count pixels; all 0 where either image is flat, NaN where a sum is.
 SIMILIS_HOST_DEVICE Correlation correlation(const Sums& sums, double count) {
   const double covariance = sums.xy - sums.x * (sums.y / count);
   const double of_x = sums.xx - sums.x * (sums.x / count);
   const double of_y = sums.yy - sums.y * (sums.y / count);
-  const double norm = sqrt(of_x > 0 ? of_x : 0) * sqrt(of_y > 0 ? of_y : 0);
+  const double norm = sqrt(of_x < 0 ? 0 : of_x) * sqrt(of_y < 0 ? 0 : of_y);  // NaN stays NaN
   Correlation result;
   if (norm == 0) return result;
   const double value = covariance / norm;

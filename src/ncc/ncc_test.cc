@@ -91,6 +91,25 @@ TEST(Ncc, EqualTurnedOverAndFlat) {
   }
 }
 
+TEST(Ncc, OfWhatIsNotFiniteItIsNaN) {
+  const Extents shape = {1, 2, 9, 20, 30};
+  const test::Array x = test::noise(shape, DType::f32, Layout::dense, 1, 1);
+  const test::Array flat = test::filled(shape, DType::f32, Layout::dense, 0.3);
+  const std::vector<double> pixels = to_doubles(x);
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    const test::Array broken = test::make(shape, DType::f32, Layout::dense,
+        [&](std::int64_t i) { return i == 77 ? bad : pixels[static_cast<std::size_t>(i)]; });
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+      SCOPED_TRACE(backend.name);
+      const test::Chosen chosen(backend);
+      const std::vector<double> channels = computed(x, broken, Reduction::per_channel);
+      EXPECT_TRUE(std::isnan(channels[0]));
+      EXPECT_DOUBLE_EQ(channels[1], 1);
+      EXPECT_TRUE(std::isnan(computed(broken, flat, Reduction::per_channel)[0]));
+    }
+  }
+}
+
 // What one call writes, x_gradient and y_gradient strided as the images are not.
 struct Results {
   Results(const Extents& shape, const Extents& value_shape, DType dtype)
