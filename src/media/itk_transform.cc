@@ -139,6 +139,11 @@ Affine composed(const std::vector<ItkTransform>& transforms, const File& file) {
         is_composite ? "in one composite" : "that are no composite; it must hold one");
   }
   if (!is_composite) return affine_of(transforms.front(), file);
+  if (transforms.size() < 2 || !transforms.front().parameters.empty()) {
+    refuse(file,
+        "it is a composite without its parts, as ITK writes it to .mat; write it as .txt or give "
+        "its parts");
+  }
   Affine all;
   for (std::size_t i = 1; i < transforms.size(); ++i) all = all * affine_of(transforms[i], file);
   return all;

@@ -12,20 +12,23 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Affine read_text(const std::string& text) {
+Buffer text_file(const std::string& text) {
   const std::string whole = "#Insight Transform File V1.0\n" + text;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(whole.data());
-  return read_itk_transform({{bytes, whole.size()}, "t.txt"});
+  return {whole.begin(), whole.end()};
 }
 
-std::string text_refusal(const std::string& text) {
+Affine read_text(const std::string& text) { return read_itk_transform({text_file(text), "t.txt"}); }
+
+std::string refusal_of(const File& file) {
   try {
-    read_text(text);
+    read_itk_transform(file);
   } catch (const InvalidArgument& error) {
     return error.what();
   }
   return {};
 }
+
+std::string text_refusal(const std::string& text) { return refusal_of({text_file(text), "t.txt"}); }
 
 std::string transform(
     const std::string& type, const std::string& parameters, const std::string& fixed) {
@@ -161,6 +164,17 @@ TEST(ItkTransform, EveryCutOfAMatlabFileIsRefused) {
     EXPECT_THROW(read_itk_transform({Bytes(whole).first(length), "t.mat"}), InvalidArgument)
         << length;
   }
+}
+
+// ITK writes a composite to MATLAB's format with all numbers of its last part in one matrix.
+TEST(ItkTransform, ACompositeWithoutItsPartsIsRefused) {
+  const std::string refusal =
+      ": it is a composite without its parts, as ITK writes it to .mat; write it as .txt or give "
+      "its parts";
+  const std::string type = "CompositeTransform_double_3_3";
+  EXPECT_EQ(text_refusal("Transform: " + type + "\n"), "cannot read t.txt" + refusal);
+  const Buffer bytes = matlab(type, {0, 0, 0, 10, 20, 30}, {0, 0, 0, 0}, false);
+  EXPECT_EQ(refusal_of({bytes, "t.mat"}), "cannot read t.mat" + refusal);
 }
 
 TEST(Affine, TheInverseUndoes) {
