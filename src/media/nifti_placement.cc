@@ -120,7 +120,7 @@ bool write_qform(const Affine& affine, NiftiHeader& header) {
 }  // namespace
 
 Grid parse_placement(const NiftiHeader& header, const File& file, bool& forms_differ) {
-  Grid grid{.size = {header.dim[1], header.dim[2], header.dim[3]}};
+  Grid grid{.size = {header.dim[1], header.dim[2], header.dim[3]}, .is_flat = header.dim[0] < 3};
   const double unit = mm_per_unit(header);
   const Affine by_qform = scaled(qform(header), unit);
   const Affine by_sform = scaled({header.sform_rows}, unit);

@@ -43,7 +43,7 @@ bool fits_nifti1(const Volume& volume) {
 NiftiHeader header_of(const Volume& volume, const std::string& description) {
   NiftiHeader header;
   header.version = fits_nifti1(volume) ? 1 : 2;
-  header.dim = {3, 1, 1, 1, volume.frames, volume.components, 1, 1};
+  header.dim = {volume.grid.is_flat ? 2 : 3, 1, 1, 1, volume.frames, volume.components, 1, 1};
   if (volume.frames > 1) header.dim[0] = 4;
   if (volume.components > 1) header.dim[0] = 5;
   if (volume.frame_seconds > 0) {

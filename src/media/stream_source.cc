@@ -82,7 +82,9 @@ OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& r
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   if (text.starts_with(kY4mMagic)) return {.video = open_y4m(std::move(stream))};
   const bool may_be_volume = is_gzip(start) || nifti_header_length(start) > 0;
-  if (may_be_volume && is_nifti(stream->peek(kNiftiStartBytes))) {
+  const bool is_volume = may_be_volume && is_nifti(stream->peek(kNiftiStartBytes));
+  // A damaged one is named as what it was meant to be.
+  if (is_volume || (has_nifti_name(path) && known_format(start).empty())) {
     return {.volume = read_volume(*stream, path)};
   }
   if (raw && !is_container(start)) return {.video = open_raw(std::move(stream), *raw)};

@@ -44,6 +44,7 @@ enum class Intent : std::int32_t { none = 0, displacement_vector = 1006, vector 
 /// Where voxels are.
 struct Grid {
   std::array<std::int64_t, 3> size = {1, 1, 1};  ///< along x, y, z
+  bool is_flat = false;  ///< its file has no z: a picture rather than a volume of one slice
   /// From the (x, y, z) of a voxel's centre to mm towards right, anterior and superior.
   Affine voxel_to_world;
   /// NIfTI's word for what the world is: 1 scanner, 2 aligned, 3 Talairach, 4 MNI, 5 template;
