@@ -23,7 +23,7 @@ struct VideoFrameAsRead {
   std::string name;
 };
 
-/// One of the two is there: the reference, then the distorted.
+/// One of the two is there, or of volumes none: the reference, then the distorted.
 struct AsRead {
   std::shared_ptr<const std::array<PictureAsRead, 2>> pictures;
   std::shared_ptr<const std::array<VideoFrameAsRead, 2>> video;

@@ -9,6 +9,7 @@
 
 #include "similis/ssimulacra2.hpp"
 #include "src/cli/device.h"
+#include "src/core/require.h"
 #include "src/media/color.h"
 #include "src/media/video_color.h"
 #include "src/ssimulacra2/formula.h"
@@ -259,6 +260,8 @@ double score(const FramePair& pair, const ProgramOptions& options, State& state,
     state.has_pictures = true;
     return score_pictures(*pair.as_read.pictures, call);
   }
+  require(pair.as_read.video != nullptr,
+      "ssimulacra2: takes pictures and video; volumes have no colours");
   if (!state.colors) state.colors = resolve(*pair.as_read.video, options);
   return score_video(*pair.as_read.video, resolve(*pair.as_read.video, options), call);
 }
