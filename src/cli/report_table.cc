@@ -16,7 +16,13 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-std::string cell(double value) { return std::isnan(value) ? "-" : fmt::format("{:.6f}", value); }
+constexpr double kSmallestFixed = 1e-4;  // of smaller numbers six decimals say little
+
+std::string cell(double value) {
+  if (std::isnan(value)) return "-";
+  if (value != 0 && std::abs(value) < kSmallestFixed) return fmt::format("{:.4g}", value);
+  return fmt::format("{:.6f}", value);
+}
 
 std::string cell(const std::optional<double>& value) { return value ? cell(*value) : "-"; }
 

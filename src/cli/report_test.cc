@@ -196,6 +196,12 @@ TEST(ReportTable, IsAligned) {
       "metric        value\n"
       "psnr            inf\n"
       "ssim=k1=0  0.100000\n");
+  Report small = report_of_picture();
+  small.pairs[0].frames[0].values = {3.317188e-13, -0.00025};
+  EXPECT_EQ(to_table(small),
+      "metric         value\n"
+      "psnr       3.317e-13\n"
+      "ssim=k1=0  -0.000250\n");
   Report report = report_of_directories();
   report.pairs[0].files.distorted = "d/é.png";
   EXPECT_EQ(to_table(report),
