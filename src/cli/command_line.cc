@@ -11,6 +11,7 @@
 #include "src/cli/metrics.h"
 #include "src/cli/nearest.h"
 #include "src/cli/number_text.h"
+#include "src/cli/usage_error.h"
 #include "src/cli/vmaf_feature.h"
 
 namespace similis::cli {
@@ -325,9 +326,23 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_vmaf(*line);
   add_warp(*line);
   line->info = app.add_subcommand("info", "Says what this build can use on this machine");
+  line->info->footer("");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
   return line;
+}
+
+void require_no_empty_values(const CommandLine& line) {
+  for (const CLI::App* command : line.app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::vector<std::string>& values = option->results();
+      if (std::find(values.begin(), values.end(), "") == values.end()) continue;
+      const std::string name = option->get_name();
+      throw UsageError(option->get_positional() ? fmt::format("{} is empty", name)
+                                                : fmt::format("{} is empty; write {} {}", name,
+                                                      name, option->get_type_name()));
+    }
+  }
 }
 
 std::vector<std::string> value_choices(const CLI::Option& option) {

@@ -38,4 +38,7 @@ std::vector<std::string> value_choices(const CLI::Option& option);
 /// One line for the person who typed what `error` says could not be parsed.
 std::string usage_error_text(const CommandLine& line, const CLI::ParseError& error);
 
+/// Throws UsageError if an argument was given as "", as scripts do whose variable is empty.
+void require_no_empty_values(const CommandLine& line);
+
 }  // namespace similis::cli

@@ -118,6 +118,8 @@ int compare(const CompareOptions& options) {
   Notes notes;
   score_pairs(scoring, find_pairs(options, report), notes, report);
   for (const std::string& line : notes.lines()) print_note(line);
+  require(!report.names.empty() || !report.error.empty(),
+      "{}: no metric is left; name some with -m", spoken_name(options.distorted));
   write_report(report, writer, options.output);
   return report.error.empty() ? 0 : 1;
 }

@@ -21,6 +21,7 @@
 #include "src/cli/luma_scores.h"
 #include "src/cli/option_value.h"
 #include "src/cli/usage_error.h"
+#include "src/core/require.h"
 
 namespace similis::cli {
 
@@ -124,10 +125,12 @@ using MetricFunction = Tensor (*)(
 using PlainMetricFunction = Tensor (*)(
     const TensorView&, const TensorView&, Reduction, const Execution&);
 
-/// `options` with what the pictures decide filled in.
+/// `options` with what the pictures decide filled in. Throws InvalidArgument if they cannot.
 template <class Options> Options for_range(Options options, std::optional<double> data_range) {
   if constexpr (requires { options.data_range.has_value(); }) {
-    if (!options.data_range) options.data_range = data_range;
+    if (options.data_range) return options;
+    require(data_range != 0, "the reference has one value alone; give data_range");
+    options.data_range = data_range;
   }
   return options;
 }

@@ -73,12 +73,34 @@ Tensor information_in_f64(const TensorView& x, const TensorView& y,
   return value;
 }
 
+// Also two numbers, which are two members of the options.
+Option<MutualInformationOptions> range_option() {
+  using Options = MutualInformationOptions;
+  Option<Options> option("range", &Options::range, kRanges,
+      "what the bins divide: smallest to largest of each picture, of both, or LOW,HIGH");
+  option.takes = "per_image, common, or two numbers: LOW,HIGH";
+  option.set = [by_name = option.set](std::string_view text, Options& options) {
+    if (by_name(text, options)) return true;
+    const auto numbers = OptionValue<std::vector<double>>::parse(text, any_number);
+    if (!numbers || numbers->size() != 2 || !((*numbers)[0] < (*numbers)[1])) return false;
+    options.range = ValueRange::fixed;
+    options.low = (*numbers)[0];
+    options.high = (*numbers)[1];
+    return true;
+  };
+  option.json = [by_name = option.json](const Options& options) {
+    if (options.range != ValueRange::fixed) return by_name(options);
+    return OptionValue<std::vector<double>>::json({options.low, options.high}, any_number);
+  };
+  return option;
+}
+
 std::vector<Option<MutualInformationOptions>> information_options() {
   using Options = MutualInformationOptions;
   return {{"num_bins", &Options::num_bins, kBins, "of each picture's histogram"},
       {"kernel", &Options::kernel, kKernels, "how a pixel counts in the bins about its value"},
       {"sigma_ratio", &Options::sigma_ratio, kRatio, "twice the Gaussian's deviation, in bins"},
-      {"range", &Options::range, kRanges, "from the smallest value to the largest, of which"},
+      range_option(),
       {"method", &Options::method, kMethods, "binned: in whole bins, blurred afterwards"}};
 }
 

@@ -36,6 +36,7 @@ int run_command_line(int argc, const char* const* argv) {
     print_error(usage_error_text(*line, error));
     return kWrongUsage;
   }
+  require_no_empty_values(*line);
   return run_command(*line);
 }
 

@@ -184,6 +184,9 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare"}, 2, "REF is missing; similis compare --help shows how to call it");
   expect_error(
       {"compare", "a.png"}, 2, "DIST is missing; similis compare --help shows how to call it");
+  expect_error({"compare", "a.png", ""}, 2, "DIST is empty");
+  expect_error(
+      {"compare", "a.png", "b.png", "-o", ""}, 2, "--output is empty; write --output FILE");
   expect_error({"compare", "a.png", "b.png", "c.png"}, 2,
       "compare takes REF and DIST; \"c.png\" is one too many");
   expect_error({"compare", "a.png", "b.png", "--fromat", "json"}, 2,

@@ -23,17 +23,10 @@ using media::Point;
 constexpr std::size_t kMaxAffineBytes = std::size_t{1} << 20;
 constexpr double kSmallestDeterminant = 1e-12;
 
-struct Argument {
-  std::string path;
-  bool is_inverse = false;
-};
-
-// "[PATH,1]", "[PATH,0]" or PATH.
-Argument parse_argument(const std::string& text) {
-  if (!text.starts_with('[') || !text.ends_with(']') || text.size() < 5) return {text};
-  const std::string_view flag = std::string_view(text).substr(text.size() - 3, 2);
-  if (flag != ",0" && flag != ",1") return {text};
-  return {text.substr(1, text.size() - 4), flag == ",1"};
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 DisplacementField field_of(const media::Volume& volume, const std::string& name) {
@@ -132,8 +125,19 @@ void displace(const DisplacementField& field, const Tensor& points, const Execut
 
 }  // namespace
 
+TransformFile transform_file(const std::string& text) {
+  if (!text.starts_with('[') || !text.ends_with(']')) return {text};
+  const std::string_view inside = std::string_view(text).substr(1, text.size() - 2);
+  const std::size_t comma = inside.rfind(',');
+  if (comma == inside.npos) return {text};
+  const std::string_view path = trimmed(inside.substr(0, comma));
+  const std::string_view flag = trimmed(inside.substr(comma + 1));
+  if (path.empty() || (flag != "0" && flag != "1")) return {text};
+  return {std::string(path), flag == "1"};
+}
+
 SpatialTransform read_transform(const std::string& text) {
-  const Argument argument = parse_argument(text);
+  const TransformFile argument = transform_file(text);
   media::ByteStream stream(argument.path);
   if (media::is_nifti(stream.peek(media::kNiftiStartBytes))) {
     require(!argument.is_inverse,

@@ -28,7 +28,14 @@ struct SpatialTransform {
   const char* kind() const { return map.index() == 0 ? "affine" : "displacement"; }
 };
 
-/// Reads what one --transform says: PATH, [PATH,0] or, for the inverse of an affine map, [PATH,1].
+/// What one --transform says: PATH, [PATH,0] or, for the inverse of an affine map, [PATH,1].
+struct TransformFile {
+  std::string path;
+  bool is_inverse = false;
+};
+TransformFile transform_file(const std::string& text);
+
+/// Reads what one --transform says.
 /// Throws InvalidArgument, in one line that names the file, if it is no affine map and no
 /// displacement field, or one that has no inverse here.
 SpatialTransform read_transform(const std::string& text);

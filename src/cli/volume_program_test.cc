@@ -59,6 +59,35 @@ TEST_F(VolumeProgram, ScoresThemAsTheLibraryDoes) {
       document["settings"]["metrics"]["ssim=window_size=3,5,7"]["window_size"], Json({3, 5, 7}));
 }
 
+TEST_F(VolumeProgram, TheRangeOfBinsMayBeGiven) {
+  const Extents shape = {1, 1, kSize[2], kSize[1], kSize[0]};
+  const TensorView x(fixed_.values.data, shape, DType::f32);
+  const TensorView y(moved_.values.data, shape, DType::f32);
+  const Json document = json({"a.nii.gz", "b.nii", "-m", "mi=range=-2,30.5"});
+  EXPECT_NEAR(document["frames"][0]["mi"].get<double>(),
+      item(mutual_information(x, y, {.range = ValueRange::fixed, .low = -2, .high = 30.5})), 1e-6);
+  EXPECT_EQ(document["settings"]["metrics"]["mi"]["range"], Json({-2, 30.5}));
+  for (const char* range : {"3", "3,3", "1,2,3", "2,x"}) {
+    expect_error({"compare", "a.nii.gz", "b.nii", "-m", fmt::format("mi=range={}", range)}, 2,
+        fmt::format(
+            "-m mi=range={}: range is \"{}\"; it must be per_image, common, or two numbers: "
+            "LOW,HIGH",
+            range, range));
+  }
+}
+
+TEST_F(VolumeProgram, AReferenceOfOneValueHasNoRange) {
+  put("flat.nii", media::make_volume(kSize, [](std::int64_t) { return 3; }));
+  expect_error({"compare", "flat.nii", "b.nii", "-m", "psnr"}, 1,
+      "b.nii: the reference has one value alone; give data_range");
+  EXPECT_EQ(compare({"flat.nii", "b.nii", "-m", "psnr=data_range=100"}).status, 0);
+  const Outcome outcome = compare({"flat.nii", "b.nii"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(
+      outcome.err, testing::EndsWith("similis: b.nii: no metric is left; name some with -m\n"));
+}
+
 TEST_F(VolumeProgram, OneMayComeOnStandardInputCompressedOrNot) {
   for (const char* name : {"a.nii.gz", "b.nii"}) {
     const Outcome outcome =
@@ -115,11 +144,17 @@ TEST_F(VolumeProgram, SaysWhatItCannotDo) {
       "p.png: is a picture and a.nii.gz is a volume; both must be one or other");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "integer-ssim"}, 1,
       "b.nii: integer-ssim: takes the luma of video; pictures and volumes have none");
+  expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssimulacra2"}, 1,
+      "b.nii: ssimulacra2: takes pictures and video; volumes have no colours");
+  EXPECT_EQ(compare({"a.nii.gz", "b.nii", "--map", "ssimulacra2=map.png"}).status, 1);
   media::Buffer cut = media::content(folder_.file("a.nii.gz"));
   cut.resize(cut.size() / 2);
   write_bytes("cut.nii.gz", cut);
   expect_error({"compare", "a.nii.gz", "cut.nii.gz"}, 1,
       "cannot read cut.nii.gz: it is cut off: its gzip data end in the middle");
+  write_text("damaged.nii", "nothing of NIfTI");
+  expect_error(
+      {"compare", "a.nii.gz", "damaged.nii"}, 1, "cannot read damaged.nii: it is no NIfTI file");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssim=window_size=3,5"}, 1,
       "b.nii: ssim: window_size has 2 numbers; it takes one, or one for each of the 3 axes");
 }

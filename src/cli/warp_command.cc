@@ -57,13 +57,15 @@ ResampleOptions parse_options(const WarpOptions& options) {
 
 // What is refused before anything is read.
 void check(const WarpOptions& options) {
-  if (options.image == "-" && options.reference == "-") {
-    throw UsageError("only one of IMAGE and --reference can be standard input");
+  std::vector<std::string> inputs = {options.image, options.reference};
+  for (const std::string& text : options.transforms) inputs.push_back(transform_file(text).path);
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1) {
+    throw UsageError("only one of IMAGE, --reference and --transform can be standard input");
   }
   if (!media::has_nifti_name(options.output)) {
     throw UsageError(fmt::format("-o {}: its name must end in .nii or .nii.gz", options.output));
   }
-  require_writable("-o", options.output, {options.image, options.reference});
+  require_writable("-o", options.output, inputs);
 }
 
 media::Volume read_volume(const std::string& path) {

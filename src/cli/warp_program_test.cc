@@ -2,6 +2,7 @@
 // `similis warp` end to end. tests/simple_itk_test.py compares it with ITK.
 #include <cmath>
 
+#include "src/cli/spatial_transform.h"
 #include "src/cli/test_program.h"
 #include "src/core/gpu.h"
 #include "src/media/test_volumes.h"
@@ -106,6 +107,17 @@ TEST_F(WarpProgram, PointsHaveItksAxes) {
   expect_near(warped({"a.nii", "-t", "[t.txt,0]"}), shifted(0, 2, 1));
 }
 
+TEST_F(WarpProgram, AnInverseIsAskedForInBrackets) {
+  for (const char* text : {"t.txt", "[t.txt,1]", "[t.txt,0]", "[ t.txt , 1 ]"}) {
+    const TransformFile file = transform_file(text);
+    EXPECT_EQ(file.path, "t.txt");
+    EXPECT_EQ(file.is_inverse, std::string_view(text).find('1') != std::string_view::npos) << text;
+  }
+  for (const char* text : {"[t.txt]", "[t.txt,2]", "[,1]", "[]", "["}) {
+    EXPECT_EQ(transform_file(text).path, text);
+  }
+}
+
 TEST_F(WarpProgram, OfSeveralTransformsTheLastComesFirst) {
   // A turn by 180° about z through ITK's origin, after a shift.
   write_text("turn.tfm",
@@ -196,6 +208,18 @@ TEST_F(WarpProgram, NearestAndLabelKeepTheTypeAndLinearDoesNot) {
       "--background is -1, which uint8 of a.nii does not hold");
 }
 
+TEST_F(WarpProgram, OnAGridWithoutZTheOutputHasNone) {
+  for (const bool is_flat : {true, false}) {
+    Volume picture = media::make_volume({6, 5, 1}, [](std::int64_t i) { return i; });
+    picture.grid.is_flat = is_flat;
+    put("p.nii", picture);
+    EXPECT_EQ(run({"warp", "p.nii", "-r", "p.nii", "-o", "o.nii"}).status, 0);
+    EXPECT_EQ(media::content(folder_.file("o.nii"))[40], is_flat ? 2 : 3);  // dim[0]
+    expect_near(
+        media::values_of(media::read_volume(folder_.file("o.nii"))), media::values_of(picture));
+  }
+}
+
 TEST_F(WarpProgram, CubicGoesThroughTheVoxels) {
   expect_near(warped({"a.nii", "--mode", "cubic"}), shifted(0, 0, 0));
 }
@@ -227,6 +251,10 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
   };
   refused({"o.png"}, 2, "-o o.png: its name must end in .nii or .nii.gz");
   refused({"a.nii"}, 2, "-o a.nii: is one of the inputs");
+  refused({"f.nii.gz", "-t", "f.nii.gz"}, 2, "-o f.nii.gz: is one of the inputs");
+  refused({"o.nii", "-t", "-", "-t", "[-,1]"}, 2,
+      "only one of IMAGE, --reference and --transform can be standard input");
+  refused({"o.nii", "-t", ""}, 2, "--transform is empty; write --transform FILE");
   refused({"none/o.nii"}, 1, "-o none/o.nii: none is not a directory");
   refused({"o.nii", "--mode", "quick"}, 2,
       "--mode is \"quick\"; it must be linear, nearest, cubic or label");
