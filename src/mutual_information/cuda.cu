@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/core/memory.h"
+#include "src/gpu/upstream.h"
 
 namespace similis::mutual_information_internal {
 namespace {
@@ -90,28 +91,6 @@ __global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* part
   }
 }
 
-// Upstream of a value; 1 without data.
-struct Upstream {
-  const void* data;
-  DType dtype;
-  std::int64_t strides[2], channels;
-
-  explicit Upstream(const TensorView& view)
-      : data(view.data), dtype(view.dtype), strides{0, 0}, channels(1) {
-    const int rank = view.empty() ? 0 : view.shape.rank();
-    if (rank > 0) strides[0] = view.strides[0];
-    if (rank > 1) {
-      strides[1] = view.strides[1];
-      channels = view.shape[1];
-    }
-  }
-  __device__ double of(std::int64_t value) const {
-    if (data == nullptr) return 1;
-    return gpu::load_element(
-        data, dtype, value / channels * strides[0] + value % channels * strides[1]);
-  }
-};
-
 // What information_kernel reads and writes, of a group.
 struct Tables {
   const unsigned long long* counts;  // [result][bins][bins]
@@ -120,7 +99,7 @@ struct Tables {
   double* histogram = nullptr;       // likewise; null: left out
   double *p, *table;                 // [result][bins][bins]
   double *values, *factors;          // [result]
-  Upstream upstream;
+  gpu::Upstream upstream;
   Blur blur;
   Smoothing smoothing;
   std::int64_t first = 0, results_of_value;
@@ -407,7 +386,7 @@ class Queue {
         .table = table,
         .values = values,
         .factors = factors,
-        .upstream = Upstream(pass_.upstream),
+        .upstream = gpu::Upstream(pass_.upstream),
         .blur = pass_.is_binned ? blur_of(pass_.sigma, pass_.bins) : Blur{},
         .smoothing = pass_.smoothing,
         .results_of_value = pass_.results_of_value(),
