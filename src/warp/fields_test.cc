@@ -225,6 +225,23 @@ TEST_F(SampleLabels, TakesIntegersAndNegativeLabels) {
   }
 }
 
+TEST_F(SampleLabels, TheBackgroundIsOneThatTheDtypeHas) {
+  const Tensor image =
+      test::make({1, 1, 3, 4, 5}, DType::u8, Layout::dense, [](std::int64_t) { return 1; });
+  EXPECT_NO_THROW(sample_labels(image, {}, {.background = 255}));
+  for (const auto& [background, words] :
+      {std::pair(256.0, "256"), std::pair(-1.0, "-1"), std::pair(0.5, "0.5")}) {
+    try {
+      sample_labels(image, {}, {.background = background});
+      ADD_FAILURE() << background;
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(std::string(error.what()),
+          std::string("sample_labels: background is ") + words +
+              "; it must be a whole number from 0 to 255, as image is uint8");
+    }
+  }
+}
+
 TEST_F(SampleLabels, WeightsHaveGradients) {
   const Extents shape = {1, 2, 5, 6, 9};
   const Tensor image = test::make(shape, DType::f64, Layout::dense,

@@ -2,6 +2,7 @@
 // Sampling and composing: what is allocated, and which backend runs. resolve.cc refuses.
 #include "similis/warp.hpp"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -253,8 +254,18 @@ void affine_grid_into(const TensorView& affine, const AffineGridRequest& request
 
 namespace {
 
+// An integer's cast would wrap around.
+void require_background(DType dtype, double background) {
+  if (is_floating_point(dtype)) return;
+  const double largest = dtype == DType::u8 ? 255 : 65535;
+  require(background >= 0 && background <= largest && background == std::floor(background),
+      "sample_labels: background is {}; it must be a whole number from 0 to {}, as image is {}",
+      background, largest, dtype);
+}
+
 Pass label_pass(const TensorView& image, const SampleOptions& options, const LabelOptions& labels) {
   require_image("sample_labels", "image", image, true);
+  require_background(image.dtype, labels.background);
   Pass pass = resolve("sample_labels", image, options);
   pass.form = Form::labels;
   pass.mode = Interpolation::linear;
