@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/program.h"
 
+#include <csignal>
 #include <exception>
 #include <memory>
 #include <new>
+#include <sstream>
 
 #include "src/cli/command_line.h"
 #include "src/cli/completion.h"
@@ -31,7 +33,10 @@ int run_command_line(int argc, const char* const* argv) {
   try {
     line->app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help and other flags that print and end
-    return line->app.exit(wanted);
+    std::ostringstream text;
+    line->app.exit(wanted, text, text);
+    write_output(text.str());
+    return 0;
   } catch (const CLI::ParseError& error) {
     print_error(usage_error_text(*line, error));
     return kWrongUsage;
@@ -43,6 +48,7 @@ int run_command_line(int argc, const char* const* argv) {
 }  // namespace
 
 int run_program(int argc, const char* const* argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of write(), as a full disk is
   try {
     return run_command_line(argc, argv);
   } catch (const UsageError& error) {

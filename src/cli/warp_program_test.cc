@@ -280,6 +280,21 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
   EXPECT_FALSE(exists("o.nii"));
 }
 
+// A limit on the size of files fails as a full disk does: at write().
+TEST_F(WarpProgram, WhatCannotBeWrittenWholeIsNotThere) {
+  put("o.nii", ramp_);
+  const media::Buffer older = media::content(folder_.file("o.nii"));
+  media::Volume large = media::make_volume({40, 40, 40}, [](std::int64_t i) { return i; });
+  put("large.nii", large);
+  const Outcome outcome = spawn(folder_, {"sh", "-c",
+                                             "ulimit -f 16; " + std::string(SIMILIS_PROGRAM) +
+                                                 " warp large.nii -r large.nii -o o.nii"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "similis: cannot write o.nii: File too large\n");
+  EXPECT_EQ(media::content(folder_.file("o.nii")), older);
+  EXPECT_THAT(files(), testing::Not(testing::Contains(testing::HasSubstr("partial"))));
+}
+
 TEST_F(WarpProgram, ResultsAreTheSameForAnyNumberOfThreads) {
   put_shift("t.txt", "0.7 0.3 -0.9");
   const std::vector<double> one = warped({"a.nii", "-t", "t.txt", "--threads", "1"});
