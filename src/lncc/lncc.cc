@@ -6,7 +6,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
-#include "src/core/reduction.h"
+#include "src/core/owned.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
 
@@ -14,25 +14,13 @@ namespace similis {
 namespace lncc_internal {
 
 Extents map_shape(const Pass& pass) {
-  Extents shape = pass.x.shape;
-  if (pass.padding != Padding::valid) return shape;
-  shape[2] -= 2 * pass.window.radius_z();
-  shape[3] -= 2 * pass.window.radius_y();
-  shape[4] -= 2 * pass.window.radius_x();
-  return shape;
+  return similis::map_shape(pass.x.shape, pass.window, pass.padding);
 }
 
 }  // namespace lncc_internal
 
 namespace {
 using lncc_internal::Pass;
-
-// As the caller sees it: without the depth that as_volumes() gave 2-D images.
-Extents result_shape(const Pass& pass, const TensorView& x) {
-  const Extents map = lncc_internal::map_shape(pass);
-  if (x.shape.rank() == 5) return reduced_shape(x.shape, pass.reduction, map);
-  return reduced_shape(x.shape, pass.reduction, {map[0], map[1], map[3], map[4]});
-}
 
 void require_known(const LnccOptions& options) {
   require(options.window <= WindowShape::gaussian, "lncc: window is {}; it must be box or gaussian",
@@ -65,6 +53,10 @@ Window checked_window(const LnccOptions& options, const Extents& shape) {
   return window;
 }
 
+Extents value_shape(const Pass& pass, const TensorView& x) {
+  return result_shape(x.shape, pass.reduction, map_shape(pass));
+}
+
 // All that does not depend on where results go.
 Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& options) {
   require_image_pair("lncc", x, y);
@@ -95,41 +87,12 @@ void run(const Pass& pass, const Execution& exec) {
   lncc_internal::lncc_cpu(pass, exec);
 }
 
-// Results of the functions that own them.
-struct Outputs {
-  bool value = false, x_gradient = false, y_gradient = false;
-};
-
-Outputs gradients(GradientOf wrt) {
-  return {.x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
-}
-
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
     Outputs outputs, const LnccOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options);
-  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
-      "lncc: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
-      "float32 or float64",
-      x.dtype);
-  require_backend(x.device, "lncc", Runs::on_cpu_and_gpu);
-  ValueAndGradient result;
-  if (outputs.value) {
-    result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);
-  }
-  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  request.value = result.value;
-  request.x_gradient = result.x_gradient;
-  request.y_gradient = result.y_gradient;
+  const ValueForm value{value_shape(checked_pass(x, y, options), x), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs("lncc", outputs, x, value, exec, request);
   lncc_into(x, y, request, options, exec);
-  return result;
-}
-
-ValueAndGradient run_with_value(const TensorView& x, const TensorView& y,
-    const LnccRequest& request, GradientOf wrt, const LnccOptions& options, const Execution& exec) {
-  Outputs outputs = gradients(wrt);
-  outputs.value = true;
-  return run_owned(x, y, request, outputs, options, exec);
+  return results;
 }
 
 }  // namespace
@@ -138,7 +101,7 @@ void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& requ
     const LnccOptions& options, const Execution& exec) {
   Pass pass = checked_pass(x, y, options);
   require(std::isfinite(request.weight), "lncc: weight is {}; it must be finite", request.weight);
-  const Extents shape = result_shape(pass, x);
+  const Extents shape = value_shape(pass, x);
   require_result("lncc", request.value, request.upstream, x, shape);
   require_gradient("lncc", "x_gradient", request.x_gradient, x);
   require_gradient("lncc", "y_gradient", request.y_gradient, x);
@@ -163,12 +126,12 @@ Tensor lncc_loss(
 
 ValueAndGradient lncc_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
     const LnccOptions& options, const Execution& exec) {
-  return run_with_value(x, y, {}, wrt, options, exec);
+  return run_owned(x, y, {}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient lncc_loss_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const LnccOptions& options, const Execution& exec) {
-  return run_with_value(x, y, {.weight = -1}, wrt, options, exec);
+  return run_owned(x, y, {.weight = -1}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient lncc_backward(const TensorView& x, const TensorView& y, const TensorView& upstream,

@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/owned.h"
 #include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
@@ -88,34 +89,13 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions&
   return pass;
 }
 
-struct Outputs {
-  bool value = false, x_gradient = false, y_gradient = false;
-};
-
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimRequest request,
     Outputs outputs, const MsSsimOptions& options, const Execution& exec) {
   checked_pass(x, y, options);
-  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
-      "ms_ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
-      "float32 or float64",
-      x.dtype);
-  require_backend(x.device, "ms_ssim", Runs::on_cpu_and_gpu);
-  ValueAndGradient result;
-  if (outputs.value) {
-    result.value =
-        allocate(reduced_shape(x.shape, options.reduction), result_dtype(x.dtype), x.device, exec);
-  }
-  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  request.value = result.value;
-  request.x_gradient = result.x_gradient;
-  request.y_gradient = result.y_gradient;
+  const ValueForm value{reduced_shape(x.shape, options.reduction), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs("ms_ssim", outputs, x, value, exec, request);
   ms_ssim_into(x, y, request, options, exec);
-  return result;
-}
-
-Outputs gradients(GradientOf wrt, bool value) {
-  return {.value = value, .x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
+  return results;
 }
 
 constexpr MsSsimRequest kLoss{.form = SsimRequest::Form::loss};
@@ -155,18 +135,18 @@ Tensor ms_ssim_loss(
 
 ValueAndGradient ms_ssim_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const MsSsimOptions& options, const Execution& exec) {
-  return run_owned(x, y, {}, gradients(wrt, true), options, exec);
+  return run_owned(x, y, {}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient ms_ssim_loss_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const MsSsimOptions& options, const Execution& exec) {
-  return run_owned(x, y, kLoss, gradients(wrt, true), options, exec);
+  return run_owned(x, y, kLoss, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient ms_ssim_backward(const TensorView& x, const TensorView& y,
     const TensorView& upstream, GradientOf wrt, const MsSsimOptions& options,
     const Execution& exec) {
-  return run_owned(x, y, {.upstream = upstream}, gradients(wrt, false), options, exec);
+  return run_owned(x, y, {.upstream = upstream}, gradients(wrt), options, exec);
 }
 
 }  // namespace similis

@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/owned.h"
 #include "src/core/reduction.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
@@ -223,33 +224,15 @@ void run(const char* operation, const Device& device, const Pass& pass, const Ex
   mutual_information_cpu(pass, exec);
 }
 
-struct Outputs {
-  bool value = false, x_gradient = false, y_gradient = false;
-};
-
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y,
     MutualInformationRequest request, Outputs outputs, const MutualInformationOptions& options,
     const Execution& exec) {
   checked_pass(kMeasure, x, y, options);
   if (outputs.x_gradient || outputs.y_gradient) require_slopes(options, x);
-  require_backend(x.device, kMeasure, Runs::on_cpu_and_gpu);
-  ValueAndGradient result;
-  if (outputs.value) {
-    const Extents shape = value_shape(x.shape, options.reduction);
-    result.value = allocate(shape, result_dtype(x.dtype), x.device, exec);
-  }
-  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  request.value = result.value;
-  request.x_gradient = result.x_gradient;
-  request.y_gradient = result.y_gradient;
+  const ValueForm value{value_shape(x.shape, options.reduction), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs(kMeasure, outputs, x, value, exec, request);
   mutual_information_into(x, y, request, options, exec);
-  return result;
-}
-
-Outputs gradients(GradientOf wrt, bool with_value) {
-  return {
-      .value = with_value, .x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
+  return results;
 }
 
 constexpr MutualInformationRequest loss() {
@@ -345,19 +328,19 @@ Tensor mutual_information_loss(const TensorView& x, const TensorView& y,
 
 ValueAndGradient mutual_information_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const MutualInformationOptions& options, const Execution& exec) {
-  return run_owned(x, y, {}, gradients(wrt, true), options, exec);
+  return run_owned(x, y, {}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient mutual_information_loss_value_and_gradient(const TensorView& x,
     const TensorView& y, GradientOf wrt, const MutualInformationOptions& options,
     const Execution& exec) {
-  return run_owned(x, y, loss(), gradients(wrt, true), options, exec);
+  return run_owned(x, y, loss(), value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient mutual_information_backward(const TensorView& x, const TensorView& y,
     const TensorView& upstream, GradientOf wrt, const MutualInformationOptions& options,
     const Execution& exec) {
-  return run_owned(x, y, {.upstream = upstream}, gradients(wrt, false), options, exec);
+  return run_owned(x, y, {.upstream = upstream}, gradients(wrt), options, exec);
 }
 
 Tensor histogram(const TensorView& x, const TensorView& y, const MutualInformationOptions& options,

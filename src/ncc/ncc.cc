@@ -3,6 +3,7 @@
 #include "src/ncc/ncc.h"
 
 #include "src/core/backend.h"
+#include "src/core/owned.h"
 #include "src/window/validate.h"
 
 namespace similis {
@@ -41,14 +42,11 @@ ValueAndGradient ncc_value_and_gradient(const TensorView& x, const TensorView& y
     Reduction reduction, const Execution& exec) {
   require_image_pair("ncc", x, y);
   const Extents shape = pixel_pass("ncc", x, y, reduction).result_shape;
-  ValueAndGradient result;
-  result.value = allocate(shape, DType::f64, x.device, exec);
-  if (wrt != GradientOf::y) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (wrt != GradientOf::x) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  ncc_into(x, y,
-      {.value = result.value, .x_gradient = result.x_gradient, .y_gradient = result.y_gradient},
-      reduction, exec);
-  return result;
+  NccRequest request;
+  ValueAndGradient results =
+      allocate_outputs("ncc", value_and_gradients(wrt), x, {shape, DType::f64}, exec, request);
+  ncc_into(x, y, request, reduction, exec);
+  return results;
 }
 
 }  // namespace similis

@@ -6,6 +6,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
+#include "src/core/owned.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
 #include "src/pixel_error/pixel_error.h"
@@ -54,14 +55,11 @@ Tensor value_of(const Operation& operation, const TensorView& x, const TensorVie
 ValueAndGradient value_and_gradient_of(const Operation& operation, const TensorView& x,
     const TensorView& y, GradientOf wrt, Reduction reduction, const Execution& exec) {
   const Extents shape = pixel_pass(operation.name, x, y, reduction).result_shape;
-  ValueAndGradient result;
-  result.value = allocate(shape, result_dtype(x.dtype), x.device, exec);
-  if (wrt != GradientOf::y) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (wrt != GradientOf::x) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  run(operation, x, y,
-      {.value = result.value, .x_gradient = result.x_gradient, .y_gradient = result.y_gradient},
-      reduction, exec);
-  return result;
+  PixelErrorRequest request;
+  ValueAndGradient results = allocate_outputs(
+      operation.name, value_and_gradients(wrt), x, {shape, result_dtype(x.dtype)}, exec, request);
+  run(operation, x, y, request, reduction, exec);
+  return results;
 }
 
 PixelPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options) {

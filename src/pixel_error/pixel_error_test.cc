@@ -340,7 +340,7 @@ TEST(PixelErrorRefuses, ResultsThatDoNotFit) {
       "mse: y_gradient has strides [0, 0, 4, 1] for shape [2, 1, 3, 4]; each element must have a "
       "place of its own");
   test::expect_refusal([&] { mse_value_and_gradient(bytes, bytes); },
-      "mse: x_gradient is asked for, and the images are uint8; gradients need float16, bfloat16, "
+      "mse: a gradient is asked for, and the images are uint8; gradients need float16, bfloat16, "
       "float32 or float64");
   test::expect_refusal(
       [&] { psnr_into(x, x, {}); }, "psnr: value is empty; it must have the result's shape, []");

@@ -6,7 +6,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/dispatch.h"
-#include "src/core/reduction.h"
+#include "src/core/owned.h"
 #include "src/core/require.h"
 #include "src/window/validate.h"
 
@@ -14,12 +14,7 @@ namespace similis {
 namespace ssim_internal {
 
 Extents map_shape(const Pass& pass) {
-  Extents shape = pass.x.shape;
-  if (pass.padding != Padding::valid) return shape;
-  shape[2] -= 2 * pass.window.radius_z();
-  shape[3] -= 2 * pass.window.radius_y();
-  shape[4] -= 2 * pass.window.radius_x();
-  return shape;
+  return similis::map_shape(pass.x.shape, pass.window, pass.padding);
 }
 
 Constants<double> constants_of(
@@ -43,13 +38,6 @@ void run(const Pass& pass, const Execution& exec) {
 namespace {
 using ssim_internal::Pass;
 
-// As the caller sees it: without the depth that as_volumes() gave 2-D images.
-Extents result_shape(const Pass& pass, const TensorView& x) {
-  const Extents map = map_shape(pass);
-  if (x.shape.rank() == 5) return reduced_shape(x.shape, pass.reduction, map);
-  return reduced_shape(x.shape, pass.reduction, {map[0], map[1], map[3], map[4]});
-}
-
 void require_known(const SsimOptions& options) {
   require(options.padding <= Padding::renormalize,
       "ssim: padding is {}; it must be valid, same, reflect, replicate or renormalize",
@@ -57,6 +45,10 @@ void require_known(const SsimOptions& options) {
   require(options.reduction <= Reduction::per_channel,
       "ssim: reduction is {}; it must be mean, sum, none, per_image or per_channel",
       static_cast<int>(options.reduction));
+}
+
+Extents value_shape(const Pass& pass, const TensorView& x) {
+  return result_shape(x.shape, pass.reduction, map_shape(pass));
 }
 
 // All that does not depend on where results go.
@@ -79,41 +71,12 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& o
   return pass;
 }
 
-// Results of the functions that own them.
-struct Outputs {
-  bool value = false, x_gradient = false, y_gradient = false;
-};
-
-Outputs gradients(GradientOf wrt) {
-  return {.x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
-}
-
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
     Outputs outputs, const SsimOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options);
-  require(is_floating_point(x.dtype) || !(outputs.x_gradient || outputs.y_gradient),
-      "ssim: a gradient is asked for, and the images are {}; gradients need float16, bfloat16, "
-      "float32 or float64",
-      x.dtype);
-  require_backend(x.device, "ssim", Runs::on_cpu_and_gpu);
-  ValueAndGradient result;
-  if (outputs.value) {
-    result.value = allocate(result_shape(pass, x), result_dtype(x.dtype), x.device, exec);
-  }
-  if (outputs.x_gradient) result.x_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  if (outputs.y_gradient) result.y_gradient = allocate(x.shape, x.dtype, x.device, exec);
-  request.value = result.value;
-  request.x_gradient = result.x_gradient;
-  request.y_gradient = result.y_gradient;
+  const ValueForm value{value_shape(checked_pass(x, y, options), x), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs("ssim", outputs, x, value, exec, request);
   ssim_into(x, y, request, options, exec);
-  return result;
-}
-
-ValueAndGradient run_with_value(const TensorView& x, const TensorView& y,
-    const SsimRequest& request, GradientOf wrt, const SsimOptions& options, const Execution& exec) {
-  Outputs outputs = gradients(wrt);
-  outputs.value = true;
-  return run_owned(x, y, request, outputs, options, exec);
+  return results;
 }
 
 SsimRequest l1_request(const L1SsimOptions& options) {
@@ -133,7 +96,7 @@ void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& requ
               options.padding != Padding::valid,
       "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
       "take another padding");
-  require_result("ssim", request.value, request.upstream, x, result_shape(pass, x));
+  require_result("ssim", request.value, request.upstream, x, value_shape(pass, x));
   require_gradient("ssim", "x_gradient", request.x_gradient, x);
   require_gradient("ssim", "y_gradient", request.y_gradient, x);
   const bool is_loss = request.form == SsimRequest::Form::loss;
@@ -143,7 +106,7 @@ void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& requ
   const bool is_map = pass.reduction == Reduction::none;
   pass.value = is_map ? as_volumes(request.value) : request.value;
   pass.upstream =
-      is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, result_shape(pass, x));
+      is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, value_shape(pass, x));
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
   run(pass, exec);
@@ -161,12 +124,13 @@ Tensor ssim_loss(
 
 ValueAndGradient ssim_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
     const SsimOptions& options, const Execution& exec) {
-  return run_with_value(x, y, {}, wrt, options, exec);
+  return run_owned(x, y, {}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient ssim_loss_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const SsimOptions& options, const Execution& exec) {
-  return run_with_value(x, y, {.form = SsimRequest::Form::loss}, wrt, options, exec);
+  return run_owned(
+      x, y, {.form = SsimRequest::Form::loss}, value_and_gradients(wrt), options, exec);
 }
 
 ValueAndGradient ssim_backward(const TensorView& x, const TensorView& y, const TensorView& upstream,
@@ -181,7 +145,7 @@ Tensor l1_ssim(
 
 ValueAndGradient l1_ssim_value_and_gradient(const TensorView& x, const TensorView& y,
     GradientOf wrt, const L1SsimOptions& options, const Execution& exec) {
-  return run_with_value(x, y, l1_request(options), wrt, options.ssim, exec);
+  return run_owned(x, y, l1_request(options), value_and_gradients(wrt), options.ssim, exec);
 }
 
 }  // namespace similis

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/core/dispatch.h"
+#include "src/core/reduction.h"
 #include "src/core/require.h"
 
 namespace similis {
@@ -89,6 +90,20 @@ TensorView as_volumes(const TensorView& images) {
   const Extents &shape = images.shape, &strides = images.strides;
   return {images.data, {shape[0], shape[1], 1, shape[2], shape[3]},
       {strides[0], strides[1], 0, strides[2], strides[3]}, images.dtype, images.device};
+}
+
+Extents map_shape(const Extents& volumes, const Window& window, Padding padding) {
+  Extents shape = volumes;
+  if (padding != Padding::valid) return shape;
+  shape[2] -= 2 * window.radius_z();
+  shape[3] -= 2 * window.radius_y();
+  shape[4] -= 2 * window.radius_x();
+  return shape;
+}
+
+Extents result_shape(const Extents& images, Reduction reduction, const Extents& map) {
+  if (images.rank() == 5) return reduced_shape(images, reduction, map);
+  return reduced_shape(images, reduction, {map[0], map[1], map[3], map[4]});
 }
 
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) {

@@ -3,6 +3,7 @@
 // the kernels take them. `operation` names the caller in the message.
 #pragma once
 
+#include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
 #include "src/core/validate.h"
@@ -31,6 +32,14 @@ void require_room_for_window(
 
 /// [N,C,H,W] becomes [N,C,1,H,W]; [N,C,D,H,W] stays. An empty view stays empty.
 TensorView as_volumes(const TensorView& images);
+
+/// Shape of the map over volumes [N,C,D,H,W]: theirs, less window_size - 1 along each axis with
+/// padding valid.
+Extents map_shape(const Extents& volumes, const Window& window, Padding padding);
+
+/// The shape of a measure of images of this shape, of whose volumes `map` is the map's: without the
+/// depth that as_volumes() gave 2-D images.
+Extents result_shape(const Extents& images, Reduction reduction, const Extents& map);
 
 /// Upstream as the backends take it: without axes if the result has none, for which a caller may
 /// give one element in any number of them.
