@@ -83,9 +83,9 @@ SIMILIS_API SampleGradients sample_backward(const TensorView& image, const Tenso
 
 /// What one call computes, into memory of the caller; views left empty are not computed.
 struct SampleRequest {
-  TensorView output = {};          ///< [N,C,…], any float dtype, any strides but 0
-  bool accumulate = false;         ///< adds to what stands in output
-  TensorView upstream = {};        ///< needed for gradients; any float dtype, any strides
+  TensorView output = {};    ///< [N,C,…], any float dtype, any strides but 0; not the image's
+  bool accumulate = false;   ///< adds to what stands in output
+  TensorView upstream = {};  ///< needed for gradients; any float dtype, any strides
   TensorView image_gradient = {};  ///< gradients are overwritten; shaped and typed as their operand
   TensorView affine_gradient = {};
   TensorView grid_gradient = {};
@@ -110,7 +110,7 @@ SIMILIS_API Tensor compose(const TensorView& u, const TensorView& v,
     const ComposeOptions& options = {}, const Execution& exec = {});
 
 struct ComposeRequest {
-  TensorView output = {};
+  TensorView output = {};  ///< may be v's memory, not u's
   bool accumulate = false;
   TensorView upstream = {};
   TensorView u_gradient = {}, v_gradient = {}, affine_gradient = {};

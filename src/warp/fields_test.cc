@@ -89,6 +89,23 @@ std::vector<double> channels_last(const std::vector<double>& values, const Exten
   return result;
 }
 
+TEST_F(Compose, IsAddedToTheFieldThatItReads) {
+  const Extents shape = {1, 9, 21, 70, 3};
+  const Tensor u = field_of(shape, DType::f32, 0.5, 1), v = field_of(shape, DType::f32, 0.5, 2);
+  std::vector<double> expected = to_doubles(v);
+  const std::vector<double> moved = to_doubles(compose(u, v));
+  for (std::size_t i = 0; i < moved.size(); ++i) expected[i] += moved[i];
+  for_each([&] {
+    const test::Array sum =
+        test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) { return element(v, i); });
+    test::Arguments a;
+    const TensorView at = a.out(sum);
+    compose_into(a.in(u), at, {.output = at, .accumulate = true});
+    a.bring_back();
+    EXPECT_LT(test::relative_l2(to_doubles(sum), expected), 1e-6);
+  });
+}
+
 TEST_F(Compose, SamplesOneFieldAtAnother) {
   for (const Extents& shape : {Extents{2, 6, 7, 41, 3}, Extents{2, 13, 38, 2}}) {
     const int rank = shape.rank() - 2;
@@ -440,6 +457,12 @@ TEST(WarpRefuses, WhatDoesNotFit) {
       "sample: affine_gradient is asked for, and there is no affine");
   test::expect_refusal([&] { sample_into(image, {.output = u}, {}); },
       "sample: output has shape [1, 4, 5, 6, 3]; it must be [1, 1, 4, 5, 6]");
+  test::expect_refusal([&] { sample_into(image, {.output = image}); },
+      "sample: output has the memory of what is sampled; it must have its own");
+  test::expect_refusal([&] { compose_into(u, u, {.output = u, .accumulate = true}); },
+      "compose: output has the memory of what is sampled; it must have its own");
+  test::expect_refusal([&] { sample_labels_into(bytes, {.label = bytes}); },
+      "sample_labels: label has the memory of what is sampled; it must have its own");
   test::expect_refusal([&] { compose(u, u2); }, "compose: v has shape [1, 4, 5, 2]; u is 3D");
   test::expect_refusal([&] { affine_grid(affine2); },
       "affine_grid: out_shape is []; without a displacement it must have 3 extents");

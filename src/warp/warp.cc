@@ -74,11 +74,19 @@ void run_prefiltered(
   SIMILIS_WARP_DISPATCH(image, copy, of_coefficients, gradient, exec);
 }
 
+// What is sampled is read all over while results are written.
+void require_own_memory(const char* operation, const char* argument, const TensorView& result,
+    const TensorView& image) {
+  require(result.empty() || result.data != image.data,
+      "{}: {} has the memory of what is sampled; it must have its own", operation, argument);
+}
+
 void require_sample_request(const Pass& pass, const TensorView& image, const SampleRequest& request,
     const SampleOptions& options) {
   const char* operation = pass.operation;
   const Extents shape = output_shape(pass);
   require_result(operation, "output", request.output, shape, image);
+  require_own_memory(operation, "output", request.output, image);
   require(!request.accumulate || !request.output.empty(),
       "{}: accumulate is set, and output is empty", operation);
   const bool with_gradient = !request.image_gradient.empty() || !request.affine_gradient.empty() ||
@@ -299,6 +307,7 @@ void sample_labels_into(const TensorView& image, const LabelRequest& request,
     TensorView as_floats = request.label;  // what a result must be, but for the dtype
     as_floats.dtype = DType::f32;
     require_result(operation, "label", as_floats, shape, image);
+    require_own_memory(operation, "label", request.label, image);
   }
   require_result(operation, "weight", request.weight, shape, image);
   const bool with_gradient = !request.affine_gradient.empty() || !request.grid_gradient.empty() ||
