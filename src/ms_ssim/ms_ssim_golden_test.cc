@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "similis/ms_ssim.hpp"
-#include "tests/backends.h"
 #include "tests/golden/pictures.h"
 
 namespace similis {
@@ -20,27 +19,7 @@ const Golden kGoldens[] = {
 class MsSsimGolden : public testing::TestWithParam<Golden> {};
 
 TEST_P(MsSsimGolden, IsWhatTheLibrarySays) {
-  const Golden& golden = GetParam();
-  const test::Pictures pictures = test::pictures(golden.kind, golden.shape);
-  MsSsimOptions options = golden.options;
-  options.data_range = pictures.data_range;
-  double difference = 0;
-  std::optional<double> of_slope;
-  for (const test::Backend& backend : test::backends()) {
-    SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
-    const ValueAndGradient result =
-        ms_ssim_value_and_gradient(pictures.x, pictures.y, GradientOf::x, options);
-    const double of_value = std::abs(item(result.value) - golden.value);
-    EXPECT_LT(of_value, 1e-6);
-    difference = std::max(difference, of_value);
-    if (!golden.slope) continue;
-    const double slope = test::slope(result.x_gradient, pictures);
-    const double relative = slope == *golden.slope ? 0 : std::abs(slope / *golden.slope - 1);
-    EXPECT_LT(relative, 1e-5);
-    of_slope = std::max(of_slope.value_or(0), relative);
-  }
-  test::record(golden, difference, of_slope);
+  test::expect_golden(GetParam(), ms_ssim_value_and_gradient);
 }
 
 INSTANTIATE_TEST_SUITE_P(

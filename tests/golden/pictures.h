@@ -5,15 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "similis/gradient.hpp"
 #include "src/core/doubles.h"
 #include "src/core/require.h"
 #include "tests/arrays.h"
+#include "tests/backends.h"
 
 namespace similis::test {
 
@@ -99,6 +102,32 @@ void record(const Golden<Options>& golden, double difference, std::optional<doub
   testing::Test::RecordProperty("options", golden.options_text);
   testing::Test::RecordProperty("difference", fmt::format("{}", difference));
   if (of_slope) testing::Test::RecordProperty("slope_difference", fmt::format("{}", *of_slope));
+}
+
+/// Expects that value and slope are the library's on each backend. The function is a measure's
+/// `…_value_and_gradient`.
+template <class Options, class Function>
+void expect_golden(const Golden<Options>& golden, const Function& value_and_gradient) {
+  const Pictures each = pictures(golden.kind, golden.shape);
+  Options options = golden.options;
+  options.data_range = each.data_range;
+  double difference = 0;
+  std::optional<double> of_slope;
+  for (const Backend& backend : backends()) {
+    SCOPED_TRACE(backend.name);
+    const Chosen chosen(backend);
+    const ValueAndGradient result =
+        value_and_gradient(each.x, each.y, GradientOf::x, options, Execution{});
+    const double of_value = std::abs(item(result.value) - golden.value);
+    EXPECT_LT(of_value, 1e-6);
+    difference = std::max(difference, of_value);
+    if (!golden.slope) continue;
+    const double found = slope(result.x_gradient, each);
+    const double relative = found == *golden.slope ? 0 : std::abs(found / *golden.slope - 1);
+    EXPECT_LT(relative, 1e-5);
+    of_slope = std::max(of_slope.value_or(0), relative);
+  }
+  record(golden, difference, of_slope);
 }
 
 }  // namespace similis::test
