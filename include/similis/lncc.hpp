@@ -87,7 +87,7 @@ SIMILIS_API ValueAndGradient lncc_backward(const TensorView& x, const TensorView
 struct LnccRequest {
   double weight = 1;           ///< multiplies LNCC: -1 for the loss
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
-  TensorView value = {};       ///< dense; f32, or f64 for f64 images
+  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};
 };

@@ -76,7 +76,7 @@ struct SsimRequest {
   double l1_weight = 0;        ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
   double ssim_weight = 1;      ///< multiplies SSIM, or 1 - SSIM in a loss
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
-  TensorView value = {};       ///< dense; f32, or f64 for f64 images
+  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};
 };

@@ -56,6 +56,17 @@ Tensor in_f64(
   return value;
 }
 
+template <class Options, class Request, auto measure, auto measure_into>
+Tensor in_f64(
+    const TensorView& x, const TensorView& y, const Options& options, const Execution& exec) {
+  if (options.reduction == Reduction::none) return measure(x, y, options, exec);
+  Request request;
+  const Tensor value = allocate({}, DType::f64, x.device, exec);
+  request.value = value;
+  measure_into(x, y, request, options, exec);
+  return value;
+}
+
 Tensor psnr_in_f64(
     const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
   const Tensor value = allocate({}, DType::f64, x.device, exec);
@@ -114,7 +125,8 @@ const std::vector<Metric>& metrics() {
           "mse", "mean squared error, in squared code values; 0 if equal", in_f64<mse_into>)),
       also_on_gpu(
           metric("mae", "mean absolute error, in code values; 0 if equal", in_f64<mae_into>)),
-      also_on_gpu(metric("ssim", "structural similarity; 1 if equal", ssim,
+      also_on_gpu(metric("ssim", "structural similarity; 1 if equal",
+          in_f64<SsimOptions, SsimRequest, ssim, ssim_into>,
           {{"window_size", &SsimOptions::window_size, odd_up_to_65535, kWindowSize},
               {"sigma", &SsimOptions::sigma, above_0, kSigma},
               {"k1", &SsimOptions::k1, at_least_0, kK1}, {"k2", &SsimOptions::k2, at_least_0, kK2},
@@ -122,7 +134,7 @@ const std::vector<Metric>& metrics() {
               {"data_range", &SsimOptions::data_range, above_0, kDataRange}},
           MapRange{.best = 1, .worst = 0})),
       also_on_gpu(of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal",
-          ms_ssim,
+          in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>,
           {{"window_size", &MsSsimOptions::window_size, odd_up_to_65535, kWindowSize},
               {"sigma", &MsSsimOptions::sigma, above_0, kSigma},
               {"k1", &MsSsimOptions::k1, at_least_0, kK1},
@@ -132,7 +144,8 @@ const std::vector<Metric>& metrics() {
               {"downsample", &MsSsimOptions::downsample, kDownsamples, "how odd sides are halved"},
               {"data_range", &MsSsimOptions::data_range, above_0, kDataRange}}))),
       also_on_gpu(metric("ncc", "normalized cross-correlation of the pictures; 1 if equal", ncc)),
-      also_on_gpu(metric("lncc", "local normalized cross-correlation; 1 if equal", lncc,
+      also_on_gpu(metric("lncc", "local normalized cross-correlation; 1 if equal",
+          in_f64<LnccOptions, LnccRequest, lncc, lncc_into>,
           {{"window_size", &LnccOptions::window_size, odd_up_to_65535, "in pixels"},
               {"window", &LnccOptions::window, kWindows, "how pixels under it count"},
               {"sigma", &LnccOptions::sigma, above_0, kSigma},

@@ -292,5 +292,18 @@ TEST(LnccApi, FunctionsAreWhatLnccIntoComputes) {
   EXPECT_EQ(to_doubles(backward.y_gradient), weighted.y_gradient);
 }
 
+TEST(LnccApi, NumbersOfFloatsMayBeDoubles) {
+  const auto [x, y] =
+      lncc_internal::textured({2, 3, 20, 30}, DType::f32, Layout::dense, Layout::dense, 1);
+  const test::Array wide = test::filled({2, 3}, DType::f64, Layout::dense, test::kUntouched);
+  const LnccOptions options{.reduction = Reduction::per_channel};
+  lncc_into(x, y, {.value = wide}, options);
+  const std::vector<double> numbers = to_doubles(wide), rounded = to_doubles(lncc(x, y, options));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(static_cast<double>(static_cast<float>(numbers[i])), rounded[i]);
+    EXPECT_NE(numbers[i], rounded[i]);
+  }
+}
+
 }  // namespace
 }  // namespace similis

@@ -550,7 +550,6 @@ bool can_separate(const CudaPlan& plan) {
       g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30 && g.extent[0] < 1 << 30;
   return is_small && is_countable && plan.reduces() && !plan.has_masks() && !pass.of_sums &&
          pass.l1_weight == 0 && pass.x.dtype != DType::f64 &&
-         (pass.value.empty() || pass.value.dtype == DType::f32) &&
          (pass.padding == Padding::valid || pass.padding == Padding::same);
 }
 

@@ -158,7 +158,7 @@ TEST_F(SsimRefuses, ResultsThatDoNotFit) {
                                    const SsimOptions& options = {}) {
     test::expect_refusal([&] { ssim_into(x_, y_, request, options); }, sentence);
   };
-  const Tensor two = allocate({2}, DType::f32), doubles = allocate({}, DType::f64);
+  const Tensor two = allocate({2}, DType::f32), double_map = allocate({2, 3, 10, 20}, DType::f64);
   const Tensor bytes = allocate({}, DType::u8);
   const test::Array gaps = test::filled({2}, DType::f32, Layout::sliced, 0);
   const test::Array shared = test::filled(x_.shape, DType::f32, Layout::expanded, 0);
@@ -167,7 +167,9 @@ TEST_F(SsimRefuses, ResultsThatDoNotFit) {
   refuses_request("ssim: value has shape [2] and strides [2]; it must be dense with shape [2]",
       {.value = gaps}, {.reduction = Reduction::per_image});
   refuses_request(
-      "ssim: value is float64; it must be float32 for float32 images", {.value = doubles});
+      "ssim: value is uint8; it must be float32 or float64 for float32 images", {.value = bytes});
+  refuses_request("ssim: value is float64; it must be float32 for float32 images",
+      {.value = double_map}, {.reduction = Reduction::none});
   refuses_request(
       "ssim: upstream has shape [2]; it must be that of the result, []", {.upstream = two});
   refuses_request("ssim: upstream has shape [2]; it must be that of the result, [2, 3, 10, 20]",

@@ -235,6 +235,19 @@ TEST(SsimApi, FunctionsAreWhatSsimIntoComputes) {
   EXPECT_EQ(to_doubles(backward.y_gradient), weighted.y_gradient);
 }
 
+TEST(SsimApi, NumbersOfFloatsMayBeDoubles) {
+  const auto [x, y] =
+      ssim_internal::textured({2, 3, 20, 30}, DType::f32, Layout::dense, Layout::dense, 1);
+  const test::Array wide = test::filled({2, 3}, DType::f64, Layout::dense, test::kUntouched);
+  const SsimOptions options{.reduction = Reduction::per_channel};
+  ssim_into(x, y, {.value = wide}, options);
+  const std::vector<double> numbers = to_doubles(wide), rounded = to_doubles(ssim(x, y, options));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(static_cast<double>(static_cast<float>(numbers[i])), rounded[i]);
+    EXPECT_NE(numbers[i], rounded[i]);
+  }
+}
+
 TEST(SsimApi, BackwardOfAMapNeedsNoMap) {
   const auto [x, y] =
       ssim_internal::textured({2, 3, 20, 30}, DType::f32, Layout::dense, Layout::dense, 1);

@@ -17,6 +17,20 @@ void require_image_pair(const char* operation, const TensorView& x, const Tensor
   require_alike(operation, x, y);
 }
 
+namespace {
+
+// Numbers are sums in f64; a map has the images' precision.
+void require_value_dtype(
+    const char* operation, DType value, DType images, const Extents& result_shape) {
+  const bool is_map = result_shape.rank() > 2;
+  require(
+      value == result_dtype(images) || (!is_map && (value == DType::f32 || value == DType::f64)),
+      "{}: value is {}; it must be {} for {} images", operation, value,
+      is_map ? name(result_dtype(images)) : "float32 or float64", images);
+}
+
+}  // namespace
+
 void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
     const TensorView& x, const Extents& shape) {
   const auto has_shape = [&](const TensorView& view) {
@@ -26,8 +40,7 @@ void require_result(const char* operation, const TensorView& value, const Tensor
     require(has_shape(value) && value.strides == dense_strides(value.shape),
         "{}: value has shape {} and strides {}; it must be dense with shape {}", operation,
         value.shape, value.strides, shape);
-    require(value.dtype == result_dtype(x.dtype), "{}: value is {}; it must be {} for {} images",
-        operation, value.dtype, result_dtype(x.dtype), x.dtype);
+    require_value_dtype(operation, value.dtype, x.dtype, shape);
     require(value.device == x.device, "{}: value is on {}; it must be on {} as x is", operation,
         value.device, x.device);
   }

@@ -15,9 +15,9 @@ namespace similis {
 /// shape and dtype, which must be u8, f16, bf16, f32 or f64.
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y);
 
-/// Refuses a value that is not dense, of this shape and of the dtype that results have, and an
-/// upstream that is not of this shape and a float; both may be left empty. A scalar may have any
-/// number of axes.
+/// Refuses a value that is not dense, of this shape, and f32 or f64 (of a map, the one that results
+/// have), and an upstream that is not of this shape and a float; both may be left empty. A scalar
+/// may have any number of axes.
 void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
     const TensorView& x, const Extents& shape);
 
