@@ -35,7 +35,7 @@ ByteStream::ByteStream(int descriptor, const std::string& name)
   if (descriptor < 0 || wake_.get() < 0 || fstat(descriptor, &status) != 0) {
     refuse(file, "{}", std::strerror(errno));
   }
-  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; it must be a picture or a video");
+  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; it must be a file");
   if (S_ISREG(status.st_mode)) size_ = status.st_size;
 }
 

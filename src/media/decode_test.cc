@@ -65,8 +65,7 @@ TEST(ReadImage, WhatIsNoReadableFileIsNamed) {
   EXPECT_EQ(refusal_of_path(missing), "cannot read " + missing + ": No such file or directory");
   write_content(empty, {});
   EXPECT_EQ(refusal_of_path(empty), "cannot read " + empty + ": it is empty");
-  EXPECT_EQ(refusal_of_path("/tmp"),
-      "cannot read /tmp: it is a directory; it must be a picture or a video");
+  EXPECT_EQ(refusal_of_path("/tmp"), "cannot read /tmp: it is a directory; it must be a file");
   if (geteuid() != 0) {
     chmod(empty.c_str(), 0);
     EXPECT_EQ(refusal_of_path(empty), "cannot read " + empty + ": Permission denied");

@@ -70,11 +70,12 @@ void normalize_dimensions(NiftiHeader& header, const File& file) {
   }
 }
 
-// In seconds, or 0.
+// In seconds, or 0. A file that names no unit means seconds, as other readers have it.
 double frame_seconds(const NiftiHeader& header) {
   const double step = header.pixdim[4];
   if (!(step > 0) || !std::isfinite(step)) return 0;
   switch (header.units & 0x38) {
+    case 0:
     case 8: return step;
     case 16: return step / 1e3;
     case 24: return step / 1e6;

@@ -180,6 +180,11 @@ TEST(NiftiWriter, FramesVectorsAndLongSides) {
   EXPECT_EQ(values_of(back), values_of(volume));
   EXPECT_EQ(back.frame_seconds, 1.5);
   EXPECT_EQ(back.intent, Intent::vector);
+  for (const auto& [unit, seconds] : {std::pair(0, 1.5), {8, 1.5}, {16, 0.0015}, {32, 0.0}}) {
+    Buffer other = bytes;
+    other[123] = static_cast<std::uint8_t>(unit);  // xyzt_units
+    EXPECT_DOUBLE_EQ(read_volume({other, "a", kMaxVoxels}).frame_seconds, seconds) << unit;
+  }
   const Volume line = make_volume({40000, 1, 1}, [](std::int64_t i) { return i; });
   const Buffer long_bytes = encode_nifti(line, "");
   EXPECT_EQ(long_bytes[0] + 256 * long_bytes[1], 540) << "NIfTI-2";
