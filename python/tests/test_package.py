@@ -86,3 +86,11 @@ def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_pa
         PYTHONPATH=str(tmp_path / "copy"),
     )
     assert printed.startswith(f"similis: there is no libsimilis.so in {package / 'native'}")
+
+
+def test_fireants_names_stand_in_one_package():
+    from similis.compat import fireants
+
+    for name in fireants.interpolator.__all__:
+        assert getattr(fireants, name) is getattr(fireants.interpolator, name)
+        assert name in fireants.__all__
