@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -129,7 +130,9 @@ using PlainMetricFunction = Tensor (*)(
 template <class Options> Options for_range(Options options, std::optional<double> data_range) {
   if constexpr (requires { options.data_range.has_value(); }) {
     if (options.data_range) return options;
-    require(data_range != 0, "the reference has one value alone; give data_range");
+    const double span = data_range.value_or(1);
+    require(
+        span > 0 && std::isfinite(span), "the reference's values span {}; give data_range", span);
     options.data_range = data_range;
   }
   return options;

@@ -76,10 +76,14 @@ TEST_F(VolumeProgram, TheRangeOfBinsMayBeGiven) {
   }
 }
 
-TEST_F(VolumeProgram, AReferenceOfOneValueHasNoRange) {
+TEST_F(VolumeProgram, AReferenceMayHaveNoRange) {
   put("flat.nii", media::make_volume(kSize, [](std::int64_t) { return 3; }));
   expect_error({"compare", "flat.nii", "b.nii", "-m", "psnr"}, 1,
-      "b.nii: the reference has one value alone; give data_range");
+      "b.nii: the reference's values span 0; give data_range");
+  put("infinite.nii",
+      media::make_volume(kSize, [](std::int64_t i) { return i == 5 ? HUGE_VAL : 3; }));
+  expect_error({"compare", "infinite.nii", "b.nii", "-m", "ssim"}, 1,
+      "b.nii: the reference's values span inf; give data_range");
   EXPECT_EQ(compare({"flat.nii", "b.nii", "-m", "psnr=data_range=100"}).status, 0);
   const Outcome outcome = compare({"flat.nii", "b.nii"});
   EXPECT_EQ(outcome.status, 1);
