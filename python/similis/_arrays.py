@@ -27,6 +27,10 @@ class Kind(Protocol):
     def prepared(self, array: Any) -> Any:
         """As describe() takes it: the array itself, or a copy where its memory cannot be walked."""
 
+    def is_writeable(self, array: Any) -> bool: ...
+
+    def may_share_memory(self, one: Any, other: Any) -> bool: ...
+
     def stream(self) -> int: ...
 
     def finished(self, array: Any) -> Any:
@@ -58,6 +62,12 @@ class NumPy:
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any:
         return self.numpy.empty(shape, getattr(like, "dtype", None) if dtype == "same" else dtype)
+
+    def is_writeable(self, array: Any) -> bool:
+        return bool(array.flags.writeable)
+
+    def may_share_memory(self, one: Any, other: Any) -> bool:
+        return self.numpy.may_share_memory(one, other)
 
     def stream(self) -> int:
         return 0
@@ -91,6 +101,12 @@ class CuPy:
         with like.device:
             return self.cupy.empty(shape, like.dtype if dtype == "same" else dtype)
 
+    def is_writeable(self, array: Any) -> bool:
+        return True
+
+    def may_share_memory(self, one: Any, other: Any) -> bool:
+        return bool(self.cupy.may_share_memory(one, other))
+
     def stream(self) -> int:
         return int(self.cupy.cuda.get_current_stream().ptr)
 
@@ -103,23 +119,26 @@ def _require_dtype(operation: str, name: str, array: Any) -> None:
         raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
 
 
-def _require_kind(operation: str, kind: Kind, name: str, array: Any) -> None:
+def require_kind(operation: str, kind: Kind, name: str, array: Any) -> None:
     if not kind.owns(array):
         got = type(array).__name__
         raise TypeError(f"{operation}: {name} is a {got}; it must be a {kind.name}")
+    if hasattr(array, "mask"):  # numpy.ma's, which nothing here would look at
+        raise TypeError(f"{operation}: {name} is a masked array; give its data, and its mask apart")
 
 
-def require_alike(operation: str, x: Any, y: Any) -> None:
+def require_alike(operation: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> None:
     """What can be refused before the library is called."""
-    _require_dtype(operation, "x", x)
-    _require_dtype(operation, "y", y)
+    _require_dtype(operation, names[0], x)
+    _require_dtype(operation, names[1], y)
     if y.shape != x.shape:
         raise ValueError(
-            f"{operation}: y has shape {list(y.shape)}; it must be that of x, {list(x.shape)}"
+            f"{operation}: {names[1]} has shape {list(y.shape)}; it must be that of {names[0]}, "
+            f"{list(x.shape)}"
         )
     if 0 in x.shape:
         raise ValueError(
-            f"{operation}: x has shape {list(x.shape)}; every extent must be at least 1"
+            f"{operation}: {names[0]} has shape {list(x.shape)}; every extent must be at least 1"
         )
 
 
@@ -128,7 +147,7 @@ def _mask(operation: str, kind: Kind, name: str, mask: Any) -> Any:
         return None
     if kind.owns(mask) and str(mask.dtype) == "bool":
         mask = mask.view("uint8")
-    _require_kind(operation, kind, name, mask)
+    require_kind(operation, kind, name, mask)
     _require_dtype(operation, name, mask)
     return kind.prepared(mask)
 
@@ -144,13 +163,14 @@ def evaluate(
     of_x: bool = False,
     of_y: bool = False,
     upstream: Any = None,
+    names: tuple[str, str] = ("x", "y"),
 ) -> list[Any]:
     """The value, unless there is an upstream gradient, and the gradients that are asked for.
 
     Without one, gradients are those of the sum over all results."""
-    _require_kind(operation, kind, "x", x)
-    _require_kind(operation, kind, "y", y)
-    require_alike(operation, x, y)
+    require_kind(operation, kind, names[0], x)
+    require_kind(operation, kind, names[1], y)
+    require_alike(operation, x, y, names)
     measure = _measure.parse(text)
     mask = _mask(operation, kind, "mask", mask)
     valid_mask = _mask(operation, kind, "valid_mask", valid_mask)

@@ -306,9 +306,6 @@ def _parzen_weights(
     bins, (low, high) = int(options["num_bins"]), limits
     span = torch.where(high > low, high - low, torch.inf)
     share = ((values - low) / span).clamp(0, 1)
-    if options["kernel"] == "delta":
-        held = (share.detach() * bins).floor().clamp(max=bins - 1)
-        return (held[..., None] == torch.arange(bins, device=values.device)).double()
     distance = share[..., None] * bins - 0.5 - torch.arange(bins, device=values.device)
     if options["kernel"] == "gaussian":
         weights = torch.exp(-2 * (distance / float(options["sigma_ratio"])) ** 2)
@@ -343,6 +340,11 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
         raise TypeError(
             "mutual_information: method is binned or sampling is below 1; torch.func's transforms "
             "and second derivatives take exact and 1"
+        )
+    if options["kernel"] == "delta":
+        raise TypeError(
+            "mutual_information: kernel is delta, which has no derivative; torch.func's transforms "
+            "take b_spline or gaussian"
         )
     results = x.shape[0] * x.shape[1]
     planes_x, planes_y = x.double().reshape(results, -1), y.double().reshape(results, -1)

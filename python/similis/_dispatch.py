@@ -36,7 +36,8 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     cached = functools.lru_cache(maxsize=256, typed=True)(describe)
 
     def text(*options: Any) -> str:
-        if not _is_compiling():
+        # A tuple finds the text of another that equals it: (3.0, 3.0) that of (3, 3).
+        if not _is_compiling() and tuple not in map(type, options):
             try:
                 return cached(*options)
             except TypeError:  # a list among the options, or a refusal that is repeated below
@@ -61,13 +62,13 @@ def _kind(name: str, make: Callable[[], _arrays.Kind]) -> _arrays.Kind:
     return _cached_kinds[name]
 
 
-def kind_of(operation: str, x: Any) -> _arrays.Kind:
+def kind_of(operation: str, x: Any, name: str = "x") -> _arrays.Kind:
     if is_of("numpy", "ndarray", x):
         return _kind("numpy", _arrays.NumPy)
     if is_of("cupy", "ndarray", x):
         return _kind("cupy", _arrays.CuPy)
     raise TypeError(
-        f"{operation}: x is a {type(x).__name__}; it must be a torch.Tensor, numpy.ndarray, "
+        f"{operation}: {name} is a {type(x).__name__}; it must be a torch.Tensor, numpy.ndarray, "
         "cupy.ndarray or jax.Array"
     )
 
@@ -122,16 +123,24 @@ def spatial(x: Any) -> int:
 
 
 def evaluate(
-    operation: str, text: str, x: Any, y: Any, mask: Any = None, valid_mask: Any = None
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Any = None,
+    valid_mask: Any = None,
+    names: tuple[str, str] = ("x", "y"),
 ) -> Any:
+    """names: of the function's first two arguments."""
     if is_of("torch", "Tensor", x):
-        return for_torch().evaluate(operation, text, x, y, mask, valid_mask)
+        return for_torch().evaluate(operation, text, x, y, mask, valid_mask, names=names)
     if is_of("jax", "Array", x):
         return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
     if isinstance(x, WithGradient):
         kind = kind_of(operation, x.image)
         return _arrays.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
-    return _arrays.evaluate(operation, text, kind_of(operation, x), x, y, mask, valid_mask)[0]
+    kind = kind_of(operation, x, names[0])
+    return _arrays.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
 
 
 if _module("torch"):  # torch.compile then finds the operators while it traces

@@ -99,5 +99,5 @@ def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
     """From the MSE, and differentiable as that is."""
     text = _measure.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", text, x, y, None, None)
-    value_range = data_range or _measure.DATA_RANGES.get(str(x.dtype), 1.0)
+    value_range = float(data_range or _measure.DATA_RANGES.get(str(x.dtype), 1.0))
     return 10 * jnp.log10(value_range**2 / error)

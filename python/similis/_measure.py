@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import numbers
 import operator
 from collections.abc import Sequence
@@ -41,20 +42,43 @@ PerAxisFloat = Union[float, Sequence[float]]
 
 def number(operation: str, name: str, value: Any) -> float:
     """A plain number; not a tensor, whose value may stand on a GPU."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number")
+    try:
         return float(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        return float(value)
-    raise TypeError(f"{operation}: {name} is {value!r}; it must be a number")
+    except OverflowError:
+        raise ValueError(f"{operation}: {name} is above float64's largest number") from None
 
 
 def integer(operation: str, name: str, value: Any) -> int:
-    if isinstance(value, (bool, float)) or not hasattr(value, "__index__"):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be an integer")
+    """Python's or NumPy's, or a traced size, which becomes a number of the graph."""
+    is_integer = isinstance(value, (int, numbers.Integral)) or (
+        type(value).__name__ == "SymInt" and hasattr(value, "__index__")
+    )
+    if not is_integer or isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be an integer")
     result = operator.index(value)
     if abs(result) >= 2**31:
         raise ValueError(f"{operation}: {name} is {value!r}; it must be below {2**31}")
     return result
+
+
+def _shown(value: Any) -> str:
+    """In a line; an array by its type alone."""
+    return f"a {type(value).__name__}" if hasattr(value, "ndim") else repr(value)
+
+
+def _positive(operation: str, name: str, value: Any) -> float:
+    result = number(operation, name, value)
+    if not 0 < result < math.inf:
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be positive")
+    return result
+
+
+def flag(operation: str, name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be True or False")
+    return int(value)
 
 
 def _data_range(operation: str, value: Optional[float]) -> float:
@@ -84,7 +108,7 @@ def _per_axis(operation: str, name: str, value: Any, spatial: int, convert: Any)
 
 def _one_of(operation: str, name: str, value: Any, choices: Sequence[str]) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be a string")
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a string")
     if value not in choices:
         listed = ", ".join(choices[:-1])
         raise ValueError(f"{operation}: {name} is {value!r}; it must be {listed} or {choices[-1]}")
@@ -168,7 +192,7 @@ def ms_ssim_text(
         weights = PAPER_WEIGHTS
     if not isinstance(weights, (tuple, list)):
         raise TypeError(
-            f"ms_ssim: weights is {weights!r}; it must be a tuple or list of numbers, one for each "
+            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one for each "
             "level"
         )
     listed = ",".join([repr(number("ms_ssim", "weights", each)) for each in weights])
@@ -190,17 +214,16 @@ def lncc_text(
     weight: float,
 ) -> str:
     """weight: what multiplies the correlation, -1 in a loss."""
-    if not isinstance(signed, bool):
-        raise TypeError(f"lncc: signed is {signed!r}; it must be a bool")
     return (
         f"lncc window_size={_per_axis('lncc', 'window_size', window_size, spatial, integer)} "
         f"window={_one_of('lncc', 'window', window, WINDOWS)} "
-        f"sigma={_per_axis('lncc', 'sigma', sigma, spatial, number)} "
+        f"sigma={_per_axis('lncc', 'sigma', sigma, spatial, _positive)} "
         f"padding={_one_of('lncc', 'padding', padding, LNCC_PADDINGS)} "
         f"reduction={_one_of('lncc', 'reduction', reduction, REDUCTIONS)} "
         f"smooth_nr={number('lncc', 'smooth_nr', smooth_nr)!r} "
         f"smooth_dr={number('lncc', 'smooth_dr', smooth_dr)!r} "
-        f"signed={int(signed)} gradient={_one_of('lncc', 'gradient', gradient, LNCC_GRADIENTS)} "
+        f"signed={flag('lncc', 'signed', signed)} "
+        f"gradient={_one_of('lncc', 'gradient', gradient, LNCC_GRADIENTS)} "
         f"weight={weight!r}"
     )
 
@@ -226,12 +249,6 @@ def _bit_depth(operation: str, bit_depth: Optional[int]) -> str:
     return f"bit_depth={depth} in_float64=1"
 
 
-def _yes_or_no(operation: str, name: str, value: Any) -> int:
-    if not isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be True or False")
-    return int(value)
-
-
 def of_planes_text(operation: str, bit_depth: Optional[int]) -> str:
     """operation: integer_ssim or libvmaf_psnr."""
     return f"{operation} {_bit_depth(operation, bit_depth)}"
@@ -246,8 +263,8 @@ def float_ssim_text(
         raise ValueError(f"{operation}: scale is {scale!r}; it must be from 1 to 10")
     return (
         f"{operation} {_bit_depth(operation, bit_depth)} scale={shrunk_by} "
-        f"enable_db={_yes_or_no(operation, 'enable_db', enable_db)} "
-        f"clip_db={_yes_or_no(operation, 'clip_db', clip_db)}"
+        f"enable_db={flag(operation, 'enable_db', enable_db)} "
+        f"clip_db={flag(operation, 'clip_db', clip_db)}"
     )
 
 
@@ -274,12 +291,6 @@ def _range(operation: str, value: Any) -> str:
     )
 
 
-def _switch(operation: str, name: str, value: Any) -> int:
-    if not isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be a bool")
-    return int(value)
-
-
 def mutual_information_text(
     operation: str,
     num_bins: int,
@@ -296,15 +307,18 @@ def mutual_information_text(
     form: str,
 ) -> str:
     """operation: mutual_information, histogram or mutual_information_from_histogram."""
+    bins = integer(operation, "num_bins", num_bins)
+    if not 4 <= bins <= 256:
+        raise ValueError(f"{operation}: num_bins is {num_bins!r}; it must be from 4 to 256")
     chosen = integer(operation, "seed", seed)
     if chosen < 0:
         raise ValueError(f"{operation}: seed is {seed!r}; it must not be negative")
     return (
-        f"{operation} num_bins={integer(operation, 'num_bins', num_bins)} "
+        f"{operation} num_bins={bins} "
         f"kernel={_one_of(operation, 'kernel', kernel, KERNELS)} "
         f"sigma_ratio={number(operation, 'sigma_ratio', sigma_ratio)!r} "
         f"{_range(operation, range)} "
-        f"normalized={_switch(operation, 'normalized', normalized)} "
+        f"normalized={flag(operation, 'normalized', normalized)} "
         f"smooth_nr={number(operation, 'smooth_nr', smooth_nr)!r} "
         f"smooth_dr={number(operation, 'smooth_dr', smooth_dr)!r} "
         f"method={_one_of(operation, 'method', method, METHODS)} "
@@ -316,7 +330,7 @@ def mutual_information_text(
 
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
     """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
-    if reduction in ("sum", "none"):
+    if _one_of("psnr", "reduction", reduction, REDUCTIONS) in ("sum", "none"):
         raise ValueError(
             f"psnr: reduction is {reduction!r}; it must be mean, per_image or per_channel"
         )

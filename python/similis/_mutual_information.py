@@ -202,4 +202,4 @@ def mutual_information_from_histogram(
         reduction,
         "measure",
     )
-    return evaluate(name, text, histogram, histogram)
+    return evaluate(name, text, histogram, histogram, names=("histogram", "histogram"))

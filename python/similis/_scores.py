@@ -116,4 +116,5 @@ def ssimulacra2(
     """
     refuse_jax("ssimulacra2", "reference", reference)
     pictures = without_gradient(reference), without_gradient(distorted)
-    return evaluate("ssimulacra2", _ssimulacra2_text(mode, transfer), *pictures)
+    text = _ssimulacra2_text(mode, transfer)
+    return evaluate("ssimulacra2", text, *pictures, names=("reference", "distorted"))

@@ -379,8 +379,9 @@ def _refuse_image(operation: str, name: str, image: Any) -> None:
         raise TypeError(
             f"{operation}: {name} is a {type(image).__name__}; it must be a torch.Tensor"
         )
-    if image.layout != torch.strided:
-        raise TypeError(f"{operation}: {name} is {image.layout}; it must be torch.strided")
+    if image.layout != torch.strided or image.is_nested:
+        layout = "nested" if image.is_nested else image.layout
+        raise TypeError(f"{operation}: {name} is {layout}; it must be torch.strided")
     if image.dtype not in _DTYPES:
         raise TypeError(f"{operation}: {name} is {image.dtype}; it must be {_c.DTYPE_NAMES}")
     if image.device.type not in _DEVICES:
@@ -472,6 +473,6 @@ def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Tensor:
     """From the MSE in float64, and differentiable as that is."""
     text = _measure.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", f"{text} in_float64=1", x, y)
-    value_range = data_range or _measure.DATA_RANGES.get(_DTYPES[x.dtype], 1.0)
+    value_range = float(data_range or _measure.DATA_RANGES.get(_DTYPES[x.dtype], 1.0))
     decibels = 10 * torch.log10(value_range * value_range / error)
     return decibels if x.dtype == torch.float64 else decibels.float()

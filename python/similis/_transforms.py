@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
 from . import _c, _measure, _warp
-from ._arrays import Kind
+from ._arrays import Kind, require_kind
 from ._dispatch import is_of, kind_of
 
 Array = TypeVar("Array")
 Coordinates = Optional[Sequence[float]]
 
 _warp_torch_module: Any = None
+_fields_torch_module: Any = None
 
 
 def _torch() -> Any:
@@ -26,14 +28,24 @@ def _torch() -> Any:
     return _warp_torch_module
 
 
+def _fields() -> Any:
+    """_fields_torch.py, likewise."""
+    global _fields_torch_module
+    if _fields_torch_module is None:
+        from . import _fields_torch
+
+        _fields_torch_module = _fields_torch
+    return _fields_torch_module
+
+
 def _is_torch(array: Any) -> bool:
     return is_of("torch", "Tensor", array)
 
 
-def _kind(operation: str, first: Any) -> Kind:
+def _kind(operation: str, name: str, first: Any) -> Kind:
     if is_of("jax", "Array", first):
-        raise TypeError(f"{operation}: JAX's arrays are not taken; give NumPy's or torch's")
-    return kind_of(operation, first)
+        raise TypeError(f"{operation}: {name} is JAX's; it must be NumPy's, CuPy's or torch's")
+    return kind_of(operation, first, name)
 
 
 def _described(
@@ -45,9 +57,7 @@ def _described(
         if array is None:
             held.append(None)
             continue
-        if not kind.owns(array):
-            got = type(array).__name__
-            raise TypeError(f"{operation}: {name} is a {got}; it must be a {kind.name}")
+        require_kind(operation, kind, name, array)
         if str(array.dtype) not in _c.DTYPES:
             raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
         if array.ndim < 2 or 0 in array.shape:
@@ -62,21 +72,20 @@ def _described(
 def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
     """Of NumPy's and CuPy's arrays: the result alone."""
     parsed = _warp.parse(call)
-    kind = _kind(parsed.operation, arrays[0])
+    kind = _kind(parsed.operation, names[0], arrays[0])
     held, described = _described(parsed.operation, kind, names, arrays)
     operand, _, field, _ = held
     shapes = [each.shape[0] for each in held if each is not None]
     shape = parsed.result_shape(operand.shape, shapes, None if field is None else field.shape)
     if output is not None:
-        _, (wanted,) = _described(parsed.operation, kind, ("output",), (output,))
-        result = output
-        if kind.prepared(output) is not output:
-            raise ValueError(f"{parsed.operation}: output must be strided by whole elements")
-    else:
-        like = field if parsed.operation == "affine_grid" and field is not None else operand
-        result = kind.empty(shape, str(like.dtype), like=operand)
-        wanted = kind.describe(result)
-    outputs: list[Optional[_c.Tensor]] = [wanted]
+        _check_output(parsed.operation, kind, output, shape, operand)
+        given = [each for each in (*held, *arrays) if each is not None]
+        if any(kind.may_share_memory(output, each) for each in given):
+            output += _run(call, names, arrays)  # where it lies, operands are still to be read
+            return output
+    like = field if parsed.operation == "affine_grid" and field is not None else operand
+    result = kind.empty(shape, str(like.dtype), like=operand) if output is None else output
+    outputs: list[Optional[_c.Tensor]] = [kind.describe(result)]
     weight = None
     if parsed.operation == "sample_labels":
         weight = kind.empty(
@@ -87,6 +96,41 @@ def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = N
         outputs += [None] * {"sample": 5, "compose": 4, "affine_grid": 2}[parsed.operation]
     _warp.run(parsed, described, outputs, kind.stream(), output is not None)
     return result if weight is None else (result, weight)
+
+
+def _check_output(
+    operation: str, kind: Kind, output: Any, shape: Sequence[int], operand: Any
+) -> None:
+    _described(operation, kind, ("output",), (output,))
+    for what, given, wanted in (
+        ("shape", list(output.shape), list(shape)),
+        ("dtype", output.dtype, operand.dtype),
+    ):
+        if given != wanted:
+            raise ValueError(
+                f"{operation}: output has {what} {given}; it must be the result's, {wanted}"
+            )
+    if kind.prepared(output) is not output:
+        raise ValueError(f"{operation}: output must be strided by whole elements")
+    if not kind.is_writeable(output):
+        raise ValueError(f"{operation}: output is read-only")
+
+
+def _rank_of(operand: Any) -> int:
+    """How many axes space has, 2 or 3; 0 for what will be refused."""
+    if _is_torch(operand) and operand.is_nested:
+        return 0
+    rank = getattr(operand, "ndim", 0) - 2
+    return rank if rank in (2, 3) else 0
+
+
+def _check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordinates) -> None:
+    for name, given in (("min_coords", low), ("max_coords", high)):
+        if given is not None and rank != 0 and len(given) != rank:
+            raise ValueError(
+                f"{operation}: {name} has {len(given)} numbers; it takes one for each of the {rank} "
+                "axes"
+            )
 
 
 def _transform(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
@@ -170,6 +214,7 @@ def sample(
         max_coords=max_coords,
         deterministic=_deterministic(deterministic),
     )
+    _check_coordinates("sample", _rank_of(image), min_coords, max_coords)
     if grid is not None and affine is not None:
         raise ValueError(
             "sample: grid is given with affine; it holds absolute coordinates and stands alone"
@@ -203,6 +248,7 @@ def compose(
         max_coords=max_coords,
         deterministic=_deterministic(deterministic),
     )
+    _check_coordinates("compose", _rank_of(u), min_coords, max_coords)
     if v is None:
         raise TypeError("compose: v is None; it must be a vector field")
     return _transform(call, ("u", "affine", "v", "grid_affine"), (u, affine, v, None), output)
@@ -230,6 +276,8 @@ def affine_grid(
     )
     if displacement is None and out_shape is None:
         raise ValueError("affine_grid: out_shape is None; without a displacement it is needed")
+    rank = _rank_of(displacement) if out_shape is None else len(out_shape)
+    _check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
     return _transform(call, names, (affine, None, displacement, None))
 
@@ -271,18 +319,52 @@ def sample_labels(
         background=background,
         smallest_label=smallest_label,
     )
+    _check_coordinates("sample_labels", _rank_of(image), min_coords, max_coords)
+    with_weight = _measure.flag("sample_labels", "return_weight", return_weight)
+    _require_label(image, background)
     names = ("image", "affine", name, "grid_affine")
-    run = _torch().labels if _is_torch(image) else _run
+    run = _torch().labels if _is_torch(image) else _labels
     label, weight = run(call, names, (image, affine, field, grid_affine))
-    return (label, weight) if return_weight else label
+    return (label, weight) if with_weight else label
+
+
+def _bits_of(dtype: str) -> tuple[bool, int]:
+    """Whether it is signed, and of how many bits: none if it is no integer."""
+    match = re.fullmatch(r"(?:torch\.)?(u?)int(\d+)", dtype)
+    return (match[1] == "", int(match[2])) if match else (False, 0)
+
+
+def _require_label(image: Any, background: float) -> None:
+    signed, bits = _bits_of(str(getattr(image, "dtype", "")))
+    if bits == 0:
+        return
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    if not low <= background <= high or background != int(background):
+        raise ValueError(
+            f"sample_labels: background is {background!r}; it must be a value of image, which is "
+            f"{str(image.dtype)[6 * _is_torch(image) :]}"
+        )
+
+
+def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any, Any]:
+    """Of NumPy's and CuPy's; other integers than the library's pass through f64, which holds all of
+    32 bits."""
+    image, dtype = arrays[0], str(getattr(arrays[0], "dtype", ""))
+    if dtype in _c.DTYPES or not (_bits_of(dtype)[1] or dtype == "bool"):
+        label, weight = _run(call, names, arrays)
+        return label, weight
+    if dtype == "int64" and image.size and (image.min() < -(2**53) or image.max() > 2**53):
+        raise ValueError("sample_labels: image has labels beyond 2**53, which f64 rounds")
+    label, weight = _run(call, names, (image.astype("float64"), *arrays[1:]))
+    return label.astype(dtype), weight.astype("float32")
 
 
 def _require_field(operation: str, field: Any) -> None:
-    rank = getattr(field, "ndim", 0)
-    if rank not in (4, 5) or field.shape[-1] != rank - 2 or 0 in field.shape:
+    rank = _rank_of(field)
+    if rank == 0 or field.shape[-1] != rank or 0 in field.shape:
+        shape = "nested" if getattr(field, "is_nested", False) else list(field.shape)
         raise ValueError(
-            f"{operation}: the field has shape {list(getattr(field, 'shape', []))}; it must be "
-            "[N, Y, X, 2] or [N, Z, Y, X, 3]"
+            f"{operation}: the field has shape {shape}; it must be [N, Y, X, 2] or [N, Z, Y, X, 3]"
         )
 
 
@@ -296,13 +378,12 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
         raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
     if _is_torch(v):
         _require_field("exponentiate", v)
-        return _torch().exponentiate(v, steps, align_corners)
-    kind = _kind("exponentiate", v)
+        return _fields().exponentiate(v, steps, align_corners)
+    kind = _kind("exponentiate", "v", v)
     (held,), (described,) = _described("exponentiate", kind, ("v",), (v,))
     result = kind.empty(held.shape, "same", like=held)
-    _warp.run_on_field(
-        "exponentiate", described, steps, align_corners, [kind.describe(result)], kind.stream()
-    )
+    call = _warp.parse(_warp.text("exponentiate", align_corners=align_corners))
+    _warp.run_on_field(call, described, steps, [kind.describe(result)], kind.stream())
     return result
 
 
@@ -316,14 +397,15 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
     steps = _measure.integer("invert", "iterations", iterations)
     if _is_torch(u):
         _require_field("invert", u)
-        return _torch().invert(u, steps, align_corners)
-    kind = _kind("invert", u)
+        return _fields().invert(u, steps, align_corners)
+    kind = _kind("invert", "u", u)
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
     result = kind.empty(held.shape, "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
-    _warp.run_on_field("invert", described, steps, align_corners, outputs, kind.stream())
+    call = _warp.parse(_warp.text("invert", align_corners=align_corners))
+    _warp.run_on_field(call, described, steps, outputs, kind.stream())
     return result, residual
 
 
@@ -341,21 +423,20 @@ def jacobian_determinant(
     Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
         folds [N], f64: voxels where it is not positive.
     """
+    call = _warp.text(
+        "jacobian_determinant",
+        align_corners=align_corners,
+        min_coords=min_coords,
+        max_coords=max_coords,
+    )
+    _check_coordinates("jacobian_determinant", _rank_of(u), min_coords, max_coords)
     if _is_torch(u):
         _require_field("jacobian_determinant", u)
-        return _torch().jacobian_determinant(u, align_corners, min_coords, max_coords)
-    kind = _kind("jacobian_determinant", u)
+        return _fields().jacobian_determinant(u, call, align_corners, min_coords, max_coords)
+    kind = _kind("jacobian_determinant", "u", u)
     (held,), (described,) = _described("jacobian_determinant", kind, ("u",), (u,))
     det = kind.empty(held.shape[:-1], "same", like=held)
     folds = kind.empty(held.shape[:1], "float64", like=held)
     outputs = [kind.describe(each) for each in (det, folds)]
-    _warp.run_on_field(
-        "jacobian_determinant",
-        described,
-        None,
-        align_corners,
-        outputs,
-        kind.stream(),
-        (min_coords, max_coords),
-    )
+    _warp.run_on_field(_warp.parse(call), described, None, outputs, kind.stream())
     return det, folds

@@ -48,18 +48,14 @@ class WarpOptions(ctypes.Structure):
     ]
 
 
-def _flag(operation: str, name: str, value: Any) -> int:
-    if not isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be True or False")
-    return int(value)
-
-
 def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
     """As text: empty for None."""
     if value is None:
         return ""
     if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{operation}: {name} is {value!r}; it must be a tuple or a list")
+        raise TypeError(
+            f"{operation}: {name} is {_measure._shown(value)}; it must be a tuple or a list"
+        )
     if len(value) not in (2, 3):
         raise ValueError(f"{operation}: {name} has {len(value)} numbers; it takes 2 or 3")
     return ",".join([repr(convert(operation, name, each)) for each in value])
@@ -91,9 +87,9 @@ def text(
         f"{operation} is_grid={int(is_grid)} "
         f"mode={one_of(operation, 'mode', mode, MODES)} "
         f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
-        f"align_corners={_flag(operation, 'align_corners', align_corners)} "
-        f"prefilter={_flag(operation, 'prefilter', prefilter)} "
-        f"deterministic={_flag(operation, 'deterministic', deterministic)} "
+        f"align_corners={_measure.flag(operation, 'align_corners', align_corners)} "
+        f"prefilter={_measure.flag(operation, 'prefilter', prefilter)} "
+        f"deterministic={_measure.flag(operation, 'deterministic', deterministic)} "
         f"background={_measure.number(operation, 'background', background)!r} "
         f"smallest_label={smallest} "
         f"out_shape={_numbers(operation, 'out_shape', out_shape, _measure.integer)} "
@@ -186,25 +182,17 @@ def run(
 
 
 def run_on_field(
-    operation: str,
+    call: Call,
     field: Described,
     number: Optional[int],
-    align_corners: bool,
     outputs: Sequence[Described],
     stream: int = 0,
-    coordinates: tuple[Optional[Sequence[float]], Optional[Sequence[float]]] = (None, None),
 ) -> None:
     """exponentiate, invert (with how many steps) or jacobian_determinant."""
-    described = text(
-        operation,
-        align_corners=align_corners,
-        min_coords=coordinates[0],
-        max_coords=coordinates[1],
-    )
     operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
-    _finish(f"similis_{operation}", operands, parse(described).options, outputs, stream)
+    _finish(f"similis_{call.operation}", operands, call.options, outputs, stream)
 
 
 def _finish(

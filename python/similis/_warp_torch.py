@@ -9,15 +9,24 @@ similis::labels              label and weight
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 from torch import Tensor
 
-from . import _c, _warp
-from ._torch import _DTYPES, _c_tensor, _ops
+from . import _warp
+from ._torch import (
+    _c_tensor,
+    _is_memory,
+    _is_transformed,
+    _nobody_looks,
+    _ops,
+    _refuse_image,
+    _require_same_device,
+    _stream_of,
+    _TELLS_KEYS,
+)
 
-_Coordinates = Optional[Sequence[float]]
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 _OPERANDS = "Tensor operand, Tensor? affine, Tensor? field, Tensor? grid_affine"
 _ops.define(f"transform({_OPERANDS}, str call) -> Tensor", tags=_TAGS)
@@ -27,10 +36,6 @@ _ops.define(
     "bool of_field, bool of_grid_affine, str call) -> Tensor[]",
     tags=_TAGS,
 )
-
-
-def _stream(tensor: Tensor) -> int:
-    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
 
 
 def _shape(
@@ -65,7 +70,7 @@ def _run(
             call,
             [_c_tensor(each) for each in operands],
             [_c_tensor(each) for each in outputs],
-            _stream(operand),
+            _stream_of(operand),
             accumulate,
         )
 
@@ -180,13 +185,53 @@ _labels_op = torch.ops.similis.labels.default
 _gradient_op = torch.ops.similis.transform_gradient.default
 
 
-def _once(call: str) -> None:
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        name = call.split(" ", 1)[0]
-        raise NotImplementedError(
-            f"{name}: the gradient of a gradient is asked for; there is none, so leave create_graph "
-            "False"
+def _looped(
+    function: Any, info: Any, in_dims: tuple[Any, ...], arguments: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """vmap's rule for a function of tensors: one call for each element."""
+    results = [
+        function.apply(
+            *[each if at is None else each.select(at, i) for each, at in zip(arguments, in_dims)]
         )
+        for i in range(info.batch_size)
+    ]
+    if isinstance(results[0], Tensor):
+        return torch.stack(results), 0
+    return tuple(torch.stack(each) for each in zip(*results)), (0,) * len(results[0])
+
+
+class _Gradient(torch.autograd.Function):
+    """The operator where its results may be differentiated, which they cannot."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _looped(_Gradient, info, in_dims, arguments)
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        return tuple(_gradient_op(*arguments))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.call = inputs[-1]
+
+    @staticmethod
+    def backward(ctx: Any, *upstreams: Tensor) -> NoReturn:
+        raise NotImplementedError(
+            f"{ctx.call.split(' ', 1)[0]}: the gradient of a gradient is asked for; there is none"
+        )
+
+
+def _gradients(
+    operands: Sequence[Optional[Tensor]], upstream: Tensor, asked: Sequence[bool], call: str
+) -> list[Optional[Tensor]]:
+    """In the operands' places."""
+    if not any(asked):
+        return [None] * len(asked)
+    differentiable = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    compute: Any = _Gradient.apply if differentiable else _gradient_op
+    computed = iter(compute(*operands, upstream, *asked, call))
+    return [next(computed) if of else None for of in asked]
 
 
 class _Transform(torch.autograd.Function):
@@ -205,7 +250,6 @@ class _Transform(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        _once(ctx.call)
         operands = ctx.saved_tensors
         asked = list(ctx.needs_input_grad[:4])
         by_field = None
@@ -215,11 +259,27 @@ class _Transform(torch.autograd.Function):
                 if operands[2].shape[0] != upstream.shape[0]:
                     by_field = by_field.sum(0, keepdim=True)
             asked[2] = False
-        gradients = iter(_gradient_op(*operands, upstream, *asked, ctx.call) if any(asked) else ())
-        results = [next(gradients) if of else None for of in asked]
+        results = _gradients(operands, upstream, asked, ctx.call)
         if by_field is not None:
             results[2] = by_field
         return *results, None
+
+
+class _TransformUnderFunctorch(_Transform):
+    """The same in the form of torch.func's grad and vmap, which costs a call of autograd 15 µs."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _looped(_TransformUnderFunctorch, info, in_dims, arguments)
+
+    @staticmethod
+    def forward(*arguments: Any) -> Tensor:
+        return _transform_op(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.call = inputs[-1]
+        ctx.save_for_backward(*inputs[:-1])
 
 
 class _Labels(torch.autograd.Function):
@@ -240,41 +300,80 @@ class _Labels(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, _: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        _once(ctx.call)
         asked = [False, *ctx.needs_input_grad[1:4]]
-        gradients = iter(_gradient_op(*ctx.saved_tensors, upstream, *asked, ctx.call))
-        return *[next(gradients) if of else None for of in asked], None
+        return *_gradients(ctx.saved_tensors, upstream, asked, ctx.call), None
+
+
+class _LabelsUnderFunctorch(_Labels):
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _looped(_LabelsUnderFunctorch, info, in_dims, arguments)
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+        label, weight = _labels_op(*arguments)
+        return label, weight
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.call = inputs[-1]
+        ctx.save_for_backward(*inputs[:-1])
+        ctx.mark_non_differentiable(output[0])
 
 
 _apply_transform: Any = _Transform.apply
 _apply_labels: Any = _Labels.apply
 
 
+def _chosen(
+    operator: Any, apply: Any, under_functorch: Any, operands: Sequence[Optional[Tensor]]
+) -> Any:
+    """The operator by itself where nobody asks for a derivative; torch refuses forward mode, which
+    the others have not."""
+    if torch.compiler.is_compiling():
+        return apply if _asks_for_gradient(operands) else operator
+    if torch._C._are_functorch_transforms_active():
+        return under_functorch.apply
+    return apply if _asks_for_gradient(operands) or _is_transformed() else operator
+
+
 def _checked(operation: str, names: Sequence[str], operands: Sequence[Any]) -> None:
-    first = operands[0]
     for name, tensor in zip(names, operands):
         if tensor is None and name != names[0]:
             continue
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"{operation}: {name} is a {type(tensor).__name__}; it must be a torch.Tensor"
-            )
-        if tensor.layout != torch.strided:
-            raise TypeError(f"{operation}: {name} is {tensor.layout}; it must be torch.strided")
-        if tensor.dtype not in _DTYPES:
-            raise TypeError(f"{operation}: {name} is {tensor.dtype}; it must be {_c.DTYPE_NAMES}")
-        if tensor.device != first.device:
-            raise ValueError(
-                f"{operation}: {name} is on {tensor.device}; it must be on {first.device} as "
-                f"{names[0]} is"
-            )
+        _refuse_image(operation, name, tensor)
+        _require_same_device(operation, name, tensor, names[0], operands[0])
         if tensor.dim() < 2 or 0 in tensor.shape:
             raise ValueError(
                 f"{operation}: {name} has shape {list(tensor.shape)}; every extent must be at "
                 "least 1"
             )
-    if first.device.type not in ("cpu", "cuda", "meta"):
-        raise ValueError(f"{operation}: {names[0]} is on {first.device}; it must be on cpu or cuda")
+
+
+def _check_output(call: _warp.Call, output: Any, operands: Sequence[Optional[Tensor]]) -> None:
+    operand = operands[0]
+    assert operand is not None
+    _refuse_image(call.operation, "output", output)
+    _require_same_device(call.operation, "output", output, "the result", operand)
+    for what, given, wanted in (
+        ("shape", list(output.shape), _shape(call, operand, *operands[1:])),
+        ("dtype", output.dtype, operand.dtype),
+    ):
+        if given != wanted:
+            raise ValueError(
+                f"{call.operation}: output has {what} {given}; it must be the result's, {wanted}"
+            )
+
+
+def _is_memory_apart(output: Tensor, operands: Sequence[Optional[Tensor]]) -> bool:
+    """Whether the library may write to it: nobody else sees to that, or reads there."""
+    if output.requires_grad or not _nobody_looks():
+        return False
+    given = [each for each in operands if each is not None]
+    if not (_TELLS_KEYS and all(_is_memory(each) for each in (output, *given))):
+        return False
+    memory = output.untyped_storage().data_ptr()
+    return all(each.untyped_storage().data_ptr() != memory for each in given)
 
 
 def _asks_for_gradient(operands: Sequence[Optional[Tensor]]) -> bool:
@@ -291,118 +390,39 @@ def transform(
     if torch.compiler.is_compiling() and operands[2] is operands[0]:
         # It traces no autograd.Function that is given one tensor twice.
         operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
-    if _asks_for_gradient(operands):
-        result = _apply_transform(*operands, call)
-    elif output is not None and not torch.compiler.is_compiling() and not output.requires_grad:
-        parsed = _warp.parse(call)
-        _run(parsed, operands, [output, *[None] * _GRADIENTS[parsed.operation]], accumulate=True)
-        return output
-    else:
-        result = _transform_op(*operands, call)
-    return result if output is None else output.add_(result)
+    compute = _chosen(_transform_op, _apply_transform, _TransformUnderFunctorch, operands)
+    if output is None:
+        return compute(*operands, call)
+    if torch.compiler.is_compiling():
+        return output.add_(compute(*operands, call))
+    parsed = _warp.parse(call)
+    _check_output(parsed, output, operands)
+    if compute is not _transform_op or not _is_memory_apart(output, operands):
+        return output.add_(compute(*operands, call))
+    _run(parsed, operands, [output, *[None] * _GRADIENTS[parsed.operation]], accumulate=True)
+    if not output.is_inference():
+        torch.autograd.graph.increment_version(output)
+    return output
 
 
 def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Tensor, Tensor]:
     """Label and weight; labels in the image's dtype, which may be any of torch's integers."""
     image, *others = operands
     held = image
-    if not image.dtype.is_floating_point and image.dtype not in _DTYPES:
-        if image.dtype == torch.int64 and int(image.abs().max()) > 2**53:
-            raise ValueError("sample_labels: image has labels above 2**53, which float64 rounds")
+    if isinstance(image, Tensor) and image.dtype in _INTEGERS:
+        is_known = image.device.type != "meta" and not torch.compiler.is_compiling()
+        if image.dtype == torch.int64 and is_known and image.numel() != 0:
+            if image.amin() < -(2**53) or image.amax() > 2**53:
+                raise ValueError("sample_labels: image has labels beyond 2**53, which f64 rounds")
         held = image.double()  # holds every label of 32 bits
     _checked("sample_labels", names, (held, *others))
-    evaluate = _apply_labels if _asks_for_gradient(others) else _labels_op
-    label, weight = evaluate(held, *others, call)
+    compute = _chosen(_labels_op, _apply_labels, _LabelsUnderFunctorch, others)
+    label, weight = compute(held, *others, call)
     return label.to(image.dtype), weight
 
 
-def _on_field(
-    operation: str,
-    field: Tensor,
-    number: Optional[int],
-    align_corners: bool,
-    outputs: Sequence[Tensor],
-    coordinates: Any = (None, None),
-) -> None:
-    with torch.cuda.device_of(field):
-        _warp.run_on_field(
-            operation,
-            _c_tensor(field),
-            number,
-            align_corners,
-            [_c_tensor(each) for each in outputs],
-            _stream(field),
-            coordinates,
-        )
+_INTEGERS = (torch.bool, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def is_deterministic() -> bool:
     return not torch.compiler.is_compiling() and torch.are_deterministic_algorithms_enabled()
-
-
-def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
-    """By compose(), and differentiable as that is; halves in f32 on the way."""
-    call = _warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
-    u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
-    for _ in range(n):
-        u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
-    return u.to(v.dtype)
-
-
-def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
-    u = u.detach()
-    wide = torch.float64 if u.dtype == torch.float64 else torch.float32
-    result, residual = torch.empty_like(u), u.new_empty(u.shape[:1], dtype=wide)
-    _on_field("invert", u, iterations, align_corners, [result, residual])
-    return result, residual
-
-
-def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
-    """Between voxels, along (x, y, z)."""
-    rank = u.dim() - 2
-    result = []
-    for axis in range(rank):
-        n = int(u.shape[rank - axis])
-        edge = 1.0 if align_corners else 1 - 1 / n
-        first = -edge if low is None else low[axis]
-        last = edge if high is None else high[axis]
-        result.append((last - first) / max(n - 1, 1))
-    return result
-
-
-def jacobian_determinant(
-    u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates
-) -> tuple[Tensor, Tensor]:
-    """The determinant, composed where it is differentiated, and the number of folds."""
-    det = u.new_empty(u.shape[:-1])
-    folds = u.new_empty(u.shape[:1], dtype=torch.float64)
-    _on_field(
-        "jacobian_determinant", u.detach(), None, align_corners, [det, folds], (low, high)
-    )
-    if torch.is_grad_enabled() and u.requires_grad:
-        det = _determinant(u, _spacing(u, align_corners, low, high))
-    return det, folds
-
-
-def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
-    """In torch's operators, differentiable; spacing: along (x, y, z)."""
-    rank = u.dim() - 2
-    wide = u if u.dtype == torch.float64 else u.float()
-    columns = []
-    for axis in range(rank):
-        extent = u.shape[rank - axis]
-        along = wide.movedim(rank - axis, 0)
-        if extent == 1:
-            slope = torch.zeros_like(along)
-        else:
-            inner = (along[2:] - along[:-2]) / (2 * spacing[axis])
-            first = (along[1:2] - along[:1]) / spacing[axis]
-            last = (along[-1:] - along[-2:-1]) / spacing[axis]
-            slope = torch.cat([first, inner, last])
-        columns.append(slope.movedim(0, rank - axis))
-    j = torch.stack(columns, -1) + torch.eye(rank, dtype=wide.dtype, device=u.device)
-    if rank == 2:
-        result = j[..., 0, 0] * j[..., 1, 1] - j[..., 0, 1] * j[..., 1, 0]
-    else:
-        result = (torch.linalg.cross(j[..., :, 0], j[..., :, 1]) * j[..., :, 2]).sum(-1)
-    return result.to(u.dtype)

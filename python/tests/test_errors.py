@@ -38,6 +38,9 @@ REFUSALS = [
     (TypeError, {"window_size": 11.0}, "ssim: window_size is 11.0; it must be an integer"),
     (TypeError, {"window_size": "11"}, "ssim: window_size is '11'; it must be an integer"),
     (TypeError, {"window_size": True}, "ssim: window_size is True; it must be an integer"),
+    (TypeError, {"window_size": numpy.True_}, "ssim: window_size is a bool"),
+    (TypeError, {"window_size": numpy.array([3, 5])}, "ssim: window_size is a ndarray; it must be"),
+    (TypeError, {"window_size": int}, "ssim: window_size is <class 'int'>; it must be an integer"),
     (ValueError, {"sigma": 0}, "ssim: sigma is 0; it must be positive"),
     (ValueError, {"sigma": float("nan")}, "ssim: sigma is nan; it must be positive"),
     (TypeError, {"sigma": None}, "ssim: sigma is None; it must be a number"),
@@ -45,6 +48,8 @@ REFUSALS = [
     (ValueError, {"data_range": -1.0}, "ssim: data_range is -1.0; it must be positive"),
     (ValueError, {"data_range": float("inf")}, "ssim: data_range is inf; it must be positive"),
     (TypeError, {"data_range": "1"}, "ssim: data_range is '1'; it must be a number"),
+    (ValueError, {"data_range": 10**400}, "ssim: data_range is above float64's largest number"),
+    (TypeError, {"data_range": numpy.array(1.0)}, "ssim: data_range is a ndarray; it must be a "),
     (ValueError, {"k1": -1}, "ssim: k1 is -1; it must not be negative"),
     (
         ValueError,
@@ -110,6 +115,36 @@ def test_what_is_no_image(thing):
         similis.ssim(X, Y, mask="mask")
 
 
+def test_equal_tuples_of_other_types_are_refused_too():
+    for convert in frameworks():
+        x, y = convert(X), convert(Y)
+        assert similis.ssim(x, y, window_size=(3, 3)) == 1
+        with pytest.raises(TypeError, match="ssim: window_size is 3.0; it must be an integer"):
+            similis.ssim(x, y, window_size=(3.0, 3.0))
+
+
+def test_masked_arrays():
+    """Their masks would be passed over."""
+    masked = numpy.ma.masked_array(X, X > 0.5)
+    with pytest.raises(TypeError, match="ssim: x is a masked array; give its data, and its mask"):
+        similis.ssim(masked, Y)
+    with pytest.raises(TypeError, match="ssim: y is a masked array"):
+        similis.ssim(X, masked)
+    with pytest.raises(TypeError, match="sample: image is a masked array"):
+        similis.sample(masked)
+
+
+def test_arguments_by_their_names():
+    with pytest.raises(TypeError, match="ssimulacra2: reference is a list"):
+        similis.ssimulacra2([1], [1])
+    with pytest.raises(TypeError, match="ssimulacra2: distorted is a list"):
+        similis.ssimulacra2(X, [1])
+    with pytest.raises(TypeError, match="mutual_information_from_histogram: histogram is a list"):
+        similis.mutual_information_from_histogram([1])
+    with pytest.raises(TypeError, match="compose: u is a list"):
+        similis.compose([1], X)
+
+
 def test_masks():
     for convert in frameworks():
         x, y = convert(X), convert(Y)
@@ -139,10 +174,19 @@ def test_other_measures():
             ),
             ("mse: reduction is none", lambda: similis.mse(x, y, reduction="none")),
             ("psnr: reduction is ", lambda: similis.psnr(x, y, reduction="sum")),
+            (
+                "lncc: sigma is -1; it must be positive",
+                lambda: similis.lncc(x, y, sigma=-1),
+            ),
+            (
+                "histogram: num_bins is -1; it must be from 4 to 256",
+                lambda: similis.histogram(x, y, num_bins=-1),
+            ),
         ]:
             with pytest.raises(ValueError) as caught:
                 call()
             assert str(caught.value).startswith(message), caught.value
+        assert similis.psnr(x, 0 * y, data_range=10**20) > 300
     with pytest.raises(TypeError, match="ms_ssim: weights is 1.0; it must be a tuple or list"):
         similis.ms_ssim(X, Y, weights=1.0)
 
@@ -167,6 +211,7 @@ def test_tensors_of_other_kinds():
         ("x is torch.sparse_coo; it must be torch.strided", x.to_sparse()),
         ("x is torch.complex64; it must be uint8", x.to(torch.complex64)),
         ("x is torch.bool; it must be uint8", x > 0.5),
+        ("x is nested; it must be torch.strided", torch.nested.nested_tensor([x[0], x[0]])),
     ]:
         with pytest.raises(TypeError, match=message):
             similis.ssim(image, image)

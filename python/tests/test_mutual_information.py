@@ -96,7 +96,7 @@ def test_refusals(options, sentence):
 
 def test_switches_are_bools():
     x, y = arrays(1, 1, 4, 4)
-    with pytest.raises(TypeError, match="normalized is 1; it must be a bool"):
+    with pytest.raises(TypeError, match="normalized is 1; it must be True or False"):
         similis.mutual_information(x, y, normalized=1)
 
 

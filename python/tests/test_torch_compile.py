@@ -55,6 +55,18 @@ def test_graphs_do_not_walk_the_imported_modules(images, monkeypatch, name):
     torch.testing.assert_close(compiled(x, y), expected)
 
 
+@pytest.mark.parametrize("name", ["ssim", "l1_ssim", "lncc", "ncc", "mutual_information", "psnr"])
+def test_defaults_are_numbers_where_shapes_change(images, name):
+    """dynamic=True makes symbols of the defaults of what is compiled, too."""
+    torch.compiler.reset()
+    compiled = torch.compile(
+        getattr(similis, name), backend="aot_eager", fullgraph=True, dynamic=True
+    )
+    for side in 16, 19:
+        x, y = images(1, 2, side, side + 2)
+        torch.testing.assert_close(compiled(x, y), getattr(similis, name)(x, y))
+
+
 def test_modules_masks_and_half_precision(images):
     torch.compiler.reset()
     module = nn.L1SSIMLoss(weight=0.5, window_size=5, padding="same")

@@ -111,9 +111,7 @@ def test_dtypes(images, composed, dtype):
 
 def test_integers_have_values_in_their_own_range(images, composed):
     x, y = [(255 * image).to(torch.uint8) for image in images(1, 3, 24, 20)]
-    torch.testing.assert_close(
-        similis.ssim(x, y), composed(similis.ssim, x, y), rtol=1e-6, atol=0
-    )
+    torch.testing.assert_close(similis.ssim(x, y), composed(similis.ssim, x, y), rtol=1e-6, atol=0)
     scaled = similis.ssim(x.double() / 255, y.double() / 255)
     torch.testing.assert_close(similis.ssim(x, y).double(), scaled, rtol=1e-6, atol=0)
 

@@ -111,9 +111,17 @@ def test_gradcheck(rank):
 
 def test_gradients_of_gradients_are_refused():
     u = seeded(1, 4, 5, 2, dtype=torch.float64).requires_grad_()
-    value = similis.sample(seeded(1, 1, 4, 5, dtype=torch.float64), displacement=u).sum()
-    with pytest.raises(NotImplementedError, match="sample: the gradient of a gradient"):
-        torch.autograd.grad(value, u, create_graph=True)
+    image = seeded(1, 1, 4, 5, dtype=torch.float64)
+    labels = (4 * image).round()
+    for name, value in (
+        ("sample", similis.sample(image, displacement=u)),
+        ("compose", similis.compose(u, u)),
+        ("affine_grid", similis.affine_grid(u[0, :1, :2].mT[..., :2].repeat(1, 1, 2)[..., :3], u)),
+        ("sample_labels", similis.sample_labels(labels, displacement=u, return_weight=True)[1]),
+    ):
+        (gradient,) = torch.autograd.grad(value.square().sum(), u, create_graph=True)
+        with pytest.raises(NotImplementedError, match=f"{name}: the gradient of a gradient"):
+            gradient.square().sum().backward()
 
 
 def test_operators_by_torchs_own_checks():
@@ -255,7 +263,7 @@ def test_cubic_is_scipys(shape):
         ),
         (lambda x: similis.sample(x, grid=1), TypeError, "sample: grid is a int"),
         (lambda x: similis.sample(x, out_shape=7), TypeError, "sample: out_shape is 7"),
-        (lambda x: similis.sample([1]), TypeError, "sample: x is a list"),
+        (lambda x: similis.sample([1]), TypeError, "sample: image is a list"),
         (lambda x: similis.compose(x, x), ValueError, "compose: u has shape"),
         (lambda x: similis.exponentiate(x), ValueError, "exponentiate: the field has shape"),
         (lambda x: similis.affine_grid(x), ValueError, "affine_grid: out_shape is None"),

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of one vector field of torch's: exponential, inverse and determinant.
+
+similis::field_map  invert: the inverse and its residual; jacobian_determinant: that and its folds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from . import _warp
+from ._torch import _c_tensor, _is_transformed, _ops, _stream_of
+from ._warp_torch import _checked, is_deterministic, transform
+
+_Coordinates = Optional[Sequence[float]]
+_ops.define(
+    "field_map(Tensor field, int? number, str call) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+
+def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
+    if call.startswith("invert "):
+        wide = torch.float64 if field.dtype == torch.float64 else torch.float32
+        return field.new_empty(field.shape), field.new_empty(field.shape[:1], dtype=wide)
+    folds = field.new_empty(field.shape[:1], dtype=torch.float64)
+    return field.new_empty(field.shape[:-1]), folds
+
+
+def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
+    results = _field_map_shapes(field, number, call)
+    with torch.cuda.device_of(field):
+        outputs = [_c_tensor(each) for each in results]
+        _warp.run_on_field(_warp.parse(call), _c_tensor(field), number, outputs, _stream_of(field))
+    return results
+
+
+for _device in "CPU", "CUDA":
+    _ops.impl("field_map", _field_map, _device)
+torch.library.register_fake("similis::field_map", _field_map_shapes, lib=_ops)
+_field_map_op = torch.ops.similis.field_map.default
+
+
+def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
+    """By compose(), and differentiable as that is; halves in f32 on the way."""
+    _checked("exponentiate", ("v",), (v,))
+    call = _warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
+    u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
+    for _ in range(n):
+        u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
+    return u.to(v.dtype)
+
+
+def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
+    _checked("invert", ("u",), (u,))
+    inverse, residual = _field_map_op(
+        u.detach(), iterations, _warp.text("invert", align_corners=align_corners)
+    )
+    return inverse, residual
+
+
+def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
+    """Between voxels, along (x, y, z)."""
+    rank = u.dim() - 2
+    result = []
+    for axis in range(rank):
+        n = int(u.shape[rank - axis])
+        edge = 1.0 if align_corners else 1 - 1 / n
+        first = -edge if low is None else low[axis]
+        last = edge if high is None else high[axis]
+        result.append((last - first) / max(n - 1, 1))
+    return result
+
+
+def jacobian_determinant(
+    u: Tensor, call: str, align_corners: bool, low: _Coordinates, high: _Coordinates
+) -> tuple[Tensor, Tensor]:
+    """The determinant, composed where it is differentiated, and the number of folds."""
+    _checked("jacobian_determinant", ("u",), (u,))
+    det, folds = _field_map_op(u.detach(), None, call)
+    is_transformed = not torch.compiler.is_compiling() and _is_transformed()
+    if is_transformed or (torch.is_grad_enabled() and u.requires_grad):
+        det = _determinant(u, _spacing(u, align_corners, low, high))
+    return det, folds
+
+
+def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
+    """In torch's operators, differentiable; spacing: along (x, y, z)."""
+    rank = u.dim() - 2
+    wide = u if u.dtype == torch.float64 else u.float()
+    columns = []
+    for axis in range(rank):
+        extent = u.shape[rank - axis]
+        along = wide.movedim(rank - axis, 0)
+        if extent == 1:
+            slope = torch.zeros_like(along)
+        else:
+            inner = (along[2:] - along[:-2]) / (2 * spacing[axis])
+            first = (along[1:2] - along[:1]) / spacing[axis]
+            last = (along[-1:] - along[-2:-1]) / spacing[axis]
+            slope = torch.cat([first, inner, last])
+        columns.append(slope.movedim(0, rank - axis))
+    j = torch.stack(columns, -1) + torch.eye(rank, dtype=wide.dtype, device=u.device)
+    if rank == 2:
+        result = j[..., 0, 0] * j[..., 1, 1] - j[..., 0, 1] * j[..., 1, 0]
+    else:
+        result = (torch.linalg.cross(j[..., :, 0], j[..., :, 1]) * j[..., :, 2]).sum(-1)
+    return result.to(u.dtype)

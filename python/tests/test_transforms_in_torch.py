@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms under what torch does with functions: graphs, torch.func, autocast, streams of any
+strides, outputs in place; and what is refused there."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+import similis
+
+
+def seeded(*shape, seed=0, dtype=torch.float64, device="cpu", scale=1.0):
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return (scale * torch.randn(shape, generator=generator)).to(device=device, dtype=dtype)
+
+
+def of_field(function):
+    """As a function of an image and a field, the field alone."""
+    return lambda image, u: function(u)
+
+
+FUNCTIONS = {
+    "sample": lambda image, u: similis.sample(image, displacement=u),
+    "cubic": lambda image, u: similis.sample(image, grid=u, mode="cubic", padding_mode="border"),
+    "weight": lambda image, u: similis.sample_labels(
+        image.round(), displacement=u, return_weight=True
+    )[1],
+    "compose": of_field(lambda u: similis.compose(u, u.flip(1))),
+    "affine_grid": of_field(
+        lambda u: similis.affine_grid(u[:1, :2, 0].repeat(1, 1, 2)[..., :3], u)
+    ),
+    "exponentiate": of_field(lambda u: similis.exponentiate(u, 2)),
+    "jacobian_determinant": of_field(lambda u: similis.jacobian_determinant(u)[0]),
+}
+
+
+@pytest.fixture(params=FUNCTIONS)
+def function(request):
+    return FUNCTIONS[request.param]
+
+
+@pytest.fixture
+def operands(device):
+    return seeded(2, 2, 7, 6, device=device), seeded(2, 7, 6, 2, device=device, scale=0.1)
+
+
+def gradient(function, image, u):
+    u = u.clone().requires_grad_()
+    return torch.autograd.grad(function(image, u).square().sum(), u)[0]
+
+
+def test_functions_of_torch_func(function, operands):
+    """grad composes with vmap, which is a loop."""
+    image, u = operands
+    expected = gradient(function, image, u)
+    by_func = torch.func.grad(lambda u: function(image, u).square().sum())(u)
+    torch.testing.assert_close(by_func, expected)
+    looped = torch.stack([function(image, each) for each in (u, 0.5 * u)])
+    stacked = torch.stack([u, 0.5 * u])
+    torch.testing.assert_close(torch.vmap(lambda u: function(image, u))(stacked), looped)
+    by_vmap = torch.vmap(torch.func.grad(lambda u: function(image, u).square().sum()))(stacked)
+    torch.testing.assert_close(by_vmap[0], expected)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "jacobian_determinant"])
+def test_forward_mode_is_refused(operands, name):
+    """Nothing drops a tangent."""
+    image, u = operands
+    with pytest.raises(NotImplementedError, match="jvp"):
+        torch.func.jvp(lambda u: FUNCTIONS[name](image, u), (u,), (u,))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(u, u)
+        with pytest.raises(NotImplementedError, match="jvp"):
+            FUNCTIONS[name](image, dual)
+
+
+def test_determinants_have_tangents(operands):
+    _, u = operands
+    function = lambda u: similis.jacobian_determinant(u)[0].square().sum()
+    _, tangent = torch.func.jvp(function, (u,), (u,))
+    torch.testing.assert_close(tangent, (torch.func.grad(function)(u) * u).sum())
+    assert torch.autograd.gradgradcheck(function, (u.requires_grad_(),), fast_mode=True)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_whole_graphs(function, operands, dynamic):
+    torch.compiler.reset()
+    image, u = operands
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    torch.testing.assert_close(gradient(compiled, image, u), gradient(function, image, u))
+    cut = u[:, :5].clone()
+    torch.testing.assert_close(compiled(image, cut), function(image, cut))
+
+
+def test_inverses_and_labels_in_graphs(operands):
+    torch.compiler.reset()
+    image, u = operands
+    labels = (4 * image).round().to(torch.int32)
+    for function in (
+        lambda u: similis.invert(u),
+        lambda u: similis.jacobian_determinant(u)[1],
+        lambda u: similis.sample_labels(labels, displacement=u),
+    ):
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(u), function(u))
+
+
+def test_operators_of_fields(operands):
+    from similis import _warp
+
+    _, u = operands
+    for operation, number in (("invert", 3), ("jacobian_determinant", None)):
+        call = _warp.text(operation)
+        torch.library.opcheck(torch.ops.similis.field_map.default, (u, number, call))
+
+
+def test_strides_change_nothing(function, operands):
+    image, u = operands
+    expected = gradient(function, image, u)
+    permuted_u = u.permute(3, 2, 0, 1).contiguous().permute(2, 3, 1, 0).requires_grad_()
+    value = function(image.transpose(2, 3).contiguous().transpose(2, 3), permuted_u)
+    upstream = (2 * value.detach()).transpose(0, 1).contiguous().transpose(0, 1)
+    (own,) = torch.autograd.grad(value, permuted_u, upstream)
+    torch.testing.assert_close(own, expected)
+
+
+def test_expanded_operands_add_their_gradients_up(function, operands):
+    image, u = operands
+    one = u[:1].clone().requires_grad_()
+    (own,) = torch.autograd.grad(function(image, one.expand_as(u)).square().sum(), one)
+    each = gradient(function, image, u[:1].expand_as(u).contiguous())
+    torch.testing.assert_close(own, each.sum(0, keepdim=True))
+
+
+def test_backward_twice_and_after_evaluation(function, operands):
+    image, u = operands
+    u = u.clone().requires_grad_()
+    with torch.no_grad():
+        evaluated = function(image, u)
+    assert not evaluated.requires_grad
+    value = function(image, u)
+    torch.testing.assert_close(value, evaluated)
+    first, second = [torch.autograd.grad(value.sum(), u, retain_graph=again)[0] for again in (1, 0)]
+    assert torch.equal(first, second)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        torch.autograd.grad(value.sum(), u)
+
+
+def test_operands_that_changed_before_backward_are_an_error(operands):
+    image, u = operands
+    u.requires_grad_()
+    value = similis.sample(image, displacement=u)
+    image.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.sum().backward()
+
+
+def test_an_output_that_changed_is_an_error(device):
+    """The library writes where it lies; autograd is told."""
+    weight = torch.ones(1, 1, 4, 5, device=device, requires_grad=True)
+    output = torch.ones(1, 1, 4, 5, device=device)
+    product = weight * output
+    similis.sample(output.clone(), output=output)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+def test_autocast(operands):
+    image, u = operands
+    image, u = image.float().bfloat16(), u.float().requires_grad_()
+    with torch.autocast(image.device.type, dtype=torch.bfloat16):
+        value = similis.sample(image, displacement=u)
+    assert value.dtype == torch.bfloat16
+    value.float().sum().backward()
+    assert u.grad.dtype == torch.float32 and u.grad.norm() > 0
+
+
+def test_an_output_in_the_operand_s_place(device):
+    """What is written there is still read by others: it is computed beside."""
+    image = seeded(1, 1, 9, 8, device=device, dtype=torch.float32)
+    u = torch.full((1, 9, 8, 2), 0.25, device=device)
+    expected = image + similis.sample(image, displacement=u)
+    in_place = image.clone()
+    assert similis.sample(in_place, displacement=u, output=in_place) is in_place
+    torch.testing.assert_close(in_place, expected)
+    if device.type == "cpu":
+        array = image.numpy().copy()
+        similis.sample(array, displacement=u.numpy(), output=array)
+        np.testing.assert_allclose(array, expected.numpy())
+        view = torch.complex(image, -image).conj().imag  # negates when it is read
+        output = torch.zeros_like(image)
+        similis.sample(view, displacement=u, output=output)
+        torch.testing.assert_close(output, similis.sample(image, displacement=u))
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+IMAGE, FIELD = np.ones((1, 1, 4, 5), "float32"), np.zeros((1, 4, 5, 2), "float32")
+ARRAYS = [
+    ({"output": 3}, TypeError, "output is a int; it must be a "),
+    ({"output": np.ones((1, 1, 4, 6), "float32")}, ValueError, "output has shape [1, 1, 4, 6]; it"),
+    ({"output": np.ones((1, 1, 4, 5))}, ValueError, "output has dtype "),
+    ({"output": np.ones((1, 1, 4, 5), "int64")}, TypeError, "output is "),
+    ({"min_coords": (-1, -1, -1)}, ValueError, "min_coords has 3 numbers; it takes one for each"),
+    ({"max_coords": 1.0}, TypeError, "max_coords is 1.0; it must be a tuple or a list"),
+]
+
+
+@pytest.mark.parametrize("options, error, sentence", ARRAYS)
+def test_refusals(options, error, sentence):
+    for convert in (lambda array: array, torch.from_numpy):
+        given = {
+            name: convert(each) if isinstance(each, np.ndarray) else each
+            for name, each in options.items()
+        }
+        with pytest.raises(error) as caught:
+            similis.sample(convert(IMAGE), **given)
+        assert str(caught.value).startswith(f"sample: {sentence}"), caught.value
+
+
+def test_read_only_outputs_stay_as_they_are():
+    output = read_only(IMAGE.copy())
+    with pytest.raises(ValueError, match="sample: output is read-only"):
+        similis.sample(IMAGE, output=output)
+    assert (output == 1).all()
+
+
+def test_coordinates_have_as_many_numbers_as_space_has_axes():
+    three = {"min_coords": (-1, -1, -1)}
+    for name, call in (
+        ("compose", lambda: similis.compose(FIELD, FIELD, **three)),
+        ("affine_grid", lambda: similis.affine_grid(np.eye(2, 3)[None], FIELD, **three)),
+        ("affine_grid", lambda: similis.affine_grid(np.eye(2, 3)[None], out_shape=(2, 2), **three)),
+        ("sample_labels", lambda: similis.sample_labels(IMAGE, **three)),
+        ("jacobian_determinant", lambda: similis.jacobian_determinant(FIELD, **three)),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: min_coords has 3 numbers"):
+            call()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64"])
+def test_integer_labels(dtype):
+    labels = np.arange(20).reshape(1, 1, 4, 5).astype(dtype)
+    for image in (labels, torch.from_numpy(labels)):
+        label, weight = similis.sample_labels(image, return_weight=True)
+        assert label.dtype == image.dtype and (label == image).all() and (weight == 1).all()
+    if dtype != "bool":
+        for image in (labels, torch.from_numpy(labels)):
+            for background in (1.5, float("nan"), 2.0**70):
+                with pytest.raises(ValueError, match="^sample_labels: background is .*a value of"):
+                    similis.sample_labels(image, background=background)
+
+
+def test_labels_that_f64_rounds_are_refused():
+    for least in (2**53 + 1, -(2**63)):
+        image = np.full((1, 1, 4, 5), least)
+        for convert in (lambda array: array, torch.from_numpy):
+            with pytest.raises(ValueError, match=r"image has labels beyond 2\*\*53"):
+                similis.sample_labels(convert(image))
+    with pytest.raises(TypeError, match="sample_labels: return_weight is 1; it must be True or"):
+        similis.sample_labels(IMAGE, return_weight=1)
+    with pytest.raises(TypeError, match="sample_labels: image is torch.complex64"):
+        similis.sample_labels(torch.from_numpy(IMAGE).to(torch.complex64))
+
+
+@pytest.mark.parametrize("name", ["exponentiate", "invert", "jacobian_determinant"])
+def test_what_is_no_field(name):
+    function = getattr(similis, name)
+    argument = "v" if name == "exponentiate" else "u"
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is a list"):
+        function([1.0])
+    with pytest.raises(ValueError, match=f"^{name}: the field has shape"):
+        function(torch.zeros(1, 4, 5, 3))
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is torch.int64"):
+        function(torch.zeros(1, 4, 5, 2, dtype=torch.int64))
