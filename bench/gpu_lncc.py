@@ -13,7 +13,13 @@ import pathlib
 import torch
 
 from gpu_report import Report
-from gpu_time import images, in_a_graph, milliseconds, peak_bytes_per_element
+from gpu_time import (
+    images,
+    in_a_graph,
+    milliseconds,
+    peak_bytes_per_element,
+    side_by_side,
+)
 
 VOLUME, FEATURES = (1, 1, 384, 320, 448), (2, 16, 128, 128, 128)
 WINDOW = 7
@@ -78,9 +84,9 @@ def compare(report):
         windows = (3, 5, WINDOW, 11) if shape == VOLUME else (WINDOW,)
         for window in windows:
             kind = "value_and_gradient" + ("" if window == WINDOW else f"_window_{window}")
-            measured = {peer: milliseconds(call, pairs, 10) for peer, call in peers(window).items()}
+            measured = side_by_side({**peers(window), "similis": ours(window)}, pairs)
             is_named = window == WINDOW
-            report.add(f"lncc/{kind}/{name}", "ms", milliseconds(ours(window), pairs), measured,
+            report.add(f"lncc/{kind}/{name}", "ms", measured.pop("similis"), measured,
                        FLOORS[shape] if is_named else None, TARGETS[shape])
         report.add(f"lncc/value_and_gradient_in_a_graph/{name}", "ms",
                    in_a_graph(ours(WINDOW), pairs[0]))

@@ -14,7 +14,13 @@ import pathlib
 import torch
 
 from gpu_report import Report
-from gpu_time import images, in_a_graph, milliseconds, peak_bytes_per_element
+from gpu_time import (
+    images,
+    in_a_graph,
+    milliseconds,
+    peak_bytes_per_element,
+    side_by_side,
+)
 
 VOLUME, SMALL = (1, 1, 384, 320, 448), (1, 1, 128, 128, 128)
 BINS = 32
@@ -80,8 +86,9 @@ def compare(report):
         pairs = images(VOLUME, torch.float32)
         call = caller(ours(**unit), kind)
         peer = fireants("b-spline")
-        measured = {"FireANTs": milliseconds(caller(peer, kind), pairs, 5)} if peer else {}
-        report.add(f"mutual_information/{kind}/{name}", "ms", milliseconds(call, pairs), measured,
+        calls = {"FireANTs": caller(peer, kind)} if peer else {}
+        measured = side_by_side({**calls, "similis": call}, pairs)
+        report.add(f"mutual_information/{kind}/{name}", "ms", measured.pop("similis"), measured,
                    FLOORS[kind], TARGETS[kind])
         report.add(
             f"mutual_information/{kind}_in_a_graph/{name}", "ms", in_a_graph(call, pairs[0]))
@@ -95,9 +102,9 @@ def compare(report):
             report.add(f"mutual_information/memory/{name}", "B/voxel",
                        peak_bytes_per_element(call, pairs[0]), {}, 4)
         pairs = images(SMALL, torch.float32)
+        measured = side_by_side({"torch": caller(in_torch, kind), "similis": call}, pairs)
         report.add(f"mutual_information/{kind}/{'x'.join(map(str, SMALL))}/f32", "ms",
-                   milliseconds(call, pairs),
-                   {"torch": milliseconds(caller(in_torch, kind), pairs, 10)})
+                   measured.pop("similis"), measured)
 
 
 def main():

@@ -5,7 +5,7 @@ and what is aimed at. `_in_a_graph` is the work alone, through the C interface."
 import torch
 
 import gpu_similis
-from gpu_time import images, in_a_graph, milliseconds, on_the_host, peak_bytes_per_element
+from gpu_time import images, in_a_graph, on_the_host, peak_bytes_per_element, side_by_side
 
 LARGE, HD, MANY, SMALL = (5, 5, 1080, 1920), (1, 3, 1080, 1920), (16, 3, 512, 512), (1, 3, 256, 256)
 ODD, VOLUME = (5, 5, 1079, 1917), (1, 1, 128, 128, 128)
@@ -45,10 +45,10 @@ def attempt(measure, what):
         return None
 
 
-def of_peers(measure, calls, what):
-    measured = {peer: attempt(lambda: measure(peer, call), f"{peer} {what}")
-                for peer, call in calls.items()}
-    return {peer: each for peer, each in measured.items() if each}
+def those_that_take(calls, pair, what):
+    """Of peers' calls; the others are named."""
+    return {peer: call for peer, call in calls.items()
+            if attempt(lambda: call(*pair), f"{peer} {what}") is not None}
 
 
 def compare(report, similis, package, others):
@@ -70,16 +70,15 @@ def compare(report, similis, package, others):
             report.add(case, unit, value, measured, FLOORS.get(case, floor),
                        TARGETS.get(case, target))
 
-        measured = of_peers(
-            lambda peer, call: milliseconds(call, pairs, 10 if peer == "pytorch-msssim" else 30),
-            calls, f"{kind} {name}")
-        add(f"{operation}/{kind}/{name}", "ms", milliseconds(called, pairs), measured)
+        calls = those_that_take(calls, pairs[0], f"{kind} {name}")
+        measured = side_by_side({**calls, "similis": called}, pairs)
+        add(f"{operation}/{kind}/{name}", "ms", measured.pop("similis"), measured)
         add(f"{operation}/{kind}_in_a_graph/{name}", "ms", in_a_graph(alone, pairs[0]))
         if shape == SMALL:
             add(f"{operation}/{kind}_on_the_host/{name}", "ms", on_the_host(called, pairs[0]))
         if kind == "value_and_gradient" and shape == LARGE:
-            measured = of_peers(lambda peer, call: peak_bytes_per_element(call, pairs[0]), calls,
-                                f"memory {name}")
+            measured = {peer: peak_bytes_per_element(call, pairs[0])
+                        for peer, call in calls.items()}
             gradient = 2 if dtype == "f16" else 4
             add(f"{operation}/memory/{name}", "B/elem", peak_bytes_per_element(called, pairs[0]),
                 measured, gradient, 4.1 if operation == "ssim" and dtype == "f32" else None)

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from gpu_report import Report
-from gpu_time import milliseconds, peak_bytes_per_element
+from gpu_time import in_a_graph, peak_bytes_per_element, side_by_side
 
 VOLUME = (384, 320, 448)
 # ms at 4.2 TB/s: fields 12 B a voxel, images 4; a pass reads its operands once and writes its results.
@@ -101,12 +101,12 @@ def compare(report):
         upstream = torch.randn(shape, device="cuda")
         for kind, gradients in kinds[operation].items():
             calls = {who: step(function, upstream, gradients) for who, function in functions.items()}
-            own = calls.pop("similis")
-            measured = {who: milliseconds(call, [operands[operation]], 5)
-                        for who, call in calls.items()}
-            case = f"{operation}/{kind}"
-            report.add(f"{case}/{name}/f32", "ms", milliseconds(own, [operands[operation]], 15),
-                       measured, FLOORS[case], TARGETS[case])
+            measured = side_by_side(calls, [operands[operation]])
+            own, case = calls.pop("similis"), f"{operation}/{kind}"
+            report.add(f"{case}/{name}/f32", "ms", measured.pop("similis"), measured,
+                       FLOORS[case], TARGETS[case])
+            report.add(f"{operation}/{kind}_in_a_graph/{name}/f32", "ms",
+                       in_a_graph(own, operands[operation]))
             report.add(f"{operation}/memory_{kind}/{name}/f32", "B/voxel",
                        memory(own, operands[operation]),
                        {who: memory(call, operands[operation]) for who, call in calls.items()})
