@@ -4,7 +4,7 @@
 
 Needs torch with CUDA; peers that are not installed are left out and named. similis, where its Python
 package is installed, and peers are called as their users call them, forward and backward through
-autograd; without the package similis is called through its C interface. Medians of device events
+autograd; without the package similis is called through its C interface. Medians of device events,
 after a warm-up; images are noise, and take turns where they would fit the cache. Memory is what
 torch's allocator holds at its peak beyond the images.
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
@@ -328,32 +328,37 @@ def sample_labels(
     return (label, weight) if with_weight else label
 
 
-def _bits_of(dtype: str) -> tuple[bool, int]:
-    """Whether it is signed, and of how many bits: none if it is no integer."""
-    match = re.fullmatch(r"(?:torch\.)?(u?)int(\d+)", dtype)
-    return (match[1] == "", int(match[2])) if match else (False, 0)
+_BITS = (8, 16, 32, 64)
+# Smallest and largest value of each dtype of integers, by its name.
+_LABELS = {
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in _BITS},
+    **{f"uint{bits}": (0, 2**bits - 1) for bits in _BITS},
+}
+
+
+def _dtype_of(array: Any) -> str:
+    return str(getattr(array, "dtype", "")).replace("torch.", "")
 
 
 def _require_label(image: Any, background: float) -> None:
-    signed, bits = _bits_of(str(getattr(image, "dtype", "")))
-    if bits == 0:
-        return
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    if not low <= background <= high or background != int(background):
+    dtype = _dtype_of(image)
+    low, high = _LABELS.get(dtype, (-math.inf, math.inf))
+    if dtype in _LABELS and not (low <= background <= high and background == int(background)):
         raise ValueError(
             f"sample_labels: background is {background!r}; it must be a value of image, which is "
-            f"{str(image.dtype)[6 * _is_torch(image) :]}"
+            f"{dtype}"
         )
 
 
 def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any, Any]:
     """Of NumPy's and CuPy's; other integers than the library's pass through f64, which holds all of
     32 bits."""
-    image, dtype = arrays[0], str(getattr(arrays[0], "dtype", ""))
-    if dtype in _c.DTYPES or not (_bits_of(dtype)[1] or dtype == "bool"):
+    image, dtype = arrays[0], _dtype_of(arrays[0])
+    if dtype in _c.DTYPES or not (dtype in _LABELS or dtype == "bool"):
         label, weight = _run(call, names, arrays)
         return label, weight
-    if dtype == "int64" and image.size and (image.min() < -(2**53) or image.max() > 2**53):
+    is_wide = dtype in ("int64", "uint64") and image.size
+    if is_wide and (image.min() < -(2**53) or image.max() > 2**53):
         raise ValueError("sample_labels: image has labels beyond 2**53, which f64 rounds")
     label, weight = _run(call, names, (image.astype("float64"), *arrays[1:]))
     return label.astype(dtype), weight.astype("float32")

@@ -254,3 +254,16 @@ def test_fireants_refusals(images):
         ValueError, match="gradient_scale is 'right'; it must be None or 'fireants'"
     ):
         FusedLocalNormalizedCrossCorrelationLoss(gradient_scale="right")
+
+
+def test_fireants_loss_without_a_smallest_variance(images):
+    """smooth_dr = 0: flat windows are 0, not NaN."""
+    x, y = images(1, 1, 12, 10, requires_grad="x")
+    flat = torch.where(torch.arange(12, device=x.device)[:, None] < 6, 0.0, y)
+    loss = FusedLocalNormalizedCrossCorrelationLoss(2, smooth_nr=0, smooth_dr=0)
+    value = loss(x, flat)
+    assert value.isfinite() and value < 0
+    value.backward()
+    assert x.grad.isfinite().all() and x.grad.norm() > 0
+    close = FusedLocalNormalizedCrossCorrelationLoss(2, smooth_nr=0, smooth_dr=1e-9)
+    torch.testing.assert_close(loss(x, y), close(x, y), rtol=1e-5, atol=1e-5)

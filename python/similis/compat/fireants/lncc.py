@@ -51,7 +51,8 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         spatial_dims: 2 or 3.
         kernel_size: of the window, odd.
         reduction: "mean", "sum" or "none".
-        smooth_nr, smooth_dr: as of similis.lncc().
+        smooth_nr, smooth_dr: as of similis.lncc(); smooth_dr may be 0, which is taken as 1e-15, so
+            that flat windows are 0 and not NaN.
         use_ants_gradient: the gradient of each voxel's own window alone instead of the exact one.
         use_separable: changes nothing here: windows are always added up axis by axis.
         kernel_type: "rectangular" or "gaussian".
@@ -111,7 +112,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
             sigma=self.sigma,
             reduction=self.reduction,
             smooth_nr=self.smooth_nr,
-            smooth_dr=self.smooth_dr,
+            smooth_dr=1e-15 if self.smooth_dr == 0 else self.smooth_dr,
             gradient="ants" if self.use_ants_gradient else "exact",
             mask=mask,
         )
