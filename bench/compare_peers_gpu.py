@@ -4,8 +4,8 @@
 
 Needs torch with CUDA; peers that are not installed are left out and named. similis, where its Python
 package is installed, and peers are called as their users call them, forward and backward through
-autograd; without the package similis is called through its C interface. Medians of device events,
-after a warm-up; images are noise, and take turns where they would fit the cache. Memory is what
+autograd; without the package similis is called through its C interface. Device events after a
+warm-up, the smallest of ten medians; images are noise, and take turns where they would fit the cache. Memory is what
 torch's allocator holds at its peak beyond the images.
 
     bench/compare_peers_gpu.py --library build/lib/libsimilis.so

@@ -18,8 +18,8 @@ INTRODUCTION = """\
 # Performance
 
 Each line with a peer was measured in one process, on the same images, which are noise, and in turn:
-medians after a warm-up. Both ran on as many threads as the line says. A ratio above 1 means that
-similis is faster, or takes less memory. B/elem (B/voxel) is peak resident memory beyond the inputs, in
+medians after a warm-up, on a GPU the smallest of ten. Both ran on as many threads as the line says. A
+ratio above 1 means that similis is faster, or takes less memory. B/elem (B/voxel) is peak resident memory beyond the inputs, in
 bytes per pixel of one channel, what the call returns included; `memory` is that of a training step,
 value and gradient. A floor is the least that the hardware allows; reached is its share of our figure.
 """

@@ -97,6 +97,12 @@ def for_jax() -> Any:
     return _jax_module
 
 
+def require_tensor(operation: str, name: str, value: Any) -> None:
+    if not is_of("torch", "Tensor", value):
+        got = type(value).__name__
+        raise TypeError(f"{operation}: {name} is a {got}; it must be a torch.Tensor")
+
+
 def refuse_jax(operation: str, name: str, array: Any) -> None:
     if not is_of("torch", "Tensor", array) and is_of("jax", "Array", array):
         raise TypeError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, TypeVar
 
 from ._correlation import lncc, lncc_loss, ncc, ncc_loss
-from ._dispatch import WithGradient, kind_of
+from ._dispatch import WithGradient, is_of, kind_of
 from ._mutual_information import mutual_information, mutual_information_loss
 from ._pixel_error import mae, mse
 from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
@@ -55,5 +55,8 @@ def value_and_gradient(
         raise TypeError(f"value_and_gradient: measure is {measure!r}; it must be one of {names}")
     if wrt not in ("x", "y", "both"):
         raise ValueError(f"value_and_gradient: wrt is {wrt!r}; it must be x, y or both")
+    if is_of("torch", "Tensor", x) or is_of("jax", "Array", x):
+        library = "torch" if is_of("torch", "Tensor", x) else "JAX"
+        raise TypeError(f"value_and_gradient: x is {library}'s, which differentiates by itself")
     kind_of("value_and_gradient", x)
     return tuple(measure(WithGradient(x, wrt != "y", wrt != "x"), y, **options))

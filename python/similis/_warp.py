@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, Final, Optional
 
@@ -61,6 +62,13 @@ def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
     return ",".join([repr(convert(operation, name, each)) for each in value])
 
 
+def _extent(operation: str, name: str, value: Any) -> int:
+    result = _measure.integer(operation, name, value)
+    if result < 1:
+        raise ValueError(f"{operation}: {name} holds {value!r}; every extent must be at least 1")
+    return result
+
+
 def text(
     operation: str,
     *,
@@ -92,7 +100,7 @@ def text(
         f"deterministic={_measure.flag(operation, 'deterministic', deterministic)} "
         f"background={_measure.number(operation, 'background', background)!r} "
         f"smallest_label={smallest} "
-        f"out_shape={_numbers(operation, 'out_shape', out_shape, _measure.integer)} "
+        f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
         f"min_coords={_numbers(operation, 'min_coords', min_coords, _measure.number)} "
         f"max_coords={_numbers(operation, 'max_coords', max_coords, _measure.number)}"
     )
@@ -137,11 +145,19 @@ class Call:
             space = self.out_shape or list(operand[2:])
             if field is not None:
                 space = list(field[1:-1])
-            return [batch, operand[1], *space]
+            return self._allocatable([batch, operand[1], *space])
         if self.operation == "compose":
             return [batch, *(field or operand)[1:]]
         space = list(field[1:-1]) if field is not None else self.out_shape
-        return [batch, *space, operand[1]]
+        return self._allocatable([batch, *space, operand[1]])
+
+    def _allocatable(self, shape: list[Any]) -> list[Any]:
+        if self.out_shape and math.prod(shape) >= 2**60:
+            raise ValueError(
+                f"{self.operation}: out_shape is {self.out_shape}; the result would have 2^60 "
+                "elements or more"
+            )
+        return shape
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,7 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import torch.nn.functional as F
-from similis.compat import fused_ssim, fussim, pytorch_msssim
+from similis.compat import fireants, fused_ssim, fussim, pytorch_msssim
+from similis.compat.fireants import interpolator
 
 
 def taps(size, sigma, like):
@@ -267,3 +268,51 @@ def test_pytorch_msssim_refusals(images):
         pytorch_msssim.ssim(x[..., 0], y[..., 0])
     with pytest.raises(AssertionError, match="Image size should be larger than 160"):
         pytorch_msssim.ms_ssim(x, y)
+
+
+X = torch.rand(1, 3, 20, 20)
+WIN = torch.ones(3, 1, 1, 5) / 5
+REFUSED = [
+    (pytorch_msssim.ssim, (None, X), {}, TypeError, "ssim: X is a NoneType; it must be a torch."),
+    (pytorch_msssim.ssim, (X, X), {"K": 1}, TypeError, "ssim: K is 1; it must be two numbers"),
+    (pytorch_msssim.ssim, (X, X), {"win": 3}, TypeError, "ssim: win is a int; it must be a torch."),
+    (pytorch_msssim.ssim, (X, X), {"win": WIN[:1]}, ValueError, "ssim: win has shape [1, 1, 1, 5]"),
+    (
+        pytorch_msssim.ssim,
+        (X, X),
+        {"win": WIN, "data_range": 0},
+        ValueError,
+        "ssim: data_range is 0; it must be positive",
+    ),
+    (fussim.ssim, (X, X), {"data_range": 0}, ValueError, "ssim: data_range is 0; it must be pos"),
+    (interpolator.fireants_interpolator, (None,), {}, TypeError, "fireants_interpolator: input is"),
+    (interpolator.affine_warp_2d, (None, None), {}, TypeError, "affine_warp: grid is a NoneType"),
+    (
+        fireants.FusedLocalNormalizedCrossCorrelationLoss(2),
+        (X.numpy(), X),
+        {},
+        TypeError,
+        "FusedLocalNormalizedCrossCorrelationLoss: pred is a ndarray; it must be a torch.Tensor",
+    ),
+    (
+        fireants.FusedLocalNormalizedCrossCorrelationLoss(2, masked=True),
+        (X[:, :1], X[:, :1]),
+        {},
+        ValueError,
+        "FusedLocalNormalizedCrossCorrelationLoss: pred has shape [1, 1, 20, 20]; masked, its last",
+    ),
+    (
+        fireants.FusedGlobalMutualInformationLoss(masked=True),
+        (None, X),
+        {},
+        TypeError,
+        "FusedGlobalMutualInformationLoss: pred is a NoneType",
+    ),
+]
+
+
+@pytest.mark.parametrize("function, arguments, options, error, sentence", REFUSED)
+def test_what_peers_take_for_granted_is_checked(function, arguments, options, error, sentence):
+    with pytest.raises(error) as caught:
+        function(*arguments, **options)
+    assert str(caught.value).startswith(sentence), caught.value

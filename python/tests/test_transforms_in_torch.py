@@ -204,6 +204,9 @@ ARRAYS = [
     ({"output": np.ones((1, 1, 4, 6), "float32")}, ValueError, "output has shape [1, 1, 4, 6]; it"),
     ({"output": np.ones((1, 1, 4, 5))}, ValueError, "output has dtype "),
     ({"output": np.ones((1, 1, 4, 5), "int64")}, TypeError, "output is "),
+    ({"out_shape": (0, 5)}, ValueError, "out_shape holds 0; every extent must be at least 1"),
+    ({"out_shape": (-3, 5)}, ValueError, "out_shape holds -3; every extent must be at least 1"),
+    ({"out_shape": (2**30, 2**30)}, ValueError, "out_shape is [1073741824, 1073741824]; the resul"),
     ({"min_coords": (-1, -1, -1)}, ValueError, "min_coords has 3 numbers; it takes one for each"),
     ({"max_coords": 1.0}, TypeError, "max_coords is 1.0; it must be a tuple or a list"),
 ]

@@ -112,6 +112,8 @@ def ssim(
     _require_options("ssim", win_size, win_sigma, K)
     if win is not None:
         raise ValueError("ssim: win is given; similis.compat.pytorch_msssim takes windows")
+    if not _measure.number("ssim", "data_range", data_range) > 0:
+        raise ValueError(f"ssim: data_range is {data_range!r}; it must be positive")
     constants = (K[0] * data_range) ** 2, (K[1] * data_range) ** 2
     if nonnegative_ssim:
         values = _evaluate("ssim", X, Y, constants, win_size, "valid", "none").clamp(min=0)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import _measure
-from .._dispatch import described_once, for_torch
+from .._dispatch import described_once, for_torch, require_tensor
 
 __all__ = ["MS_SSIM", "SSIM", "ms_ssim", "ssim"]
 
@@ -27,6 +27,8 @@ _ms_ssim_text = described_once(_measure.ms_ssim_text)
 
 def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     """Without spatial axes of one pixel."""
+    require_tensor(name, "X", X)
+    require_tensor(name, "Y", Y)
     if X.shape != Y.shape:
         raise ValueError(
             f"{name}: Y has shape {list(Y.shape)}; it must be that of X, {list(X.shape)}"
@@ -38,9 +40,29 @@ def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     return X, Y
 
 
-def _require_odd(win_size: int) -> None:
-    if win_size % 2 != 1:
+def _window_size(
+    name: str,
+    X: Tensor,
+    win_size: int,
+    win: Optional[Tensor],
+    data_range: float,
+    K: Sequence[float],
+) -> int:
+    """Of the window that is given, or is to be made; the other options are checked by the way."""
+    if not isinstance(K, (tuple, list)) or len(K) != 2:
+        raise TypeError(f"{name}: K is {K!r}; it must be two numbers")
+    if not _measure.number(name, "data_range", data_range) > 0:
+        raise ValueError(f"{name}: data_range is {data_range!r}; it must be positive")
+    size = _measure.integer(name, "win_size", win_size)
+    if win is not None:
+        require_tensor(name, "win", win)
+        wanted = [X.shape[1], *[1] * (X.dim() - 2), win.shape[-1] if win.dim() else 1]
+        if list(win.shape) != wanted:
+            raise ValueError(f"{name}: win has shape {list(win.shape)}; it must be {wanted}")
+        size = wanted[-1]
+    if size % 2 != 1:
         raise ValueError("Window size should be odd.")
+    return size
 
 
 def _window_sizes(name: str, shape: Sequence[int], win_size: int) -> tuple[int, ...]:
@@ -72,7 +94,7 @@ def ssim(
     as 0 where it is negative.
     """
     X, Y = _squeezed("ssim", X, Y)
-    _require_odd(win_size if win is None else win.shape[-1])
+    _window_size("ssim", X, win_size, win, data_range, K)
     if win is not None:
         means = _composed_means(X, Y, win, data_range, K)[0]
     elif nonnegative_ssim:
@@ -118,8 +140,7 @@ def ms_ssim(
     Raises AssertionError if H or W is not above (window - 1)·16, as pytorch-msssim does.
     """
     X, Y = _squeezed("ms_ssim", X, Y)
-    size = win_size if win is None else win.shape[-1]
-    _require_odd(size)
+    size = _window_size("ms_ssim", X, win_size, win, data_range, K)
     least = (size - 1) * 16
     assert min(X.shape[-2:]) > least, f"Image size should be larger than {least}"
     weights = _measure.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)

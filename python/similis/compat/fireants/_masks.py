@@ -14,8 +14,14 @@ def require_mode(name: str, mode: Any) -> None:
         raise ValueError(f"{name}: mask_mode is {mode!r}; it must be 'mult' or 'max'")
 
 
-def separated(pred: Tensor, target: Tensor, mode: str) -> tuple[Tensor, Tensor, Tensor]:
+def separated(loss: str, pred: Tensor, target: Tensor, mode: str) -> tuple[Tensor, Tensor, Tensor]:
     """The images, and their masks combined by product ("mult") or the larger ("max")."""
+    for name, image in (("pred", pred), ("target", target)):
+        if image.dim() < 3 or image.shape[1] < 2:
+            raise ValueError(
+                f"{loss}: {name} has shape {list(image.shape)}; masked, its last channel is the "
+                "mask, and it must have another"
+            )
     masks = pred[:, -1:].detach(), target[:, -1:].detach()
     mask = masks[0] * masks[1] if mode == "mult" else torch.maximum(*masks)
     return pred[:, :-1], target[:, :-1], mask

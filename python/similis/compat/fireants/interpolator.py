@@ -20,6 +20,7 @@ from typing import Any, Callable, Optional
 from torch import Tensor
 
 from ... import _transforms
+from ..._dispatch import require_tensor
 
 __all__ = [
     "affine_warp_2d",
@@ -88,6 +89,7 @@ def _sample(
     output: Optional[Tensor] = None,
 ) -> Tensor:
     """The image at A·x + S·u(x), or at S·v(x) where grid is not a displacement: sample()."""
+    require_tensor("fireants_interpolator", "input", input)
     if mode not in _MODES:
         raise ValueError(f"fireants_interpolator: mode is {mode!r}; it must be bilinear or nearest")
     return _transforms.sample(
@@ -120,6 +122,7 @@ def _generic_label(
     mode: str = "genericlabel",
 ) -> Any:
     """Labels by weight, and with return_probs their weights: sample_labels()."""
+    require_tensor("fused_grid_sampler", "input", input)
     if mode != "genericlabel":
         raise ValueError(f"fused_grid_sampler: mode is {mode!r}; it must be genericlabel")
     background = float(input.min()) if background_label is None else float(background_label)
@@ -172,6 +175,7 @@ def _affine_warp(
     max_coords: Coordinates = None,
 ) -> Tensor:
     """A·x + u(x) of a vector field; no affine map is the identity: affine_grid()."""
+    require_tensor("affine_warp", "grid", grid)
     if affine is None:
         rank = grid.dim() - 2
         affine = grid.new_zeros((1, rank, rank + 1), dtype=grid.dtype)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ... import lncc_loss
+from ..._dispatch import require_tensor
 from ._masks import require_mode, separated
 
 _WINDOWS = {"rectangular": "box", "gaussian": "gaussian"}
@@ -95,6 +96,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
 
     def forward(self, pred: Tensor, target: Tensor, mask: Optional[Tensor] = None) -> Tensor:
         for name, image in (("pred", pred), ("target", target)):
+            require_tensor(_NAME, name, image)
             if image.dim() != self.spatial_dims + 2:
                 raise ValueError(
                     f"{_NAME}: {name} has shape {list(image.shape)}; it must have "
@@ -103,7 +105,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         if self.masked:
             if mask is not None:
                 raise ValueError(f"{_NAME}: masked is True, and a mask is given; it takes one")
-            pred, target, mask = separated(pred, target, self.mask_mode)
+            pred, target, mask = separated(_NAME, pred, target, self.mask_mode)
         loss = lncc_loss(
             pred,
             target,

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from ... import mutual_information_loss
+from ..._dispatch import require_tensor
 from ._masks import require_mode, separated
 
+_NAME = "FusedGlobalMutualInformationLoss"
 _KERNELS = {"b-spline": "b_spline", "bspline": "b_spline", "gaussian": "gaussian", "delta": "delta"}
 
 
@@ -49,10 +51,9 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
         super().__init__()
         if kernel_type not in _KERNELS:
             raise ValueError(
-                f"FusedGlobalMutualInformationLoss: kernel_type is {kernel_type!r}; it must be "
-                "gaussian, b-spline or delta"
+                f"{_NAME}: kernel_type is {kernel_type!r}; it must be gaussian, b-spline or delta"
             )
-        require_mode("FusedGlobalMutualInformationLoss", mask_mode)
+        require_mode(_NAME, mask_mode)
         self.kernel = _KERNELS[kernel_type]
         self.num_bins = num_bins
         self.reduction = reduction
@@ -67,7 +68,9 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
     def forward(self, pred: Tensor, target: Tensor) -> Tensor:
         if not self.masked:
             return self._loss(pred, target, None, self.reduction)
-        pred, target, mask = separated(pred, target, self.mask_mode)
+        for name, image in (("pred", pred), ("target", target)):
+            require_tensor(_NAME, name, image)
+        pred, target, mask = separated(_NAME, pred, target, self.mask_mode)
         items = zip(pred.split(1), target.split(1), (mask >= 0.5).split(1))
         losses = torch.cat([self._loss(*item, "none") for item in items])
         if self.reduction == "none":
