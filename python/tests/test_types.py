@@ -20,7 +20,9 @@ def test_hints(monkeypatch):
 def test_hints_are_looked_at(monkeypatch, tmp_path):
     """What is not an array's function, or an option, does not pass."""
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import similis, similis.nn as nn\nsimilis.ssim(1.0, 1.0, padding=3)\nnn.SSIM(window=3)\n")
+    wrong.write_text(
+        "import similis, similis.nn as nn\nsimilis.ssim(1.0, 1.0, padding=3)\nnn.SSIM(window=3)\n"
+    )
     monkeypatch.chdir(ROOT / "python")
     words, _, status = api.run(["--cache-dir", str(ROOT / "build/mypy"), str(wrong)])
     assert status == 1 and 'Argument "padding"' in words and '"window"' in words, words
