@@ -9,7 +9,7 @@ from typing import Any, Optional, TypeVar
 
 from . import _c, _measure, _warp
 from ._arrays import Kind, require_kind
-from ._dispatch import is_of, kind_of
+from ._dispatch import is_of, kind_of, refuse_jax
 
 Array = TypeVar("Array")
 Coordinates = Optional[Sequence[float]]
@@ -38,14 +38,29 @@ def _fields() -> Any:
     return _fields_torch_module
 
 
+def _jax() -> Any:
+    """_warp_jax.py, likewise; it takes this module's run()."""
+    from . import _warp_jax
+
+    return _warp_jax
+
+
+def _is_jax(array: Any) -> bool:
+    return not _is_torch(array) and is_of("jax", "Array", array)
+
+
 def _is_torch(array: Any) -> bool:
     return is_of("torch", "Tensor", array)
 
 
-def _kind(operation: str, name: str, first: Any) -> Kind:
-    if is_of("jax", "Array", first):
-        raise TypeError(f"{operation}: {name} is JAX's; it must be NumPy's, CuPy's or torch's")
-    return kind_of(operation, first, name)
+def require_array(operation: str, name: str, array: Any) -> None:
+    """Of any library but torch."""
+    if str(array.dtype) not in _c.DTYPES:
+        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
+    if array.ndim < 2 or 0 in array.shape:
+        raise ValueError(
+            f"{operation}: {name} has shape {list(array.shape)}; every extent must be at least 1"
+        )
 
 
 def _described(
@@ -58,21 +73,15 @@ def _described(
             held.append(None)
             continue
         require_kind(operation, kind, name, array)
-        if str(array.dtype) not in _c.DTYPES:
-            raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
-        if array.ndim < 2 or 0 in array.shape:
-            raise ValueError(
-                f"{operation}: {name} has shape {list(array.shape)}; every extent must be at "
-                "least 1"
-            )
+        require_array(operation, name, array)
         held.append(kind.prepared(array))
     return held, [None if each is None else kind.describe(each) for each in held]
 
 
-def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
+def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
     """Of NumPy's and CuPy's arrays: the result alone."""
     parsed = _warp.parse(call)
-    kind = _kind(parsed.operation, names[0], arrays[0])
+    kind = kind_of(parsed.operation, arrays[0], names[0])
     held, described = _described(parsed.operation, kind, names, arrays)
     operand, _, field, _ = held
     shapes = [each.shape[0] for each in held if each is not None]
@@ -81,7 +90,7 @@ def _run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = N
         _check_output(parsed.operation, kind, output, shape, operand)
         given = [each for each in (*held, *arrays) if each is not None]
         if any(kind.may_share_memory(output, each) for each in given):
-            output += _run(call, names, arrays)  # where it lies, operands are still to be read
+            output += run(call, names, arrays)  # where it lies, operands are still to be read
             return output
     like = field if parsed.operation == "affine_grid" and field is not None else operand
     result = kind.empty(shape, str(like.dtype), like=operand) if output is None else output
@@ -136,7 +145,9 @@ def _check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordi
 def _transform(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
     if _is_torch(arrays[0]):
         return _torch().transform(call, names, arrays, output)
-    return _run(call, names, arrays, output)
+    if _is_jax(arrays[0]):
+        return _jax().transform(call, names, arrays, output)
+    return run(call, names, arrays, output)
 
 
 def _field_of(operation: str, displacement: Any, grid: Any) -> tuple[str, Any]:
@@ -323,8 +334,8 @@ def sample_labels(
     with_weight = _measure.flag("sample_labels", "return_weight", return_weight)
     _require_label(image, background)
     names = ("image", "affine", name, "grid_affine")
-    run = _torch().labels if _is_torch(image) else _labels
-    label, weight = run(call, names, (image, affine, field, grid_affine))
+    labels = _torch().labels if _is_torch(image) else _labels
+    label, weight = labels(call, names, (image, affine, field, grid_affine))
     return (label, weight) if with_weight else label
 
 
@@ -354,13 +365,16 @@ def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any
     """Of NumPy's and CuPy's; other integers than the library's pass through f64, which holds all of
     32 bits."""
     image, dtype = arrays[0], _dtype_of(arrays[0])
+    if _is_jax(image):
+        label, weight = _jax().transform(call, names, arrays, None)
+        return label, weight
     if dtype in _c.DTYPES or not (dtype in _LABELS or dtype == "bool"):
-        label, weight = _run(call, names, arrays)
+        label, weight = run(call, names, arrays)
         return label, weight
     is_wide = dtype in ("int64", "uint64") and image.size
     if is_wide and (image.min() < -(2**53) or image.max() > 2**53):
         raise ValueError("sample_labels: image has labels beyond 2**53, which f64 rounds")
-    label, weight = _run(call, names, (image.astype("float64"), *arrays[1:]))
+    label, weight = run(call, names, (image.astype("float64"), *arrays[1:]))
     return label.astype(dtype), weight.astype("float32")
 
 
@@ -384,7 +398,10 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
     if _is_torch(v):
         _require_field("exponentiate", v)
         return _fields().exponentiate(v, steps, align_corners)
-    kind = _kind("exponentiate", "v", v)
+    if _is_jax(v):
+        _require_field("exponentiate", v)
+        return _jax().exponentiate(v, steps, align_corners)
+    kind = kind_of("exponentiate", v, "v")
     (held,), (described,) = _described("exponentiate", kind, ("v",), (v,))
     result = kind.empty(held.shape, "same", like=held)
     call = _warp.parse(_warp.text("exponentiate", align_corners=align_corners))
@@ -403,7 +420,10 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
     if _is_torch(u):
         _require_field("invert", u)
         return _fields().invert(u, steps, align_corners)
-    kind = _kind("invert", "u", u)
+    if _is_jax(u):
+        _require_field("invert", u)
+        return _jax().invert(u, steps, align_corners)
+    kind = kind_of("invert", u, "u")
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
     result = kind.empty(held.shape, "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
@@ -438,7 +458,8 @@ def jacobian_determinant(
     if _is_torch(u):
         _require_field("jacobian_determinant", u)
         return _fields().jacobian_determinant(u, call, align_corners, min_coords, max_coords)
-    kind = _kind("jacobian_determinant", "u", u)
+    refuse_jax("jacobian_determinant", "u", u)
+    kind = kind_of("jacobian_determinant", u, "u")
     (held,), (described,) = _described("jacobian_determinant", kind, ("u",), (u,))
     det = kind.empty(held.shape[:-1], "same", like=held)
     folds = kind.empty(held.shape[:1], "float64", like=held)

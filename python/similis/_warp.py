@@ -197,6 +197,19 @@ def run(
     _finish(f"similis_{call.operation}", passed, options, outputs, stream)
 
 
+def gradient_outputs(
+    operation: str, upstream: Any, by_operand: Any, by_affine: Any, by_field: Any, by_s: Any
+) -> list[Any]:
+    """What the operation's C function takes after the options where gradients are asked for."""
+    listed: dict[str, list[Any]] = {
+        "sample": [None, upstream, by_operand, by_affine, by_field, by_s],
+        "sample_labels": [None, None, upstream, by_affine, by_field, by_s],
+        "compose": [None, upstream, by_operand, by_field, by_affine],
+        "affine_grid": [None, upstream, by_operand],
+    }
+    return listed[operation]
+
+
 def run_on_field(
     call: Call,
     field: Described,

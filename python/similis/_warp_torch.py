@@ -156,14 +156,10 @@ def _transform_gradient(
     asked = (of_operand, of_affine, of_field, of_grid_affine)
     gradients = _gradient_shapes(operand, affine, field, grid_affine, upstream, *asked, call)
     left = iter(gradients)
-    by_operand, by_affine, by_field, by_s = [next(left) if of else None for of in asked]
-    outputs: dict[str, list[Optional[Tensor]]] = {
-        "sample": [None, upstream, by_operand, by_affine, by_field, by_s],
-        "sample_labels": [None, None, upstream, by_affine, by_field, by_s],
-        "compose": [None, upstream, by_operand, by_field, by_affine],
-        "affine_grid": [None, upstream, by_operand],
-    }
-    _run(parsed, (operand, affine, field, grid_affine), outputs[parsed.operation])
+    outputs = _warp.gradient_outputs(
+        parsed.operation, upstream, *[next(left) if of else None for of in asked]
+    )
+    _run(parsed, (operand, affine, field, grid_affine), outputs)
     return gradients
 
 
