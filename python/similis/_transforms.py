@@ -127,9 +127,10 @@ def _check_output(
 
 def _rank_of(operand: Any) -> int:
     """How many axes space has, 2 or 3; 0 for what will be refused."""
-    if _is_torch(operand) and operand.is_nested:
-        return 0
-    rank = getattr(operand, "ndim", 0) - 2
+    if _is_torch(operand):
+        rank = 0 if operand.is_nested else operand.dim() - 2
+    else:
+        rank = getattr(operand, "ndim", 0) - 2
     return rank if rank in (2, 3) else 0
 
 
@@ -348,7 +349,9 @@ _LABELS = {
 
 
 def _dtype_of(array: Any) -> str:
-    return str(getattr(array, "dtype", "")).replace("torch.", "")
+    if _is_torch(array):
+        return str(array.dtype).replace("torch.", "")
+    return str(getattr(array, "dtype", ""))
 
 
 def _require_label(image: Any, background: float) -> None:
@@ -381,7 +384,8 @@ def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any
 def _require_field(operation: str, field: Any) -> None:
     rank = _rank_of(field)
     if rank == 0 or field.shape[-1] != rank or 0 in field.shape:
-        shape = "nested" if getattr(field, "is_nested", False) else list(field.shape)
+        is_nested = _is_torch(field) and field.is_nested
+        shape = "nested" if is_nested else list(field.shape)
         raise ValueError(
             f"{operation}: the field has shape {shape}; it must be [N, Y, X, 2] or [N, Z, Y, X, 3]"
         )
