@@ -106,7 +106,7 @@ template <class T> class Task {
       chunk_.image = outer_ * plan_.images_of_task + k;
       const Transform& t = plan_.transforms[static_cast<std::size_t>(chunk_.image)];
       if (gathers_) {
-        place_cells(pass_, t, &chunk_, &cells_);
+        place_cells(plan_, chunk_.image, &chunk_, &cells_);
       } else {
         place_chunk(pass_, t, &chunk_);
       }
@@ -194,14 +194,18 @@ template <class T> class Task {
   // From gradients to the index to those of the field and the matrices.
   void add_gradients(const Transform& t, bool is_first_image) {
     if (pass_.padding != Outside::zeros) {
-      for (int a = 0; a < pass_.rank; ++a) {
-        T* HWY_RESTRICT gradient = gradient_[a];
-        const double* HWY_RESTRICT slope = chunk_.slope[a];
-        for (std::int64_t i = 0; i < chunk_.count; ++i) gradient[i] *= static_cast<T>(slope[i]);
-      }
+      gathers_ ? multiply_gradient(cells_.slope) : multiply_gradient(chunk_.slope);
     }
     if (!pass_.field_gradient.empty()) add_field_gradient(t, is_first_image);
     if (!plan_.sums.empty()) add_matrix_sums();
+  }
+
+  template <class Slope> void multiply_gradient(const Slope (&slopes)[3][kChunk]) {
+    for (int a = 0; a < pass_.rank; ++a) {
+      T* HWY_RESTRICT gradient = gradient_[a];
+      const Slope* HWY_RESTRICT slope = slopes[a];
+      for (std::int64_t i = 0; i < chunk_.count; ++i) gradient[i] *= static_cast<T>(slope[i]);
+    }
   }
 
   void add_field_gradient(const Transform& t, bool is_first_image) {

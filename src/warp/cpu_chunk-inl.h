@@ -8,6 +8,7 @@
 #define SIMILIS_WARP_CPU_CHUNK_INL_H
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "src/warp/cpu_plan.h"
@@ -18,8 +19,13 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
 struct Chunk {
+  // Along y or z: of its voxels, as the grid counts them.
+  double position(const Pass& pass, int axis) const {
+    return pass.axes[axis].first + static_cast<double>(axis == 1 ? y : z);
+  }
+
   std::int64_t image, z, y, x, count;        // where it begins, and how many voxels
-  alignas(64) double field[3][kChunk] = {};  // displacement or grid, as given
+  alignas(64) double field[3][kChunk];  // displacement or grid, as given
   alignas(64) double index[3][kChunk];       // of the image's voxels, x, y, z
   // Of the folded index by the index; not with zeros, where it is 1 or does not matter.
   alignas(64) double slope[3][kChunk];
@@ -33,16 +39,42 @@ template <class Visit> HWY_INLINE void visit_padding(Outside padding, const Visi
   }
 }
 
-// Along one axis: sink(i, place of voxel i). mixes: whether the field's other components take part,
-// as a grid_affine with entries off its diagonal makes them.
+// Whether components of the field other than an axis's own take part in its indices, as a
+// grid_affine with entries off its diagonal makes them.
+inline bool mixes_components(const Pass& pass, const Transform& t) {
+  bool mixes = false;
+  for (int i = 0; i < pass.rank && !pass.field.empty(); ++i) {
+    for (int j = 0; j < pass.rank; ++j) mixes = mixes || (i != j && t.s[i][j] != 0);
+  }
+  return mixes;
+}
+
+// Zeros where there is none.
+template <class T> void load_field(const Pass& pass, const Chunk& chunk, T (&field)[3][kChunk]) {
+  T* const components[3] = {field[0], field[1], field[2]};
+  const std::int64_t given = pass.field.empty() ? 0 : chunk.count;
+  for (int j = 0; j < pass.rank; ++j) std::fill(field[j] + given, field[j] + kChunk, T{0});
+  if (given == 0) return;
+  const Extents& s = pass.field.strides;
+  load_vectors(pass.field, chunk.image * s[0] + chunk.z * s[1] + chunk.y * s[2] + chunk.x * s[3],
+      pass.rank, chunk.count, components);
+}
+
+// The part of voxel i's index that the field does not change.
+HWY_INLINE double index_without_field(
+    const Pass& pass, const Transform& t, const Chunk& chunk, int axis, std::int64_t i) {
+  const double gx = pass.axes[0].first + static_cast<double>(chunk.x);
+  return multiply_add(t.m[axis][0], gx + static_cast<double>(i),
+      t.row(axis, chunk.position(pass, 1), chunk.position(pass, 2)));
+}
+
+// Along one axis: sink(i, place of voxel i).
 template <Outside padding, bool mixes, class Sink>
 HWY_INLINE void place_axis(
     const Pass& pass, const Transform& t, const Chunk& chunk, int axis, const Sink& sink) {
   const Axis* axes = pass.axes;
-  const double gx = axes[0].first + static_cast<double>(chunk.x);
-  const double gy = axes[1].first + static_cast<double>(chunk.y);
-  const double gz = axes[2].first + static_cast<double>(chunk.z);
-  const double row = t.row(axis, gy, gz), step = t.m[axis][0];
+  const double gx = axes[0].first + static_cast<double>(chunk.x), step = t.m[axis][0];
+  const double row = t.row(axis, chunk.position(pass, 1), chunk.position(pass, 2));
   const double last = static_cast<double>(axes[axis].extent - 1);
   const double fx = t.s[axis][0], fy = t.s[axis][1], fz = t.s[axis][2],
                own_factor = t.s[axis][axis];
@@ -66,24 +98,11 @@ HWY_INLINE void place_axis(
 // Loads the chunk's field and calls sink(axis, i, place) for all axes and voxels.
 template <class Sink>
 HWY_INLINE void place_voxels(const Pass& pass, const Transform& t, Chunk* chunk, const Sink& sink) {
-  bool mixes = false;
-  if (!pass.field.empty()) {
-    const Extents& s = pass.field.strides;
-    double* const field[3] = {chunk->field[0], chunk->field[1], chunk->field[2]};
-    load_vectors(pass.field,
-        chunk->image * s[0] + chunk->z * s[1] + chunk->y * s[2] + chunk->x * s[3], pass.rank,
-        chunk->count, field);
-    for (int i = 0; i < pass.rank; ++i) {
-      for (int j = 0; j < pass.rank; ++j) mixes = mixes || (i != j && t.s[i][j] != 0);
-    }
-  }
+  load_field(pass, *chunk, chunk->field);
+  const bool mixes = mixes_components(pass, t);
   visit_padding(pass.padding, [&]<Outside padding>() HWY_ATTR {
     for (int a = 0; a < pass.rank; ++a) {
-      double* HWY_RESTRICT slope = chunk->slope[a];
-      const auto place_one = [&](std::int32_t i, Place placed) HWY_ATTR {
-        if constexpr (padding != Outside::zeros) slope[i] = placed.slope;
-        sink(a, i, placed.index);
-      };
+      const auto place_one = [&](std::int32_t i, Place at) HWY_ATTR { sink(a, i, at); };
       if (mixes) {
         place_axis<padding, true>(pass, t, *chunk, a, place_one);
       } else {
@@ -95,8 +114,10 @@ HWY_INLINE void place_voxels(const Pass& pass, const Transform& t, Chunk* chunk,
 
 // Fills in what follows from where the chunk is.
 inline void place_chunk(const Pass& pass, const Transform& t, Chunk* chunk) {
-  place_voxels(pass, t, chunk,
-      [=](int axis, std::int32_t i, double index) HWY_ATTR { chunk->index[axis][i] = index; });
+  place_voxels(pass, t, chunk, [=](int axis, std::int32_t i, Place at) HWY_ATTR {
+    chunk->index[axis][i] = at.index;
+    chunk->slope[axis][i] = at.slope;
+  });
 }
 
 template <class T, int count>

@@ -17,7 +17,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
-#include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu_cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -30,12 +30,6 @@ template <class T> struct Samples {
   alignas(64) T weight[kChunk];  // of labels
 };
 
-// The eight (four) voxels around each index.
-template <class T> struct Cells {
-  alignas(64) T fraction[3][kChunk];          // of the step from the first to the second
-  alignas(64) std::int32_t voxel[3][kChunk];  // the first; outside of the image where count ends
-};
-
 /// Whether a view's offsets, and those of cells beside it, fit 32 bits.
 inline bool has_short_offsets(const TensorView& view) {
   std::int64_t reach = 0;
@@ -43,22 +37,6 @@ inline bool has_short_offsets(const TensorView& view) {
     reach += (view.shape[axis] - 1) * std::abs(view.strides[axis]);
   }
   return reach < std::numeric_limits<std::int32_t>::max();
-}
-
-/// place_chunk() for cells.
-template <class T>
-void place_cells(const Pass& pass, const Transform& t, Chunk* chunk, Cells<T>* cells) {
-  place_voxels(pass, t, chunk, [=](int axis, std::int32_t i, double index) HWY_ATTR {
-    const double first = std::floor(index);
-    cells->fraction[axis][i] = static_cast<T>(index - first);
-    cells->voxel[axis][i] = static_cast<std::int32_t>(first);
-  });
-  for (int a = 0; a < pass.rank; ++a) {
-    for (std::int64_t i = chunk->count; i < kChunk; ++i) {
-      cells->fraction[a][i] = 0;
-      cells->voxel[a][i] = static_cast<std::int32_t>(kFarOutside);
-    }
-  }
 }
 
 // Interpolates one vector; load(ky, kz, first, second) gives the voxels on an edge of its cells.
@@ -71,7 +49,7 @@ HWY_INLINE void mix_corners(
   const V fx = hn::Load(d, cells.fraction[0] + i), fy = hn::Load(d, cells.fraction[1] + i);
   const V gx = hn::Sub(one, fx), gy = hn::Sub(one, fy);
   const auto mix = [](V g, V first, V f, V second)
-                       HWY_ATTR { return hn::Add(hn::Mul(g, first), hn::Mul(f, second)); };
+                       HWY_ATTR { return hn::MulAdd(f, second, hn::Mul(g, first)); };
   const auto face = [&](int kz, V* value, V* slope_x, V* slope_y) HWY_ATTR {
     V v00 = one, v01 = one, v10 = one, v11 = one;
     load(0, kz, &v00, &v01);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "src/core/dispatch.h"
@@ -13,6 +15,7 @@
 namespace similis::warp_internal {
 
 constexpr std::int64_t kChunk = 128;           // voxels: a task's buffers fit the first-level cache
+constexpr float kReach = 1 << 22;              // of indices that f32 splits: half of them is exact
 constexpr std::int64_t kVoxelsOfTask = 16384;  // enough to hide what starting a task costs
 
 /// Sums over voxels of the gradient to the index along axis a: times the position (gx, gy, gz, 1),
@@ -22,9 +25,40 @@ struct MatrixSums {
   double field[3][3] = {};
 };
 
+/// An index as the nearest whole number and what is left; the former NaN beyond kReach.
+struct WholeAndRest {
+  float whole, rest;
+};
+inline WholeAndRest split_index(double index) {
+  const double whole = std::rint(index);
+  if (!(std::abs(whole) < kReach)) return {std::numeric_limits<float>::quiet_NaN(), 0};
+  return {static_cast<float>(whole), static_cast<float>(index - whole)};
+}
+
 /// Which planes (rows in 2D) of the image a row of the output touches; none if last < first.
 struct Touched {
   int first, last;
+};
+
+/// What a column adds to the indices of its voxels, m[axis][0]·g, as a whole number and the rest:
+/// both in f32 and as exact together as f32 is about a voxel. NaN where the whole number is too
+/// large for that. One vector more than there are columns can be read.
+struct Columns {
+  Columns(const Axis& x, const Transform& t, int rank) {
+    for (int axis = 0; axis < rank; ++axis) {
+      whole[axis].resize(static_cast<std::size_t>(x.out_extent) + kSpare);
+      rest[axis].resize(whole[axis].size());
+      const double step = t.m[axis][0];
+      for (std::size_t i = 0; step != 0 && i < whole[axis].size(); ++i) {
+        const WholeAndRest split = split_index(step * (x.first + static_cast<double>(i)));
+        whole[axis][i] = split.whole;
+        rest[axis][i] = split.rest;
+      }
+    }
+  }
+
+  static constexpr std::size_t kSpare = 64;
+  std::vector<float> whole[3], rest[3];
 };
 
 struct Plan {
@@ -47,6 +81,10 @@ struct Plan {
             return element(s, n * s.strides[0] + i * s.strides[1] + j * s.strides[2]);
           }));
     }
+    const bool is_linear = pass.form == Form::image && pass.mode == Interpolation::linear;
+    if (is_linear && pass.image.dtype != DType::f64 && pass.field.dtype != DType::f64) {
+      for (const Transform& t : transforms) columns.emplace_back(axes[0], t, pass.rank);
+    }
     if (!pass.affine_gradient.empty() || !pass.grid_affine_gradient.empty()) {
       sums.resize(static_cast<std::size_t>(pass.batch * tasks_of_image));
     }
@@ -62,6 +100,7 @@ struct Plan {
   const Pass& pass;
   std::int64_t rows, rows_of_task, tasks_of_image, images_of_task;
   std::vector<Transform> transforms;  // of each image
+  std::vector<Columns> columns;       // likewise, for cells in f32; empty if these are not exact
   std::vector<MatrixSums> sums;       // [image][task of image]; empty if not wanted
   std::vector<Touched> touched;       // [image][row]; empty if not wanted
   int slab_axis = 2;
