@@ -106,9 +106,9 @@ template <class T> class Task {
       chunk_.image = outer_ * plan_.images_of_task + k;
       const Transform& t = plan_.transforms[static_cast<std::size_t>(chunk_.image)];
       if (gathers_) {
-        place_cells(plan_, chunk_.image, &chunk_, &cells_);
+        place_cells(plan_, &chunk_, &cells_);
       } else {
-        place_chunk(pass_, t, &chunk_);
+        place_chunk(plan_, &chunk_);
       }
       if (!plan_.touched.empty()) note_touched(row);
       if (pass_.output.empty() && pass_.weight.empty() && !with_slopes_) continue;

@@ -43,93 +43,114 @@ template <class T> HWY_INLINE void set_cell(int axis, std::int64_t i, Place at, 
 }
 
 #if HWY_NATIVE_FMA
-// Cells along one axis from indices in two parts.
+// One vector of cells along one axis.
+struct CellsInF32 {
+  using D = hn::ScalableTag<float>;
+  hn::Vec<D> fraction, slope;
+  hn::Vec<hn::RebindToSigned<D>> voxel;
+};
+
+// A row's cells along one axis from indices in two parts. Whole numbers have kWholeBias added to
+// them: between 2^23 and 2^24 every f32 is one, and its bits are those of kWholeBias plus it as an
+// integer. What leaves that range, or is not a number, is placed again in f64.
 template <Outside padding, bool mixes> class RowOfCells {
  public:
-  RowOfCells(const Pass& pass, const Transform& t, const Chunk& chunk, int axis)
-      : pass_(pass), transform_(t), chunk_(chunk), axis_(axis), last_(pass.axes[axis].extent - 1) {
-    first_component_ = mixes ? 0 : axis;
-    end_component_ = mixes ? pass.rank : axis + 1;
-    row_ = split_index(t.row(axis, chunk.position(pass, 1), chunk.position(pass, 2)));
+  RowOfCells(const Plan& plan, const Chunk& chunk, int axis)
+      : pass_(plan.pass),
+        transform_(plan.transforms[static_cast<std::size_t>(chunk.image)]),
+        chunk_(chunk),
+        axis_(axis),
+        last_(pass_.axes[axis].extent - 1) {
+    const Columns& columns = plan.columns[static_cast<std::size_t>(chunk.image)];
+    column_ = columns.whole[axis].data() + chunk.x;
+    rest_of_column_ = columns.rest[axis].data() + chunk.x;
+    row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
     for (int j = 0; j < 3; ++j) {
-      factor_[j] = static_cast<float>(t.s[axis][j]);
-      rest_of_factor_[j] = static_cast<float>(t.s[axis][j] - static_cast<double>(factor_[j]));
+      const double factor = transform_.s[axis][j];
+      factor_[j] = static_cast<float>(factor);
+      rest_of_factor_[j] = static_cast<float>(factor - static_cast<double>(factor_[j]));
     }
   }
 
-  HWY_INLINE void place(const Columns& columns, const float (&field)[3][kChunk],
-      Cells<float>* cells) const {
-    const float* column = columns.whole[axis_].data() + chunk_.x;
-    const float* rest_of_column = columns.rest[axis_].data() + chunk_.x;
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    for (std::int64_t i = 0; i < chunk_.count; i += lanes) {
-      V whole = hn::Add(hn::LoadU(d, column + i), set(row_.whole));
-      V rest = hn::Add(hn::LoadU(d, rest_of_column + i), set(row_.rest));
-      auto is_near = hn::Eq(whole, whole);
-      for (int j = first_component_; j < end_component_; ++j) {
-        const V w = hn::Load(d, field[j] + i), factor = set(factor_[j]);
-        const V product = hn::Mul(factor, w), of_product = hn::Round(product);
-        const V error =
-            hn::MulAdd(set(rest_of_factor_[j]), w, hn::MulSub(factor, w, product));
-        whole = hn::Add(whole, of_product);
-        rest = hn::Add(rest, hn::Add(hn::Sub(product, of_product), error));
-        if constexpr (mixes) is_near = hn::And(is_near, is_short(of_product));
-      }
-      is_near = mixes ? hn::And(is_near, is_short(whole)) : is_short(whole);
-      const V floor = hn::Floor(rest);
-      whole = hn::Add(whole, floor);
-      rest = hn::Sub(rest, floor);
-      fold(&whole, &rest, i, cells);
-      hn::Store(hn::IfThenElseZero(is_near, rest), d, cells->fraction[axis_] + i);
-      const auto far = hn::Set(di, static_cast<std::int32_t>(kFarOutside));
-      hn::Store(hn::IfThenElse(hn::RebindMask(di, is_near), hn::ConvertTo(di, whole), far), di,
-          cells->voxel[axis_] + i);
-      if (HWY_UNLIKELY(!hn::AllTrue(d, is_near))) place_far(is_near, i, field, cells);
+  using V = hn::Vec<CellsInF32::D>;
+
+  // Of the chunk's voxels from i on, whose field is w.
+  HWY_INLINE CellsInF32 place(std::int64_t i, const V (&w)[3]) const {
+    const VI bias = hn::BitCast(di, set(kWholeBias));
+    V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole + kWholeBias));
+    V rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), set(row_.rest));
+    VI far = hn::Zero(di);  // not 0 after ShiftRight<23> where the exponent is not kWholeBias's
+    const auto add = [&](int j) HWY_ATTR {
+      const V factor = set(factor_[j]), product = hn::Mul(factor, w[j]);
+      const V error = hn::MulAdd(set(rest_of_factor_[j]), w[j], hn::MulSub(factor, w[j], product));
+      const V of_product = hn::Round(product);
+      whole = hn::Add(whole, of_product);
+      rest = hn::Add(hn::Add(rest, hn::Sub(product, of_product)), error);
+      if (mixes) far = hn::Or(far, hn::Xor(hn::BitCast(di, whole), bias));
+    };
+    if constexpr (mixes) {
+      for (int j = 0; j < pass_.rank; ++j) add(j);
+    } else {
+      add(axis_);
     }
-    for (std::int64_t i = chunk_.count; i < hwy::RoundUpTo(chunk_.count, lanes); ++i) {
-      set_cell(axis_, i, {kFarOutside, 0}, cells);
-    }
+    const V floor = hn::Floor(rest);
+    whole = hn::Add(whole, floor);
+    CellsInF32 result{.fraction = hn::Sub(rest, floor),
+        .slope = set(1),
+        .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
+    far = hn::ShiftRight<23>(hn::Or(far, hn::Xor(hn::BitCast(di, whole), bias)));
+    if constexpr (padding != Outside::zeros) fold(&result);
+    if (HWY_UNLIKELY(!hn::AllTrue(di, hn::Eq(far, hn::Zero(di))))) place_far(i, w, far, &result);
+    return result;
   }
 
  private:
-  static constexpr hn::ScalableTag<float> d{};
-  static constexpr hn::RebindToSigned<hn::ScalableTag<float>> di{};
-  using V = hn::Vec<hn::ScalableTag<float>>;
-  using M = hn::Mask<hn::ScalableTag<float>>;
+  static constexpr CellsInF32::D d{};
+  static constexpr hn::RebindToSigned<CellsInF32::D> di{};
+  using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
+  using M = hn::Mask<CellsInF32::D>;
 
   static HWY_INLINE V set(float value) { return hn::Set(d, value); }
-  static HWY_INLINE M is_short(V whole) { return hn::Lt(hn::Abs(whole), set(kReach)); }
 
-  // Not a number, infinite, or too far for f32.
   HWY_NOINLINE void place_far(
-      M is_near, std::int64_t start, const float (&field)[3][kChunk], Cells<float>* cells) const {
-    alignas(64) float near[HWY_MAX_BYTES / sizeof(float)];
-    hn::Store(hn::IfThenElse(is_near, set(1), set(0)), d, near);
-    for (std::int64_t k = 0; k < static_cast<std::int64_t>(hn::Lanes(d)); ++k) {
-      if (near[k] != 0) continue;
-      const std::int64_t i = start + k;
-      double index = index_without_field(pass_, transform_, chunk_, axis_, i);
-      for (int j = first_component_; j < end_component_; ++j) {
-        index += transform_.s[axis_][j] * static_cast<double>(field[j][i]);
+      std::int64_t start, const V (&w)[3], VI far, CellsInF32* result) const {
+    constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
+    alignas(64) float field[3][kMost], fraction[kMost], slope[kMost];
+    alignas(64) std::int32_t is_far[kMost], voxel[kMost];
+    for (int j = 0; j < pass_.rank; ++j) hn::Store(w[j], d, field[j]);
+    hn::Store(far, di, is_far);
+    hn::Store(result->fraction, d, fraction);
+    hn::Store(result->slope, d, slope);
+    hn::Store(result->voxel, di, voxel);
+    for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
+      if (is_far[k] == 0) continue;
+      double index = index_without_field(
+          pass_, transform_, chunk_, axis_, start + static_cast<std::int64_t>(k));
+      for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {
+        index += transform_.s[axis_][j] * static_cast<double>(field[j][k]);
       }
-      set_cell(axis_, i,
-          warp_internal::place(index, static_cast<double>(last_), padding, pass_.align_corners),
-          cells);
+      const Place at =
+          warp_internal::place(index, static_cast<double>(last_), padding, pass_.align_corners);
+      const double first = std::floor(at.index);
+      fraction[k] = static_cast<float>(at.index - first);
+      slope[k] = static_cast<float>(at.slope);
+      voxel[k] = static_cast<std::int32_t>(first);
     }
+    result->fraction = hn::Load(d, fraction);
+    result->slope = hn::Load(d, slope);
+    result->voxel = hn::Load(di, voxel);
   }
 
-  // place() for an index in two parts.
-  HWY_INLINE void fold(V* whole, V* rest, std::int64_t i, Cells<float>* cells) const {
-    if constexpr (padding == Outside::zeros) return;
-    const V zero = set(0), one = set(1), last = set(static_cast<float>(last_));
-    V slope = one;
-    if constexpr (padding == Outside::reflection) reflect(whole, rest, &slope);
-    const M is_low = hn::Lt(*whole, zero), is_high = hn::Ge(*whole, last);
-    const M is_first = hn::And(hn::Eq(*whole, zero), hn::Eq(*rest, zero));
-    const M is_outside = hn::Or(is_low, is_high);
-    hn::Store(hn::IfThenZeroElse(hn::Or(is_outside, is_first), slope), d, cells->slope[axis_] + i);
-    *whole = hn::Min(hn::Max(*whole, zero), last);
-    *rest = hn::IfThenZeroElse(is_outside, *rest);
+  // place() for indices in two parts.
+  HWY_INLINE void fold(CellsInF32* cells) const {
+    const V zero = set(0), last = set(static_cast<float>(last_));
+    V whole = hn::ConvertTo(d, cells->voxel), rest = cells->fraction;
+    if constexpr (padding == Outside::reflection) reflect(&whole, &rest, &cells->slope);
+    const M is_outside = hn::Or(hn::Lt(whole, zero), hn::Ge(whole, last));
+    const M is_first = hn::And(hn::Eq(whole, zero), hn::Eq(rest, zero));
+    cells->slope = hn::IfThenZeroElse(hn::Or(is_outside, is_first), cells->slope);
+    cells->fraction = hn::IfThenZeroElse(is_outside, rest);
+    cells->voxel = hn::ConvertTo(di, hn::Min(hn::Max(whole, zero), last));
   }
 
   // From 0, or from half a voxel before it, there and back over what lies between the borders.
@@ -167,51 +188,61 @@ template <Outside padding, bool mixes> class RowOfCells {
   const Pass& pass_;
   const Transform& transform_;
   const Chunk& chunk_;
-  int axis_, first_component_, end_component_;
+  int axis_;
   std::int64_t last_;
+  const float *column_, *rest_of_column_;
   WholeAndRest row_;
   float factor_[3], rest_of_factor_[3];
 };
 
 template <bool mixes>
-void place_cells_in_f32(const Pass& pass, const Transform& t, const Columns& columns,
-    const float (&field)[3][kChunk], const Chunk& chunk, Cells<float>* cells) {
-  visit_padding(pass.padding, [&]<Outside padding>() HWY_ATTR {
-    for (int axis = 0; axis < pass.rank; ++axis) {
-      RowOfCells<padding, mixes>(pass, t, chunk, axis).place(columns, field, cells);
+void place_cells_in_f32(
+    const Plan& plan, const Chunk& chunk, const float (&field)[3][kChunk], Cells<float>* cells) {
+  const CellsInF32::D d;
+  const hn::RebindToSigned<CellsInF32::D> di;
+  visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
+    for (int axis = 0; axis < plan.pass.rank; ++axis) {
+      const RowOfCells<padding, mixes> row(plan, chunk, axis);
+      for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+        const hn::Vec<CellsInF32::D> w[3] = {
+            hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
+        const CellsInF32 placed = row.place(i, w);
+        hn::Store(placed.fraction, d, cells->fraction[axis] + i);
+        hn::Store(placed.slope, d, cells->slope[axis] + i);
+        hn::Store(placed.voxel, di, cells->voxel[axis] + i);
+      }
     }
   });
 }
 #endif
 
-/// place_chunk() for cells of image n of the plan.
-template <class T>
-void place_cells(const Plan& plan, std::int64_t n, Chunk* chunk, Cells<T>* cells) {
+/// place_chunk() for the cells of a chunk. What follows its last voxel lies outside of the image.
+template <class T> void place_cells(const Plan& plan, Chunk* chunk, Cells<T>* cells) {
   const Pass& pass = plan.pass;
-  const Transform& t = plan.transforms[static_cast<std::size_t>(n)];
+  bool is_placed = false;
 #if HWY_NATIVE_FMA
   if constexpr (sizeof(T) == 4) {
     if (!plan.columns.empty()) {
       alignas(64) float field[3][kChunk];
       load_field(pass, *chunk, field);
-      const Columns& columns = plan.columns[static_cast<std::size_t>(n)];
-      const auto place = mixes_components(pass, t) ? place_cells_in_f32<true>
-                                                   : place_cells_in_f32<false>;
-      place(pass, t, columns, field, *chunk, cells);
-      if (pass.grid_affine_gradient.empty()) return;
-      for (int j = 0; j < pass.rank; ++j) {
+      const auto place = plan.mixes_components(chunk->image) ? place_cells_in_f32<true>
+                                                             : place_cells_in_f32<false>;
+      place(plan, *chunk, field, cells);
+      for (int j = 0; j < pass.rank && !pass.grid_affine_gradient.empty(); ++j) {
         std::copy_n(field[j], chunk->count, chunk->field[j]);
       }
-      return;
+      is_placed = true;
     }
   }
 #endif
-  place_voxels(pass, t, chunk,
-      [=](int axis, std::int32_t i, Place at) HWY_ATTR { set_cell(axis, i, at, cells); });
+  if (!is_placed) {
+    place_voxels(plan, chunk,
+        [=](int axis, std::int32_t i, Place at) HWY_ATTR { set_cell(axis, i, at, cells); });
+  }
+  constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(T);
   for (int a = 0; a < pass.rank; ++a) {
-    for (std::int64_t i = chunk->count; i < kChunk; ++i) {
-      cells->fraction[a][i] = 0;
-      cells->voxel[a][i] = static_cast<std::int32_t>(kFarOutside);
+    for (std::int64_t i = chunk->count; i % kLanes != 0; ++i) {
+      set_cell(a, i, {kFarOutside, 0}, cells);
     }
   }
 }

@@ -39,21 +39,13 @@ template <class Visit> HWY_INLINE void visit_padding(Outside padding, const Visi
   }
 }
 
-// Whether components of the field other than an axis's own take part in its indices, as a
-// grid_affine with entries off its diagonal makes them.
-inline bool mixes_components(const Pass& pass, const Transform& t) {
-  bool mixes = false;
-  for (int i = 0; i < pass.rank && !pass.field.empty(); ++i) {
-    for (int j = 0; j < pass.rank; ++j) mixes = mixes || (i != j && t.s[i][j] != 0);
-  }
-  return mixes;
-}
-
 // Zeros where there is none.
 template <class T> void load_field(const Pass& pass, const Chunk& chunk, T (&field)[3][kChunk]) {
   T* const components[3] = {field[0], field[1], field[2]};
   const std::int64_t given = pass.field.empty() ? 0 : chunk.count;
-  for (int j = 0; j < pass.rank; ++j) std::fill(field[j] + given, field[j] + kChunk, T{0});
+  constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(T);
+  const std::int64_t read = (chunk.count + kLanes - 1) / kLanes * kLanes;
+  for (int j = 0; j < 3; ++j) std::fill(field[j] + given, field[j] + read, T{0});
   if (given == 0) return;
   const Extents& s = pass.field.strides;
   load_vectors(pass.field, chunk.image * s[0] + chunk.z * s[1] + chunk.y * s[2] + chunk.x * s[3],
@@ -97,9 +89,11 @@ HWY_INLINE void place_axis(
 
 // Loads the chunk's field and calls sink(axis, i, place) for all axes and voxels.
 template <class Sink>
-HWY_INLINE void place_voxels(const Pass& pass, const Transform& t, Chunk* chunk, const Sink& sink) {
+HWY_INLINE void place_voxels(const Plan& plan, Chunk* chunk, const Sink& sink) {
+  const Pass& pass = plan.pass;
+  const Transform& t = plan.transforms[static_cast<std::size_t>(chunk->image)];
   load_field(pass, *chunk, chunk->field);
-  const bool mixes = mixes_components(pass, t);
+  const bool mixes = plan.mixes_components(chunk->image);
   visit_padding(pass.padding, [&]<Outside padding>() HWY_ATTR {
     for (int a = 0; a < pass.rank; ++a) {
       const auto place_one = [&](std::int32_t i, Place at) HWY_ATTR { sink(a, i, at); };
@@ -113,8 +107,8 @@ HWY_INLINE void place_voxels(const Pass& pass, const Transform& t, Chunk* chunk,
 }
 
 // Fills in what follows from where the chunk is.
-inline void place_chunk(const Pass& pass, const Transform& t, Chunk* chunk) {
-  place_voxels(pass, t, chunk, [=](int axis, std::int32_t i, Place at) HWY_ATTR {
+inline void place_chunk(const Plan& plan, Chunk* chunk) {
+  place_voxels(plan, chunk, [=](int axis, std::int32_t i, Place at) HWY_ATTR {
     chunk->index[axis][i] = at.index;
     chunk->slope[axis][i] = at.slope;
   });

@@ -14,8 +14,9 @@
 
 namespace similis::warp_internal {
 
-constexpr std::int64_t kChunk = 128;           // voxels: a task's buffers fit the first-level cache
-constexpr float kReach = 1 << 22;              // of indices that f32 splits: half of them is exact
+constexpr std::int64_t kChunk = 256;           // voxels: a task's buffers fit the first-level cache
+constexpr float kReach = 1 << 21;  // of a whole number that f32 adds to kWholeBias and another
+constexpr float kWholeBias = 3 << 22;
 constexpr std::int64_t kVoxelsOfTask = 16384;  // enough to hide what starting a task costs
 
 /// Sums over voxels of the gradient to the index along axis a: times the position (gx, gy, gz, 1),
@@ -46,7 +47,7 @@ struct Touched {
 struct Columns {
   Columns(const Axis& x, const Transform& t, int rank) {
     for (int axis = 0; axis < rank; ++axis) {
-      whole[axis].resize(static_cast<std::size_t>(x.out_extent) + kSpare);
+      whole[axis].resize(static_cast<std::size_t>(x.out_extent) + kSpare, 0);
       rest[axis].resize(whole[axis].size());
       const double step = t.m[axis][0];
       for (std::size_t i = 0; step != 0 && i < whole[axis].size(); ++i) {
@@ -96,6 +97,17 @@ struct Plan {
 
   /// A task computes its rows of images_of_task images, which share a field.
   std::int64_t tasks() const { return pass.batch / images_of_task * tasks_of_image; }
+
+  /// Whether components of the field other than an axis's own take part in an image's indices, as a
+  /// grid_affine with entries off its diagonal makes them.
+  bool mixes_components(std::int64_t image) const {
+    const Transform& t = transforms[static_cast<std::size_t>(image)];
+    bool mixes = false;
+    for (int i = 0; i < pass.rank && !pass.field.empty(); ++i) {
+      for (int j = 0; j < pass.rank; ++j) mixes = mixes || (i != j && t.s[i][j] != 0);
+    }
+    return mixes;
+  }
 
   const Pass& pass;
   std::int64_t rows, rows_of_task, tasks_of_image, images_of_task;

@@ -159,9 +159,8 @@ template <class T> struct Slab {
       chunk->y = row % pass.axes[1].out_extent;
       chunk->x = x;
       chunk->count = std::min(kChunk, pass.axes[0].out_extent - x);
-      const Transform& t = plan.transforms[static_cast<std::size_t>(n)];
       const bool is_linear = pass.mode == Interpolation::linear;
-      is_linear ? place_cells(plan, n, chunk, cells) : place_chunk(pass, t, chunk);
+      is_linear ? place_cells(plan, chunk, cells) : place_chunk(plan, chunk);
       for (std::int64_t c = 0; c < pass.channels; ++c) {
         core_internal::HWY_NAMESPACE::load_row(upstream,
             n * s[0] + c * s[1] + chunk->z * s[2] + chunk->y * s[3] + x * s[4], s[4], chunk->count,
