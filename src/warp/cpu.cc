@@ -15,6 +15,7 @@
 
 #include "src/core/parallel.h"
 #include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu_lean-inl.h"
 #include "src/warp/cpu_linear-inl.h"
 #include "src/warp/cpu_scatter.h"
 #include "src/warp/vote.h"
@@ -83,6 +84,9 @@ template <class T> class Task {
     gathers_ = pass_.form == Form::image && pass_.mode == Interpolation::linear &&
                pass_.image.dtype == (sizeof(T) == 4 ? DType::f32 : DType::f64) &&
                has_short_offsets(pass_.image);
+#if HWY_NATIVE_FMA
+    is_lean_ = is_lean(*plan);
+#endif
   }
 
   void run() {
@@ -90,9 +94,10 @@ template <class T> class Task {
     const std::int64_t end = std::min(first + plan_.rows_of_task, plan_.rows);
     const std::int64_t width = pass_.axes[0].out_extent;
     for (std::int64_t row = first; row < end; ++row) {
+      chunk_.z = row / pass_.axes[1].out_extent;
+      chunk_.y = row % pass_.axes[1].out_extent;
+      if (run_lean_row(row)) continue;
       for (std::int64_t x = 0; x < width; x += kChunk) {
-        chunk_.z = row / pass_.axes[1].out_extent;
-        chunk_.y = row % pass_.axes[1].out_extent;
         chunk_.x = x;
         chunk_.count = std::min(kChunk, width - x);
         run_chunk(row);
@@ -101,6 +106,38 @@ template <class T> class Task {
   }
 
  private:
+  bool run_lean_row([[maybe_unused]] std::int64_t row) {
+#if HWY_NATIVE_FMA
+    if constexpr (sizeof(T) == 4) {
+      if (!is_lean_) return false;
+      chunk_.image = outer_;
+      chunk_.x = 0;
+      const auto at = [&](const TensorView& view) {
+        return view.empty() ? nullptr : static_cast<float*>(view.data) + start_in(view, 0);
+      };
+      const auto field_at = [&](const TensorView& view) {
+        const Extents& s = view.strides;
+        return view.empty() ? nullptr
+                            : static_cast<float*>(view.data) + chunk_.image * s[0] +
+                                  chunk_.z * s[1] + chunk_.y * s[2];
+      };
+      const TensorView& image = pass_.image;
+      sample_lean_row(plan_, chunk_,
+          {.plane = static_cast<const float*>(image.data) + chunk_.image * image.strides[0],
+              .field = field_at(pass_.field),
+              .upstream = at(pass_.upstream),
+              .value = at(pass_.output),
+              .gradient = field_at(pass_.field_gradient),
+              .touched = plan_.touched.empty()
+                             ? nullptr
+                             : &plan_.touched[static_cast<std::size_t>(
+                                   chunk_.image * plan_.rows + row)]});
+      return true;
+    }
+#endif
+    return false;
+  }
+
   void run_chunk(std::int64_t row) {
     for (std::int64_t k = 0; k < plan_.images_of_task; ++k) {
       chunk_.image = outer_ * plan_.images_of_task + k;
@@ -196,7 +233,10 @@ template <class T> class Task {
     if (pass_.padding != Outside::zeros) {
       gathers_ ? multiply_gradient(cells_.slope) : multiply_gradient(chunk_.slope);
     }
-    if (!pass_.field_gradient.empty()) add_field_gradient(t, is_first_image);
+    if (!pass_.field_gradient.empty()) {
+      plan_.images_of_task == 1 ? add_field_gradient(t, true, by_field_)
+                                : add_field_gradient(t, is_first_image, by_shared_field_);
+    }
     if (!plan_.sums.empty()) add_matrix_sums();
   }
 
@@ -208,22 +248,24 @@ template <class T> class Task {
     }
   }
 
-  void add_field_gradient(const Transform& t, bool is_first_image) {
+  // Of one image in T, over several in f64.
+  template <class Sum>
+  void add_field_gradient(const Transform& t, bool is_first_image, Sum (&sums)[3][kChunk]) const {
     for (int j = 0; j < pass_.rank; ++j) {
-      double* HWY_RESTRICT sum = field_gradient_[j];
+      Sum* HWY_RESTRICT sum = sums[j];
       bool is_first = is_first_image;
       for (int k = 0; k < pass_.rank; ++k) {
         const int a = (j + k) % pass_.rank;  // its own axis first, the only one without grid_affine
-        const double factor = t.s[a][j];
+        const auto factor = static_cast<Sum>(t.s[a][j]);
         if (factor == 0 && k > 0) continue;
         const T* HWY_RESTRICT gradient = gradient_[a];
         if (is_first) {
           for (std::int64_t i = 0; i < chunk_.count; ++i) {
-            sum[i] = factor * static_cast<double>(gradient[i]);
+            sum[i] = factor * static_cast<Sum>(gradient[i]);
           }
         } else {
           for (std::int64_t i = 0; i < chunk_.count; ++i) {
-            sum[i] += factor * static_cast<double>(gradient[i]);
+            sum[i] += factor * static_cast<Sum>(gradient[i]);
           }
         }
         is_first = false;
@@ -263,9 +305,11 @@ template <class T> class Task {
     const TensorView& view = pass_.field_gradient;
     const Extents& s = view.strides;
     const std::int64_t start = outer_ * s[0] + chunk_.z * s[1] + chunk_.y * s[2] + chunk_.x * s[3];
-    const double* const components[3] = {
-        field_gradient_[0], field_gradient_[1], field_gradient_[2]};
-    store_vectors(components, pass_.rank, chunk_.count, view, start);
+    const auto store = [&]<class Sum>(const Sum (&sums)[3][kChunk]) {
+      const Sum* const components[3] = {sums[0], sums[1], sums[2]};
+      store_vectors(components, pass_.rank, chunk_.count, view, start);
+    };
+    plan_.images_of_task == 1 ? store(by_field_) : store(by_shared_field_);
   }
 
   // A superset of the planes (rows in 2D) of the image that the voxels' taps lie in.
@@ -295,14 +339,15 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false;
+  bool gathers_ = false, is_lean_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;
   Samples<T> samples_;
   alignas(64) T row_[kChunk];
   alignas(64) T gradient_[3][kChunk];
-  alignas(64) double field_gradient_[3][kChunk];
+  alignas(64) T by_field_[3][kChunk];
+  alignas(64) double by_shared_field_[3][kChunk];
   alignas(64) double result_[kChunk];
 };
 

@@ -74,19 +74,18 @@ template <Outside padding, bool mixes> class RowOfCells {
 
   using V = hn::Vec<CellsInF32::D>;
 
-  // Of the chunk's voxels from i on, whose field is w.
+  // Of the chunk's voxels from i on, whose field is w; far ones are not right yet.
   HWY_INLINE CellsInF32 place(std::int64_t i, const V (&w)[3]) const {
     const VI bias = hn::BitCast(di, set(kWholeBias));
     V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole + kWholeBias));
     V rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), set(row_.rest));
-    VI far = hn::Zero(di);  // not 0 after ShiftRight<23> where the exponent is not kWholeBias's
+    VI changed = hn::Zero(di);  // bits of whole's exponent
     const auto add = [&](int j) HWY_ATTR {
-      const V factor = set(factor_[j]), product = hn::Mul(factor, w[j]);
-      const V error = hn::MulAdd(set(rest_of_factor_[j]), w[j], hn::MulSub(factor, w[j], product));
-      const V of_product = hn::Round(product);
+      const V factor = set(factor_[j]), of_product = hn::Round(hn::Mul(factor, w[j]));
+      rest = hn::MulAdd(set(rest_of_factor_[j]), w[j], rest);
+      rest = hn::Add(rest, hn::MulSub(factor, w[j], of_product));
       whole = hn::Add(whole, of_product);
-      rest = hn::Add(hn::Add(rest, hn::Sub(product, of_product)), error);
-      if (mixes) far = hn::Or(far, hn::Xor(hn::BitCast(di, whole), bias));
+      if (mixes) changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias));
     };
     if constexpr (mixes) {
       for (int j = 0; j < pass_.rank; ++j) add(j);
@@ -98,10 +97,18 @@ template <Outside padding, bool mixes> class RowOfCells {
     CellsInF32 result{.fraction = hn::Sub(rest, floor),
         .slope = set(1),
         .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
-    far = hn::ShiftRight<23>(hn::Or(far, hn::Xor(hn::BitCast(di, whole), bias)));
+    const auto is_lost = hn::Or(is_far(result.voxel),
+        hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
     if constexpr (padding != Outside::zeros) fold(&result);
-    if (HWY_UNLIKELY(!hn::AllTrue(di, hn::Eq(far, hn::Zero(di))))) place_far(i, w, far, &result);
+    if constexpr (mixes || padding != Outside::zeros) {
+      result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);
+    }
     return result;
+  }
+
+  // Places those again for which f32 does not do.
+  HWY_INLINE void correct(std::int64_t i, const V (&w)[3], CellsInF32* cells) const {
+    if (HWY_UNLIKELY(!hn::AllFalse(di, is_far(cells->voxel)))) place_far(i, w, cells);
   }
 
  private:
@@ -110,20 +117,24 @@ template <Outside padding, bool mixes> class RowOfCells {
   using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
   using M = hn::Mask<CellsInF32::D>;
 
-  static HWY_INLINE V set(float value) { return hn::Set(d, value); }
+  static constexpr std::int32_t kLost = 1 << 30;
 
-  HWY_NOINLINE void place_far(
-      std::int64_t start, const V (&w)[3], VI far, CellsInF32* result) const {
+  static HWY_INLINE V set(float value) { return hn::Set(d, value); }
+  // Of whole numbers that are not kWholeBias and 22 bits with a sign.
+  static HWY_INLINE auto is_far(VI voxel) {
+    return hn::Ne(hn::ShiftRight<22>(voxel), hn::BroadcastSignBit(voxel));
+  }
+
+  HWY_NOINLINE void place_far(std::int64_t start, const V (&w)[3], CellsInF32* result) const {
     constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
     alignas(64) float field[3][kMost], fraction[kMost], slope[kMost];
-    alignas(64) std::int32_t is_far[kMost], voxel[kMost];
+    alignas(64) std::int32_t voxel[kMost];
     for (int j = 0; j < pass_.rank; ++j) hn::Store(w[j], d, field[j]);
-    hn::Store(far, di, is_far);
     hn::Store(result->fraction, d, fraction);
     hn::Store(result->slope, d, slope);
     hn::Store(result->voxel, di, voxel);
     for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
-      if (is_far[k] == 0) continue;
+      if (std::abs(voxel[k] / 2) < static_cast<std::int32_t>(kReach)) continue;
       double index = index_without_field(
           pass_, transform_, chunk_, axis_, start + static_cast<std::int64_t>(k));
       for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {
@@ -206,7 +217,8 @@ void place_cells_in_f32(
       for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
         const hn::Vec<CellsInF32::D> w[3] = {
             hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
-        const CellsInF32 placed = row.place(i, w);
+        CellsInF32 placed = row.place(i, w);
+        row.correct(i, w, &placed);
         hn::Store(placed.fraction, d, cells->fraction[axis] + i);
         hn::Store(placed.slope, d, cells->slope[axis] + i);
         hn::Store(placed.voxel, di, cells->voxel[axis] + i);

@@ -30,6 +30,11 @@ template <class T> struct Samples {
   alignas(64) T weight[kChunk];  // of labels
 };
 
+// One vector of it.
+template <class T> struct SampledVector {
+  hn::Vec<hn::ScalableTag<T>> value, slope[3];
+};
+
 /// Whether a view's offsets, and those of cells beside it, fit 32 bits.
 inline bool has_short_offsets(const TensorView& view) {
   std::int64_t reach = 0;
@@ -40,45 +45,37 @@ inline bool has_short_offsets(const TensorView& view) {
 }
 
 // Interpolates one vector; load(ky, kz, first, second) gives the voxels on an edge of its cells.
-template <class T, int rank, bool with_slopes, class Load>
-HWY_INLINE void mix_corners(
-    const Cells<T>& cells, std::int64_t i, const Load& load, Samples<T>* out) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const V one = hn::Set(d, T{1});
-  const V fx = hn::Load(d, cells.fraction[0] + i), fy = hn::Load(d, cells.fraction[1] + i);
-  const V gx = hn::Sub(one, fx), gy = hn::Sub(one, fy);
+template <class T, int rank, bool with_slopes, class V, class Load>
+HWY_INLINE SampledVector<T> mix_corners(const V (&fraction)[3], const Load& load) {
+  const V one = hn::Set(hn::ScalableTag<T>(), T{1});
+  const V fx = fraction[0], fy = fraction[1], gx = hn::Sub(one, fx), gy = hn::Sub(one, fy);
   const auto mix = [](V g, V first, V f, V second)
                        HWY_ATTR { return hn::MulAdd(f, second, hn::Mul(g, first)); };
-  const auto face = [&](int kz, V* value, V* slope_x, V* slope_y) HWY_ATTR {
+  const auto face = [&](int kz) HWY_ATTR {
     V v00 = one, v01 = one, v10 = one, v11 = one;
     load(0, kz, &v00, &v01);
     load(1, kz, &v10, &v11);
     const V low = mix(gx, v00, fx, v01), high = mix(gx, v10, fx, v11);
-    *value = mix(gy, low, fy, high);
+    SampledVector<T> of_face{mix(gy, low, fy, high), {one, one, one}};
     if (with_slopes) {
-      *slope_x = mix(gy, hn::Sub(v01, v00), fy, hn::Sub(v11, v10));
-      *slope_y = hn::Sub(high, low);
+      of_face.slope[0] = mix(gy, hn::Sub(v01, v00), fy, hn::Sub(v11, v10));
+      of_face.slope[1] = hn::Sub(high, low);
     }
+    return of_face;
   };
-  V value = one, slope_x = one, slope_y = one;
-  face(0, &value, &slope_x, &slope_y);
-  if (rank == 3) {
-    const V fz = hn::Load(d, cells.fraction[2] + i), gz = hn::Sub(one, fz);
-    V value1 = one, slope_x1 = one, slope_y1 = one;
-    face(1, &value1, &slope_x1, &slope_y1);
+  SampledVector<T> result = face(0);
+  if constexpr (rank == 3) {
+    const V fz = fraction[2], gz = hn::Sub(one, fz);
+    const SampledVector<T> second = face(1);
     if (with_slopes) {
-      hn::Store(hn::Sub(value1, value), d, out->slope[2] + i);
-      slope_x = mix(gz, slope_x, fz, slope_x1);
-      slope_y = mix(gz, slope_y, fz, slope_y1);
+      result.slope[2] = hn::Sub(second.value, result.value);
+      for (int a = 0; a < 2; ++a) {
+        result.slope[a] = mix(gz, result.slope[a], fz, second.slope[a]);
+      }
     }
-    value = mix(gz, value, fz, value1);
+    result.value = mix(gz, result.value, fz, second.value);
   }
-  hn::Store(value, d, out->value + i);
-  if (with_slopes) {
-    hn::Store(slope_x, d, out->slope[0] + i);
-    hn::Store(slope_y, d, out->slope[1] + i);
-  }
+  return result;
 }
 
 // 32-bit integers as the offsets of a vector of T.
@@ -97,18 +94,32 @@ template <class T, int rank, bool with_slopes> class Sampler {
     for (int a = 0; a < rank; ++a) step_[a] = pass.image.strides[4 - a];
   }
 
-  HWY_INLINE void sample(const Cells<T>& cells, std::int64_t i, Samples<T>* out) const {
-    const hn::Rebind<std::int32_t, decltype(d)> d32;
-    auto offset = hn::Zero(d32), outside = offset;  // below 0 where a corner is outside
+  using V = hn::Vec<hn::ScalableTag<T>>;
+  using D32 = hn::Rebind<std::int32_t, hn::ScalableTag<T>>;
+  using V32 = hn::Vec<D32>;
+
+  HWY_INLINE bool has_all_corners(const V32 (&voxel)[3]) const {
+    const D32 d32;
+    V32 outside = hn::Zero(d32);  // below 0 where a corner is outside
     for (int a = 0; a < rank; ++a) {
-      const auto voxel = hn::Load(d32, cells.voxel[a] + i);
-      offset = hn::Add(offset, hn::Mul(voxel, set(step_[a])));
-      outside = hn::Or(outside, hn::Or(voxel, hn::Sub(set(axes_[a].extent - 2), voxel)));
+      outside = hn::Or(outside, hn::Or(voxel[a], hn::Sub(set(axes_[a].extent - 2), voxel[a])));
     }
-    if (!hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)))) return sample_border(cells, i, out);
+    return hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)));
+  }
+
+  // Of cells that have all their corners.
+  HWY_INLINE SampledVector<T> sample_inside(const V (&fraction)[3], const V32 (&voxel)[3]) const {
+    V32 offset = hn::Mul(voxel[0], set(step_[0]));
+    for (int a = 1; a < rank; ++a) offset = hn::Add(offset, hn::Mul(voxel[a], set(step_[a])));
 #if HWY_TARGET <= HWY_AVX2  // two neighbours in one: a fifth of the time, where gathers are native
     if constexpr (sizeof(T) == 4) {
-      if (step_[0] == 1) return sample_pairs(cells, offset, i, out);
+      if (step_[0] == 1) {
+        const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
+          const auto pair = [&](auto offsets) HWY_ATTR { return gather(edge(ky, kz), offsets); };
+          split(pair(lower(offset)), pair(upper(offset)), v0, v1);
+        };
+        return mix_corners<T, rank, with_slopes>(fraction, load);
+      }
     }
 #endif
     const auto first = as_offsets(di, offset);
@@ -117,16 +128,65 @@ template <class T, int rank, bool with_slopes> class Sampler {
       *v0 = hn::GatherIndex(d, at, first);
       *v1 = hn::GatherIndex(d, at + step_[0], first);
     };
-    mix_corners<T, rank, with_slopes>(cells, i, load, out);
+    return mix_corners<T, rank, with_slopes>(fraction, load);
+  }
+
+  // Corners that are not there take the nearest voxel's place and become 0.
+  HWY_INLINE SampledVector<T> sample_border(const V (&fraction)[3], const V32 (&voxel)[3]) const {
+    V32 offsets[3][2], exists[3][2];  // of the two voxels along each axis; all bits set, or none
+    for (int a = 0; a < rank; ++a) {
+      const V32 last = set(axes_[a].extent - 1);
+      for (int k = 0; k < 2; ++k) {
+        const V32 corner = hn::Add(voxel[a], set(k));
+        const V32 outside = hn::BroadcastSignBit(hn::Or(corner, hn::Sub(last, corner)));
+        exists[a][k] = hn::AndNot(outside, set(-1));
+        offsets[a][k] = hn::Mul(hn::Min(hn::Max(corner, set(0)), last), set(step_[a]));
+      }
+    }
+    const auto row = [&](const V32 (&of)[3][2], int ky, int kz, auto join) HWY_ATTR {
+      return rank == 3 ? join(of[1][ky], of[2][kz]) : of[1][ky];
+    };
+    const auto add = [](V32 a, V32 b) HWY_ATTR { return hn::Add(a, b); };
+    const auto both = [](V32 a, V32 b) HWY_ATTR { return hn::And(a, b); };
+#if HWY_TARGET <= HWY_AVX2
+    if constexpr (sizeof(T) == 4) {
+      if (step_[0] == 1 && axes_[0].extent > 1) {
+        // The nearest pair, whose one voxel changes places where the other is not there.
+        const V32 last = set(axes_[0].extent - 2), x = hn::Min(hn::Max(voxel[0], set(0)), last);
+        const V32 any_x = hn::Or(exists[0][0], exists[0][1]);
+        const V32 up = hn::AndNot(exists[0][0], set(32)), down = hn::AndNot(exists[0][1], set(32));
+        const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
+          const V32 offset = hn::Add(x, row(offsets, ky, kz, add));
+          const V32 is_there = hn::And(any_x, row(exists, ky, kz, both));
+          const auto pair = [&](auto half) HWY_ATTR {
+            const auto found = hn::BitCast(du64, gather(plane_, half(offset)));
+            const auto moved = hn::Shr(hn::Shl(found, hn::BitCast(du64, half(up))),
+                hn::BitCast(du64, half(down)));
+            return hn::And(hn::BitCast(d64, moved), half(is_there));
+          };
+          split(pair([](V32 v) HWY_ATTR { return lower(v); }),
+              pair([](V32 v) HWY_ATTR { return upper(v); }), v0, v1);
+        };
+        return mix_corners<T, rank, with_slopes>(fraction, load);
+      }
+    }
+#endif
+    const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
+      const V32 of_row = row(offsets, ky, kz, add), exists_row = row(exists, ky, kz, both);
+      const auto corner = [&](int kx) HWY_ATTR {
+        const V value = hn::GatherIndex(d, plane_, as_offsets(di, hn::Add(of_row, offsets[0][kx])));
+        const auto mask = as_offsets(di, hn::And(exists_row, exists[0][kx]));
+        return hn::BitCast(d, hn::And(hn::BitCast(di, value), mask));
+      };
+      *v0 = corner(0);
+      *v1 = corner(1);
+    };
+    return mix_corners<T, rank, with_slopes>(fraction, load);
   }
 
  private:
   static constexpr hn::ScalableTag<T> d{};
   static constexpr hn::RebindToSigned<hn::ScalableTag<T>> di{};
-  using V = hn::Vec<hn::ScalableTag<T>>;
-  using D32 = hn::Rebind<std::int32_t, hn::ScalableTag<T>>;
-  using V32 = hn::Vec<D32>;
-
   static HWY_INLINE V32 set(std::int64_t value) {
     return hn::Set(D32(), static_cast<std::int32_t>(value));
   }
@@ -135,51 +195,24 @@ template <class T, int rank, bool with_slopes> class Sampler {
   }
 
 #if HWY_TARGET <= HWY_AVX2
-  HWY_INLINE void sample_pairs(
-      const Cells<T>& cells, V32 offset, std::int64_t i, Samples<T>* out) const {
-    const hn::Repartition<std::int64_t, decltype(d)> d64;
-    const hn::Half<decltype(di)> half;
-    const auto low = hn::ShiftLeft<2>(hn::PromoteTo(d64, hn::LowerHalf(half, offset)));
-    const auto high = hn::ShiftLeft<2>(hn::PromoteTo(d64, hn::UpperHalf(half, offset)));
-    const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-      const auto* at = reinterpret_cast<const std::int64_t*>(edge(ky, kz));
-      const V pairs0 = hn::BitCast(d, hn::GatherOffset(d64, at, low));
-      const V pairs1 = hn::BitCast(d, hn::GatherOffset(d64, at, high));
-      *v0 = hn::ConcatEven(d, pairs1, pairs0);
-      *v1 = hn::ConcatOdd(d, pairs1, pairs0);
-    };
-    mix_corners<T, rank, with_slopes>(cells, i, load, out);
+  // Half of a vector of 32-bit integers, and pairs of neighbours in f32 that it is the offsets of.
+  static constexpr hn::Repartition<std::int64_t, hn::ScalableTag<T>> d64{};
+  static constexpr hn::Repartition<std::uint64_t, hn::ScalableTag<T>> du64{};
+  static HWY_INLINE auto lower(V32 v) {
+    return hn::PromoteTo(d64, hn::LowerHalf(hn::Half<D32>(), v));
+  }
+  static HWY_INLINE auto upper(V32 v) {
+    return hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), v));
+  }
+  template <class V64> static HWY_INLINE V64 gather(const T* at, V64 offsets) {
+    const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
+    return hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(offsets));
+  }
+  template <class V64> static HWY_INLINE void split(V64 low, V64 high, V* v0, V* v1) {
+    *v0 = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
+    *v1 = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
   }
 #endif
-
-  // Corners that are not there take the nearest voxel's place and become 0.
-  HWY_INLINE void sample_border(const Cells<T>& cells, std::int64_t i, Samples<T>* out) const {
-    V32 offsets[3][2], exists[3][2];  // of the two voxels along each axis; all bits set, or none
-    for (int a = 0; a < rank; ++a) {
-      const V32 last = set(axes_[a].extent - 1);
-      for (int k = 0; k < 2; ++k) {
-        const V32 voxel = hn::Add(hn::Load(D32(), cells.voxel[a] + i), set(k));
-        const V32 outside = hn::BroadcastSignBit(hn::Or(voxel, hn::Sub(last, voxel)));
-        exists[a][k] = hn::AndNot(outside, set(-1));
-        offsets[a][k] = hn::Mul(hn::Min(hn::Max(voxel, set(0)), last), set(step_[a]));
-      }
-    }
-    const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-      V32 row = offsets[1][ky], exists_row = exists[1][ky];
-      if (rank == 3) {
-        row = hn::Add(row, offsets[2][kz]);
-        exists_row = hn::And(exists_row, exists[2][kz]);
-      }
-      const auto corner = [&](int kx) HWY_ATTR {
-        const V voxel = hn::GatherIndex(d, plane_, as_offsets(di, hn::Add(row, offsets[0][kx])));
-        const auto mask = as_offsets(di, hn::And(exists_row, exists[0][kx]));
-        return hn::BitCast(d, hn::And(hn::BitCast(di, voxel), mask));
-      };
-      *v0 = corner(0);
-      *v1 = corner(1);
-    };
-    mix_corners<T, rank, with_slopes>(cells, i, load, out);
-  }
 
   const Axis (&axes_)[3];
   const T* const plane_;
@@ -189,9 +222,23 @@ template <class T, int rank, bool with_slopes> class Sampler {
 template <class T, int rank, bool with_slopes>
 void sample_cells(
     const Pass& pass, const Cells<T>& cells, const T* plane, std::int64_t count, Samples<T>* out) {
-  const Sampler<T, rank, with_slopes> sampler(pass, plane);
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for (std::int64_t i = 0; i < count; i += lanes) sampler.sample(cells, i, out);
+  using S = Sampler<T, rank, with_slopes>;
+  const S sampler(pass, plane);
+  const hn::ScalableTag<T> d;
+  const typename S::D32 d32;
+  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    typename S::V fraction[3];
+    typename S::V32 voxel[3];
+    for (int a = 0; a < rank; ++a) {
+      fraction[a] = hn::Load(d, cells.fraction[a] + i);
+      voxel[a] = hn::Load(d32, cells.voxel[a] + i);
+    }
+    const SampledVector<T> sampled = sampler.has_all_corners(voxel)
+                                         ? sampler.sample_inside(fraction, voxel)
+                                         : sampler.sample_border(fraction, voxel);
+    hn::Store(sampled.value, d, out->value + i);
+    for (int a = 0; with_slopes && a < rank; ++a) hn::Store(sampled.slope[a], d, out->slope[a] + i);
+  }
 }
 
 }  // namespace similis::warp_internal::HWY_NAMESPACE
