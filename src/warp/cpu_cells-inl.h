@@ -65,6 +65,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     column_ = columns.whole[axis].data() + chunk.x;
     rest_of_column_ = columns.rest[axis].data() + chunk.x;
     row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
+    row_.whole += kWholeBias;
     for (int j = 0; j < 3; ++j) {
       const double factor = transform_.s[axis][j];
       factor_[j] = static_cast<float>(factor);
@@ -74,10 +75,11 @@ template <Outside padding, bool mixes> class RowOfCells {
 
   using V = hn::Vec<CellsInF32::D>;
 
-  // Of the chunk's voxels from i on, whose field is w; far ones are not right yet.
-  HWY_INLINE CellsInF32 place(std::int64_t i, const V (&w)[3]) const {
+  // Of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis` is the
+  // constructor's, for the compiler to see which of w it is.
+  HWY_INLINE CellsInF32 place(std::int64_t i, int axis, const V (&w)[3]) const {
     const VI bias = hn::BitCast(di, set(kWholeBias));
-    V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole + kWholeBias));
+    V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole));
     V rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), set(row_.rest));
     VI changed = hn::Zero(di);  // bits of whole's exponent
     const auto add = [&](int j) HWY_ATTR {
@@ -90,7 +92,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     if constexpr (mixes) {
       for (int j = 0; j < pass_.rank; ++j) add(j);
     } else {
-      add(axis_);
+      add(axis);
     }
     const V floor = hn::Floor(rest);
     whole = hn::Add(whole, floor);
@@ -217,7 +219,7 @@ void place_cells_in_f32(
       for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
         const hn::Vec<CellsInF32::D> w[3] = {
             hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
-        CellsInF32 placed = row.place(i, w);
+        CellsInF32 placed = row.place(i, axis, w);
         row.correct(i, w, &placed);
         hn::Store(placed.fraction, d, cells->fraction[axis] + i);
         hn::Store(placed.slope, d, cells->slope[axis] + i);

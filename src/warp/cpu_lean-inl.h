@@ -93,7 +93,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
     }
     typename S::V slope[3];
     for (int a = 0; a < rank; ++a) {
-      const CellsInF32 cells = axes_[a].place(i, w);
+      const CellsInF32 cells = axes_[a].place(i, a, w);
       fraction[a] = cells.fraction;
       voxel[a] = cells.voxel;
       slope[a] = cells.slope;
@@ -107,7 +107,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
       slope[a] = cells.slope;
     }
     if (row_.touched != nullptr) {
-      const auto along_slabs = voxel[slab_axis_];
+      const auto along_slabs = rank == 2 || slab_axis_ == 1 ? voxel[1] : voxel[rank - 1];
       least_ = hn::Min(least_, along_slabs);
       most_ = hn::Max(most_, along_slabs);
     }
@@ -147,7 +147,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
     row_.touched->last = most + 1;
   }
 
-  const LeanRow& row_;
+  const LeanRow row_;
   const int slab_axis_;
   const RowOfCells<padding, false> axes_[3];
   const S sampler_;
