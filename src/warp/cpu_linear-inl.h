@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu_cells-inl.h"
 
@@ -111,6 +112,9 @@ template <class T, int rank, bool with_slopes> class Sampler {
   HWY_INLINE SampledVector<T> sample_inside(const V (&fraction)[3], const V32 (&voxel)[3]) const {
     V32 offset = hn::Mul(voxel[0], set(step_[0]));
     for (int a = 1; a < rank; ++a) offset = hn::Add(offset, hn::Mul(voxel[a], set(step_[a])));
+    // Voxels that no row before has touched: a fifteenth of the time of a gradient.
+    constexpr std::int64_t kAhead = 3 * HWY_MAX_BYTES / sizeof(T);
+    hwy::Prefetch(edge(1, 1) + hn::GetLane(offset) + kAhead * step_[0]);
 #if HWY_TARGET <= HWY_AVX2  // two neighbours in one: a fifth of the time, where gathers are native
     if constexpr (sizeof(T) == 4) {
       if (step_[0] == 1) {
