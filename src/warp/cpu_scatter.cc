@@ -68,8 +68,12 @@ template <class T> struct Slab {
     }
   }
 
-  // What the cells of a chunk add to each of their corners (1 for x, 2 for y, 4 for z), and where
-  // the first lies.
+  // Axes in the order in which bits of a corner stand for them: x, the other, that of slabs.
+  int axis_of_bit(int bit) const {
+    return bit == 0 ? 0 : bit == plan.pass.rank - 1 ? plan.slab_axis : 3 - plan.slab_axis;
+  }
+
+  // What the cells of a chunk add to each of their corners, and where the first lies.
   struct Corners {
     alignas(64) T weight[8][kChunk];
     std::int64_t offset[kChunk];
@@ -81,13 +85,13 @@ template <class T> struct Slab {
       const Cells<T>& cells, const T* upstream, std::int64_t count, Corners* corners) const {
     for (int corner = 0; corner < 1 << rank; ++corner) {
       T* HWY_RESTRICT weight = corners->weight[corner];
-      const auto along = [&](int axis, std::int64_t i) HWY_ATTR {
-        const T f = cells.fraction[axis][i];
-        return (corner >> axis & 1) != 0 ? f : 1 - f;
+      const auto along = [&](int bit, std::int64_t i) HWY_ATTR {
+        const T f = cells.fraction[axis_of_bit(bit)][i];
+        return (corner >> bit & 1) != 0 ? f : 1 - f;
       };
       for (std::int64_t i = 0; i < count; ++i) {
-        const T of_plane = rank == 3 ? upstream[i] * along(2, i) : upstream[i];
-        weight[i] = of_plane * along(1, i) * along(0, i);
+        const T of_slab = upstream[i] * along(rank - 1, i);
+        weight[i] = (rank == 3 ? of_slab * along(1, i) : of_slab) * along(0, i);
       }
     }
     std::fill_n(corners->offset, count, 0);
@@ -108,25 +112,27 @@ template <class T> struct Slab {
   void add_cells(const Cells<T>& cells, const T* upstream, std::int64_t count, T* plane) const {
     Corners corners;
     find_corners<rank>(cells, upstream, count, &corners);
-    const int slab_axis = plan.slab_axis, other_axis = 3 - slab_axis;
-    const std::int64_t along_x = sums.strides[4], along_slab = sums.strides[4 - slab_axis];
-    const std::int64_t along_other = sums.strides[4 - other_axis];
-    const int slab = 1 << slab_axis, other = 1 << other_axis;  // as bits of a corner
+    const std::int64_t along_x = sums.strides[4], along_slab = sums.strides[4 - plan.slab_axis];
+    const std::int64_t along_other = sums.strides[4 - axis_of_bit(1)];
+    const std::int32_t* at = cells.voxel[plan.slab_axis];
+    // Of the corners in one plane of the slab (one row in 2D).
+    const auto add_to = [=](T* row, const T* weight) {
+      row[0] += weight[0];
+      row[along_x] += weight[kChunk];
+      if constexpr (rank == 3) {
+        row[along_other] += weight[2 * kChunk];
+        row[along_other + along_x] += weight[3 * kChunk];
+      }
+    };
     for (std::int64_t i = 0; i < count; ++i) {
       if (corners.outside[i] < 0) {
         add_corners<rank>(cells, corners, i, plane);
         continue;
       }
-      for (int k = 0; k < 2; ++k) {
-        const std::int32_t at = cells.voxel[slab_axis][i] + k;
-        if (at < first || at >= end) continue;
-        T* row = plane + corners.offset[i] + k * along_slab;
-        row[0] += corners.weight[k * slab][i];
-        row[along_x] += corners.weight[k * slab + 1][i];
-        if constexpr (rank == 3) {
-          row[along_other] += corners.weight[k * slab + other][i];
-          row[along_other + along_x] += corners.weight[k * slab + other + 1][i];
-        }
+      T* row = plane + corners.offset[i];
+      if (at[i] >= first && at[i] < end) add_to(row, &corners.weight[0][i]);
+      if (at[i] + 1 >= first && at[i] + 1 < end) {
+        add_to(row + along_slab, &corners.weight[1 << (rank - 1)][i]);
       }
     }
   }
@@ -137,8 +143,9 @@ template <class T> struct Slab {
     for (int corner = 0; corner < 1 << rank; ++corner) {
       std::int64_t offset = 0;
       bool is_there = true;
-      for (int a = 0; a < rank; ++a) {
-        const std::int64_t voxel = cells.voxel[a][i] + (corner >> a & 1);
+      for (int bit = 0; bit < rank; ++bit) {
+        const int a = axis_of_bit(bit);
+        const std::int64_t voxel = cells.voxel[a][i] + (corner >> bit & 1);
         const std::int64_t low = a == plan.slab_axis ? first : 0;
         const std::int64_t high = a == plan.slab_axis ? end : plan.pass.axes[a].extent;
         is_there = is_there && voxel >= low && voxel < high;
