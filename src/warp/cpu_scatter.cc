@@ -215,9 +215,9 @@ HWY_AFTER_NAMESPACE();
 namespace similis::warp_internal {
 HWY_EXPORT(scatter_slab);
 
-// Slabs of an image: enough for the threads of a workstation, thick enough that few rows are
-// computed twice.
-constexpr std::int64_t kSlabs = 32, kThinnest = 8;
+// Slabs of an image for each thread, for these to end together, and voxels of the thinnest: thick ones
+// have fewer rows computed twice. No bit depends on where slabs end.
+constexpr std::int64_t kSlabsOfThread = 4, kThinnest = 8;
 
 void scatter_cpu(const Plan& plan, const Execution& exec) {
   const Pass& pass = plan.pass;
@@ -227,7 +227,8 @@ void scatter_cpu(const Plan& plan, const Execution& exec) {
   if (is_summed_elsewhere) workspace = allocate(gradient.shape, DType::f32, gradient.device, exec);
   const TensorView sums = is_summed_elsewhere ? TensorView(workspace) : gradient;
   const std::int64_t extent = pass.axes[plan.slab_axis].extent;
-  const std::int64_t thickness = std::max(kThinnest, (extent + kSlabs - 1) / kSlabs);
+  const std::int64_t wanted = kSlabsOfThread * default_threads();
+  const std::int64_t thickness = std::max(kThinnest, (extent + wanted - 1) / wanted);
   const std::int64_t slabs = (extent + thickness - 1) / thickness;
   parallel_for(exec, gradient.shape[0] * slabs, [&](std::int64_t task) {
     const std::int64_t first = task % slabs * thickness;
