@@ -128,10 +128,10 @@ template <class T> class Task {
               .upstream = at(pass_.upstream),
               .value = at(pass_.output),
               .gradient = field_at(pass_.field_gradient),
-              .touched = plan_.touched.empty()
-                             ? nullptr
-                             : &plan_.touched[static_cast<std::size_t>(
-                                   chunk_.image * plan_.rows + row)]});
+              .touched =
+                  plan_.touched.empty()
+                      ? nullptr
+                      : &plan_.touched[static_cast<std::size_t>(chunk_.image * plan_.rows + row)]});
       return true;
     }
 #endif
@@ -305,7 +305,7 @@ template <class T> class Task {
     const TensorView& view = pass_.field_gradient;
     const Extents& s = view.strides;
     const std::int64_t start = outer_ * s[0] + chunk_.z * s[1] + chunk_.y * s[2] + chunk_.x * s[3];
-    const auto store = [&]<class Sum>(const Sum (&sums)[3][kChunk]) {
+    const auto store = [&]<class Sum>(const Sum(&sums)[3][kChunk]) {
       const Sum* const components[3] = {sums[0], sums[1], sums[2]};
       store_vectors(components, pass_.rank, chunk_.count, view, start);
     };

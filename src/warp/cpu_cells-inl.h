@@ -5,9 +5,9 @@
 // In f32 no index is formed in f64. It is a column's part, a row's and the field's, and each is
 // split into a whole number and the rest: the first two when the pass is planned, in f64, and the
 // product s·w with its rounding error, which a fused multiply-add gives. Whole numbers add up
-// exactly, the rests stay within two voxels: the fraction is off by 2e-7 of a voxel at most, however
-// far the voxel moved, and depends on nothing but the voxel. Included once per SIMD target, hence
-// the guard that flips.
+// exactly, the rests stay within two voxels: the fraction is off by 2e-7 of a voxel at most,
+// however far the voxel moved, and depends on nothing but the voxel. Included once per SIMD target,
+// hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_CELLS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_CELLS_INL_H
 #undef SIMILIS_WARP_CPU_CELLS_INL_H
@@ -99,8 +99,8 @@ template <Outside padding, bool mixes> class RowOfCells {
     CellsInF32 result{.fraction = hn::Sub(rest, floor),
         .slope = set(1),
         .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
-    const auto is_lost = hn::Or(is_far(result.voxel),
-        hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
+    const auto is_lost =
+        hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
     if constexpr (padding != Outside::zeros) fold(&result);
     if constexpr (mixes || padding != Outside::zeros) {
       result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);

@@ -24,9 +24,9 @@ struct Chunk {
     return pass.axes[axis].first + static_cast<double>(axis == 1 ? y : z);
   }
 
-  std::int64_t image, z, y, x, count;        // where it begins, and how many voxels
+  std::int64_t image, z, y, x, count;   // where it begins, and how many voxels
   alignas(64) double field[3][kChunk];  // displacement or grid, as given
-  alignas(64) double index[3][kChunk];       // of the image's voxels, x, y, z
+  alignas(64) double index[3][kChunk];  // of the image's voxels, x, y, z
   // Of the folded index by the index; not with zeros, where it is 1 or does not matter.
   alignas(64) double slope[3][kChunk];
 };

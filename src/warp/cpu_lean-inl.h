@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What registration asks for most, in one loop from the field to the result: one channel in f32,
-// linear, values and the gradient to a field whose vectors lie side by side. Nothing is kept between
-// the steps, so that one vector's arithmetic covers what another waits for memory; the bits are those
-// of the general way (cpu.cc). Included once per SIMD target, hence the guard that flips.
+// linear, values and the gradient to a field whose vectors lie side by side. Nothing is kept
+// between the steps, so that one vector's arithmetic covers what another waits for memory; the bits
+// are those of the general way (cpu.cc). Included once per SIMD target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_LEAN_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_LEAN_INL_H
 #undef SIMILIS_WARP_CPU_LEAN_INL_H
@@ -35,10 +35,11 @@ inline bool is_f32_row(const TensorView& view) {
 /// Whether lean_row() computes the plan's results for all images.
 inline bool is_lean(const Plan& plan) {
   const Pass& pass = plan.pass;
-  bool is_lean = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() && plan.sums.empty() && plan.images_of_task == 1 &&
-                 pass.channels == 1 && pass.image.dtype == DType::f32 && pass.weight.empty() &&
-                 pass.addend.empty() && pass.factor == 1 && has_short_offsets(pass.image) &&
-                 !pass.field.empty() && is_interleaved(pass.field) && is_f32_row(pass.output) &&
+  bool is_lean = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() &&
+                 plan.sums.empty() && plan.images_of_task == 1 && pass.channels == 1 &&
+                 pass.image.dtype == DType::f32 && pass.weight.empty() && pass.addend.empty() &&
+                 pass.factor == 1 && has_short_offsets(pass.image) && !pass.field.empty() &&
+                 is_interleaved(pass.field) && is_f32_row(pass.output) &&
                  is_f32_row(pass.upstream) &&
                  (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
   for (const Axis& axis : pass.axes) {

@@ -32,9 +32,7 @@ template <class T> struct Samples {
 };
 
 // One vector of it.
-template <class T> struct SampledVector {
-  hn::Vec<hn::ScalableTag<T>> value, slope[3];
-};
+template <class T> struct SampledVector { hn::Vec<hn::ScalableTag<T>> value, slope[3]; };
 
 /// Whether a view's offsets, and those of cells beside it, fit 32 bits.
 inline bool has_short_offsets(const TensorView& view) {
@@ -147,9 +145,8 @@ template <class T, int rank, bool with_slopes> class Sampler {
         offsets[a][k] = hn::Mul(hn::Min(hn::Max(corner, set(0)), last), set(step_[a]));
       }
     }
-    const auto row = [&](const V32 (&of)[3][2], int ky, int kz, auto join) HWY_ATTR {
-      return rank == 3 ? join(of[1][ky], of[2][kz]) : of[1][ky];
-    };
+    const auto row = [&](const V32(&of)[3][2], int ky, int kz, auto join)
+                         HWY_ATTR { return rank == 3 ? join(of[1][ky], of[2][kz]) : of[1][ky]; };
     const auto add = [](V32 a, V32 b) HWY_ATTR { return hn::Add(a, b); };
     const auto both = [](V32 a, V32 b) HWY_ATTR { return hn::And(a, b); };
 #if HWY_TARGET <= HWY_AVX2
@@ -164,8 +161,8 @@ template <class T, int rank, bool with_slopes> class Sampler {
           const V32 is_there = hn::And(any_x, row(exists, ky, kz, both));
           const auto pair = [&](auto half) HWY_ATTR {
             const auto found = hn::BitCast(du64, gather(plane_, half(offset)));
-            const auto moved = hn::Shr(hn::Shl(found, hn::BitCast(du64, half(up))),
-                hn::BitCast(du64, half(down)));
+            const auto moved =
+                hn::Shr(hn::Shl(found, hn::BitCast(du64, half(up))), hn::BitCast(du64, half(down)));
             return hn::And(hn::BitCast(d64, moved), half(is_there));
           };
           split(pair([](V32 v) HWY_ATTR { return lower(v); }),

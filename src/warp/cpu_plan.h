@@ -14,8 +14,8 @@
 
 namespace similis::warp_internal {
 
-constexpr std::int64_t kChunk = 256;           // voxels: a task's buffers fit the first-level cache
-constexpr float kReach = 1 << 21;  // of a whole number that f32 adds to kWholeBias and another
+constexpr std::int64_t kChunk = 256;  // voxels: a task's buffers fit the first-level cache
+constexpr float kReach = 1 << 21;     // of a whole number that f32 adds to kWholeBias and another
 constexpr float kWholeBias = 3 << 22;
 constexpr std::int64_t kVoxelsOfTask = 16384;  // enough to hide what starting a task costs
 

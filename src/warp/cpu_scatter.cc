@@ -215,8 +215,8 @@ HWY_AFTER_NAMESPACE();
 namespace similis::warp_internal {
 HWY_EXPORT(scatter_slab);
 
-// Slabs of an image for each thread, for these to end together, and voxels of the thinnest: thick ones
-// have fewer rows computed twice. No bit depends on where slabs end.
+// Slabs of an image for each thread, for these to end together, and voxels of the thinnest: thick
+// ones have fewer rows computed twice. No bit depends on where slabs end.
 constexpr std::int64_t kSlabsOfThread = 4, kThinnest = 8;
 
 void scatter_cpu(const Plan& plan, const Execution& exec) {

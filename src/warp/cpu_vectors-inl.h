@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of vector fields [N,Z,Y,X,d] as d rows of f32 or f64, and back. Included once per SIMD target,
-// hence the guard that flips.
+// Rows of vector fields [N,Z,Y,X,d] as d rows of f32 or f64, and back. Included once per SIMD
+// target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_VECTORS_INL_H
 #undef SIMILIS_WARP_CPU_VECTORS_INL_H
@@ -85,8 +85,8 @@ std::int64_t store_interleaved(const T* const in[3], int rank, std::int64_t coun
 
 // out[j][i] = component j of the vector at offset + i·strides[3], for i < count.
 template <class T>
-void load_vectors(const TensorView& field, std::int64_t offset, int rank, std::int64_t count,
-    T* const out[3]) {
+void load_vectors(
+    const TensorView& field, std::int64_t offset, int rank, std::int64_t count, T* const out[3]) {
   std::int64_t done = 0;
   if (is_interleaved(field)) {
     done = load_interleaved(static_cast<const float*>(field.data) + offset, rank, count, out);

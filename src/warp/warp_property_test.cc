@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 
+#include "src/warp/reference.h"
 #include "src/warp/test_calls.h"
 
 namespace similis {
@@ -178,6 +179,54 @@ TEST(WarpProperty, PartsOfTheImageAddUp) {
     }
     RC_ASSERT(test::relative_l2(to_doubles(sum), to_doubles(whole)) < 1e-6);
   });
+}
+
+// From within a cell to what f32 cannot count: rows of dense f32 take ways of their own on the CPU.
+TEST(WarpProperty, FieldsOfAnyReachGiveTheReference) {
+  check(
+      "values and gradients of dense f32 are the reference's, however far voxels move",
+      [] {
+        const Extents grid = any_grid(), shape = with_channels(any_grid(2), 1);
+        RC_PRE(grid.rank() + 2 == shape.rank());
+        const test::Array image = test::noise(shape, DType::f32, Layout::dense, 1, 1);
+        const double reach = std::pow(10.0, *rc::gen::inRange(-2, 9));
+        const auto seed = *rc::gen::inRange<std::uint32_t>(1, 1000);
+        const bool has_holes = *rc::gen::arbitrary<bool>();
+        const test::Array u =
+            test::make(of_field(grid), DType::f32, Layout::dense, [=](std::int64_t i) {
+              return has_holes && i % 17 == 5 ? std::nan("")
+                                              : reach * (test::uniform(seed, i) - 0.5);
+            });
+        const SampleOptions options{.displacement = u,
+            .padding_mode = any_padding(),
+            .align_corners = *rc::gen::arbitrary<bool>()};
+        const Extents out = with_channels(grid, 1);
+        const std::vector<bool> kinks =
+            warp_internal::reference_sample(image, options).is_at_a_kink;
+        const test::Array upstream =
+            test::make(out, DType::f32, Layout::dense, [&](std::int64_t i) {
+              return kinks[static_cast<std::size_t>(i)] ? 0 : test::uniform(seed + 1, i) - 0.3;
+            });
+        const warp_internal::Reference expected =
+            warp_internal::reference_sample(image, options, upstream);
+        const test::Array value = test::filled(out, DType::f32, Layout::dense, test::kUntouched);
+        const test::Array gradient =
+            test::filled(u.shape, DType::f32, Layout::dense, test::kUntouched);
+        test::call_sample(
+            image, {.output = value, .upstream = upstream, .grid_gradient = gradient}, options);
+        const auto require_near = [](const std::vector<double>& given,
+                                      const std::vector<double>& wanted) {
+          double error = 0, size = 0;
+          for (std::size_t i = 0; i < given.size(); ++i) {
+            error += (given[i] - wanted[i]) * (given[i] - wanted[i]);
+            size += wanted[i] * wanted[i];
+          }
+          RC_ASSERT(error <= 1e-10 * size);
+        };
+        require_near(to_doubles(value), expected.output);
+        require_near(to_doubles(gradient), expected.grid_gradient);
+      },
+      test::Gpu::left_out);
 }
 
 TEST(WarpProperty, TheGradientToTheImageIsTheTranspose) {
