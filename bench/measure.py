@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time and memory of contenders for the same work, in this process, in turn."""
 
+import contextlib
 import ctypes
 import pathlib
 import statistics
@@ -9,6 +10,20 @@ import time
 WARM_UP = 1
 MINIMUM_ROUNDS = 5
 MINIMUM_SECONDS = 2.0  # of the measured rounds of all contenders together
+
+
+@contextlib.contextmanager
+def kept_memory():
+    """Freed memory stays with the process meanwhile: results lie in pages that are there, and figures do
+    not hold what the kernel takes to clear new ones.
+    """
+    mmap_max, trim_threshold = -4, -1  # of mallopt(3), where the values below stand too
+    mallopt = ctypes.CDLL(None).mallopt
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)
+    yield
+    mallopt(mmap_max, 65536)
+    mallopt(trim_threshold, 128 * 1024)
 
 
 def median_seconds(contenders):
