@@ -4,6 +4,7 @@
 // (cuda_march.cu) takes what registration calls all day, the direct kernels (cuda_direct.cu)
 // everything else.
 #include <algorithm>
+#include <utility>
 
 #include "src/core/memory.h"
 #include "src/lncc/cuda_plan.h"
@@ -110,14 +111,19 @@ Groups groups_of(const Pass& pass) {
   return {count, planes / count};
 }
 
+void run_windows(const CudaPlan& plan, const March* march) {
+  if (march != nullptr) return run_march(*march);
+  run_direct(plan);
+}
+
 // A pass that reduces to numbers, with the memory for its sums.
-void run_reduced(CudaPlan& plan, bool marches) {
+void run_reduced(CudaPlan& plan, const March* march) {
   constexpr int kWeightSlots = 64;
   const Pass& pass = plan.pass;
   const Geometry& g = plan.measure.geometry;
   const Groups groups = groups_of(pass);
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
-  plan.slots = marches ? march_slots(plan) : direct_slots(plan);
+  plan.slots = march != nullptr ? march_slots(*march) : direct_slots(plan);
   const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
   const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
   const auto memory =
@@ -135,7 +141,7 @@ void run_reduced(CudaPlan& plan, bool marches) {
   gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, slopes_kernel,
       groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight, pass.weight,
       pass.reduction == Reduction::sum, Upstream(pass.upstream, g.channels), units, slopes);
-  (marches ? run_march : run_direct)(plan);
+  run_windows(plan, march);
   if (pass.value.empty()) return;
   gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, values_kernel,
       groups, static_cast<const double*>(plan.partials), plan.slots,
@@ -179,14 +185,19 @@ Measure::Measure(const Pass& pass)
 CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
     : pass(the_pass), exec(execution), device(the_pass.x.device), measure(the_pass) {}
 
-void lncc_cuda(const Pass& pass, const Execution& exec) {
-  const gpu::Current current(pass.x.device);
+void lncc_cuda(const Pass& given, const Execution& exec) {
+  const gpu::Current current(given.x.device);
+  Pass pass = given;
+  if (pass.x_gradient.empty()) {  // neither image is different from the other
+    std::swap(pass.x, pass.y);
+    std::swap(pass.x_gradient, pass.y_gradient);
+  }
   CudaPlan plan(pass, exec);
-  const bool marches = can_march(plan);
+  const std::shared_ptr<const March> march = find_march(plan);
   if (plan.measure.reduces) {
-    run_reduced(plan, marches);
+    run_reduced(plan, march.get());
   } else {
-    (marches ? run_march : run_direct)(plan);
+    run_windows(plan, march.get());
   }
 }
 

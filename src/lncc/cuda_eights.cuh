@@ -1,52 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight windows that begin one line after the other, and what a thread needs of the lines under
-// them.
+// What the two kernels of the march do alike: eight windows that begin one line after the other,
+// and a block's sum.
 #pragma once
 
 #include "src/lncc/cuda_march.h"
 
 namespace similis::lncc_internal {
 
-/// Asks for the first lines under a thread's windows.
-template <int kAhead, class Line, class Fetch>
-__device__ __forceinline__ void ask(Line (&lines)[kAhead], const Fetch& fetch) {
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) lines[i] = fetch(i);
-}
-
 /// Adds to each of a thread's windows the sum over its lines: of window i those from i to
-/// i + window - 1. fetch(line) asks for a line, add(sums, fetched) adds it to sums; `lines` are the
-/// first, which have been asked for. A window is what lies before its end less what lies before its
-/// beginning, so that it costs as much however wide it is.
-template <int kAhead, class Sums, class Line, class Fetch, class Add>
-__device__ __forceinline__ void add_to_windows(Sums (&windows)[kEight], int window,
-    Line (&lines)[kAhead], const Fetch& fetch, const Add& add) {
-  const auto next = [&](Sums& sums, int line, bool has_more) {
-    const Line now = lines[0];
-#pragma unroll
-    for (int i = 1; i < kAhead; ++i) lines[i - 1] = lines[i];
-    if (has_more) lines[kAhead - 1] = fetch(line + kAhead);
-    asm volatile("" ::: "memory");  // else all lines are fetched at once, into too many registers
-    add(sums, now);
-  };
+/// i + window - 1. add(sums, line) adds a line to sums. A window is what lies before its end less
+/// what lies before its beginning, so that it costs as much however wide it is.
+template <class Sums, class Add>
+__device__ __forceinline__ void add_to_windows(
+    Sums (&windows)[kEight], int window, const Add& add) {
   Sums before = {};
 #pragma unroll
   for (int i = 1; i < kEight; ++i) {
-    next(before, i - 1, true);
+    add(before, i - 1);
     windows[i] -= before;
   }
   int line = kEight - 1;
   if (window < line) {  // the first window ends among these lines: they are looked at again
     before = {};
     line = 0;
-    ask(lines, fetch);
   }
-  for (; line < window; ++line) next(before, line, true);
+  for (; line < window; ++line) add(before, line);
   windows[0] += before;
 #pragma unroll
   for (int i = 1; i < kEight; ++i) {
-    next(before, window + i - 1, i - 1 + kAhead < kEight - 1);
+    add(before, window + i - 1);
     windows[i] += before;
+  }
+}
+
+/// The same under narrow windows, which end before the last of them begins.
+template <int window, class Sums, class Add>
+__device__ __forceinline__ void add_to_narrow(Sums (&windows)[kEight], const Add& add) {
+  static_assert(window < kEight);
+  Sums before = {};
+#pragma unroll
+  for (int end = 1; end < window + kEight; ++end) {
+    add(before, end - 1);
+    if (end < kEight) windows[end] -= before;
+    if (end >= window) windows[end - window] += before;
+  }
+}
+/// kWindow: how wide a narrow window is that a kernel is made for, or 0.
+template <int kWindow, class Sums, class Add>
+__device__ __forceinline__ void add_to(Sums (&windows)[kEight], int window, const Add& add) {
+  if constexpr (kWindow > 0) {
+    add_to_narrow<kWindow>(windows, add);
+  } else {
+    add_to_windows(windows, window, add);
+  }
+}
+
+/// The windows centred on plane z, from two planes of the stage at a time; the next two are on
+/// their way if it has two places. add(place, has_two) adds what stands there. Ends with a barrier.
+template <class Stage, class Add>
+__device__ __forceinline__ void begin(Stage& stage, int z, int radius, const Add& add) {
+  const int last = z + radius;
+  const bool has_two_places = stage.has_two_places();
+  int place = 0;
+  __syncthreads();
+  stage.fill(place, z - radius, z - radius + 1, radius > 0);
+  for (int plane = z - radius; plane <= last; plane += 2) {
+    const int next = plane + 2;
+    if (has_two_places && next <= last) stage.fill(1 - place, next, next + 1, next < last);
+    stage.wait(place);
+    __syncthreads();
+    add(place, plane < last);
+    __syncthreads();
+    if (has_two_places) {
+      place = 1 - place;
+    } else if (next <= last) {
+      stage.fill(place, next, next + 1, next < last);
+    }
   }
 }
 

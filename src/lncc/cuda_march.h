@@ -11,29 +11,51 @@ namespace similis::lncc_internal {
 
 constexpr int kEight = 8;              // windows of a thread
 constexpr int kWindowThreads = 384;    // on a multiprocessor at once, with 168 registers each,
-constexpr int kGradientThreads = 192;  // and half of them
+constexpr int kGradientThreads = 384;  // in one block or several
+constexpr int kQuad = 4;               // pixels that are copied together
 
-/// Of the gradient to one image, in f32 where images are f32.
-template <class Value> struct alignas(2 * sizeof(Value)) FieldPair {
-  Value by_covariance, by_variance;
+/// [first, last) along an axis.
+struct Range {
+  int first, last;
+
+  SIMILIS_HOST_DEVICE int length() const { return last - first; }
+  SIMILIS_HOST_DEVICE bool holds(int position) const {
+    return position >= first && position < last;
+  }
 };
 
-/// Three fields of the gradient to each image, for planes of some volumes (channels of images):
-/// window sums of by_covariance·(other image) + by_variance·(own image) - rest are the gradient.
-/// `rest` cancels the two others to many digits and is f64. A ring along z, rows along y fastest:
-/// [volume][image][plane % slots][column][row].
-struct Fields {
-  void* pairs;  // of FieldPair
-  double* rests;
-  int images, slots;       // how many gradients; planes in the ring
-  int columns;             // as many as the image has
-  std::int64_t row_first;  // the first row that is kept,
-  int rows;                // and how many
+/// Of centres or of pixels.
+struct Box {
+  Range planes, rows, columns;
+};
 
-  SIMILIS_HOST_DEVICE std::int64_t plane_size() const { return std::int64_t{columns} * rows; }
+/// Of the gradient to one image at one centre: window sums of by_covariance·(other image) +
+/// by_variance·(own image) - rest are the gradient. `rest` cancels the two others to many digits
+/// and is f64 where they are f32.
+template <class Value> struct alignas(2 * sizeof(Value)) Field {
+  Value by_covariance, by_variance;
+  double rest;
+};
+
+/// Fields of a box of centres, of the gradients to one image or both, for some volumes (channels of
+/// images): [volume][plane][column][row], rows fastest. Planes before `first_plane` stand by
+/// themselves.
+struct Fields {
+  static constexpr std::int64_t kAlignment = 16;
+
+  char* data[2] = {};   ///< of plane `first_plane`, for each image
+  char* early[2] = {};  ///< of plane kept.planes.first
+  int images = 0;       ///< 0: no fields are asked for
+  int first_plane = 0;
+  Box kept = {};
+  std::int64_t plane_bytes = 0, early_plane_bytes = 0, volume_bytes = 0;
+
   /// Where a plane of a volume (counted from the first of those at work) begins.
-  SIMILIS_HOST_DEVICE std::int64_t plane(int volume, int image, int z) const {
-    return ((std::int64_t{volume} * images + image) * slots + z % slots) * plane_size();
+  SIMILIS_HOST_DEVICE char* plane(int volume, int image, int z) const {
+    if (z < first_plane) return early[image] + (z - kept.planes.first) * early_plane_bytes;
+    char* const start = data[image] + volume * volume_bytes + (z - first_plane) * plane_bytes;
+    const auto past = reinterpret_cast<std::uintptr_t>(start) % kAlignment;
+    return past == 0 ? start : start + (kAlignment - static_cast<std::int64_t>(past));
   }
 };
 
@@ -65,68 +87,40 @@ struct Tile {
   }
 };
 
-/// [first, last) along an axis.
-struct Range {
-  int first, last;
-
-  SIMILIS_HOST_DEVICE int length() const { return last - first; }
-  SIMILIS_HOST_DEVICE bool holds(int position) const {
-    return position >= first && position < last;
-  }
-};
-
 struct WindowMarch {
   Measure measure;
   Tiles tiles;
-  Fields fields;       // images == 0: only values are asked for, or ANTs' gradient
-  Range planes, rows;  // of centres
-  Range owned_rows;    // those that add to values
-  double scale;        // 1 / the number of taps
-  double* partials;    // [volume][slots]; null with a map
+  Fields fields;
+  Box centres;
+  Box owned;         // those that add to values
+  double scale;      // 1 / the number of taps
+  double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
+  bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
 };
 
 struct GradientMarch {
   Measure measure;
   Tiles tiles;
   Fields fields;
-  Range planes, rows;  // of pixels
+  Box pixels;
 };
 
-/// Queue one kernel; `is_f32`: of images that are f32, and whose planes 32 bits can index.
-void launch_windows(const CudaPlan& plan, const WindowMarch& march, bool is_f32);
-void launch_gradient(const CudaPlan& plan, const GradientMarch& march, bool is_f32);
+/// How a pass is computed: of images that are f32 and whose planes 32 bits can index; of others;
+/// and of any under windows so wide that a block has no room for the pixels or fields under them.
+enum class Form : std::uint8_t { f32, f64, far };
 
-/// Bytes of shared memory that a block of either needs.
-std::int64_t window_bytes(const Tiles& tiles);
-std::int64_t gradient_bytes(const Tiles& tiles);
+/// Queue one kernel.
+void launch_windows(const CudaPlan& plan, const WindowMarch& march, Form form);
+void launch_gradient(const CudaPlan& plan, const GradientMarch& march, Form form);
+
+/// Bytes of shared memory that a block of either needs under a window of these radii (z, y, x).
+std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
+std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
 
 /// Where a pixel of a plane lies: 32 bits where they are known to do.
 template <class Value>
 using Offset = std::conditional_t<sizeof(Value) == sizeof(float), int, std::int64_t>;
-
-/// One plane of an image in a kernel.
-template <class Value> class PixelPlane {
- public:
-  __device__ PixelPlane(const gpu::View& view, std::int64_t offset)
-      : data_(static_cast<const char*>(view.data)), dtype_(view.dtype), offset_(offset) {
-    if constexpr (sizeof(Value) == sizeof(float)) {
-      data_ += offset * static_cast<std::int64_t>(sizeof(float));
-    }
-  }
-  __device__ __forceinline__ Value load(Offset<Value> offset) const {
-    if constexpr (sizeof(Value) == sizeof(float)) {
-      return reinterpret_cast<const float*>(data_)[offset];
-    } else {
-      return gpu::load_element(data_, dtype_, offset_ + offset);
-    }
-  }
-
- private:
-  const char* data_;
-  DType dtype_;
-  std::int64_t offset_;
-};
 
 /// What pixels are counted from, so that sums of squares keep their digits: each volume's middle.
 struct Shift {

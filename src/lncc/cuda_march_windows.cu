@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The march, first half: windows to values, and to the fields of the gradient. A block owns a tile
 // of a plane and marches along z; of each plane of centres
-//   a thread has a column of the tile and eight windows down; the pixels of the plane that enters
-//   less those of the one that leaves ─> sums of x, y, x², y², 2xy along z and y       registers
+//   the plane of pixels that enters and the one that leaves ─> stage                  shared
+//   a thread has a column of the stage and eight windows down; what enters less what leaves
+//   ─> sums of x, y, x², y², 2xy along z and y                                        registers
 //   the board ─> sums along x, eight centres of a row a thread ─> moments ─ formula.h
 //   ─> value, fields                                                                  shared
-// Every sum is f64 about the volume's middle pixel. Sums along z begin anew with every chunk of at
-// most a slab. A NaN stays in the sums of the windows below it and beside it, of a thread each, to
-// the end of the chunk.
-//
-// Of window 7, a centre: 7 pixels loaded; 5 sums read from the board and stored there, 13 read for
-// those along x; 80 f64 operations, which an H200 issues at half the rate of others, 11
-// conversions; about 220 instructions. A window of 21 loads 14 pixels and reads 22 sums.
+// The stage is filled for the next plane while centres are at work. Every sum is f64 about the
+// volume's middle pixel. Sums along z begin anew with every chunk. A NaN stays in the sums of the
+// windows below it and beside it, of a thread each, to the end of the chunk.
 #include "src/lncc/cuda_eights.cuh"
 #include "src/lncc/cuda_march.h"
+#include "src/lncc/cuda_pixel_stage.cuh"
 
 namespace similis::lncc_internal {
 namespace {
@@ -55,11 +53,16 @@ struct Board {
   double* products;
   int row_length;
 
+  SIMILIS_HOST_DEVICE static int sums(const Tiles& tiles) {
+    return tiles.eights * kEight * (tiles.lanes + 1) + kEight;
+  }
+  SIMILIS_HOST_DEVICE static int bytes(const Tiles& tiles) {
+    return 5 * sums(tiles) * static_cast<int>(sizeof(double));
+  }
   __device__ Board(unsigned char* shared, const Tiles& tiles) : row_length(tiles.lanes + 1) {
-    const int count = tiles.eights * kEight * row_length + kEight;
     means = reinterpret_cast<double2*>(shared);
-    squares = means + count;
-    products = reinterpret_cast<double*>(squares + count);
+    squares = means + sums(tiles);
+    products = reinterpret_cast<double*>(squares + sums(tiles));
   }
   __device__ __forceinline__ void store(int at, const Sums& s) const {
     means[at] = {s.x, s.y};
@@ -72,141 +75,28 @@ struct Board {
   }
 };
 
-// What a thread knows of the pixels under its eight windows.
-template <class Value> class Column {
- public:
-  __device__ Column(
-      const WindowMarch& m, const Tile& tile, const Shift& shift, int x_first, int y_first)
-      : m_(m), shift_(shift) {
-    const Geometry& g = m.measure.geometry;
-    const int width = static_cast<int>(g.extent[2]), height = static_cast<int>(g.extent[1]);
-    const int radius_x = g.radius[2], radius_y = g.radius[1];
-    const int lane = static_cast<int>(threadIdx.x) % m.tiles.lanes;
-    const int eight = static_cast<int>(threadIdx.x) / m.tiles.lanes;
-    const int x = x_first - radius_x + lane;
-    has_column_ = x >= 0 && x < width;
-    const int inside = x < 0 ? 0 : x < width ? x : width - 1;
-    row_ = y_first - radius_y + eight * kEight;
-    x_column_ = static_cast<Offset<Value>>(inside * m.measure.x.strides[4]);
-    y_column_ = static_cast<Offset<Value>>(inside * m.measure.y.strides[4]);
-    x_stride_ = static_cast<Offset<Value>>(m.measure.x.strides[3]);
-    y_stride_ = static_cast<Offset<Value>>(m.measure.y.strides[3]);
-    const bool is_black = g.padding == Padding::same;
-    outside_ = {
-        static_cast<Value>(is_black ? 0 : shift.x), static_cast<Value>(is_black ? 0 : shift.y)};
-    const std::int64_t volume = m.tiles.first_volume + tile.volume;
-    x_volume_ = m.measure.x.plane(volume / g.channels, volume % g.channels);
-    y_volume_ = m.measure.y.plane(volume / g.channels, volume % g.channels);
-    const int y_begin = y_first - radius_y;
-    is_inner_tile_ = x_first >= radius_x && x_first - radius_x + m.tiles.lanes <= width &&
-                     y_begin >= 0 && y_begin + m.tiles.eights * kEight + 2 * radius_y <= height;
-  }
-
-  // The windows centred on plane z, anew: from two planes at a time.
-  __device__ __forceinline__ void begin(Sums (&windows)[kEight], int z) {
-    const Geometry& g = m_.measure.geometry;
-    const int last = z + g.radius[0];
-    for (int plane = z - g.radius[0]; plane <= last; plane += 2) {
-      const Planes one(*this, plane, true), two(*this, plane + 1, plane < last);
-      const auto fetch = [&](int line) { return fetch_any(one, two, line); };
-      ask(lines_, fetch);
-      add_to_windows(
-          windows, 2 * g.radius[1] + 1, lines_, fetch, [&](Sums& sums, const Fetched& f) {
-            sums.add(f.in.x - shift_.x, f.in.y - shift_.y);
-            sums.add(f.out.x - shift_.x, f.out.y - shift_.y);
-          });
-    }
-  }
-
-  // Asks for the first pixels that advance() needs.
-  __device__ __forceinline__ void prepare(int z) {
-    const Planes in(*this, z + m_.measure.geometry.radius[0], true);
-    const Planes out(*this, z - 1 - m_.measure.geometry.radius[0], true);
-    if (is_inner_tile_ && in.is_inside && out.is_inside) {
-      ask(lines_, [&](int line) { return fetch_inside(in, out, line); });
-    } else {
-      ask(lines_, [&](int line) { return fetch_any(in, out, line); });
-    }
-  }
-
-  // The windows centred on the plane before z move on.
-  __device__ __forceinline__ void advance(Sums (&windows)[kEight], int z) {
-    const int window = 2 * m_.measure.geometry.radius[1] + 1;
-    const Planes in(*this, z + m_.measure.geometry.radius[0], true);
-    const Planes out(*this, z - 1 - m_.measure.geometry.radius[0], true);
-    const Shift twice = {2 * shift_.x, 2 * shift_.y};
-    const auto exchange = [&](Sums& sums, const Fetched& f) {
-      sums.exchange(f.in.x, f.in.y, f.out.x, f.out.y, twice);
-    };
-    if (is_inner_tile_ && in.is_inside && out.is_inside) {
-      add_to_windows(
-          windows, window, lines_, [&](int line) { return fetch_inside(in, out, line); }, exchange);
-    } else {
-      add_to_windows(
-          windows, window, lines_, [&](int line) { return fetch_any(in, out, line); }, exchange);
-    }
-  }
-
- private:
-  struct Pixel {
-    Value x, y;
-  };
-  struct Fetched {
-    Pixel in, out;
-  };
-  struct Row {
-    Offset<Value> x, y;  // of the pixel, or of another where there is none
-    bool is_inside;
-  };
-  // One plane of both images. Where it has no pixels it is black or, if `counts` is false, what
-  // adds nothing to sums.
-  struct Planes {
-    bool is_inside;
-    PixelPlane<Value> x, y;
-    Pixel outside;
-
-    __device__ Planes(const Column& c, int z, bool counts)
-        : is_inside(counts && z >= 0 && z < c.m_.measure.geometry.extent[0]),
-          x(c.m_.measure.x, c.x_volume_ + (is_inside ? z : 0) * c.m_.measure.x.strides[2]),
-          y(c.m_.measure.y, c.y_volume_ + (is_inside ? z : 0) * c.m_.measure.y.strides[2]),
-          outside{counts ? c.outside_.x : static_cast<Value>(c.shift_.x),
-              counts ? c.outside_.y : static_cast<Value>(c.shift_.y)} {}
-    __device__ __forceinline__ Pixel load_inside(const Row& row) const {
-      return {x.load(row.x), y.load(row.y)};
-    }
-    __device__ __forceinline__ Pixel load(const Row& row) const {
-      Pixel pixel = outside;
-      if (is_inside && row.is_inside) pixel = load_inside(row);
-      return pixel;
-    }
-  };
-  __device__ __forceinline__ Fetched fetch_inside(
-      const Planes& in, const Planes& out, int line) const {
-    const Row row = {
-        (row_ + line) * x_stride_ + x_column_, (row_ + line) * y_stride_ + y_column_, true};
-    return {in.load_inside(row), out.load_inside(row)};
-  }
-  __device__ __forceinline__ Fetched fetch_any(
-      const Planes& one, const Planes& two, int line) const {
-    const Row row = row_at(line);
-    return {one.load(row), two.load(row)};
-  }
-  __device__ __forceinline__ Row row_at(int line) const {
-    const int height = static_cast<int>(m_.measure.geometry.extent[1]), row = row_ + line;
-    const int inside = row < 0 ? 0 : row < height ? row : height - 1;
-    return {inside * x_stride_ + x_column_, inside * y_stride_ + y_column_,
-        has_column_ && row == inside};
-  }
-  static constexpr int kAhead = sizeof(Value) == sizeof(float) ? 3 : 2;
-  const WindowMarch& m_;
-  const Shift shift_;
-  std::int64_t x_volume_, y_volume_;
-  Offset<Value> x_column_, y_column_, x_stride_, y_stride_;
-  Pixel outside_;
-  int row_;  // the first
-  bool has_column_, is_inner_tile_;
-  Fetched lines_[kAhead];
-};
+// The windows centred on a plane anew, from two planes at a time.
+template <class Column>
+__device__ __forceinline__ void add(
+    Sums (&windows)[kEight], int window, const Shift& shift, bool has_two, const Column& column) {
+  add_to_windows(windows, window, [&](Sums& sums, int line) {
+    const auto one = column.one(line);
+    sums.add(one.x - shift.x, one.y - shift.y);
+    if (!has_two) return;
+    const auto two = column.two(line);
+    sums.add(two.x - shift.x, two.y - shift.y);
+  });
+}
+// The windows move on by a plane.
+template <int kWindow, class Column>
+__device__ __forceinline__ void advance(
+    Sums (&windows)[kEight], int window, const Shift& shift, const Column& column) {
+  const Shift twice = {2 * shift.x, 2 * shift.y};
+  add_to<kWindow>(windows, window, [&](Sums& sums, int line) {
+    const auto in = column.one(line), out = column.two(line);
+    sums.exchange(in.x, in.y, out.x, out.y, twice);
+  });
+}
 
 // How many pixels of the image a window sees along an axis.
 __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::int64_t centre) {
@@ -214,45 +104,75 @@ __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::i
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
 }
 
+__device__ __forceinline__ void store(
+    Field<float>* to, float by_covariance, float by_variance, double rest) {
+  *reinterpret_cast<double2*>(to) = {
+      __hiloint2double(__float_as_int(by_variance), __float_as_int(by_covariance)), rest};
+}
+__device__ __forceinline__ void store(
+    Field<double>* to, double by_covariance, double by_variance, double rest) {
+  *to = {by_covariance, by_variance, rest};
+}
+
 // The centres of a thread, which lie side by side in a row. Plain ones all weigh and average alike,
 // measure squares and make a number of them, with the exact gradient if any.
 template <class Value, bool kPlain> class Centres {
  public:
-  __device__ Centres(const WindowMarch& m, const Tile& tile, const Shift& shift, int y, int x)
+  using Sum = std::conditional_t<kPlain, float, double>;  // of a few values
+
+  // `count`: how many there are.
+  __device__ Centres(
+      const WindowMarch& m, const Tile& tile, const Shift& shift, int y, int x, int count)
       : m_(m),
         shift_(shift),
         volume_(tile.volume),
         y_(y),
         x_(x),
-        in_plane_(x * m.fields.rows + static_cast<int>(y - m.fields.row_first)),
+        rows_(m.fields.kept.rows.length()),
+        in_plane_((x - m.fields.kept.columns.first) * rows_ + y - m.fields.kept.rows.first),
         slope_(m.measure.reduces && m.measure.slopes != nullptr
                    ? m.measure.slopes[m.tiles.first_volume + tile.volume]
                    : 0),
-        is_owned_(m.owned_rows.holds(y)) {}
+        slope_f32_(static_cast<float>(slope_)),
+        constants_{
+            static_cast<float>(m.measure.constants.nr), static_cast<float>(m.measure.constants.dr)},
+        has_owned_row_(m.owned.rows.holds(y)) {
+    const int first = m.owned.columns.first - x, last = m.owned.columns.last - x;
+    owned_columns_ = {first < 0 ? 0 : first, last < count ? last : count};
+  }
 
   // Of the plane in which they are.
   __device__ __forceinline__ void enter(int z) {
     z_ = z;
-    plane_ = m_.fields.images > 0 ? m_.fields.plane(volume_, 0, z) : 0;
+    is_owned_ = has_owned_row_ && m_.owned.planes.holds(z);
+    for (int image = 0; image < 2; ++image) {
+      if (image < m_.fields.images) {
+        fields_[image] =
+            reinterpret_cast<Field<Value>*>(m_.fields.plane(volume_, image, z)) + in_plane_;
+      }
+    }
   }
 
   // The weighted value of the i-th, if there is one.
-  __device__ __forceinline__ double run(const Sums& sums, int i, bool exists) const {
-    const Measure& measure = m_.measure;
+  __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) const {
+    const bool adds = is_owned_ && owned_columns_.holds(i);
     if constexpr (kPlain) {
       const double mean_x = sums.x * m_.scale, mean_y = sums.y * m_.scale;
-      const Moments<double> moments = {fma(-sums.x, mean_y, 0.5 * sums.xy),
-          fma(-sums.x, mean_x, sums.xx), fma(-sums.y, mean_y, sums.yy)};
-      const Correlation<double> v = squared_correlation(moments, measure.constants);
-      if (m_.fields.images > 0 && exists) store_fields(v, slope_, mean_x, mean_y, i);
-      return is_owned_ && exists ? v.value : 0;
+      const Moments<float> moments = {static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
+          static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
+          static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
+      const Correlation<float> v = squared_correlation_f32(moments, constants_);
+      if (m_.fields.images > 0 && exists) {
+        store_fields(v, slope_f32_, mean_x, mean_y, i);
+      }
+      return adds ? v.value : 0.0f;
     } else {
-      return exists ? run_any(sums, i) : 0;
+      return exists ? run_any(sums, i, adds) : 0;
     }
   }
 
  private:
-  __device__ double run_any(const Sums& sums, int i) const {
+  __device__ double run_any(const Sums& sums, int i, bool adds) const {
     const Measure& measure = m_.measure;
     const std::int64_t volume = m_.tiles.first_volume + volume_;
     const std::int64_t channels = measure.geometry.channels;
@@ -272,7 +192,7 @@ template <class Value, bool kPlain> class Centres {
           Measure::load(measure.x, at) - shift_.x - mean_x,
           Measure::load(measure.y, at) - shift_.y - mean_y);
     }
-    if (!is_owned_) return 0;
+    if (!adds) return 0;
     if (measure.map.data != nullptr) measure.store_map(at, own_weight, v.value);
     return own_weight == 0 ? 0 : own_weight * v.value;
   }
@@ -283,36 +203,36 @@ template <class Value, bool kPlain> class Centres {
     return 1 / static_cast<double>(seen(g, 0, at.z) * seen(g, 1, at.y) * seen(g, 2, at.x));
   }
 
+  // T: f32 where centres are plain.
+  template <class T>
   __device__ __forceinline__ void store_fields(
-      const Correlation<double>& v, double weight, double mean_x, double mean_y, int i) const {
-    const Fields& f = m_.fields;
-    const bool has_x = m_.measure.x_gradient.data != nullptr;
+      const Correlation<T>& v, T weight, double mean_x, double mean_y, int i) const {
     const auto by_a = static_cast<Value>(weight * v.gradient.a);
-    const int at = in_plane_ + i * f.rows;
-    store_image(plane_, at, by_a, 2 * weight * (has_x ? v.gradient.b : v.gradient.c),
-        has_x ? mean_y : mean_x, has_x ? mean_x : mean_y);
-    if (f.images < 2) return;
-    store_image(
-        plane_ + f.slots * f.plane_size(), at, by_a, 2 * weight * v.gradient.c, mean_x, mean_y);
+    store_image(0, i, by_a, static_cast<Value>(2 * weight * v.gradient.b), mean_y, mean_x);
+    if (m_.fields.images < 2) return;
+    store_image(1, i, by_a, static_cast<Value>(2 * weight * v.gradient.c), mean_x, mean_y);
   }
-  __device__ __forceinline__ void store_image(std::int64_t plane, int at, Value by_a,
-      double by_variance, double other_mean, double own_mean) const {
-    const auto own = static_cast<Value>(by_variance);
-    (static_cast<FieldPair<Value>*>(m_.fields.pairs) + plane)[at] = {by_a, own};
-    (m_.fields.rests + plane)[at] =
-        fma(static_cast<double>(by_a), other_mean, static_cast<double>(own) * own_mean);
+  __device__ __forceinline__ void store_image(
+      int image, int i, Value by_a, Value own, double other_mean, double own_mean) const {
+    store(fields_[image] + i * rows_, by_a, own,
+        fma(static_cast<double>(by_a), other_mean, static_cast<double>(own) * own_mean));
   }
 
   const WindowMarch& m_;
   const Shift shift_;
-  const int volume_, y_, x_, in_plane_;
+  const int volume_, y_, x_, rows_, in_plane_;
   const double slope_;
-  const bool is_owned_;
+  const float slope_f32_;
+  const Constants<float> constants_;
+  const bool has_owned_row_;
+  Range owned_columns_;  // counted from the first
+  bool is_owned_ = false;
   int z_ = 0;
-  std::int64_t plane_ = 0;
+  Field<Value>* fields_[2] = {};
 };
 
-template <class Value, bool kPlain>
+// kWindow: how many rows a window has, where the kernel is made for that; else 0.
+template <class Value, bool kPlain, class Pixels, int kWindow = 0>
 __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     const SIMILIS_GRID_CONSTANT WindowMarch m) {
   constexpr int kUnroll = kPlain ? 4 : 1;
@@ -321,53 +241,60 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const Tile tile(m.tiles);
   const Board board(shared, m.tiles);
   const int lanes = m.tiles.lanes, rows = m.tiles.eights * kEight;
-  const int window = 2 * g.radius[2] + 1, owned = lanes - (window - 1);
-  const int x_first = static_cast<int>(g.first_centre[2]) + tile.across * owned;
-  const int y_first = m.rows.first + tile.down * rows;
-  const int z_first = m.planes.first + tile.chunk * m.tiles.chunk_planes;
+  const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
+  const int owned = lanes - (window_x - 1);
+  const int x_first = m.centres.columns.first + tile.across * owned;
+  const int y_first = m.centres.rows.first + tile.down * rows;
+  const int z_first = m.centres.planes.first + tile.chunk * m.tiles.chunk_planes;
   const int z_end = z_first + m.tiles.chunk_planes;
-  const int z_last = z_end < m.planes.last ? z_end : m.planes.last;
+  const int z_last = z_end < m.centres.planes.last ? z_end : m.centres.planes.last;
   const Shift shift = shift_of(m.measure, m.tiles.first_volume + tile.volume);
-  Column<Value> column(m, tile, shift, x_first, y_first);
+  const int board_bytes = Board::bytes(m.tiles);
+  Pixels stage(shared + board_bytes, shared, board_bytes, m, tile, shift, x_first, y_first);
   // As one that lays down sums, and as one that takes them up.
   const int thread = static_cast<int>(threadIdx.x);
-  const int down = thread / lanes * kEight * board.row_length + thread % lanes;
+  const int lane = thread % lanes, first_row = thread / lanes * kEight;
+  const int down = first_row * board.row_length + lane;
   const int row = thread % rows, first = thread / rows * kEight;
   const int up = row * board.row_length + first;
   const int y = y_first + row, x = x_first + first;
-  Centres<Value, kPlain> centres(m, tile, shift, y, x);
-  const int x_end = static_cast<int>(g.last_centre[2]);
-  const int in_tile = owned - first, in_image = x_end - x;
+  const int in_tile = owned - first, in_image = m.centres.columns.last - x;
   const int left = in_tile < in_image ? in_tile : in_image;
-  const int mine = y >= m.rows.last ? 0 : left < kEight ? left : kEight;  // <= 0: none
-  Sums windows[kEight] = {};  // which stand on the board while centres are at work
+  const int mine = y >= m.centres.rows.last ? 0 : left < kEight ? left : kEight;  // <= 0: none
+  Centres<Value, kPlain> centres(m, tile, shift, y, x, mine);
+  Sums windows[kEight] = {};
+  begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
+    add(windows, window_y, shift, has_two, stage.column(place, first_row, lane));
+  });
   double total = 0;
-  for (int z = z_first; z < z_last; ++z) {
-    if (z == z_first) {
-      column.begin(windows, z);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kEight; ++i) windows[i] = board.load(down + i * board.row_length);
-      column.advance(windows, z);
-    }
+  for (int z = z_first;;) {
 #pragma unroll
     for (int i = 0; i < kEight; ++i) board.store(down + i * board.row_length, windows[i]);
-    if (z + 1 < z_last) column.prepare(z + 1);
     __syncthreads();
+    const bool has_next = z + 1 < z_last;
+    if (has_next) stage.fill(0, z + 1 + g.radius[0], z - g.radius[0], true);
     if (mine > 0) {
       centres.enter(z);
       Sums sums = board.load(up);
-      for (int k = 1; k < window; ++k) sums += board.load(up + k);
+      for (int k = 1; k < window_x; ++k) sums += board.load(up + k);
+      typename Centres<Value, kPlain>::Sum values = 0;
 #pragma unroll kUnroll
       for (int i = 0; i < kEight; ++i) {
-        total += centres.run(sums, i, i < mine);
-        sums += board.load(up + i + window);
-        sums -= board.load(up + i);
+        values += centres.run(sums, i, i < mine);
+        Sums change = board.load(up + i + window_x);
+        change -= board.load(up + i);
+        sums += change;
       }
+      total += values;
     }
+    if (!has_next) break;
+    stage.wait(0);
     __syncthreads();
+    advance<kWindow>(windows, window_y, shift, stage.column(0, first_row, lane));
+    ++z;
   }
   if (m.partials == nullptr) return;
+  __syncthreads();
   total = sum_of_block(total, reinterpret_cast<double*>(shared));
   if (threadIdx.x != 0) return;
   const int slot = (tile.chunk * m.tiles.down + tile.down) * m.tiles.across + tile.across;
@@ -376,20 +303,31 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
 
 }  // namespace
 
-std::int64_t window_bytes(const Tiles& tiles) {
-  const int count = tiles.eights * kEight * (tiles.lanes + 1) + kEight;
-  return std::int64_t{5} * count * static_cast<int>(sizeof(double));
+std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
+  if (form == Form::far) return Board::bytes(tiles);
+  const std::int64_t value = form == Form::f32 ? sizeof(float) : sizeof(double);
+  return Board::bytes(tiles) + 4 * value * stage_columns(tiles) * stage_rows(tiles, radius[1]) +
+         gpu::BulkCopies::kBytes;
 }
 
-void launch_windows(const CudaPlan& plan, const WindowMarch& march, bool is_f32) {
+void launch_windows(const CudaPlan& plan, const WindowMarch& march, Form form) {
   const Pass& pass = plan.pass;
+  // So small a bound of variances leaves f32's range.
+  constexpr double kLeastBound = 1e-15;
+  const Constants<double>& constants = pass.constants;
   const bool is_plain = pass.mask.empty() && plan.measure.reduces && !pass.is_signed &&
-                        pass.padding != Padding::renormalize &&
+                        pass.padding != Padding::renormalize && constants.dr >= kLeastBound &&
+                        constants.nr <= constants.dr &&
                         (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
-  const auto kernel = !is_f32    ? window_kernel<double, false>
-                      : is_plain ? window_kernel<float, true>
-                                 : window_kernel<float, false>;
-  const auto bytes = static_cast<std::size_t>(window_bytes(march.tiles));
+  const int rows = 2 * plan.measure.geometry.radius[1] + 1;
+  const auto kernel = form == Form::far   ? window_kernel<double, false, FarPixels>
+                      : form == Form::f64 ? window_kernel<double, false, PixelStage<double>>
+                      : !is_plain         ? window_kernel<float, false, PixelStage<float>>
+                      : rows == 3         ? window_kernel<float, true, PixelStage<float>, 3>
+                      : rows == 5         ? window_kernel<float, true, PixelStage<float>, 5>
+                                          : window_kernel<float, true, PixelStage<float>>;
+  const auto bytes =
+      static_cast<std::size_t>(window_bytes(march.tiles, plan.measure.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);
   gpu::launch("lncc", plan.exec.stream, static_cast<unsigned>(march.tiles.blocks()),
       march.tiles.threads(), bytes, kernel, march);

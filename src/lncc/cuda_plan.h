@@ -146,7 +146,7 @@ __device__ __forceinline__ void store_gradients(const Measure& measure, const Pl
   }
 }
 
-/// Everything that a pass needs on the device.
+/// Everything that a pass needs on the device. A gradient to one image is one to x.
 struct CudaPlan {
   const Pass& pass;
   const Execution& exec;
@@ -159,11 +159,12 @@ struct CudaPlan {
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };
 
+/// The march: boxes without valid_mask; null for others. It refers to the plan.
+class March;
+std::shared_ptr<const March> find_march(const CudaPlan& plan);
 /// How many parts a plane's sum has, and the pass itself; plan.partials must have room for them.
-/// The march: boxes without valid_mask, as wide as a block's tile.
-bool can_march(const CudaPlan& plan);
-int march_slots(const CudaPlan& plan);
-void run_march(const CudaPlan& plan);
+int march_slots(const March& march);
+void run_march(const March& march);
 /// ANTs' gradient, 0, of the pixels on which no window is centred; of other passes, nothing.
 void clear_rim(const CudaPlan& plan);
 /// The general path: everything.

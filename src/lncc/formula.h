@@ -6,6 +6,8 @@
 // nr > dr; there they are clamped and have no derivative.
 #pragma once
 
+#include <cmath>
+
 #include "src/core/host_device.h"
 
 namespace similis::lncc_internal {
@@ -49,6 +51,34 @@ SIMILIS_HOST_DEVICE Correlation<T> squared_correlation(
       .gradient = {.a = 2 * m.a * inside,
           .b = m.b > constants.dr ? -value * c * inside : T(0),
           .c = m.c > constants.dr ? -value * b * inside : T(0)}};
+}
+
+/// 1 / √value within two units of the last place.
+SIMILIS_HOST_DEVICE float inverse_root_f32(float value) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+#else
+  return 1 / sqrtf(value);
+#endif
+}
+
+/// squared_correlation() in f32, for nr ≤ dr, so that values pass 1 by rounding alone. Roots of the
+/// variances keep their product within f32's range.
+SIMILIS_HOST_DEVICE Correlation<float> squared_correlation_f32(
+    const Moments<float>& m, const Constants<float>& constants) {
+  const float by_b = inverse_root_f32(fmaxf(m.b, constants.dr));
+  const float by_c = inverse_root_f32(fmaxf(m.c, constants.dr));
+  const float both = by_b * by_c, a = m.a * both;
+  const float root = inverse_root_f32(fmaf(constants.dr * both, both, 1.0f));
+  const float left = root * root;
+  const float value = fmaf(a, a, constants.nr * both * both) * left;
+  const float slope = -value * left;
+  return {.value = value > 1 ? 1.0f : value,
+      .gradient = {.a = 2 * a * both * left,
+          .b = m.b > constants.dr ? slope * (by_b * by_b) : 0.0f,
+          .c = m.c > constants.dr ? slope * (by_c * by_c) : 0.0f}};
 }
 
 /// `root`: √.

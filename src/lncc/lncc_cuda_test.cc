@@ -32,7 +32,7 @@ TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   const Extents shapes[] = {{1, 1, 150, 17, 33}, {2, 2, 30, 32, 64}, {1, 1, 40, 50, 100}};
   for (const Extents& shape : shapes) {
     const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
-    for (const int window : {3, 7, 11, 17}) {
+    for (const int window : {3, 5, 7, 11, 17}) {
       for (const Padding padding : lncc_internal::kPaddings) {
         const LnccOptions options{.window_size = window, .padding = padding};
         SCOPED_TRACE(fmt::format("{} {} {}", shape, window, lncc_internal::name(padding)));
@@ -49,10 +49,10 @@ TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   }
 }
 
-// Volumes whose fields do not fit into the workspace: slabs along z, and strips along y too where
-// planes are large.
+// Volumes whose fields do not fit into the workspace: they stand in the gradient, for slabs along z
+// and strips along y, or strips alone where there are few planes.
 TEST_F(LnccCuda, SlabsAndStripsLeaveNoSeam) {
-  const Extents shapes[] = {{1, 1, 70, 290, 310}, {1, 1, 30, 590, 610}};
+  const Extents shapes[] = {{1, 1, 70, 430, 431}, {1, 1, 24, 720, 720}};
   for (const Extents& shape : shapes) {
     const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
     for (const Padding padding : {Padding::same, Padding::valid}) {
@@ -68,6 +68,33 @@ TEST_F(LnccCuda, SlabsAndStripsLeaveNoSeam) {
       EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-6);
     }
   }
+}
+
+// Gradients that cannot hold fields, as they are not dense, and those of several volumes that can.
+TEST_F(LnccCuda, GradientsOfAnyStridesAgree) {
+  const Pair pair =
+      lncc_internal::textured({2, 3, 40, 190, 200}, DType::f32, Layout::dense, Layout::dense, 1);
+  const LnccOptions options{.window_size = 5, .reduction = Reduction::per_channel};
+  const Reference dense = computed(pair.x, pair.y, {}, options);
+  const Reference strided =
+      computed(pair.x, pair.y, {}, options, true, true, Layout::channels_last);
+  for (std::size_t i = 0; i < dense.value.size(); ++i) {
+    EXPECT_NEAR(dense.value[i], strided.value[i], 1e-6);
+  }
+  EXPECT_LE(test::relative_l2(dense.x_gradient, strided.x_gradient), 1e-6);
+  EXPECT_LE(test::relative_l2(dense.y_gradient, strided.y_gradient), 1e-6);
+}
+
+// Windows that no block has room for, which are looked at where images and fields stand.
+TEST_F(LnccCuda, WidestWindows) {
+  const Pair pair =
+      lncc_internal::textured({1, 1, 6, 110, 130}, DType::f32, Layout::dense, Layout::dense, 1);
+  const LnccOptions options{.window_size = {3, 81, 91}};
+  const Reference expected = on_cpu(pair, {}, options);
+  const Reference actual = computed(pair.x, pair.y, {}, options);
+  EXPECT_NEAR(actual.value[0], expected.value[0], 1e-6);
+  EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-6);
+  EXPECT_LE(test::relative_l2(actual.y_gradient, expected.y_gradient), 1e-6);
 }
 
 // A head in air: most windows are flat at exactly one number.
