@@ -45,7 +45,9 @@ template <class T> void load_field(const Pass& pass, const Chunk& chunk, T (&fie
   const std::int64_t given = pass.field.empty() ? 0 : chunk.count;
   constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(T);
   const std::int64_t read = (chunk.count + kLanes - 1) / kLanes * kLanes;
-  for (int j = 0; j < 3; ++j) std::fill(field[j] + given, field[j] + read, T{0});
+  for (int j = 0; j < 3; ++j) {
+    std::fill(field[j] + (j < pass.rank ? given : 0), field[j] + read, T{0});
+  }
   if (given == 0) return;
   const Extents& s = pass.field.strides;
   load_vectors(pass.field, chunk.image * s[0] + chunk.z * s[1] + chunk.y * s[2] + chunk.x * s[3],
