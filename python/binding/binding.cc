@@ -2,21 +2,27 @@
 // The C interface for torch's tensors, by tvm-ffi, which takes them as they are, with the stream
 // that torch would use and with torch's allocator, in half a microsecond a tensor.
 //
-// A measure is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), where
-// options is the address of its struct, and what is left out is None; scale is f(tensor, factor).
-// Each returns the status of the C interface. similis/_c.py calls the same library by ctypes. Only
-// tvm-ffi's C interface is used: it stays the same from one of its versions to the next.
+// A measure is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), a
+// transform f(options, is_grid, accumulate, operand, affine, field, grid_affine, outputs…), where
+// options is the address of its struct, outputs are what its C function takes behind them, and what
+// is left out is None; scale is f(tensor, factor). Each returns the status of the C interface.
+// similis/_c.py and _warp.py call the same library by ctypes. Only tvm-ffi's C interface is used:
+// it stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "similis/similis.h"
 
 namespace {
+
+using namespace std::string_view_literals;
 
 static_assert(sizeof(similis_tensor) == sizeof(DLTensor));
 
@@ -84,64 +90,113 @@ void* stream_of(similis_device device) {
   return device.type == SIMILIS_CUDA ? TVMFFIEnvGetStream(device.type, device.index) : nullptr;
 }
 
-int refuse(const char* what) {
-  TVMFFIErrorSetRaisedFromCStr("TypeError", what);
-  return -1;
+// How a call runs: on the framework's stream, with its memory where it lends some.
+similis_execution execution_on(similis_device device, FrameworkMemory& memory) {
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.stream = stream_of(device);
+  if (device.type == SIMILIS_CUDA && TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
+    execution.allocator = memory.allocator();
+  }
+  return execution;
 }
 
-// The arguments of a measure, each of the kind that its place asks for.
+// What a function was given; are() says whether each is of the kind that its place asks for.
 class Arguments {
  public:
   Arguments(const TVMFFIAny* arguments, std::int32_t count)
-      : arguments_(arguments), is_right_(count == kCount) {
-    if (!is_right_) return;
-    is_right_ = arguments[0].type_index == kTVMFFIInt;
-    for (int i = 1; i < kCount; ++i) {
-      const bool may_be_none = i > 2;
-      is_right_ &= tensor(i) != nullptr || (may_be_none && arguments[i].type_index == kTVMFFINone);
+      : arguments_(arguments), count_(count) {}
+
+  // kinds: a letter for each: i an integer, t a tensor, n a tensor or None.
+  bool are(std::string_view kinds) const {
+    if (static_cast<std::size_t>(count_) != kinds.size()) return false;
+    for (int i = 0; i < count_; ++i) {
+      const std::int32_t type = arguments_[i].type_index;
+      const char kind = kinds[static_cast<std::size_t>(i)];
+      const bool is_right = kind == 'i' ? type == kTVMFFIInt || type == kTVMFFIBool
+                                        : tensor(i) || (kind == 'n' && type == kTVMFFINone);
+      if (!is_right) return false;
     }
+    return true;
   }
 
-  bool are_right() const { return is_right_; }
+  std::int64_t integer(int index) const { return arguments_[index].v_int64; }
 
-  const void* options() const { return reinterpret_cast<const void*>(arguments_[0].v_int64); }
+  template <class Options> Options options() const {
+    return *reinterpret_cast<const Options*>(arguments_[0].v_int64);
+  }
 
   // Null for None.
   const similis_tensor* tensor(int index) const { return as_tensor(arguments_[index]); }
 
  private:
-  static constexpr std::int32_t kCount = 9;
   const TVMFFIAny* arguments_;
-  bool is_right_;
+  std::int32_t count_;
 };
+
+int refuse(const char* what) {
+  TVMFFIErrorSetRaisedFromCStr("TypeError", what);
+  return -1;
+}
+
+int succeed(similis_status status, TVMFFIAny* result) {
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = status;
+  return 0;
+}
 
 template <class Options, auto function>
 int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   const Arguments arguments(given, count);
-  if (!arguments.are_right()) return refuse("similis: the binding takes an address and 8 tensors");
-  Options options = *static_cast<const Options*>(arguments.options());
+  if (!arguments.are("ittnnnnnn")) {
+    return refuse("similis: the binding takes an address and 8 tensors");
+  }
+  Options options = arguments.options<Options>();
   if constexpr (requires { options.mask; }) options.mask = arguments.tensor(3);
   if constexpr (requires { options.valid_mask; }) options.valid_mask = arguments.tensor(4);
-  const similis_tensor* x = arguments.tensor(1);
-  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  const similis_tensor *x = arguments.tensor(1), *y = arguments.tensor(2);
+  const similis_tensor* value = arguments.tensor(6);
   FrameworkMemory memory;
-  execution.stream = stream_of(x->device);
-  if (x->device.type == SIMILIS_CUDA && TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
-    execution.allocator = memory.allocator();
-  }
-  result->type_index = kTVMFFIInt;
-  const similis_tensor *y = arguments.tensor(2), *value = arguments.tensor(6);
+  const similis_execution execution = execution_on(x->device, memory);
   if constexpr (std::is_invocable_v<decltype(function), decltype(x), Options*, decltype(x),
-                    similis_execution*>) {
-    result->v_int64 = function(x, &options, value, &execution);
+                    const similis_execution*>) {
+    return succeed(function(x, &options, value, &execution), result);
   } else if constexpr (std::is_invocable_v<decltype(function), decltype(x), decltype(x), Options*,
-                           decltype(x), similis_execution*>) {
-    result->v_int64 = function(x, y, &options, value, &execution);
+                           decltype(x), const similis_execution*>) {
+    return succeed(function(x, y, &options, value, &execution), result);
   } else {
-    result->v_int64 = function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
-        arguments.tensor(8), &execution);
+    return succeed(function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
+                       arguments.tensor(8), &execution),
+        result);
   }
-  return 0;
+}
+
+// outputs: how many tensors the function takes behind its options.
+template <auto function, int outputs>
+int transform(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
+  constexpr int first_output = 7;
+  const Arguments arguments(given, count);
+  if (!arguments.are("iiitnnnnnnnnn"sv.substr(0, first_output + outputs))) {
+    return refuse("similis: the binding takes an address, two flags, 4 operands and the outputs");
+  }
+  auto options = arguments.options<similis_warp_options>();
+  const similis_tensor *operand = arguments.tensor(3), *field = arguments.tensor(5);
+  options.affine = arguments.tensor(4);
+  options.grid_affine = arguments.tensor(6);
+  options.accumulate = static_cast<std::int32_t>(arguments.integer(2));
+  FrameworkMemory memory;
+  const similis_execution execution = execution_on(operand->device, memory);
+  return [&]<int... i>(std::integer_sequence<int, i...>) {
+    const auto run = [&](auto... operands) {
+      return function(operands..., &options, arguments.tensor(first_output + i)..., &execution);
+    };
+    if constexpr (std::is_same_v<decltype(function), decltype(similis_compose)*>) {
+      return succeed(run(operand, field), result);
+    } else {
+      (arguments.integer(1) != 0 ? options.grid : options.displacement) = field;
+      return succeed(run(operand), result);
+    }
+  }
+  (std::make_integer_sequence<int, outputs>());
 }
 
 }  // namespace
@@ -191,18 +246,31 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_integer_ssim(
   return run<similis_integer_ssim_options, similis_integer_ssim>(arguments, count, result);
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_scale(
-    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
-  const similis_tensor* tensor = count == 2 ? as_tensor(arguments[0]) : nullptr;
-  const similis_tensor* factor = count == 2 ? as_tensor(arguments[1]) : nullptr;
-  if (tensor == nullptr || factor == nullptr) return refuse("similis: scale takes two tensors");
+    void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  const Arguments arguments(given, count);
+  if (!arguments.are("tt")) return refuse("similis: scale takes two tensors");
   similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
-  execution.stream = stream_of(tensor->device);
-  result->type_index = kTVMFFIInt;
-  result->v_int64 = similis_scale(tensor, factor, &execution);
-  return 0;
+  execution.stream = stream_of(arguments.tensor(0)->device);
+  return succeed(similis_scale(arguments.tensor(0), arguments.tensor(1), &execution), result);
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_ssimulacra2(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
   return run<similis_ssimulacra2_options, similis_ssimulacra2>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_sample(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return transform<similis_sample, 6>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_sample_labels(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return transform<similis_sample_labels, 6>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_compose(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return transform<similis_compose, 5>(arguments, count, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_affine_grid(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return transform<similis_affine_grid, 3>(arguments, count, result);
 }
 }
