@@ -234,6 +234,7 @@ class Execution(ctypes.Structure):
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "ncc", "mutual_information", "mse", "mae")
 VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
 WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
+TRANSFORMS: Final = ("sample", "sample_labels", "compose", "affine_grid")
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
 

@@ -66,7 +66,7 @@ def _tvm_ffi_functions() -> dict[str, Any]:
 
     module = tvm_ffi.load_module(str(_c.NATIVE / "similis_tvm_ffi.so"))
     others = ("integer_ssim", "ssimulacra2", "histogram", _c.OF_HISTOGRAM, "scale")
-    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *others)}
+    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *_c.TRANSFORMS, *others)}
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:

@@ -133,6 +133,7 @@ class Call:
             getattr(options, name)[: len(coordinates)] = coordinates
             setattr(options, f"has_{name}", int(bool(coordinates)))
         self.options = options
+        self.options_address = ctypes.addressof(options)
 
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]

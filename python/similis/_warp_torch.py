@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing torch's tensors: operators, and autograd around them.
+"""Sampling and composing torch's tensors: operators, and autograd around them, as in _torch.py.
 
 similis::transform           sample, compose or affine_grid
 similis::transform_gradient  gradients to the operands that ask for one, in one pass
@@ -9,14 +9,16 @@ similis::labels              label and weight
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, Optional
+from typing import Any, Callable, NoReturn, Optional
 
 import torch
 from torch import Tensor
 
-from . import _warp
+from . import _c, _warp
 from ._torch import (
     _c_tensor,
+    _DTYPES,
+    _functions,
     _is_memory,
     _is_transformed,
     _nobody_looks,
@@ -27,6 +29,7 @@ from ._torch import (
     _TELLS_KEYS,
 )
 
+_Tensors = Sequence[Optional[Tensor]]
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 _OPERANDS = "Tensor operand, Tensor? affine, Tensor? field, Tensor? grid_affine"
 _ops.define(f"transform({_OPERANDS}, str call) -> Tensor", tags=_TAGS)
@@ -57,22 +60,28 @@ def _empty(call: _warp.Call, *operands: Optional[Tensor]) -> Tensor:
     return model.new_empty(_shape(call, *operands))  # type: ignore[arg-type]
 
 
-def _run(
-    call: _warp.Call,
-    operands: Sequence[Optional[Tensor]],
-    outputs: Sequence[Optional[Tensor]],
-    accumulate: bool = False,
+def _run_by_ctypes(
+    call: _warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
 ) -> None:
-    operand = operands[0]
-    assert operand is not None
-    with torch.cuda.device_of(operand):
-        _warp.run(
-            call,
-            [_c_tensor(each) for each in operands],
-            [_c_tensor(each) for each in outputs],
-            _stream_of(operand),
-            accumulate,
-        )
+    described = [_c_tensor(each) for each in operands]
+    results = [_c_tensor(each) for each in outputs]
+    assert operands[0] is not None
+    _warp.run(call, described, results, _stream_of(operands[0]), accumulate)
+
+
+def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
+    def run(
+        call: _warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
+    ) -> None:
+        function = functions[call.operation]
+        status = function(call.options_address, call.is_grid, accumulate, *operands, *outputs)
+        if status != 0:
+            _c.raise_last_error(status)
+
+    return run
+
+
+_run = _run_by_tvm_ffi(_functions) if _functions else _run_by_ctypes
 
 
 def _transform(
@@ -85,12 +94,12 @@ def _transform(
     parsed = _warp.parse(call)
     operands = (operand, affine, field, grid_affine)
     result = _empty(parsed, *operands)
-    _run(parsed, operands, [result, *[None] * _GRADIENTS[parsed.operation]])
+    _run(parsed, operands, (result, *_NO_GRADIENTS[parsed.operation]))
     return result
 
 
 # What follows the result among the arguments of each C function: upstream, then gradients.
-_GRADIENTS = {"sample": 5, "compose": 4, "affine_grid": 2}
+_NO_GRADIENTS = {"sample": (None,) * 5, "compose": (None,) * 4, "affine_grid": (None,) * 2}
 
 
 def _labels(
@@ -219,13 +228,17 @@ class _Gradient(torch.autograd.Function):
 
 
 def _gradients(
-    operands: Sequence[Optional[Tensor]], upstream: Tensor, asked: Sequence[bool], call: str
+    operands: _Tensors,
+    upstream: Tensor,
+    asked: Sequence[bool],
+    call: str,
+    differentiate: Any = _gradient_op,
 ) -> list[Optional[Tensor]]:
     """In the operands' places."""
     if not any(asked):
         return [None] * len(asked)
     differentiable = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    compute: Any = _Gradient.apply if differentiable else _gradient_op
+    compute: Any = _Gradient.apply if differentiable else differentiate
     computed = iter(compute(*operands, upstream, *asked, call))
     return [next(computed) if of else None for of in asked]
 
@@ -246,19 +259,52 @@ class _Transform(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        operands = ctx.saved_tensors
-        asked = list(ctx.needs_input_grad[:4])
-        by_field = None
-        if ctx.call.startswith("affine_grid "):  # x + u(x) hands the upstream on to u
-            if asked[2]:
-                by_field = upstream.to(operands[2].dtype)
-                if operands[2].shape[0] != upstream.shape[0]:
-                    by_field = by_field.sum(0, keepdim=True)
-            asked[2] = False
-        results = _gradients(operands, upstream, asked, ctx.call)
-        if by_field is not None:
-            results[2] = by_field
-        return *results, None
+        return _transform_backward(ctx, ctx.saved_tensors, upstream, _gradient_op)
+
+
+def _transform_backward(
+    ctx: Any, operands: _Tensors, upstream: Tensor, differentiate: Any
+) -> tuple[Optional[Tensor], ...]:
+    asked = list(ctx.needs_input_grad[:4])
+    field, by_field = operands[2], None
+    if ctx.call.startswith("affine_grid "):  # x + u(x) hands the upstream on to u
+        if field is not None and asked[2]:
+            by_field = upstream.to(field.dtype)
+            if field.shape[0] != upstream.shape[0]:
+                by_field = by_field.sum(0, keepdim=True)
+        asked[2] = False
+    results = _gradients(operands, upstream, asked, ctx.call, differentiate)
+    if by_field is not None:
+        results[2] = by_field
+    return *results, None
+
+
+class _PlainTransform(torch.autograd.Function):
+    """The same of _are_plain() operands, which goes past the operators."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        operand: Tensor,
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+        call: str,
+    ) -> Tensor:
+        ctx.call = call
+        ctx.save_for_backward(operand, affine, field, grid_affine)
+        return _transform(operand, affine, field, grid_affine, call)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        operands = ctx.saved_tensors  # which hooks may have replaced
+        plain = _are_memory((*operands, upstream)) and _nobody_looks()
+        differentiate = _transform_gradient if plain else _gradient_op
+        return _transform_backward(ctx, operands, upstream, differentiate)
+
+
+# As in _torch.py.
+_apply_plainly: Any = super(torch.autograd.Function, _PlainTransform).apply
 
 
 class _TransformUnderFunctorch(_Transform):
@@ -317,13 +363,36 @@ class _LabelsUnderFunctorch(_Labels):
         ctx.mark_non_differentiable(output[0])
 
 
+def _are_memory(tensors: _Tensors) -> bool:
+    for each in tensors:
+        if each is not None and not _is_memory(each):
+            return False
+    return True
+
+
+def _are_plain(operands: _Tensors) -> bool:
+    """Whether _checked() would take them as they are, asked in fewer words, and nobody needs to see
+    the operators, as torch.func and forward mode do."""
+    if not (_TELLS_KEYS and _nobody_looks() and _are_memory(operands)) or _is_transformed():
+        return False
+    assert operands[0] is not None
+    device = operands[0].get_device()
+    for each in operands:
+        if each is not None and not (
+            each.dtype in _DTYPES
+            and each.get_device() == device
+            and each.dim() > 1
+            and each.numel() != 0
+        ):
+            return False
+    return True
+
+
 _apply_transform: Any = _Transform.apply
 _apply_labels: Any = _Labels.apply
 
 
-def _chosen(
-    operator: Any, apply: Any, under_functorch: Any, operands: Sequence[Optional[Tensor]]
-) -> Any:
+def _chosen(operator: Any, apply: Any, under_functorch: Any, operands: _Tensors) -> Any:
     """The operator by itself where nobody asks for a derivative; torch refuses forward mode, which
     the others have not."""
     if torch.compiler.is_compiling():
@@ -346,7 +415,7 @@ def _checked(operation: str, names: Sequence[str], operands: Sequence[Any]) -> N
             )
 
 
-def _check_output(call: _warp.Call, output: Any, operands: Sequence[Optional[Tensor]]) -> None:
+def _check_output(call: _warp.Call, output: Any, operands: _Tensors) -> None:
     operand = operands[0]
     assert operand is not None
     _refuse_image(call.operation, "output", output)
@@ -361,18 +430,15 @@ def _check_output(call: _warp.Call, output: Any, operands: Sequence[Optional[Ten
             )
 
 
-def _is_memory_apart(output: Tensor, operands: Sequence[Optional[Tensor]]) -> bool:
-    """Whether the library may write to it: nobody else sees to that, or reads there."""
-    if output.requires_grad or not _nobody_looks():
-        return False
-    given = [each for each in operands if each is not None]
-    if not (_TELLS_KEYS and all(_is_memory(each) for each in (output, *given))):
+def _is_memory_apart(output: Tensor, operands: _Tensors) -> bool:
+    """Whether the library may write to it: nobody reads there, or asks for a gradient."""
+    if output.requires_grad or not _is_memory(output):
         return False
     memory = output.untyped_storage().data_ptr()
-    return all(each.untyped_storage().data_ptr() != memory for each in given)
+    return all(each is None or each.untyped_storage().data_ptr() != memory for each in operands)
 
 
-def _asks_for_gradient(operands: Sequence[Optional[Tensor]]) -> bool:
+def _asks_for_gradient(operands: _Tensors) -> bool:
     return torch.is_grad_enabled() and any(
         each is not None and each.requires_grad for each in operands
     )
@@ -382,20 +448,25 @@ def transform(
     call: str, names: Sequence[str], operands: Sequence[Any], output: Optional[Tensor] = None
 ) -> Tensor:
     """operands: image, u or A; affine; field; grid_affine."""
-    _checked(call.split(" ", 1)[0], names, operands)
-    if torch.compiler.is_compiling() and operands[2] is operands[0]:
-        # It traces no autograd.Function that is given one tensor twice.
-        operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
-    compute = _chosen(_transform_op, _apply_transform, _TransformUnderFunctorch, operands)
+    is_compiling = torch.compiler.is_compiling()
+    compute: Any
+    if not is_compiling and _are_plain(operands):
+        compute = _apply_plainly if _asks_for_gradient(operands) else _transform
+    else:
+        _checked(call.split(" ", 1)[0], names, operands)
+        if is_compiling and operands[2] is operands[0]:
+            # It traces no autograd.Function that is given one tensor twice.
+            operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
+        compute = _chosen(_transform_op, _apply_transform, _TransformUnderFunctorch, operands)
     if output is None:
         return compute(*operands, call)
-    if torch.compiler.is_compiling():
+    if is_compiling:
         return output.add_(compute(*operands, call))
     parsed = _warp.parse(call)
     _check_output(parsed, output, operands)
-    if compute is not _transform_op or not _is_memory_apart(output, operands):
+    if compute is not _transform or not _is_memory_apart(output, operands):
         return output.add_(compute(*operands, call))
-    _run(parsed, operands, [output, *[None] * _GRADIENTS[parsed.operation]], accumulate=True)
+    _run(parsed, operands, (output, *_NO_GRADIENTS[parsed.operation]), accumulate=True)
     if not output.is_inference():
         torch.autograd.graph.increment_version(output)
     return output

@@ -114,6 +114,129 @@ def test_operators_of_fields(operands):
         torch.library.opcheck(_fields_torch._field_map_op, (u, number, call))
 
 
+def each_way(image, affine, u):
+    """What reaches each C function, with a gradient to all that may have one."""
+    spatial = similis.sample(image, affine=affine, displacement=u, padding_mode="border")
+    by_grid = similis.sample(image, grid=u, grid_affine=affine[:, :, :2], mode="cubic")
+    labels, weight = similis.sample_labels(image.round(), displacement=u, return_weight=True)
+    composed = similis.compose(u, u.flip(1), affine=affine)
+    values = [spatial, by_grid, labels, weight, composed, similis.affine_grid(affine, u)]
+    values += [similis.affine_grid(affine, out_shape=(4, 5))]
+    loss = sum(each.double().square().sum() for each in values if each.requires_grad)
+    return [*values, *torch.autograd.grad(loss, (image, affine, u))]
+
+
+@pytest.fixture
+def variables(operands):
+    image, u = [each.float() for each in operands]
+    affine = seeded(1, 2, 3, dtype=torch.float32, device=u.device, scale=0.5)
+    return [each.requires_grad_() for each in (image, affine, u)]
+
+
+def equal(given, expected):
+    """In every bit on the CPU; sums by atomics are close alone."""
+    for own, wanted in zip(given, expected, strict=True):
+        bits = {} if wanted.is_cuda else {"rtol": 0, "atol": 0}
+        torch.testing.assert_close(own, wanted, **bits)
+
+
+def test_both_bindings_give_the_same_bits(monkeypatch, variables):
+    from similis import _torch, _warp_torch
+
+    try:
+        functions = _torch._tvm_ffi_functions()
+    except ImportError:
+        pytest.skip("there is no apache-tvm-ffi")
+    results = []
+    for run in _warp_torch._run_by_ctypes, _warp_torch._run_by_tvm_ffi(functions):
+        monkeypatch.setattr(_warp_torch, "_run", run)
+        added_to = torch.ones_like(variables[0])
+        similis.sample(variables[0].detach(), displacement=variables[2].detach(), output=added_to)
+        with pytest.raises(ValueError, match="sample: displacement has shape"):
+            similis.sample(variables[0], displacement=variables[2][..., :1])
+        results.append([*each_way(*variables), added_to])
+    equal(*results)
+
+
+class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+    """How often each of the library's operators was called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.namespace == "similis":
+            self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+class Wrapped(torch.Tensor):
+    """A subclass, which sees what is done to it."""
+
+    seen: list = []
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        cls.seen.append(getattr(function, "name", lambda: "")())
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def test_whoever_looks_at_operators_sees_them(variables):
+    """And the same bits; where nobody looks, nobody is asked."""
+    image, affine, u = variables
+    expected = each_way(*variables)
+    with Seen() as seen:
+        looked_at = each_way(*variables)
+    equal(looked_at, expected)
+    assert [seen.names.count(f"similis::{name}") for name in ("transform", "labels")] == [5, 1]
+    assert seen.names.count("similis::transform_gradient") == 6
+    moved = similis.sample(image, displacement=u)
+    with Seen() as seen:  # in the backward pass alone
+        (own,) = torch.autograd.grad(moved.sum(), u)
+    assert seen.names == ["similis::transform_gradient"]
+    equal([own], torch.autograd.grad(similis.sample(image, displacement=u).sum(), u))
+    with torch.profiler.profile() as profile, torch.no_grad():
+        similis.compose(u, u)
+    assert "similis::transform" in [event.key for event in profile.key_averages()]
+    Wrapped.seen = []
+    wrapped = similis.sample(image.detach().as_subclass(Wrapped), displacement=u.detach())
+    assert type(wrapped) is Wrapped and "similis::transform" in Wrapped.seen
+    u = u.detach()
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = mode.from_tensor(u)
+        assert type(similis.compose(fake, fake)) is type(fake)
+
+
+def test_nobody_looks_at_plain_calls(monkeypatch, variables):
+    """Else the comparison above compares nothing."""
+    from similis import _torch, _warp_torch
+
+    if not _torch._TELLS_KEYS:
+        pytest.skip("this torch does not tell a tensor's keys")
+
+    def refuse(*_):
+        raise AssertionError("an operator was called")
+
+    for name in "_transform_op", "_gradient_op", "_checked":
+        monkeypatch.setattr(_warp_torch, name, refuse)
+    image, affine, u = variables
+    similis.sample(image, affine=affine, displacement=u).sum().backward()
+    similis.compose(u.detach(), u.detach(), output=torch.zeros_like(u))
+    assert all(each.grad.norm() > 0 for each in variables)
+
+
+def test_saved_operands_that_hooks_replaced(variables):
+    """They may be more than memory when backward reads them."""
+    image, _, u = variables
+    expected = torch.autograd.grad(similis.sample(image, displacement=u).sum(), u)
+    negated = lambda saved: torch.complex(saved, -saved)
+    back = lambda kept: kept.conj().imag  # negates when it is read
+    with torch.autograd.graph.saved_tensors_hooks(negated, back):
+        value = similis.sample(image, displacement=u)
+    equal(torch.autograd.grad(value.sum(), u), expected)
+
+
 def test_strides_change_nothing(function, operands):
     image, u = operands
     expected = gradient(function, image, u)
