@@ -204,17 +204,18 @@ def _is_plain(x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional
     """Whether no mode, trace, profiler or tensor needs to see the operators."""
     return (
         _TELLS_KEYS
+        and _nobody_looks()
         and _is_memory(x)
         and _is_memory(y)
         and (mask is None or _is_memory(mask))
         and (valid_mask is None or _is_memory(valid_mask))
-        and _nobody_looks()
     )
 
 
 def _nobody_looks() -> bool:
     return (
-        torch._C._len_torch_dispatch_stack() == 0
+        not torch.compiler.is_compiling()  # which cannot trace _is_memory(): ask this first
+        and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._get_tracing_state() is None
         and not torch._C._autograd._profiler_enabled()
     )
@@ -286,7 +287,7 @@ def _multiplied(gradient: Tensor, factor: Tensor, plain: bool) -> Tensor:
     """In place. The factor is 1 in most training steps: the library then leaves the memory alone.
 
     plain: whether the images were, and so the gradient is."""
-    if plain and _is_memory(factor) and _nobody_looks():
+    if plain and _nobody_looks() and _is_memory(factor):
         _scale(gradient, factor)
         return gradient
     if gradient.dtype in _FULL:
@@ -443,7 +444,7 @@ def evaluate(
 
     one_pass: whether gradients of a mean are computed together with it if they may be asked for."""
     is_compiling = torch.compiler.is_compiling()
-    plain = not is_compiling and mask is None and valid_mask is None and _are_plain_images(x, y)
+    plain = mask is None and valid_mask is None and _are_plain_images(x, y)
     if not plain:
         x, y = _checked(operation, names, x, y)
         mask = _checked_mask(operation, "mask", mask, x)

@@ -298,7 +298,7 @@ class _PlainTransform(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         operands = ctx.saved_tensors  # which hooks may have replaced
-        plain = _are_memory((*operands, upstream)) and _nobody_looks()
+        plain = _nobody_looks() and _are_memory((*operands, upstream))
         differentiate = _transform_gradient if plain else _gradient_op
         return _transform_backward(ctx, operands, upstream, differentiate)
 
@@ -450,7 +450,7 @@ def transform(
     """operands: image, u or A; affine; field; grid_affine."""
     is_compiling = torch.compiler.is_compiling()
     compute: Any
-    if not is_compiling and _are_plain(operands):
+    if _are_plain(operands):
         compute = _apply_plainly if _asks_for_gradient(operands) else _transform
     else:
         _checked(call.split(" ", 1)[0], names, operands)

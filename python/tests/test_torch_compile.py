@@ -139,6 +139,20 @@ def test_whoever_looks_at_operators_sees_them(images):
     assert type(result) is type(fake) and result.shape == (1, 1, 6, 6)
 
 
+def test_graphs_of_the_backward_pass(images):
+    """Of a call that was not compiled."""
+    from torch._dynamo import compiled_autograd
+
+    if not hasattr(compiled_autograd, "_enable"):
+        pytest.skip("this torch compiles no backward pass by itself")
+    torch.compiler.reset()
+    x, y = images(1, 1, 16, 16, requires_grad="x")
+    (expected,) = torch.autograd.grad(similis.ssim(x, y), x)
+    with compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+        similis.ssim(x, y).backward()
+    torch.testing.assert_close(x.grad, expected)
+
+
 def test_traces_compute(images):
     x, y = images(1, 1, 16, 16)
 

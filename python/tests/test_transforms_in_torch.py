@@ -226,6 +226,27 @@ def test_nobody_looks_at_plain_calls(monkeypatch, variables):
     assert all(each.grad.norm() > 0 for each in variables)
 
 
+def test_graphs_of_the_backward_pass(variables):
+    """Of calls that were not compiled."""
+    from torch._dynamo import compiled_autograd
+
+    if not hasattr(compiled_autograd, "_enable"):
+        pytest.skip("this torch compiles no backward pass by itself")
+    torch.compiler.reset()
+    image, affine, u = variables
+    functions = (
+        lambda: similis.sample(image, affine=affine, displacement=u),
+        lambda: similis.compose(u, u),
+        lambda: similis.affine_grid(affine, u),
+    )
+    for function in functions:
+        (expected,) = torch.autograd.grad(function().square().sum(), u)
+        u.grad = None
+        with compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+            function().square().sum().backward()
+        equal([u.grad], [expected])
+
+
 def test_saved_operands_that_hooks_replaced(variables):
     """They may be more than memory when backward reads them."""
     image, _, u = variables
