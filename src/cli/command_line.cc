@@ -95,6 +95,21 @@ constexpr const char* kWarpFiles = R"(Files:
   they are scaled; else the output is float32, or float64 if IMAGE needs it.
 )";
 
+constexpr const char* kBenchExamples = R"(Examples:
+  similis bench
+  similis bench -m ssim -m ms-ssim --size 3840x2160 --threads 4
+  similis bench -m lncc=window_size=5 -m mi --size 192x192x160
+  similis bench --device cuda --seconds 3 --format json -o speed.json
+)";
+
+constexpr const char* kBenchTimes = R"(Times:
+  A metric is called once beforehand, then until its seconds are over; its time is the median of
+  these calls, and the rates follow from it. A call takes two pictures from memory and ends when the
+  score is there: reading and decoding files comes on top. The pictures are noise, 8-bit RGB as
+  `similis compare` reads it from a PNG, or luma as from video; volumes are float32. With --device
+  cuda they are on the GPU beforehand, but for those of ssimulacra2: each call copies them there.
+)";
+
 std::string metric_lines() {
   std::size_t width = 0;
   for (const Metric& metric : metrics()) width = std::max(width, metric.name.size());
@@ -112,6 +127,23 @@ void add_device(CLI::App& app, std::string* device) {
       ->type_name("auto|cpu|cuda[:N]");
 }
 
+void add_threads(CLI::App& app, std::string* threads) {
+  app.add_option("--threads", *threads, "how many work at once (default: one per core)")
+      ->type_name("N");
+}
+
+void add_metrics(
+    CLI::App& app, std::vector<std::string>* metrics, const std::string& unless_given) {
+  app.add_option("-m,--metric", *metrics,
+         fmt::format(
+             "metric, with options if wanted; repeat for several\n(default: {})", unless_given))
+      ->type_name("METRIC[=OPTION=VALUE:…]")
+      ->allow_extra_args(false);
+  app.add_flag_callback(
+      "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
+      "show all metrics and their options, and exit");
+}
+
 void add_compare(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
       "compare", "Scores how alike two pictures, videos, volumes or directories are");
@@ -124,18 +156,11 @@ void add_compare(CommandLine& line) {
   app.add_option("DIST", options.distorted, "the distorted one, which is scored")
       ->required()
       ->type_name("");
-  app.add_option("-m,--metric", options.metrics,
-         fmt::format("metric, with options if wanted; repeat for several\n"
-                     "(default: {}; of these, what a picture is too small\nfor is left out)",
-             fmt::join(default_metrics(), ", ")))
-      ->type_name("METRIC[=OPTION=VALUE:…]")
-      ->allow_extra_args(false);
-  app.add_flag_callback(
-      "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
-      "show all metrics and their options, and exit");
+  add_metrics(app, &options.metrics,
+      fmt::format("{}; of these, what a picture is too small\nfor is left out",
+          fmt::join(default_metrics(), ", ")));
   add_device(app, &options.device);
-  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
-      ->type_name("N");
+  add_threads(app, &options.threads);
   app.add_option("--format", options.format, "of the results (default: table)")
       ->type_name("table|json|csv|xml");
   app.add_option("-o,--output", options.output,
@@ -199,8 +224,7 @@ void add_vmaf(CommandLine& line) {
   app.add_option("-m,--model", options.model, "refused: there is no model here")
       ->type_name("MODEL");
   app.add_flag("-n,--no_prediction", options.has_no_prediction, "no model; needed");
-  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
-      ->type_name("N");
+  add_threads(app, &options.threads);
   app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
       ->type_name("FILE");
   app.add_flag("--xml", options.is_xml, "write XML (default)");
@@ -251,9 +275,28 @@ void add_warp(CommandLine& line) {
   app.add_option("--background", options.background, "what --padding zeros fills in (default: 0)")
       ->type_name("NUMBER");
   add_device(app, &options.device);
-  app.add_option("--threads", options.threads, "how many work at once (default: one per core)")
-      ->type_name("N");
+  add_threads(app, &options.threads);
   app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, kWarpFiles, kExitStatus));
+}
+
+void add_bench(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "bench", "Measures how fast metrics are on this machine, without any files");
+  BenchOptions& options = line.bench_options;
+  line.bench = &app;
+  add_metrics(app, &options.metrics, "all; of these, what cannot run is left out");
+  app.add_option("--size", options.size,
+         "of the pictures (default: 1920x1080), or of volumes, such\nas 192x192x160")
+      ->type_name("WxH[xD]");
+  add_device(app, &options.device);
+  add_threads(app, &options.threads);
+  app.add_option("--seconds", options.seconds, "how long to measure each metric (default: 1)")
+      ->type_name("S");
+  app.add_option("--format", options.format, "of the results (default: table)")
+      ->type_name("table|json");
+  app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
+      ->type_name("FILE");
+  app.footer(fmt::format("{}\n{}\n{}", kBenchExamples, kBenchTimes, kExitStatus));
 }
 
 void add_completion(CommandLine& line) {
@@ -325,6 +368,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_compare(*line);
   add_vmaf(*line);
   add_warp(*line);
+  add_bench(*line);
   line->info = app.add_subcommand("info", "Says what this build can use on this machine");
   line->info->footer("");
   add_completion(*line);

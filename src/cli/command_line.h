@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/bench_command.h"
 #include "src/cli/compare.h"
 #include "src/cli/vmaf_command.h"
 #include "src/cli/warp_command.h"
@@ -19,6 +20,7 @@ struct CommandLine {
   CLI::App* compare = nullptr;
   CLI::App* vmaf = nullptr;
   CLI::App* warp = nullptr;
+  CLI::App* bench = nullptr;
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
 
@@ -26,6 +28,7 @@ struct CommandLine {
   CompareOptions compare_options;
   VmafOptions vmaf_options;
   WarpOptions warp_options;
+  BenchOptions bench_options;
   std::string shell;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "src/cli/number_text.h"
 #include "src/cli/usage_error.h"
@@ -82,11 +83,8 @@ std::optional<media::RawVideo> parse_raw_video(
   if (pixel_format.empty()) {
     throw UsageError("--size is given without --pix-fmt; raw video needs both");
   }
-  const std::size_t x = size.find('x');
-  const auto width = parse_number<std::int64_t>(size.substr(0, x));
-  const auto height =
-      x == std::string::npos ? std::nullopt : parse_number<std::int64_t>(size.substr(x + 1));
-  if (!width || !height || *width < 1 || *height < 1) {
+  const std::vector<std::int64_t> sides = parse_size(size);
+  if (sides.size() != 2) {
     throw UsageError(fmt::format("--size is \"{}\"; it must be WxH, such as 1920x1080", size));
   }
   const std::optional<media::PixelFormat> pixels = media::pixel_format(pixel_format);
@@ -96,7 +94,7 @@ std::optional<media::RawVideo> parse_raw_video(
         "yuv422p10le or gray",
         pixel_format));
   }
-  return media::RawVideo{.width = *width, .height = *height, .pixels = *pixels};
+  return media::RawVideo{.width = sides[0], .height = sides[1], .pixels = *pixels};
 }
 
 }  // namespace similis::cli

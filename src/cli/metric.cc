@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/metric.h"
 
+#include "src/cli/device.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
@@ -26,7 +27,7 @@ Metric metric(const char* name, const char* description, const LumaMeasure& luma
       .video_planes = VideoPlanes::luma};
   result.configure = [&luma_measure, options, name](const Settings& settings) {
     const LumaOptions chosen = with_settings(settings, options);
-    Measure measure{.parts = luma_measure.parts(chosen)};
+    Measure measure{.takes_luma = true, .parts = luma_measure.parts(chosen)};
     measure.values = [&luma_measure, chosen, name](const FramePair& pair, const Execution& exec) {
       require(!pair.luma.reference.empty(),
           "{}: takes the luma of video; pictures and volumes have none", name);
@@ -46,6 +47,20 @@ std::vector<double> all_values(
     const Measure& measure, const FramePair& pair, const Execution& exec) {
   if (measure.values) return measure.values(pair, exec);
   return {measure.value(pair, exec)};
+}
+
+void require_runs_on(const Measure& measure, Device device) {
+  require(measure.runs_on_gpu || device.kind == DeviceKind::cpu,
+      "{} runs on the CPU alone; leave out --device {}", measure.name, device_name(device));
+}
+
+FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec) {
+  FramePair moved = frames;
+  moved.device = device;
+  if (frames.reference.empty()) return moved;
+  moved.reference = on_device(frames.reference, device, exec);
+  moved.distorted = on_device(frames.distorted, device, exec);
+  return moved;
 }
 
 }  // namespace similis::cli

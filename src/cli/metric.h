@@ -51,6 +51,7 @@ struct Measure {
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
   bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
+  bool takes_luma = false;     ///< it looks at FramePair::luma alone
   std::function<double(const FramePair&, const Execution&)> value;
   /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.
@@ -64,6 +65,12 @@ struct Measure {
 /// The measure's numbers, in the order of its parts.
 std::vector<double> all_values(
     const Measure& measure, const FramePair& pair, const Execution& exec);
+
+/// Throws InvalidArgument, in words for who gave --device, if the measure cannot run there.
+void require_runs_on(const Measure& measure, Device device);
+
+/// The frames where measures are to run: themselves if they are there. Waits for the copy.
+FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec);
 
 /// What a map's values mean.
 struct MapRange {

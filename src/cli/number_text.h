@@ -4,10 +4,12 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace similis::cli {
 
@@ -26,6 +28,19 @@ template <class T> std::optional<T> parse_number(std::string_view text) {
     if (!std::isfinite(number)) return std::nullopt;
   }
   return number;
+}
+
+/// The numbers above 0 that "1920x1080" spells; none if that is not what the text is.
+inline std::vector<std::int64_t> parse_size(std::string_view text) {
+  std::vector<std::int64_t> sides;
+  for (;;) {
+    const std::size_t x = text.find('x');
+    const auto side = parse_number<std::int64_t>(text.substr(0, x));
+    if (!side || *side < 1) return {};
+    sides.push_back(*side);
+    if (x == std::string_view::npos) return sides;
+    text.remove_prefix(x + 1);
+  }
 }
 
 }  // namespace similis::cli

@@ -375,9 +375,9 @@ TEST_F(Program, SaysWhatItIs) {
   for (const char* word : {SIMILIS_VERSION, "SIMD in use", "threads", "GPU", "PNG", "JPEG"}) {
     EXPECT_THAT(info.out, HasSubstr(word));
   }
-  for (const std::vector<std::string>& help :
-      {std::vector<std::string>{"--help"}, {"compare", "--help"}, {"compare", "--list-metrics"},
-          {"info", "--help"}, {"completion", "-h"}}) {
+  for (const std::vector<std::string>& help : {std::vector<std::string>{"--help"},
+           {"compare", "--help"}, {"compare", "--list-metrics"}, {"bench", "--help"},
+           {"bench", "--list-metrics"}, {"info", "--help"}, {"completion", "-h"}}) {
     const Outcome outcome = run(help);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");
@@ -403,12 +403,15 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
     return outcome.out;
   };
   EXPECT_EQ(complete("co", 1), "compare completion\n");
+  EXPECT_EQ(complete("b", 1), "bench\n");
   EXPECT_EQ(complete("compare --fo", 2), "--format\n");
   EXPECT_EQ(complete("compare --format j", 3), "json\n");
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
   EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
   EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc ssimulacra2\n");
+  EXPECT_EQ(complete("bench --format ''", 3), "table json\n");
+  EXPECT_EQ(complete("bench -m ms", 3), "mse ms-ssim\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");
   EXPECT_EQ(complete("compare ''", 2), "\n");  // files, which bash finds itself
   EXPECT_EQ(complete("compare --threads ''", 3), "\n");

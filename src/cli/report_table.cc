@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
+#include "src/cli/aligned_rows.h"
 #include "src/cli/report.h"
 #include "src/cli/statistics.h"
 
 namespace similis::cli {
 namespace {
-
-using Row = std::vector<std::string>;
 
 constexpr double kSmallestFixed = 1e-4;  // of smaller numbers six decimals say little
 
@@ -25,30 +22,6 @@ std::string cell(double value) {
 }
 
 std::string cell(const std::optional<double>& value) { return value ? cell(*value) : "-"; }
-
-// Columns on a terminal: bytes that continue a UTF-8 character take none.
-std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-// The first column to the left, numbers to the right.
-std::string aligned(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - columns(row[i]), ' ');
-      line += i == 0 ? row[i] + space : "  " + space + row[i];
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
 
 std::string table_of_picture(const Report& report) {
   std::vector<Row> rows = {{"metric", "value"}};

@@ -49,15 +49,6 @@ struct Scores {
   std::vector<Frame> frames;
 };
 
-FramePair where_measured(const FramePair& frames, const Scoring& scoring) {
-  FramePair moved = frames;
-  moved.device = scoring.device;
-  if (frames.reference.empty()) return moved;
-  moved.reference = on_device(frames.reference, scoring.device, scoring.exec);
-  moved.distorted = on_device(frames.distorted, scoring.device, scoring.exec);
-  return moved;
-}
-
 void require_code_values(const Measure& measure, const FramePair& frames) {
   if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
 }
@@ -68,9 +59,7 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
   const Measure& measure = scoring.measures[key.measure];
   require_code_values(measure, frames);
   try {
-    require(measure.runs_on_gpu || scoring.device.kind == DeviceKind::cpu,
-        "{} runs on the CPU alone; leave out --device {}", measure.name,
-        device_name(scoring.device));
+    require_runs_on(measure, scoring.device);
     for (const double value : all_values(measure, frames, scoring.exec)) {
       values.emplace_back(key, value);
       ++key.part;
@@ -100,7 +89,7 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
 FrameValues score_frames(
     const Scoring& scoring, const FramePair& pair, const std::string& name, Notes& notes) {
   FrameValues values;
-  const FramePair frames = where_measured(pair, scoring);
+  const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
     score(scoring, {.measure = i}, name, frames, notes, values);
   }
@@ -108,7 +97,8 @@ FrameValues score_frames(
 }
 
 void write_map(const Scoring& scoring, const FramePair& frames, const std::string& name) {
-  media::write_png(scoring.map->path, draw_map(scoring, name, where_measured(frames, scoring)));
+  media::write_png(scoring.map->path,
+      draw_map(scoring, name, frames_on_device(frames, scoring.device, scoring.exec)));
 }
 
 // Also of one pair of frames of animations.
@@ -153,8 +143,8 @@ class VideoScorer {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
     for (int plane = 0; plane < planes_taken_; ++plane) {
-      planes[static_cast<std::size_t>(plane)] =
-          where_measured(planes_.plane(videos_, plane, scoring_.exec), scoring_);
+      planes[static_cast<std::size_t>(plane)] = frames_on_device(
+          planes_.plane(videos_, plane, scoring_.exec), scoring_.device, scoring_.exec);
     }
     const FramePair whole = whole_frame();
     std::erase_if(keys_, [&](const ScoreKey& key) {

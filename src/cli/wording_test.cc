@@ -68,7 +68,8 @@ TEST(Help, NamesEveryOptionMetricAndExitStatus) {
 
 TEST(Help, FitsATerminal) {
   const auto line = make_command_line();
-  for (const CLI::App* app : {static_cast<CLI::App*>(&line->app), line->compare, line->warp}) {
+  for (const CLI::App* app :
+      {static_cast<CLI::App*>(&line->app), line->compare, line->warp, line->bench}) {
     std::istringstream lines(app->help());
     for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 102u) << text;
   }
