@@ -171,7 +171,8 @@ TEST_P(CommonCallOfHalves, EachIsRightByItself) {
           error += (actual[i] - wanted[i]) * (actual[i] - wanted[i]);
           norm += wanted[i] * wanted[i];
         }
-        EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(norm)) << "axis " << axis << (is_upper ? ", upper" : ", lower");
+        EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(norm))
+            << "axis " << axis << (is_upper ? ", upper" : ", lower");
       }
     }
   }
