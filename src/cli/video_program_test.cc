@@ -305,9 +305,9 @@ TEST_F(VideoProgram, MemoryStaysFlat) {
   if (!media::kMeasuresMemory) GTEST_SKIP() << "a sanitizer takes more than any video";
   const auto peak_kilobytes = [&](int frames) {
     write_bytes("a.y4m", flat(frames, 0, 0, format("yuv420p", 320, 240)));
-    const std::string script =
-        std::string(SIMILIS_PROGRAM) +
-        " compare a.y4m a.y4m -m mse --threads 2 --format csv > scores.csv & "
+    const std::string script =  // which waits for the end of its input until it has been looked at
+        "{ cat a.y4m; sleep 0.5; } | " + std::string(SIMILIS_PROGRAM) +
+        " compare - a.y4m -m mse --threads 2 --format csv > scores.csv & "
         "while grep VmHWM /proc/$!/status; do :; done; wait $!";
     const Outcome outcome = spawn(folder_, {"sh", "-c", script});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
