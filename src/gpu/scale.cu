@@ -13,7 +13,7 @@ namespace similis::core_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocksAMultiprocessor = 8;  // all that run at once
+constexpr int kBlocksAMultiprocessor = 4;  // all that run at once
 constexpr int kAtOnce = 4;                 // loads of a thread under way
 
 /// What one access to memory takes.
