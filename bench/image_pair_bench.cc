@@ -2,14 +2,14 @@
 #include "bench/image_pair_bench.h"
 
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
 #include "bench/peak_memory.h"
+#include "src/core/joined.h"
 #include "tests/arrays.h"
 
 namespace similis::bench {
@@ -72,8 +72,8 @@ void run(
 bool add(const char* name, Operation operation, const Extents& shape, DType dtype) {
   static constexpr const char* kShortNames[] = {"u8", "u16", "f16", "bf16", "f32", "f64"};
   for (const int threads : {1, 2}) {
-    const std::string full_name = fmt::format("{}/{}/{}/threads:{}", name,
-        fmt::join(shape.begin(), shape.end(), "x"), kShortNames[static_cast<int>(dtype)], threads);
+    const std::string full_name = fmt::format("{}/{}/{}/threads:{}", name, joined(shape, "x"),
+        kShortNames[static_cast<int>(dtype)], threads);
     benchmark::RegisterBenchmark(full_name.c_str(),
         [=](benchmark::State& state) { run(state, operation, shape, dtype, threads); })
         ->Unit(benchmark::kMillisecond)

@@ -36,4 +36,4 @@ target_compile_definitions(similis_static INTERFACE SIMILIS_STATIC)
 # For what is built here: the internal headers come with it.
 add_library(similis_internal INTERFACE)
 target_link_libraries(similis_internal INTERFACE
-  similis_static similis_flags fmt::fmt-header-only PkgConfig::hwy Threads::Threads)
+  similis_static similis_flags PkgConfig::hwy Threads::Threads)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/bench_command.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,6 +26,7 @@
 #include "src/cli/statistics.h"
 #include "src/cli/threads.h"
 #include "src/cli/usage_error.h"
+#include "src/core/joined.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/decode.h"
@@ -178,7 +178,7 @@ std::pair<double, double> rates(const Timing& timing, const Size& size) {
 std::string to_table(const BenchReport& report) {
   const Info info = similis::info();
   std::string text = fmt::format("pairs of {} on {}, {} thread{}, {} ({})\n",
-      fmt::join(report.size, "×"), report.device, report.threads, report.threads == 1 ? "" : "s",
+      joined(report.size, "×"), report.device, report.threads, report.threads == 1 ? "" : "s",
       info.simd_target, info.simd_target_reason);
   if (report.device.kind == DeviceKind::cuda) text += info.cuda_reason + "\n";
   std::vector<Row> rows = {{"metric", "input", "ms a pair", "pairs/s",

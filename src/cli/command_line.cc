@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/command_line.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -13,6 +12,7 @@
 #include "src/cli/number_text.h"
 #include "src/cli/usage_error.h"
 #include "src/cli/vmaf_feature.h"
+#include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
@@ -158,7 +158,7 @@ void add_compare(CommandLine& line) {
       ->type_name("");
   add_metrics(app, &options.metrics,
       fmt::format("{}; of these, what a picture is too small\nfor is left out",
-          fmt::join(default_metrics(), ", ")));
+          joined(default_metrics(), ", ")));
   add_device(app, &options.device);
   add_threads(app, &options.threads);
   app.add_option("--format", options.format, "of the results (default: table)")
@@ -171,7 +171,7 @@ void add_compare(CommandLine& line) {
          fmt::format("draw where the score is lost, bright where most;\nfor: {}.\n"
                      "As large as the picture: where a window does not fit\n"
                      "(padding=valid) it is cut at the border",
-             fmt::join(metric_names_with_maps(), ", ")))
+             joined(metric_names_with_maps(), ", ")))
       ->type_name("METRIC=FILE.png");
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/completion.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <vector>
 
 #include "src/cli/command_line.h"
 #include "src/cli/usage_error.h"
+#include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
@@ -57,7 +57,7 @@ std::string escaped(const std::string& text, std::string_view special) {
 // ---- bash ----
 
 std::string bash_case(const std::string& pattern, const std::vector<std::string>& words) {
-  return fmt::format("    {}) words='{}' ;;\n", pattern, fmt::join(words, " "));
+  return fmt::format("    {}) words='{}' ;;\n", pattern, joined(words, " "));
 }
 
 // A case for the value of each option, one for the options and one for the other arguments.
@@ -78,7 +78,7 @@ std::string bash_cases(const CLI::App& command) {
     for (const std::string& spelling : names) {
       patterns.push_back(fmt::format("'{} {} '*", name, spelling));
     }
-    cases += bash_case(fmt::format("{}", fmt::join(patterns, "|")), choices);
+    cases += bash_case(joined(patterns, "|"), choices);
   }
   return cases + bash_case(fmt::format("'{} '*' -'*", name), options) +
          bash_case(fmt::format("'{} '*", name), arguments);
@@ -105,19 +105,19 @@ _similis() {{
 }}
 complete -o default -F _similis similis
 )",
-      fmt::arg("cases", cases), fmt::arg("first", fmt::join(first, " ")));
+      fmt::arg("cases", cases), fmt::arg("first", joined(first, " ")));
 }
 
 // ---- zsh ----
 
 std::string zsh_text(const std::string& description) {
   const std::string text = escaped(summary(description), "[]:\\");
-  return fmt::format("{}", fmt::join(CLI::detail::split(text, '\''), "'\\''"));
+  return joined(CLI::detail::split(text, '\''), "'\\''");
 }
 
 std::string zsh_action(const CLI::Option& option) {
   if (takes_file(option)) return ":_files";
-  return fmt::format(":({})", fmt::join(value_choices(option), " "));
+  return fmt::format(":({})", joined(value_choices(option), " "));
 }
 
 std::string zsh_arguments(const CLI::App& command) {
@@ -180,7 +180,7 @@ std::string fish_option(const CLI::Option& option, const std::string& condition)
   for (const std::string& name : option.get_lnames()) line += " -l " + name;
   const std::vector<std::string> choices = value_choices(option);
   if (takes_value(option)) line += takes_file(option) ? " -r -F" : " -x";
-  if (!choices.empty()) line += fmt::format(" -a '{}'", fmt::join(choices, " "));
+  if (!choices.empty()) line += fmt::format(" -a '{}'", joined(choices, " "));
   return line + fmt::format(" -d '{}'\n", fish_text(option.get_description()));
 }
 
@@ -195,7 +195,7 @@ std::string fish_script(const CLI::App& app) {
         text += fish_option(*option, condition);
       } else if (const auto choices = value_choices(*option); !choices.empty()) {
         text += fmt::format(
-            "complete -c similis -n '{}' -f -a '{}'\n", condition, fmt::join(choices, " "));
+            "complete -c similis -n '{}' -f -a '{}'\n", condition, joined(choices, " "));
       }
     }
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/info_command.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "similis/info.hpp"
+#include "src/core/joined.h"
 #include "src/media/decode.h"
 
 namespace similis::cli {
@@ -18,10 +18,9 @@ std::string describe_build() {
   const Info info = similis::info();
   std::vector<std::pair<std::string, std::string>> lines = {{"version", info.version},
       {"SIMD in use", fmt::format("{} ({})", info.simd_target, info.simd_target_reason)},
-      {"SIMD targets", fmt::format("{}", fmt::join(info.simd_targets, ", "))}};
+      {"SIMD targets", joined(info.simd_targets, ", ")}};
   if (!info.unsupported_simd_targets.empty()) {
-    lines.emplace_back(
-        "not on this processor", fmt::format("{}", fmt::join(info.unsupported_simd_targets, ", ")));
+    lines.emplace_back("not on this processor", joined(info.unsupported_simd_targets, ", "));
   }
   lines.emplace_back("threads", fmt::format("{}", info.threads));
   lines.emplace_back("GPU", info.cuda_reason);

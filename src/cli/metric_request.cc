@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/metric_request.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +9,7 @@
 
 #include "src/cli/metrics.h"
 #include "src/cli/nearest.h"
+#include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
@@ -94,7 +94,7 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
   const Metric& metric = known_metric(name, argument);
   if (!metric.map_range) {
     throw UsageError(fmt::format("{}: {} has no map; those that have one: {}", argument, name,
-        fmt::join(metric_names_with_maps(), ", ")));
+        joined(metric_names_with_maps(), ", ")));
   }
   std::string named;               // the longest text of -m that this begins with
   std::vector<std::string> asked;  // the texts of -m for the same metric

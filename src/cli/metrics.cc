@@ -4,7 +4,7 @@
 // code values; an option data_range that is a std::optional is filled in from their depth.
 #include "src/cli/metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>

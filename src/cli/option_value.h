@@ -4,7 +4,7 @@
 // rest follows from the members' types.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <concepts>
 #include <cstddef>

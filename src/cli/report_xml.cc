@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON document as XML. Names of metrics, such as ssim=window_size=7, are no XML names, so they
 // are attributes: <score metric="…" value="…"/>. What is null in JSON is left out.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the reference program of SSIMULACRA 2.1 prints about pictures in files, to all its 8
 // decimals.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <array>

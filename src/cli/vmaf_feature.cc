@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/vmaf_feature.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "similis/libvmaf_ssim.hpp"
 #include "src/cli/luma_scores.h"
 #include "src/cli/metric.h"
+#include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
@@ -105,8 +105,8 @@ const KnownFeature& known_feature(const std::string& name, const std::string& ar
     if (feature.name == name) return feature;
     names.push_back(feature.name);
   }
-  throw UsageError(fmt::format("{}: there is no feature \"{}\"; those there are: {}", argument,
-      name, fmt::join(names, ", ")));
+  throw UsageError(fmt::format(
+      "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
 }
 
 // "scale=1:enable_lcs=true"; of an option given twice the last value counts, as in vmaf.
@@ -171,7 +171,7 @@ std::string describe_features() {
     std::vector<std::string> names;
     for (const ReadOption& option : feature.options) names.push_back(option.name);
     text += fmt::format("  {:13}  {}{}{}\n", feature.name, feature.description,
-        names.empty() ? "" : "; ", fmt::join(names, ", "));
+        names.empty() ? "" : "; ", joined(names, ", "));
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include "similis/info.hpp"
 #include "similis/version.h"
 #include "src/core/gpu.h"
+#include "src/core/joined.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 
@@ -43,7 +44,7 @@ void apply_simd_target_variable() {
   }
   throw InvalidArgument(
       fmt::format("SIMILIS_SIMD_TARGET is \"{}\"; this build on this processor takes {}", wanted,
-          fmt::join(names(simd_targets()), ", ")));
+          joined(names(simd_targets()), ", ")));
 }
 
 void prepare_simd_target() {

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refusals: require(condition, "ssim: window_size is {}; it must be odd", window_size).
+//
+// Includes fmt's declarations alone: what formats is compiled once, in refuse.cc.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <utility>
+#include <fmt/core.h>
 
 #include "similis/error.hpp"
 #include "similis/tensor.hpp"
 
-/// A shape prints as [1, 3, 1080, 1920].
-template <> struct fmt::formatter<similis::Extents> : fmt::formatter<std::string_view> {
-  auto format(const similis::Extents& extents, format_context& context) const {
-    return fmt::format_to(context.out(), "[{}]", fmt::join(extents.begin(), extents.end(), ", "));
-  }
-};
-template <> struct fmt::formatter<similis::DType> : fmt::formatter<std::string_view> {
-  auto format(similis::DType dtype, format_context& context) const {
-    return fmt::formatter<std::string_view>::format(similis::name(dtype), context);
-  }
-};
-template <> struct fmt::formatter<similis::Device> : fmt::formatter<std::string_view> {
-  auto format(const similis::Device& device, format_context& context) const {
-    if (device.kind == similis::DeviceKind::cpu) return fmt::format_to(context.out(), "cpu");
-    return fmt::format_to(context.out(), "cuda:{}", device.index);
-  }
+namespace similis {
+
+/// Formats a type that has no specification of its own after the colon.
+struct PlainFormatter {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
 };
 
-namespace similis {
+/// Throws InvalidArgument with the formatted sentence.
+[[noreturn]] void refuse(fmt::string_view sentence, fmt::format_args args);
 
 /// Throws InvalidArgument with the formatted sentence unless the condition holds.
 template <class... Args>
 void require(bool condition, fmt::format_string<Args...> sentence, Args&&... args) {
-  if (!condition) throw InvalidArgument(fmt::format(sentence, std::forward<Args>(args)...));
+  if (!condition) refuse(sentence, fmt::make_format_args(args...));
 }
 
 }  // namespace similis
+
+/// A shape prints as [1, 3, 1080, 1920].
+template <> struct fmt::formatter<similis::Extents> : similis::PlainFormatter {
+  fmt::format_context::iterator format(
+      const similis::Extents& extents, format_context& context) const;
+};
+template <> struct fmt::formatter<similis::DType> : similis::PlainFormatter {
+  fmt::format_context::iterator format(similis::DType dtype, format_context& context) const;
+};
+template <> struct fmt::formatter<similis::Device> : similis::PlainFormatter {
+  fmt::format_context::iterator format(
+      const similis::Device& device, format_context& context) const;
+};

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "src/core/joined.h"
 #include "src/lncc/test_cases.h"
 
 namespace similis {
@@ -39,8 +40,8 @@ std::string print(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
   const PerAxis<int>& window = c.options.window_size;
   return fmt::format("{}_{}_{}_window_{}_{}_{}_{}{}{}_{}_{}_{}_of_{}", info.index,
-      fmt::join(c.shape.begin(), c.shape.end(), "_"), lncc_internal::name(c.options.padding),
-      window.z(), window.y(), window.x(), c.options.window == WindowShape::box ? "box" : "gaussian",
+      joined(c.shape, "_"), lncc_internal::name(c.options.padding), window.z(), window.y(),
+      window.x(), c.options.window == WindowShape::box ? "box" : "gaussian",
       c.options.is_signed ? "_signed" : "", c.options.gradient == LnccGradient::ants ? "_ants" : "",
       name(c.dtype), test::name(c.x_layout), test::name(c.y_layout), std::lround(c.range));
 }

@@ -3,7 +3,7 @@
 // frames raw into a pipe, in the file's own samples: never scaled, repeated or dropped. A file that
 // changes its size or pixel format half way is an error, where ffmpeg by itself would scale. Only
 // local files are opened, so that a playlist cannot reach the network.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <utility>

@@ -6,7 +6,7 @@
 // row by row to memory that is only reserved, so that pages are touched as pixels are decoded.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <span>

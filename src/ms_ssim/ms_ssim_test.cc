@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "src/core/joined.h"
 #include "src/ms_ssim/reference.h"
 #include "src/ssim/test_cases.h"
 #include "tests/refusal.h"
@@ -51,10 +52,10 @@ struct Case {
 
 std::string print(const testing::TestParamInfo<Case>& info) {
   const auto& [shape, rule, options, dtype, layout] = info.param;
-  return fmt::format("{}_{}_{}_window_{}_{}_{}_{}_levels_{}_{}_{}", info.index,
-      fmt::join(shape.begin(), shape.end(), "_"), name(rule), options.window_size.z(),
-      options.window_size.y(), options.window_size.x(), ssim_internal::name(options.padding),
-      options.weights.size(), name(dtype), test::name(layout));
+  return fmt::format("{}_{}_{}_window_{}_{}_{}_{}_levels_{}_{}_{}", info.index, joined(shape, "_"),
+      name(rule), options.window_size.z(), options.window_size.y(), options.window_size.x(),
+      ssim_internal::name(options.padding), options.weights.size(), name(dtype),
+      test::name(layout));
 }
 
 class MsSsim : public testing::TestWithParam<Case> {};

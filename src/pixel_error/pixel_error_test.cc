@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "similis/error.hpp"
+#include "src/core/joined.h"
 #include "src/core/require.h"
 #include "src/pixel_error/reference.h"
 #include "tests/arrays.h"
@@ -66,8 +67,7 @@ struct Case {
 
 std::string print(const testing::TestParamInfo<Case>& info) {
   const auto& [shape, dtype, layout] = info.param;
-  return fmt::format(
-      "{}_{}_{}", name(dtype), fmt::join(shape.begin(), shape.end(), "_"), test::name(layout));
+  return fmt::format("{}_{}_{}", name(dtype), joined(shape, "_"), test::name(layout));
 }
 
 class PixelError : public testing::TestWithParam<Case> {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "src/core/joined.h"
 #include "src/ssim/test_cases.h"
 
 namespace similis {
@@ -38,10 +39,9 @@ struct Case {
 
 std::string print(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return fmt::format("{}_{}_window_{}_{}_{}_sigma_{}_{}_{}_{}",
-      fmt::join(c.shape.begin(), c.shape.end(), "_"), ssim_internal::name(c.padding), c.window.z(),
-      c.window.y(), c.window.x(), std::lround(10 * c.sigma.y()), name(c.dtype),
-      test::name(c.x_layout), test::name(c.y_layout));
+  return fmt::format("{}_{}_window_{}_{}_{}_sigma_{}_{}_{}_{}", joined(c.shape, "_"),
+      ssim_internal::name(c.padding), c.window.z(), c.window.y(), c.window.x(),
+      std::lround(10 * c.sigma.y()), name(c.dtype), test::name(c.x_layout), test::name(c.y_layout));
 }
 
 // What a result may differ by: values are f32, gradients have the images' dtype.

@@ -3,7 +3,7 @@
 // target, bit for bit the same on all of them and with any number of threads.
 #include "similis/ssimulacra2.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // sample() and its gradients against the reference: every mode, padding and dtype, odd sizes with
 // axes of one voxel, on every SIMD target and, where there is one, the GPU.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "similis/error.hpp"
+#include "src/core/joined.h"
 #include "src/core/require.h"
 #include "src/warp/reference.h"
 #include "src/warp/test_calls.h"
@@ -34,8 +35,7 @@ struct Case {
 
 std::string print(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return fmt::format(
-      "{}_{}_{}", info.index, name(c.dtype), fmt::join(c.image.begin(), c.image.end(), "_"));
+  return fmt::format("{}_{}_{}", info.index, name(c.dtype), joined(c.image, "_"));
 }
 
 double tolerance(DType dtype) {

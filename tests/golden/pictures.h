@@ -14,6 +14,7 @@
 
 #include "similis/gradient.hpp"
 #include "src/core/doubles.h"
+#include "src/core/joined.h"
 #include "src/core/require.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
@@ -87,8 +88,8 @@ inline double slope(const TensorView& x_gradient, const Pictures& pictures) {
 /// A library in its version, the pictures, and a number.
 template <class Options> std::string print(const testing::TestParamInfo<Golden<Options>>& info) {
   const Golden<Options>& golden = info.param;
-  std::string text = fmt::format("{}_{}_{}_{}", golden.library, name(golden.kind),
-      fmt::join(golden.shape.begin(), golden.shape.end(), "_"), info.index);
+  std::string text = fmt::format(
+      "{}_{}_{}_{}", golden.library, name(golden.kind), joined(golden.shape, "_"), info.index);
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return text;
 }
