@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A room is a folder src/<operation>; its files say by their names what they are, so that adding one
-# takes one line in CMakeLists.txt:
+# A room is a folder src/<operation>; its files, and those of its own folders, say by their names what
+# they are, so that adding one takes one line in CMakeLists.txt:
 #   *_test.cc   the room's tests      → one program <room>_test, with what it has in *_test.c
 #   *_bench.cc  the room's benchmarks → the program similis_bench
 #   *_fuzz.cc   a fuzz target each
@@ -25,7 +25,7 @@ set(similis_bench_sources "")
 set(similis_fuzz_sources "")
 
 function(similis_part folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c ${folder}/*.cu)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c ${folder}/*.cu)
   foreach(source IN LISTS sources)
     if(source MATCHES "_test\\.cc?$")
       list(APPEND similis_test_sources ${source})
