@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "similis/version.h"
-#include "src/cli/background.h"
-#include "src/cli/metrics.h"
-#include "src/cli/nearest.h"
-#include "src/cli/number_text.h"
+#include "src/cli/inputs/background.h"
+#include "src/cli/metrics/metrics.h"
+#include "src/cli/terminal/nearest.h"
+#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
-#include "src/cli/vmaf_feature.h"
+#include "src/cli/vmaf/vmaf_feature.h"
 #include "src/core/joined.h"
 
 namespace similis::cli {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/bench_command.h"
-#include "src/cli/compare.h"
-#include "src/cli/vmaf_command.h"
-#include "src/cli/warp_command.h"
+#include "src/cli/bench/bench_command.h"
+#include "src/cli/compare/compare.h"
+#include "src/cli/vmaf/vmaf_command.h"
+#include "src/cli/warp/warp_command.h"
 
 namespace similis::cli {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "similis/error.hpp"
-#include "src/cli/number_text.h"
+#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
 #include "src/core/gpu.h"
 #include "src/core/memory.h"

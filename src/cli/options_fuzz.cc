@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/cli/background.h"
-#include "src/cli/frame_selection.h"
-#include "src/cli/json_text.h"
-#include "src/cli/metric_request.h"
+#include "src/cli/inputs/background.h"
+#include "src/cli/inputs/frame_selection.h"
+#include "src/cli/metrics/metric_request.h"
+#include "src/cli/terminal/json_text.h"
 #include "src/cli/usage_error.h"
-#include "src/cli/vmaf_feature.h"
+#include "src/cli/vmaf/vmaf_feature.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include "src/cli/command_line.h"
 #include "src/cli/completion.h"
 #include "src/cli/info_command.h"
-#include "src/cli/notes.h"
-#include "src/cli/output.h"
+#include "src/cli/terminal/notes.h"
+#include "src/cli/terminal/output.h"
 #include "src/cli/usage_error.h"
 
 namespace similis::cli {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "similis/similis.hpp"
-#include "src/cli/json_text.h"
+#include "src/cli/terminal/json_text.h"
 #include "src/cli/test_program.h"
 #include "src/core/gpu.h"
 #include "src/media/decode.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/cli/json_text.h"
 #include "src/cli/spawned_program.h"
+#include "src/cli/terminal/json_text.h"
 #include "src/media/png_writer.h"
 
 namespace similis::cli {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "src/cli/number_text.h"
+#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
 
 namespace similis::cli {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "src/cli/command_line.h"
-#include "src/cli/metrics.h"
-#include "src/cli/nearest.h"
-#include "src/cli/notes.h"
-#include "src/cli/progress.h"
+#include "src/cli/metrics/metrics.h"
+#include "src/cli/terminal/nearest.h"
+#include "src/cli/terminal/notes.h"
+#include "src/cli/terminal/progress.h"
 
 namespace similis::cli {
 namespace {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A map of scores as a picture: where it is bright, the score is lost.
+#pragma once
+
+#include <string>
+
+#include "src/cli/metrics/metric.h"
+#include "src/media/image.h"
+
+namespace similis::cli {
+
+/// The map's mean over channels in the colours of color_scale.h, one pixel a value, in the upper
+/// left corner; below it the scale with its values and `title` ("ssim, mean 0.95").
+/// map: f32 or f64, [1,C,H,W], dense, on the CPU.
+media::Image heat_map(const Tensor& map, const MapRange& range, const std::string& title);
+
+}  // namespace similis::cli

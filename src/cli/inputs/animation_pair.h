@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two animations, or files of several pages, side by side: pictures one after the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/inputs/frame_selection.h"
+#include "src/cli/inputs/picture_pair.h"
+#include "src/cli/inputs/video_pair.h"
+#include "src/media/pictures_ahead.h"
+
+namespace similis::cli {
+
+class AnimationPair {
+ public:
+  /// Of the bytes of two files that hold so many pictures.
+  struct Side {
+    std::vector<std::uint8_t> bytes;
+    std::string name;
+    std::int64_t frames = 1;
+  };
+  AnimationPair(Side reference, Side distorted, const FrameSelection& selection,
+      const std::optional<Color>& background);
+
+  std::int64_t expected_pairs() const;
+
+  /// The next pair that is selected; empty behind the last. Throws as read_pictures() and
+  /// pair_pictures() do.
+  std::optional<PicturePair> next(const Execution& exec);
+
+  std::int64_t frame() const { return reference_.read - 1; }  ///< in the reference
+  FrameCounts counts() const { return {reference_.frames, distorted_.frames}; }
+
+ private:
+  struct Reader {
+    media::PicturesAhead pictures;
+    std::string name;
+    std::int64_t frames;
+    std::int64_t read = 0;  // how many pictures were taken
+
+    /// The picture of this number, which was not passed yet.
+    media::Image picture(std::int64_t number);
+  };
+
+  FrameSelection selection_;
+  std::optional<Color> background_;
+  Reader reference_, distorted_;
+  std::int64_t scored_ = 0;
+};
+
+}  // namespace similis::cli

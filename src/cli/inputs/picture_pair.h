@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes two pictures alike in kind, exactly or as the user asked, or refuses.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/cli/inputs/background.h"
+#include "src/cli/metrics/metric.h"
+
+namespace similis::cli {
+
+/// What was done to make two pictures comparable: a key such as "color", and a sentence.
+using Differences = std::vector<std::pair<std::string, std::string>>;
+
+struct PicturePair {
+  FramePair frames;
+  int bit_depth = 8;
+  int channels = 3;
+  Differences differences;
+};
+
+/// Two pictures, read, on the CPU.
+///   size                differs: refused
+///   colour space        differs: the distorted picture is converted to the reference's
+///   alpha               opaque: dropped; else blended over `background`, or refused without it
+///   grey and colour     grey becomes three equal channels
+///   8 and 16 bits       8 become 16: v·257
+/// What is refused beside the size stands in frames.refusal, for the metrics that it matters to.
+/// Throws InvalidArgument, in one line that names the file.
+PicturePair pair_pictures(media::Image reference, media::Image distorted,
+    const std::string& reference_name, const std::string& distorted_name,
+    const std::optional<Color>& background, const Execution& exec);
+
+}  // namespace similis::cli

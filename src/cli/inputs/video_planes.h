@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planes of a pair of video frames as metrics take them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "src/cli/inputs/video_pair.h"
+#include "src/cli/metrics/metric.h"
+
+namespace similis::cli {
+
+/// "y", "cb" or "cr".
+const char* plane_name(int plane);
+
+class VideoPlanePairs {
+ public:
+  explicit VideoPlanePairs(const media::VideoFormat& format) : format_(format) {}
+
+  /// This plane of the pair's current frames: u8 as they stand, more bits as f32, in memory that
+  /// the next call for this plane uses again.
+  FramePair plane(const VideoPair& videos, int plane, const Execution& exec);
+
+ private:
+  Tensor samples(const media::VideoFrame& frame, int plane, Tensor& wide, const Execution& exec);
+
+  media::VideoFormat format_;
+  std::array<std::array<Tensor, 2>, 3> wide_;  // of each plane, reference and distorted
+};
+
+}  // namespace similis::cli

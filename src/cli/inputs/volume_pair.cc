@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/inputs/volume_pair.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "src/core/require.h"
+
+namespace similis::cli {
+namespace {
+
+constexpr double kMostApart = 0.01;  // voxels: of corners that count as being in one place
+
+std::string size_text(const media::Grid& grid) {
+  return fmt::format("{}×{}×{}", grid.size[0], grid.size[1], grid.size[2]);
+}
+
+void require_same_grid(const media::Volume& reference, const media::Volume& distorted,
+    const std::string& reference_name, const std::string& distorted_name) {
+  const std::string hint =
+      fmt::format("`similis warp {} --reference {} -o OUTPUT.nii.gz` brings it onto that grid",
+          distorted_name, reference_name);
+  require(distorted.grid.size == reference.grid.size, "{}: is {} voxels and {} is {}; {}",
+      distorted_name, size_text(distorted.grid), reference_name, size_text(reference.grid), hint);
+  const double apart = media::grid_distance(reference.grid, distorted.grid);
+  require(apart <= kMostApart, "{}: places its voxels up to {:.3g} voxels from those of {}; {}",
+      distorted_name, apart, reference_name, hint);
+  require(distorted.components == reference.components,
+      "{}: has {} numbers a voxel and {} has {}; both must have as many", distorted_name,
+      distorted.components, reference_name, reference.components);
+}
+
+Tensor in_f64(const Tensor& values) {
+  const Tensor wide = allocate(values.shape, DType::f64);
+  std::copy_n(values.elements<float>(), values.shape.count(), wide.elements<double>());
+  return wide;
+}
+
+template <class T> double range_of(const Tensor& values) {
+  const T* begin = values.elements<T>();
+  double smallest = HUGE_VAL, largest = -HUGE_VAL;
+  for (std::int64_t i = 0; i < values.shape.count(); ++i) {
+    smallest = std::min(smallest, static_cast<double>(begin[i]));  // NaN leaves both as they are
+    largest = std::max(largest, static_cast<double>(begin[i]));
+  }
+  return std::max(0.0, largest - smallest);
+}
+
+// [C,T,Z,Y,X] at one T.
+Tensor frame_of(const Tensor& values, std::int64_t frame) {
+  const Extents& shape = values.shape;
+  const Extents& strides = values.strides;
+  TensorView view = values;
+  view.data = static_cast<std::uint8_t*>(values.data) +
+              static_cast<std::size_t>(frame * strides[1]) * size_bytes(values.dtype);
+  if (shape[2] == 1) {
+    view.shape = {1, shape[0], shape[3], shape[4]};
+    view.strides = {shape.count(), strides[0], strides[3], strides[4]};
+  } else {
+    view.shape = {1, shape[0], shape[2], shape[3], shape[4]};
+    view.strides = {shape.count(), strides[0], strides[2], strides[3], strides[4]};
+  }
+  return {view, std::make_shared<Tensor>(values)};
+}
+
+}  // namespace
+
+VolumePair::VolumePair(media::Volume reference, media::Volume distorted,
+    const std::string& reference_name, const std::string& distorted_name,
+    const FrameSelection& selection)
+    : reference_(std::move(reference)), distorted_(std::move(distorted)), selection_(selection) {
+  require_same_grid(reference_, distorted_, reference_name, distorted_name);
+  for (const auto& [volume, key] : {std::pair(&reference_, "reference_orientation"),
+           std::pair(&distorted_, "distorted_orientation")}) {
+    if (volume->forms_differ) differences_.emplace_back(key, "qform and sform differ; sform taken");
+  }
+  if (reference_.values.dtype != distorted_.values.dtype) {
+    media::Volume& narrow = reference_.values.dtype == DType::f32 ? reference_ : distorted_;
+    narrow.values = in_f64(narrow.values);
+  }
+  data_range_ = reference_.values.dtype == DType::f64 ? range_of<double>(reference_.values)
+                                                      : range_of<float>(reference_.values);
+}
+
+std::int64_t VolumePair::expected_pairs() const {
+  return selection_.count(reference_.frames, distorted_.frames);
+}
+
+std::optional<FramePair> VolumePair::next() {
+  if (taken_ == expected_pairs()) return std::nullopt;
+  ++taken_;
+  frame_ = selection_.next(frame_ + 1);
+  return FramePair{.reference = frame_of(reference_.values, frame_),
+      .distorted = frame_of(distorted_.values, frame_ + selection_.offset),
+      .data_range = data_range_};
+}
+
+}  // namespace similis::cli

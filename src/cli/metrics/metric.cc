@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/metrics/metric.h"
+
+#include "src/cli/device.h"
+#include "src/core/require.h"
+
+namespace similis::cli {
+
+Metric metric(const char* name, const char* description, PlainMetricFunction function) {
+  Metric result{.name = name, .description = description};
+  result.configure = [function](const Settings&) {
+    Measure measure;
+    measure.value = [function](const FramePair& pair, const Execution& exec) {
+      return item(function(pair.reference, pair.distorted, Reduction::mean, exec));
+    };
+    measure.settings = [](std::optional<double>) { return Settings{}; };
+    return measure;
+  };
+  return result;
+}
+
+Metric metric(const char* name, const char* description, const LumaMeasure& luma_measure,
+    std::vector<Option<LumaOptions>> options) {
+  Metric result{.name = name,
+      .description = description,
+      .options = described(options),
+      .video_planes = VideoPlanes::luma};
+  result.configure = [&luma_measure, options, name](const Settings& settings) {
+    const LumaOptions chosen = with_settings(settings, options);
+    Measure measure{.takes_luma = true, .parts = luma_measure.parts(chosen)};
+    measure.values = [&luma_measure, chosen, name](const FramePair& pair, const Execution& exec) {
+      require(!pair.luma.reference.empty(),
+          "{}: takes the luma of video; pictures and volumes have none", name);
+      return luma_measure.scores(pair.luma, chosen, exec);
+    };
+    measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {
+      return values(pair, exec).front();
+    };
+    measure.settings = [chosen, options](
+                           std::optional<double>) { return settings_of(chosen, options); };
+    return measure;
+  };
+  return result;
+}
+
+std::vector<double> all_values(
+    const Measure& measure, const FramePair& pair, const Execution& exec) {
+  if (measure.values) return measure.values(pair, exec);
+  return {measure.value(pair, exec)};
+}
+
+void require_runs_on(const Measure& measure, Device device) {
+  require(measure.runs_on_gpu || device.kind == DeviceKind::cpu,
+      "{} runs on the CPU alone; leave out --device {}", measure.name, device_name(device));
+}
+
+FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec) {
+  FramePair moved = frames;
+  moved.device = device;
+  if (frames.reference.empty()) return moved;
+  moved.reference = on_device(frames.reference, device, exec);
+  moved.distorted = on_device(frames.distorted, device, exec);
+  return moved;
+}
+
+}  // namespace similis::cli

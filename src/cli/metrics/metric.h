@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program knows of a metric: its name, a sentence, its function, its options. The table of
+// all of them is in metrics.cc; what -m takes, --help, completion and the settings in the results
+// follow from it.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+#include "src/cli/inputs/as_read.h"
+#include "src/cli/metrics/luma_scores.h"
+#include "src/cli/metrics/option_value.h"
+#include "src/cli/usage_error.h"
+#include "src/core/require.h"
+
+namespace similis::cli {
+
+/// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
+/// [1,C,H,W], or of volumes values in f32 or f64, [1,C,D,H,W]; alike in shape and type.
+struct FramePair {
+  Tensor reference;
+  Tensor distorted;
+  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
+  LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
+  AsRead as_read = {};      ///< the whole frame; empty of a plane of video
+  std::string refusal;      ///< why there is no reference and no distorted above; mostly empty
+  Device device = {};       ///< where measures run
+};
+
+/// Which planes of a video's frame a metric takes, each by itself; or all together, as they were
+/// read.
+enum class VideoPlanes : std::uint8_t { all, luma, frame };
+
+/// Option and value, both as they were typed.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// A metric with its options, ready to run.
+struct Measure {
+  std::string name;  ///< in the results
+  VideoPlanes video_planes = VideoPlanes::all;
+  bool runs_on_gpu = false;
+  bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
+  bool takes_luma = false;     ///< it looks at FramePair::luma alone
+  std::function<double(const FramePair&, const Execution&)> value;
+  /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
+  /// which is the value; and all of them.
+  std::vector<std::string> parts = {""};
+  std::function<std::vector<double>(const FramePair&, const Execution&)> values;
+  std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
+  /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
+  std::function<Settings(std::optional<double> data_range)> settings;
+};
+
+/// The measure's numbers, in the order of its parts.
+std::vector<double> all_values(
+    const Measure& measure, const FramePair& pair, const Execution& exec);
+
+/// Throws InvalidArgument, in words for who gave --device, if the measure cannot run there.
+void require_runs_on(const Measure& measure, Device device);
+
+/// The frames where measures are to run: themselves if they are there. Waits for the copy.
+FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec);
+
+/// What a map's values mean.
+struct MapRange {
+  double best = 1;
+  double worst = 0;
+};
+
+struct MetricOption {
+  std::string name;
+  std::string description;
+  std::string takes;
+  std::string default_value;  ///< as it would be typed; empty if it follows from the pictures
+};
+
+struct Metric {
+  std::string name;
+  std::string description;
+  std::vector<MetricOption> options;
+  std::optional<MapRange> map_range;  ///< if it offers a map
+  VideoPlanes video_planes = VideoPlanes::all;
+  bool runs_on_gpu = false;
+  /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
+  /// option's name, if it does not take the value.
+  std::function<Measure(const Settings&)> configure;
+};
+
+/// A member of a metric's options struct, by the name that -m gives it.
+template <class Options> struct Option {
+  template <class T>
+  Option(const char* option_name, T Options::*member, const Numbers& numbers, const char* words)
+      : Option(option_name, words, member, numbers, OptionValue<T>{}) {}
+  template <class E>
+  Option(const char* option_name, E Options::*member, const Choices<E>& choices, const char* words)
+      : Option(option_name, words, member, choices, NamedValue<E>{}) {}
+
+  std::string name, description, takes;
+  std::function<bool(std::string_view text, Options&)> set;
+  std::function<std::string(const Options&)> json;
+
+ private:
+  template <class T, class Accepted, class Value>
+  Option(const char* option_name, const char* words, T Options::*member, const Accepted& accepted,
+      Value)
+      : name(option_name),
+        description(words),
+        takes(Value::takes(accepted)),
+        set([member, accepted](std::string_view text, Options& options) {
+          const auto value = Value::parse(text, accepted);
+          if (value) options.*member = *value;
+          return value.has_value();
+        }),
+        json([member, accepted](
+                 const Options& options) { return Value::json(options.*member, accepted); }) {}
+};
+
+/// The functions that a metric may be: the library's own form.
+template <class Options>
+using MetricFunction = Tensor (*)(
+    const TensorView&, const TensorView&, const Options&, const Execution&);
+using PlainMetricFunction = Tensor (*)(
+    const TensorView&, const TensorView&, Reduction, const Execution&);
+
+/// `options` with what the pictures decide filled in. Throws InvalidArgument if they cannot.
+template <class Options> Options for_range(Options options, std::optional<double> data_range) {
+  if constexpr (requires { options.data_range.has_value(); }) {
+    if (options.data_range) return options;
+    const double span = data_range.value_or(1);
+    require(
+        span > 0 && std::isfinite(span), "the reference's values span {}; give data_range", span);
+    options.data_range = data_range;
+  }
+  return options;
+}
+
+/// `options` for a map as large as the image: the rim that padding valid leaves out is filled from
+/// windows cut at the border, and all other pixels stay what they are.
+template <class Options> Options for_map(Options options) {
+  options.reduction = Reduction::none;
+  if constexpr (requires { options.padding; }) {
+    if (options.padding == Padding::valid) options.padding = Padding::renormalize;
+  }
+  return options;
+}
+
+/// The defaults and what `settings` makes of them; their names are known to be options' names.
+template <class Options>
+Options with_settings(const Settings& settings, const std::vector<Option<Options>>& options) {
+  Options chosen;
+  for (const auto& [name, text] : settings) {
+    for (const Option<Options>& option : options) {
+      if (option.name != name || option.set(text, chosen)) continue;
+      throw UsageError(fmt::format("{} is \"{}\"; it must be {}", name, text, option.takes));
+    }
+  }
+  return chosen;
+}
+
+/// The options' values in JSON.
+template <class Options>
+Settings settings_of(const Options& chosen, const std::vector<Option<Options>>& options) {
+  Settings values;
+  for (const Option<Options>& option : options) {
+    const std::string json = option.json(chosen);
+    values.emplace_back(option.name, json.empty() ? "null" : json);
+  }
+  return values;
+}
+
+/// A value in JSON as one would type it.
+inline std::string typed(std::string json) {
+  std::erase_if(json, [](char c) { return c == '"' || c == '[' || c == ']'; });
+  return json;
+}
+
+template <class Options>
+std::vector<MetricOption> described(const std::vector<Option<Options>>& options) {
+  std::vector<MetricOption> result;
+  for (const Option<Options>& option : options) {
+    result.push_back(
+        {option.name, option.description, option.takes, typed(option.json(Options{}))});
+  }
+  return result;
+}
+
+/// A line of the table. Give `map_range` if the function takes Reduction::none.
+template <class Options>
+Metric metric(const char* name, const char* description, MetricFunction<Options> function,
+    std::vector<Option<Options>> options = {}, std::optional<MapRange> map_range = {}) {
+  Metric result{.name = name,
+      .description = description,
+      .options = described(options),
+      .map_range = map_range};
+  result.configure = [=](const Settings& settings) {
+    const Options chosen = with_settings(settings, options);
+    Measure measure;
+    measure.value = [=](const FramePair& pair, const Execution& exec) {
+      return item(
+          function(pair.reference, pair.distorted, for_range(chosen, pair.data_range), exec));
+    };
+    if constexpr (requires(Options o) { o.reduction = Reduction::none; }) {
+      if (map_range) {
+        measure.map = [=](const FramePair& pair, const Execution& exec) {
+          return function(
+              pair.reference, pair.distorted, for_map(for_range(chosen, pair.data_range)), exec);
+        };
+      }
+    }
+    measure.settings = [=](std::optional<double> data_range) {
+      return settings_of(for_range(chosen, data_range), options);
+    };
+    return measure;
+  };
+  return result;
+}
+
+/// A line for one of libvmaf's measures, which take luma of video and no pictures.
+Metric metric(const char* name, const char* description, const LumaMeasure& measure,
+    std::vector<Option<LumaOptions>> options = {});
+
+/// The line for a metric of which a video has one number a frame, that of its luma.
+inline Metric of_luma(Metric metric) {
+  metric.video_planes = VideoPlanes::luma;
+  return metric;
+}
+
+/// The line of a metric that also runs on GPUs.
+inline Metric also_on_gpu(Metric metric) {
+  metric.runs_on_gpu = true;
+  return metric;
+}
+
+/// The same for a function without options.
+Metric metric(const char* name, const char* description, PlainMetricFunction function);
+
+}  // namespace similis::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What -m and --map ask for: ssim, or ssim=window_size=7:sigma=1.2.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/cli/metrics/metric.h"
+
+namespace similis::cli {
+
+/// The measures that the texts of -m ask for, in their order. A measure is named as its metric, or
+/// by its whole text if that metric is asked for more than once.
+/// Throws UsageError, in one line that names the text, if a metric or an option is not known, an
+/// option is given twice or does not take the value, or two texts are the same.
+std::vector<Measure> requested_measures(const std::vector<std::string>& texts);
+
+struct MapRequest {
+  Measure measure;
+  MapRange range;
+  std::string path;
+};
+
+/// What --map asks for: METRIC=FILE, where METRIC is a measure's name, or a metric's that is asked
+/// for once or not at all (it then has its defaults). Throws UsageError as above, and if the metric
+/// offers no map.
+MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts);
+
+}  // namespace similis::cli

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/metrics/ssimulacra2_metric.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "similis/ssimulacra2.hpp"
+#include "src/cli/device.h"
+#include "src/core/require.h"
+#include "src/media/color.h"
+#include "src/media/video_color.h"
+#include "src/ssimulacra2/formula.h"
+#include "src/ssimulacra2/ssimulacra2.h"
+
+namespace similis::cli {
+namespace {
+
+using media::ChromaSiting;
+using media::ChromaUpsampling;
+using media::SampleRange;
+using media::YuvMatrix;
+
+struct ProgramOptions {
+  Ssimulacra2Mode mode = Ssimulacra2Mode::exact;
+  std::optional<YuvMatrix> matrix;
+  std::optional<std::uint8_t> transfer, primaries;  // numbers of H.273
+  std::optional<SampleRange> range;
+  std::optional<ChromaSiting> siting;
+  ChromaUpsampling upsampling = ChromaUpsampling::bilinear;
+};
+
+const Choices<Ssimulacra2Mode> kModes = {
+    {"exact", Ssimulacra2Mode::exact}, {"fast", Ssimulacra2Mode::fast}};
+const Choices<std::optional<YuvMatrix>> kMatrices = {{"auto", std::nullopt},
+    {"bt601", YuvMatrix::bt601}, {"bt709", YuvMatrix::bt709}, {"bt2020", YuvMatrix::bt2020}};
+const Choices<std::optional<std::uint8_t>> kTransfers = {{"auto", std::nullopt}, {"srgb", 13},
+    {"bt709", 1}, {"smpte170m", 6}, {"smpte240m", 7}, {"bt2020", 14}, {"bt2020-12", 15},
+    {"gamma22", 4}, {"gamma28", 5}, {"linear", 8}};
+const Choices<std::optional<std::uint8_t>> kPrimaries = {{"auto", std::nullopt}, {"bt709", 1},
+    {"bt470m", 4}, {"bt470bg", 5}, {"smpte170m", 6}, {"smpte240m", 7}, {"bt2020", 9},
+    {"dci-p3", 11}, {"display-p3", 12}};
+const Choices<std::optional<SampleRange>> kRanges = {
+    {"auto", std::nullopt}, {"limited", SampleRange::limited}, {"full", SampleRange::full}};
+const Choices<std::optional<ChromaSiting>> kSitings = {{"auto", std::nullopt},
+    {"left", ChromaSiting::left}, {"center", ChromaSiting::center},
+    {"topleft", ChromaSiting::topleft}};
+const Choices<ChromaUpsampling> kUpsamplings = {
+    {"bilinear", ChromaUpsampling::bilinear}, {"nearest", ChromaUpsampling::nearest}};
+
+const std::vector<Option<ProgramOptions>>& program_options() {
+  static const std::vector<Option<ProgramOptions>> options = {
+      {"mode", &ProgramOptions::mode, kModes, "exact: the reference program's score"},
+      {"matrix", &ProgramOptions::matrix, kMatrices,
+          "of video; auto: as it says, else by its lines"},
+      {"transfer", &ProgramOptions::transfer, kTransfers, "of video; auto: as it says, else srgb"},
+      {"primaries", &ProgramOptions::primaries, kPrimaries,
+          "of video; auto: as it says, else bt709"},
+      {"range", &ProgramOptions::range, kRanges, "of video; auto: as it says, else limited"},
+      {"siting", &ProgramOptions::siting, kSitings, "of chroma; auto: as it says, else left"},
+      {"upsampling", &ProgramOptions::upsampling, kUpsamplings, "of chroma"},
+  };
+  return options;
+}
+
+// What a side came to: samples of one kind, [H,W,C], and what keeps them.
+struct Prepared {
+  TensorView samples;
+  std::vector<float> memory;
+};
+
+Prepared interleaved(
+    std::vector<float> samples, std::int64_t height, std::int64_t width, std::int64_t channels) {
+  Prepared side{.samples = {}, .memory = std::move(samples)};
+  side.samples = {
+      side.memory.data(), {channels, height, width}, {1, width * channels, channels}, DType::f32};
+  return side;
+}
+
+TensorView stored(const media::Image& image) {
+  const bool is_bytes = image.bit_depth == 8;
+  const void* samples = is_bytes ? static_cast<const void*>(image.samples8.data())
+                                 : static_cast<const void*>(image.samples16.data());
+  return {samples, {image.channels, image.height, image.width},
+      {1, image.width * image.channels, image.channels}, is_bytes ? DType::u8 : DType::u16};
+}
+
+// Samples from 0 to 1, as the library makes them of integers.
+std::vector<float> floats(const media::Image& image) {
+  const auto scaled = [](const auto& samples, float scale) {
+    std::vector<float> result(samples.begin(), samples.end());
+    for (float& sample : result) sample *= scale;
+    return result;
+  };
+  return image.bit_depth == 8 ? scaled(image.samples8, 1 / 255.0f)
+                              : scaled(image.samples16, 1 / 65535.0f);
+}
+
+std::vector<float> blended_over(const std::vector<float>& samples, int channels, float background) {
+  const auto step = static_cast<std::size_t>(channels), colors = step - 1;
+  std::vector<float> result;
+  result.reserve(samples.size() / step * colors);
+  for (std::size_t i = 0; i < samples.size(); i += step) {
+    for (std::size_t c = 0; c < colors; ++c) {
+      result.push_back(
+          ssimulacra2_internal::blended(samples[i + c], samples[i + colors], background));
+    }
+  }
+  return result;
+}
+
+bool is_srgb(const media::ColorSpace& color) { return media::same_color(color, {}); }
+
+// Light of encoded samples of 1 or 3 channels.
+Prepared in_light(std::vector<float> encoded, int channels, std::int64_t height, std::int64_t width,
+    const media::ColorSpace& color, const std::string& name, const Execution& exec) {
+  if (is_srgb(color)) {
+    for (float& sample : encoded) sample = ssimulacra2_internal::linear_of_srgb(sample);
+    return interleaved(std::move(encoded), height, width, channels);
+  }
+  media::LinearLight light = media::linear_light(color, channels, encoded, name, exec);
+  return interleaved(std::move(light.samples), height, width, light.channels);
+}
+
+Prepared in_light(const PictureAsRead& picture, float background, const Execution& exec) {
+  const media::Image& image = picture.image;
+  std::vector<float> encoded = floats(image);
+  int channels = image.channels;
+  if (image.has_alpha()) encoded = blended_over(encoded, channels--, background);
+  return in_light(
+      std::move(encoded), channels, image.height, image.width, image.color, picture.name, exec);
+}
+
+// A pair of arrays, given to the library on the device that is asked for.
+struct Call {
+  Ssimulacra2Options options;
+  Device device;
+  const Execution& exec;
+  TensorView map = {};  // [H,W], if it is wanted
+
+  double operator()(const TensorView& x, const TensorView& y) const {
+    const Tensor value = allocate({}, DType::f64, map.empty() ? device : Device{}, exec);
+    const auto moved = [&](const TensorView& view) {
+      return map.empty() ? on_device({view, nullptr}, device, exec) : Tensor(view, nullptr);
+    };
+    ssimulacra2_into(moved(x), moved(y), {.value = value, .map = map}, options, exec);
+    return item(on_device(value, {}, exec));
+  }
+};
+
+double score_pictures(const std::array<PictureAsRead, 2>& sides, Call call) {
+  const PictureAsRead &x = sides[0], &y = sides[1];
+  if (is_srgb(x.image.color) && is_srgb(y.image.color)) {
+    if (x.image.bit_depth == y.image.bit_depth) return call(stored(x.image), stored(y.image));
+    const auto prepared = [](const media::Image& image) {
+      return interleaved(floats(image), image.height, image.width, image.channels);
+    };
+    const Prepared of_x = prepared(x.image), of_y = prepared(y.image);
+    return call(of_x.samples, of_y.samples);
+  }
+  // Blending is of encoded samples, so it comes before the profile.
+  call.options.transfer = Ssimulacra2Transfer::linear;
+  const auto backgrounds = ssimulacra2_internal::backgrounds_of(x.image.has_alpha());
+  const TensorView map = std::exchange(call.map, {});
+  std::array<double, 2> scores{};
+  const auto score = [&](std::size_t i) {
+    const Prepared of_x = in_light(x, backgrounds.values[i], call.exec);
+    const Prepared of_y = in_light(y, backgrounds.values[i], call.exec);
+    return call(of_x.samples, of_y.samples);
+  };
+  scores[0] = score(0);
+  scores[1] = backgrounds.count > 1 ? score(1) : scores[0];
+  const std::size_t worst = scores[1] < scores[0] ? 1 : 0;
+  call.map = map;
+  return map.empty() ? scores[worst] : score(worst);
+}
+
+Prepared light_of(
+    const VideoFrameAsRead& side, const media::VideoColor& color, const Execution& exec) {
+  const Tensor rgb = media::to_rgb(*side.frame, *side.format, color, exec);
+  const float* first = rgb.elements<float>();
+  const media::ColorSpace space{
+      .cicp = media::Cicp{.primaries = color.primaries, .transfer = color.transfer}};
+  return in_light({first, first + rgb.shape.count()}, 3, side.format->height, side.format->width,
+      space, side.name, exec);
+}
+
+using Resolved = std::array<media::VideoColor, 2>;
+
+Resolved resolve(const std::array<VideoFrameAsRead, 2>& sides, const ProgramOptions& options) {
+  const media::VideoColorChoices choices{.matrix = options.matrix,
+      .range = options.range,
+      .siting = options.siting,
+      .transfer = options.transfer,
+      .primaries = options.primaries,
+      .upsampling = options.upsampling};
+  return {media::resolve_color(*sides[0].format, choices, sides[0].name),
+      media::resolve_color(*sides[1].format, choices, sides[1].name)};
+}
+
+bool is_srgb(const media::VideoColor& color) {
+  return is_srgb({.cicp = media::Cicp{.primaries = color.primaries, .transfer = color.transfer}});
+}
+
+double score_video(
+    const std::array<VideoFrameAsRead, 2>& sides, const Resolved& colors, Call call) {
+  if (is_srgb(colors[0]) && is_srgb(colors[1])) {
+    const auto rgb = [&](std::size_t i) {
+      Tensor made = media::to_rgb(*sides[i].frame, *sides[i].format, colors[i], call.exec);
+      const std::int64_t height = made.shape[0], width = made.shape[1];
+      made.shape = {3, height, width};
+      made.strides = {1, 3 * width, 3};
+      return made;
+    };
+    const Tensor x = rgb(0), y = rgb(1);
+    return call(x, y);
+  }
+  call.options.transfer = Ssimulacra2Transfer::linear;
+  const Prepared x = light_of(sides[0], colors[0], call.exec);
+  const Prepared y = light_of(sides[1], colors[1], call.exec);
+  return call(x.samples, y.samples);
+}
+
+// The options with what was resolved for a video in the place of "auto".
+ProgramOptions with_resolved(ProgramOptions options, const media::VideoColor& color) {
+  options.matrix = color.matrix;
+  options.transfer = color.transfer;
+  options.primaries = color.primaries;
+  options.range = color.range;
+  options.siting = color.siting;
+  return options;
+}
+
+// What is known of a measure once it has scored; copies of the measure share it.
+struct State {
+  bool has_pictures = false;
+  std::optional<Resolved> colors;
+};
+
+// Pictures need no choices; where the sides of a video differ, the distorted's are named too.
+Settings settings_for(const ProgramOptions& chosen, const State& state) {
+  const auto& options = program_options();
+  if (!state.colors) {
+    Settings all = settings_of(chosen, options);
+    if (state.has_pictures) all.resize(1);  // mode
+    return all;
+  }
+  Settings settings = settings_of(with_resolved(chosen, (*state.colors)[0]), options);
+  for (const auto& of_distorted : settings_of(with_resolved(chosen, (*state.colors)[1]), options)) {
+    if (std::find(settings.begin(), settings.end(), of_distorted) == settings.end())
+      settings.emplace_back("distorted_" + of_distorted.first, of_distorted.second);
+  }
+  return settings;
+}
+
+double score(const FramePair& pair, const ProgramOptions& options, State& state, const Call& call) {
+  if (pair.as_read.pictures) {
+    state.has_pictures = true;
+    return score_pictures(*pair.as_read.pictures, call);
+  }
+  require(pair.as_read.video != nullptr,
+      "ssimulacra2: takes pictures and video; volumes have no colours");
+  if (!state.colors) state.colors = resolve(*pair.as_read.video, options);
+  return score_video(*pair.as_read.video, resolve(*pair.as_read.video, options), call);
+}
+
+Measure configured(const Settings& settings) {
+  const ProgramOptions options = with_settings(settings, program_options());
+  const auto state = std::make_shared<State>();
+  Measure measure{.takes_as_read = true};
+  measure.value = [=](const FramePair& pair, const Execution& exec) {
+    return score(pair, options, *state, {{.mode = options.mode}, pair.device, exec});
+  };
+  measure.map = [=](const FramePair& pair, const Execution& exec) {
+    const media::Image& image = (*pair.as_read.pictures)[0].image;
+    Tensor map = allocate({image.height, image.width}, DType::f32, {}, exec);
+    score(pair, options, *state, {{.mode = options.mode}, {}, exec, map});
+    map.shape = {1, 1, image.height, image.width};
+    map.strides = dense_strides(map.shape);
+    return map;
+  };
+  measure.settings = [=](std::optional<double>) { return settings_for(options, *state); };
+  return measure;
+}
+
+}  // namespace
+
+Metric ssimulacra2_metric() {
+  return {.name = "ssimulacra2",
+      .description = "SSIMULACRA 2.1, how visible the difference is; 100 if equal",
+      .options = described(program_options()),
+      .map_range = MapRange{.best = 0, .worst = 100},
+      .video_planes = VideoPlanes::frame,
+      .runs_on_gpu = true,
+      .configure = configured};
+}
+
+}  // namespace similis::cli

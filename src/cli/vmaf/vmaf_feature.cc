@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/vmaf/vmaf_feature.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "similis/libvmaf_ssim.hpp"
+#include "src/cli/metrics/luma_scores.h"
+#include "src/cli/metrics/metric.h"
+#include "src/core/joined.h"
+
+namespace similis::cli {
+namespace {
+
+const Choices<bool> kSwitch = {{"true", true}, {"false", false}};
+constexpr Numbers kScale{
+    "a number from 0 to 10", [](double number) { return number >= 0 && number <= 10; }};
+
+// What a feature's options are read into; each takes some.
+struct FeatureOptions {
+  int scale = 0;
+  bool enable_lcs = false, enable_db = false, clip_db = false, enable_chroma = true;
+
+  LumaOptions of_luma() const {
+    return {.scale = scale, .enable_lcs = enable_lcs, .enable_db = enable_db, .clip_db = clip_db};
+  }
+};
+
+using ReadOption = Option<FeatureOptions>;
+const ReadOption kEnableLcs{"enable_lcs", &FeatureOptions::enable_lcs, kSwitch, ""};
+const ReadOption kEnableDb{"enable_db", &FeatureOptions::enable_db, kSwitch, ""};
+const ReadOption kClipDb{"clip_db", &FeatureOptions::clip_db, kSwitch, ""};
+const ReadOption kScaleOption{"scale", &FeatureOptions::scale, kScale, ""};
+const ReadOption kEnableChroma{"enable_chroma", &FeatureOptions::enable_chroma, kSwitch, ""};
+
+struct KnownFeature {
+  std::string name;
+  std::string description;
+  std::vector<ReadOption> options;
+  std::function<std::vector<std::string>(const FeatureOptions&, const media::VideoFormat&)> columns;
+  std::function<std::vector<double>(const FeatureOptions&, const VideoPair&, const Execution&)>
+      scores;
+};
+
+LumaPlanes planes_of(const VideoPair& videos, int plane) {
+  return {videos.reference().plane(videos.format(), plane),
+      videos.distorted().plane(videos.format(), plane), videos.format().pixels.bit_depth};
+}
+
+KnownFeature luma_feature(const char* name, const char* description,
+    std::vector<ReadOption> options, const LumaMeasure& measure) {
+  return {name, description, std::move(options),
+      [name, &measure](const FeatureOptions& chosen, const media::VideoFormat&) {
+        std::vector<std::string> columns;
+        for (const std::string& part : measure.parts(chosen.of_luma())) {
+          columns.push_back(part.empty() ? name : fmt::format("{}_{}", name, part));
+        }
+        return columns;
+      },
+      [&measure](const FeatureOptions& chosen, const VideoPair& videos, const Execution& exec) {
+        return measure.scores(planes_of(videos, 0), chosen.of_luma(), exec);
+      }};
+}
+
+int psnr_planes(const FeatureOptions& options, const media::VideoFormat& format) {
+  return options.enable_chroma ? format.pixels.color_planes : 1;
+}
+
+std::vector<std::string> psnr_columns(
+    const FeatureOptions& options, const media::VideoFormat& format) {
+  static constexpr std::array kNames = {"psnr_y", "psnr_cb", "psnr_cr"};
+  return {kNames.begin(), kNames.begin() + psnr_planes(options, format)};
+}
+
+std::vector<double> psnr_scores(
+    const FeatureOptions& options, const VideoPair& videos, const Execution& exec) {
+  std::vector<double> values;
+  for (int plane = 0; plane < psnr_planes(options, videos.format()); ++plane) {
+    const auto [x, y, depth] = planes_of(videos, plane);
+    values.push_back(item(libvmaf_psnr(x, y, {.bit_depth = depth}, exec)));
+  }
+  return values;
+}
+
+const std::vector<KnownFeature>& features() {
+  static const std::vector<KnownFeature> table = {
+      luma_feature("ssim", "integer SSIM of luma", {}, integer_ssim_of_luma),
+      luma_feature("float_ssim", "SSIM of luma in floats",
+          {kScaleOption, kEnableLcs, kEnableDb, kClipDb}, float_ssim_of_luma),
+      luma_feature("float_ms_ssim", "SSIM of luma at five scales", {kEnableLcs, kEnableDb, kClipDb},
+          float_ms_ssim_of_luma),
+      {"psnr", "PSNR of each plane", {kEnableChroma}, psnr_columns, psnr_scores},
+  };
+  return table;
+}
+
+const KnownFeature& known_feature(const std::string& name, const std::string& argument) {
+  std::vector<std::string> names;
+  for (const KnownFeature& feature : features()) {
+    if (feature.name == name) return feature;
+    names.push_back(feature.name);
+  }
+  throw UsageError(fmt::format(
+      "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
+}
+
+// "scale=1:enable_lcs=true"; of an option given twice the last value counts, as in vmaf.
+FeatureOptions read_options(
+    std::string_view text, const KnownFeature& feature, const std::string& argument) {
+  FeatureOptions options;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string name(part.substr(0, equals));
+    const std::string value(part.substr(std::min(part.size(), equals + 1)));
+    const auto option = std::find_if(feature.options.begin(), feature.options.end(),
+        [&](const ReadOption& candidate) { return candidate.name == name; });
+    if (option == feature.options.end()) {
+      throw UsageError(
+          fmt::format("{}: {} has no option \"{}\" here", argument, feature.name, name));
+    }
+    if (!option->set(value, options)) {
+      throw UsageError(
+          fmt::format("{}: {} is \"{}\"; it must be {}", argument, name, value, option->takes));
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+VmafFeature requested_feature(const std::string& text) {
+  const std::string argument = "--feature " + text;
+  const std::string name = text.substr(0, text.find('='));
+  const KnownFeature& feature = known_feature(name, argument);
+  const FeatureOptions options = read_options(
+      std::string_view(text).substr(std::min(text.size(), name.size() + 1)), feature, argument);
+  return {name,
+      [&feature, options](
+          const media::VideoFormat& format) { return feature.columns(options, format); },
+      [&feature, options](const VideoPair& videos, const Execution& exec) {
+        return feature.scores(options, videos, exec);
+      }};
+}
+
+std::vector<VmafFeature> requested_features(const std::vector<std::string>& texts) {
+  std::vector<VmafFeature> requested;
+  for (auto text = texts.begin(); text != texts.end(); ++text) {
+    if (std::find(texts.begin(), text, *text) != text) continue;
+    requested.push_back(requested_feature(*text));
+    const std::string& name = requested.back().name;
+    const auto same = std::count_if(requested.begin(), requested.end(),
+        [&](const VmafFeature& other) { return other.name == name; });
+    if (same > 1) {
+      throw UsageError(
+          fmt::format("--feature {}: {} is given with other options too", *text, name));
+    }
+  }
+  return requested;
+}
+
+std::string describe_features() {
+  std::string text;
+  for (const KnownFeature& feature : features()) {
+    std::vector<std::string> names;
+    for (const ReadOption& option : feature.options) names.push_back(option.name);
+    text += fmt::format("  {:13}  {}{}{}\n", feature.name, feature.description,
+        names.empty() ? "" : "; ", joined(names, ", "));
+  }
+  return text;
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The features of `similis vmaf`, by the names, options and columns that libvmaf gives them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "src/cli/inputs/video_pair.h"
+
+namespace similis::cli {
+
+struct VmafFeature {
+  std::string name;  ///< such as "float_ssim"
+  /// The names of its numbers, of video of this format.
+  std::function<std::vector<std::string>(const media::VideoFormat&)> columns;
+  /// The numbers of the pair's current frames. Throws InvalidArgument for frames it does not take.
+  std::function<std::vector<double>(const VideoPair&, const Execution&)> scores;
+};
+
+/// What --feature asks for: NAME, or NAME=OPTION=VALUE:…. Throws UsageError, in one line that names
+/// the text.
+VmafFeature requested_feature(const std::string& text);
+
+/// Of several texts; equal ones count once. Throws UsageError also if one feature is asked for with
+/// different options, whose columns would have the same names.
+std::vector<VmafFeature> requested_features(const std::vector<std::string>& texts);
+
+/// A line for each feature and its options.
+std::string describe_features();
+
+}  // namespace similis::cli
