@@ -10,7 +10,7 @@
 #include "demo/still_life.h"
 #include "similis/error.hpp"
 #include "src/core/parallel.h"
-#include "src/media/png_writer.h"
+#include "src/media/picture/formats/png_writer.h"
 
 namespace demo {
 namespace {

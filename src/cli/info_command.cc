@@ -10,7 +10,7 @@
 
 #include "similis/info.hpp"
 #include "src/core/joined.h"
-#include "src/media/decode.h"
+#include "src/media/picture/decode.h"
 
 namespace similis::cli {
 

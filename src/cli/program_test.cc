@@ -10,8 +10,8 @@
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/test_program.h"
 #include "src/core/gpu.h"
-#include "src/media/decode.h"
-#include "src/media/png_writer.h"
+#include "src/media/picture/decode.h"
+#include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {

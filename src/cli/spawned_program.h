@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/media/test_pictures.h"
+#include "src/media/picture/test_pictures.h"
 
 namespace similis::cli {
 

@@ -13,7 +13,7 @@
 
 #include "src/cli/spawned_program.h"
 #include "src/cli/terminal/json_text.h"
-#include "src/media/png_writer.h"
+#include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 

@@ -29,7 +29,7 @@
 #include "src/core/joined.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
-#include "src/media/decode.h"
+#include "src/media/picture/decode.h"
 
 namespace similis::cli {
 namespace {

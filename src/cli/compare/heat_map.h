@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/cli/metrics/metric.h"
-#include "src/media/image.h"
+#include "src/media/picture/image.h"
 
 namespace similis::cli {
 

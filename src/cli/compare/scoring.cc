@@ -18,7 +18,7 @@
 #include "src/cli/inputs/video_planes.h"
 #include "src/cli/terminal/progress.h"
 #include "src/core/require.h"
-#include "src/media/png_writer.h"
+#include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {

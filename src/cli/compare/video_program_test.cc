@@ -4,10 +4,10 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/test_program.h"
-#include "src/media/decode.h"
-#include "src/media/reader.h"
-#include "src/media/test_cost.h"
-#include "src/media/test_video.h"
+#include "src/media/io/test_cost.h"
+#include "src/media/picture/decode.h"
+#include "src/media/picture/reader.h"
+#include "src/media/video/test_video.h"
 
 namespace similis::cli {
 namespace {

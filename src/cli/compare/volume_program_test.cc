@@ -4,8 +4,8 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/test_program.h"
-#include "src/media/decode.h"
-#include "src/media/test_volumes.h"
+#include "src/media/picture/decode.h"
+#include "src/media/volume/test_volumes.h"
 
 namespace similis::cli {
 namespace {

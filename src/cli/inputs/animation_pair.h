@@ -10,7 +10,7 @@
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/inputs/video_pair.h"
-#include "src/media/pictures_ahead.h"
+#include "src/media/picture/pictures_ahead.h"
 
 namespace similis::cli {
 

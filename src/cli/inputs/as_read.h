@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "src/media/image.h"
-#include "src/media/video.h"
+#include "src/media/picture/image.h"
+#include "src/media/video/video.h"
 
 namespace similis::cli {
 

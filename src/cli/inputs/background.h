@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/media/image.h"
+#include "src/media/picture/image.h"
 
 namespace similis::cli {
 

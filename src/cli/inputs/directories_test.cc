@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "src/media/test_pictures.h"
+#include "src/media/picture/test_pictures.h"
 #include "tests/refusal.h"
 
 namespace similis::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "src/media/video.h"
+#include "src/media/video/video.h"
 
 namespace similis::cli {
 

@@ -11,7 +11,7 @@
 
 #include "src/core/parallel.h"
 #include "src/core/require.h"
-#include "src/media/color.h"
+#include "src/media/picture/color.h"
 
 namespace similis::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "src/cli/inputs/frame_selection.h"
-#include "src/media/frames_ahead.h"
+#include "src/media/video/frames_ahead.h"
 
 namespace similis::cli {
 

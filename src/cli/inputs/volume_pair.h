@@ -10,7 +10,7 @@
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/inputs/video_pair.h"
 #include "src/cli/metrics/metric.h"
-#include "src/media/volume.h"
+#include "src/media/volume/volume.h"
 
 namespace similis::cli {
 

@@ -13,7 +13,7 @@
 
 #include "similis/ssimulacra2.hpp"
 #include "src/cli/test_program.h"
-#include "src/media/decode.h"
+#include "src/media/picture/decode.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
 

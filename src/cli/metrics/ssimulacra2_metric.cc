@@ -10,8 +10,8 @@
 #include "similis/ssimulacra2.hpp"
 #include "src/cli/device.h"
 #include "src/core/require.h"
-#include "src/media/color.h"
-#include "src/media/video_color.h"
+#include "src/media/picture/color.h"
+#include "src/media/video/video_color.h"
 #include "src/ssimulacra2/formula.h"
 #include "src/ssimulacra2/ssimulacra2.h"
 

@@ -9,8 +9,8 @@
 #include "similis/ssimulacra2.hpp"
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/metrics/metric_request.h"
-#include "src/media/color.h"
-#include "src/media/video_color.h"
+#include "src/media/picture/color.h"
+#include "src/media/video/video_color.h"
 #include "tests/arrays.h"
 #include "tests/refusal.h"
 

@@ -13,7 +13,7 @@
 
 #include "similis/error.hpp"
 #include "src/cli/usage_error.h"
-#include "src/media/whole_file.h"
+#include "src/media/io/whole_file.h"
 
 namespace similis::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "similis/version.h"
 #include "src/cli/test_program.h"
-#include "src/media/test_video.h"
+#include "src/media/video/test_video.h"
 
 namespace similis::cli {
 namespace {

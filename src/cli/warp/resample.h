@@ -9,7 +9,7 @@
 #include "similis/execution.hpp"
 #include "similis/warp.hpp"
 #include "src/cli/warp/spatial_transform.h"
-#include "src/media/volume.h"
+#include "src/media/volume/volume.h"
 
 namespace similis::cli {
 

@@ -11,8 +11,8 @@
 #include "src/cli/device.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
-#include "src/media/byte_stream.h"
-#include "src/media/itk_transform.h"
+#include "src/media/io/byte_stream.h"
+#include "src/media/volume/itk_transform.h"
 
 namespace similis::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "similis/execution.hpp"
-#include "src/media/volume.h"
+#include "src/media/volume/volume.h"
 
 namespace similis::cli {
 

@@ -5,7 +5,7 @@
 #include "src/cli/test_program.h"
 #include "src/cli/warp/spatial_transform.h"
 #include "src/core/gpu.h"
-#include "src/media/test_volumes.h"
+#include "src/media/volume/test_volumes.h"
 
 namespace similis::cli {
 namespace {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ffprobe, or ffmpeg alone, said of a file, kept apart so that tests and the fuzzer reach the
+// parsers, and what calls of ffmpeg have in common.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/media/io/child_process.h"
+#include "src/media/picture/image.h"
+#include "src/media/picture/reader.h"
+
+namespace similis::media {
+
+/// The first video stream of a file.
+struct Probe {
+  std::string codec;
+  std::string container;               ///< ffmpeg's name, such as "matroska,webm" or "bmp_pipe"
+  std::string pixel_format;            ///< ffmpeg's name, such as "yuv420p10le"
+  std::int64_t width = 0, height = 0;  ///< as stored, before a rotation
+  bool is_turned = false;              ///< by 90° either way: ffmpeg's output is height x width
+  std::int64_t frames = 0;             ///< 0 if they were not counted
+  std::int64_t expected_frames = 0;    ///< as the header says; 0 if it says nothing
+  int channels = 0;                    ///< as Image::channels
+  int bit_depth = 0;                   ///< of the widest component
+  bool is_float = false;
+  std::string primaries, transfer;    ///< ffmpeg's names; empty if unknown
+  std::string matrix, range, siting;  ///< likewise; "unknown" and "unspecified" are empty
+  std::optional<bool> has_profile;    ///< ICC's; empty if it was not asked
+};
+
+constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // ffprobe prints about 200 kB
+
+/// How ffmpeg describes a pixel format.
+struct PixelLayout {
+  std::int64_t components = 0;
+  bool has_alpha = false, has_palette = false;
+  std::int64_t bit_depth = 0;  ///< of the widest component
+};
+
+/// Writes its channels and depth, and whether its name is one of floats, into the probe. False if
+/// it means no picture.
+bool describe_pixels(const PixelLayout& layout, Probe& probe);
+
+/// Empty for the words by which ffmpeg says that it does not know.
+std::string said(const std::string& word);
+
+/// Reads the JSON that ffprobe prints for read_by_ffmpeg's arguments; empty if it names no video
+/// stream with a size and a known pixel format. Throws nothing.
+std::optional<Probe> parse_probe(std::string_view json);
+
+/// The same from the log of ffmpeg's filter showinfo, what its muxer framecrc printed, and its list
+/// of pixel formats. Throws nothing.
+std::optional<Probe> parse_report(
+    std::string_view log, std::string_view packets, std::string_view pixel_formats);
+
+struct ProbeRequest {
+  std::vector<std::string> input;    ///< options of the input and the input, for either program
+  std::vector<std::string> entries;  ///< what ffprobe is to show
+  std::span<const std::uint8_t> bytes = {};  ///< standard input
+  bool counts_frames = false;
+  /// Refuses a size that is not to be decoded, before it is.
+  std::function<void(std::int64_t width, std::int64_t height)> require_size;
+};
+
+struct Probed {
+  std::optional<Probe> probe;
+  ProgramResult result;  ///< `errors`: those that the program reported
+};
+
+/// What ffprobe says of a file, or where it is not on PATH or SIMILIS_FFMPEG names a program, that
+/// ffmpeg. Empty where there is neither.
+std::optional<Probed> probe_by_programs(const ProbeRequest& request);
+std::optional<Probed> probe_by_ffmpeg(const ProbeRequest& request);
+
+/// SIMILIS_FFMPEG, or ffmpeg, which is looked for on PATH.
+std::string ffmpeg_command();
+
+/// Refuses a file that needs ffmpeg; `what` says so.
+[[noreturn]] void refuse_without_ffmpeg(const File& file, const char* what);
+
+/// What ffmpeg said last, without what names its own parts; how it ended if it said nothing.
+std::string last_words(const ProgramResult& result);
+
+/// The option to which "passthrough" says that no frame is to be repeated or dropped.
+const char* keep_all_frames_option();
+
+/// H.273's numbers for ffmpeg's names; empty for a name that has none here.
+std::optional<Cicp> code_points(const Probe& probe);
+
+}  // namespace similis::media

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/media/io/gzip.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace similis::media {
+namespace {
+
+constexpr std::size_t kStep = std::size_t{1} << 20;
+constexpr std::size_t kMostPerByte = 1032;  // deflate's best: 258 bytes from two bits
+constexpr int kGzipOnly = 16;               // added to zlib's window bits
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // zlib counts in 32 bits
+
+// zlib takes its input as bytes that are not const, and does not write to them.
+Bytef* without_const(const std::uint8_t* bytes) { return const_cast<Bytef*>(bytes); }
+
+}  // namespace
+
+bool is_gzip(Bytes start) { return start.size() >= 2 && start[0] == 0x1f && start[1] == 0x8b; }
+
+class Content::Inflater {
+ public:
+  explicit Inflater(const File& file) : file_(file) {
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // At least one byte unless the file ends.
+  std::size_t read_some(std::uint8_t* out, std::size_t count) {
+    const std::size_t wanted = std::min(count, kMostAtOnce);
+    stream_.next_out = out;
+    stream_.avail_out = static_cast<uInt>(wanted);
+    while (!is_done_ && stream_.avail_out == wanted) step();
+    return wanted - stream_.avail_out;
+  }
+
+ private:
+  void step() {
+    const std::size_t offered = std::min(file_.bytes.size() - taken_, kMostAtOnce);
+    stream_.next_in = without_const(file_.bytes.data() + taken_);
+    stream_.avail_in = static_cast<uInt>(offered);
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    taken_ += offered - stream_.avail_in;
+    if (status == Z_STREAM_END) return end_member();
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
+    if (status == Z_BUF_ERROR || (status == Z_OK && taken_ == file_.bytes.size() &&
+                                     stream_.avail_out != 0 && offered == 0)) {
+      refuse(file_, "it is cut off: its gzip data end in the middle");
+    }
+    if (status != Z_OK) refuse_damaged(file_, stream_.msg ? stream_.msg : "gzip");
+  }
+
+  // What follows a member and is none is padding, as gzip takes it to be.
+  void end_member() {
+    is_done_ = !is_gzip(file_.bytes.subspan(taken_));
+    if (!is_done_ && inflateReset(&stream_) != Z_OK) throw std::bad_alloc();
+  }
+
+  File file_;
+  z_stream stream_{};
+  std::size_t taken_ = 0;
+  bool is_done_ = false;
+};
+
+Content::Content(const File& file) : file_(file) {
+  if (is_gzip(file.bytes)) inflater_ = std::make_unique<Inflater>(file);
+}
+
+Content::~Content() = default;
+
+std::size_t Content::most_bytes() const {
+  return file_.bytes.size() * (inflater_ ? kMostPerByte : 1);
+}
+
+std::size_t Content::read_some(std::uint8_t* out, std::size_t count) {
+  if (inflater_) return inflater_->read_some(out, count);
+  const std::size_t taken = std::min(count, file_.bytes.size() - at_);
+  std::copy_n(file_.bytes.begin() + static_cast<std::ptrdiff_t>(at_), taken, out);
+  at_ += taken;
+  return taken;
+}
+
+std::vector<std::uint8_t> Content::read(std::size_t count) {
+  std::vector<std::uint8_t> bytes;
+  while (bytes.size() < count) {
+    const std::size_t filled = bytes.size();
+    bytes.resize(std::min(count, filled + kStep));
+    const std::size_t taken = read_some(bytes.data() + filled, bytes.size() - filled);
+    bytes.resize(filled + taken);
+    if (taken == 0) break;
+  }
+  return bytes;
+}
+
+void Content::skip(std::size_t count) {
+  std::array<std::uint8_t, 1 << 14> passed;
+  while (count > 0) {
+    const std::size_t taken = read_some(passed.data(), std::min(count, passed.size()));
+    if (taken == 0) return;
+    count -= taken;
+  }
+}
+
+void Content::finish() {
+  if (inflater_) skip(std::numeric_limits<std::size_t>::max());
+}
+
+std::vector<std::uint8_t> content_start(Bytes start, std::size_t count) {
+  if (!is_gzip(start)) return {start.begin(), start.begin() + std::min(start.size(), count)};
+  z_stream stream{};
+  if (inflateInit2(&stream, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
+  std::vector<std::uint8_t> bytes(count);
+  stream.next_in = without_const(start.data());
+  stream.avail_in = static_cast<uInt>(start.size());
+  stream.next_out = bytes.data();
+  stream.avail_out = static_cast<uInt>(count);
+  inflate(&stream, Z_SYNC_FLUSH);  // whatever it says: what came out is what is asked for
+  bytes.resize(count - stream.avail_out);
+  inflateEnd(&stream);
+  return bytes;
+}
+
+std::string gzip_library() { return fmt::format("zlib {}", zlibVersion()); }
+
+std::vector<std::uint8_t> gzip(Bytes bytes) {
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + kGzipOnly, MAX_MEM_LEVEL,
+          Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, deflateEnd);
+  std::vector<std::uint8_t> out;
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    const std::size_t offered = std::min(bytes.size(), kMostAtOnce);
+    stream.next_in = without_const(bytes.data());
+    stream.avail_in = static_cast<uInt>(offered);
+    const std::size_t filled = out.size();
+    out.resize(filled + kStep);
+    stream.next_out = out.data() + filled;
+    stream.avail_out = static_cast<uInt>(kStep);
+    status = deflate(&stream, offered == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    bytes = bytes.subspan(offered - stream.avail_in);
+    out.resize(filled + kStep - stream.avail_out);
+  }
+  return out;
+}
+
+}  // namespace similis::media

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "src/media/reader_fuzz.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  similis::media::read_any_bytes(similis::media::read_jxl_frames, {bytes, size});
-  return 0;
-}

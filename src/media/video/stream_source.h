@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all video that comes as bytes has in common, whether from a file, a pipe or ffmpeg.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/media/io/byte_stream.h"
+#include "src/media/video/video.h"
+
+namespace similis::media {
+
+class StreamSource : public FrameSource {
+ public:
+  void cancel() override { stream_->cancel(); }
+
+ protected:
+  StreamSource(std::unique_ptr<ByteStream> stream, VideoFormat format);
+  ByteStream& stream() { return *stream_; }
+
+  /// Reads what stands before a frame; false at the end of the video.
+  virtual bool begin_frame() { return !stream_->at_end(); }
+
+  /// Throws if the frame that was just read cannot be trusted.
+  virtual void check_frame() {}
+
+  /// What is wrong with a video that ends `bytes` bytes into the next frame.
+  virtual std::string cut_words(std::size_t bytes);
+
+ private:
+  bool read_bytes(std::vector<std::uint8_t>& bytes) override;
+
+  std::unique_ptr<ByteStream> stream_;
+};
+
+/// The line up to its end, which is read too; empty if it is longer than `limit` or cut off.
+std::optional<std::string> read_line(ByteStream& stream, std::size_t limit);
+
+std::unique_ptr<FrameSource> open_y4m(std::unique_ptr<ByteStream> stream);
+std::unique_ptr<FrameSource> open_raw(std::unique_ptr<ByteStream> stream, const RawVideo& raw);
+/// Null if ffmpeg takes it for a picture.
+std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path);
+
+}  // namespace similis::media

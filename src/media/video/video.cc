@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/media/video/video.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "src/media/picture/reader.h"
+
+namespace similis::media {
+namespace {
+
+struct Family {
+  std::string_view name;
+  PixelFormat pixels;
+};
+
+// ffmpeg's planar families, without the depth that may follow.
+constexpr std::array kFamilies = {Family{"gray", {.color_planes = 1}},
+    Family{"yuv420p", {.chroma_x_shift = 1, .chroma_y_shift = 1}},
+    Family{"yuv422p", {.chroma_x_shift = 1, .chroma_y_shift = 0}},
+    Family{"yuv444p", {.chroma_x_shift = 0, .chroma_y_shift = 0}},
+    Family{"yuv440p", {.chroma_x_shift = 0, .chroma_y_shift = 1}},
+    Family{"yuv411p", {.chroma_x_shift = 2, .chroma_y_shift = 0}},
+    Family{"yuv410p", {.chroma_x_shift = 2, .chroma_y_shift = 2}},
+    Family{"yuvj420p", {.chroma_x_shift = 1, .chroma_y_shift = 1}},
+    Family{"yuvj422p", {.chroma_x_shift = 1, .chroma_y_shift = 0}},
+    Family{"yuvj444p", {.chroma_x_shift = 0, .chroma_y_shift = 0}},
+    Family{"yuvj440p", {.chroma_x_shift = 0, .chroma_y_shift = 1}},
+    Family{"yuvj411p", {.chroma_x_shift = 2, .chroma_y_shift = 0}},
+    Family{"yuva420p", {.chroma_x_shift = 1, .chroma_y_shift = 1, .has_alpha = true}},
+    Family{"yuva422p", {.chroma_x_shift = 1, .chroma_y_shift = 0, .has_alpha = true}},
+    Family{"yuva444p", {.chroma_x_shift = 0, .chroma_y_shift = 0, .has_alpha = true}}};
+
+// The depth that ends a name: "" is 8, "10" and "10le" are 10.
+std::optional<int> depth_of(std::string_view text) {
+  if (text.empty()) return 8;
+  if (text.ends_with("le")) text.remove_suffix(2);
+  int depth = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), depth);
+  if (error != std::errc{} || end != text.data() + text.size() || text.front() == '0') return {};
+  if (depth < 9 || depth > 16) return {};
+  return depth;
+}
+
+std::int64_t shifted(std::int64_t extent, int shift) {
+  return (extent + (std::int64_t{1} << shift) - 1) >> shift;
+}
+
+template <class Sample> int largest(const std::uint8_t* bytes, std::size_t size) {
+  const auto* samples = reinterpret_cast<const Sample*>(bytes);
+  Sample result = 0;
+  for (std::size_t i = 0; i < size / sizeof(Sample); ++i) result = std::max(result, samples[i]);
+  return result;
+}
+
+template <class Sample> int smallest(const std::uint8_t* bytes, std::size_t size) {
+  const auto* samples = reinterpret_cast<const Sample*>(bytes);
+  Sample result = std::numeric_limits<Sample>::max();
+  for (std::size_t i = 0; i < size / sizeof(Sample); ++i) result = std::min(result, samples[i]);
+  return result;
+}
+
+// A depth of 10 whose samples reach 60000 is another format than was said.
+void require_depth(const VideoFormat& format, const VideoFrame& frame, const File& file) {
+  const int depth = format.pixels.bit_depth;
+  if (depth == 8 || depth == 16) return;
+  const int found = largest<std::uint16_t>(frame.bytes.data(), frame.bytes.size());
+  if (found < 1 << depth) return;
+  refuse(file, "frame {} has a sample of {}; at {} bits none may be above {}", frame.number, found,
+      depth, (1 << depth) - 1);
+}
+
+void require_opaque(const VideoFormat& format, const VideoFrame& frame, const File& file) {
+  if (!format.pixels.has_alpha) return;
+  const std::size_t size = format.plane_bytes(0);
+  const std::uint8_t* alpha = frame.bytes.data() + frame.bytes.size() - size;
+  const int depth = format.pixels.bit_depth;
+  const int found =
+      depth == 8 ? smallest<std::uint8_t>(alpha, size) : smallest<std::uint16_t>(alpha, size);
+  if (found == (1 << depth) - 1) return;
+  refuse(file, "frame {} has transparent pixels; video must be opaque", frame.number);
+}
+
+}  // namespace
+
+std::string chroma_name(const PixelFormat& format) {
+  if (format.color_planes == 1) return "400";
+  static constexpr std::array<std::array<const char*, 3>, 3> kNames = {
+      {{"444", "440", "?"}, {"422", "420", "?"}, {"411", "?", "410"}}};
+  return kNames[static_cast<std::size_t>(format.chroma_x_shift)]
+               [static_cast<std::size_t>(format.chroma_y_shift)];
+}
+
+std::optional<PixelFormat> pixel_format(const std::string& name) {
+  for (const Family& family : kFamilies) {
+    if (!name.starts_with(family.name)) continue;
+    const auto depth = depth_of(std::string_view(name).substr(family.name.size()));
+    if (!depth) return std::nullopt;
+    PixelFormat pixels = family.pixels;
+    pixels.bit_depth = *depth;
+    return pixels;
+  }
+  return std::nullopt;
+}
+
+std::int64_t VideoFormat::plane_width(int plane) const {
+  const bool is_chroma = plane > 0 && plane < pixels.color_planes;
+  return shifted(width, is_chroma ? pixels.chroma_x_shift : 0);
+}
+
+std::int64_t VideoFormat::plane_height(int plane) const {
+  const bool is_chroma = plane > 0 && plane < pixels.color_planes;
+  return shifted(height, is_chroma ? pixels.chroma_y_shift : 0);
+}
+
+std::size_t VideoFormat::plane_bytes(int plane) const {
+  const std::int64_t samples = plane_width(plane) * plane_height(plane);
+  return static_cast<std::size_t>(samples) * (pixels.bit_depth > 8 ? 2 : 1);
+}
+
+std::size_t VideoFormat::frame_bytes() const {
+  std::size_t bytes = 0;
+  for (int plane = 0; plane < pixels.color_planes + pixels.has_alpha; ++plane) {
+    bytes += plane_bytes(plane);
+  }
+  return bytes;
+}
+
+TensorView VideoFrame::plane(const VideoFormat& format, int plane) const {
+  std::size_t offset = 0;
+  for (int before = 0; before < plane; ++before) offset += format.plane_bytes(before);
+  return TensorView(bytes.data() + offset,
+      Extents{format.plane_height(plane), format.plane_width(plane)},
+      format.pixels.bit_depth > 8 ? DType::u16 : DType::u8);
+}
+
+bool FrameSource::read(VideoFrame& frame) {
+  frame.number = next_frame_;
+  if (!read_bytes(frame.bytes)) return false;
+  ++next_frame_;
+  const File file{frame.bytes, name_};
+  require_depth(format_, frame, file);
+  require_opaque(format_, frame, file);
+  return true;
+}
+
+}  // namespace similis::media

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Video as planes of code values, a frame at a time: y4m, raw YUV, and what ffmpeg decodes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "similis/tensor.hpp"
+#include "src/media/picture/image.h"
+#include "src/media/volume/volume.h"
+
+namespace similis::media {
+
+/// How a frame's samples lie: planes one after the other, rows dense, samples of one byte up to 8
+/// bits and of two, the lower first, above.
+struct PixelFormat {
+  int bit_depth = 8;       ///< 8 to 16
+  int color_planes = 3;    ///< 1 for grey
+  int chroma_x_shift = 1;  ///< a chroma plane has width / 2^shift columns, rounded up
+  int chroma_y_shift = 1;
+  bool has_alpha = false;  ///< a plane more, as large as the first; frames must be opaque
+  friend bool operator==(const PixelFormat&, const PixelFormat&) = default;
+};
+
+/// "420", "422", "444", "440", "411", "410", or "400" for grey.
+std::string chroma_name(const PixelFormat& format);
+
+/// The format that ffmpeg's name stands for, such as yuv420p10le, gray, yuva444p; the "le" may be
+/// left out. Empty for names of packed, big-endian, RGB and floating-point formats.
+std::optional<PixelFormat> pixel_format(const std::string& name);
+
+/// What a stream says of its colours, in ffmpeg's words: "tv", "bt709", "left". Empty: nothing.
+struct ColorTags {
+  std::string range, matrix, transfer, primaries, siting;
+  friend bool operator==(const ColorTags&, const ColorTags&) = default;
+};
+
+struct VideoFormat {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  PixelFormat pixels;
+  ColorTags color = {};
+  friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
+
+  std::int64_t plane_width(int plane) const;
+  std::int64_t plane_height(int plane) const;
+  std::size_t plane_bytes(int plane) const;
+  std::size_t frame_bytes() const;  ///< of all planes, alpha included
+};
+
+/// One frame's bytes as its VideoFormat lays them out.
+struct VideoFrame {
+  std::int64_t number = 0;  ///< from 0, in the file
+  std::vector<std::uint8_t> bytes;
+
+  /// [height, width] of u8 or u16, valid as long as `bytes` is untouched.
+  TensorView plane(const VideoFormat& format, int plane) const;
+};
+
+/// Frames from first to last. Not for use by several threads, cancel() apart.
+class FrameSource {
+ public:
+  virtual ~FrameSource() = default;
+  const VideoFormat& format() const { return format_; }
+  const std::string& name() const { return name_; }  ///< as errors and notes call it
+  /// If it is known before the end, exactly or nearly: for progress alone.
+  std::optional<std::int64_t> expected_frames() const { return expected_frames_; }
+
+  /// Reads the next frame into `frame`, whose memory is used again. False at the end of the video.
+  /// Throws InvalidArgument, in one line that names the file, if it is cut off or damaged there, or
+  /// holds a code value beyond its depth or a transparent pixel.
+  bool read(VideoFrame& frame);
+
+  /// Makes a read() that waits on another thread, and all later ones, end at once.
+  virtual void cancel() = 0;
+
+ protected:
+  FrameSource(VideoFormat format, std::string name) : format_(format), name_(std::move(name)) {}
+  /// Fills `bytes`, which hold a frame; false at the end.
+  virtual bool read_bytes(std::vector<std::uint8_t>& bytes) = 0;
+
+  VideoFormat format_;
+  std::string name_;
+  std::optional<std::int64_t> expected_frames_;
+  std::int64_t next_frame_ = 0;
+};
+
+/// What --size and --pix-fmt say of raw video.
+struct RawVideo {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  PixelFormat pixels;
+};
+
+/// A video, or the picture or volume that the file turned out to be.
+struct OpenedMedia {
+  std::unique_ptr<FrameSource> video;
+  std::optional<Volume> volume;
+  std::optional<Image> picture;     ///< the first, if there are several
+  std::vector<std::uint8_t> bytes;  ///< of a picture's file
+};
+
+/// Opens what is at `path`, "-" being standard input: y4m or NIfTI if its first bytes say so, else
+/// raw video if `raw` is given and they do not begin an MP4, Matroska, WebM or AVI file, else a
+/// picture, as read_image() reads it, else what ffmpeg decodes, in the file's own samples;
+/// animations and video in RGB are pictures. A pipe can be all of these but video that ffmpeg
+/// decodes. Throws InvalidArgument, in one line that names the file.
+OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw = {});
+
+}  // namespace similis::media
