@@ -13,7 +13,7 @@
 #include "src/core/memory.h"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
-#include "src/ssim/cuda_plan.h"
+#include "src/ssim/cuda/plan.h"
 
 namespace similis::ms_ssim_internal {
 namespace {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two kernels of the march do alike: eight windows that begin one line after the other,
+// and a block's sum.
+#pragma once
+
+#include "src/lncc/cuda/sliding_window.h"
+
+namespace similis::lncc_internal {
+
+/// Adds to each of a thread's windows the sum over its lines: of window i those from i to
+/// i + window - 1. add(sums, line) adds a line to sums. A window is what lies before its end less
+/// what lies before its beginning, so that it costs as much however wide it is.
+template <class Sums, class Add>
+__device__ __forceinline__ void add_to_windows(
+    Sums (&windows)[kEight], int window, const Add& add) {
+  Sums before = {};
+#pragma unroll
+  for (int i = 1; i < kEight; ++i) {
+    add(before, i - 1);
+    windows[i] -= before;
+  }
+  int line = kEight - 1;
+  if (window < line) {  // the first window ends among these lines: they are looked at again
+    before = {};
+    line = 0;
+  }
+  for (; line < window; ++line) add(before, line);
+  windows[0] += before;
+#pragma unroll
+  for (int i = 1; i < kEight; ++i) {
+    add(before, window + i - 1);
+    windows[i] += before;
+  }
+}
+
+/// The same under narrow windows, which end before the last of them begins.
+template <int window, class Sums, class Add>
+__device__ __forceinline__ void add_to_narrow(Sums (&windows)[kEight], const Add& add) {
+  static_assert(window < kEight);
+  Sums before = {};
+#pragma unroll
+  for (int end = 1; end < window + kEight; ++end) {
+    add(before, end - 1);
+    if (end < kEight) windows[end] -= before;
+    if (end >= window) windows[end - window] += before;
+  }
+}
+/// kWindow: how wide a narrow window is that a kernel is made for, or 0.
+template <int kWindow, class Sums, class Add>
+__device__ __forceinline__ void add_to(Sums (&windows)[kEight], int window, const Add& add) {
+  if constexpr (kWindow > 0) {
+    add_to_narrow<kWindow>(windows, add);
+  } else {
+    add_to_windows(windows, window, add);
+  }
+}
+
+/// The windows centred on plane z, from two planes of the stage at a time; the next two are on
+/// their way if it has two places. add(place, has_two) adds what stands there. Ends with a barrier.
+template <class Stage, class Add>
+__device__ __forceinline__ void begin(Stage& stage, int z, int radius, const Add& add) {
+  const int last = z + radius;
+  const bool has_two_places = stage.has_two_places();
+  int place = 0;
+  __syncthreads();
+  stage.fill(place, z - radius, z - radius + 1, radius > 0);
+  for (int plane = z - radius; plane <= last; plane += 2) {
+    const int next = plane + 2;
+    if (has_two_places && next <= last) stage.fill(1 - place, next, next + 1, next < last);
+    stage.wait(place);
+    __syncthreads();
+    add(place, plane < last);
+    __syncthreads();
+    if (has_two_places) {
+      place = 1 - place;
+    } else if (next <= last) {
+      stage.fill(place, next, next + 1, next < last);
+    }
+  }
+}
+
+/// The sum of every thread's number, in an order that depends on nothing but how many threads there
+/// are; thread 0 gets it. `room` holds one a thread, and all threads are done with it.
+__device__ inline double sum_of_block(double value, double* room) {
+  room[threadIdx.x] = value;
+  __syncthreads();
+  if (threadIdx.x >= gpu::kCrew) return 0;
+  double sum = 0;
+  for (unsigned i = threadIdx.x; i < blockDim.x; i += gpu::kCrew) sum += room[i];
+  return gpu::sum_of_32(sum);
+}
+
+}  // namespace similis::lncc_internal

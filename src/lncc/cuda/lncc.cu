@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// LNCC on the GPU: what stands around the kernels that look through windows. Weights become the
+// slope of each plane, and sums become values, on the device: nothing waits for the host. The march
+// (cuda_march.cu) takes what registration calls all day, the direct kernels (cuda_direct.cu)
+// everything else.
+#include <algorithm>
+#include <utility>
+
+#include "src/core/memory.h"
+#include "src/lncc/cuda/plan.h"
+
+namespace similis::lncc_internal {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kMostBlocks = 1 << 20;
+
+// Σ weight over the centres of each plane, [planes][slots].
+__global__ __launch_bounds__(kThreads) void weights_kernel(
+    const Measure m, int slots, double* weights) {
+  const Geometry& g = m.geometry;
+  const std::int64_t rows = g.centres(0) * g.centres(1);
+  for (std::int64_t block = blockIdx.x; block < g.planes * slots; block += gridDim.x) {
+    const std::int64_t plane = block / slots;
+    double sum = 0;
+    for (std::int64_t row = block % slots; row < rows; row += slots) {
+      Place at{plane / g.channels, plane % g.channels, row / g.centres(1) + g.first_centre[0],
+          row % g.centres(1) + g.first_centre[1], 0};
+      for (at.x = g.first_centre[2] + threadIdx.x; at.x < g.last_centre[2]; at.x += kThreads) {
+        sum += m.pixel_weight(at);
+      }
+    }
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0) weights[block] = total;
+    __syncthreads();
+  }
+}
+
+// Σ of `count` numbers, by one block.
+__device__ double sum_of(const double* numbers, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += numbers[i];
+  const double total = gpu::block_sum<kThreads>(sum);
+  __syncthreads();
+  return total;
+}
+
+// Upstream of a plane's result: of rank 0, 1 ([N]) or 2 ([N,C]); 1 without data.
+struct Upstream {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
+
+  Upstream(const TensorView& u, std::int64_t channel_count)
+      : data(u.data), dtype(u.dtype), channels(channel_count) {
+    if (!u.empty() && u.shape.rank() > 0) image_stride = u.strides[0];
+    if (!u.empty() && u.shape.rank() > 1) channel_stride = u.strides[1];
+  }
+  __device__ double of(std::int64_t plane) const {
+    if (data == nullptr) return 1;
+    return gpu::load_element(
+        data, dtype, plane / channels * image_stride + plane % channels * channel_stride);
+  }
+};
+
+// The planes that make one result.
+struct Groups {
+  std::int64_t count, planes_each;
+};
+
+// What a unit of v at a pixel of weight 1 adds to each group's value, and with upstream to
+// Σ upstream·value from each plane. A mean over nothing is 0.
+__global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
+    int slots, double known_weight, double weight, bool is_sum, Upstream upstream, double* units,
+    double* slopes) {
+  __shared__ double unit;
+  for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
+    const std::int64_t first = group * groups.planes_each;
+    double total = known_weight;
+    if (weights != nullptr) total = sum_of(weights + first * slots, groups.planes_each * slots);
+    if (threadIdx.x == 0) {
+      unit = is_sum ? weight : total > 0 ? weight / total : 0;
+      units[group] = unit;
+    }
+    __syncthreads();
+    for (std::int64_t i = threadIdx.x; i < groups.planes_each; i += kThreads) {
+      slopes[first + i] = unit * upstream.of(first + i);
+    }
+    __syncthreads();
+  }
+}
+
+__global__ __launch_bounds__(kThreads) void values_kernel(Groups groups, const double* partials,
+    int slots, const double* units, void* value, DType dtype) {
+  for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
+    const std::int64_t count = groups.planes_each * slots;
+    const double total = sum_of(partials + group * count, count);
+    if (threadIdx.x == 0) gpu::store_element(value, dtype, group, total * units[group]);
+  }
+}
+
+unsigned blocks_for(std::int64_t count) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMostBlocks));
+}
+
+Groups groups_of(const Pass& pass) {
+  const std::int64_t planes = pass.x.shape[0] * pass.x.shape[1];
+  const std::int64_t count = pass.reduction == Reduction::per_channel ? planes
+                             : pass.reduction == Reduction::per_image ? pass.x.shape[0]
+                                                                      : 1;
+  return {count, planes / count};
+}
+
+void run_windows(const CudaPlan& plan, const March* march) {
+  if (march != nullptr) return run_march(*march);
+  run_direct(plan);
+}
+
+// A pass that reduces to numbers, with the memory for its sums.
+void run_reduced(CudaPlan& plan, const March* march) {
+  constexpr int kWeightSlots = 64;
+  const Pass& pass = plan.pass;
+  const Geometry& g = plan.measure.geometry;
+  const Groups groups = groups_of(pass);
+  const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
+  plan.slots = march != nullptr ? march_slots(*march) : direct_slots(plan);
+  const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
+  const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
+  const auto memory =
+      allocate_bytes(static_cast<std::size_t>(count) * sizeof(double), plan.device, plan.exec);
+  double* const units = static_cast<double*>(memory.get());
+  double* const slopes = units + groups.count;
+  plan.partials = slopes + g.planes;
+  double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
+  plan.measure.slopes = slopes;
+  if (is_weighted) {
+    gpu::launch("lncc", plan.exec.stream, blocks_for(weights), kThreads, 0, weights_kernel,
+        plan.measure, kWeightSlots, weight_sums);
+  }
+  const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
+  gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, slopes_kernel,
+      groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight, pass.weight,
+      pass.reduction == Reduction::sum, Upstream(pass.upstream, g.channels), units, slopes);
+  run_windows(plan, march);
+  if (pass.value.empty()) return;
+  gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, values_kernel,
+      groups, static_cast<const double*>(plan.partials), plan.slots,
+      static_cast<const double*>(units), pass.value.data, pass.value.dtype);
+}
+
+}  // namespace
+
+Geometry::Geometry(const Pass& pass)
+    : channels(pass.x.shape[1]),
+      planes(pass.x.shape[0] * pass.x.shape[1]),
+      radius{pass.window.radius_z(), pass.window.radius_y(), pass.window.radius_x()},
+      padding(pass.padding) {
+  for (int axis = 0; axis < 3; ++axis) {
+    extent[axis] = pass.x.shape[2 + axis];
+    first_centre[axis] = padding == Padding::valid ? radius[axis] : 0;
+    last_centre[axis] = extent[axis] - first_centre[axis];
+  }
+}
+
+Measure::Measure(const Pass& pass)
+    : geometry(pass),
+      x(pass.x),
+      y(pass.y),
+      mask(pass.mask),
+      valid_mask(pass.valid_mask),
+      constants(pass.constants),
+      taps(pass.taps),
+      weight(pass.weight),
+      is_signed(pass.is_signed),
+      is_ants(pass.gradient == LnccGradient::ants),
+      reduces(pass.reduction != Reduction::none),
+      slopes(nullptr) {
+  x_gradient = gpu::View(pass.x_gradient);
+  y_gradient = gpu::View(pass.y_gradient);
+  if (reduces) return;
+  map = gpu::View(pass.value);
+  upstream = gpu::View(pass.upstream);
+}
+
+CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
+    : pass(the_pass), exec(execution), device(the_pass.x.device), measure(the_pass) {}
+
+void lncc_cuda(const Pass& given, const Execution& exec) {
+  const gpu::Current current(given.x.device);
+  Pass pass = given;
+  if (pass.x_gradient.empty()) {  // neither image is different from the other
+    std::swap(pass.x, pass.y);
+    std::swap(pass.x_gradient, pass.y_gradient);
+  }
+  CudaPlan plan(pass, exec);
+  const std::shared_ptr<const March> march = find_march(plan);
+  if (plan.measure.reduces) {
+    run_reduced(plan, march.get());
+  } else {
+    run_windows(plan, march.get());
+  }
+}
+
+}  // namespace similis::lncc_internal

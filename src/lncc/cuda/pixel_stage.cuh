@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pixels that the march's windows look at: planes of both images in shared memory, or where
+// they stand.
+#pragma once
+
+#include "src/gpu/bulk_copy.h"
+#include "src/lncc/cuda/sliding_window.h"
+
+namespace similis::lncc_internal {
+
+// Columns of a row of the stage: whole quads wherever the tile begins between them.
+SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles) {
+  return (tiles.lanes + 2 * kQuad - 2) / kQuad * kQuad;
+}
+SIMILIS_HOST_DEVICE int stage_rows(const Tiles& tiles, int radius) {
+  return tiles.eights * kEight + 2 * radius;
+}
+
+// The pixels that a step of the march looks at: x and y of a plane that enters, and of one that
+// leaves or, where sums begin, enters too.
+template <class Value> class PixelStage {
+ public:
+  // A barrier comes before the first fill().
+  __device__ PixelStage(unsigned char* shared, unsigned char* board, int board_bytes,
+      const WindowMarch& m, const Tile& tile, const Shift& shift, int x_first, int y_first)
+      : m_(m),
+        pixels_(reinterpret_cast<Value*>(shared)),
+        on_board_(reinterpret_cast<Value*>(board)),
+        board_bytes_(board_bytes),
+        columns_(stage_columns(m.tiles)),
+        rows_(stage_rows(m.tiles, m.measure.geometry.radius[1])),
+        copies_(pixels_ + 4 * rows_ * columns_) {
+    const Geometry& g = m.measure.geometry;
+    const int x_begin = x_first - g.radius[2];
+    lead_ = (x_begin % kQuad + kQuad) % kQuad;
+    x_begin_ = x_begin - lead_;
+    y_begin_ = y_first - g.radius[1];
+    const bool is_black = g.padding == Padding::same;
+    x_outside_ = static_cast<Value>(is_black ? 0 : shift.x);
+    y_outside_ = static_cast<Value>(is_black ? 0 : shift.y);
+    const std::int64_t volume = m.tiles.first_volume + tile.volume;
+    x_volume_ = m.measure.x.plane(volume / g.channels, volume % g.channels);
+    y_volume_ = m.measure.y.plane(volume / g.channels, volume % g.channels);
+    const int width = static_cast<int>(g.extent[2]), height = static_cast<int>(g.extent[1]);
+    const int x_end = x_begin_ + columns_, y_end = y_begin_ + rows_;
+    columns_in_image_ = {x_begin_ < 0 ? 0 : x_begin_, x_end < width ? x_end : width};
+    rows_in_image_ = {y_begin_ < 0 ? 0 : y_begin_, y_end < height ? y_end : height};
+    for (int place = 0; place < (has_two_places() ? 2 : 1); ++place) {
+      clear_plane(place, 0);
+      clear_plane(place, 2);
+    }
+  }
+
+  // There are two places, as long as nothing stands on the board and if that is large enough.
+  __device__ bool has_two_places() const {
+    return 4 * image_size() * static_cast<int>(sizeof(Value)) <= board_bytes_;
+  }
+  // Of two planes, of which the second may be none.
+  __device__ __forceinline__ void fill(int place, int one, int two, bool has_two) {
+    const Geometry& g = m_.measure.geometry;
+    const bool is_first = one >= 0 && one < g.extent[0];
+    const bool is_second = has_two && two >= 0 && two < g.extent[0];
+    if (m_.has_quads && threadIdx.x == 0) {
+      copies_.expect(place,
+          2 * row_bytes() * rows_in_image_.length() * ((is_first ? 1 : 0) + (is_second ? 1 : 0)));
+    }
+    copy_rows(place, one, is_first, two, is_second);
+    if (!is_first) clear_plane(place, 0);
+    if (has_two && !is_second) clear_plane(place, 2);
+  }
+  // What was asked for has come, for this thread; a barrier follows.
+  __device__ __forceinline__ void wait(int place) {
+    if (m_.has_quads) {
+      copies_.wait(place);
+    } else {
+      gpu::BulkCopies::wait_for_words();
+    }
+  }
+
+  struct Pixel {
+    Value x, y;
+  };
+  // The pixels under a thread's eight windows.
+  struct Column {
+    const Value* first;
+    int columns, image_size;
+
+    __device__ __forceinline__ Pixel one(int line) const {
+      const Value* const at = first + line * columns;
+      return {at[0], at[image_size]};
+    }
+    __device__ __forceinline__ Pixel two(int line) const {
+      const Value* const at = first + line * columns;
+      return {at[2 * image_size], at[3 * image_size]};
+    }
+  };
+  __device__ __forceinline__ Column column(int place, int row, int lane) const {
+    return {pixels(place) + row * columns_ + lead_ + lane, columns_, image_size()};
+  }
+
+ private:
+  __device__ int image_size() const { return rows_ * columns_; }
+  __device__ Value* pixels(int place) const { return place == 0 ? pixels_ : on_board_; }
+  // `part`: x or y of the first plane, x or y of the second.
+  __device__ __forceinline__ Value* at(int place, int part, int row, int x) const {
+    return pixels(place) + part * image_size() + (row - y_begin_) * columns_ + (x - x_begin_);
+  }
+  __device__ void clear_plane(int place, int part) const {
+    clear(pixels(place) + part * image_size(), x_outside_);
+    clear(pixels(place) + (part + 1) * image_size(), y_outside_);
+  }
+  __device__ int row_bytes() const {
+    return columns_in_image_.length() * static_cast<int>(sizeof(Value));
+  }
+  // Rows are dealt out to warps, where one thread after the other asks the engine for one.
+  __device__ __forceinline__ void copy_rows(
+      int place, int one, bool is_first, int two, bool is_second) const {
+    const int warps = static_cast<int>(blockDim.x) / gpu::kCrew;
+    const int warp = static_cast<int>(threadIdx.x) / gpu::kCrew;
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kCrew;
+    const int first = m_.has_quads ? lane * warps + warp : warp;
+    const int step = m_.has_quads ? warps * gpu::kCrew : warps;
+    for (int y = rows_in_image_.first + first; y < rows_in_image_.last; y += step) {
+      if (is_first) copy_row(place, 0, one, y, lane);
+      if (is_second) copy_row(place, 2, two, y, lane);
+    }
+  }
+  // Of both images.
+  __device__ __forceinline__ void copy_row(int place, int part, int z, int y, int lane) const {
+    const gpu::View &x_view = m_.measure.x, &y_view = m_.measure.y;
+    const std::int64_t x_row = x_volume_ + x_view.at(z, y, 0);
+    const std::int64_t y_row = y_volume_ + y_view.at(z, y, 0);
+    const int first = columns_in_image_.first;
+    Value* to = at(place, part, y, first);
+    if (m_.has_quads) {
+      const int bytes = row_bytes();
+      copies_.copy(place, to, static_cast<const Value*>(x_view.data) + (x_row + first), bytes);
+      copies_.copy(place, to + image_size(),
+          static_cast<const Value*>(y_view.data) + (y_row + first), bytes);
+      return;
+    }
+    to += lane;
+#pragma unroll 1
+    for (int x = first + lane; x < columns_in_image_.last; x += gpu::kCrew, to += gpu::kCrew) {
+      copy_pixel(to, x_view, x_row + x * x_view.strides[4]);
+      copy_pixel(to + image_size(), y_view, y_row + x * y_view.strides[4]);
+    }
+  }
+  __device__ __forceinline__ static void copy_pixel(
+      Value* to, const gpu::View& from, std::int64_t offset) {
+    if constexpr (sizeof(Value) == sizeof(float)) {
+      gpu::BulkCopies::copy_word(to, static_cast<const float*>(from.data) + offset);
+    } else {
+      *to = from.load(offset);
+    }
+  }
+  // To what lies around images; copies come later to what is of the image.
+  __device__ void clear(Value* to, Value outside) const {
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < image_size();
+         i += static_cast<int>(blockDim.x)) {
+      to[i] = outside;
+    }
+    gpu::BulkCopies::publish();
+  }
+
+  const WindowMarch& m_;
+  Value *const pixels_, *const on_board_;
+  const int board_bytes_;
+  const int columns_, rows_;
+  gpu::BulkCopies copies_;
+  int lead_;               // columns before the tile's first
+  int x_begin_, y_begin_;  // of the image, where the stage begins
+  Range columns_in_image_, rows_in_image_;
+  Value x_outside_, y_outside_;
+  std::int64_t x_volume_, y_volume_;
+};
+
+// The same straight from the images, under windows that no stage has room for.
+class FarPixels {
+ public:
+  __device__ FarPixels(unsigned char*, unsigned char*, int, const WindowMarch& m, const Tile& tile,
+      const Shift& shift, int x_first, int y_first)
+      : m_(m),
+        outside_(m.measure.geometry.padding == Padding::same ? Shift{0, 0} : shift),
+        x_begin_(x_first - m.measure.geometry.radius[2]),
+        y_begin_(y_first - m.measure.geometry.radius[1]) {
+    const std::int64_t volume = m.tiles.first_volume + tile.volume;
+    image_ = volume / m.measure.geometry.channels;
+    channel_ = volume % m.measure.geometry.channels;
+  }
+  struct Column {
+    const FarPixels& far;
+    int x, y;
+
+    __device__ Shift one(int line) const { return far.pixels(far.one_, y + line, x); }
+    __device__ Shift two(int line) const { return far.pixels(far.two_, y + line, x); }
+  };
+  __device__ static bool has_two_places() { return false; }
+  __device__ void fill(int, int one, int two, bool) { one_ = one, two_ = two; }
+  __device__ static void wait(int) {}
+  __device__ Column column(int, int row, int lane) const {
+    return {*this, x_begin_ + lane, y_begin_ + row};
+  }
+
+ private:
+  __device__ Shift pixels(int z, int y, int x) const {
+    const Measure& m = m_.measure;
+    const Geometry& g = m.geometry;
+    if (!g.is_pixel(0, z) || !g.is_pixel(1, y) || !g.is_pixel(2, x)) return outside_;
+    const Place at{image_, channel_, z, y, x};
+    return {Measure::load(m.x, at), Measure::load(m.y, at)};
+  }
+
+  const WindowMarch& m_;
+  const Shift outside_;
+  const int x_begin_, y_begin_;
+  std::int64_t image_, channel_;
+  int one_ = 0, two_ = 0;
+};
+
+}  // namespace similis::lncc_internal

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSIM on the GPU in f32 for windows of up to 11 along each axis, volumes too, where the march does
+// not go: padding valid or same, no masks, reduced to numbers. Taps are 11 along each axis, of
+// which a smaller window's outer ones are 0.
+//   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
+//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; three fields, 11 slices of them
+//   back kernel   fields of a slice, across and down, with x and y ─> gradient
+//   finish        sums ─> values
+// Averages and fields of as many planes or, of one plane, of as many slices as fit into 128 MiB
+// stand in memory at a time, of kSegment slices at least. Of 128³ voxels they stay in the L2 cache:
+// 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps its
+// digits in f32. The gradient by y is that by x with d the other way round.
+#include <algorithm>
+#include <vector>
+
+#include "src/core/memory.h"
+#include "src/ssim/cuda/formula.cuh"
+#include "src/ssim/cuda/plan.h"
+#include "src/window/window.h"
+
+namespace similis::ssim_internal {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kDeepThreads = 128;
+constexpr int kRadius = 5, kTaps = 2 * kRadius + 1;
+constexpr int kWide = 64, kHigh = 32;  // a tile; 1.5 times its pixels are seen
+constexpr int kSeenHigh = kHigh + 2 * kRadius, kSeenWide = kWide + 2 * kRadius;
+constexpr int kPitch = kSeenWide + 2;  // rows begin at multiples of 16 bytes
+constexpr int kAcross = 4, kDown = 8;  // outputs of a thread in a row, and in a column
+constexpr int kAverages = 4, kFields = 3;
+constexpr int kSegment = 32;  // slices that a thread of the deep kernel owns
+constexpr std::int64_t kBytes = std::int64_t{128} << 20;
+static_assert(kWide * kHigh == kThreads * kDown);
+
+struct Work {
+  Geometry geometry;
+  gpu::View x, y, gradient;
+  float sign = 1;             // of d: -1 for the gradient by y
+  float taps[3][kTaps] = {};  // along z, y, x
+  Constants<float> constants = {};
+  PlaneSlope slope;
+  std::int64_t first_plane = 0, planes = 0;      // at hand
+  std::int64_t slice0 = 0, slice1 = 0;           // whose gradients and windows are at hand
+  std::int64_t average0 = 0, average1 = 0;       // whose averages are
+  float* averages = nullptr;                     // [4][planes][slices][map]
+  float* fields = nullptr;                       // [3][planes][slices][map]; null without gradient
+  double* partials = nullptr;                    // [planes][segments][blocks of columns]; or null
+  std::int64_t segments = 0, column_blocks = 0;  // of a plane
+
+  explicit Work(const Geometry& g) : geometry(g) {}
+  __device__ std::int64_t columns() const {
+    return geometry.map_extent[1] * geometry.map_extent[2];
+  }
+  __device__ std::int64_t average_count() const {
+    return planes * (average1 - average0) * columns();
+  }
+  __device__ std::int64_t field_count() const { return planes * (slice1 - slice0) * columns(); }
+};
+
+__device__ __forceinline__ float load(const gpu::View& view, std::int64_t offset) {
+  if (view.dtype == DType::f32) return static_cast<const float*>(view.data)[offset];
+  return view.load_f32(offset);
+}
+
+// Where a plane's arrays begin, and what its sums are shifted by.
+struct Plane {
+  std::int64_t x, y;
+  float half_shift;
+  __device__ Plane(const Work& w, std::int64_t plane) {
+    const auto image = static_cast<unsigned>(plane) / static_cast<unsigned>(w.geometry.channels);
+    const std::int64_t channel = plane - image * w.geometry.channels;
+    x = w.x.plane(image, channel);
+    y = w.y.plane(image, channel);
+    const std::int64_t(&e)[3] = w.geometry.extent;
+    half_shift = (load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
+                     load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
+                 2;
+  }
+};
+
+// A tile of a slice. There are fewer than 2³⁰ (can_separate()), and 32-bit divisions take a fifth
+// of the instructions.
+struct Tile {
+  std::int64_t plane, slice;  // of those at hand
+  std::int64_t y, x;          // of its first element
+  __device__ Tile(unsigned index, std::int64_t slices, std::int64_t height, std::int64_t width) {
+    const auto across = static_cast<unsigned>((width + kWide - 1) / kWide);
+    const auto down = static_cast<unsigned>((height + kHigh - 1) / kHigh);
+    const unsigned row = index / across, at_slice = row / down;
+    x = std::int64_t{index - row * across} * kWide;
+    y = std::int64_t{row - at_slice * down} * kHigh;
+    plane = at_slice / static_cast<unsigned>(slices);
+    slice = at_slice - plane * slices;
+  }
+};
+
+// Which of what a tile's windows see exists, along one axis.
+struct Range {
+  int first;
+  unsigned count;
+  __device__ Range(std::int64_t seen_from, std::int64_t extent, int seen)
+      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)) {
+    const auto end = static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen);
+    count = static_cast<unsigned>(end > first ? end - first : 0);
+  }
+  __device__ bool has(int i) const { return static_cast<unsigned>(i - first) < count; }
+};
+
+using Seen = float[kSeenHigh][kPitch];
+using Half = float[kSeenHigh][kWide];
+
+// What a thread brings of all that a tile's windows see: kTimes columns in each of kSeenRows rows,
+// neighbours in a row together. Loads of several rows are under way at once.
+constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
+constexpr int kApart = kThreads / kTogether;  // rows between a thread's
+constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
+
+// 0 where nothing exists. load takes an offset; elements of the tile's array are `row_stride` and
+// `column_stride` apart.
+template <int rows, class Load>
+__device__ __forceinline__ void load_rows(int first, const Range& y, const Range& x,
+    std::int64_t row_stride, std::int64_t column_stride, Load load, float (&values)[rows][kTimes]) {
+  const int own_column = static_cast<int>(threadIdx.x) % kTogether;
+  const int own_row = static_cast<int>(threadIdx.x) / kTogether + first * kApart;
+  std::int64_t at = own_row * row_stride + own_column * column_stride;
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+#pragma unroll
+    for (int k = 0; k < kTimes; ++k) {
+      const bool exists = y.has(own_row + i * kApart) && x.has(own_column + k * kTogether);
+      values[i][k] = exists ? load(at + k * kTogether * column_stride) : 0;
+    }
+    at += kApart * row_stride;
+  }
+}
+template <int rows>
+__device__ __forceinline__ void store_rows(
+    int first, const float (&values)[rows][kTimes], Seen& seen) {
+  const int t = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    const int row = t / kTogether + (first + i) * kApart;
+#pragma unroll
+    for (int k = 0; k < kTimes; ++k) {
+      const int column = t % kTogether + k * kTogether;
+      if (row < kSeenHigh && column < kSeenWide) seen[row][column] = values[i][k];
+    }
+  }
+}
+
+// out[o] = Σ taps[k]·in[o + k]
+template <int outputs, int inputs>
+__device__ __forceinline__ void average_some(
+    const float (&in)[inputs], const float (&taps)[kTaps], float (&out)[outputs]) {
+  static_assert(inputs >= outputs + 2 * kRadius);
+#pragma unroll
+  for (int o = 0; o < outputs; ++o) out[o] = taps[0] * in[o];
+#pragma unroll
+  for (int k = 1; k < kTaps; ++k) {
+#pragma unroll
+    for (int o = 0; o < outputs; ++o) out[o] = fmaf(taps[k], in[o + k], out[o]);
+  }
+}
+
+__device__ __forceinline__ void store4(float* to, const float (&v)[kAcross]) {
+  *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
+}
+
+// Rows of `seen`, averaged across into half[0]; their squares into half[1] if asked for.
+template <bool with_squares>
+__device__ __forceinline__ void average_rows(
+    const Seen& seen, const float (&taps)[kTaps], Half* half) {
+  constexpr int kTasks = kWide / kAcross;  // of a row
+  for (int task = static_cast<int>(threadIdx.x); task < kSeenHigh * kTasks; task += kThreads) {
+    const int row = task / kTasks, column = task % kTasks * kAcross;
+    float in[16], out[kAcross];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float4 some = *reinterpret_cast<const float4*>(&seen[row][column + 4 * j]);
+      in[4 * j] = some.x;
+      in[4 * j + 1] = some.y;
+      in[4 * j + 2] = some.z;
+      in[4 * j + 3] = some.w;
+    }
+    average_some(in, taps, out);
+    store4(&half[0][row][column], out);
+    if constexpr (with_squares) {
+#pragma unroll
+      for (float& value : in) value *= value;
+      average_some(in, taps, out);
+      store4(&half[1][row][column], out);
+    }
+  }
+}
+
+// Averages down of the kDown outputs of this thread.
+__device__ __forceinline__ void average_column(
+    const Half& half, const float (&taps)[kTaps], float (&out)[kDown]) {
+  const int column = static_cast<int>(threadIdx.x) % kWide;
+  const int row = static_cast<int>(threadIdx.x) / kWide * kDown;
+  float in[kDown + 2 * kRadius];
+#pragma unroll
+  for (int k = 0; k < kDown + 2 * kRadius; ++k) in[k] = half[row + k][column];
+  average_some(in, taps, out);
+}
+
+__global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned tiles) {
+  alignas(16) __shared__ Seen seen[2];
+  alignas(16) __shared__ Half half[2];
+  const Geometry& g = w.geometry;
+  const int t = static_cast<int>(threadIdx.x);
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const Tile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
+    const Plane plane(w, w.first_plane + tile.plane);
+    const std::int64_t y0 = tile.y + g.first_centre[1] - kRadius,
+                       x0 = tile.x + g.first_centre[2] - kRadius;
+    const std::int64_t z = w.average0 + tile.slice;
+    const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
+    __syncthreads();
+    const Range rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
+    const auto fill = [&](std::int64_t x_step, std::int64_t y_step, auto load_one) {
+      constexpr int kHalf = kSeenRows / 2;
+#pragma unroll
+      for (int first = 0; first < kSeenRows; first += kHalf) {
+        float vx[kHalf][kTimes], vy[kHalf][kTimes];
+        load_rows(
+            first, rows, columns, w.x.strides[3], x_step,
+            [&](std::int64_t at) { return load_one(w.x, first_x + at); }, vx);
+        load_rows(
+            first, rows, columns, w.y.strides[3], y_step,
+            [&](std::int64_t at) { return load_one(w.y, first_y + at); }, vy);
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) {
+#pragma unroll
+          for (int k = 0; k < kTimes; ++k) {
+            const float x = vx[i][k], y = vy[i][k];
+            vx[i][k] = (x - plane.half_shift) + (y - plane.half_shift);
+            vy[i][k] = x - y;
+          }
+        }
+        store_rows(first, vx, seen[0]);
+        store_rows(first, vy, seen[1]);
+      }
+    };
+    if (w.x.dtype == DType::f32 && w.x.strides[4] == 1 && w.y.strides[4] == 1) {
+      fill(1, 1, [](const gpu::View& view, std::int64_t offset) {
+        return static_cast<const float*>(view.data)[offset];
+      });
+    } else {
+      fill(w.x.strides[4], w.y.strides[4],
+          [](const gpu::View& view, std::int64_t offset) { return view.load_f32(offset); });
+    }
+    const std::int64_t x = tile.x + t % kWide, y = tile.y + t / kWide * kDown;
+    float* const to = w.averages +
+                      (tile.plane * (w.average1 - w.average0) + tile.slice) * w.columns() +
+                      y * g.map_extent[2] + x;
+#pragma unroll 1
+    for (int f = 0; f < 2; ++f) {  // s and s², d and d²
+      __syncthreads();
+      average_rows<true>(seen[f], w.taps[2], half);
+      __syncthreads();
+#pragma unroll
+      for (int power = 0; power < 2; ++power) {
+        float out[kDown];
+        average_column(half[power], w.taps[1], out);
+        float* const average = to + (f + 2 * power) * w.average_count();
+#pragma unroll
+        for (int o = 0; o < kDown; ++o) {
+          if (y + o < g.map_extent[1] && x < g.map_extent[2]) {
+            average[o * g.map_extent[2]] = out[o];
+          }
+        }
+      }
+    }
+  }
+}
+
+// The completed sum of 11 slices; the state moves on by one.
+__device__ __forceinline__ float push(
+    float (&state)[kTaps - 1], float value, const float (&taps)[kTaps]) {
+  const float complete = fmaf(taps[kTaps - 1], value, state[0]);
+#pragma unroll
+  for (int k = 0; k < kTaps - 2; ++k) state[k] = fmaf(taps[kTaps - 2 - k], value, state[k + 1]);
+  state[kTaps - 2] = taps[0] * value;
+  return complete;
+}
+
+__global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
+  const Geometry& g = w.geometry;
+  // Slices and blocks are counted in 32 bits: can_separate().
+  const auto slice0 = static_cast<int>(w.slice0), slice1 = static_cast<int>(w.slice1);
+  const auto column_blocks = static_cast<unsigned>(w.column_blocks);
+  const unsigned segments = static_cast<unsigned>(slice1 - slice0 + kSegment - 1) / kSegment;
+  const unsigned at_segment = blockIdx.x / column_blocks, local = at_segment / segments;
+  const unsigned segment = at_segment - local * segments;
+  const unsigned column_block = blockIdx.x - at_segment * column_blocks;
+  const std::int64_t column = std::int64_t{column_block} * kDeepThreads + threadIdx.x;
+  const Plane plane(w, w.first_plane + local);
+  const float shift = 2 * plane.half_shift;
+  double sum = 0;
+  if (column < w.columns()) {
+    const int first = slice0 + static_cast<int>(segment) * kSegment;
+    const int last = min(first + kSegment, slice1), before = first - 2 * kRadius;
+    const auto extent = static_cast<int>(g.extent[0]);
+    const auto first_centre = static_cast<int>(g.first_centre[0]);
+    const int last_centre = first_centre + static_cast<int>(g.map_extent[0]);
+    const std::int64_t stored = w.average1 - w.average0, columns = w.columns();
+    const std::int64_t average_count = w.average_count(), field_count = w.field_count();
+    const float* from = w.averages + (local * stored + before - w.average0) * columns + column;
+    float* to = w.fields +
+                (local * (w.slice1 - w.slice0) + before - 2 * kRadius - w.slice0) * columns +
+                column;
+    // Of the slices in turn.
+    const auto fetch = [&](int slice, float(&average)[kAverages]) {
+      const float outside[kAverages] = {-shift, 0, shift * shift, 0};
+      const bool exists = slice >= 0 && slice < extent;
+#pragma unroll
+      for (int f = 0; f < kAverages; ++f) {
+        average[f] = exists ? from[f * average_count] : outside[f];
+      }
+      from += columns;
+    };
+    float state[kAverages][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
+    float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
+    fetch(before, next);
+    fetch(before + 1, ahead);
+    for (int slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
+      float average[kAverages], field[kFields] = {};
+#pragma unroll
+      for (int f = 0; f < kAverages; ++f) {
+        average[f] = push(state[f], next[f], w.taps[0]);
+        next[f] = ahead[f];
+      }
+      if (slice + 2 < last + 2 * kRadius) fetch(slice + 2, ahead);
+      if (slice < first) continue;  // the first window that counts is not yet complete
+      const int centre = slice - kRadius;
+      if (centre >= first_centre && centre < last_centre) {
+        const Point r = point(average[0], w.sign * average[1], average[2], average[3], shift,
+            w.constants.c1, w.constants.c2);
+        fields_of(r, average[0], &field[0], &field[1], &field[2]);
+        if (centre >= first && centre < last) sum += static_cast<double>(2 * r.value);
+      }
+      if (w.fields == nullptr) continue;
+      const int pixel = centre - kRadius;
+#pragma unroll
+      for (int f = 0; f < kFields; ++f) {
+        const float complete = push(field_state[f], field[f], w.taps[0]);
+        if (pixel >= first) to[f * field_count] = complete;
+      }
+    }
+  }
+  if (w.partials == nullptr) return;
+  const double total = gpu::block_sum<kDeepThreads>(sum);
+  if (threadIdx.x == 0) {
+    const std::int64_t row = (w.first_plane + local) * w.segments + w.slice0 / kSegment + segment;
+    w.partials[row * w.column_blocks + column_block] = total;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigned tiles) {
+  alignas(16) __shared__ Seen seen;
+  alignas(16) __shared__ Half half;
+  const Geometry& g = w.geometry;
+  const int t = static_cast<int>(threadIdx.x);
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const Tile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
+    const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
+                       x0 = tile.x - g.first_centre[2] - kRadius;
+    const float* const from = w.fields +
+                              (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
+                              y0 * g.map_extent[2] + x0;
+    const Range rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
+    float sums[kFields][kDown], ahead[kSeenRows][kTimes];
+    const auto fetch = [&](int f) {
+      const float* const field = from + f * w.field_count();
+      load_rows(
+          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return field[at]; }, ahead);
+    };
+    fetch(0);
+#pragma unroll
+    for (int f = 0; f < kFields; ++f) {
+      __syncthreads();
+      store_rows(0, ahead, seen);
+      if (f + 1 < kFields) fetch(f + 1);
+      __syncthreads();
+      average_rows<false>(seen, w.taps[2], &half);
+      __syncthreads();
+      average_column(half, w.taps[1], sums[f]);
+    }
+    const std::int64_t index_of_plane = w.first_plane + tile.plane;
+    const Plane plane(w, index_of_plane);
+    const auto image = static_cast<unsigned>(index_of_plane) / static_cast<unsigned>(g.channels);
+    const std::int64_t channel = index_of_plane - image * g.channels;
+    const auto slope = static_cast<float>(4 * w.slope.of(index_of_plane).term);
+    const std::int64_t z = w.slice0 + tile.slice, x = tile.x + t % kWide,
+                       y = tile.y + t / kWide * kDown;
+    const std::int64_t first_x = plane.x + w.x.at(z, y, x), first_y = plane.y + w.y.at(z, y, x);
+    const std::int64_t first_to = w.gradient.plane(image, channel) + w.gradient.at(z, y, x);
+#pragma unroll
+    for (int o = 0; o < kDown; ++o) {
+      if (y + o >= g.extent[1] || x >= g.extent[2]) continue;
+      const float vx = load(w.x, first_x + o * w.x.strides[3]);
+      const float vy = load(w.y, first_y + o * w.y.strides[3]);
+      const float s = (vx - plane.half_shift) + (vy - plane.half_shift), d = w.sign * (vx - vy);
+      const float value = slope * fmaf(d, sums[2][o], fmaf(-s, sums[1][o], sums[0][o]));
+      const std::int64_t to = first_to + o * w.gradient.strides[3];
+      if (w.gradient.dtype == DType::f32) {
+        static_cast<float*>(w.gradient.data)[to] = value;
+      } else {
+        w.gradient.store(to, value);
+      }
+    }
+  }
+}
+
+// A block a result: value = bias + term·Σ partials, in a fixed order.
+__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
+    std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
+  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < each; i += kThreads) sum += partials[g * each + i];
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
+    __syncthreads();
+  }
+}
+
+void copy_taps(const std::vector<double>& taps, float (&to)[kTaps]) {
+  const std::vector<float> rounded = taps_in_f32(taps);
+  std::copy(rounded.begin(), rounded.end(),
+      to + kRadius - static_cast<std::ptrdiff_t>(rounded.size() / 2));
+}
+
+std::int64_t pieces(std::int64_t length, std::int64_t piece) {
+  return (length + piece - 1) / piece;
+}
+
+class Separable {
+ public:
+  explicit Separable(CudaPlan& plan) : plan_(plan), g_(plan.geometry) {
+    const std::int64_t columns = g_.map_extent[1] * g_.map_extent[2];
+    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kFields : 0);
+    const std::int64_t slice_bytes = arrays * columns * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t fitting = std::max<std::int64_t>(1, kBytes / slice_bytes);
+    planes_ = std::clamp<std::int64_t>(fitting / g_.extent[0], 1, g_.planes);
+    slices_ = planes_ > 1 || fitting >= g_.extent[0]
+                  ? g_.extent[0]
+                  : std::max<std::int64_t>(1, fitting / kSegment) * kSegment;
+    work_.segments = pieces(g_.extent[0], kSegment);
+    work_.column_blocks = pieces(columns, kDeepThreads);
+    const std::int64_t averages = planes_ * std::min(g_.extent[0], slices_ + 4 * kRadius) * columns;
+    const std::int64_t fields = plan.has_gradient() ? planes_ * slices_ * columns : 0;
+    const std::int64_t partials = g_.planes * work_.segments * work_.column_blocks;
+    memory_ = allocate_bytes(
+        static_cast<std::size_t>(partials) * sizeof(double) +
+            static_cast<std::size_t>(kAverages * averages + kFields * fields) * sizeof(float),
+        plan.device, plan.exec);
+    partials_ = static_cast<double*>(memory_.get());
+    work_.averages = reinterpret_cast<float*>(partials_ + partials);
+    work_.fields = fields > 0 ? work_.averages + kAverages * averages : nullptr;
+    work_.geometry = g_;
+    work_.x = gpu::View(plan.pass.x);
+    work_.y = gpu::View(plan.pass.y);
+    copy_taps(plan.pass.window.z, work_.taps[0]);
+    copy_taps(plan.pass.window.y, work_.taps[1]);
+    copy_taps(plan.pass.window.x, work_.taps[2]);
+    work_.constants = doubled_constants(plan.pass);
+    work_.slope = slope_of(plan);
+  }
+
+  void run() {
+    for (std::int64_t plane = 0; plane < g_.planes; plane += planes_) {
+      for (std::int64_t slice = 0; slice < g_.extent[0]; slice += slices_) {
+        run_piece(plane, slice);
+      }
+    }
+    if (!plan_.pass.value.empty()) finish();
+  }
+
+ private:
+  void run_piece(std::int64_t plane, std::int64_t slice) {
+    work_.first_plane = plane;
+    work_.planes = std::min(planes_, g_.planes - plane);
+    work_.slice0 = slice;
+    work_.slice1 = std::min(slice + slices_, g_.extent[0]);
+    work_.average0 = std::max<std::int64_t>(0, work_.slice0 - 2 * kRadius);
+    work_.average1 = std::min(g_.extent[0], work_.slice1 + 2 * kRadius);
+    launch_over(flat_kernel, tiles(work_.average1 - work_.average0, g_.map_extent));
+    work_.partials = partials_;
+    work_.sign = 1;
+    const Pass& pass = plan_.pass;
+    if (!plan_.has_gradient()) launch_deep();
+    if (!pass.x_gradient.empty()) run_gradient(pass.x_gradient);
+    work_.sign = -1;
+    if (!pass.y_gradient.empty()) run_gradient(pass.y_gradient);
+  }
+
+  // The sums come with the first.
+  void run_gradient(const TensorView& gradient) {
+    work_.gradient = gpu::View(gradient);
+    launch_deep();
+    launch_over(back_kernel, tiles(work_.slice1 - work_.slice0, g_.extent));
+    work_.partials = nullptr;
+  }
+
+  void launch_deep() {
+    const std::int64_t blocks =
+        work_.column_blocks * pieces(work_.slice1 - work_.slice0, kSegment) * work_.planes;
+    gpu::launch("ssim", plan_.exec.stream, static_cast<unsigned>(blocks), kDeepThreads, 0,
+        deep_kernel, work_);
+  }
+
+  std::int64_t tiles(std::int64_t slices, const std::int64_t (&extent)[3]) const {
+    return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
+  }
+  void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
+    gpu::launch("ssim", plan_.exec.stream,
+        static_cast<unsigned>(std::min<std::int64_t>(tiles, 1 << 20)), kThreads, 0, kernel, work_,
+        static_cast<unsigned>(tiles));
+  }
+
+  void finish() {
+    const TensorView& value = plan_.pass.value;
+    const std::int64_t each = plan_.planes_each * work_.segments * work_.column_blocks;
+    const double elements = static_cast<double>(plan_.planes_each * g_.map_elements());
+    const bool is_sum = plan_.pass.reduction == Reduction::sum;
+    const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
+    gpu::launch("ssim", plan_.exec.stream,
+        static_cast<unsigned>(std::min<std::int64_t>(plan_.groups, 1 << 20)), kThreads, 0,
+        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data,
+        value.dtype);
+  }
+
+  CudaPlan& plan_;
+  const Geometry& g_;
+  std::int64_t planes_ = 1, slices_ = 1;
+  Work work_{g_};
+  std::shared_ptr<void> memory_;
+  double* partials_ = nullptr;
+};
+
+}  // namespace
+
+bool can_separate(const CudaPlan& plan) {
+  const Pass& pass = plan.pass;
+  const Geometry& g = plan.geometry;
+  const bool is_small = g.radius[0] <= kRadius && g.radius[1] <= kRadius && g.radius[2] <= kRadius;
+  const bool is_countable =
+      g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30 && g.extent[0] < 1 << 30;
+  return is_small && is_countable && plan.reduces() && !plan.has_masks() && !pass.of_sums &&
+         pass.l1_weight == 0 && pass.x.dtype != DType::f64 &&
+         (pass.padding == Padding::valid || pass.padding == Padding::same);
+}
+
+void run_separable(CudaPlan& plan) { Separable(plan).run(); }
+
+}  // namespace similis::ssim_internal

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sums of segments, and values from them in the last block.
+#pragma once
+
+#include "src/ssim/cuda/sliding_window.h"
+
+#if !defined(__HIPCC__)
+
+namespace similis::ssim_internal::march {
+
+// The block in whose share a pair of rows is. Without a division: where threads may part,
+// 64-bit ones cost the whole kernel the knowledge that its conditions are uniform (nvcc 13.0).
+__device__ inline std::int64_t block_of(
+    std::int64_t pair, std::int64_t blocks, std::int64_t pairs, double blocks_a_pair) {
+  // Block b begins at pair pairs·b / blocks.
+  auto b = static_cast<std::int64_t>(static_cast<double>(pair) * blocks_a_pair);
+  if (pairs * b >= (pair + 1) * blocks) --b;
+  if (pairs * (b + 1) < (pair + 1) * blocks) ++b;
+  return b;
+}
+
+// The sum of the segments of planes that follow one another, by `lanes` threads of which this is
+// one; each gets its part.
+__device__ inline Partial segments_sum(const Partial* partials, std::int64_t blocks,
+    double blocks_a_pair, std::int64_t pairs, std::int64_t first_strip, std::int64_t strips,
+    std::int64_t pairs_a_strip, int lane, int lanes) {
+  // Block b's segment of strip s has the number b + s.
+  const std::int64_t last_strip = first_strip + strips - 1;
+  const std::int64_t first =
+      block_of(first_strip * pairs_a_strip, blocks, pairs, blocks_a_pair) + first_strip;
+  const std::int64_t last =
+      block_of((last_strip + 1) * pairs_a_strip - 1, blocks, pairs, blocks_a_pair) + last_strip;
+  Partial sum = {0, 0};
+#pragma unroll 8
+  for (std::int64_t i = first + lane; i <= last; i += lanes) {
+    const double2 part = __ldcg(reinterpret_cast<const double2*>(partials + i));
+    sum.term += part.x;
+    sum.l1 += part.y;
+  }
+  return sum;
+}
+
+// The values, by the block that arrives last.
+template <class P> __device__ void finish(const March& m, double* words) {
+  __shared__ bool is_last;
+  if (threadIdx.x == 0) {
+    __threadfence();  // all that this block added up, this thread wrote
+    is_last = atomicAdd(m.finish.arrived, 1u) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!is_last) return;
+  const MarchFinish& f = m.finish;
+  constexpr int kWarps = P::kThreads / gpu::kWarp;
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t pairs = m.pairs();
+  const std::int64_t strips = f.planes_each * m.strips;
+  const bool together = f.groups < kWarps;  // the whole block on each group, or a warp
+  const int lanes = together ? P::kThreads : gpu::kWarp;
+  for (std::int64_t g = together ? 0 : t / gpu::kWarp; g < f.groups; g += together ? 1 : kWarps) {
+    Partial sum = segments_sum(m.partials, gridDim.x, m.blocks_a_pair, pairs, g * strips, strips,
+        m.pairs_a_strip(), t % lanes, lanes);
+    if (together) {
+      sum.term = gpu::block_sum_warps<P::kThreads>(sum.term, words);
+      sum.l1 = gpu::block_sum_warps<P::kThreads>(sum.l1, words);
+    } else {
+      sum.term = gpu::warp_sum(sum.term);
+      sum.l1 = gpu::warp_sum(sum.l1);
+    }
+    if (t % lanes == 0) {
+      gpu::store_element(f.value, f.dtype, g, f.bias + f.term * sum.term + f.l1 * sum.l1);
+    }
+  }
+}
+
+}  // namespace similis::ssim_internal::march
+
+#endif

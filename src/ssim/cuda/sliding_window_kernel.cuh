@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// The march: one kernel for SSIM's value, and for value and gradient. A block owns a strip of
+// columns and marches down its rows, R of them a batch:
+//   copy engine      rows of x and y, two batches ahead; threads, if it cannot ─> raw, shared
+//   V1  down         2 columns a thread: running sums of s, d, s², d²        ─> A, shared
+//   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivative fields ─> B, shared
+//   V2  down         running sums of the fields of the batch before         ─> D, shared
+//   H2  across       8 outputs a thread, with x and y from raw              ─> gradient
+// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stand
+// in uniform registers: with a third vector register each, the register file's banks collide (26 of
+// 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the value, of which 107 are fused, and
+// 239 with the gradient, of which 187 are; the limit is the rate at which they issue. s is shifted
+// by a constant of the strip, so that its variance keeps its digits in f32.
+// The last block to arrive adds the segments' sums up, in a fixed order, and writes the values.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "src/gpu/tensor_copy.h"
+#include "src/ssim/cuda/formula.cuh"
+#include "src/ssim/cuda/sliding_window.h"
+#include "src/ssim/cuda/sliding_window_extras.cuh"
+#include "src/ssim/cuda/sliding_window_finish.cuh"
+#include "src/ssim/cuda/sliding_window_gather.cuh"
+#include "src/ssim/cuda/sliding_window_layout.cuh"
+#include "src/ssim/cuda/sliding_window_window.cuh"
+
+#if !defined(__HIPCC__)
+
+namespace similis::ssim_internal {
+
+template <class P>
+__global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const March m,
+    const __grid_constant__ CUtensorMap x_map, const __grid_constant__ CUtensorMap y_map) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  using namespace march;
+  using Pairs = typename P::Pairs;
+  using Element = typename P::Element;
+  constexpr int kRows = P::kRows, kPitch = P::kPitch, kField = P::kField, kHalf = P::kHalf;
+  constexpr bool kGradient = P::kGradient, kTrains = P::kTrains, kDoesAll = P::kDoesAll;
+  extern __shared__ __align__(128) unsigned char shared[];
+  Element* const raw = reinterpret_cast<Element*>(shared);  // [ring][x, y][boxes][rows][box]
+  float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
+  float* const b_rows = a_rows + 4 * kField;                              // [3][rows][pitch]
+  float* const d_rows = b_rows + 3 * kField;                              // [3][rows][pitch]
+  float* const staging = a_rows + P::kFields * kField;                    // [threads][8]
+  gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
+  const int t = static_cast<int>(threadIdx.x);
+  // A begins 10 columns before a gradient's first. Of a whole image there is nothing there, so its
+  // columns are loaded from its first on.
+  const bool is_whole = kGradient && m.is_whole;
+  const int before = is_whole ? 10 : 0, loaded_before = is_whole ? 0 : P::kDelta;
+  const int own = word_of_pair(t, kHalf);  // of this thread's 2 columns; in A:
+  const int own_a = kGradient ? word_of_pair(t + before / 2, kHalf) : own;
+  // The last columns may lie beyond the boxes; nothing owned depends on them.
+  constexpr int kLoaded = P::kBox * P::kBoxes;
+  const int own_raw = P::word_of(min(2 * t + loaded_before, kLoaded - 2));
+  const int task = t % P::kTasks, task_row = t / P::kTasks;
+  const int at_task = task * 4 + task_row * kPitch;
+  const bool fetches = Pairs::kGathers || __shfl_sync(0xffffffffu, t / gpu::kWarp, 0) == 0;
+  if (t < 2) gpu::init_flag(flags + t);
+  if constexpr (kGradient) {    // windows beyond a whole image
+    constexpr int kBeyond = 3;  // chunks
+    if (t < 3 * kRows * kBeyond) {
+      const float nothing[4] = {};
+      store4(d_rows + t / kBeyond * kPitch + word_of_pair(P::kColumns / 2 + t % kBeyond * 2, kHalf),
+          nothing);
+    }
+  }
+  gpu::publish_flags();
+  __syncthreads();
+  int turn = 0;  // batches fetched before this segment
+  float w[6];
+#pragma unroll
+  for (int k = 0; k < 6; ++k) w[k] = m.taps[k];
+  float state[4][2][10], field_state[3][2][10];
+  std::int64_t pair = m.pairs() * blockIdx.x / gridDim.x;
+  const std::int64_t last_pair = m.pairs() * (blockIdx.x + 1) / gridDim.x;
+  while (pair < last_pair) {
+    const int column_strip = static_cast<int>(pair / m.pairs_a_strip());
+    const std::int64_t strip_pair = column_strip * m.pairs_a_strip();
+    const int row0 = max(2 * static_cast<int>(pair - strip_pair) - m.lead, 0);
+    pair = min(last_pair, strip_pair + m.pairs_a_strip());
+    const int rows = 2 * static_cast<int>(pair - strip_pair) - m.lead - row0;
+    if (rows <= 0) {  // a share that ends before the strip's first row
+      if (t == 0 && m.partials != nullptr) m.partials[blockIdx.x + column_strip] = {0, 0};
+      break;
+    }
+    const int plane = column_strip / m.strips, strip = column_strip - plane * m.strips;
+    const int column0 = m.first_column + strip * m.owned + P::kDelta;  // of A's first
+    const int first_loaded = is_whole ? 0 : column0 - P::kDelta;
+    const int first_row = m.first_row + row0;
+    const int batches = (rows + P::kHalo + kRows - 1) / kRows;
+    // No valid window sees the rows above the image.
+    const int first_batch = kGradient && row0 == 0 && m.map_y0 == 5 ? 8 / kRows : 0;
+    turn -= first_batch;
+    const int image = static_cast<int>(plane / m.channels);
+    const int channel = static_cast<int>(plane - image * m.channels);
+    const std::int64_t any_x = m.any_x.plane(image, channel), any_y = m.any_y.plane(image, channel);
+    const auto fetch = [&](int n) {
+      if constexpr (Pairs::kGathers) {
+        gather<P>(m, any_x, any_y, {first_loaded, first_row + n * kRows},
+            raw + (n % P::kRing) * 2 * P::kImage);
+        return;
+      }
+      if (!gpu::elected()) return;
+      gpu::Flag* const flag = flags + ((turn + n) & 1);
+      Element* const slot = raw + (n % P::kRing) * 2 * P::kImage;
+      gpu::expect_bytes(flag, 2 * P::kImage * sizeof(Element));
+#pragma unroll
+      for (int b = 0; b < P::kBoxes; ++b) {
+        Element* const to = slot + b * kRows * P::kBox;
+        const int x = first_loaded + b * P::kBox, y = first_row + n * kRows;
+        gpu::copy_box(to, &x_map, x, y, channel, image, flag);
+        gpu::copy_box(to + P::kImage, &y_map, x, y, channel, image, flag);
+      }
+    };
+    __syncthreads();
+    if (fetches) {
+      fetch(first_batch);
+      if constexpr (Pairs::kGathers) gpu::mark_words();
+      if (first_batch + 1 < batches) fetch(first_batch + 1);
+      if constexpr (Pairs::kGathers) gpu::mark_words();
+    }
+    const int middle_x = (max(column0, 0) + min(column0 + P::kColumns, m.width)) / 2;
+    const int middle_y = (max(first_row, 0) + min(first_row + rows + P::kHalo, m.height)) / 2;
+    const auto middle_of = [&](const gpu::View& view, std::int64_t first) {
+      const std::int64_t offset = first + view.at(0, middle_y, middle_x);
+      if constexpr (Pairs::kGathers) return view.load_f32(offset);
+      return gpu::to_float(static_cast<const Element*>(view.data)[offset]);
+    };
+    const float middle_of_x = middle_of(m.any_x, any_x);
+    const float half_shift =
+        (Pairs::kSums ? middle_of_x : middle_of_x + middle_of(m.any_y, any_y)) / 2;
+    const float shift = 2 * half_shift;
+    const float sign = m.extras.difference_sign;
+    float sum[8] = {};
+    double total = 0;
+    float l1_sum = 0;
+    double l1_total = 0;
+    const int centre0 = column0 + task * 8 + 5;  // pixel of this task's first window
+    const auto flush = [&] {
+#pragma unroll
+      for (int o = 0; o < 8; ++o) {
+        const int column = task * 8 + o - (kGradient ? 5 : 0), centre = centre0 + o;
+        const bool owned =
+            column >= 0 && column < m.owned && centre >= m.map_x0 && centre < m.map_x1;
+        if (owned) total += static_cast<double>(sum[o]);
+        sum[o] = 0;
+      }
+      if constexpr (kTrains) {
+        l1_total += static_cast<double>(l1_sum);
+        l1_sum = 0;
+      }
+    };
+    const bool all_in_map = centre0 >= m.map_x0 && centre0 + 8 <= m.map_x1;
+    const int map_row0 = m.map_y0 - (first_row + 5), map_row1 = m.map_y1 - (first_row + 5);
+    const int columns_left = min(m.owned - task * 8, m.width - (column0 + 10 + task * 8));
+    std::int64_t to_gradient = 0;
+    float slope = 0, l1_slope = 0;
+    if constexpr (kGradient) {
+      const PlaneSlopes slopes = m.slope.of(plane);
+      slope = static_cast<float>(4 * slopes.term);
+      l1_slope = static_cast<float>(slopes.l1);
+      to_gradient = image * m.gradient.image_stride + channel * m.gradient.channel_stride +
+                    std::int64_t{first_row - 10 + (first_batch - 1) * kRows + task_row} *
+                        m.gradient.row_stride +
+                    column0 + 10 + task * 8;
+    }
+    const Owned pixels = owned_pixels<P>(m, strip, row0, rows, column0, first_row);
+    const int column = column0 + before + 2 * t;  // the first of this thread's
+    const float l1_first = column >= pixels.column0 && column < pixels.column1 ? 1.f : 0.f;
+    const float l1_second = column + 1 >= pixels.column0 && column + 1 < pixels.column1 ? 1.f : 0.f;
+    Halver halver(m, plane, column, pixels, first_row + first_batch * kRows, shift);
+    const MapPlane at_plane(m, plane);
+    const int columns_of_warp = task / gpu::kWarp * gpu::kWarp * 8;  // before this warp's
+    const gpu::View& spread = kGradient ? m.extras.any_gradient : m.extras.map;
+    const std::int64_t in_spread =
+        kGradient ? spread.plane(image, channel) +
+                        spread.at(0, first_row + 10, column0 + 10 + columns_of_warp)
+                  : at_plane.map + spread.at(0, first_row + 5 - m.map_y0, column0 + 5 - m.map_x0);
+    const int spread_columns = kGradient ? min(m.owned, m.width - (column0 + 10)) - columns_of_warp
+                                         : min(m.owned, m.map_x1 - (column0 + 5));
+    const RowsOfWarp spread_rows(
+        spread, in_spread, kGradient ? 0 : max(0, m.map_x0 - (column0 + 5)), spread_columns);
+    unsigned in_map = 0;  // bit o: whether window o of this task is
+#pragma unroll
+    for (int o = 0; o < 8; ++o) {
+      if (centre0 + o >= m.map_x0 && centre0 + o < m.map_x1) in_map |= 1u << o;
+    }
+    const int steps = batches + (kGradient ? 1 : 0);
+#pragma unroll 1
+    for (int n = first_batch; n < steps; ++n) {
+      if constexpr (Pairs::kGathers) {
+        gpu::await_words();
+      } else if (n < batches) {
+        gpu::wait_for(flags + ((turn + n) & 1), (turn + n) >> 1);
+      }
+      __syncthreads();
+      if constexpr (kGradient) {  // V2
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+          for (int f = 0; f < 3; ++f) {
+            const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
+            const float first = push(field_state[f][0], v.x, w);
+            store2(d_rows + (f * kRows + i) * kPitch + own, first, push(field_state[f][1], v.y, w));
+          }
+        }
+      }
+      const Element* const in = raw + (n % P::kRing) * 2 * P::kImage + own_raw;
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {  // V1
+        float x[2], y[2], s[2], d[2];
+        load_some<2>(in + i * P::kBox, x);
+        load_some<2>(in + P::kImage + i * P::kBox, y);
+        sums_of<Pairs>(x, y, half_shift, sign, s, d);
+        float out[4][2];
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          out[0][k] = push(state[0][k], s[k], w);
+          out[1][k] = push(state[1][k], d[k], w);
+          out[2][k] = push(state[2][k], s[k] * s[k], w);
+          out[3][k] = push(state[3][k], d[k] * d[k], w);
+        }
+#pragma unroll
+        for (int f = 0; f < 4; ++f)
+          store2(a_rows + (f * kRows + i) * kPitch + own_a, out[f][0], out[f][1]);
+        if constexpr (kTrains) {
+          const int row = first_row + n * kRows + i;
+          if (m.extras.sums_l1 && row >= pixels.row0 && row < pixels.row1) {
+            l1_sum = fmaf(fabsf(d[0]), l1_first, fmaf(fabsf(d[1]), l1_second, l1_sum));
+          }
+          if (m.extras.halved_sum.data != nullptr) halver.push(i, s, d);
+        }
+      }
+      __syncthreads();
+      if (fetches && n + 2 < batches) fetch(n + 2);
+      if constexpr (Pairs::kGathers) gpu::mark_words();
+      if constexpr (kGradient) {  // H2: finishes rows b of the gradient
+        if (n > P::kHalo / kRows) {
+          const int b = (n - 1) * kRows - P::kHalo + task_row;
+          // Loaded row b + 10 is row (task_row + 2) % 4 of batch n - 4 or n - 3.
+          const Element* const centre = raw +
+                                        ((n - 4 + (task_row >> 1)) % P::kRing) * 2 * P::kImage +
+                                        ((task_row + 2) & 3) * P::kBox;
+          float x[8], y[8], s[8], d[8], g[8], field[8];
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const int word =
+                P::word_of(min(task * 8 + 10 - before + loaded_before + 4 * j, kLoaded - 4));
+            load_some<4>(centre + word, x + 4 * j);
+            load_some<4>(centre + P::kImage + word, y + 4 * j);
+          }
+          sums_of<Pairs>(x, y, half_shift, sign, s, d);
+          const float* const row = d_rows + at_task;
+          across<kHalf>(row, w, g);
+          across<kHalf>(row + kField, w, field);
+#pragma unroll
+          for (int o = 0; o < 8; ++o) g[o] = fmaf(-s[o], field[o], g[o]);
+          across<kHalf>(row + 2 * kField, w, field);
+#pragma unroll
+          for (int o = 0; o < 8; ++o) g[o] = slope * fmaf(d[o], field[o], g[o]);
+          if constexpr (kTrains) {
+            if (l1_slope != 0) {
+#pragma unroll
+              for (int o = 0; o < 8; ++o) {
+                if (d[o] != 0) g[o] = fmaf(copysignf(1.f, d[o]), l1_slope, g[o]);
+              }
+            }
+          }
+          void* const gradient = const_cast<void*>(m.gradient.data);
+          if constexpr (!P::kStages) {
+            if (b < rows) store8(static_cast<Element*>(gradient) + to_gradient, g, columns_left);
+          } else if (b < rows && gradient != nullptr) {
+            store8(gradient, m.gradient_dtype, to_gradient, g, columns_left);
+          } else if (b < rows && spread_rows.first != nullptr) {
+            spread_rows.store(b * spread.strides[3], g, staging);
+          } else if (b < rows) {
+            const std::int64_t first = spread.plane(image, channel) +
+                                       spread.at(0, first_row + 10 + b, column0 + 10 + task * 8);
+            store8_apart(spread, first, g, columns_left);
+          }
+        }
+        to_gradient += m.gradient.row_stride * kRows;
+      }
+      if ((n + 1) * kRows > 10 && n < batches) {  // H1
+#pragma unroll 1
+        for (int it = 0; it < kRows / P::kTaskRows; ++it) {
+          float* const row = a_rows + it * P::kTaskRows * kPitch + at_task;
+          const int a = n * kRows - 10 + it * P::kTaskRows + task_row;
+          const bool row_in_map = a >= map_row0 && a < map_row1;
+          float mean[4][8];
+#pragma unroll
+          for (int f = 0; f < 4; ++f) across<kHalf>(row + f * kField, w, mean[f]);
+          const bool owned_row =
+              kGradient ? a >= 5 && a < rows + 5 && row_in_map : a >= 0 && a < rows;
+          float field[3][8], value[8];
+#pragma unroll
+          for (int o = 0; o < 8; ++o) {
+            const Point r =
+                point(mean[0][o], mean[1][o], mean[2][o], mean[3][o], shift, m.c1, m.c2);
+            value[o] = r.value;
+            if (!kDoesAll && owned_row) sum[o] += r.value;
+            if constexpr (kGradient) {
+              fields_of(r, mean[0][o], &field[0][o], &field[1][o], &field[2][o]);
+            }
+          }
+          if constexpr (kDoesAll) {
+            const int row_of_map = first_row + 5 + a;  // of the pixels that windows are centred on
+            const unsigned wanted = row_in_map ? in_map : 0;
+            float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+            if (m.extras.mask.data != nullptr) {
+              load8(m.extras.mask, at_plane.mask + m.extras.mask.at(0, row_of_map, centre0), wanted,
+                  staging + t * 8, weight);
+#pragma unroll
+              for (int o = 0; o < 8; ++o) {
+                value[o] *= weight[o];
+                if constexpr (kGradient) {
+#pragma unroll
+                  for (int f = 0; f < 3; ++f) field[f][o] *= weight[o];
+                }
+              }
+            }
+            if (kGradient && m.extras.upstream.data != nullptr) {
+              float factor[8];
+              const gpu::View& upstream = m.extras.upstream;
+              load8(upstream,
+                  at_plane.upstream + upstream.at(0, row_of_map - m.map_y0, centre0 - m.map_x0),
+                  wanted, staging + t * 8, factor);
+#pragma unroll
+              for (int o = 0; o < 8; ++o) {
+#pragma unroll
+                for (int f = 0; f < 3; ++f) field[f][o] *= factor[o];
+              }
+            }
+#pragma unroll
+            for (int o = 0; o < 8; ++o) {
+              if (owned_row) sum[o] += value[o];
+            }
+            if (!kGradient && m.extras.map.data != nullptr) {
+              float element[8];
+#pragma unroll
+              for (int o = 0; o < 8; ++o) {
+                element[o] = fmaf(2 * m.extras.map_slope, value[o], weight[o] * m.extras.map_bias);
+              }
+              if (owned_row) spread_rows.store(a * spread.strides[3], element, staging);
+            }
+          }
+          if constexpr (kGradient) {
+            if (!(all_in_map && row_in_map)) {
+#pragma unroll
+              for (int o = 0; o < 8; ++o) {
+                const bool in_map = row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
+#pragma unroll
+                for (int f = 0; f < 3; ++f) field[f][o] = in_map ? field[f][o] : 0.f;
+              }
+            }
+#pragma unroll
+            for (int f = 0; f < 3; ++f) {
+#pragma unroll
+              for (int j = 0; j < 2; ++j) {
+                store4(row + (4 + f) * kField + j * kHalf, field[f] + 4 * j);
+              }
+            }
+          }
+        }
+      }
+      if ((n & 15) == 15) flush();  // f32 sums stay short
+    }
+    flush();
+    turn += batches;
+    __syncthreads();
+    if (m.partials != nullptr) {
+      double* const words = reinterpret_cast<double*>(a_rows);
+      Partial segment = {2 * gpu::block_sum_warps<P::kThreads>(total, words), 0};
+      if constexpr (kTrains) segment.l1 = gpu::block_sum_warps<P::kThreads>(l1_total, words);
+      if (t == 0) {
+        Partial* const to = m.partials + blockIdx.x + column_strip;
+        to[0] = segment;
+        // The next block begins the next strip: no segment has the number between.
+        if (pair == last_pair && row0 + rows == m.rows) to[1] = {0, 0};
+      }
+    }
+  }
+  if (m.finish.value != nullptr) finish<P>(m, reinterpret_cast<double*>(a_rows));
+#endif
+}
+
+// How many blocks run at once on a device; the driver is asked once.
+template <class P> int resident_blocks(Device device) {
+  constexpr int kDevices = 64;
+  static std::atomic<int> known[kDevices] = {};
+  if (device.index < kDevices && known[device.index] != 0) return known[device.index];
+  const auto kernel = march_kernel<P>;
+  gpu::check(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, P::kSharedBytes),
+      "ssim");
+  int blocks = 0;
+  gpu::check(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, P::kThreads, P::kSharedBytes),
+      "ssim");
+  blocks *= gpu::limits(device).multiprocessors;
+  if (device.index < kDevices) known[device.index] = blocks;
+  return blocks;
+}
+
+// Or fewer of each multiprocessor, where a block's rows would be few beside those that its segments
+// overlap in: of 256×256 a value takes 12 µs instead of 15.
+template <class P> int march_blocks(const March& m, Device device) {
+  constexpr std::int64_t kLeastRows = 10;
+  const std::int64_t strips = m.planes * m.strips, rows = strips * m.rows;
+  const int multiprocessors = gpu::limits(device).multiprocessors;
+  std::int64_t blocks = resident_blocks<P>(device);
+  while (blocks > multiprocessors && rows / blocks < kLeastRows) blocks -= multiprocessors;
+  return static_cast<int>(std::min(blocks, strips * ((m.rows + 1) / 2)));  // a pair each
+}
+
+template <class P> void launch_march(const March& m, int blocks, const Execution& exec) {
+  const auto map_of = [&](const PlaneArray& a) {
+    if (P::Pairs::kGathers) return CUtensorMap{};
+    return gpu::tensor_map<typename P::Element>({a.data, m.width, m.height, m.channels, m.images,
+                                                    a.row_stride, a.channel_stride, a.image_stride},
+        P::kBox, P::kRows);
+  };
+  gpu::launch("ssim", exec.stream, static_cast<unsigned>(blocks), P::kThreads, P::kSharedBytes,
+      march_kernel<P>, m, map_of(m.x), map_of(m.y));
+}
+
+template <class P> MarchVariant variant() {
+  return {P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - 10, P::kAlign,
+      P::kHalo + P::kRows / 2, P::kSharedBytes, march_blocks<P>, launch_march<P>};
+}
+
+/// Two widths of each: what a strip loads and does not own is a rim of columns, so wide strips
+/// waste less, unless the image's width leaves much of the last one empty. What does all comes in
+/// one, that which leaves it most registers and a warp whole rows of a map.
+template <class Pairs, bool gradient, Scope scope> MarchVariant variant(bool wide) {
+  using Wide = std::conditional_t<gradient, MarchPolicy<Pairs, 256, 4, 1, true, scope>,
+      MarchPolicy<Pairs, 128, 8, 3, false, scope>>;
+  using Narrow = std::conditional_t<gradient, MarchPolicy<Pairs, 128, 4, 2, true, scope>,
+      MarchPolicy<Pairs, 96, 8, 4, false, scope>>;
+  if constexpr (scope == Scope::all) {
+    return variant<std::conditional_t<gradient, Narrow, Wide>>();
+  } else {
+    return wide ? variant<Wide>() : variant<Narrow>();
+  }
+}
+
+}  // namespace similis::ssim_internal
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSIM on the GPU: what stands around the kernels that average windows. Sums of planes become
+// values, and upstream becomes the slope of each plane, on the device: nothing waits for the host.
+// The march (cuda_march.cu) takes what training and evaluation call all day, the separable kernels
+// (cuda_separable.cu) volumes and other windows of up to 11, the direct kernels (cuda_direct.cu)
+// everything else.
+#include "src/core/memory.h"
+#include "src/ssim/cuda/plan.h"
+
+namespace similis::ssim_internal {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(std::int64_t items) {
+  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < 1 << 20 ? blocks : 1 << 20);
+}
+
+__global__ void fill_weights_kernel(
+    std::int64_t planes, double weight, double l1_weight, PlaneSums* sums) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t p = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < planes;
+       p += step) {
+    sums[p].of[kWeight] = weight;
+    sums[p].of[kL1Weight] = l1_weight;
+  }
+}
+
+__global__ void sum_partials_kernel(
+    std::int64_t planes, int slots, const double* partials, PlaneSums* sums, Sum to) {
+  for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
+    double sum = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < slots; i += kThreads) {
+      sum += partials[p * slots + i];
+    }
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (threadIdx.x == 0) sums[p].of[to] = total;
+    __syncthreads();
+  }
+}
+
+// Σ over a group's planes, by one block.
+__device__ double group_sum(const PlaneSums* sums, std::int64_t first, std::int64_t count, Sum of) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += sums[first + i].of[of];
+  const double total = gpu::block_sum<kThreads>(sum);
+  __syncthreads();
+  return total;
+}
+
+__device__ double per_weight(double weight, bool is_sum) {
+  return is_sum ? 1 : weight > 0 ? 1 / weight : 0;  // a mean over nothing is 0: nothing differs
+}
+
+struct Terms {
+  double bias, term_weight, l1_weight;
+  bool is_sum;
+};
+
+Terms terms_of(const Pass& pass) {
+  return {pass.bias, pass.term_weight, pass.l1_weight, pass.reduction == Reduction::sum};
+}
+
+__global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
+    Terms terms, void* value, DType dtype) {
+  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+    const std::int64_t first = g * planes_each;
+    const double term = group_sum(sums, first, planes_each, kTerm);
+    const double weight = group_sum(sums, first, planes_each, kWeight);
+    double l1 = 0, l1_weight = 0;
+    if (terms.l1_weight != 0) {
+      l1 = group_sum(sums, first, planes_each, kL1);
+      l1_weight = group_sum(sums, first, planes_each, kL1Weight);
+    }
+    if (threadIdx.x != 0) continue;
+    const double result = (terms.is_sum ? terms.bias * weight : terms.bias) +
+                          terms.term_weight * term * per_weight(weight, terms.is_sum) +
+                          terms.l1_weight * l1 * per_weight(l1_weight, terms.is_sum);
+    gpu::store_element(value, dtype, g, result);
+  }
+}
+
+__global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
+    Terms terms, Upstream upstream, PlaneSlopes* slopes) {
+  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+    const std::int64_t first = g * planes_each;
+    __shared__ double term, l1;
+    const double weight = group_sum(sums, first, planes_each, kWeight);
+    const double l1_weight = group_sum(sums, first, planes_each, kL1Weight);
+    if (threadIdx.x == 0) {
+      term = terms.term_weight * per_weight(weight, terms.is_sum);
+      l1 = terms.l1_weight * per_weight(l1_weight, terms.is_sum);
+    }
+    __syncthreads();
+    for (std::int64_t i = threadIdx.x; i < planes_each; i += kThreads) {
+      const double factor = upstream.of(first + i);
+      slopes[first + i] = {factor * term, factor * l1};
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+Geometry::Geometry(const Pass& pass)
+    : channels(pass.x.shape[1]),
+      planes(pass.x.shape[0] * pass.x.shape[1]),
+      radius{pass.window.radius_z(), pass.window.radius_y(), pass.window.radius_x()},
+      padding(pass.padding) {
+  const Extents map = map_shape(pass);
+  for (int axis = 0; axis < 3; ++axis) {
+    extent[axis] = pass.x.shape[2 + axis];
+    map_extent[axis] = map[2 + axis];
+    first_centre[axis] = pass.padding == Padding::valid ? radius[axis] : 0;
+  }
+}
+
+CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
+    : pass(the_pass),
+      geometry(the_pass),
+      device(the_pass.x.device),
+      exec(execution),
+      groups(pass.reduction == Reduction::per_channel ? geometry.planes
+             : pass.reduction == Reduction::per_image ? pass.x.shape[0]
+                                                      : 1),
+      planes_each(geometry.planes / groups) {}
+
+PlaneSlopes CudaPlan::each_slopes() const {
+  const double planes = static_cast<double>(planes_each);
+  const bool is_mean = reduces() && pass.reduction != Reduction::sum;
+  return {pass.term_weight / (is_mean ? planes * static_cast<double>(geometry.map_elements()) : 1),
+      pass.l1_weight / (is_mean ? planes * static_cast<double>(geometry.pixels()) : 1)};
+}
+
+void CudaPlan::allocate_sums() {
+  if (sums != nullptr) return;
+  const auto count = static_cast<std::size_t>(geometry.planes);
+  memory = allocate_bytes(count * (sizeof(PlaneSums) + sizeof(PlaneSlopes)), device, exec);
+  sums = static_cast<PlaneSums*>(memory.get());
+}
+
+void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to) {
+  const std::int64_t planes = plan.geometry.planes;
+  gpu::launch("ssim", plan.exec.stream, blocks_for(planes * kThreads), kThreads, 0,
+      sum_partials_kernel, planes, slots, partials, plan.sums, to);
+}
+
+void fill_weights(const CudaPlan& plan) {
+  const Geometry& g = plan.geometry;
+  gpu::launch("ssim", plan.exec.stream, blocks_for(g.planes), kThreads, 0, fill_weights_kernel,
+      g.planes, static_cast<double>(g.map_elements()), static_cast<double>(g.pixels()), plan.sums);
+}
+
+PlaneSlope slope_of(CudaPlan& plan) {
+  const TensorView& u = plan.pass.upstream;
+  PlaneSlope slope;
+  slope.each = plan.each_slopes();
+  if (plan.reduces() && !u.empty()) {
+    const int rank = u.shape.rank();
+    slope.upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+        plan.geometry.channels};
+  }
+  if (plan.reduces() && plan.has_masks()) {
+    auto* const slopes = reinterpret_cast<PlaneSlopes*>(plan.sums + plan.geometry.planes);
+    gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+        slopes_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
+        slope.upstream, slopes);
+    slope.found = slopes;
+  }
+  return slope;
+}
+
+void write_values(const CudaPlan& plan) {
+  if (plan.pass.value.empty()) return;
+  gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+      values_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
+      plan.pass.value.data, plan.pass.value.dtype);
+}
+
+bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }
+
+void ssim_cuda(const Pass& pass, const Execution& exec) {
+  const gpu::Current current(pass.x.device);
+  CudaPlan plan(pass, exec);
+  if (can_march(plan)) {
+    run_march(plan);
+  } else if (can_separate(plan)) {
+    run_separable(plan);
+  } else {
+    run_direct(plan);
+  }
+}
+
+}  // namespace similis::ssim_internal

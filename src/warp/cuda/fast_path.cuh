@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of cuda_lean.h share: where a thread's voxels are, their cells, and the eight
+// loads of each.
+//
+// A warp takes 32 neighbours along x, a thread voxels behind each other, kBatch at a time so that
+// their loads are in flight together. Threads beyond the output repeat its last voxels and store
+// nothing. A voxel whose cell is not all inside reads voxel 0, counts as 0, and is noted; what its
+// corners inside contribute is added at the end, where that costs the others no registers.
+#pragma once
+
+#include "src/warp/cuda/cell.cuh"
+#include "src/warp/cuda/fast_path.h"
+
+namespace similis::warp_internal {
+
+constexpr int kBatch = 4;
+
+// Hides how a pointer or an offset was formed: else the compiler adds up in 64 bits, at every use,
+// what both are made of, and a voxel takes 180 instructions instead of 105.
+template <class T> __device__ __forceinline__ T opaque(T address) {
+#if !defined(__HIPCC__)
+  if constexpr (sizeof(T) == 8) {
+    asm("" : "+l"(address));
+  } else {
+    asm("" : "+r"(address));
+  }
+#endif
+  return address;
+}
+
+// Likewise a number, so that what is made of it is not kept in registers until it is used again.
+template <class T> __device__ __forceinline__ T recomputed(T value) {
+#if !defined(__HIPCC__)
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("" : "+d"(value));
+  } else {
+    asm volatile("" : "+f"(value));
+  }
+#endif
+  return value;
+}
+
+__device__ inline int lane() { return static_cast<int>(threadIdx.x % kTileX); }
+__device__ inline int warp() { return static_cast<int>(threadIdx.x / kTileX); }
+__device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
+
+/// A thread's column of voxels.
+struct LeanColumn {
+  int x, y, z, end;  // along z it ends before `end`
+  int n, c;          // the image, and the channel where blocks have one each
+  bool is_mine;      // it repeats no other
+  double base[3], by_z[3], by_u[3];
+
+  __device__ explicit LeanColumn(const LeanPass& p) {
+    x = row_x() + lane();
+    y = static_cast<int>(blockIdx.y) * kTileY + warp();
+    const int plane = static_cast<int>(blockIdx.z) / p.tiles_z;
+    n = plane / p.block_channels;
+    c = plane - n * p.block_channels;
+    z = (static_cast<int>(blockIdx.z) - plane * p.tiles_z) * p.depth;
+    end = min(z + p.depth, p.out[2]);
+    is_mine = x < p.out[0] && y < p.out[1];
+    x = min(x, p.out[0] - 1);
+    y = min(y, p.out[1] - 1);
+    const Transform& t = p.transforms[n];
+    const double gx = p.first[0] + x, gy = p.first[1] + y;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      // As ColumnBase and find_index() form it.
+      base[a] = fma(t.m[a][0], gx, fma(t.m[a][1], gy, t.m[a][3]));
+      by_z[a] = t.m[a][2];
+      by_u[a] = t.s[a][a];
+    }
+  }
+  /// Of the voxel at z; of the warp's first lane.
+  __device__ std::int64_t offset(const LeanStrides& s, int at_z) const {
+    return row_offset(s, at_z) + static_cast<std::int64_t>(x - row_x()) * s.x;
+  }
+  __device__ std::int64_t row_offset(const LeanStrides& s, int at_z) const {
+    return n * s.image + static_cast<std::int64_t>(at_z) * s.z +
+           static_cast<std::int64_t>(y) * s.y + static_cast<std::int64_t>(row_x()) * s.x;
+  }
+  __device__ double index(int a, double gz, float u) const {
+    return fma(by_u[a], static_cast<double>(u), fma(by_z[a], gz, base[a]));
+  }
+  /// Of `count` voxels from z on: those that are mine, a bit each.
+  __device__ unsigned mine(int at_z, int count) const {
+    return is_mine ? (1u << min(count, end - at_z)) - 1 : 0;
+  }
+};
+
+/// The cell of one voxel.
+struct LeanCell {
+  int offset;  // of its first corner; 0 where there is no cell
+  float fraction[3];
+  int voxel[3];
+
+  /// Of the first corner, which a voxel at the border may lack.
+  __device__ int place(const LeanStrides& s, int step) const {
+    return voxel[2] * s.z + voxel[1] * s.y + voxel[0] * step;
+  }
+};
+
+// The floor of an index, far from any voxel if that is not a number, and what is above it. Where
+// the double's last bit is 2⁻³², its high word counts voxels and its low one is the fraction: no
+// conversions, which are 4 times as dear as an addition.
+__device__ __forceinline__ int split(double index, float* fraction) {
+#if defined(__CUDA_ARCH__)
+  constexpr double kCounter = 0x1.8p20;
+  constexpr int kHighWord = 0x41380000;
+  const double shifted = __dadd_rd(index, kCounter);
+  const auto low = static_cast<unsigned>(__double2loint(shifted));
+  *fraction = __uint_as_float(__funnelshift_r(low, 0x7f, 9)) - 1.0f;
+  return __double2hiint(shifted) - kHighWord;
+#else
+  const double first = floor(index);
+  const bool is_near = fabs(first) < static_cast<double>(kMostLeanVoxels);
+  *fraction = is_near ? static_cast<float>(index - first) : 0;
+  return is_near ? static_cast<int>(first) : static_cast<int>(kMostLeanVoxels);
+#endif
+}
+
+/// The field at voxels from z on, u being at the first; beyond the column its last again.
+template <int count>
+__device__ __forceinline__ void load_field(
+    const LeanPass& p, const LeanColumn& column, int z, const float* u, float (&loaded)[count][3]) {
+#pragma unroll
+  for (int d = 0; d < count; ++d) {
+#pragma unroll
+    for (int a = 0; a < 3; ++a) loaded[d][a] = __ldg(u + a);
+    if (d + 1 < count && z + d + 1 < column.end) u += p.field_strides.z;
+  }
+}
+
+/// Whether there is a cell at gz, of which the place is left to the caller.
+__device__ __forceinline__ bool find_cell(
+    const LeanPass& p, const LeanColumn& column, double gz, const float (&u)[3], LeanCell* cell) {
+  bool is_inside = true;
+#pragma unroll
+  for (int a = 0; a < 3; ++a) {
+    cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a]);
+    is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
+  }
+  return is_inside;
+}
+
+/// The cells of voxels from z on. Returns which have one, a bit each.
+template <int count>
+__device__ __forceinline__ unsigned find_cells(const LeanPass& p, const LeanColumn& column, int z,
+    const float* u, int step, LeanCell (&cells)[count]) {
+  float loaded[count][3];
+  load_field(p, column, z, u, loaded);
+  const double gz = p.first[2] + z;
+  unsigned inside = 0;
+#pragma unroll
+  for (int d = 0; d < count; ++d) {
+    const bool is_inside = find_cell(p, column, gz + d, loaded[d], &cells[d]);
+    cells[d].offset = is_inside ? cells[d].place(p.image_strides, step) : 0;
+    inside |= is_inside ? 1u << d : 0;
+  }
+  return inside;
+}
+
+/// Which of a cell's corners are voxels, a bit each as in Corners.
+__device__ __forceinline__ unsigned corners_inside(const LeanPass& p, const LeanCell& cell) {
+  unsigned which = 0xff;
+#pragma unroll
+  for (int a = 0; a < 3; ++a) {
+    constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
+    const auto voxel = static_cast<unsigned>(cell.voxel[a]);
+    const auto last = static_cast<unsigned>(p.last[a]);
+    if (voxel > last) which &= kUpper[a];
+    if (voxel + 1 > last) which &= ~kUpper[a];
+  }
+  return which;
+}
+
+/// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
+/// border, a bit each.
+template <class Body>
+__device__ __forceinline__ unsigned march(
+    const LeanPass& p, const LeanColumn& column, int step, const Body& body) {
+  const float* u = opaque(p.field + column.offset(p.field_strides, column.z));
+  unsigned at_border = 0;
+  for (int z = column.z; z < column.end; z += kBatch) {
+    LeanCell cells[kBatch];
+    const unsigned inside = find_cells(p, column, z, u, step, cells);
+    u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
+    at_border |= (column.mine(z, kBatch) & ~inside) << (z - column.z);
+    body(z, cells, inside);
+  }
+  return at_border;
+}
+
+/// Calls body(z, cell) for those of a column's voxels, a bit each, of whose cells some corner is a
+/// voxel.
+template <class Body>
+__device__ __forceinline__ void for_each_with_corners(
+    const LeanPass& p, const LeanColumn& column, int step, unsigned which, const Body& body) {
+#pragma unroll 1
+  for (; which != 0; which &= which - 1) {
+    const int z = column.z + __ffs(static_cast<int>(which)) - 1;
+    LeanCell cells[1];
+    find_cells(p, column, z, p.field + column.offset(p.field_strides, z), step, cells);
+    if (corners_inside(p, cells[0]) != 0) body(z, cells[0]);
+  }
+}
+
+/// The four lines of an image on which a cell's corners lie. Of three components a thread has more
+/// to keep, so that there it is the way from the first line to the others.
+template <int step> struct Lines {
+  const float* of[4];
+
+  __device__ Lines(const float* plane, const LeanStrides& s)
+      : of{opaque(plane), opaque(plane + s.y), opaque(plane + s.z), opaque(plane + s.z + s.y)} {}
+  __device__ const float* at(int line, int offset) const { return of[line] + offset; }
+};
+template <> struct Lines<3> {
+  const float* first;
+  int y, z;
+
+  __device__ Lines(const float* plane, const LeanStrides& s)
+      : first(opaque(plane)), y(s.y), z(s.z) {}
+  __device__ const float* at(int line, int offset) const {
+    return first + (offset + (line % 2 ? y : 0) + (line / 2 ? z : 0));
+  }
+};
+
+/// The corners of a cell by x, y, z, in one channel.
+struct Corners {
+  float v[8];
+};
+
+/// step: how far voxels along x are apart.
+template <int step>
+__device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int offset) {
+  Corners k;
+#pragma unroll
+  for (int line = 0; line < 4; ++line) {
+    const float* first = lines.at(line, offset);
+    k.v[2 * line] = __ldg(first);
+    k.v[2 * line + 1] = __ldg(first + step);
+  }
+  return k;
+}
+
+/// Likewise, 0 for those that are no voxels.
+template <int step>
+__device__ __forceinline__ Corners load_corners_inside(
+    const LeanPass& p, const LeanCell& cell, const float* plane) {
+  const unsigned which = corners_inside(p, cell);
+  const Lines<step> lines(plane, p.image_strides);
+  const int offset = which == 0 ? 0 : cell.place(p.image_strides, step);
+  Corners k;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    k.v[i] = which >> i & 1u ? __ldg(lines.at(i / 2, offset) + (i % 2 ? step : 0)) : 0.0f;
+  }
+  return k;
+}
+
+__device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f, b - a, a); }
+
+/// How many floats of the warp's row of vectors the output has.
+__device__ __forceinline__ int floats_of_row(const LeanPass& p) {
+  const bool has_row = static_cast<int>(blockIdx.y) * kTileY + warp() < p.out[1];
+  return has_row ? 3 * min(kTileX, p.out[0] - row_x()) : 0;
+}
+
+}  // namespace similis::warp_internal

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image's gradient of the common call.
+//
+//   u ─> indices of a block ─> the box of the image that its cells touch
+//   upstream ─> the largest of every 4 voxels; cells ─> how many share one, at most
+//   weights · upstream ─> integers added up in the box, in shared memory ─> red.add, 16 bytes at
+//   once
+//
+// Neighbours touch the same voxels: a block of 2048 with 16,384 corners has a box of about 6,000.
+// Shared memory adds integers by itself, where a float is a loop of load, add and compare. No sum
+// overflows, and small gradients stay right beside large ones: see Words. What does not fit, in
+// place or in size, is added to the image corner by corner.
+#include <climits>
+#include <cstddef>
+
+#include "src/warp/cuda/fast_path.cuh"
+
+namespace similis::warp_internal {
+namespace {
+
+constexpr int kDepth = 8;
+template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // of a multiprocessor
+template <int step> constexpr std::size_t kBoxBytes = (step == 3 ? 75 : 55) * 1024 - 256;
+constexpr int kBanks = 32;
+
+// The voxels of the image that a block's cells touch. Along x it begins and ends at multiples of 4.
+struct Box {
+  int first[3], extent[3];
+  int line, plane;  // words from one line, and plane, to the next
+  bool is_kept;     // there is one, and it fits shared memory
+};
+
+// What a word of the box counts. With 2^e above all |g| that are added, and at most m voxels in a
+// cell, and so at most 8m at one of the image, with weights of no more than 1: sums stay below 2³⁰
+// words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An addition is off by half a word at most.
+// kGroup voxels behind each other are added if that is below 2⁻¹⁸ of their largest |g|, else they
+// wait for another round, with smaller words.
+struct Words {
+  int exponent, headroom;  // of a float's bits: 2^e is 126 less
+
+  __device__ bool suit(int largest) const {
+    return largest < kInfinity && headroom + exponent - (largest >> 23) <= kMostBits;
+  }
+  __device__ float of_1() const { return power_of_two(156 - headroom - exponent); }
+  __device__ float inverse() const { return power_of_two(headroom + exponent - 156); }
+
+ private:
+  static constexpr int kMostBits = 12;
+  static constexpr int kInfinity = 0x7f800000;
+  __device__ static float power_of_two(int exponent) {
+    return __int_as_float((127 + exponent) << 23);
+  }
+};
+constexpr int kRounds = 3;
+constexpr int kGroup = 4, kGroups = kDepth / kGroup;
+constexpr int kLeastExponent = 36;  // for words that are normal numbers
+constexpr int kMostFinite = 0x7f7fffff;
+
+// What the threads of a block agree on: least values, of which those of largest are negative.
+struct Agreed {
+  int low[3], high[3];
+  int most_in_cell;
+  int largest[kRounds + 1];  // |g| that each round begins with, as bits
+};
+
+// From what u there is in a column: an index grows, or shrinks, with u and with z, rounded too. The
+// box is hardly wider for it. Cells that are not inside widen it, to the border at most.
+__device__ __forceinline__ void find_range(
+    const LeanPass& p, const LeanColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
+  const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
+#pragma unroll
+  for (int a = 0; a < 3; ++a) {
+    float least = u[0][a], most = u[0][a];
+#pragma unroll
+    for (int d = 1; d < kDepth; ++d) {
+      least = fminf(least, u[d][a]);
+      most = fmaxf(most, u[d][a]);
+    }
+    const bool z_grows = column.by_z[a] >= 0, u_grows = column.by_u[a] >= 0;
+    float fraction;
+    const int low =
+        split(column.index(a, z_grows ? first : last, u_grows ? least : most), &fraction);
+    const int high =
+        split(column.index(a, z_grows ? last : first, u_grows ? most : least), &fraction);
+    atomicMin(&agreed->low[a], low);
+    atomicMin(&agreed->high[a], -max(high, -INT_MAX));
+  }
+}
+
+// Of each group. Bits of numbers that are not negative order as they do, and infinity and NaN stand
+// above all.
+template <int step>
+__device__ __forceinline__ void find_largest(
+    const LeanPass& p, const LeanColumn& column, const float* upstream, int (&largest)[kGroups]) {
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (d % kGroup == 0) largest[d / kGroup] = 0;
+#pragma unroll
+    for (int k = 0; k < step; ++k) {
+      const int bits = __float_as_int(__ldg(upstream + k)) & INT_MAX;
+      largest[d / kGroup] = max(largest[d / kGroup], bits);
+    }
+    if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
+  }
+}
+
+// Of the voxels that are left, a bit each.
+__device__ __forceinline__ void agree_on_largest(
+    const int (&largest)[kGroups], unsigned left, int* agreed) {
+  int most = 0;
+#pragma unroll
+  for (int i = 0; i < kGroups; ++i) {
+    const bool counts = (left >> i * kGroup & ((1u << kGroup) - 1)) != 0;
+    if (counts && largest[i] <= kMostFinite) most = max(most, largest[i]);
+  }
+  atomicMin(agreed, -most);
+}
+
+template <int step>
+__device__ __forceinline__ Box make_box(const LeanPass& p, const Agreed& agreed) {
+  Box box;
+  box.is_kept = true;
+#pragma unroll
+  for (int a = 0; a < 3; ++a) {
+    box.first[a] = max(agreed.low[a], 0);
+    box.extent[a] = min(-agreed.high[a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
+    box.is_kept &= box.extent[a] >= 2;
+  }
+  if (!box.is_kept) return box;
+  box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
+  box.first[0] -= box.first[0] % 4;
+  // Lines that begin at one bank: hardly two lanes then meet at a bank, neighbours along x being
+  // at others. 2.2 at once of 32 for 2.6.
+  const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
+  std::int64_t line = banks(step * box.extent[0]);
+  if (line * box.extent[1] * box.extent[2] > p.box_floats) line = step * box.extent[0];
+  const std::int64_t plane = banks(line * box.extent[1]);
+  box.line = static_cast<int>(line);
+  box.plane = static_cast<int>(plane);
+  box.is_kept = plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
+  return box;
+}
+
+__device__ __forceinline__ void clear(const Box& box, int4* kept) {
+  const int end = box.plane / 4 * box.extent[2];
+  for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) kept[i] = {0, 0, 0, 0};
+}
+
+// By their places in the box. Returns which voxels have one, a bit each.
+template <int step>
+__device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const float (&u)[kDepth][3], LeanCell (&cells)[kDepth]) {
+  const double gz = p.first[2] + column.z;
+  unsigned inside = 0;
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    LeanCell& cell = cells[d];
+    const bool is_inside = find_cell(p, column, gz + d, u[d], &cell);
+    cell.offset = (cell.voxel[2] - box.first[2]) * box.plane +
+                  (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * step;
+    inside |= is_inside ? 1u << d : 0;
+  }
+  return inside;
+}
+
+// Leaves the box cleared.
+__device__ __forceinline__ void count_cells(
+    const LeanCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
+  int most = 0;
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (inside >> d & 1u) most = max(most, atomicAdd(words + cells[d].offset, 1) + 1);
+  }
+  atomicMin(&agreed->most_in_cell, -most);
+  __syncthreads();
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    if (inside >> d & 1u) words[cells[d].offset] = 0;
+  }
+  __syncthreads();
+}
+
+// The corners of a cell.
+template <int step>
+__device__ __forceinline__ void add_to_box(
+    const Box& box, const float (&fraction)[3], const float (&g)[step], int* first) {
+  const float fx = recomputed(fraction[0]), fy = recomputed(fraction[1]),
+              fz = recomputed(fraction[2]);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const float weight = (k % 2 ? fy : 1 - fy) * (k / 2 ? fz : 1 - fz);
+    const float right = weight * fx, left = weight - right;
+    int* to = first + (k % 2 ? box.line : 0) + (k / 2 ? box.plane : 0);
+#pragma unroll
+    for (int c = 0; c < step; ++c) {
+      atomicAdd(to + c, __float2int_rn(left * g[c]));
+      atomicAdd(to + step + c, __float2int_rn(right * g[c]));
+    }
+  }
+}
+
+// which: voxels of the column, a bit each. For others a lane adds zeros somewhere: a jump around
+// that would keep loads from being in flight together.
+template <int step>
+__device__ __forceinline__ void scatter_to_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const LeanCell (&cells)[kDepth], unsigned which, float words_of_1,
+    const float* upstream, int* words) {
+#pragma unroll
+  for (int d = 0; d < kDepth; ++d) {
+    const bool is_one = which >> d & 1u;
+    float g[step];
+#pragma unroll
+    for (int k = 0; k < step; ++k) g[k] = is_one ? __ldg(upstream + k) * words_of_1 : 0.0f;
+    add_to_box<step>(box, cells[d].fraction, g, words + (is_one ? cells[d].offset : lane()));
+    if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
+  }
+}
+
+// Neighbours in memory, two of them in one addition where the device has that.
+__device__ __forceinline__ void add_pair(float* to, float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  atomicAdd(reinterpret_cast<float2*>(to), make_float2(first, second));
+#else
+  atomicAdd(to, first);
+  atomicAdd(to + 1, second);
+#endif
+}
+
+// The corners of one cell to the image: the neighbours of a line in pairs from an even address on.
+template <int step>
+__device__ __forceinline__ void add_to_image(
+    const LeanPass& p, const LeanCell& cell, const float* upstream, float* sums) {
+  const LeanStrides& s = p.sums_strides;
+  const unsigned which = corners_inside(p, cell);
+  float* first = sums + cell.place(s, step);
+  const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const float weight = (k % 2 ? fy : 1 - fy) * (k / 2 ? fz : 1 - fz);
+    float* line = first + (k % 2 ? s.y : 0) + (k / 2 ? s.z : 0);
+    float v[2 * step];
+#pragma unroll
+    for (int c = 0; c < step; ++c) {
+      v[step + c] = upstream[c] * weight * fx;
+      v[c] = upstream[c] * weight - v[step + c];
+    }
+    const unsigned sides = which >> 2 * k & 3u;
+    if (sides != 3) {
+#pragma unroll
+      for (int i = 0; i < 2 * step; ++i) {
+        if (sides >> i / step & 1u) atomicAdd(line + i, v[i]);
+      }
+    } else if (reinterpret_cast<std::uintptr_t>(line) % 8 == 0) {
+#pragma unroll
+      for (int i = 0; i < 2 * step; i += 2) add_pair(line + i, v[i], v[i + 1]);
+    } else {
+      atomicAdd(line, v[0]);
+#pragma unroll
+      for (int i = 1; i + 1 < 2 * step; i += 2) add_pair(line + i, v[i], v[i + 1]);
+      atomicAdd(line + 2 * step - 1, v[2 * step - 1]);
+    }
+  }
+}
+
+// Quotients of numbers below 2¹⁶ by one divisor.
+struct Divisor {
+  unsigned factor;
+  __device__ explicit Divisor(int divisor)
+      : factor(0xffffffffu / static_cast<unsigned>(divisor) + 1) {}
+  __device__ int quotient(int i) const {
+    return factor == 0 ? i : static_cast<int>(__umulhi(static_cast<unsigned>(i), factor));
+  }
+};
+
+__device__ __forceinline__ void add_words(float* to, const int4& words, float inverse) {
+  if ((words.x | words.y | words.z | words.w) == 0) return;
+  const float4 v = {static_cast<float>(words.x) * inverse, static_cast<float>(words.y) * inverse,
+      static_cast<float>(words.z) * inverse, static_cast<float>(words.w) * inverse};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  atomicAdd(reinterpret_cast<float4*>(to), v);
+#else
+  for (int i = 0; i < 4; ++i) atomicAdd(to + i, (&v.x)[i]);
+#endif
+}
+__device__ __forceinline__ void add_words(float* to, int words, float inverse) {
+  if (words != 0) atomicAdd(to, static_cast<float>(words) * inverse);
+}
+
+// The box to the image. What is 0, as all is that lies beyond the image, is left out.
+template <int step, class Vector>
+__device__ __forceinline__ void flush_vectors(
+    const LeanPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
+  constexpr int width = sizeof(Vector) / sizeof(int);
+  const int of_line = box.extent[0] * step / width, line = box.line / width,
+            plane = box.plane / width;
+  const Divisor by_line(of_line), by_plane(box.extent[1]);
+  const LeanStrides& s = p.sums_strides;
+  float* first = sums + (box.first[2] * s.z + box.first[1] * s.y + box.first[0] * step);
+  const int end = of_line * box.extent[1] * box.extent[2];
+  for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
+    const int zy = by_line.quotient(i), z = by_plane.quotient(zy);
+    const int x = i - zy * of_line, y = zy - z * box.extent[1];
+    add_words(first + (z * s.z + y * s.y + x * width), kept[z * plane + y * line + x], inverse);
+  }
+}
+
+// Whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
+__device__ __forceinline__ bool takes_vectors(const LeanPass& p, const float* sums) {
+  const LeanStrides& s = p.sums_strides;
+  return (p.last[0] + 1) % 4 == 0 && s.y % 4 == 0 && s.z % 4 == 0 &&
+         reinterpret_cast<std::uintptr_t>(sums) % sizeof(float4) == 0;
+}
+
+template <int step>
+__device__ __forceinline__ void flush(
+    const LeanPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
+  if (takes_vectors(p, sums)) {
+    flush_vectors<step>(p, box, kept, inverse, sums);
+  } else {
+    flush_vectors<step>(p, box, reinterpret_cast<const int*>(kept), inverse, sums);
+  }
+}
+
+// Returns the voxels that are left, a bit each.
+template <int step>
+__device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColumn& column,
+    const Box& box, const float (&u)[kDepth][3], const float* upstream,
+    const int (&largest)[kGroups], Agreed* agreed, int4* kept, float* sums) {
+  int* words = reinterpret_cast<int*>(kept);
+  unsigned left = column.mine(column.z, kDepth);
+  clear(box, kept);
+  LeanCell cells[kDepth];
+  const unsigned inside = find_cells_in_box<step>(p, column, box, u, cells) & left;
+  __syncthreads();
+  count_cells(cells, inside, words, agreed);
+  const int headroom = 32 - __clz(-8 * agreed->most_in_cell - 1);
+#pragma unroll 1
+  for (int round = 0; round < kRounds; ++round) {
+    const Words unit{-agreed->largest[round] >> 23, headroom};
+    if (unit.exponent < kLeastExponent) break;
+    unsigned which = 0;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      if (unit.suit(largest[i])) which |= ((1u << kGroup) - 1) << i * kGroup;
+    }
+    which &= inside & left;
+    left &= ~which;
+    scatter_to_box<step>(p, column, box, cells, which, unit.of_1(), upstream, words);
+    agree_on_largest(largest, inside & left, &agreed->largest[round + 1]);
+    __syncthreads();
+    flush<step>(p, box, kept, unit.inverse(), sums);
+    if (agreed->largest[round + 1] == 0) break;
+    __syncthreads();
+    clear(box, kept);
+    __syncthreads();
+  }
+  return left;
+}
+
+template <int step>
+__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_kernel(
+    const SIMILIS_GRID_CONSTANT LeanPass p) {
+  extern __shared__ int4 kept[];
+  __shared__ Agreed agreed;
+  LeanColumn column(p);
+  const float* upstream = p.upstream + column.c * p.upstream_channel +
+                          opaque(column.offset(p.upstream_strides, column.z));
+  float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
+  if (threadIdx.x < sizeof(Agreed) / sizeof(int)) {
+    const bool is_largest = threadIdx.x >= offsetof(Agreed, largest) / sizeof(int);
+    reinterpret_cast<int*>(&agreed)[threadIdx.x] = is_largest ? 0 : INT_MAX;
+  }
+  float u[kDepth][3];
+  load_field(p, column, column.z, opaque(p.field + column.offset(p.field_strides, column.z)), u);
+  int largest[kGroups];
+  find_largest<step>(p, column, upstream, largest);
+  __syncthreads();
+  unsigned left = column.mine(column.z, kDepth);
+  agree_on_largest(largest, left, &agreed.largest[0]);
+  find_range(p, column, u, &agreed);
+  __syncthreads();
+  const Box box = make_box<step>(p, agreed);
+  if (box.is_kept && agreed.largest[0] != 0) {
+    for (double& base : column.base) base = recomputed(base);
+    for (auto& vector : u) {
+      for (float& component : vector) component = recomputed(component);
+    }
+    left = add_by_box<step>(p, column, box, u, upstream, largest, &agreed, kept, sums);
+  }
+#pragma unroll
+  for (int i = 0; i < kGroups; ++i) {
+    if (largest[i] == 0) left &= ~(((1u << kGroup) - 1) << i * kGroup);
+  }
+  for_each_with_corners(p, column, step, left, [&](int z, const LeanCell& cell) {
+    add_to_image<step>(
+        p, cell, upstream + (z - column.z) * std::int64_t{p.upstream_strides.z}, sums);
+  });
+}
+
+}  // namespace
+
+LeanKernel lean_scatter(int step) {
+  return {step == 3 ? lean_scatter_kernel<3> : lean_scatter_kernel<1>, kDepth,
+      step == 3 ? kBoxBytes<3> : kBoxBytes<1>};
+}
+
+}  // namespace similis::warp_internal

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of the common call.
+//
+//   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> values ─> output
+//
+// Where the components of a voxel lie beside each other, cells pass through shared memory, and a
+// warp takes its row of voxels element by element, a lane those 32 apart: what 32 lanes load at a
+// corner is then 128 bytes side by side, not 384, and so is what they store.
+#include "src/warp/cuda/fast_path.cuh"
+
+namespace similis::warp_internal {
+namespace {
+
+__device__ __forceinline__ float value_of(const float (&fraction)[3], const Corners& k) {
+  const float fx = fraction[0], fy = fraction[1];
+  const float near = mix(fy, mix(fx, k.v[0], k.v[1]), mix(fx, k.v[2], k.v[3]));
+  const float far = mix(fy, mix(fx, k.v[4], k.v[5]), mix(fx, k.v[6], k.v[7]));
+  return mix(fraction[2], near, far);
+}
+
+// Adds what corners inside contribute at the border. which: voxels of the column, a bit each.
+template <int step>
+__device__ __forceinline__ void add_at_border(
+    const LeanPass& p, const LeanColumn& column, unsigned which) {
+  for_each_with_corners(p, column, step, which, [&](int z, const LeanCell& cell) {
+    const int channels = step == 3 ? 1 : p.channels;
+    for (int c = 0; c < channels; ++c) {
+      const float* plane = p.image + column.n * p.image_strides.image + c * p.image_channel;
+      float* output = p.output + column.offset(p.output_strides, z) + c * p.output_channel;
+      for (int k = 0; k < step; ++k) {
+        const Corners corners = load_corners_inside<step>(p, cell, plane + k);
+        output[k] += value_of(cell.fraction, corners) * p.factor;
+      }
+    }
+  });
+}
+
+// One channel at a time.
+__device__ __forceinline__ void store_channels(const LeanPass& p, const LeanColumn& column, int z,
+    const LeanCell (&cells)[kBatch], unsigned inside) {
+  const unsigned mine = column.mine(z, kBatch);
+  for (int c = 0; c < p.channels; ++c) {
+    const Lines<1> lines(
+        p.image + column.n * p.image_strides.image + c * p.image_channel, p.image_strides);
+    float values[kBatch];
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d) {
+      const Corners corners = load_corners(lines, cells[d].offset);
+      const float value = value_of(cells[d].fraction, corners) * p.factor;
+      values[d] = inside >> d & 1u ? value : 0.0f;
+    }
+    const std::int64_t at = opaque(column.offset(p.output_strides, z) + c * p.output_channel);
+    if (p.addend != nullptr) {
+      const float* addend = p.addend + at;
+#pragma unroll
+      for (int d = 0; d < kBatch; ++d, addend += p.output_strides.z) {
+        if (mine >> d & 1u) values[d] += *addend;
+      }
+    }
+    float* output = p.output + at;
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d, output += p.output_strides.z) {
+      if (mine >> d & 1u) *output = values[d];
+    }
+  }
+}
+
+// Of 32 voxels, those whose elements are a lane's.
+struct Elements {
+  int voxel[3], component[3];
+
+  __device__ __forceinline__ Elements() {
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      voxel[k] = opaque((lane() + k * kTileX) / 3);
+      component[k] = opaque((lane() + k * kTileX) % 3);
+    }
+  }
+};
+
+// The cells of a warp's voxels, for the lanes that take their elements.
+struct StagedCells {
+  float4 of[kBatch][kTileX];  // the fractions, and the offset or kNone
+
+  // Every lane of the warp calls it.
+  __device__ __forceinline__ void put(const LeanCell (&cells)[kBatch], unsigned inside) {
+    gpu::sync_warp();  // what was here before has been read
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d) {
+      const float* f = cells[d].fraction;
+      const int offset = inside >> d & 1u ? cells[d].offset : kNone;
+      of[d][lane()] = make_float4(f[0], f[1], f[2], __int_as_float(offset));
+    }
+    gpu::sync_warp();
+  }
+
+ private:
+  static constexpr int kNone = -1;
+};
+
+// By bits: the compiler would jump around what is left out, and loads would wait for each other.
+__device__ __forceinline__ float zero_unless(bool is_kept, float value) {
+  return __int_as_float(__float_as_int(value) & -static_cast<int>(is_kept));
+}
+
+__device__ __forceinline__ void store_elements(const LeanPass& p, const LeanColumn& column, int z,
+    const StagedCells& staged, const Elements& e, const Lines<3>& lines) {
+  const int floats = floats_of_row(p) - lane();
+  std::int64_t at = opaque(column.row_offset(p.output_strides, z) + lane());
+#pragma unroll
+  for (int d = 0; d < kBatch; ++d, at += p.output_strides.z) {
+    if (z + d >= column.end) break;
+    float4 cells[3];
+    Corners corners[3];
+    float values[3];
+#pragma unroll
+    for (int k = 0; k < 3; ++k) cells[k] = staged.of[d][e.voxel[k]];
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      corners[k] = load_corners(lines, max(__float_as_int(cells[k].w), 0) + e.component[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      const float fraction[3] = {cells[k].x, cells[k].y, cells[k].z};
+      const bool is_inside = __float_as_int(cells[k].w) >= 0;
+      values[k] = zero_unless(is_inside, value_of(fraction, corners[k]) * p.factor);
+    }
+    if (p.addend != nullptr) {
+      const float* addend = p.addend + at;
+#pragma unroll
+      for (int k = 0; k < 3; ++k) {
+        if (k * kTileX < floats) values[k] += addend[k * kTileX];
+      }
+    }
+    float* output = p.output + at;
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      if (k * kTileX < floats) output[k * kTileX] = values[k];
+    }
+  }
+}
+
+template <int step>
+__global__ __launch_bounds__(kThreads, 4) void lean_values_kernel(
+    const SIMILIS_GRID_CONSTANT LeanPass p) {
+  const LeanColumn column(p);
+  unsigned at_border;
+  if constexpr (step == 3) {
+    __shared__ StagedCells staged[kTileY];
+    const Elements elements;
+    const Lines<3> lines(p.image + column.n * p.image_strides.image, p.image_strides);
+    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
+      staged[warp()].put(cells, inside);
+      store_elements(p, column, z, staged[warp()], elements, lines);
+    });
+    gpu::sync_warp();  // what other lanes have stored is added to
+  } else {
+    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
+      store_channels(p, column, z, cells, inside);
+    });
+  }
+  add_at_border<step>(p, column, at_border);
+}
+
+}  // namespace
+
+LeanKernel lean_values(int step) {
+  return {step == 3 ? lean_values_kernel<3> : lean_values_kernel<1>, 8, 0};
+}
+
+}  // namespace similis::warp_internal

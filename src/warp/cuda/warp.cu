@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling on the GPU: what a pass takes in memory and launches, and the small kernels before and
+// behind it. cuda_lean.cu has the common call; cuda_values.cu, cuda_gradients.cu and cuda_labels.cu
+// have the others.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/core/memory.h"
+#include "src/warp/cuda/cell.cuh"
+#include "src/warp/cuda/fast_path.h"
+#include "src/warp/cuda/kernels.h"
+
+namespace similis::warp_internal {
+namespace {
+
+struct Matrix {
+  const void* data;
+  DType dtype;
+  std::int64_t strides[3];
+
+  explicit Matrix(const TensorView& view) : data(view.data), dtype(view.dtype), strides{} {
+    for (int axis = 0; axis < 3 && !view.empty(); ++axis) strides[axis] = view.strides[axis];
+  }
+  __device__ double at(std::int64_t n, int i, int j) const {
+    if (data == nullptr) return i == j ? 1 : 0;
+    return gpu::load_element(data, dtype, n * strides[0] + i * strides[1] + j * strides[2]);
+  }
+};
+
+__global__ void transforms_kernel(const GpuPass p, Matrix affine, Matrix grid_affine, bool is_grid,
+    std::int64_t batch, Transform* out) {
+  const std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (n >= batch) return;
+  out[n] = make_transform(
+      p.axes, p.rank, is_grid, [&](int i, int j) { return affine.at(n, i, j); },
+      [&](int i, int j) { return grid_affine.at(n, i, j); });
+}
+
+// One element of a matrix's gradient a block.
+__global__ void matrices_kernel(const GpuPass p, void* data, DType dtype, std::int64_t s0,
+    std::int64_t s1, std::int64_t s2, int columns, std::int64_t shared, bool is_position) {
+  const int element = static_cast<int>(blockIdx.x) % (p.rank * columns);
+  const std::int64_t n = blockIdx.x / (p.rank * columns);
+  const int i = element / columns, j = element % columns;
+  const Axis* axes = p.axes;
+  double total = 0;
+  for (std::int64_t row = threadIdx.x; row < shared * p.blocks; row += kThreads) {
+    const double* sums = p.sums + (n * shared * p.blocks + row) * kSums;
+    if (!is_position) {
+      total += axes[i].scale * sums[kPositionSums + 3 * i + j];
+    } else if (j == p.rank) {
+      total += axes[i].scale * sums[4 * i + 3];
+    } else {
+      total += axes[i].scale * (axes[j].origin * sums[4 * i + 3] + axes[j].step * sums[4 * i + j]);
+    }
+  }
+  const double sum = gpu::block_sum<kThreads>(total);
+  if (threadIdx.x == 0) gpu::store_element(data, dtype, n * s0 + i * s1 + j * s2, sum);
+}
+
+// Row-major element number `i` of [N,C,Z,Y,X] in a view.
+struct Shape {
+  std::int64_t extents[5];
+  __device__ std::int64_t offset(const gpu::View& view, std::int64_t i) const {
+    std::int64_t offset = 0;
+    for (int axis = 4; axis >= 0; --axis) {
+      const std::int64_t outer = i / extents[axis];
+      offset += (i - outer * extents[axis]) * view.strides[axis];
+      i = outer;
+    }
+    return offset;
+  }
+};
+
+__global__ __launch_bounds__(kThreads) void largest_kernel(
+    gpu::View view, Shape shape, std::int64_t count, unsigned long long* largest) {
+  __shared__ double shared[kThreads];
+  double mine = 0;
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    const double value = fabs(view.load(shape.offset(view, i)));
+    if (isfinite(value) && value > mine) mine = value;
+  }
+  shared[threadIdx.x] = mine;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      shared[threadIdx.x] = fmax(shared[threadIdx.x], shared[threadIdx.x + half]);
+    }
+  }
+  if (threadIdx.x == 0) atomicMax(largest, bits_as<unsigned long long>(shared[0]));
+}
+
+// to = 0, or from + fixed, or from: from and to may be one.
+enum class Fill : std::uint8_t { zero, copy, add_fixed };
+
+__global__ __launch_bounds__(kThreads) void fill_kernel(
+    Fill fill, gpu::View from, gpu::View to, Shape shape, std::int64_t count, FixedPoint fixed) {
+  const double scale = fill == Fill::add_fixed ? fixed_scale(fixed) : 1;
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    double value = fill == Fill::zero ? 0 : from.load(shape.offset(from, i));
+    if (fill == Fill::add_fixed) {
+      double sum = static_cast<double>(fixed.high[i]);
+      if (fixed.low != nullptr) sum += static_cast<double>(fixed.low[i]) / kLowUnits;
+      value += sum / scale;
+    }
+    to.store(shape.offset(to, i), value);
+  }
+}
+
+unsigned blocks_for(std::int64_t count) {
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, 1 << 16));
+}
+
+Shape shape_of(const TensorView& view) {
+  Shape shape{};
+  for (int axis = 0; axis < 5; ++axis) shape.extents[axis] = view.shape[axis];
+  return shape;
+}
+
+// Whether an array's elements, none of which is another, are all that lies in its memory.
+bool is_dense(const TensorView& view) {
+  std::int64_t span = 1;
+  for (int axis = 0; axis < 5; ++axis) {
+    if (view.shape[axis] == 1) continue;
+    if (view.strides[axis] <= 0) return false;
+    span += (view.shape[axis] - 1) * view.strides[axis];
+  }
+  return span == view.shape.count();
+}
+
+gpu::View volumes(const TensorView& view) { return gpu::View(view); }
+
+void fill(Fill what, const TensorView& from, const TensorView& to, const FixedPoint& fixed,
+    const Execution& exec) {
+  const std::int64_t count = to.shape.count();
+  gpu::launch("sample", exec.stream, blocks_for(count), kThreads, 0, fill_kernel, what,
+      volumes(from), volumes(to), shape_of(to), count, fixed);
+}
+
+// A call's memory and launches, in their order.
+class Call {
+ public:
+  Call(const Pass& pass, const Execution& exec)
+      : pass_(pass), exec_(exec), is_wide_(pass.image.dtype == DType::f64) {
+    GpuPass& p = p_;
+    for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
+    p.rank = pass.rank;
+    p.channels = pass.channels;
+    p.padding = pass.padding;
+    p.align_corners = pass.align_corners;
+    p.image = volumes(pass.image);
+    p.upstream = volumes(pass.upstream);
+    p.output = volumes(pass.output);
+    p.addend = volumes(pass.addend);
+    p.weight = volumes(pass.weight);
+    p.field = volumes(pass.field);
+    p.field_gradient = volumes(pass.field_gradient);
+    p.has_full_s = !pass.grid_affine.empty();
+    p.is_nearest = pass.mode == Interpolation::nearest;
+    p.factor = pass.factor;
+    p.background = pass.background;
+    p.smallest_label = pass.smallest_label;
+    p.images = static_cast<int>(pass.field_gradient.empty() ? 1 : pass.images_of_field());
+    const auto tiles = [](std::int64_t extent, int tile) {
+      return static_cast<unsigned>((extent + tile - 1) / tile);
+    };
+    p.tiles_x = tiles(pass.axes[0].out_extent, kTileX);
+    p.tiles_y = tiles(pass.axes[1].out_extent, kTileY);
+    p.tiles = p.tiles_x * p.tiles_y * tiles(pass.axes[2].out_extent, kTileZ);
+    groups_ = static_cast<unsigned>(pass.batch / p.images);
+  }
+
+  void run() {
+    make_transforms();
+    if (!pass_.output.empty() || !pass_.weight.empty()) run_values();
+    if (pass_.has_coordinate_gradient() || !pass_.image_gradient.empty()) run_gradients();
+  }
+
+ private:
+  std::shared_ptr<void> take(std::int64_t bytes) {
+    return memory_.emplace_back(
+        allocate_bytes(static_cast<std::size_t>(bytes), pass_.image.device, exec_));
+  }
+
+  void make_transforms() {
+    const std::int64_t batch = pass_.batch;
+    auto* out =
+        static_cast<Transform*>(take(batch * static_cast<std::int64_t>(sizeof(Transform))).get());
+    gpu::launch(pass_.operation, exec_.stream, blocks_for(batch), kThreads, 0, transforms_kernel,
+        p_, Matrix(pass_.affine), Matrix(pass_.grid_affine), pass_.is_grid, batch, out);
+    p_.transforms = out;
+  }
+
+  void run_values() {
+    if (run_lean_values(pass_, p_.transforms, exec_)) return;
+    GpuPass p = p_;
+    p.blocks = p.tiles;
+    p.images = 1;
+    const Kernel kernel = pass_.form == Form::labels ? labels_kernel_for(is_wide_, false)
+                                                     : values_kernel_for(is_wide_, pass_.mode);
+    const auto images = static_cast<unsigned>(pass_.batch);
+    gpu::launch(pass_.operation, exec_.stream, images * p.blocks, kThreads, 0, kernel, p);
+  }
+
+  void run_gradients() {
+    const bool with_sums = !pass_.affine_gradient.empty() || !pass_.grid_affine_gradient.empty();
+    p_.blocks = with_sums ? std::min(p_.tiles, kBlocksWithSums) : p_.tiles;
+    if (with_sums) {
+      const std::int64_t bytes = pass_.batch * p_.blocks * kSums * std::int64_t{sizeof(double)};
+      p_.sums = static_cast<double*>(take(bytes).get());
+      clear(p_.sums, bytes);
+    }
+    TensorView sums;
+    if (!pass_.image_gradient.empty()) sums = prepare_scatter();
+    if (!run_lean_gradients(pass_, p_.transforms, sums, exec_)) {
+      const Kernel kernel = pass_.form == Form::labels
+                                ? labels_kernel_for(is_wide_, true)
+                                : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
+      gpu::launch(pass_.operation, exec_.stream, groups_ * p_.blocks, kThreads, 0, kernel, p_);
+    }
+    if (!sums.empty()) finish_scatter(sums);
+    if (with_sums) store_matrices();
+  }
+
+  // Where the image's gradient is summed: itself, or f32 for halves.
+  TensorView prepare_scatter() {
+    const TensorView& gradient = pass_.image_gradient;
+    TensorView sums = gradient;
+    if (gradient.dtype != DType::f32 && gradient.dtype != DType::f64) {
+      sums = memory_tensor_ = allocate(gradient.shape, DType::f32, gradient.device, exec_);
+    }
+    if (is_dense(sums)) {
+      clear(sums.data, sums.shape.count() * size_bytes(sums.dtype));
+    } else {
+      fill(Fill::zero, sums, sums, {}, exec_);
+    }
+    p_.image_sums = volumes(sums);
+    if (gradient.shape[0] < pass_.batch) p_.image_sums.strides[0] = 0;
+    if (pass_.deterministic) prepare_fixed(sums);
+    return sums;
+  }
+
+  void prepare_fixed(const TensorView& sums) {
+    const std::int64_t bytes = sums.shape.count() * std::int64_t{sizeof(std::int64_t)};
+    const bool has_low = sums.dtype == DType::f64;
+    char* memory = static_cast<char*>(take(bytes * (has_low ? 2 : 1) + 8).get());
+    clear(memory, bytes * (has_low ? 2 : 1) + 8);
+    FixedPoint& fixed = p_.fixed;
+    fixed.high = reinterpret_cast<std::int64_t*>(memory);
+    if (has_low) fixed.low = fixed.high + sums.shape.count();
+    auto* largest = reinterpret_cast<unsigned long long*>(memory + bytes * (has_low ? 2 : 1));
+    fixed.largest = reinterpret_cast<const std::uint64_t*>(largest);
+    // A voxel of the output adds at most its upstream to one of the image (a spline a little less).
+    const std::int64_t voxels = pass_.upstream.shape.count() / pass_.channels;
+    while (fixed.headroom < 62 && (std::int64_t{1} << fixed.headroom) < voxels) ++fixed.headroom;
+    const std::int64_t count = pass_.upstream.shape.count();
+    gpu::launch(pass_.operation, exec_.stream, std::min(blocks_for(count), 2048u), kThreads, 0,
+        largest_kernel, p_.upstream, shape_of(pass_.upstream), count, largest);
+  }
+
+  void finish_scatter(const TensorView& sums) {
+    if (pass_.deterministic) {
+      fill(Fill::add_fixed, sums, pass_.image_gradient, p_.fixed, exec_);
+    } else if (sums.data != pass_.image_gradient.data) {
+      fill(Fill::copy, sums, pass_.image_gradient, {}, exec_);
+    }
+  }
+
+  void store_matrices() {
+    for (const bool is_position : {true, false}) {
+      const TensorView& out = is_position ? pass_.affine_gradient : pass_.grid_affine_gradient;
+      if (out.empty()) continue;
+      const int columns = pass_.rank + (is_position ? 1 : 0);
+      const std::int64_t shared = out.shape[0] < pass_.batch ? pass_.batch : 1;
+      const auto blocks = static_cast<unsigned>(out.shape[0] * pass_.rank * columns);
+      gpu::launch(pass_.operation, exec_.stream, blocks, kThreads, 0, matrices_kernel, p_, out.data,
+          out.dtype, out.strides[0], out.strides[1], out.strides[2], columns, shared, is_position);
+    }
+  }
+
+  void clear(void* memory, std::int64_t bytes) {
+    gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
+                   static_cast<gpu::Stream>(exec_.stream)),
+        pass_.operation);
+  }
+
+  static constexpr unsigned kBlocksWithSums = 1056;  // 8 on each of an H200's multiprocessors
+  const Pass& pass_;
+  const Execution& exec_;
+  const bool is_wide_;
+  GpuPass p_;
+  unsigned groups_ = 1;
+  std::vector<std::shared_ptr<void>> memory_;
+  Tensor memory_tensor_;
+};
+
+}  // namespace
+
+void sample_cuda(const Pass& pass, const Execution& exec) {
+  const gpu::Current current(pass.image.device);
+  Call(pass, exec).run();
+}
+
+void copy_cuda(const TensorView& from, const TensorView& to, const Execution& exec) {
+  const gpu::Current current(from.device);
+  const auto five_axes = [](TensorView view) {
+    const Extents shape = view.shape, strides = view.strides;
+    const int missing = 5 - shape.rank();
+    view.shape = {1, 1, 1, 1, 1};
+    view.strides = {0, 0, 0, 0, 0};
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      view.shape[axis + missing] = shape[axis];
+      view.strides[axis + missing] = strides[axis];
+    }
+    return view;
+  };
+  fill(Fill::copy, five_axes(from), five_axes(to), {}, exec);
+}
+
+}  // namespace similis::warp_internal
