@@ -13,7 +13,7 @@
 
 #include "src/core/memory.h"
 #include "src/gpu/vendor.h"
-#include "src/libvmaf_ssim/integer_march.h"
+#include "src/libvmaf_ssim/integer_column.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "src/libvmaf_ssim/ordered_walk.h"
 

@@ -16,7 +16,7 @@
 #include "src/ssim/cpu_plan.h"
 #include "src/ssim/cpu_tile-inl.h"
 #include "src/window/groups.h"
-#include "src/window/march-inl.h"
+#include "src/window/sliding_window-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::ssim_internal::HWY_NAMESPACE {

@@ -15,7 +15,7 @@
 
 #include "src/core/parallel.h"
 #include "src/warp/cpu_chunk-inl.h"
-#include "src/warp/cpu_lean-inl.h"
+#include "src/warp/cpu_fast_path-inl.h"
 #include "src/warp/cpu_linear-inl.h"
 #include "src/warp/cpu_scatter.h"
 #include "src/warp/vote.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the GPU's kernels are made of, run on the CPU: marching down columns, maps of chunks
 // composed to groups, and the walk over them, against the loops that define them. All 64 bits.
-#include "src/libvmaf_ssim/integer_march.h"
+#include "src/libvmaf_ssim/integer_column.h"
 
 #include <gtest/gtest.h>
 
