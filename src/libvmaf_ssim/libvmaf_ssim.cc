@@ -11,8 +11,8 @@
 #include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
-#include "src/libvmaf_ssim/float_formula.h"
-#include "src/libvmaf_ssim/integer_formula.h"
+#include "src/libvmaf_ssim/float/formula.h"
+#include "src/libvmaf_ssim/integer/formula.h"
 #include "src/libvmaf_ssim/samples.h"
 
 namespace similis {

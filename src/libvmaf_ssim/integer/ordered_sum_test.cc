@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The maps of chunks against adding one by one, term for term and bit for bit.
-#include "src/libvmaf_ssim/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/ordered_sum.h"
 
 #include <gtest/gtest.h>
 

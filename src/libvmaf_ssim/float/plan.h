@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/libvmaf_ssim/float_plane.h"
+#include "src/libvmaf_ssim/float/plane.h"
 
 namespace similis::libvmaf_ssim_internal {
 

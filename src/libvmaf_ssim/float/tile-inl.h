@@ -15,8 +15,8 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "src/libvmaf_ssim/float_formula.h"
-#include "src/libvmaf_ssim/float_plan.h"
+#include "src/libvmaf_ssim/float/formula.h"
+#include "src/libvmaf_ssim/float/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::libvmaf_ssim_internal::HWY_NAMESPACE {

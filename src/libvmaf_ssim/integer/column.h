@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "src/core/host_device.h"
-#include "src/libvmaf_ssim/integer_formula.h"
+#include "src/libvmaf_ssim/integer/formula.h"
 
 namespace similis::libvmaf_ssim_internal {
 

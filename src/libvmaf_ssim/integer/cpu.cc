@@ -3,7 +3,7 @@
 // every chunk what it does to the running sum (ordered_sum.h), and hands that to the ordered walk.
 // No plane of terms or moments is kept: a chunk whose map does not hold is computed again.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/libvmaf_ssim/integer_cpu.cc"
+#define HWY_TARGET_INCLUDE "src/libvmaf_ssim/integer/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "src/core/parallel.h"
-#include "src/libvmaf_ssim/integer_formula.h"
-#include "src/libvmaf_ssim/integer_plan.h"
-#include "src/libvmaf_ssim/integer_tile-inl.h"
-#include "src/libvmaf_ssim/integer_walk.h"
-#include "src/libvmaf_ssim/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/formula.h"
+#include "src/libvmaf_ssim/integer/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/plan.h"
+#include "src/libvmaf_ssim/integer/tile-inl.h"
+#include "src/libvmaf_ssim/integer/walk.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::libvmaf_ssim_internal::HWY_NAMESPACE {

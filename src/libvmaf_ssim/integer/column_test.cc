@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the GPU's kernels are made of, run on the CPU: marching down columns, maps of chunks
 // composed to groups, and the walk over them, against the loops that define them. All 64 bits.
-#include "src/libvmaf_ssim/integer_column.h"
+#include "src/libvmaf_ssim/integer/column.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "src/libvmaf_ssim/ordered_walk.h"
+#include "src/libvmaf_ssim/integer/ordered_walk.h"
 #include "src/libvmaf_ssim/reference.h"
 #include "src/libvmaf_ssim/test_planes.h"
 

@@ -18,8 +18,8 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "src/libvmaf_ssim/integer_formula.h"
-#include "src/libvmaf_ssim/integer_plan.h"
+#include "src/libvmaf_ssim/integer/formula.h"
+#include "src/libvmaf_ssim/integer/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::libvmaf_ssim_internal::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/libvmaf_ssim/integer_walk.h"
+#include "src/libvmaf_ssim/integer/walk.h"
 
 #include <utility>
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "src/libvmaf_ssim/integer_plan.h"
-#include "src/libvmaf_ssim/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/plan.h"
 
 namespace similis::libvmaf_ssim_internal {
 

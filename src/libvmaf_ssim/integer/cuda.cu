@@ -13,9 +13,9 @@
 
 #include "src/core/memory.h"
 #include "src/gpu/vendor.h"
-#include "src/libvmaf_ssim/integer_column.h"
+#include "src/libvmaf_ssim/integer/column.h"
+#include "src/libvmaf_ssim/integer/ordered_walk.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
-#include "src/libvmaf_ssim/ordered_walk.h"
 
 namespace similis::libvmaf_ssim_internal {
 namespace {

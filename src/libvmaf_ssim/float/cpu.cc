@@ -2,7 +2,7 @@
 // float_ssim and float_ms_ssim on the CPU: pairs one after the other, tiles of a pair on all
 // threads. The planes of a scale are kept as f32; averages only in a tile.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/libvmaf_ssim/float_cpu.cc"
+#define HWY_TARGET_INCLUDE "src/libvmaf_ssim/float/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
@@ -11,8 +11,8 @@
 
 #include "src/core/memory.h"
 #include "src/core/parallel.h"
-#include "src/libvmaf_ssim/float_plan.h"
-#include "src/libvmaf_ssim/float_tile-inl.h"
+#include "src/libvmaf_ssim/float/plan.h"
+#include "src/libvmaf_ssim/float/tile-inl.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "src/core/dispatch.h"
-#include "src/libvmaf_ssim/float_formula.h"
+#include "src/libvmaf_ssim/float/formula.h"
 
 namespace similis::libvmaf_ssim_internal {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "src/core/host_device.h"
-#include "src/libvmaf_ssim/ordered_sum.h"
+#include "src/libvmaf_ssim/integer/ordered_sum.h"
 
 namespace similis::libvmaf_ssim_internal {
 
