@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scale() on the GPU: every thread reads the factor, and leaves at once where it is 1.
-#include "src/core/scale.h"
+#include "src/scale/scale.h"
 
 #include <algorithm>
 #include <cstdint>

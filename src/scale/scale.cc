@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/scale.h"
+#include "src/scale/scale.h"
 
 #include <algorithm>
 #include <cstdlib>

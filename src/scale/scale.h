@@ -28,7 +28,7 @@ struct Walk {
   }
 };
 
-/// Implemented in src/gpu/scale.cu.
+/// Implemented in src/scale/cuda.cu.
 void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execution& exec);
 
 }  // namespace similis::core_internal
