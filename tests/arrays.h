@@ -12,8 +12,8 @@
 
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
-#include "src/core/dispatch.h"
-#include "src/core/doubles.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::test {
 

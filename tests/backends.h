@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/core/backend.h"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 
 namespace similis::test {
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "similis/execution.hpp"
-#include "src/core/gpu.h"
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
+#include "src/gpu/device.h"
 
 namespace similis::test {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "similis/error.hpp"
-#include "src/core/dlpack.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dlpack.h"
 
 namespace similis::c_api {
 namespace {

@@ -10,9 +10,9 @@
 #include "similis/error.hpp"
 #include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
-#include "src/core/gpu.h"
-#include "src/core/memory.h"
 #include "src/core/require.h"
+#include "src/core/tensor/memory.h"
+#include "src/gpu/device.h"
 
 namespace similis::cli {
 namespace {

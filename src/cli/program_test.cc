@@ -9,7 +9,7 @@
 #include "similis/similis.hpp"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/test_program.h"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 #include "src/media/picture/decode.h"
 #include "src/media/picture/formats/png_writer.h"
 

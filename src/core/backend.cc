@@ -8,10 +8,10 @@
 #include "similis/execution.hpp"
 #include "similis/info.hpp"
 #include "similis/version.h"
-#include "src/core/gpu.h"
 #include "src/core/joined.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/gpu/device.h"
 
 namespace similis {
 namespace {

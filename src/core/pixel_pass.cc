@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/core/dispatch.h"
-#include "src/core/reduction.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/reduction.h"
 #include "src/core/validate.h"
 
 namespace similis {

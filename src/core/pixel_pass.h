@@ -16,8 +16,8 @@
 #include "similis/execution.hpp"
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
-#include "src/core/memory.h"
 #include "src/core/parallel.h"
+#include "src/core/tensor/memory.h"
 
 namespace similis {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/core/dispatch.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis {
 namespace {

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <sstream>
 
-#include "src/core/driver_version.h"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
+#include "src/gpu/driver_version.h"
 #include "src/gpu/vendor.h"
 
 namespace similis::gpu {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "src/core/convert.h"
+#include "src/core/tensor/convert.h"
 #include "src/gpu/vendor.h"
 
 namespace similis::gpu {

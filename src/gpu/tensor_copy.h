@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "src/core/convert.h"
+#include "src/core/tensor/convert.h"
 #include "src/gpu/vendor.h"
 
 namespace similis::gpu {

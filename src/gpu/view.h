@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "similis/tensor.hpp"
-#include "src/core/convert.h"
+#include "src/core/tensor/convert.h"
 #include "src/gpu/half.h"
 #include "src/gpu/vendor.h"
 

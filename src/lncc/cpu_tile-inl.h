@@ -20,9 +20,9 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "src/core/aligned_vector.h"
-#include "src/core/dispatch.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/aligned_vector.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/lncc/cpu_plan.h"
 #include "src/lncc/formula.h"
 #include "src/window/plane_tile-inl.h"

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::lncc_internal {
 namespace {

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/core/dispatch.h"
 #include "src/core/parallel.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
 

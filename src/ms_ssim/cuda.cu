@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
 #include "src/ssim/cuda/plan.h"

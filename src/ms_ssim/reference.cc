@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::ms_ssim_internal {
 namespace {

@@ -16,10 +16,10 @@
 #include <limits>
 #include <vector>
 
-#include "src/core/aligned_vector.h"
-#include "src/core/dispatch.h"
 #include "src/core/parallel.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/aligned_vector.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/mutual_information/information.h"
 #include "src/mutual_information/mutual_information.h"
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/gpu/upstream.h"
 
 namespace similis::mutual_information_internal {

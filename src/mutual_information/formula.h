@@ -11,8 +11,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "src/core/convert.h"
 #include "src/core/host_device.h"
+#include "src/core/tensor/convert.h"
 
 namespace similis::mutual_information_internal {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 #include "src/mutual_information/formula.h"
 
 namespace similis::mutual_information_internal {

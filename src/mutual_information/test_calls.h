@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "similis/mutual_information.hpp"
-#include "src/core/reduction.h"
+#include "src/core/tensor/reduction.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"

@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/core/dispatch.h"
 #include "src/core/parallel.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/ncc/ncc.h"
 
 namespace similis::ncc_internal {

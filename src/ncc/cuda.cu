@@ -3,7 +3,7 @@
 // adds the blocks' up in their order, and a third writes gradients. Bits depend on the shape alone.
 #include <algorithm>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/gpu/upstream.h"
 #include "src/gpu/view.h"
 #include "src/ncc/ncc.h"

@@ -14,8 +14,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "src/core/dispatch.h"
 #include "src/core/pixel_pass.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/pixel_error/pixel_error.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -7,7 +7,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/gpu/upstream.h"
 #include "src/gpu/view.h"
 #include "src/pixel_error/pixel_error.h"

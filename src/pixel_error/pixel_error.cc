@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "src/core/backend.h"
-#include "src/core/dispatch.h"
-#include "src/core/owned.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/owned.h"
 #include "src/core/validate.h"
 #include "src/pixel_error/pixel_error.h"
 

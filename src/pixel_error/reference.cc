@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::pixel_error_internal {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "similis/gradient.hpp"
 #include "src/core/backend.h"
-#include "src/core/dispatch.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 
 namespace similis {

@@ -6,7 +6,7 @@
 
 #include "similis/c/core.h"
 #include "similis/gradient.hpp"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 #include "tests/arrays.h"
 #include "tests/c_tensor.h"
 #include "tests/on_gpu.h"

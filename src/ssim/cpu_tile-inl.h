@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "src/core/aligned_vector.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/aligned_vector.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/ssim/cpu_plan.h"
 #include "src/ssim/formula.h"
 #include "src/window/plane_tile-inl.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::ssim_internal {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "similis/c/ssimulacra2.h"
 #include "similis/ssimulacra2.hpp"
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 #include "tests/arrays.h"
 #include "tests/c_tensor.h"
 

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "src/core/memory.h"
 #include "src/core/parallel.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssimulacra2/cpu_blur-inl.h"
 #include "src/ssimulacra2/cpu_convert-inl.h"
 #include "src/ssimulacra2/cpu_plan.h"

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/ssimulacra2/cpu_plan.h"
 #include "src/ssimulacra2/formula.h"
 

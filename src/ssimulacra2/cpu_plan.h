@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/core/aligned_vector.h"
+#include "src/core/tensor/aligned_vector.h"
 #include "src/ssimulacra2/blur.h"
 #include "src/ssimulacra2/ssimulacra2.h"
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "src/core/convert.h"
 #include "src/core/host_device.h"
+#include "src/core/tensor/convert.h"
 
 namespace similis::ssimulacra2_internal {
 

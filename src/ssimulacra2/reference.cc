@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <numbers>
 
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis::ssimulacra2_internal {
 namespace {

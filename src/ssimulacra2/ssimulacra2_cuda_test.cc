@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "similis/ssimulacra2.hpp"
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 #include "tests/arrays.h"
 #include "tests/on_gpu.h"
 

@@ -12,7 +12,7 @@
 #include <limits>
 #include <numeric>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 #include "src/ssimulacra2/blur.h"
 #include "src/ssimulacra2/reference.h"
 #include "tests/arrays.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/warp/formula.h"
 
 namespace similis::warp_internal {

@@ -12,7 +12,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/warp/cpu_plan.h"
 
 HWY_BEFORE_NAMESPACE();

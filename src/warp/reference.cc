@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::warp_internal {
 namespace {

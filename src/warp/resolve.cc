@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "src/core/dispatch.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 
 namespace similis::warp_internal {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "src/core/backend.h"
-#include "src/core/dispatch.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 #include "src/warp/resolve.h"
 #include "src/warp/warp.h"

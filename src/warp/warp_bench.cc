@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bench/image_pair_bench.h"
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "tests/arrays.h"
 
 namespace similis {

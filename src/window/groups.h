@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "similis/reduction.hpp"
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis {
 

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "src/core/aligned_vector.h"
-#include "src/core/dispatch.h"
-#include "src/core/tensor_row-inl.h"
+#include "src/core/tensor/aligned_vector.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/window/axis.h"
 #include "src/window/piece.h"
 

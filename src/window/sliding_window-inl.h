@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
-#include "src/core/aligned_vector.h"
+#include "src/core/tensor/aligned_vector.h"
 #include "src/window/axis.h"
 #include "src/window/tile.h"
 

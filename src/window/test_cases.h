@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "similis/window.hpp"
-#include "src/core/doubles.h"
-#include "src/core/reduction.h"
 #include "src/core/require.h"
+#include "src/core/tensor/doubles.h"
+#include "src/core/tensor/reduction.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/core/dispatch.h"
-#include "src/core/reduction.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/reduction.h"
 
 namespace similis {
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {

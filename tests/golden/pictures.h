@@ -13,9 +13,9 @@
 #include <string>
 
 #include "similis/gradient.hpp"
-#include "src/core/doubles.h"
 #include "src/core/joined.h"
 #include "src/core/require.h"
+#include "src/core/tensor/doubles.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 

@@ -2,7 +2,7 @@
 // `similis bench` end to end: what it measures and says, and what it refuses.
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/test_program.h"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 
 namespace similis::cli {
 namespace {

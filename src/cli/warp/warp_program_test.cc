@@ -4,7 +4,7 @@
 
 #include "src/cli/test_program.h"
 #include "src/cli/warp/spatial_transform.h"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 #include "src/media/volume/test_volumes.h"
 
 namespace similis::cli {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "src/core/memory.h"
 #include "src/core/parallel.h"
+#include "src/core/tensor/memory.h"
 #include "src/libvmaf_ssim/float/plan.h"
 #include "src/libvmaf_ssim/float/tile-inl.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/libvmaf_ssim/float/formula.h"
 
 namespace similis::libvmaf_ssim_internal {

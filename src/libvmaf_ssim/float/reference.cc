@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 #include "src/libvmaf_ssim/reference.h"
 
 namespace similis::libvmaf_ssim_internal {

@@ -11,7 +11,7 @@
 // shared memory. A thread marches down a column (integer_march.h).
 #include <algorithm>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/gpu/vendor.h"
 #include "src/libvmaf_ssim/integer/column.h"
 #include "src/libvmaf_ssim/integer/ordered_walk.h"

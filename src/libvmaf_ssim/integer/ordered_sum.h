@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-#include "src/core/convert.h"
 #include "src/core/host_device.h"
+#include "src/core/tensor/convert.h"
 
 namespace similis::libvmaf_ssim_internal {
 

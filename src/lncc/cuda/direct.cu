@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/lncc/cuda/sliding_window_tiles.h"
 
 namespace similis::lncc_internal {

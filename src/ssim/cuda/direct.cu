@@ -8,7 +8,7 @@
 // Fields of as many planes as fit into 64 MiB stand in memory at a time, of one plane at least.
 #include <algorithm>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal {

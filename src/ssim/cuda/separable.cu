@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssim/cuda/formula.cuh"
 #include "src/ssim/cuda/plan.h"
 #include "src/window/window.h"

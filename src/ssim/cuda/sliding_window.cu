@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 #include "src/window/window.h"
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "src/core/convert.h"
 #include "src/core/host_device.h"
+#include "src/core/tensor/convert.h"
 #include "src/ssim/cuda/sliding_window.h"
 
 #if !defined(__HIPCC__)

@@ -4,7 +4,7 @@
 // The march (cuda_march.cu) takes what training and evaluation call all day, the separable kernels
 // (cuda_separable.cu) volumes and other windows of up to 11, the direct kernels (cuda_direct.cu)
 // everything else.
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal {

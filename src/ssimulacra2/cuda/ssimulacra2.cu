@@ -13,7 +13,7 @@
 // have 15.
 #include <algorithm>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/ssimulacra2/cuda/across.cuh"
 #include "src/ssimulacra2/cuda/convert.cuh"
 #include "src/ssimulacra2/cuda/down.cuh"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/warp/cuda/pass.h"
 #include "src/warp/jacobian.h"
 #include "src/warp/spline.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/fast_path.h"
 #include "src/warp/cuda/kernels.h"

@@ -3,7 +3,7 @@
 #ifndef SIMILIS_HAS_CUDA
 
 #include "similis/error.hpp"
-#include "src/core/gpu.h"
+#include "src/gpu/device.h"
 
 namespace similis::gpu {
 namespace {

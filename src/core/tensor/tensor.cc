@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "src/core/dispatch.h"
-#include "src/core/gpu.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/gpu/device.h"
 
 namespace similis {
 

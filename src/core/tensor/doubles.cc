@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/doubles.h"
+#include "src/core/tensor/doubles.h"
 
-#include "src/core/dispatch.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis {
 namespace {

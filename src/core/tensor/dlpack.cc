@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/dlpack.h"
+#include "src/core/tensor/dlpack.h"
 
 #include <optional>
 #include <span>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "similis/tensor.hpp"
-#include "src/core/convert.h"
+#include "src/core/tensor/convert.h"
 
 namespace similis {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/owned.h"
+#include "src/core/tensor/owned.h"
 
 #include "src/core/backend.h"
-#include "src/core/dispatch.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library asks of GPUs outside kernels. Implemented in src/gpu/device.cu, and in
-// src/core/no_gpu.cc for a build without GPU code.
+// src/gpu/no_gpu.cc for a build without GPU code.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@
 
 #include "hwy/highway.h"
 #include "similis/tensor.hpp"
-#include "src/core/convert.h"
-#include "src/core/dispatch.h"
+#include "src/core/tensor/convert.h"
+#include "src/core/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::core_internal::HWY_NAMESPACE {

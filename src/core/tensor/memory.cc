@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for results and workspaces: the caller's allocator, or aligned heap memory.
-#include "src/core/memory.h"
+#include "src/core/tensor/memory.h"
 
 #include <cstdlib>
 #include <limits>
 
-#include "src/core/gpu.h"
 #include "src/core/require.h"
+#include "src/gpu/device.h"
 
 namespace similis {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/convert.h"
+#include "src/core/tensor/convert.h"
 
 #include <gtest/gtest.h>
 
