@@ -9,10 +9,10 @@
 #include "src/cli/inputs/background.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/nearest.h"
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
 #include "src/cli/vmaf/vmaf_feature.h"
 #include "src/core/joined.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "similis/error.hpp"
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
+#include "src/core/number_text.h"
 #include "src/core/require.h"
 #include "src/core/tensor/memory.h"
 #include "src/gpu/device.h"

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 

@@ -80,7 +80,7 @@ void force_simd_target(std::int64_t target) {
   if (target == 0) apply_simd_target_variable();
 }
 
-void require_backend(Device device, const char* operation, Runs where) {
+void require_backend(Device device, const char* operation, bool is_offered) {
   const std::string backend = checked_backend_variable();
   if (device.kind == DeviceKind::cpu) {
     require(backend != "cuda",
@@ -97,7 +97,7 @@ void require_backend(Device device, const char* operation, Runs where) {
     throw DeviceError(fmt::format(
         "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
   }
-  if (where == Runs::on_cpu) {
+  if (!is_offered) {
     throw DeviceError(fmt::format(
         "{}: the images are on {}; this operation runs on the CPU only", operation, device));
   }

@@ -11,11 +11,10 @@
 
 namespace similis {
 
-enum class Runs : std::uint8_t { on_cpu, on_cpu_and_gpu };
-
-/// Called by every operation before it dispatches: refuses a device that this build, this machine,
+/// Called by every operation before it dispatches; is_offered: the operation runs on such devices.
+/// Refuses a device that this build, this machine,
 /// SIMILIS_BACKEND or the operation itself excludes, and makes SIMILIS_SIMD_TARGET take effect.
-void require_backend(Device device, const char* operation, Runs where = Runs::on_cpu);
+void require_backend(Device device, const char* operation, bool is_offered);
 
 /// The SIMD targets that are compiled in and that this processor supports, best first.
 std::vector<std::int64_t> simd_targets();

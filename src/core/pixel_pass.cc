@@ -14,17 +14,6 @@ namespace {
 
 using Axis = PixelWalk::Axis;
 
-void require_result(
-    const char* operation, const char* what, const TensorView& view, const PixelPass& pass) {
-  if (view.empty()) return;
-  require(view.shape == pass.result_shape, "{}: {} has shape {}; it must be that of the result, {}",
-      operation, what, view.shape, pass.result_shape);
-  require(view.dtype == DType::f32 || view.dtype == DType::f64,
-      "{}: {} is {}; it must be float32 or float64", operation, what, view.dtype);
-  require(view.device == pass.x.device, "{}: {} is on {}; it must be on {} as x is", operation,
-      what, view.device, pass.x.device);
-}
-
 std::int64_t stride(const TensorView& view, int axis) {
   return view.empty() ? 0 : view.strides[axis];
 }
@@ -47,8 +36,6 @@ PixelPass pixel_pass(
   require(x.shape.rank() >= 2, "{}: x has shape {}; it must have 2 to 8 axes, [N, C, ...]",
       operation, x.shape);
   require_alike(operation, x, y);
-  require(reduction != Reduction::none,
-      "{}: reduction is none; it must be mean, sum, per_image or per_channel", operation);
   PixelPass pass{.x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
   if (reduction != Reduction::sum) {
     pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
@@ -56,12 +43,16 @@ PixelPass pixel_pass(
   return pass;
 }
 
+PixelPass pixel_pass(const OperationTable& operation, const TensorView& x, const TensorView& y,
+    Reduction reduction) {
+  const ReductionOptions options{.reduction = reduction};
+  operation.check(&options);
+  return pixel_pass(operation.name, x, y, reduction);
+}
+
 void require_results(const char* operation, const PixelPass& pass) {
-  require_result(operation, "value", pass.value, pass);
-  const Extents dense = dense_strides(pass.result_shape);
-  require(pass.value.empty() || pass.value.strides == dense,
-      "{}: value has strides {}; it must be dense, {}", operation, pass.value.strides, dense);
-  require_result(operation, "upstream", pass.upstream, pass);
+  require_result(operation, "value", pass.value, pass.result_shape, kFloat32OrFloat64, pass.x);
+  require_upstream(operation, pass.upstream, pass.result_shape, pass.x);
   require_gradient(operation, "x_gradient", pass.x_gradient, pass.x);
   require_gradient(operation, "y_gradient", pass.y_gradient, pass.x);
 }

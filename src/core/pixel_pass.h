@@ -16,6 +16,8 @@
 #include "similis/execution.hpp"
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
+#include "src/core/images.h"
+#include "src/core/operation.h"
 #include "src/core/parallel.h"
 #include "src/core/tensor/memory.h"
 
@@ -30,18 +32,32 @@ struct PixelPass {
   double divisor = 1;
 
   TensorView value = {};       ///< dense, f32 or f64; empty if not wanted
-  TensorView upstream = {};    ///< shaped as value, f32 or f64, any strides; empty is 1
+  TensorView upstream = {};    ///< shaped as value, a float, any strides; empty is 1
   TensorView x_gradient = {};  ///< shaped as x, any strides; empty if not wanted
   TensorView y_gradient = {};
 };
 
-/// The pass without its results. Refuses images that are not [N,C,…] and alike, and a reduction to
-/// a map.
+/// The pass without its results. Refuses images that are not [N,C,…] and alike.
 PixelPass pixel_pass(
     const char* operation, const TensorView& x, const TensorView& y, Reduction reduction);
 
+/// The same of an operation whose options are ReductionOptions, after their check.
+PixelPass pixel_pass(
+    const OperationTable& operation, const TensorView& x, const TensorView& y, Reduction reduction);
+
 /// Refuses results of the pass that do not fit it.
 void require_results(const char* operation, const PixelPass& pass);
+
+/// Gives the pass the results that a room's request asks for. Refuses those that do not fit it.
+template <class Request>
+void take_results(const char* operation, PixelPass& pass, const Request& request) {
+  pass.value = request.value;
+  pass.upstream = request.upstream;
+  pass.x_gradient = request.x_gradient;
+  pass.y_gradient = request.y_gradient;
+  require_results(operation, pass);
+  pass.upstream = as_upstream(request.upstream, pass.result_shape);
+}
 
 /// Writes result number `result` into an f32 or f64 tensor on the CPU, rounded once.
 void store_result(const TensorView& value, std::int64_t result, double number);

@@ -36,7 +36,40 @@ void require_own_places(const char* operation, const char* argument, const Tenso
       argument, tensor.strides, tensor.shape);
 }
 
+// One element serves for a scalar, in any number of axes.
+bool has_shape(const TensorView& view, const Extents& shape) {
+  return view.shape == shape || (shape.rank() == 0 && view.shape.count() == 1);
+}
+
 }  // namespace
+
+void require_result(const char* operation, const char* argument, const TensorView& result,
+    const Extents& shape, const ResultDTypes& dtypes, const TensorView& like,
+    const char* like_argument) {
+  if (result.empty()) return;
+  require(has_shape(result, shape), "{}: {} has shape {}; it must be that of the result, {}",
+      operation, argument, result.shape, shape);
+  require((result.dtype == DType::f32 && dtypes.f32) || (result.dtype == DType::f64 && dtypes.f64),
+      "{}: {} is {}; it must be {}", operation, argument, result.dtype, dtypes.words);
+  const Extents dense = dense_strides(result.shape);
+  require(result.strides == dense, "{}: {} has strides {}; it must be dense, {}", operation,
+      argument, result.strides, dense);
+  require(result.device == like.device, "{}: {} is on {}; it must be on {} as {} is", operation,
+      argument, result.device, like.device, like_argument);
+}
+
+void require_upstream(
+    const char* operation, const TensorView& upstream, const Extents& shape, const TensorView& x) {
+  if (upstream.empty()) return;
+  require(has_shape(upstream, shape),
+      "{}: upstream has shape {}; it must be that of the result, {}", operation, upstream.shape,
+      shape);
+  require(is_floating_point(upstream.dtype),
+      "{}: upstream is {}; it must be float16, bfloat16, float32 or float64", operation,
+      upstream.dtype);
+  require(upstream.device == x.device, "{}: upstream is on {}; it must be on {} as x is", operation,
+      upstream.device, x.device);
+}
 
 void require_alike(const char* operation, const TensorView& x, const TensorView& y) {
   require(y.shape == x.shape, "{}: y has shape {}; it must be that of x, {}", operation, y.shape,
@@ -49,12 +82,8 @@ void require_alike(const char* operation, const TensorView& x, const TensorView&
       x.device);
 }
 
-double checked_data_range(const char* operation, std::optional<double> given, DType dtype) {
-  const double of_type = dtype == DType::u8 ? 255 : dtype == DType::u16 ? 65535 : 1;
-  const double range = given.value_or(of_type);
-  require(range > 0 && std::isfinite(range), "{}: data_range is {}; it must be positive", operation,
-      range);
-  return range;
+double default_data_range(DType dtype) {
+  return dtype == DType::u8 ? 255 : dtype == DType::u16 ? 65535 : 1;
 }
 
 void require_gradient(

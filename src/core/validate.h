@@ -12,9 +12,29 @@ namespace similis {
 /// shape and dtype.
 void require_alike(const char* operation, const TensorView& x, const TensorView& y);
 
-/// The data_range that was given, or that of the type: 1 for floats, 255 for u8, 65535 for u16.
-/// Refuses one that is not positive.
-double checked_data_range(const char* operation, std::optional<double> given, DType dtype);
+/// Largest minus smallest value that a pixel of the type is meant to take: 1 for floats, 255 for
+/// u8, 65535 for u16.
+double default_data_range(DType dtype);
+
+/// The dtypes that a result may have.
+struct ResultDTypes {
+  bool f32, f64;
+  const char* words;
+};
+inline constexpr ResultDTypes kFloat32{true, false, "float32"};
+inline constexpr ResultDTypes kFloat64{false, true, "float64"};
+inline constexpr ResultDTypes kFloat32OrFloat64{true, true, "float32 or float64"};
+
+/// Refuses a result that is not of this shape, dense, of such a dtype and on the device of `like`,
+/// an argument by that name. An empty view is not looked at. A scalar may have any number of axes.
+void require_result(const char* operation, const char* argument, const TensorView& result,
+    const Extents& shape, const ResultDTypes& dtypes, const TensorView& like,
+    const char* like_argument = "x");
+
+/// Refuses an upstream gradient that is not shaped like the result, of a float dtype and on the
+/// device of x. An empty view is not looked at. A scalar may have any number of axes.
+void require_upstream(
+    const char* operation, const TensorView& upstream, const Extents& shape, const TensorView& x);
 
 /// Refuses a tensor whose elements cannot each be replaced: of integers, or sharing a place.
 void require_in_place(const char* operation, const char* argument, const TensorView& tensor);

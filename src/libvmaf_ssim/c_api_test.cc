@@ -50,7 +50,7 @@ TEST_F(LibvmafSsimC, IntegerSsimIsThatOfCpp) {
   options.reserved = 2;
   EXPECT_EQ(similis_integer_ssim(x_.get(), y_.get(), &options, c_value_.get(), nullptr),
       SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "integer_ssim: options.reserved is 2; it must be 0");
+  EXPECT_STREQ(similis_last_error(), "integer_ssim: reserved is 2; it must be 0");
 }
 
 TEST_F(LibvmafSsimC, PsnrIsThatOfCpp) {

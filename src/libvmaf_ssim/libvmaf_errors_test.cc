@@ -65,7 +65,7 @@ TEST(LibvmafSsimRefuses, PlanesTooSmall) {
       "at "
       "least 11");
   test::expect_refusal([&] { float_ssim(small, small, {.scale = 11}); },
-      "float_ssim: scale is 11; it must be 0 to 10");
+      "float_ssim: scale is 11; it must be a whole number from 0 to 10");
   test::expect_refusal([&] { float_ms_ssim(small, small); },
       "float_ms_ssim: x has shape [175, 175]; height and width must be at least 176");
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "similis/pixel_error.hpp"
-#include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/core/validate.h"
 #include "src/libvmaf_ssim/float/formula.h"
@@ -41,17 +40,19 @@ TensorView as_batch(const TensorView& planes) {
   return batch;
 }
 
-PlanePairs checked_planes(const char* operation, const TensorView& x, const TensorView& y,
-    std::optional<int> bit_depth, Runs where = Runs::on_cpu) {
+template <class Pass, class Options>
+PlanePairs checked_planes(const Operation<Pass>& operation, const TensorView& x,
+    const TensorView& y, const Options& options) {
   const int rank = x.shape.rank();
-  require(rank == 2 || rank == 3, "{}: x has shape {}; it must be [H, W] or [N, H, W]", operation,
-      x.shape);
-  require_alike(operation, x, y);
+  require(rank == 2 || rank == 3, "{}: x has shape {}; it must be [H, W] or [N, H, W]",
+      operation.name(), x.shape);
+  require_alike(operation.name(), x, y);
   require(x.dtype == DType::u8 || x.dtype == DType::u16, "{}: x is {}; it must be uint8 or uint16",
-      operation, x.dtype);
-  const int checked = checked_bit_depth(operation, bit_depth, x.dtype);
-  require_backend(x.device, operation, where);
-  return {.x = as_batch(x), .y = as_batch(y), .bit_depth = checked};
+      operation.name(), x.dtype);
+  operation.table.check(&options);
+  const int bit_depth = checked_bit_depth(operation.name(), options.bit_depth, x.dtype);
+  operation.require_runs_on(x.device);
+  return {.x = as_batch(x), .y = as_batch(y), .bit_depth = bit_depth};
 }
 
 // The shape of one number a pair.
@@ -65,23 +66,15 @@ Extents scales_shape(const TensorView& x) {
   return {kFloatMsSsimScales};
 }
 
-void require_result(const char* operation, const char* argument, const TensorView& view,
+void require_score(const char* operation, const char* argument, const TensorView& view,
     const TensorView& x, const Extents& shape) {
-  if (view.empty()) return;
-  require(view.shape == shape, "{}: {} has shape {}; it must be that of the result, {}", operation,
-      argument, view.shape, shape);
-  require(view.dtype == DType::f64, "{}: {} is {}; it must be float64", operation, argument,
-      view.dtype);
-  require(view.strides == dense_strides(shape), "{}: {} has strides {}; it must be dense, {}",
-      operation, argument, view.strides, dense_strides(shape));
-  require(view.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation, argument,
-      view.device, x.device);
+  require_result(operation, argument, view, shape, kFloat64, x);
 }
 
 void require_value(const char* operation, const TensorView& value, const TensorView& x) {
   require(!value.empty(), "{}: value is empty; it must have the result's shape, {}", operation,
       score_shape(x));
-  require_result(operation, "value", value, x, score_shape(x));
+  require_score(operation, "value", value, x, score_shape(x));
 }
 
 // A result's element, if the result is wanted.
@@ -105,7 +98,6 @@ double on_scale(double score, const Options& options, const PlanePairs& planes) 
 }
 
 int checked_scale(const PlanePairs& planes, const Extents& shape, int given) {
-  require(given >= 0 && given <= 10, "float_ssim: scale is {}; it must be 0 to 10", given);
   const int scale = given == 0 ? automatic_scale(planes.height(), planes.width()) : given;
   const std::int64_t height = shrunk_side(planes.height(), scale);
   const std::int64_t width = shrunk_side(planes.width(), scale);
@@ -115,12 +107,11 @@ int checked_scale(const PlanePairs& planes, const Extents& shape, int given) {
   return scale;
 }
 
-// A new result, filled by into(result) if x and y can be compared.
-template <class Into>
-Tensor scores_of(const char* operation, const TensorView& x, const TensorView& y,
-    std::optional<int> bit_depth, const Execution& exec, const Into& into,
-    Runs where = Runs::on_cpu) {
-  checked_planes(operation, x, y, bit_depth, where);
+// A new result, filled by into(x, y, result) if x and y can be compared.
+template <class Pass, class Options, class Into>
+Tensor scores_of(const Operation<Pass>& operation, const TensorView& x, const TensorView& y,
+    const Options& options, const Execution& exec, const Into& into) {
+  checked_planes(operation, x, y, options);
   Tensor scores = allocate(score_shape(x), DType::f64, x.device, exec);
   into(scores);
   return scores;
@@ -130,33 +121,25 @@ Tensor scores_of(const char* operation, const TensorView& x, const TensorView& y
 
 void integer_ssim_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const IntegerSsimOptions& options, const Execution& exec) {
-  const char* operation = "integer_ssim";
-  const PlanePairs planes =
-      checked_planes(operation, x, y, options.bit_depth, Runs::on_cpu_and_gpu);
+  const PlanePairs planes = checked_planes(kIntegerSsim, x, y, options);
   require(planes.height() <= (std::int64_t{1} << 36) / planes.width(),
       "integer_ssim: x has shape {}; a plane must have at most 2^36 samples", x.shape);
-  require_value(operation, value, x);
-  double* scores = static_cast<double*>(value.data);
-#ifdef SIMILIS_HAS_CUDA
-  if (x.device.kind == DeviceKind::cuda) return integer_ssim_cuda(planes, scores, exec);
-#endif
-  require_samples(operation, planes, exec);
-  integer_ssim_cpu(planes, scores, exec);
+  require_value("integer_ssim", value, x);
+  kIntegerSsim.run({planes, static_cast<double*>(value.data)}, x.device, exec);
 }
 
 void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRequest& request,
     const FloatSsimOptions& options, const Execution& exec) {
   const char* operation = "float_ssim";
-  const PlanePairs planes = checked_planes(operation, x, y, options.bit_depth);
+  const PlanePairs planes = checked_planes(kFloatSsim, x, y, options);
   const int scale = checked_scale(planes, x.shape, options.scale);
   const Extents shape = score_shape(x);
-  require_result(operation, "value", request.value, x, shape);
-  require_result(operation, "luminance", request.luminance, x, shape);
-  require_result(operation, "contrast", request.contrast, x, shape);
-  require_result(operation, "structure", request.structure, x, shape);
-  require_samples(operation, planes, exec);
+  require_score(operation, "value", request.value, x, shape);
+  require_score(operation, "luminance", request.luminance, x, shape);
+  require_score(operation, "contrast", request.contrast, x, shape);
+  require_score(operation, "structure", request.structure, x, shape);
   std::vector<SsimMeans> means(static_cast<std::size_t>(planes.count()));
-  float_ssim_cpu(planes, scale, means.data(), exec);
+  kFloatSsim.run({planes, scale, means.data()}, x.device, exec);
   for (std::int64_t i = 0; i < planes.count(); ++i) {
     const SsimMeans& of_pair = means[static_cast<std::size_t>(i)];
     write(request.value, i, on_scale(of_pair.ssim, options, planes));
@@ -169,18 +152,17 @@ void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRe
 void float_ms_ssim_into(const TensorView& x, const TensorView& y, const FloatMsSsimRequest& request,
     const FloatMsSsimOptions& options, const Execution& exec) {
   const char* operation = "float_ms_ssim";
-  const PlanePairs planes = checked_planes(operation, x, y, options.bit_depth);
+  const PlanePairs planes = checked_planes(kFloatMsSsim, x, y, options);
   require(std::min(planes.height(), planes.width()) >= kFloatMsSsimSmallestSide,
       "float_ms_ssim: x has shape {}; height and width must be at least {}", x.shape,
       kFloatMsSsimSmallestSide);
   const Extents shape = scales_shape(x);
-  require_result(operation, "value", request.value, x, score_shape(x));
-  require_result(operation, "luminance", request.luminance, x, shape);
-  require_result(operation, "contrast", request.contrast, x, shape);
-  require_result(operation, "structure", request.structure, x, shape);
-  require_samples(operation, planes, exec);
+  require_score(operation, "value", request.value, x, score_shape(x));
+  require_score(operation, "luminance", request.luminance, x, shape);
+  require_score(operation, "contrast", request.contrast, x, shape);
+  require_score(operation, "structure", request.structure, x, shape);
   std::vector<MsSsimMeans> means(static_cast<std::size_t>(planes.count()));
-  float_ms_ssim_cpu(planes, means.data(), exec);
+  kFloatMsSsim.run({planes, means.data()}, x.device, exec);
   for (std::int64_t i = 0; i < planes.count(); ++i) {
     const MsSsimMeans& of_pair = means[static_cast<std::size_t>(i)];
     write(request.value, i, on_scale(ms_ssim_of(of_pair), options, planes));
@@ -197,11 +179,10 @@ void float_ms_ssim_into(const TensorView& x, const TensorView& y, const FloatMsS
 void libvmaf_psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const LibvmafPsnrOptions& options, const Execution& exec) {
   const char* operation = "libvmaf_psnr";
-  const PlanePairs planes = checked_planes(operation, x, y, options.bit_depth);
+  const PlanePairs planes = checked_planes(kLibvmafPsnr, x, y, options);
   require_value(operation, value, x);
-  require_samples(operation, planes, exec);
   const Tensor errors = allocate({planes.count()}, DType::f64, x.device, exec);
-  mse_into(planes.x, planes.y, {.value = errors}, Reduction::per_image, exec);
+  kLibvmafPsnr.run({planes, errors.elements<double>()}, x.device, exec);
   const double peak = peak_of(planes), most = 6.0 * planes.bit_depth + 12;
   for (std::int64_t i = 0; i < planes.count(); ++i) {
     const double error = std::max(errors.elements<double>()[i], 1e-16);
@@ -211,27 +192,22 @@ void libvmaf_psnr_into(const TensorView& x, const TensorView& y, const TensorVie
 
 Tensor integer_ssim(const TensorView& x, const TensorView& y, const IntegerSsimOptions& options,
     const Execution& exec) {
-  return scores_of(
-      "integer_ssim", x, y, options.bit_depth, exec,
-      [&](const TensorView& value) { integer_ssim_into(x, y, value, options, exec); },
-      Runs::on_cpu_and_gpu);
+  return scores_of(kIntegerSsim, x, y, options, exec,
+      [&](const TensorView& value) { integer_ssim_into(x, y, value, options, exec); });
 }
-
 Tensor float_ssim(const TensorView& x, const TensorView& y, const FloatSsimOptions& options,
     const Execution& exec) {
-  return scores_of("float_ssim", x, y, options.bit_depth, exec,
+  return scores_of(kFloatSsim, x, y, options, exec,
       [&](const TensorView& value) { float_ssim_into(x, y, {.value = value}, options, exec); });
 }
-
 Tensor float_ms_ssim(const TensorView& x, const TensorView& y, const FloatMsSsimOptions& options,
     const Execution& exec) {
-  return scores_of("float_ms_ssim", x, y, options.bit_depth, exec,
+  return scores_of(kFloatMsSsim, x, y, options, exec,
       [&](const TensorView& value) { float_ms_ssim_into(x, y, {.value = value}, options, exec); });
 }
-
 Tensor libvmaf_psnr(const TensorView& x, const TensorView& y, const LibvmafPsnrOptions& options,
     const Execution& exec) {
-  return scores_of("libvmaf_psnr", x, y, options.bit_depth, exec,
+  return scores_of(kLibvmafPsnr, x, y, options, exec,
       [&](const TensorView& value) { libvmaf_psnr_into(x, y, value, options, exec); });
 }
 

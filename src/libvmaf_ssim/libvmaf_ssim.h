@@ -8,6 +8,7 @@
 #include "similis/execution.hpp"
 #include "similis/libvmaf_ssim.hpp"
 #include "similis/tensor.hpp"
+#include "src/core/operation.h"
 
 namespace similis::libvmaf_ssim_internal {
 
@@ -56,5 +57,28 @@ void float_ms_ssim_cpu(const PlanePairs& planes, MsSsimMeans* means, const Execu
 
 /// The score that these means make.
 double ms_ssim_of(const MsSsimMeans& means);
+
+/// Passes as the operations' tables take them.
+struct IntegerSsimPass {
+  PlanePairs planes;
+  double* scores;
+};
+struct FloatSsimPass {
+  PlanePairs planes;
+  int scale;
+  SsimMeans* means;
+};
+struct FloatMsSsimPass {
+  PlanePairs planes;
+  MsSsimMeans* means;
+};
+struct PsnrPass {
+  PlanePairs planes;
+  double* errors;  ///< the mean squared error of each pair
+};
+extern const Operation<IntegerSsimPass> kIntegerSsim;
+extern const Operation<FloatSsimPass> kFloatSsim;
+extern const Operation<FloatMsSsimPass> kFloatMsSsim;
+extern const Operation<PsnrPass> kLibvmafPsnr;
 
 }  // namespace similis::libvmaf_ssim_internal

@@ -122,13 +122,13 @@ TEST(LnccCApi, RefusalsComeAsAStatusAndASentence) {
   };
   similis_lncc_options options = SIMILIS_LNCC_DEFAULTS;
   options.window = 2;
-  EXPECT_EQ(refusal(options), "lncc: options.window is 2; it must be from 0 to 1");
+  EXPECT_EQ(refusal(options), "lncc: window is 2; it must be box or gaussian");
   options = SIMILIS_LNCC_DEFAULTS;
   options.is_signed = 2;
-  EXPECT_EQ(refusal(options), "lncc: options.is_signed is 2; it must be from 0 to 1");
+  EXPECT_EQ(refusal(options), "lncc: signed is 2; it must be true or false");
   options = SIMILIS_LNCC_DEFAULTS;
   options.smooth_dr = -1;
-  EXPECT_EQ(refusal(options), "lncc: smooth_dr is -1; it must be positive");
+  EXPECT_EQ(refusal(options), "lncc: smooth_dr is -1; it must be a number above 0");
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "src/core/backend.h"
+#include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/owned.h"
-#include "src/window/validate.h"
+#include "src/core/validate.h"
 
 namespace similis {
 namespace lncc_internal {
@@ -20,29 +20,8 @@ Extents map_shape(const Pass& pass) {
 }  // namespace lncc_internal
 
 namespace {
+using lncc_internal::kLncc;
 using lncc_internal::Pass;
-
-void require_known(const LnccOptions& options) {
-  require(options.window <= WindowShape::gaussian, "lncc: window is {}; it must be box or gaussian",
-      static_cast<int>(options.window));
-  require(options.padding == Padding::valid || options.padding == Padding::same ||
-              options.padding == Padding::renormalize,
-      "lncc: padding is {}; it must be valid, same or renormalize",
-      options.padding == Padding::reflect     ? "reflect"
-      : options.padding == Padding::replicate ? "replicate"
-                                              : std::to_string(static_cast<int>(options.padding)));
-  require(options.reduction <= Reduction::per_channel,
-      "lncc: reduction is {}; it must be mean, sum, none, per_image or per_channel",
-      static_cast<int>(options.reduction));
-  require(options.gradient <= LnccGradient::ants, "lncc: gradient is {}; it must be exact or ants",
-      static_cast<int>(options.gradient));
-  require(options.gradient == LnccGradient::exact || !options.is_signed,
-      "lncc: gradient is ants and the measure is signed; ants takes the squared measure alone");
-  require(options.smooth_nr >= 0 && std::isfinite(options.smooth_nr),
-      "lncc: smooth_nr is {}; it must not be negative", options.smooth_nr);
-  require(options.smooth_dr > 0 && std::isfinite(options.smooth_dr),
-      "lncc: smooth_dr is {}; it must be positive", options.smooth_dr);
-}
 
 Window checked_window(const LnccOptions& options, const Extents& shape) {
   const bool is_box = options.window == WindowShape::box;
@@ -60,7 +39,9 @@ Extents value_shape(const Pass& pass, const TensorView& x) {
 // All that does not depend on where results go.
 Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& options) {
   require_image_pair("lncc", x, y);
-  require_known(options);
+  kLncc.table.check(&options);
+  require(options.gradient == LnccGradient::exact || !options.is_signed,
+      "lncc: gradient is ants and the measure is signed; ants takes the squared measure alone");
   Pass pass;
   pass.window = checked_window(options, x.shape);
   require_room_for_window("lncc", x.shape, pass.window, options.padding);
@@ -70,8 +51,8 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& o
   pass.constants = {.nr = options.smooth_nr * pass.taps, .dr = options.smooth_dr * pass.taps};
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
-  pass.mask = broadcast_mask("lncc", "mask", options.mask, x);
-  pass.valid_mask = broadcast_mask("lncc", "valid_mask", options.valid_mask, x);
+  pass.mask = as_volumes(broadcast_mask("lncc", "mask", options.mask, x));
+  pass.valid_mask = as_volumes(broadcast_mask("lncc", "valid_mask", options.valid_mask, x));
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.is_signed = options.is_signed;
@@ -79,27 +60,8 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& o
   return pass;
 }
 
-void run(const Pass& pass, const Execution& exec) {
-  require_backend(pass.x.device, "lncc", Runs::on_cpu_and_gpu);
-#ifdef SIMILIS_HAS_CUDA
-  if (pass.x.device.kind == DeviceKind::cuda) return lncc_internal::lncc_cuda(pass, exec);
-#endif
-  lncc_internal::lncc_cpu(pass, exec);
-}
-
-ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
-    Outputs outputs, const LnccOptions& options, const Execution& exec) {
-  const ValueForm value{value_shape(checked_pass(x, y, options), x), result_dtype(x.dtype)};
-  ValueAndGradient results = allocate_outputs("lncc", outputs, x, value, exec, request);
-  lncc_into(x, y, request, options, exec);
-  return results;
-}
-
-}  // namespace
-
-void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
-    const LnccOptions& options, const Execution& exec) {
-  Pass pass = checked_pass(x, y, options);
+// Completes a checked pass by what the request says, and runs it.
+void finish(Pass pass, const TensorView& x, const LnccRequest& request, const Execution& exec) {
   require(std::isfinite(request.weight), "lncc: weight is {}; it must be finite", request.weight);
   const Extents shape = value_shape(pass, x);
   require_result("lncc", request.value, request.upstream, x, shape);
@@ -111,7 +73,23 @@ void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& requ
   pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
-  run(pass, exec);
+  kLncc.run(pass, x.device, exec);
+}
+
+ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
+    Outputs outputs, const LnccOptions& options, const Execution& exec) {
+  const Pass pass = checked_pass(x, y, options);
+  const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs(kLncc, outputs, x, value, exec, request);
+  finish(pass, x, request, exec);
+  return results;
+}
+
+}  // namespace
+
+void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
+    const LnccOptions& options, const Execution& exec) {
+  finish(checked_pass(x, y, options), x, request, exec);
 }
 
 Tensor lncc(

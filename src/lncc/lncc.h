@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "similis/lncc.hpp"
+#include "src/core/operation.h"
 #include "src/lncc/formula.h"
 #include "src/window/window.h"
 
@@ -38,6 +39,8 @@ struct Pass {
 void lncc_cpu(const Pass& pass, const Execution& exec);
 /// On pass.x.device, queued on exec.stream and not waited for.
 void lncc_cuda(const Pass& pass, const Execution& exec);
+
+extern const Operation<Pass> kLncc;
 
 /// Shape of the map: the image's, less window_size - 1 along each axis with padding valid.
 Extents map_shape(const Pass& pass);

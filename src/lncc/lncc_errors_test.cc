@@ -33,10 +33,11 @@ TEST_F(LnccRefuses, ImagesThatAreNotAlike) {
 }
 
 TEST_F(LnccRefuses, WindowsThatCannotBe) {
-  refuses("lncc: window_size is 4; it must be odd and positive", {.window_size = 4});
+  refuses("lncc: window_size is 4; it must be an odd number from 1 to 65535", {.window_size = 4});
   refuses("lncc: window_size has 3 numbers; it takes one, or one for each of the 2 axes",
       {.window_size = {3, 3, 3}});
-  refuses("lncc: sigma is 0; it must be positive", {.window = WindowShape::gaussian, .sigma = 0.0});
+  refuses("lncc: sigma is 0; it must be a number above 0",
+      {.window = WindowShape::gaussian, .sigma = 0.0});
   refuses("lncc: height is 20; with padding valid it must be at least window_size, 21",
       {.window_size = 21, .padding = Padding::valid});
   refuses("lncc: window is 2; it must be box or gaussian", {.window = static_cast<WindowShape>(2)});
@@ -51,8 +52,8 @@ TEST_F(LnccRefuses, OptionsThatCannotBe) {
       {.padding = static_cast<Padding>(9)});
   refuses("lncc: reduction is 7; it must be mean, sum, none, per_image or per_channel",
       {.reduction = static_cast<Reduction>(7)});
-  refuses("lncc: smooth_nr is -1; it must not be negative", {.smooth_nr = -1});
-  refuses("lncc: smooth_dr is 0; it must be positive", {.smooth_dr = 0});
+  refuses("lncc: smooth_nr is -1; it must be a number of 0 or more", {.smooth_nr = -1});
+  refuses("lncc: smooth_dr is 0; it must be a number above 0", {.smooth_dr = 0});
   refuses(
       "lncc: gradient is 2; it must be exact or ants", {.gradient = static_cast<LnccGradient>(2)});
   refuses("lncc: gradient is ants and the measure is signed; ants takes the squared measure alone",
@@ -72,7 +73,7 @@ TEST_F(LnccRefuses, MasksThatDoNotFit) {
 TEST_F(LnccRefuses, ResultsThatDoNotFit) {
   const Tensor value = allocate({2}, DType::f32);
   test::expect_refusal([&] { lncc_into(x_, y_, {.value = value}); },
-      "lncc: value has shape [2] and strides [1]; it must be dense with shape []");
+      "lncc: value has shape [2]; it must be that of the result, []");
   const test::Array gradient = image({2, 3, 20, 29});
   test::expect_refusal([&] { lncc_into(x_, y_, {.x_gradient = gradient}); },
       "lncc: x_gradient has shape [2, 3, 20, 29]; it must be that of x, [2, 3, 20, 30]");

@@ -114,7 +114,7 @@ TEST(MsSsimCApi, NoWeightsAreTheFiveOfThePaper) {
                 nullptr, nullptr, nullptr),
       SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(),
-      "ms_ssim: options.weights is NULL and options.weight_count is 5; it must be 0");
+      "ms_ssim: weights is NULL with a count of 5; it must point to as many numbers");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ void find_means(Level& level, const Execution& exec) {
   level.means.resize(static_cast<std::size_t>(shape.count()));
   ssim_internal::Pass pass = level.pass;
   pass.value = TensorView(level.means.data(), shape, DType::f64);
-  run(pass, exec);
+  ssim_internal::kSsim.run(pass, pass.x.device, exec);
 }
 
 // The channels' values, their reduction, and what each level's mean adds to Σ upstream·value.
@@ -210,7 +210,7 @@ void find_gradients(const Pass& pass, const std::vector<Level>& levels,
       level.coarse_x_gradient = by_x[l + 1];
       level.coarse_y_gradient = by_y[l + 1];
     }
-    run(level, exec);
+    ssim_internal::kSsim.run(level, level.x.device, exec);
   }
 }
 

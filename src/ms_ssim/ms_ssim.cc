@@ -3,40 +3,20 @@
 #include "src/ms_ssim/ms_ssim.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "src/core/backend.h"
+#include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/owned.h"
 #include "src/core/tensor/reduction.h"
-#include "src/window/validate.h"
+#include "src/core/validate.h"
 
 namespace similis {
 namespace {
+using ms_ssim_internal::kMsSsim;
 using ms_ssim_internal::Pass;
 
 constexpr std::size_t kMaxLevels = 16;
-
-void require_known(const MsSsimOptions& options) {
-  require(options.padding <= Padding::renormalize,
-      "ms_ssim: padding is {}; it must be valid, same, reflect, replicate or renormalize",
-      static_cast<int>(options.padding));
-  require(options.reduction <= Reduction::per_channel && options.reduction != Reduction::none,
-      "ms_ssim: reduction is {}; it must be mean, sum, per_image or per_channel",
-      options.reduction == Reduction::none ? "none"
-                                           : std::to_string(static_cast<int>(options.reduction)));
-  require(options.downsample <= Downsample::piq,
-      "ms_ssim: downsample is {}; it must be vainf, ceil, floor or piq",
-      static_cast<int>(options.downsample));
-  require(!options.weights.empty() && options.weights.size() <= kMaxLevels,
-      "ms_ssim: weights has {} numbers; it must have 1 to {}, one for each level",
-      options.weights.size(), kMaxLevels);
-  for (const double weight : options.weights) {
-    require(weight >= 0 && std::isfinite(weight), "ms_ssim: weights holds {}; none may be negative",
-        weight);
-  }
-}
 
 // The least extent that a window with this padding takes.
 std::int64_t least_extent(std::int64_t radius, Padding padding) {
@@ -71,9 +51,12 @@ void require_room(const TensorView& x, const Window& window, const MsSsimOptions
 // All that does not depend on where results go.
 Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions& options) {
   require_image_pair("ms_ssim", x, y);
-  require_known(options);
+  kMsSsim.table.check(&options);
+  require(!options.weights.empty() && options.weights.size() <= kMaxLevels,
+      "ms_ssim: weights has {} numbers; it must have 1 to {}, one for each level",
+      options.weights.size(), kMaxLevels);
   const auto constants =
-      ssim_internal::constants_of("ms_ssim", options.data_range, options.k1, options.k2, x.dtype);
+      ssim_internal::constants_of(options.data_range, options.k1, options.k2, x.dtype);
   Pass pass;
   pass.level.window = gaussian_window("ms_ssim", options.window_size, options.sigma, x.shape);
   require_room(x, pass.level.window, options);
@@ -89,12 +72,28 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions&
   return pass;
 }
 
+// Completes a checked pass by what the request says, and runs it.
+void finish(Pass pass, const TensorView& x, const MsSsimRequest& request, const Execution& exec) {
+  const Extents shape = reduced_shape(x.shape, pass.reduction);
+  require_result("ms_ssim", request.value, request.upstream, x, shape);
+  require_gradient("ms_ssim", "x_gradient", request.x_gradient, x);
+  require_gradient("ms_ssim", "y_gradient", request.y_gradient, x);
+  const bool is_loss = request.form == SsimRequest::Form::loss;
+  pass.bias = is_loss ? 0 : 1;
+  pass.term_weight = is_loss ? 1 : -1;
+  pass.value = request.value;
+  pass.upstream = as_upstream(request.upstream, shape);
+  pass.x_gradient = as_volumes(request.x_gradient);
+  pass.y_gradient = as_volumes(request.y_gradient);
+  kMsSsim.run(pass, x.device, exec);
+}
+
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimRequest request,
     Outputs outputs, const MsSsimOptions& options, const Execution& exec) {
-  checked_pass(x, y, options);
+  const Pass pass = checked_pass(x, y, options);
   const ValueForm value{reduced_shape(x.shape, options.reduction), result_dtype(x.dtype)};
-  ValueAndGradient results = allocate_outputs("ms_ssim", outputs, x, value, exec, request);
-  ms_ssim_into(x, y, request, options, exec);
+  ValueAndGradient results = allocate_outputs(kMsSsim, outputs, x, value, exec, request);
+  finish(pass, x, request, exec);
   return results;
 }
 
@@ -104,23 +103,7 @@ constexpr MsSsimRequest kLoss{.form = SsimRequest::Form::loss};
 
 void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, const Execution& exec) {
-  Pass pass = checked_pass(x, y, options);
-  require_result(
-      "ms_ssim", request.value, request.upstream, x, reduced_shape(x.shape, options.reduction));
-  require_gradient("ms_ssim", "x_gradient", request.x_gradient, x);
-  require_gradient("ms_ssim", "y_gradient", request.y_gradient, x);
-  require_backend(x.device, "ms_ssim", Runs::on_cpu_and_gpu);
-  const bool is_loss = request.form == SsimRequest::Form::loss;
-  pass.bias = is_loss ? 0 : 1;
-  pass.term_weight = is_loss ? 1 : -1;
-  pass.value = request.value;
-  pass.upstream = as_upstream(request.upstream, reduced_shape(x.shape, options.reduction));
-  pass.x_gradient = as_volumes(request.x_gradient);
-  pass.y_gradient = as_volumes(request.y_gradient);
-#ifdef SIMILIS_HAS_CUDA
-  if (x.device.kind == DeviceKind::cuda) return ms_ssim_internal::ms_ssim_cuda(pass, exec);
-#endif
-  ms_ssim_internal::ms_ssim_cpu(pass, exec);
+  finish(checked_pass(x, y, options), x, request, exec);
 }
 
 Tensor ms_ssim(

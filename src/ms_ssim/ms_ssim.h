@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "similis/ms_ssim.hpp"
+#include "src/core/operation.h"
 #include "src/ssim/ssim.h"
 #include "src/window/halving.h"
 
@@ -26,6 +27,8 @@ struct Pass {
 void ms_ssim_cpu(const Pass& pass, const Execution& exec);
 /// On the images' device, queued on exec.stream and not waited for.
 void ms_ssim_cuda(const Pass& pass, const Execution& exec);
+
+extern const Operation<Pass> kMsSsim;
 
 /// How the axes (z, y, x) of [N,C,D,H,W] are halved; the depth only of volumes.
 std::array<Halving, 3> halving_of(const Extents& shape, bool is_3d, Downsample rule);

@@ -133,7 +133,7 @@ TEST(MutualInformationCApi, HistogramsAndWhatTheySayAreThoseOfCpp) {
   EXPECT_EQ(item(value), of_joint);
   c.reserved = 1;
   EXPECT_EQ(from_joint(), SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "mutual_information: options.reserved is 1; it must be 0");
+  EXPECT_STREQ(similis_last_error(), "mutual_information: reserved is 1; it must be 0");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/core/backend.h"
+#include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/owned.h"
@@ -33,73 +33,22 @@ Blur blur_of(double sigma, int bins) {
 }  // namespace mutual_information_internal
 
 namespace {
-using mutual_information_internal::mutual_information_cpu;
-using mutual_information_internal::mutual_information_cuda;
+using mutual_information_internal::kFromHistogram;
+using mutual_information_internal::kHistogram;
+using mutual_information_internal::kMutualInformation;
 using mutual_information_internal::Offsets;
 using mutual_information_internal::Pass;
 using mutual_information_internal::Voxels;
 
 constexpr const char* kMeasure = "mutual_information";
-constexpr const char* kHistogram = "histogram";
-constexpr const char* kFromHistogram = "mutual_information_from_histogram";
 
-void require_known(const char* operation, const MutualInformationOptions& options) {
-  require(options.kernel <= ParzenKernel::delta,
-      "{}: kernel is {}; it must be b_spline, gaussian or delta", operation,
-      static_cast<int>(options.kernel));
-  require(options.range <= ValueRange::unit_or_common,
-      "{}: range is {}; it must be per_image, common, fixed or unit_or_common", operation,
-      static_cast<int>(options.range));
-  require(options.method <= HistogramMethod::binned, "{}: method is {}; it must be exact or binned",
-      operation, static_cast<int>(options.method));
-  require(options.reduction <= Reduction::per_channel,
-      "{}: reduction is {}; it must be mean, sum, none, per_image or per_channel", operation,
-      static_cast<int>(options.reduction));
-}
-
-void require_numbers(const char* operation, const MutualInformationOptions& options) {
-  require(options.num_bins >= 4 && options.num_bins <= 256,
-      "{}: num_bins is {}; it must be from 4 to 256", operation, options.num_bins);
-  require(options.sigma_ratio >= 0.1 && std::isfinite(options.sigma_ratio),
-      "{}: sigma_ratio is {}; it must be at least 0.1", operation, options.sigma_ratio);
-  require(
-      options.range != ValueRange::fixed ||
-          (std::isfinite(options.low) && std::isfinite(options.high) && options.low < options.high),
-      "{}: range is ({}, {}); high must be above low", operation, options.low, options.high);
-  require(options.smooth_nr >= 0 && std::isfinite(options.smooth_nr),
-      "{}: smooth_nr is {}; it must not be negative", operation, options.smooth_nr);
-  require(options.smooth_dr >= 0 && std::isfinite(options.smooth_dr),
-      "{}: smooth_dr is {}; it must not be negative", operation, options.smooth_dr);
+void check(const OperationTable& operation, const MutualInformationOptions& options) {
+  operation.check(&options);
+  require(options.range != ValueRange::fixed || options.low < options.high,
+      "{}: range is ({}, {}); high must be above low", operation.name, options.low, options.high);
   require(!options.normalized || (options.smooth_nr == 0 && options.smooth_dr == 0),
-      "{}: smooth_nr is {} and smooth_dr is {}; with normalized they must be 0", operation,
+      "{}: smooth_nr is {} and smooth_dr is {}; with normalized they must be 0", operation.name,
       options.smooth_nr, options.smooth_dr);
-  require(options.sampling > 0 && options.sampling <= 1,
-      "{}: sampling is {}; it must be above 0 and at most 1", operation, options.sampling);
-}
-
-// A mask as a view of the images' shape, by strides of 0.
-TensorView broadcast(const char* operation, const TensorView& mask, const TensorView& x) {
-  if (mask.empty()) return mask;
-  const int rank = x.shape.rank(), missing = rank - mask.shape.rank();
-  bool fits = missing >= 0 && missing <= 2;
-  for (int axis = std::max(missing, 0); fits && axis < rank; ++axis) {
-    const std::int64_t extent = mask.shape[axis - missing];
-    fits = extent == x.shape[axis] || (axis < 2 && extent == 1);
-  }
-  require(fits,
-      "{}: mask has shape {}; it must be the images' {}, with N and C left out or 1 where it is "
-      "the same for all",
-      operation, mask.shape, x.shape);
-  require(mask.device == x.device, "{}: mask is on {}; it must be on {} as x is", operation,
-      mask.device, x.device);
-  TensorView view = mask;
-  view.shape = x.shape;
-  view.strides = x.strides;
-  for (int axis = 0; axis < rank; ++axis) {
-    const bool is_own = axis >= missing && mask.shape[axis - missing] == x.shape[axis];
-    view.strides[axis] = is_own ? mask.strides[axis - missing] : 0;
-  }
-  return view;
 }
 
 Extents value_shape(const Extents& shape, Reduction reduction) {
@@ -138,16 +87,16 @@ Voxels voxels_of(const Pass& pass) {
 }
 
 // All that does not depend on where results go.
-Pass checked_pass(const char* operation, const TensorView& x, const TensorView& y,
+Pass checked_pass(const Operation<Pass>& of, const TensorView& x, const TensorView& y,
     const MutualInformationOptions& options) {
+  const char* operation = of.name();
   require(x.shape.rank() >= 3, "{}: x has shape {}; it must have 3 to 8 axes, [N, C, ...]",
       operation, x.shape);
   require_alike(operation, x, y);
-  require_known(operation, options);
-  require_numbers(operation, options);
+  check(of.table, options);
   Pass pass{.x = x,
       .y = y,
-      .mask = broadcast(operation, options.mask, x),
+      .mask = broadcast_mask(operation, "mask", options.mask, x),
       .results = x.shape[0] * x.shape[1],
       .bins = options.num_bins,
       .kernel = options.kernel,
@@ -170,42 +119,6 @@ Pass checked_pass(const char* operation, const TensorView& x, const TensorView& 
   return pass;
 }
 
-void require_float(const char* operation, const char* what, const TensorView& view,
-    const Extents& shape, const Device& device) {
-  const bool fits = view.shape == shape || (shape.rank() == 0 && view.shape.count() == 1);
-  require(fits, "{}: {} has shape {}; it must be that of the result, {}", operation, what,
-      view.shape, shape);
-  require(view.device == device, "{}: {} is on {}; it must be on {} as x is", operation, what,
-      view.device, device);
-}
-
-void require_value(
-    const char* operation, const TensorView& value, const Extents& shape, const Device& device) {
-  if (value.empty()) return;
-  require_float(operation, "value", value, shape, device);
-  require(value.dtype == DType::f32 || value.dtype == DType::f64,
-      "{}: value is {}; it must be float32 or float64", operation, value.dtype);
-  const Extents dense = dense_strides(value.shape);
-  require(value.strides == dense, "{}: value has strides {}; it must be dense, {}", operation,
-      value.strides, dense);
-}
-
-void require_histogram(const char* operation, const TensorView& histogram, const Extents& shape,
-    const Device& device) {
-  require_float(operation, "histogram", histogram, shape, device);
-  require(histogram.dtype == DType::f64, "{}: histogram is {}; it must be float64", operation,
-      histogram.dtype);
-  const Extents dense = dense_strides(shape);
-  require(histogram.strides == dense, "{}: histogram has strides {}; it must be dense, {}",
-      operation, histogram.strides, dense);
-}
-
-// Without axes if the result has none, for which a caller may give one element in any number.
-TensorView as_upstream(const TensorView& upstream, const Extents& shape) {
-  if (shape.rank() > 0 || upstream.empty()) return upstream;
-  return {upstream.data, {}, {}, upstream.dtype, upstream.device};
-}
-
 void require_slopes(const MutualInformationOptions& options, const TensorView& x) {
   require(options.kernel != ParzenKernel::delta,
       "{}: a gradient is asked for, and the kernel is delta; gradients need b_spline or gaussian",
@@ -216,22 +129,42 @@ void require_slopes(const MutualInformationOptions& options, const TensorView& x
       kMeasure, x.dtype);
 }
 
-void run(const char* operation, const Device& device, const Pass& pass, const Execution& exec) {
-  require_backend(device, operation, Runs::on_cpu_and_gpu);
-#ifdef SIMILIS_HAS_CUDA
-  if (device.kind == DeviceKind::cuda) return mutual_information_cuda(pass, exec);
-#endif
-  mutual_information_cpu(pass, exec);
+// Completes a checked pass by what the request says, and runs it.
+void finish(Pass pass, const MutualInformationRequest& request,
+    const MutualInformationOptions& options, const Execution& exec) {
+  const TensorView& x = pass.x;
+  const Extents shape = value_shape(x.shape, options.reduction);
+  require_result(kMeasure, "value", request.value, shape, kFloat32OrFloat64, x);
+  require_upstream(kMeasure, request.upstream, shape, x);
+  require_result(kMeasure, "histogram", request.histogram, histogram_shape(pass), kFloat64, x);
+  if (!request.x_gradient.empty() || !request.y_gradient.empty()) require_slopes(options, x);
+  require_gradient(kMeasure, "x_gradient", request.x_gradient, x);
+  require_gradient(kMeasure, "y_gradient", request.y_gradient, x);
+  pass.sign = request.form == MutualInformationRequest::Form::loss ? -1 : 1;
+  pass.given_histogram = request.histogram;
+  pass.value = request.value;
+  pass.upstream = as_upstream(request.upstream, shape);
+  pass.x_gradient = request.x_gradient;
+  pass.y_gradient = request.y_gradient;
+  pass.voxels = voxels_of(pass);
+  kMutualInformation.run(pass, x.device, exec);
+}
+
+void finish_histogram(Pass pass, const TensorView& into, const Execution& exec) {
+  require_result("histogram", "histogram", into, histogram_shape(pass), kFloat64, pass.x);
+  pass.histogram = into;
+  pass.voxels = voxels_of(pass);
+  kHistogram.run(pass, pass.x.device, exec);
 }
 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y,
     MutualInformationRequest request, Outputs outputs, const MutualInformationOptions& options,
     const Execution& exec) {
-  checked_pass(kMeasure, x, y, options);
+  const Pass pass = checked_pass(kMutualInformation, x, y, options);
   if (outputs.x_gradient || outputs.y_gradient) require_slopes(options, x);
   const ValueForm value{value_shape(x.shape, options.reduction), result_dtype(x.dtype)};
-  ValueAndGradient results = allocate_outputs(kMeasure, outputs, x, value, exec, request);
-  mutual_information_into(x, y, request, options, exec);
+  ValueAndGradient results = allocate_outputs(kMutualInformation, outputs, x, value, exec, request);
+  finish(pass, request, options, exec);
   return results;
 }
 
@@ -244,16 +177,15 @@ constexpr MutualInformationRequest loss() {
 // The pass over a histogram alone.
 Pass checked_histogram(const TensorView& histogram, MutualInformationOptions options) {
   const Extents& shape = histogram.shape;
-  require(!histogram.empty(), "{}: histogram has no data", kFromHistogram);
+  require(!histogram.empty(), "{}: histogram has no data", kFromHistogram.name());
   require(shape.rank() == 4 && shape[0] > 0 && shape[1] > 0 && shape[2] == shape[3] &&
               shape[2] >= 4 && shape[2] <= 256,
       "{}: histogram has shape {}; it must be [N, C, bins, bins] with 4 to 256 bins",
-      kFromHistogram, shape);
-  require_histogram(kFromHistogram, histogram, shape, histogram.device);
+      kFromHistogram.name(), shape);
+  require_result(kFromHistogram.name(), "histogram", histogram, shape, kFloat64, histogram);
   options.num_bins = static_cast<int>(shape[2]);
-  options.range = ValueRange::per_image;  // of no concern
-  require_known(kFromHistogram, options);
-  require_numbers(kFromHistogram, options);
+  options.range = ValueRange::per_image;  // it does not matter here
+  check(kFromHistogram.table, options);
   Pass pass{.results = shape[0] * shape[1],
       .bins = options.num_bins,
       .sigma = options.sigma_ratio / 2,
@@ -266,54 +198,34 @@ Pass checked_histogram(const TensorView& histogram, MutualInformationOptions opt
   return pass;
 }
 
+void finish_from_histogram(Pass pass, const TensorView& value, const Execution& exec) {
+  const TensorView& histogram = pass.given_histogram;
+  require_result(kFromHistogram.name(), "value", value,
+      value_shape(histogram.shape, pass.reduction), kFloat32OrFloat64, histogram);
+  pass.value = value;
+  kFromHistogram.run(pass, histogram.device, exec);
+}
+
 }  // namespace
 
 void mutual_information_into(const TensorView& x, const TensorView& y,
     const MutualInformationRequest& request, const MutualInformationOptions& options,
     const Execution& exec) {
-  Pass pass = checked_pass(kMeasure, x, y, options);
-  const Extents shape = value_shape(x.shape, options.reduction);
-  require_value(kMeasure, request.value, shape, x.device);
-  if (!request.upstream.empty()) {
-    require_float(kMeasure, "upstream", request.upstream, shape, x.device);
-    require(is_floating_point(request.upstream.dtype),
-        "{}: upstream is {}; it must be float16, bfloat16, float32 or float64", kMeasure,
-        request.upstream.dtype);
-  }
-  if (!request.histogram.empty()) {
-    require_histogram(kMeasure, request.histogram, histogram_shape(pass), x.device);
-  }
-  if (!request.x_gradient.empty() || !request.y_gradient.empty()) require_slopes(options, x);
-  require_gradient(kMeasure, "x_gradient", request.x_gradient, x);
-  require_gradient(kMeasure, "y_gradient", request.y_gradient, x);
-  pass.sign = request.form == MutualInformationRequest::Form::loss ? -1 : 1;
-  pass.given_histogram = request.histogram;
-  pass.value = request.value;
-  pass.upstream = as_upstream(request.upstream, shape);
-  pass.x_gradient = request.x_gradient;
-  pass.y_gradient = request.y_gradient;
-  pass.voxels = voxels_of(pass);
-  run(kMeasure, x.device, pass, exec);
+  finish(checked_pass(kMutualInformation, x, y, options), request, options, exec);
 }
 
 void histogram_into(const TensorView& x, const TensorView& y, const TensorView& into,
     const MutualInformationOptions& options, const Execution& exec) {
-  Pass pass = checked_pass(kHistogram, x, y, options);
-  require(!into.empty(), "{}: the result has no data", kHistogram);
-  require_histogram(kHistogram, into, histogram_shape(pass), x.device);
-  pass.histogram = into;
-  pass.voxels = voxels_of(pass);
-  run(kHistogram, x.device, pass, exec);
+  const Pass pass = checked_pass(kHistogram, x, y, options);
+  require(!into.empty(), "histogram: the result has no data");
+  finish_histogram(pass, into, exec);
 }
 
 void mutual_information_from_histogram_into(const TensorView& histogram, const TensorView& value,
     const MutualInformationOptions& options, const Execution& exec) {
-  Pass pass = checked_histogram(histogram, options);
-  require(!value.empty(), "{}: value has no data", kFromHistogram);
-  require_value(
-      kFromHistogram, value, value_shape(histogram.shape, options.reduction), histogram.device);
-  pass.value = value;
-  run(kFromHistogram, histogram.device, pass, exec);
+  const Pass pass = checked_histogram(histogram, options);
+  require(!value.empty(), "mutual_information_from_histogram: value has no data");
+  finish_from_histogram(pass, value, exec);
 }
 
 Tensor mutual_information(const TensorView& x, const TensorView& y,
@@ -345,19 +257,19 @@ ValueAndGradient mutual_information_backward(const TensorView& x, const TensorVi
 
 Tensor histogram(const TensorView& x, const TensorView& y, const MutualInformationOptions& options,
     const Execution& exec) {
-  const Extents shape = histogram_shape(checked_pass(kHistogram, x, y, options));
-  require_backend(x.device, kHistogram, Runs::on_cpu_and_gpu);
-  const Tensor result = allocate(shape, DType::f64, x.device, exec);
-  histogram_into(x, y, result, options, exec);
+  const Pass pass = checked_pass(kHistogram, x, y, options);
+  kHistogram.require_runs_on(x.device);
+  const Tensor result = allocate(histogram_shape(pass), DType::f64, x.device, exec);
+  finish_histogram(pass, result, exec);
   return result;
 }
 
 Tensor mutual_information_from_histogram(
     const TensorView& histogram, const MutualInformationOptions& options, const Execution& exec) {
-  checked_histogram(histogram, options);
+  const Pass pass = checked_histogram(histogram, options);
   const Extents shape = value_shape(histogram.shape, options.reduction);
   const Tensor value = allocate(shape, DType::f64, histogram.device, exec);
-  mutual_information_from_histogram_into(histogram, value, options, exec);
+  finish_from_histogram(pass, value, exec);
   return value;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "similis/mutual_information.hpp"
+#include "src/core/operation.h"
 #include "src/mutual_information/formula.h"
 
 namespace similis::mutual_information_internal {
@@ -106,5 +107,7 @@ void mutual_information_cpu(const Pass& pass, const Execution& exec);
 
 /// The same on the GPU that holds the arrays, queued on exec.stream.
 void mutual_information_cuda(const Pass& pass, const Execution& exec);
+
+extern const Operation<Pass> kMutualInformation, kHistogram, kFromHistogram;
 
 }  // namespace similis::mutual_information_internal

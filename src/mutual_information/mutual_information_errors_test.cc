@@ -39,16 +39,16 @@ TEST(MutualInformationRefuses, OptionsWithoutAMeaning) {
     expect_refusal(
         [&] { mutual_information(x, x, options); }, std::string("mutual_information: ") + sentence);
   };
-  refuses({.num_bins = 3}, "num_bins is 3; it must be from 4 to 256");
-  refuses({.num_bins = 257}, "num_bins is 257; it must be from 4 to 256");
-  refuses({.sigma_ratio = 0.05}, "sigma_ratio is 0.05; it must be at least 0.1");
+  refuses({.num_bins = 3}, "num_bins is 3; it must be a whole number from 4 to 256");
+  refuses({.num_bins = 257}, "num_bins is 257; it must be a whole number from 4 to 256");
+  refuses({.sigma_ratio = 0.05}, "sigma_ratio is 0.05; it must be a number of 0.1 or more");
   refuses(
       {.range = ValueRange::fixed, .low = 1, .high = 1}, "range is (1, 1); high must be above low");
-  refuses({.smooth_nr = -1}, "smooth_nr is -1; it must not be negative");
-  refuses({.smooth_dr = -1}, "smooth_dr is -1; it must not be negative");
+  refuses({.smooth_nr = -1}, "smooth_nr is -1; it must be a number of 0 or more");
+  refuses({.smooth_dr = -1}, "smooth_dr is -1; it must be a number of 0 or more");
   refuses({.normalized = true, .smooth_nr = 1},
       "smooth_nr is 1 and smooth_dr is 0; with normalized they must be 0");
-  refuses({.sampling = 0}, "sampling is 0; it must be above 0 and at most 1");
+  refuses({.sampling = 0}, "sampling is 0; it must be a number above 0 and up to 1");
   refuses({.mask = image({3, 3})},
       "mask has shape [3, 3]; it must be the images' [1, 2, 3, 4], with N and C left out or 1 "
       "where it is the same for all");

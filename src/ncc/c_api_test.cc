@@ -55,7 +55,7 @@ TEST(NccCApi, EveryArgumentArrives) {
   EXPECT_EQ(to_doubles(results.y_gradient), to_doubles(expected.y_gradient));
   options.reserved = 1;
   EXPECT_EQ(run(), SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "ncc: options.reserved is 1; it must be 0");
+  EXPECT_STREQ(similis_last_error(), "ncc: reserved is 1; it must be 0");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "similis/ncc.hpp"
 #include "src/core/host_device.h"
+#include "src/core/operation.h"
 #include "src/core/pixel_pass.h"
 
 namespace similis::ncc_internal {
@@ -67,6 +68,8 @@ SIMILIS_HOST_DEVICE Correlation correlation(const Sums& sums, double count) {
 /// other, over the divisor.
 void ncc_cpu(const PixelPass& pass, const Execution& exec);
 void ncc_cuda(const PixelPass& pass, const Execution& exec);
+
+extern const Operation<PixelPass> kNcc;
 
 inline std::int64_t planes(const PixelPass& pass) { return pass.x.shape[0] * pass.x.shape[1]; }
 inline std::int64_t planes_each(const PixelPass& pass) {

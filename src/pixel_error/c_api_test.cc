@@ -73,7 +73,7 @@ TEST(PixelErrorCApi, PsnrIsThatOfCpp) {
   EXPECT_EQ(value, item(psnr(x, y, {.data_range = 1023})));
   options.reserved = 1;
   EXPECT_EQ(run(&options), SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "psnr: options.reserved is 1; it must be 0");
+  EXPECT_STREQ(similis_last_error(), "psnr: reserved is 1; it must be 0");
 }
 
 }  // namespace

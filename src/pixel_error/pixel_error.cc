@@ -1,73 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSE, MAE and PSNR: what is refused, what is allocated, and which backend runs.
-#include "similis/pixel_error.hpp"
+// Public functions of MSE, MAE and PSNR: refuse, allocate, and hand one pass to a backend.
+#include "src/pixel_error/pixel_error.h"
 
 #include <cmath>
+#include <cstdint>
 
-#include "src/core/backend.h"
+#include "similis/pixel_error.hpp"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/owned.h"
 #include "src/core/validate.h"
-#include "src/pixel_error/pixel_error.h"
 
 namespace similis {
 namespace {
 
-using pixel_error_internal::decibels_cpu;
-using pixel_error_internal::decibels_cuda;
-using pixel_error_internal::Error;
-using pixel_error_internal::pixel_error_cpu;
-using pixel_error_internal::pixel_error_cuda;
+using pixel_error_internal::kMae;
+using pixel_error_internal::kMse;
+using pixel_error_internal::kPsnr;
+using pixel_error_internal::PsnrPass;
+using PixelError = Operation<PixelPass>;
 
-// The public function that refuses, and the error that it averages.
-struct Operation {
-  const char* name;
-  Error error;
-};
-constexpr Operation kMse{"mse", Error::squared};
-constexpr Operation kMae{"mae", Error::absolute};
-constexpr Operation kPsnr{"psnr", Error::squared};
-
-void run(const Operation& operation, const TensorView& x, const TensorView& y,
-    const PixelErrorRequest& request, Reduction reduction, const Execution& exec) {
-  PixelPass pass = pixel_pass(operation.name, x, y, reduction);
-  pass.value = request.value;
-  pass.upstream = request.upstream;
-  pass.x_gradient = request.x_gradient;
-  pass.y_gradient = request.y_gradient;
-  require_results(operation.name, pass);
-  require_backend(x.device, operation.name, Runs::on_cpu_and_gpu);
-#ifdef SIMILIS_HAS_CUDA
-  if (x.device.kind == DeviceKind::cuda) return pixel_error_cuda(operation.error, pass, exec);
-#endif
-  pixel_error_cpu(operation.error, pass, exec);
+void finish(const PixelError& operation, PixelPass pass, const PixelErrorRequest& request,
+    const Execution& exec) {
+  take_results(operation.name(), pass, request);
+  operation.run(pass, pass.x.device, exec);
 }
 
-Tensor value_of(const Operation& operation, const TensorView& x, const TensorView& y,
+Tensor value_of(const PixelError& operation, const TensorView& x, const TensorView& y,
     Reduction reduction, const Execution& exec) {
-  const Extents shape = pixel_pass(operation.name, x, y, reduction).result_shape;
-  const Tensor value = allocate(shape, result_dtype(x.dtype), x.device, exec);
-  run(operation, x, y, {.value = value}, reduction, exec);
+  const PixelPass pass = pixel_pass(operation.table, x, y, reduction);
+  const Tensor value = allocate(pass.result_shape, result_dtype(x.dtype), x.device, exec);
+  finish(operation, pass, {.value = value}, exec);
   return value;
 }
 
-ValueAndGradient value_and_gradient_of(const Operation& operation, const TensorView& x,
+ValueAndGradient value_and_gradient_of(const PixelError& operation, const TensorView& x,
     const TensorView& y, GradientOf wrt, Reduction reduction, const Execution& exec) {
-  const Extents shape = pixel_pass(operation.name, x, y, reduction).result_shape;
+  const PixelPass pass = pixel_pass(operation.table, x, y, reduction);
   PixelErrorRequest request;
-  ValueAndGradient results = allocate_outputs(
-      operation.name, value_and_gradients(wrt), x, {shape, result_dtype(x.dtype)}, exec, request);
-  run(operation, x, y, request, reduction, exec);
+  ValueAndGradient results = allocate_outputs(operation, value_and_gradients(wrt), x,
+      {pass.result_shape, result_dtype(x.dtype)}, exec, request);
+  finish(operation, pass, request, exec);
   return results;
 }
 
-PixelPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options) {
-  require(options.reduction != Reduction::none && options.reduction != Reduction::sum,
-      "psnr: reduction is {}; it must be mean, per_image or per_channel",
-      options.reduction == Reduction::none ? "none" : "sum");
-  checked_data_range(kPsnr.name, options.data_range, x.dtype);
-  return pixel_pass(kPsnr.name, x, y, options.reduction);
+PsnrPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options) {
+  kPsnr.table.check(&options);
+  return {.error = pixel_pass(kPsnr.name(), x, y, options.reduction),
+      .data_range = options.data_range.value_or(default_data_range(x.dtype)),
+      .value = {}};
+}
+
+void finish_psnr(PsnrPass pass, const TensorView& value, const Execution& exec) {
+  const Extents& shape = pass.error.result_shape;
+  require(!value.empty(), "psnr: value is empty; it must have the result's shape, {}", shape);
+  require_result("psnr", "value", value, shape, kFloat32OrFloat64, pass.error.x);
+  kPsnr.require_runs_on(pass.error.x.device);
+  const Tensor error = allocate(shape, DType::f64, pass.error.x.device, exec);
+  pass.error.value = error;
+  pass.value = value;
+  kPsnr.run(pass, pass.error.x.device, exec);
 }
 
 }  // namespace
@@ -75,16 +67,15 @@ PixelPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptio
 Tensor mse(const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
   return value_of(kMse, x, y, reduction, exec);
 }
-
 Tensor mae(const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
   return value_of(kMae, x, y, reduction, exec);
 }
 
 Tensor psnr(
     const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
-  const Tensor value =
-      allocate(checked_psnr(x, y, options).result_shape, result_dtype(x.dtype), x.device, exec);
-  psnr_into(x, y, value, options, exec);
+  const PsnrPass pass = checked_psnr(x, y, options);
+  const Tensor value = allocate(pass.error.result_shape, result_dtype(x.dtype), x.device, exec);
+  finish_psnr(pass, value, exec);
   return value;
 }
 
@@ -92,7 +83,6 @@ ValueAndGradient mse_value_and_gradient(const TensorView& x, const TensorView& y
     Reduction reduction, const Execution& exec) {
   return value_and_gradient_of(kMse, x, y, wrt, reduction, exec);
 }
-
 ValueAndGradient mae_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
     Reduction reduction, const Execution& exec) {
   return value_and_gradient_of(kMae, x, y, wrt, reduction, exec);
@@ -100,28 +90,16 @@ ValueAndGradient mae_value_and_gradient(const TensorView& x, const TensorView& y
 
 void mse_into(const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
     Reduction reduction, const Execution& exec) {
-  run(kMse, x, y, request, reduction, exec);
+  finish(kMse, pixel_pass(kMse.table, x, y, reduction), request, exec);
 }
-
 void mae_into(const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
     Reduction reduction, const Execution& exec) {
-  run(kMae, x, y, request, reduction, exec);
+  finish(kMae, pixel_pass(kMae.table, x, y, reduction), request, exec);
 }
 
 void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const PsnrOptions& options, const Execution& exec) {
-  PixelPass checked = checked_psnr(x, y, options);
-  const Extents& shape = checked.result_shape;
-  require(!value.empty(), "psnr: value is empty; it must have the result's shape, {}", shape);
-  checked.value = value;
-  require_results(kPsnr.name, checked);
-  const Tensor error = allocate(shape, DType::f64, x.device, exec);
-  run(kPsnr, x, y, {.value = error}, options.reduction, exec);
-  const double range = checked_data_range(kPsnr.name, options.data_range, x.dtype);
-#ifdef SIMILIS_HAS_CUDA
-  if (x.device.kind == DeviceKind::cuda) return decibels_cuda(error, range, value, exec);
-#endif
-  decibels_cpu(error, range, value);
+  finish_psnr(checked_psnr(x, y, options), value, exec);
 }
 
 void pixel_error_internal::decibels_cpu(

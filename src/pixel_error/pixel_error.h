@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "similis/execution.hpp"
+#include "src/core/operation.h"
 #include "src/core/pixel_pass.h"
 
 namespace similis::pixel_error_internal {
@@ -17,6 +18,16 @@ void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec);
 
 /// The same on the images' GPU, queued on exec.stream.
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec);
+
+extern const Operation<PixelPass> kMse, kMae;
+
+/// A mean squared error, as kMse's pass, and the PSNR that it becomes.
+struct PsnrPass {
+  PixelPass error;  ///< its value is f64
+  double data_range;
+  TensorView value;
+};
+extern const Operation<PsnrPass> kPsnr;
 
 /// PSNR of a mean squared error, in decibels.
 void decibels_cpu(const TensorView& error, double data_range, const TensorView& value);

@@ -312,9 +312,9 @@ TEST(PixelErrorRefuses, OptionsWithoutAMeaning) {
   test::expect_refusal([&] { psnr(x, x, {.reduction = Reduction::none}); },
       "psnr: reduction is none; it must be mean, per_image or per_channel");
   test::expect_refusal(
-      [&] { psnr(x, x, {.data_range = 0}); }, "psnr: data_range is 0; it must be positive");
+      [&] { psnr(x, x, {.data_range = 0}); }, "psnr: data_range is 0; it must be a number above 0");
   test::expect_refusal([&] { psnr(x, x, {.data_range = std::nan("")}); },
-      "psnr: data_range is nan; it must be positive");
+      "psnr: data_range is nan; it must be a number above 0");
 }
 
 TEST(PixelErrorRefuses, ResultsThatDoNotFit) {

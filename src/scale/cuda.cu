@@ -9,7 +9,7 @@
 #include "src/gpu/half.h"
 #include "src/gpu/view.h"
 
-namespace similis::core_internal {
+namespace similis::scale_internal {
 namespace {
 
 constexpr int kThreads = 256;
@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(kThreads) scale_kernel(void* data, DType dtype
 
 }  // namespace
 
-void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execution& exec) {
+void scale_cuda(const Pass& pass, const Execution& exec) {
+  const TensorView &tensor = pass.tensor, &factor = pass.factor;
   const gpu::Current current(tensor.device);
   const Walk walk(tensor);
   const std::int64_t accesses =  // at most one of each thread, if that fills the GPU
@@ -96,4 +97,4 @@ void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execut
       tensor.data, tensor.dtype, walk, walk.is_dense(), gpu::View(factor));
 }
 
-}  // namespace similis::core_internal
+}  // namespace similis::scale_internal

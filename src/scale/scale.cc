@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "similis/gradient.hpp"
-#include "src/core/backend.h"
+#include "src/core/operation.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 
 namespace similis {
-namespace core_internal {
+namespace scale_internal {
 
 Walk::Walk(const TensorView& tensor) : count(tensor.shape.count()) {
   std::vector<int> axes;
@@ -34,7 +34,7 @@ Walk::Walk(const TensorView& tensor) : count(tensor.shape.count()) {
 
 namespace {
 
-template <class T> void scale_cpu(const TensorView& tensor, double factor, const Execution& exec) {
+template <class T> void scale_by(const TensorView& tensor, double factor, const Execution& exec) {
   constexpr std::int64_t kPiece = 1 << 16;
   const Walk walk(tensor);
   const auto by = static_cast<decltype(load(T{}))>(factor);
@@ -53,7 +53,22 @@ template <class T> void scale_cpu(const TensorView& tensor, double factor, const
 }
 
 }  // namespace
-}  // namespace core_internal
+
+void scale_cpu(const Pass& pass, const Execution& exec) {
+  const double by = element(pass.factor, 0);
+  if (by == 1) return;
+  visit_dtype(pass.tensor.dtype,
+      [&]<class T>(std::type_identity<T>) { scale_by<T>(pass.tensor, by, exec); });
+}
+
+namespace {
+
+// It has no options, so C, Python and the program need no table of it.
+constinit const Operation<Pass> kScale = {
+    .table = {.name = "scale"}, .backends = {{SIMILIS_CPU(scale_cpu), SIMILIS_CUDA(scale_cuda)}}};
+
+}  // namespace
+}  // namespace scale_internal
 
 void scale(const TensorView& tensor, const TensorView& factor, const Execution& exec) {
   require(!tensor.empty() && !factor.empty(), "scale: {} has no data",
@@ -65,18 +80,8 @@ void scale(const TensorView& tensor, const TensorView& factor, const Execution& 
       "scale: factor is {}; it must be float16, bfloat16, float32 or float64", factor.dtype);
   require(factor.device == tensor.device, "scale: factor is on {}; it must be on {} as tensor is",
       factor.device, tensor.device);
-  require_backend(tensor.device, "scale", Runs::on_cpu_and_gpu);
-  if (tensor.shape.count() == 0) return;
-  if (tensor.device.kind == DeviceKind::cuda) {
-#ifdef SIMILIS_HAS_CUDA
-    core_internal::scale_cuda(tensor, factor, exec);
-#endif
-    return;
-  }
-  const double by = element(factor, 0);
-  if (by == 1) return;
-  visit_dtype(tensor.dtype,
-      [&]<class T>(std::type_identity<T>) { core_internal::scale_cpu<T>(tensor, by, exec); });
+  scale_internal::kScale.require_runs_on(tensor.device);
+  if (tensor.shape.count() > 0) scale_internal::kScale.run({tensor, factor}, tensor.device, exec);
 }
 
 }  // namespace similis

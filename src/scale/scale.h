@@ -8,7 +8,7 @@
 #include "similis/tensor.hpp"
 #include "src/core/host_device.h"
 
-namespace similis::core_internal {
+namespace similis::scale_internal {
 
 /// The axes of an array, the finest first; a dense one has a single axis, whatever their order.
 struct Walk {
@@ -28,7 +28,10 @@ struct Walk {
   }
 };
 
-/// Implemented in src/scale/cuda.cu.
-void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execution& exec);
+struct Pass {
+  TensorView tensor, factor;
+};
+void scale_cpu(const Pass& pass, const Execution& exec);
+void scale_cuda(const Pass& pass, const Execution& exec);
 
-}  // namespace similis::core_internal
+}  // namespace similis::scale_internal

@@ -136,16 +136,18 @@ TEST_F(SsimOfTwoImages, RefusalsComeAsAStatusAndASentence) {
 
   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
   options.padding = 5;
-  EXPECT_EQ(refusal(options), "ssim: options.padding is 5; it must be from 0 to 4");
+  EXPECT_EQ(refusal(options),
+      "ssim: padding is 5; it must be valid, same, reflect, replicate or renormalize");
   options = SIMILIS_SSIM_DEFAULTS;
   options.reduction = -1;
-  EXPECT_EQ(refusal(options), "ssim: options.reduction is -1; it must be from 0 to 4");
+  EXPECT_EQ(refusal(options),
+      "ssim: reduction is -1; it must be mean, sum, none, per_image or per_channel");
   options = SIMILIS_SSIM_DEFAULTS;
   options.form = 256;
-  EXPECT_EQ(refusal(options), "ssim: options.form is 256; it must be from 0 to 1");
+  EXPECT_EQ(refusal(options), "ssim: form is 256; it must be similarity or loss");
   options = SIMILIS_SSIM_DEFAULTS;
   options.data_range = -1;
-  EXPECT_EQ(refusal(options), "ssim: data_range is -1; it must be positive");
+  EXPECT_EQ(refusal(options), "ssim: data_range is -1; it must be a number above 0");
 }
 
 TEST_F(SsimOfTwoImages, AnOlderCallersStructHasDefaultsWhereItEnds) {

@@ -2,13 +2,11 @@
 // SSIM's public functions: refuse, allocate, and hand one pass to a backend.
 #include "src/ssim/ssim.h"
 
-#include <cmath>
-
-#include "src/core/backend.h"
+#include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/owned.h"
-#include "src/window/validate.h"
+#include "src/core/validate.h"
 
 namespace similis {
 namespace ssim_internal {
@@ -18,34 +16,16 @@ Extents map_shape(const Pass& pass) {
 }
 
 Constants<double> constants_of(
-    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype) {
-  const double range = checked_data_range(operation, data_range, dtype);
-  require(k1 >= 0 && std::isfinite(k1), "{}: k1 is {}; it must not be negative", operation, k1);
-  require(k2 >= 0 && std::isfinite(k2), "{}: k2 is {}; it must not be negative", operation, k2);
+    std::optional<double> data_range, double k1, double k2, DType dtype) {
+  const double range = data_range.value_or(default_data_range(dtype));
   return {.c1 = k1 * range * k1 * range, .c2 = k2 * range * k2 * range};
-}
-
-void run(const Pass& pass, const Execution& exec) {
-  require_backend(pass.x.device, "ssim", Runs::on_cpu_and_gpu);
-#ifdef SIMILIS_HAS_CUDA
-  if (pass.x.device.kind == DeviceKind::cuda) return ssim_cuda(pass, exec);
-#endif
-  ssim_cpu(pass, exec);
 }
 
 }  // namespace ssim_internal
 
 namespace {
+using ssim_internal::kSsim;
 using ssim_internal::Pass;
-
-void require_known(const SsimOptions& options) {
-  require(options.padding <= Padding::renormalize,
-      "ssim: padding is {}; it must be valid, same, reflect, replicate or renormalize",
-      static_cast<int>(options.padding));
-  require(options.reduction <= Reduction::per_channel,
-      "ssim: reduction is {}; it must be mean, sum, none, per_image or per_channel",
-      static_cast<int>(options.reduction));
-}
 
 Extents value_shape(const Pass& pass, const TensorView& x) {
   return result_shape(x.shape, pass.reduction, map_shape(pass));
@@ -54,16 +34,16 @@ Extents value_shape(const Pass& pass, const TensorView& x) {
 // All that does not depend on where results go.
 Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& options) {
   require_image_pair("ssim", x, y);
-  require_known(options);
+  kSsim.table.check(&options);
   const auto constants =
-      ssim_internal::constants_of("ssim", options.data_range, options.k1, options.k2, x.dtype);
+      ssim_internal::constants_of(options.data_range, options.k1, options.k2, x.dtype);
   Pass pass;
   pass.window = gaussian_window("ssim", options.window_size, options.sigma, x.shape);
   require_room_for_window("ssim", x.shape, pass.window, options.padding);
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
-  pass.mask = broadcast_mask("ssim", "mask", options.mask, x);
-  pass.valid_mask = broadcast_mask("ssim", "valid_mask", options.valid_mask, x);
+  pass.mask = as_volumes(broadcast_mask("ssim", "mask", options.mask, x));
+  pass.valid_mask = as_volumes(broadcast_mask("ssim", "valid_mask", options.valid_mask, x));
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.c1 = constants.c1;
@@ -71,17 +51,40 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& o
   return pass;
 }
 
+// Completes a checked pass by what the request says, and runs it.
+void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Execution& exec) {
+  require(
+      request.l1_weight == 0 || pass.reduction != Reduction::none || pass.padding != Padding::valid,
+      "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
+      "take another padding");
+  const Extents shape = value_shape(pass, x);
+  require_result("ssim", request.value, request.upstream, x, shape);
+  require_gradient("ssim", "x_gradient", request.x_gradient, x);
+  require_gradient("ssim", "y_gradient", request.y_gradient, x);
+  const bool is_loss = request.form == SsimRequest::Form::loss;
+  pass.bias = is_loss ? 0 : request.ssim_weight;
+  pass.term_weight = is_loss ? request.ssim_weight : -request.ssim_weight;
+  pass.l1_weight = request.l1_weight;
+  const bool is_map = pass.reduction == Reduction::none;
+  pass.value = is_map ? as_volumes(request.value) : request.value;
+  pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);
+  pass.x_gradient = as_volumes(request.x_gradient);
+  pass.y_gradient = as_volumes(request.y_gradient);
+  kSsim.run(pass, x.device, exec);
+}
+
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
     Outputs outputs, const SsimOptions& options, const Execution& exec) {
-  const ValueForm value{value_shape(checked_pass(x, y, options), x), result_dtype(x.dtype)};
-  ValueAndGradient results = allocate_outputs("ssim", outputs, x, value, exec, request);
-  ssim_into(x, y, request, options, exec);
+  const Pass pass = checked_pass(x, y, options);
+  const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
+  ValueAndGradient results = allocate_outputs(kSsim, outputs, x, value, exec, request);
+  finish(pass, x, request, exec);
   return results;
 }
 
 SsimRequest l1_request(const L1SsimOptions& options) {
   require(options.weight >= 0 && options.weight <= 1,
-      "l1_ssim: weight is {}; it must be from 0 to 1", options.weight);
+      "l1_ssim: weight is {}; it must be a number from 0 to 1", options.weight);
   return {.form = SsimRequest::Form::loss,
       .l1_weight = 1 - options.weight,
       .ssim_weight = options.weight};
@@ -91,25 +94,7 @@ SsimRequest l1_request(const L1SsimOptions& options) {
 
 void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& request,
     const SsimOptions& options, const Execution& exec) {
-  Pass pass = checked_pass(x, y, options);
-  require(request.l1_weight == 0 || options.reduction != Reduction::none ||
-              options.padding != Padding::valid,
-      "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
-      "take another padding");
-  require_result("ssim", request.value, request.upstream, x, value_shape(pass, x));
-  require_gradient("ssim", "x_gradient", request.x_gradient, x);
-  require_gradient("ssim", "y_gradient", request.y_gradient, x);
-  const bool is_loss = request.form == SsimRequest::Form::loss;
-  pass.bias = is_loss ? 0 : request.ssim_weight;
-  pass.term_weight = is_loss ? request.ssim_weight : -request.ssim_weight;
-  pass.l1_weight = request.l1_weight;
-  const bool is_map = pass.reduction == Reduction::none;
-  pass.value = is_map ? as_volumes(request.value) : request.value;
-  pass.upstream =
-      is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, value_shape(pass, x));
-  pass.x_gradient = as_volumes(request.x_gradient);
-  pass.y_gradient = as_volumes(request.y_gradient);
-  run(pass, exec);
+  finish(checked_pass(x, y, options), x, request, exec);
 }
 
 Tensor ssim(

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "similis/ssim.hpp"
+#include "src/core/operation.h"
 #include "src/ssim/formula.h"
 #include "src/window/halving.h"
 #include "src/window/window.h"
@@ -59,12 +60,10 @@ void ssim_cuda(const Pass& pass, const Execution& exec);
 /// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
 bool is_marched(const Pass& pass);
 
-/// C1 and C2. Refuses a data_range that is not positive and negative k1 or k2.
-Constants<double> constants_of(
-    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype);
+/// C1 and C2, from options that are checked.
+Constants<double> constants_of(std::optional<double> data_range, double k1, double k2, DType dtype);
 
-/// Hands a checked pass to the backend of its device.
-void run(const Pass& pass, const Execution& exec);
+extern const Operation<Pass> kSsim;
 
 /// Shape of the map: the image's, less window_size - 1 along each axis with padding valid.
 Extents map_shape(const Pass& pass);

@@ -64,14 +64,16 @@ TEST_F(SsimRefuses, ImagesThatAreNone) {
 }
 
 TEST_F(SsimRefuses, WindowsThatAreNone) {
-  refuses("ssim: window_size is 65537; it must be at most 65535", {.window_size = 65537});
-  refuses("ssim: window_size is 10; it must be odd and positive", {.window_size = 10});
-  refuses("ssim: window_size is 0; it must be odd and positive", {.window_size = 0});
-  refuses("ssim: window_size is -3; it must be odd and positive", {.window_size = {11, -3}});
-  refuses("ssim: sigma is 0; it must be positive", {.sigma = 0.0});
-  refuses("ssim: sigma is -1; it must be positive", {.sigma = {-1.0, 1.0}});
-  refuses("ssim: sigma is nan; it must be positive", {.sigma = std::nan("")});
-  refuses("ssim: sigma is inf; it must be positive",
+  refuses("ssim: window_size is 65537; it must be an odd number from 1 to 65535",
+      {.window_size = 65537});
+  refuses("ssim: window_size is 10; it must be an odd number from 1 to 65535", {.window_size = 10});
+  refuses("ssim: window_size is 0; it must be an odd number from 1 to 65535", {.window_size = 0});
+  refuses("ssim: window_size is -3; it must be an odd number from 1 to 65535",
+      {.window_size = {11, -3}});
+  refuses("ssim: sigma is 0; it must be a number above 0", {.sigma = 0.0});
+  refuses("ssim: sigma is -1; it must be a number above 0", {.sigma = {-1.0, 1.0}});
+  refuses("ssim: sigma is nan; it must be a number above 0", {.sigma = std::nan("")});
+  refuses("ssim: sigma is inf; it must be a number above 0",
       {.sigma = std::numeric_limits<double>::infinity()});
   refuses("ssim: window_size has 3 numbers; it takes one, or one for each of the 2 axes",
       {.window_size = {3, 3, 3}});
@@ -102,12 +104,12 @@ TEST_F(SsimRefuses, ImagesThatAreTooSmallForTheWindow) {
 }
 
 TEST_F(SsimRefuses, ConstantsWithoutAMeaning) {
-  refuses("ssim: data_range is 0; it must be positive", {.data_range = 0});
-  refuses("ssim: data_range is -1; it must be positive", {.data_range = -1});
-  refuses("ssim: data_range is nan; it must be positive", {.data_range = std::nan("")});
-  refuses("ssim: k1 is -0.1; it must not be negative", {.k1 = -0.1});
-  refuses(
-      "ssim: k2 is inf; it must not be negative", {.k2 = std::numeric_limits<double>::infinity()});
+  refuses("ssim: data_range is 0; it must be a number above 0", {.data_range = 0});
+  refuses("ssim: data_range is -1; it must be a number above 0", {.data_range = -1});
+  refuses("ssim: data_range is nan; it must be a number above 0", {.data_range = std::nan("")});
+  refuses("ssim: k1 is -0.1; it must be a number of 0 or more", {.k1 = -0.1});
+  refuses("ssim: k2 is inf; it must be a number of 0 or more",
+      {.k2 = std::numeric_limits<double>::infinity()});
   EXPECT_NO_THROW(ssim(x_, y_, {.k1 = 0, .k2 = 0}));
 }
 
@@ -162,14 +164,12 @@ TEST_F(SsimRefuses, ResultsThatDoNotFit) {
   const Tensor bytes = allocate({}, DType::u8);
   const test::Array gaps = test::filled({2}, DType::f32, Layout::sliced, 0);
   const test::Array shared = test::filled(x_.shape, DType::f32, Layout::expanded, 0);
-  refuses_request(
-      "ssim: value has shape [2] and strides [1]; it must be dense with shape []", {.value = two});
-  refuses_request("ssim: value has shape [2] and strides [2]; it must be dense with shape [2]",
-      {.value = gaps}, {.reduction = Reduction::per_image});
-  refuses_request(
-      "ssim: value is uint8; it must be float32 or float64 for float32 images", {.value = bytes});
-  refuses_request("ssim: value is float64; it must be float32 for float32 images",
-      {.value = double_map}, {.reduction = Reduction::none});
+  refuses_request("ssim: value has shape [2]; it must be that of the result, []", {.value = two});
+  refuses_request("ssim: value has strides [2]; it must be dense, [1]", {.value = gaps},
+      {.reduction = Reduction::per_image});
+  refuses_request("ssim: value is uint8; it must be float32 or float64", {.value = bytes});
+  refuses_request("ssim: value is float64; it must be float32", {.value = double_map},
+      {.reduction = Reduction::none});
   refuses_request(
       "ssim: upstream has shape [2]; it must be that of the result, []", {.upstream = two});
   refuses_request("ssim: upstream has shape [2]; it must be that of the result, [2, 3, 10, 20]",
@@ -193,10 +193,10 @@ TEST_F(SsimRefuses, ResultsThatDoNotFit) {
 }
 
 TEST_F(SsimRefuses, WeightsOfL1BeyondTheirRange) {
-  test::expect_refusal(
-      [&] { l1_ssim(x_, y_, {.weight = 1.5}); }, "l1_ssim: weight is 1.5; it must be from 0 to 1");
+  test::expect_refusal([&] { l1_ssim(x_, y_, {.weight = 1.5}); },
+      "l1_ssim: weight is 1.5; it must be a number from 0 to 1");
   test::expect_refusal([&] { l1_ssim(x_, y_, {.weight = std::nan("")}); },
-      "l1_ssim: weight is nan; it must be from 0 to 1");
+      "l1_ssim: weight is nan; it must be a number from 0 to 1");
   test::expect_refusal([&] { l1_ssim(x_, y_, {.ssim = {.reduction = Reduction::none}}); },
       "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
       "take another padding");

@@ -3,8 +3,9 @@
 #include "similis/c/ssimulacra2.h"
 
 #include "similis/ssimulacra2.hpp"
-#include "src/c_api/call.h"
+#include "src/c_api/measure.h"
 #include "src/core/require.h"
+#include "src/ssimulacra2/ssimulacra2.h"
 
 struct similis_ssimulacra2_reference : similis::Ssimulacra2Reference {
   using Ssimulacra2Reference::Ssimulacra2Reference;
@@ -15,11 +16,10 @@ namespace {
 
 Ssimulacra2Options options_of(
     const c_api::Arguments& arguments, const similis_ssimulacra2_options* options) {
-  const auto given =
-      arguments.options<similis_ssimulacra2_options>(options, SIMILIS_SSIMULACRA2_DEFAULTS);
-  return {.mode = arguments.enumerator("options.mode", given.mode, Ssimulacra2Mode::fast),
-      .transfer =
-          arguments.enumerator("options.transfer", given.transfer, Ssimulacra2Transfer::linear)};
+  Ssimulacra2Options own;
+  c_api::read_options(
+      ssimulacra2_internal::kSsimulacra2.table, arguments, options, 2, own, nullptr);
+  return own;
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(Ssimulacra2CApi, RefusesWhatIsMissing) {
   EXPECT_EQ(similis_ssimulacra2(
                 CTensor(x).get(), CTensor(x).get(), &options, CTensor(value).get(), nullptr),
       SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "ssimulacra2: options.mode is 2; it must be from 0 to 1");
+  EXPECT_STREQ(similis_last_error(), "ssimulacra2: mode is 2; it must be exact or fast");
 }
 
 }  // namespace

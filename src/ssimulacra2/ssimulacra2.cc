@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/require.h"
+#include "src/core/validate.h"
 
 namespace similis {
 namespace ssimulacra2_internal {
@@ -68,8 +69,9 @@ struct Pair {
   Pictures x, y;
 };
 
-Pair checked_pair(
-    const TensorView& x, const TensorView& y, const Ssimulacra2Options& options, Runs where) {
+Pair checked_pair(const TensorView& x, const TensorView& y, const Ssimulacra2Options& options,
+    const Operation<ScorePass>& operation) {
+  operation.table.check(&options);
   const Pair pair{checked_side("x", x, options.transfer), checked_side("y", y, options.transfer)};
   require(without_channels(x.shape) == without_channels(y.shape),
       "{}: y has shape {}; but for channels it must be that of x, {}", kOperation, y.shape,
@@ -77,20 +79,8 @@ Pair checked_pair(
   require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", kOperation, y.dtype, x.dtype);
   require(y.device == x.device, "{}: y is on {}; it must be on {} as x is", kOperation, y.device,
       x.device);
-  require_backend(x.device, kOperation, where);
+  operation.require_runs_on(x.device);
   return pair;
-}
-
-void require_result(const char* argument, const TensorView& view, const TensorView& y,
-    const Extents& shape, DType dtype) {
-  require(view.shape == shape, "{}: {} has shape {}; it must be that of the result, {}", kOperation,
-      argument, view.shape, shape);
-  require(
-      view.dtype == dtype, "{}: {} is {}; it must be {}", kOperation, argument, view.dtype, dtype);
-  require(view.strides == dense_strides(shape), "{}: {} has strides {}; it must be dense, {}",
-      kOperation, argument, view.strides, dense_strides(shape));
-  require(view.device == y.device, "{}: {} is on {}; it must be on {} as y is", kOperation,
-      argument, view.device, y.device);
 }
 
 Extents score_shape(const TensorView& y) {
@@ -131,42 +121,32 @@ double score_cpu(
 
 }  // namespace
 
-namespace {
-
-// Maps are made on the CPU alone.
-Runs where_it_runs(const Ssimulacra2Request& request) {
-  return request.map.empty() ? Runs::on_cpu_and_gpu : Runs::on_cpu;
+void ssimulacra2_internal::ssimulacra2_cpu(const ScorePass& pass, const Execution& exec) {
+  const std::int64_t pixels = pass.y.height() * pass.y.width();
+  for (std::int64_t i = 0; i < pass.y.count(); ++i) {
+    float* map = pass.maps == nullptr ? nullptr : pass.maps + i * pixels;
+    const double score = score_cpu(pass.x.picture(i), pass.y.picture(i), pass.mode, map, exec);
+    if (pass.scores != nullptr) pass.scores[i] = score;
+  }
 }
-
-}  // namespace
 
 void ssimulacra2_into(const TensorView& x, const TensorView& y, const Ssimulacra2Request& request,
     const Ssimulacra2Options& options, const Execution& exec) {
-  const Pair pair = checked_pair(x, y, options, where_it_runs(request));
-  if (!request.value.empty()) {
-    require_result("value", request.value, y, score_shape(y), DType::f64);
-  }
-  if (!request.map.empty()) {
-    require_result("map", request.map, y, without_channels(y.shape), DType::f32);
-  }
-#ifdef SIMILIS_HAS_CUDA
-  if (y.device.kind == DeviceKind::cuda) {
-    if (request.value.empty()) return;
-    return ssimulacra2_cuda(
-        pair.x, pair.y, options.mode, static_cast<double*>(request.value.data), exec);
-  }
-#endif
-  const std::int64_t pixels = pair.y.height() * pair.y.width();
-  for (std::int64_t i = 0; i < pair.y.count(); ++i) {
-    float* map = request.map.empty() ? nullptr : static_cast<float*>(request.map.data) + i * pixels;
-    const double score = score_cpu(pair.x.picture(i), pair.y.picture(i), options.mode, map, exec);
-    if (!request.value.empty()) static_cast<double*>(request.value.data)[i] = score;
-  }
+  const Operation<ScorePass>& operation = request.map.empty() ? kSsimulacra2 : kSsimulacra2Map;
+  const Pair pair = checked_pair(x, y, options, operation);
+  require_result(kOperation, "value", request.value, score_shape(y), kFloat64, y, "y");
+  require_result(kOperation, "map", request.map, without_channels(y.shape), kFloat32, y, "y");
+  operation.run({.x = pair.x,
+                    .y = pair.y,
+                    .mode = options.mode,
+                    .scores = static_cast<double*>(request.value.data),
+                    .maps = static_cast<float*>(request.map.data)},
+      y.device, exec);
 }
 
 Tensor ssimulacra2(const TensorView& x, const TensorView& y, const Ssimulacra2Options& options,
     const Execution& exec) {
-  checked_pair(x, y, options, Runs::on_cpu_and_gpu);
+  checked_pair(x, y, options, kSsimulacra2);
   Tensor value = allocate(score_shape(y), DType::f64, y.device, exec);
   ssimulacra2_into(x, y, {.value = value}, options, exec);
   return value;
@@ -185,7 +165,8 @@ Ssimulacra2Reference::Ssimulacra2Reference(
   const Pictures side = checked_side("x", x, options.transfer);
   require(x.shape.rank() == 3, "{}: x has shape {}; a reference must be one picture, [C, H, W]",
       kOperation, x.shape);
-  require_backend(x.device, "ssimulacra2: a reference kept", Runs::on_cpu);
+  require_backend(x.device, "ssimulacra2: a reference kept", x.device.kind == DeviceKind::cpu);
+  kSsimulacra2.table.check(&options);
   const auto state = std::make_shared<State>();
   state->options = options;
   state->size = {side.height(), side.width()};
@@ -207,8 +188,8 @@ void Ssimulacra2Reference::score_into(
       y.shape, state.size);
   require(y.dtype == state.dtype, "{}: y is {}; it must be {} as the reference is", kOperation,
       y.dtype, state.dtype);
-  require_backend(y.device, "ssimulacra2: a reference kept", Runs::on_cpu);
-  require_result("value", value, y, score_shape(y), DType::f64);
+  require_backend(y.device, "ssimulacra2: a reference kept", y.device.kind == DeviceKind::cpu);
+  require_result(kOperation, "value", value, score_shape(y), kFloat64, y, "y");
   for (std::int64_t i = 0; i < side.count(); ++i) {
     double lowest = 0;
     for (int k = 0; k < state.backgrounds.count; ++k) {

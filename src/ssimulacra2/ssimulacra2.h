@@ -9,6 +9,7 @@
 #include "similis/execution.hpp"
 #include "similis/ssimulacra2.hpp"
 #include "similis/tensor.hpp"
+#include "src/core/operation.h"
 #include "src/ssimulacra2/score.h"
 
 namespace similis::ssimulacra2_internal {
@@ -59,5 +60,18 @@ std::shared_ptr<const Pyramid> make_pyramid_cpu(
 /// Writes the score of each pair of two batches on a GPU, queued on exec.stream.
 void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode, double* scores,
     const Execution& exec);
+
+/// Pairs to score; on the CPU also maps of what each pixel loses.
+struct ScorePass {
+  Pictures x, y;
+  Ssimulacra2Mode mode;
+  double* scores;  ///< null if not wanted
+  float* maps;     ///< likewise
+};
+void ssimulacra2_cpu(const ScorePass& pass, const Execution& exec);
+
+extern const Operation<ScorePass> kSsimulacra2;
+/// The same with a map, or against a reference that is kept: on the CPU alone.
+extern const Operation<ScorePass> kSsimulacra2Map;
 
 }  // namespace similis::ssimulacra2_internal

@@ -107,7 +107,7 @@ void run_sample(const char* operation, const TensorView& image, const SampleRequ
   require_image(operation, "image", image);
   Pass pass = resolve(operation, image, options);
   require_sample_request(pass, image, request, options);
-  require_backend(image.device, operation, Runs::on_cpu_and_gpu);
+  require_backend(image.device, operation, true);
   pass.output = as_volumes(request.output, 1);
   if (request.accumulate) pass.addend = pass.output;
   pass.upstream = as_volumes(request.upstream, 1);
@@ -143,7 +143,7 @@ void require_fields(const char* operation, const TensorView& u, const TensorView
 Tensor sample(const TensorView& image, const SampleOptions& options, const Execution& exec) {
   require_image("sample", "image", image);
   const Pass pass = resolve("sample", image, options);
-  require_backend(image.device, "sample", Runs::on_cpu_and_gpu);
+  require_backend(image.device, "sample", true);
   Tensor output = allocate(output_shape(pass), image.dtype, image.device, exec);
   sample_into(image, {.output = output}, options, exec);
   return output;
@@ -181,7 +181,7 @@ Tensor compose(const TensorView& u, const TensorView& v, const ComposeOptions& o
     const Execution& exec) {
   require_fields("compose", u, v);
   const Pass pass = resolve("compose", as_image(u), sample_options_of(v, options));
-  require_backend(u.device, "compose", Runs::on_cpu_and_gpu);
+  require_backend(u.device, "compose", true);
   Tensor output = allocate(field_shape(pass), u.dtype, u.device, exec);
   compose_into(u, v, {.output = output}, options, exec);
   return output;
@@ -236,7 +236,7 @@ Pass affine_grid_pass(const TensorView& affine, const AffineGridOptions& options
 Tensor affine_grid(
     const TensorView& affine, const AffineGridOptions& options, const Execution& exec) {
   const Pass pass = affine_grid_pass(affine, options);
-  require_backend(affine.device, "affine_grid", Runs::on_cpu_and_gpu);
+  require_backend(affine.device, "affine_grid", true);
   const TensorView& u = options.displacement;
   Tensor output =
       allocate(field_shape(pass), u.empty() ? affine.dtype : u.dtype, affine.device, exec);
@@ -253,7 +253,7 @@ void affine_grid_into(const TensorView& affine, const AffineGridRequest& request
       "affine_grid", request.upstream, shape, affine, !request.affine_gradient.empty());
   require_operand_gradient(
       "affine_grid", "affine_gradient", request.affine_gradient, "affine", affine);
-  require_backend(affine.device, "affine_grid", Runs::on_cpu_and_gpu);
+  require_backend(affine.device, "affine_grid", true);
   pass.output = as_field_of_volumes(request.output, 1);
   pass.upstream = as_field_of_volumes(request.upstream, 1);
   pass.affine_gradient = request.affine_gradient;
@@ -287,7 +287,7 @@ Pass label_pass(const TensorView& image, const SampleOptions& options, const Lab
 Labels sample_labels(const TensorView& image, const SampleOptions& options,
     const LabelOptions& labels, const Execution& exec) {
   const Pass pass = label_pass(image, options, labels);
-  require_backend(image.device, "sample_labels", Runs::on_cpu_and_gpu);
+  require_backend(image.device, "sample_labels", true);
   Labels result;
   result.label = allocate(output_shape(pass), image.dtype, image.device, exec);
   result.weight = allocate(output_shape(pass), result_dtype(image.dtype), image.device, exec);
@@ -319,7 +319,7 @@ void sample_labels_into(const TensorView& image, const LabelRequest& request,
       "displacement or grid", options.grid.empty() ? options.displacement : options.grid);
   require_operand_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
       "grid_affine", options.grid_affine);
-  require_backend(image.device, operation, Runs::on_cpu_and_gpu);
+  require_backend(image.device, operation, true);
   pass.output = as_volumes(request.label, 1);
   pass.weight = as_volumes(request.weight, 1);
   pass.upstream = as_volumes(request.upstream, 1);
@@ -360,7 +360,7 @@ void compose_onto(const TensorView& u, const TensorView& w, double factor, const
 
 Tensor exponentiate(const TensorView& v, int n, bool align_corners, const Execution& exec) {
   require_field("exponentiate", "v", v);
-  require_backend(v.device, "exponentiate", Runs::on_cpu_and_gpu);
+  require_backend(v.device, "exponentiate", true);
   Tensor output = like(v, exec);
   exponentiate_into(v, output, n, align_corners, exec);
   return output;
@@ -372,7 +372,7 @@ void exponentiate_into(const TensorView& v, const TensorView& output, int n, boo
   require(n >= 0 && n <= 32, "exponentiate: n is {}; it must be from 0 to 32", n);
   require(!output.empty(), "exponentiate: output has no data");
   require_result("exponentiate", "output", output, v.shape, v);
-  require_backend(v.device, "exponentiate", Runs::on_cpu_and_gpu);
+  require_backend(v.device, "exponentiate", true);
   const double factor = 1 / static_cast<double>(std::int64_t{1} << n);
   if (n == 0) return scale_into(v, factor, align_corners, output, exec);
   Tensor u = working_copy_of(v, exec), next;
@@ -387,7 +387,7 @@ void exponentiate_into(const TensorView& v, const TensorView& output, int n, boo
 
 Inverse invert(const TensorView& u, int iterations, bool align_corners, const Execution& exec) {
   require_field("invert", "u", u);
-  require_backend(u.device, "invert", Runs::on_cpu_and_gpu);
+  require_backend(u.device, "invert", true);
   Inverse result{.displacement = like(u, exec),
       .residual = allocate({u.shape[0]}, result_dtype(u.dtype), u.device, exec)};
   invert_into(u, result.displacement, result.residual, iterations, align_corners, exec);
@@ -402,7 +402,7 @@ void invert_into(const TensorView& u, const TensorView& output, const TensorView
   require(!output.empty(), "invert: output has no data");
   require_result("invert", "output", output, u.shape, u);
   require_result("invert", "residual", residual, {u.shape[0]}, u);
-  require_backend(u.device, "invert", Runs::on_cpu_and_gpu);
+  require_backend(u.device, "invert", true);
   Tensor w = working_copy_of(u, exec), next = working_copy_of(u, exec);
   scale_into(u, -1, align_corners, w, exec);
   for (int step = 0; step < iterations; ++step) {
@@ -438,7 +438,7 @@ JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners
     const std::optional<Coordinates>& min_coords, const std::optional<Coordinates>& max_coords,
     const Execution& exec) {
   require_field("jacobian_determinant", "u", u);
-  require_backend(u.device, "jacobian_determinant", Runs::on_cpu_and_gpu);
+  require_backend(u.device, "jacobian_determinant", true);
   JacobianDeterminant result{.determinant = allocate(voxels_of(u), u.dtype, u.device, exec),
       .folds = allocate({u.shape[0]}, DType::f64, u.device, exec)};
   jacobian_determinant_into(
@@ -467,7 +467,7 @@ void jacobian_determinant_into(const TensorView& u, const TensorView& determinan
       determinant.empty() ? "determinant" : "folds");
   require_result(operation, "determinant", determinant, shape, u);
   require_result(operation, "folds", folds, {u.shape[0]}, u);
-  require_backend(u.device, operation, Runs::on_cpu_and_gpu);
+  require_backend(u.device, operation, true);
   pass.u = as_field_of_volumes(u, 1);
   pass.determinant = as_volumes_of_scalars(determinant);
   pass.folds = folds;

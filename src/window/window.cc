@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "src/core/require.h"
+
 namespace similis {
 
 std::vector<double> gaussian_taps(int window_size, double sigma) {
@@ -28,6 +30,47 @@ std::vector<float> taps_in_f32(const std::vector<double>& taps) {
   }
   result[result.size() / 2] += static_cast<float>(rest);
   return result;
+}
+
+Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape) {
+  const int spatial = image_shape.rank() - 2;
+  require(window_size.count() == 1 || window_size.count() == spatial,
+      "{}: window_size has {} numbers; it takes one, or one for each of the {} axes", operation,
+      window_size.count(), spatial);
+  require(sigma.count() == 1 || sigma.count() == spatial,
+      "{}: sigma has {} numbers; it takes one, or one for each of the {} axes", operation,
+      sigma.count(), spatial);
+  Window window{.z = {1.0},
+      .y = gaussian_taps(window_size.y(), sigma.y()),
+      .x = gaussian_taps(window_size.x(), sigma.x())};
+  if (spatial == 3) window.z = gaussian_taps(window_size.z(), sigma.z());
+  return window;
+}
+
+void require_room_for_window(
+    const char* operation, const Extents& image_shape, const Window& window, Padding padding) {
+  const int last = image_shape.rank() - 1;
+  const auto check = [&](const char* axis, std::int64_t extent, std::int64_t radius) {
+    require(padding != Padding::valid || extent >= 2 * radius + 1,
+        "{}: {} is {}; with padding valid it must be at least window_size, {}", operation, axis,
+        extent, 2 * radius + 1);
+    require(padding != Padding::reflect || extent > radius,
+        "{}: {} is {}; with padding reflect it must be more than half the window, {}", operation,
+        axis, extent, radius);
+  };
+  if (image_shape.rank() == 5) check("depth", image_shape[2], window.radius_z());
+  check("height", image_shape[last - 1], window.radius_y());
+  check("width", image_shape[last], window.radius_x());
+}
+
+Extents map_shape(const Extents& volumes, const Window& window, Padding padding) {
+  Extents shape = volumes;
+  if (padding != Padding::valid) return shape;
+  shape[2] -= 2 * window.radius_z();
+  shape[3] -= 2 * window.radius_y();
+  shape[4] -= 2 * window.radius_x();
+  return shape;
 }
 
 }  // namespace similis

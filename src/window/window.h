@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "similis/tensor.hpp"
+#include "similis/window.hpp"
+
 #include "similis/window.hpp"
 
 namespace similis {
@@ -22,5 +25,18 @@ struct Window {
   int radius_y() const { return static_cast<int>(y.size() / 2); }
   int radius_x() const { return static_cast<int>(x.size() / 2); }
 };
+
+/// The taps of a Gaussian window over images of this shape, from options that are checked. Refuses
+/// counts that do not fit the images' axes; `operation` names the caller.
+Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape);
+
+/// Refuses images that are too small for the window with this padding.
+void require_room_for_window(
+    const char* operation, const Extents& image_shape, const Window& window, Padding padding);
+
+/// Shape of the map over volumes [N,C,D,H,W]: theirs, less window_size - 1 along each axis with
+/// padding valid.
+Extents map_shape(const Extents& volumes, const Window& window, Padding padding);
 
 }  // namespace similis

@@ -39,6 +39,11 @@ SIMILIS_API const char* similis_last_error(void);
 /** The version of the library in use, such as "0.1.0"; SIMILIS_VERSION is that of the headers. */
 SIMILIS_API const char* similis_version(void);
 
+/** The operations in JSON, for bindings: of each its name, its options with their types, bounds,
+ * defaults and places in its options struct, its outputs and its backends. Valid as long as the
+ * library is loaded. */
+SIMILIS_API const char* similis_schema(void);
+
 /** DLPack's DLDevice. */
 typedef struct similis_device {
   int32_t type; /**< SIMILIS_CPU, SIMILIS_CUDA or SIMILIS_CUDA_HOST */

@@ -11,7 +11,7 @@
 
 #include "src/cli/compare/color_scale.h"
 #include "src/cli/terminal/glyphs.h"
-#include "src/cli/terminal/number_text.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

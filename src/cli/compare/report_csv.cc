@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "src/cli/compare/report.h"
-#include "src/cli/terminal/number_text.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

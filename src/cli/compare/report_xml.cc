@@ -8,7 +8,7 @@
 
 #include "src/cli/compare/report.h"
 #include "src/cli/terminal/json_text.h"
-#include "src/cli/terminal/number_text.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/usage_error.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "similis/libvmaf_ssim.hpp"
+#include "src/libvmaf_ssim/libvmaf_ssim.h"
 
 namespace similis::cli {
 namespace {
@@ -52,12 +53,9 @@ std::vector<double> float_ssim_scores(
     const LumaPlanes& planes, const LumaOptions& options, const Execution& exec) {
   FloatSsimRequest request;
   const auto results = allocate_results(options.enable_lcs, {}, exec, request);
-  float_ssim_into(planes.reference, planes.distorted, request,
-      {.bit_depth = planes.bit_depth,
-          .scale = options.scale,
-          .enable_db = options.enable_db,
-          .clip_db = options.clip_db},
-      exec);
+  FloatSsimOptions own = options.float_ssim;
+  own.bit_depth = planes.bit_depth;
+  float_ssim_into(planes.reference, planes.distorted, request, own, exec);
   return numbers(results);
 }
 
@@ -75,16 +73,19 @@ std::vector<double> float_ms_ssim_scores(
     const LumaPlanes& planes, const LumaOptions& options, const Execution& exec) {
   FloatMsSsimRequest request;
   const auto results = allocate_results(options.enable_lcs, {kFloatMsSsimScales}, exec, request);
-  float_ms_ssim_into(planes.reference, planes.distorted, request,
-      {.bit_depth = planes.bit_depth, .enable_db = options.enable_db, .clip_db = options.clip_db},
-      exec);
+  FloatMsSsimOptions own = options.float_ms_ssim;
+  own.bit_depth = planes.bit_depth;
+  float_ms_ssim_into(planes.reference, planes.distorted, request, own, exec);
   return numbers(results);
 }
 
 }  // namespace
 
-const LumaMeasure integer_ssim_of_luma = {integer_ssim_parts, integer_ssim_scores};
-const LumaMeasure float_ssim_of_luma = {float_ssim_parts, float_ssim_scores};
-const LumaMeasure float_ms_ssim_of_luma = {float_ms_ssim_parts, float_ms_ssim_scores};
+const LumaMeasure integer_ssim_of_luma = {
+    libvmaf_ssim_internal::kIntegerSsim.table, integer_ssim_parts, integer_ssim_scores};
+const LumaMeasure float_ssim_of_luma = {
+    libvmaf_ssim_internal::kFloatSsim.table, float_ssim_parts, float_ssim_scores};
+const LumaMeasure float_ms_ssim_of_luma = {
+    libvmaf_ssim_internal::kFloatMsSsim.table, float_ms_ssim_parts, float_ms_ssim_scores};
 
 }  // namespace similis::cli

@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "similis/libvmaf_ssim.hpp"
 #include "similis/tensor.hpp"
+#include "src/core/operation.h"
 
 namespace similis::cli {
 
-/// What libvmaf calls these options; each measure takes some of them.
+/// Options by libvmaf's names; each measure takes some of them.
 struct LumaOptions {
-  int scale = 0;
+  FloatSsimOptions float_ssim;
+  FloatMsSsimOptions float_ms_ssim;
   bool enable_lcs = false;
-  bool enable_db = false;
-  bool clip_db = false;
 };
 
 /// [H,W] of u8, or of u16 with samples in the low bits.
@@ -26,6 +27,7 @@ struct LumaPlanes {
 };
 
 struct LumaMeasure {
+  const OperationTable& operation;
   /// What follows the measure's name in those of its numbers: nothing for the score itself, then,
   /// with enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
   std::vector<std::string> (*parts)(const LumaOptions&);

@@ -6,8 +6,10 @@
 
 namespace similis::cli {
 
-Metric metric(const char* name, const char* description, PlainMetricFunction function) {
-  Metric result{.name = name, .description = description};
+Metric metric(const char* name, const char* description, const Operation<PixelPass>& operation,
+    PlainMetricFunction function) {
+  Metric result{
+      .name = name, .description = description, .runs_on_gpu = operation.runs_on(DeviceKind::cuda)};
   result.configure = [function](const Settings&) {
     Measure measure;
     measure.value = [function](const FramePair& pair, const Execution& exec) {

@@ -20,8 +20,10 @@
 #include "similis/window.hpp"
 #include "src/cli/inputs/as_read.h"
 #include "src/cli/metrics/luma_scores.h"
-#include "src/cli/metrics/option_value.h"
+#include "src/cli/metrics/named_value.h"
 #include "src/cli/usage_error.h"
+#include "src/core/operation.h"
+#include "src/core/pixel_pass.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
@@ -97,34 +99,53 @@ struct Metric {
   std::function<Measure(const Settings&)> configure;
 };
 
-/// A member of a metric's options struct, by the name that -m gives it.
+/// An option of a metric, by the name that -m gives it, in the metric's Options.
 template <class Options> struct Option {
-  template <class T>
-  Option(const char* option_name, T Options::*member, const Numbers& numbers, const char* words)
-      : Option(option_name, words, member, numbers, OptionValue<T>{}) {}
+  /// A row of an operation's table; part finds the operation's options in the metric's.
+  template <class Part>
+  Option(const similis::Option& row, Part part)
+      : name(row.name),
+        description(row.description),
+        takes(accepted_values(row)),
+        set([&row, part](std::string_view text, Options& options) {
+          return row.parse(row, text, &part(options));
+        }),
+        json([&row, part](const Options& options) { return row.json(row, &part(options)); }) {}
+  /// An option of the program's own.
   template <class E>
-  Option(const char* option_name, E Options::*member, const Choices<E>& choices, const char* words)
-      : Option(option_name, words, member, choices, NamedValue<E>{}) {}
+  Option(
+      const char* option_name, E Options::*member, const NamedValues<E>& values, const char* words)
+      : name(option_name),
+        description(words),
+        takes(NamedValue<E>::takes(values)),
+        set([member, values](std::string_view text, Options& options) {
+          const auto value = NamedValue<E>::parse(text, values);
+          if (value) options.*member = *value;
+          return value.has_value();
+        }),
+        json([member, values](const Options& options) {
+          return NamedValue<E>::json(options.*member, values);
+        }) {}
 
   std::string name, description, takes;
   std::function<bool(std::string_view text, Options&)> set;
   std::function<std::string(const Options&)> json;
-
- private:
-  template <class T, class Accepted, class Value>
-  Option(const char* option_name, const char* words, T Options::*member, const Accepted& accepted,
-      Value)
-      : name(option_name),
-        description(words),
-        takes(Value::takes(accepted)),
-        set([member, accepted](std::string_view text, Options& options) {
-          const auto value = Value::parse(text, accepted);
-          if (value) options.*member = *value;
-          return value.has_value();
-        }),
-        json([member, accepted](
-                 const Options& options) { return Value::json(options.*member, accepted); }) {}
 };
+
+/// The options of an operation that the program offers. Options: those of the operation, or a
+/// struct in which part(options) are those.
+template <class Options, class Part>
+std::vector<Option<Options>> options_of(const OperationTable& operation, Part part) {
+  std::vector<Option<Options>> offered;
+  for (const similis::Option& row : operation.options) {
+    if (row.description != nullptr) offered.emplace_back(row, part);
+  }
+  return offered;
+}
+template <class Options> std::vector<Option<Options>> options_of(const OperationTable& operation) {
+  return options_of<Options>(
+      operation, [](auto& options) -> auto& { return options; });
+}
 
 /// The functions that a metric may be: the library's own form.
 template <class Options>
@@ -181,6 +202,7 @@ Settings settings_of(const Options& chosen, const std::vector<Option<Options>>& 
 
 /// A value in JSON as one would type it.
 inline std::string typed(std::string json) {
+  if (json == "null") return "";
   std::erase_if(json, [](char c) { return c == '"' || c == '[' || c == ']'; });
   return json;
 }
@@ -195,14 +217,17 @@ std::vector<MetricOption> described(const std::vector<Option<Options>>& options)
   return result;
 }
 
-/// A line of the table. Give `map_range` if the function takes Reduction::none.
-template <class Options>
-Metric metric(const char* name, const char* description, MetricFunction<Options> function,
-    std::vector<Option<Options>> options = {}, std::optional<MapRange> map_range = {}) {
+/// A line of the table, with the operation's options. Give `map_range` if the function takes
+/// Reduction::none.
+template <class Pass, class Options>
+Metric metric(const char* name, const char* description, const Operation<Pass>& operation,
+    MetricFunction<Options> function, std::optional<MapRange> map_range = {}) {
+  const std::vector<Option<Options>> options = options_of<Options>(operation.table);
   Metric result{.name = name,
       .description = description,
       .options = described(options),
-      .map_range = map_range};
+      .map_range = map_range,
+      .runs_on_gpu = operation.runs_on(DeviceKind::cuda)};
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;
@@ -236,13 +261,8 @@ inline Metric of_luma(Metric metric) {
   return metric;
 }
 
-/// The line of a metric that also runs on GPUs.
-inline Metric also_on_gpu(Metric metric) {
-  metric.runs_on_gpu = true;
-  return metric;
-}
-
-/// The same for a function without options.
-Metric metric(const char* name, const char* description, PlainMetricFunction function);
+/// The same for a function whose only option is its reduction.
+Metric metric(const char* name, const char* description, const Operation<PixelPass>& operation,
+    PlainMetricFunction function);
 
 }  // namespace similis::cli

@@ -16,6 +16,10 @@ const std::vector<Metric>& metrics();
 /// The one of that name, or null.
 const Metric* find_metric(std::string_view name);
 
+/// The options of libvmaf's float_ssim and float_ms_ssim.
+std::vector<Option<LumaOptions>> float_ssim_options();
+std::vector<Option<LumaOptions>> float_ms_ssim_options();
+
 std::vector<std::string> metric_names();
 std::vector<std::string> metric_names_with_maps();
 

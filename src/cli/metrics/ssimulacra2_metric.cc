@@ -32,22 +32,22 @@ struct ProgramOptions {
   ChromaUpsampling upsampling = ChromaUpsampling::bilinear;
 };
 
-const Choices<Ssimulacra2Mode> kModes = {
+const NamedValues<Ssimulacra2Mode> kModes = {
     {"exact", Ssimulacra2Mode::exact}, {"fast", Ssimulacra2Mode::fast}};
-const Choices<std::optional<YuvMatrix>> kMatrices = {{"auto", std::nullopt},
+const NamedValues<std::optional<YuvMatrix>> kMatrices = {{"auto", std::nullopt},
     {"bt601", YuvMatrix::bt601}, {"bt709", YuvMatrix::bt709}, {"bt2020", YuvMatrix::bt2020}};
-const Choices<std::optional<std::uint8_t>> kTransfers = {{"auto", std::nullopt}, {"srgb", 13},
+const NamedValues<std::optional<std::uint8_t>> kTransfers = {{"auto", std::nullopt}, {"srgb", 13},
     {"bt709", 1}, {"smpte170m", 6}, {"smpte240m", 7}, {"bt2020", 14}, {"bt2020-12", 15},
     {"gamma22", 4}, {"gamma28", 5}, {"linear", 8}};
-const Choices<std::optional<std::uint8_t>> kPrimaries = {{"auto", std::nullopt}, {"bt709", 1},
+const NamedValues<std::optional<std::uint8_t>> kPrimaries = {{"auto", std::nullopt}, {"bt709", 1},
     {"bt470m", 4}, {"bt470bg", 5}, {"smpte170m", 6}, {"smpte240m", 7}, {"bt2020", 9},
     {"dci-p3", 11}, {"display-p3", 12}};
-const Choices<std::optional<SampleRange>> kRanges = {
+const NamedValues<std::optional<SampleRange>> kRanges = {
     {"auto", std::nullopt}, {"limited", SampleRange::limited}, {"full", SampleRange::full}};
-const Choices<std::optional<ChromaSiting>> kSitings = {{"auto", std::nullopt},
+const NamedValues<std::optional<ChromaSiting>> kSitings = {{"auto", std::nullopt},
     {"left", ChromaSiting::left}, {"center", ChromaSiting::center},
     {"topleft", ChromaSiting::topleft}};
-const Choices<ChromaUpsampling> kUpsamplings = {
+const NamedValues<ChromaUpsampling> kUpsamplings = {
     {"bilinear", ChromaUpsampling::bilinear}, {"nearest", ChromaUpsampling::nearest}};
 
 const std::vector<Option<ProgramOptions>>& program_options() {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "src/cli/terminal/number_text.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include "similis/version.h"
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/terminal/notes.h"
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/terminal/progress.h"
 #include "src/cli/usage_error.h"
 #include "src/cli/vmaf/vmaf_feature.h"
 #include "src/cli/vmaf/vmaf_output.h"
+#include "src/core/number_text.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 

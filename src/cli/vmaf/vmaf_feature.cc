@@ -11,32 +11,40 @@
 
 #include "similis/libvmaf_ssim.hpp"
 #include "src/cli/metrics/luma_scores.h"
-#include "src/cli/metrics/metric.h"
+#include "src/cli/metrics/metrics.h"
 #include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
 
-const Choices<bool> kSwitch = {{"true", true}, {"false", false}};
-constexpr Numbers kScale{
-    "a number from 0 to 10", [](double number) { return number >= 0 && number <= 10; }};
-
-// What a feature's options are read into; each takes some.
+// The values of a feature's options; each feature takes some.
 struct FeatureOptions {
-  int scale = 0;
-  bool enable_lcs = false, enable_db = false, clip_db = false, enable_chroma = true;
-
-  LumaOptions of_luma() const {
-    return {.scale = scale, .enable_lcs = enable_lcs, .enable_db = enable_db, .clip_db = clip_db};
-  }
+  LumaOptions luma;
+  bool enable_chroma = true;
 };
 
-using ReadOption = Option<FeatureOptions>;
-const ReadOption kEnableLcs{"enable_lcs", &FeatureOptions::enable_lcs, kSwitch, ""};
-const ReadOption kEnableDb{"enable_db", &FeatureOptions::enable_db, kSwitch, ""};
-const ReadOption kClipDb{"clip_db", &FeatureOptions::clip_db, kSwitch, ""};
-const ReadOption kScaleOption{"scale", &FeatureOptions::scale, kScale, ""};
-const ReadOption kEnableChroma{"enable_chroma", &FeatureOptions::enable_chroma, kSwitch, ""};
+// An option by its name and what sets it.
+struct ReadOption {
+  std::string name, takes;
+  std::function<bool(std::string_view text, FeatureOptions&)> set;
+};
+
+std::vector<ReadOption> of_luma(const std::vector<Option<LumaOptions>>& options) {
+  std::vector<ReadOption> read;
+  for (const Option<LumaOptions>& option : options) {
+    read.push_back({option.name, option.takes,
+        [set = option.set](
+            std::string_view text, FeatureOptions& into) { return set(text, into.luma); }});
+  }
+  return read;
+}
+
+const ReadOption kEnableChroma{"enable_chroma", NamedValue<bool>::takes(kSwitch),
+    [](std::string_view text, FeatureOptions& into) {
+      const auto value = NamedValue<bool>::parse(text, kSwitch);
+      if (value) into.enable_chroma = *value;
+      return value.has_value();
+    }};
 
 struct KnownFeature {
   std::string name;
@@ -57,13 +65,13 @@ KnownFeature luma_feature(const char* name, const char* description,
   return {name, description, std::move(options),
       [name, &measure](const FeatureOptions& chosen, const media::VideoFormat&) {
         std::vector<std::string> columns;
-        for (const std::string& part : measure.parts(chosen.of_luma())) {
+        for (const std::string& part : measure.parts(chosen.luma)) {
           columns.push_back(part.empty() ? name : fmt::format("{}_{}", name, part));
         }
         return columns;
       },
       [&measure](const FeatureOptions& chosen, const VideoPair& videos, const Execution& exec) {
-        return measure.scores(planes_of(videos, 0), chosen.of_luma(), exec);
+        return measure.scores(planes_of(videos, 0), chosen.luma, exec);
       }};
 }
 
@@ -90,9 +98,9 @@ std::vector<double> psnr_scores(
 const std::vector<KnownFeature>& features() {
   static const std::vector<KnownFeature> table = {
       luma_feature("ssim", "integer SSIM of luma", {}, integer_ssim_of_luma),
-      luma_feature("float_ssim", "SSIM of luma in floats",
-          {kScaleOption, kEnableLcs, kEnableDb, kClipDb}, float_ssim_of_luma),
-      luma_feature("float_ms_ssim", "SSIM of luma at five scales", {kEnableLcs, kEnableDb, kClipDb},
+      luma_feature("float_ssim", "SSIM of luma in floats", of_luma(float_ssim_options()),
+          float_ssim_of_luma),
+      luma_feature("float_ms_ssim", "SSIM of luma at five scales", of_luma(float_ms_ssim_options()),
           float_ms_ssim_of_luma),
       {"psnr", "PSNR of each plane", {kEnableChroma}, psnr_columns, psnr_scores},
   };

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "src/cli/terminal/number_text.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {

@@ -144,7 +144,7 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
   expect_usage_error({"-n", "--feature", "psnr=enable_apsnr=true"},
       "--feature psnr=enable_apsnr=true: psnr has no option \"enable_apsnr\" here");
   expect_usage_error({"-n", "--feature", "float_ssim=scale=11"},
-      "--feature float_ssim=scale=11: scale is \"11\"; it must be a number from 0 to 10");
+      "--feature float_ssim=scale=11: scale is \"11\"; it must be a whole number from 0 to 10");
   expect_usage_error({"-n", "--feature", "float_ssim=enable_lcs"},
       "--feature float_ssim=enable_lcs: enable_lcs is \"\"; it must be true or false");
   expect_usage_error({"-n", "--feature", "float_ssim=scale=1", "--feature", "float_ssim"},

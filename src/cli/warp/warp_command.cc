@@ -12,26 +12,26 @@
 #include "similis/version.h"
 #include "src/cli/device.h"
 #include "src/cli/inputs/media_pair.h"
-#include "src/cli/metrics/option_value.h"
+#include "src/cli/metrics/named_value.h"
 #include "src/cli/terminal/notes.h"
-#include "src/cli/terminal/number_text.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/threads.h"
 #include "src/cli/usage_error.h"
 #include "src/cli/warp/resample.h"
+#include "src/core/number_text.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
 namespace {
 
-const Choices<ResampleMode> kModes = {{"linear", ResampleMode::linear},
+const NamedValues<ResampleMode> kModes = {{"linear", ResampleMode::linear},
     {"nearest", ResampleMode::nearest}, {"cubic", ResampleMode::cubic},
     {"label", ResampleMode::label}};
-const Choices<Outside> kPaddings = {
+const NamedValues<Outside> kPaddings = {
     {"zeros", Outside::zeros}, {"border", Outside::border}, {"reflection", Outside::reflection}};
 
 template <class E>
-E parse_choice(const char* option, const std::string& text, const Choices<E>& choices) {
+E parse_choice(const char* option, const std::string& text, const NamedValues<E>& choices) {
   const std::optional<E> value = NamedValue<E>::parse(text, choices);
   if (value) return *value;
   throw UsageError(

@@ -6,6 +6,7 @@
 #include "similis/execution.hpp"
 #include "similis/gradient.hpp"
 #include "similis/tensor.hpp"
+#include "src/core/operation.h"
 
 namespace similis {
 
@@ -28,15 +29,16 @@ struct ValueForm {
 };
 
 /// Allocates them, on the device of x, whose shape and dtype the gradients have. Refuses gradients
-/// of integers and a device that cannot be used.
+/// of integers; `operation` must run on the device.
 ValueAndGradient allocate_outputs(const char* operation, Outputs outputs, const TensorView& x,
     const ValueForm& value, const Execution& exec);
 
 /// The same, with the request told to write there.
-template <class Request>
-ValueAndGradient allocate_outputs(const char* operation, Outputs outputs, const TensorView& x,
-    const ValueForm& value, const Execution& exec, Request& request) {
-  ValueAndGradient results = allocate_outputs(operation, outputs, x, value, exec);
+template <class Pass, class Request>
+ValueAndGradient allocate_outputs(const Operation<Pass>& operation, Outputs outputs,
+    const TensorView& x, const ValueForm& value, const Execution& exec, Request& request) {
+  operation.require_runs_on(x.device);
+  ValueAndGradient results = allocate_outputs(operation.name(), outputs, x, value, exec);
   request.value = results.value;
   request.x_gradient = results.x_gradient;
   request.y_gradient = results.y_gradient;

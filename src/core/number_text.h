@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace similis::cli {
+namespace similis {
 
 /// The fewest digits that read back as the same number: 0.1, 1e-07, inf.
 template <class T> std::string shortest(T number) {
@@ -43,4 +43,4 @@ inline std::vector<std::int64_t> parse_size(std::string_view text) {
   }
 }
 
-}  // namespace similis::cli
+}  // namespace similis

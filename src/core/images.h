@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every windowed operation refuses, beside what src/core/validate.h does, and its images as
-// the kernels take them. `operation` names the caller in the message.
+// Images as operations take them: pairs [N,C,H,W] or [N,C,D,H,W], masks over them, and results as
+// large as their reduction says. `operation` names the caller in the message.
 #pragma once
 
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
-#include "similis/window.hpp"
-#include "src/core/validate.h"
-#include "src/window/window.h"
 
 namespace similis {
 
@@ -21,21 +18,8 @@ void require_image_pair(const char* operation, const TensorView& x, const Tensor
 void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
     const TensorView& x, const Extents& shape);
 
-/// The taps of a Gaussian window over images of this shape. Refuses sizes that are even, sigmas
-/// that are not positive, and counts that do not fit the images' axes.
-Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
-    const PerAxis<double>& sigma, const Extents& image_shape);
-
-/// Refuses images that are too small for the window with this padding.
-void require_room_for_window(
-    const char* operation, const Extents& image_shape, const Window& window, Padding padding);
-
 /// [N,C,H,W] becomes [N,C,1,H,W]; [N,C,D,H,W] stays. An empty view stays empty.
 TensorView as_volumes(const TensorView& images);
-
-/// Shape of the map over volumes [N,C,D,H,W]: theirs, less window_size - 1 along each axis with
-/// padding valid.
-Extents map_shape(const Extents& volumes, const Window& window, Padding padding);
 
 /// The shape of a measure of images of this shape, of whose volumes `map` is the map's: without the
 /// depth that as_volumes() gave 2-D images.
@@ -45,8 +29,8 @@ Extents result_shape(const Extents& images, Reduction reduction, const Extents& 
 /// give one element in any number of them.
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape);
 
-/// A mask of [H,W], [C,H,W] or [N,C,H,W] (with D before H for volumes; N and C may be 1) as a 5-D
-/// view of the images' shape, by strides of 0. Refuses any other.
+/// A mask of any dtype as a view of the images' shape, by strides of 0: N and C may be left out or
+/// be 1. Refuses any other shape and another device.
 TensorView broadcast_mask(
     const char* operation, const char* argument, const TensorView& mask, const TensorView& x);
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// All operations that have options, for what treats them alike: the schema, and tests of all
+// tables.
+#pragma once
+
+#include <span>
+
+#include "src/core/operation.h"
+
+namespace similis {
+
+struct ListedOperation {
+  const OperationTable* table;
+  bool on_cuda;  ///< beside the CPU
+};
+
+std::span<const ListedOperation> operations();
+
+}  // namespace similis

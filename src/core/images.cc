@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/core/images.h"
+
+#include <algorithm>
+
+#include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/reduction.h"
+#include "src/core/validate.h"
+
+namespace similis {
+
+void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {
+  require(x.shape.rank() == 4 || x.shape.rank() == 5,
+      "{}: x has shape {}; it must be [N,C,H,W] or [N,C,D,H,W]", operation, x.shape);
+  require(x.dtype != DType::u16,
+      "{}: x is {}; it must be uint8, float16, bfloat16, float32 or float64", operation, x.dtype);
+  require_alike(operation, x, y);
+}
+
+void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
+    const TensorView& x, const Extents& shape) {
+  const bool is_map = shape.rank() > 2;  // numbers are sums in f64; a map has the images' precision
+  const bool is_f64 = result_dtype(x.dtype) == DType::f64;
+  require_result(operation, "value", value, shape,
+      !is_map  ? kFloat32OrFloat64
+      : is_f64 ? kFloat64
+               : kFloat32,
+      x);
+  require_upstream(operation, upstream, shape, x);
+}
+
+TensorView as_volumes(const TensorView& images) {
+  if (images.shape.rank() != 4) return images;
+  const Extents &shape = images.shape, &strides = images.strides;
+  return {images.data, {shape[0], shape[1], 1, shape[2], shape[3]},
+      {strides[0], strides[1], 0, strides[2], strides[3]}, images.dtype, images.device};
+}
+
+Extents result_shape(const Extents& images, Reduction reduction, const Extents& map) {
+  if (images.rank() == 5) return reduced_shape(images, reduction, map);
+  return reduced_shape(images, reduction, {map[0], map[1], map[3], map[4]});
+}
+
+TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) {
+  if (result_shape.rank() > 0 || upstream.empty()) return upstream;
+  return {upstream.data, {}, {}, upstream.dtype, upstream.device};
+}
+
+TensorView broadcast_mask(
+    const char* operation, const char* argument, const TensorView& mask, const TensorView& x) {
+  if (mask.empty()) return mask;
+  const int rank = x.shape.rank(), missing = rank - mask.shape.rank();
+  bool fits = missing >= 0 && missing <= 2;
+  for (int axis = std::max(missing, 0); fits && axis < rank; ++axis) {
+    const std::int64_t extent = mask.shape[axis - missing];
+    fits = extent == x.shape[axis] || (axis < 2 && extent == 1);
+  }
+  require(fits,
+      "{}: {} has shape {}; it must be the images' {}, with N and C left out or 1 where "
+      "it is the same for all",
+      operation, argument, mask.shape, x.shape);
+  require(mask.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation, argument,
+      mask.device, x.device);
+  TensorView view = mask;
+  view.shape = x.shape;
+  view.strides = x.strides;
+  for (int axis = 0; axis < rank; ++axis) {
+    const bool is_own = axis >= missing && mask.shape[axis - missing] == x.shape[axis];
+    view.strides[axis] = is_own ? mask.strides[axis - missing] : 0;
+  }
+  return view;
+}
+
+}  // namespace similis

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation is a value, declared once in src/<op>/operation.cc: its name, its options, its
+// outputs and a function for each backend. The C ABI, Python and the program read OperationTable; a
+// room runs its passes by Operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "similis/execution.hpp"
+#include "similis/reduction.hpp"
+#include "similis/tensor.hpp"
+#include "src/core/backend.h"
+#include "src/core/option.h"
+
+namespace similis {
+
+/// How the shape of an operation's value follows from its images.
+enum class ShapeRule : std::uint8_t {
+  by_reduction,  ///< [], [N], [N,C] or a map, as the option `reduction` says
+  by_plane,      ///< [] for [H,W], [N] for [N,H,W]
+  by_picture,    ///< [] for [C,H,W], [N] for [N,C,H,W]
+  histogram,     ///< [N,C,num_bins,num_bins]
+};
+
+struct OperationTable {
+  const char* name;
+  std::span<const Option> options = {};  ///< members of the C++ options
+  std::span<const Option> request = {};  ///< other members of the C struct: the C++ request's
+  const void* defaults = nullptr;        ///< of the C++ options
+  const void* c_defaults = nullptr;
+  const char* c_struct = nullptr;             ///< the C struct's name
+  std::size_t c_size = 0;                     ///< bytes of the C struct
+  std::span<const char* const> outputs = {};  ///< in the order of the C function's arguments
+  ShapeRule shape = ShapeRule::by_reduction;
+
+  /// Throws InvalidArgument for the first option whose value is not one that it takes.
+  void check(const void* of_options) const {
+    for (const Option& option : options) option.check(option, name, of_options);
+  }
+};
+
+/// A pass on one backend.
+template <class Pass> struct Backend {
+  void (*run)(const Pass&, const Execution&) = nullptr;
+  bool is_offered = false;  ///< by the room, whether this build holds it or not
+};
+
+/// An entry of Operation::backends.
+#define SIMILIS_CPU(...) \
+  { .run = __VA_ARGS__, .is_offered = true }
+#ifdef SIMILIS_HAS_CUDA
+#define SIMILIS_CUDA(...) \
+  { .run = __VA_ARGS__, .is_offered = true }
+#else
+#define SIMILIS_CUDA(...) \
+  { .run = nullptr, .is_offered = true }
+#endif
+
+template <class Pass> struct Operation {
+  OperationTable table;
+  std::array<Backend<Pass>, 2> backends;  ///< by DeviceKind
+
+  const char* name() const { return table.name; }
+  bool runs_on(DeviceKind kind) const {
+    return backends[static_cast<std::size_t>(kind)].is_offered;
+  }
+  /// Throws unless the operation can run there.
+  void require_runs_on(Device device) const {
+    require_backend(device, table.name, runs_on(device.kind));
+  }
+  /// Hands a checked pass to the backend of a device. Throws unless it can run there.
+  void run(const Pass& pass, Device device, const Execution& exec) const {
+    require_runs_on(device);
+    backends[static_cast<std::size_t>(device.kind)].run(pass, exec);
+  }
+};
+
+/// Options of an operation whose C++ functions take its reduction by itself.
+struct ReductionOptions {
+  Reduction reduction = Reduction::mean;
+};
+inline constexpr ReductionOptions kReductionDefaults;
+
+/// The enumerations that several operations take.
+inline constexpr const char* kPaddingWords[] = {
+    "valid", "same", "reflect", "replicate", "renormalize"};
+inline constexpr Choices kPaddings{kPaddingWords};
+inline constexpr const char* kReductionWords[] = {
+    "mean", "sum", "none", "per_image", "per_channel"};
+inline constexpr Choices kReductions{kReductionWords};
+inline constexpr Choices kReductionsWithoutMap = without(kReductions, Reduction::none);
+inline constexpr const char* kFormWords[] = {"similarity", "loss"};
+inline constexpr Choices kForms{kFormWords};
+
+inline constexpr const char* kValueAndGradients[] = {"value", "x_gradient", "y_gradient"};
+inline constexpr const char* kValue[] = {"value"};
+
+}  // namespace similis
