@@ -15,18 +15,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._c import DeviceError, __version__
-from ._correlation import lncc, lncc_loss, ncc, ncc_loss
-from ._mutual_information import (
+from ._library.c_abi import DeviceError, __version__
+from ._functions.correlation import lncc, lncc_loss, ncc, ncc_loss
+from ._functions.mutual_information import (
     histogram,
     mutual_information,
     mutual_information_from_histogram,
     mutual_information_loss,
 )
-from ._pixel_error import mae, mse, psnr
-from ._scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
-from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
-from ._transforms import (
+from ._functions.pixel_error import mae, mse, psnr
+from ._functions.scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
+from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+from ._functions.transforms import (
     affine_grid,
     compose,
     exponentiate,
@@ -35,7 +35,7 @@ from ._transforms import (
     sample,
     sample_labels,
 )
-from ._value_and_gradient import value_and_gradient
+from ._functions.value_and_gradient import value_and_gradient
 
 __all__ = [
     "DeviceError",

@@ -25,7 +25,7 @@ from . import (
     ssim,
     ssim_loss,
 )
-from ._measure import PerAxisFloat, PerAxisInt, Range
+from ._library.measures import PerAxisFloat, PerAxisInt, Range
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _c
+from similis._library import c_abi, measures
 from similis.compat.fused_ssim import fused_ssim
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -151,15 +151,15 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
     memory = (ctypes.c_float * 256)()
     strides = [256, 256, 16, 1]
     image, value = [
-        _c.tensor(
-            ctypes.addressof(memory), shape, strides[: len(shape)], "float32", _c.Device(_c.CUDA, 0)
+        c_abi.tensor(
+            ctypes.addressof(memory), shape, strides[: len(shape)], "float32", c_abi.Device(c_abi.CUDA, 0)
         )
         for shape in ([1, 1, 16, 16], [])
     ]
-    text = similis._measure.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
-    options = similis._measure.parse(text).options
+    text = measures.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
+    options = measures.parse(text).options
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
-        _c.run("ssim", options, [image, image, None, None, None, value, None, None])
+        c_abi.run("ssim", options, [image, image, None, None, None, value, None, None])
 
 
 @needs_gpu

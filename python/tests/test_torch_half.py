@@ -7,7 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _lift_f16, _measure, _torch
+from similis._library import measures
+from similis._torch import gradient_scaling
+from similis._torch import measures as torch_measures
 
 HALVES = [torch.float16, torch.bfloat16]
 MEASURES = {  # and the range of the images
@@ -51,9 +53,9 @@ def test_losses_that_are_not_scaled(images, relative_l2):
 def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
     """As if the gradient had been computed in the backward pass."""
     pair = images(*shape, dtype=torch.float16, requires_grad="xy")
-    text = _measure.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
-    evaluate = functools.partial(_torch.evaluate, "ssim", text)
-    lift = _torch._lift(text, pair[0], False)
+    text = measures.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
+    evaluate = functools.partial(torch_measures.evaluate, "ssim", text)
+    lift = torch_measures._lift(text, pair[0], False)
     for scale in 4096, 65536:
         ahead, waiting = (
             gradients(
@@ -96,8 +98,8 @@ def test_what_waits(images, dtype):
 def test_gradients_stay_below_their_bound(images, shape, padding):
     """Of the images with the steepest slopes: dark and of little contrast, opposed to each other."""
     spatial = len(shape) - 2
-    text = _measure.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
-    bound = _lift_f16.bound_of_one(text, spatial)
+    text = measures.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
+    bound = gradient_scaling.bound_of_one(text, spatial)
     measure = functools.partial(similis.ssim_loss, padding=padding)
     x, y = images(*shape, dtype=torch.float64)
     windows = similis.ssim(x, y, padding=padding, reduction="none").numel()

@@ -125,17 +125,17 @@ def test_gradients_of_gradients_are_refused():
 
 
 def test_operators_by_torchs_own_checks():
-    from similis import _warp
+    from similis._library import warp
 
     image = seeded(1, 2, 4, 5, 6, dtype=torch.float64)
     u = seeded(1, 4, 5, 6, 3, dtype=torch.float64, scale=0.1)
-    call = _warp.text("sample", padding_mode="border")
+    call = warp.text("sample", padding_mode="border")
     torch.library.opcheck(torch.ops.similis.transform.default, (image, None, u, None, call))
     torch.library.opcheck(
         torch.ops.similis.transform_gradient.default,
         (image, None, u, None, image, True, False, True, False, call),
     )
-    labels = _warp.text("sample_labels")
+    labels = warp.text("sample_labels")
     torch.library.opcheck(torch.ops.similis.labels.default, (image, None, u, None, labels))
 
 

@@ -106,12 +106,13 @@ def test_inverses_and_labels_in_graphs(operands):
 
 
 def test_operators_of_fields(operands):
-    from similis import _fields_torch, _warp
+    from similis._library import warp
+    from similis._torch import fields
 
     _, u = operands
     for operation, number in (("invert", 3), ("jacobian_determinant", None)):
-        call = _warp.text(operation)
-        torch.library.opcheck(_fields_torch._field_map_op, (u, number, call))
+        call = warp.text(operation)
+        torch.library.opcheck(fields._field_map_op, (u, number, call))
 
 
 def each_way(image, affine, u):
@@ -141,15 +142,16 @@ def equal(given, expected):
 
 
 def test_both_bindings_give_the_same_bits(monkeypatch, variables):
-    from similis import _torch, _warp_torch
+    from similis._torch import measures as torch_measures
+    from similis._torch import transforms as torch_transforms
 
     try:
-        functions = _torch._tvm_ffi_functions()
+        functions = torch_measures._tvm_ffi_functions()
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
     results = []
-    for run in _warp_torch._run_by_ctypes, _warp_torch._run_by_tvm_ffi(functions):
-        monkeypatch.setattr(_warp_torch, "_run", run)
+    for run in torch_transforms._run_by_ctypes, torch_transforms._run_by_tvm_ffi(functions):
+        monkeypatch.setattr(torch_transforms, "_run", run)
         added_to = torch.ones_like(variables[0])
         similis.sample(variables[0].detach(), displacement=variables[2].detach(), output=added_to)
         with pytest.raises(ValueError, match="sample: displacement has shape"):
@@ -210,16 +212,17 @@ def test_whoever_looks_at_operators_sees_them(variables):
 
 def test_nobody_looks_at_plain_calls(monkeypatch, variables):
     """Else the comparison above compares nothing."""
-    from similis import _torch, _warp_torch
+    from similis._torch import measures as torch_measures
+    from similis._torch import transforms as torch_transforms
 
-    if not _torch._TELLS_KEYS:
+    if not torch_measures._TELLS_KEYS:
         pytest.skip("this torch does not tell a tensor's keys")
 
     def refuse(*_):
         raise AssertionError("an operator was called")
 
     for name in "_transform_op", "_gradient_op", "_checked":
-        monkeypatch.setattr(_warp_torch, name, refuse)
+        monkeypatch.setattr(torch_transforms, name, refuse)
     image, affine, u = variables
     similis.sample(image, affine=affine, displacement=u).sum().backward()
     similis.compose(u.detach(), u.detach(), output=torch.zeros_like(u))

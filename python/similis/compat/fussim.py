@@ -15,15 +15,15 @@ from typing import Final, Optional
 import torch
 from torch import Tensor
 
-from .. import _measure
-from .._dispatch import described_once, for_torch
+from .._library import measures
+from .._functions.dispatch import described_once, for_torch
 
 __all__ = ["SSIM", "SUPPORTED_WINDOW_SIZES", "FusedSSIMMap", "fused_ssim", "ssim"]
 
 SUPPORTED_WINDOW_SIZES: Final = (7, 9, 11)
 ALLOWED_PADDING: Final = ("same", "valid")
 
-_text = described_once(_measure.ssim_text)
+_text = described_once(measures.ssim_text)
 
 
 def _evaluate(
@@ -112,7 +112,7 @@ def ssim(
     _require_options("ssim", win_size, win_sigma, K)
     if win is not None:
         raise ValueError("ssim: win is given; similis.compat.pytorch_msssim takes windows")
-    if not _measure.number("ssim", "data_range", data_range) > 0:
+    if not measures.number("ssim", "data_range", data_range) > 0:
         raise ValueError(f"ssim: data_range is {data_range!r}; it must be positive")
     constants = (K[0] * data_range) ** 2, (K[1] * data_range) ** 2
     if nonnegative_ssim:

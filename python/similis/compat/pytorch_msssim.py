@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import _measure
-from .._dispatch import described_once, for_torch, require_tensor
+from .._library import measures
+from .._functions.dispatch import described_once, for_torch, require_tensor
 
 __all__ = ["MS_SSIM", "SSIM", "ms_ssim", "ssim"]
 
-_ssim_text = described_once(_measure.ssim_text)
-_ms_ssim_text = described_once(_measure.ms_ssim_text)
+_ssim_text = described_once(measures.ssim_text)
+_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,9 +51,9 @@ def _window_size(
     """Of the window that is given, or is to be made; the other options are checked by the way."""
     if not isinstance(K, (tuple, list)) or len(K) != 2:
         raise TypeError(f"{name}: K is {K!r}; it must be two numbers")
-    if not _measure.number(name, "data_range", data_range) > 0:
+    if not measures.number(name, "data_range", data_range) > 0:
         raise ValueError(f"{name}: data_range is {data_range!r}; it must be positive")
-    size = _measure.integer(name, "win_size", win_size)
+    size = measures.integer(name, "win_size", win_size)
     if win is not None:
         require_tensor(name, "win", win)
         wanted = [X.shape[1], *[1] * (X.dim() - 2), win.shape[-1] if win.dim() else 1]
@@ -143,7 +143,7 @@ def ms_ssim(
     size = _window_size("ms_ssim", X, win_size, win, data_range, K)
     least = (size - 1) * 16
     assert min(X.shape[-2:]) > least, f"Image size should be larger than {least}"
-    weights = _measure.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)
+    weights = measures.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)
     sides = _coarsest(X.shape[2:], len(weights))
     if win is None and min(sides) >= size:
         text = _ms_ssim_text(

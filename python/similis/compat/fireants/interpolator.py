@@ -19,8 +19,8 @@ from typing import Any, Callable, Optional
 
 from torch import Tensor
 
-from ... import _transforms
-from ..._dispatch import require_tensor
+from ..._functions import transforms
+from ..._functions.dispatch import require_tensor
 
 __all__ = [
     "affine_warp_2d",
@@ -92,7 +92,7 @@ def _sample(
     require_tensor("fireants_interpolator", "input", input)
     if mode not in _MODES:
         raise ValueError(f"fireants_interpolator: mode is {mode!r}; it must be bilinear or nearest")
-    return _transforms.sample(
+    return transforms.sample(
         input,
         **_transform(affine, grid, is_displacement),
         grid_affine=None if grid is None else grid_affine,
@@ -126,7 +126,7 @@ def _generic_label(
     if mode != "genericlabel":
         raise ValueError(f"fused_grid_sampler: mode is {mode!r}; it must be genericlabel")
     background = float(input.min()) if background_label is None else float(background_label)
-    return _transforms.sample_labels(
+    return transforms.sample_labels(
         input,
         **_transform(affine, grid, is_displacement),
         grid_affine=None if grid is None else grid_affine,
@@ -156,7 +156,7 @@ def _compose(
         raise TypeError("warp_composer: v is None; it must be a vector field")
     if grid is not None:
         raise ValueError("warp_composer: grid is given; coordinates are those of v's own grid")
-    return _transforms.compose(
+    return transforms.compose(
         u,
         v,
         affine=affine,
@@ -180,7 +180,7 @@ def _affine_warp(
         rank = grid.dim() - 2
         affine = grid.new_zeros((1, rank, rank + 1), dtype=grid.dtype)
         affine[:, range(rank), range(rank)] = 1
-    return _transforms.affine_grid(
+    return transforms.affine_grid(
         affine, grid, align_corners=align_corners, min_coords=min_coords, max_coords=max_coords
     )
 

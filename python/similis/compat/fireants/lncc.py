@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ... import lncc_loss
-from ..._dispatch import require_tensor
+from ..._functions.dispatch import require_tensor
 from ._masks import require_mode, separated
 
 _WINDOWS = {"rectangular": "box", "gaussian": "gaussian"}

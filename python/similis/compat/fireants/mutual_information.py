@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ... import mutual_information_loss
-from ..._dispatch import require_tensor
+from ..._functions.dispatch import require_tensor
 from ._masks import require_mode, separated
 
 _NAME = "FusedGlobalMutualInformationLoss"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
-from ._correlation import lncc, lncc_loss, ncc, ncc_loss
-from ._dispatch import WithGradient, is_of, kind_of
-from ._mutual_information import mutual_information, mutual_information_loss
-from ._pixel_error import mae, mse
-from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+from .correlation import lncc, lncc_loss, ncc, ncc_loss
+from .dispatch import WithGradient, is_of, kind_of
+from .mutual_information import mutual_information, mutual_information_loss
+from .pixel_error import mae, mse
+from .ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 
 Array = TypeVar("Array")
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Optional
 
-from . import _measure
+from .._library import measures
 
 
 def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
@@ -24,7 +24,7 @@ def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
     of_one = bound_of_one(text, len(shape) - 2)
     if of_one is None or has_mask:
         return None
-    sizes = _measure.parse(text).window_size[2 - len(shape) :]
+    sizes = measures.parse(text).window_size[2 - len(shape) :]
     is_valid = " padding=valid" in text
     count = shape[0] * shape[1]
     for extent, size in zip(shape[2:], sizes):
@@ -43,7 +43,7 @@ def bound_of_one(text: str, spatial: int) -> Optional[float]:
     repeats it. Where C is not well above what f32 rounds of squared pixels, arithmetic does not keep
     to this.
     """
-    measure = _measure.parse(text)
+    measure = measures.parse(text)
     if measure.operation != "ssim" or measure.reduction != "mean":
         return None
     if min(measure.k1, measure.k2) < 2.0**-8:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._measure import Measure
+from .._library.measures import Measure
 
 _TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
 

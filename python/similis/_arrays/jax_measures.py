@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from . import _arrays, _c, _measure
+from .._library import c_abi, measures
+from . import numpy_cupy
 
-_numpy = _arrays.NumPy()
+_numpy = numpy_cupy.NumPy()
 
 
 def _require_cpu(operation: str, name: str, array: Any) -> None:
@@ -25,7 +26,7 @@ def _require_cpu(operation: str, name: str, array: Any) -> None:
     else:
         platform = next(iter(array.devices())).platform
     if platform != "cpu":
-        raise _c.DeviceError(
+        raise c_abi.DeviceError(
             f"{operation}: {name} is on JAX's {platform}; JAX's arrays are taken on the CPU, those "
             "on a GPU as torch's or CuPy's"
         )
@@ -36,7 +37,7 @@ def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, 
     x, y, mask, valid_mask, upstream = [
         None if each is None else numpy.asarray(each) for each in arrays
     ]
-    results = _arrays.evaluate(
+    results = numpy_cupy.evaluate(
         operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
     )
     return tuple(numpy.asarray(each) for each in results)
@@ -47,7 +48,7 @@ def _called_back(operation: str, text: str, of_x: bool, of_y: bool, arrays: tupl
     dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
     shapes = []
     if upstream is None:
-        shape = _measure.parse(text).result_shape(x.shape)
+        shape = measures.parse(text).result_shape(x.shape)
         shapes.append(jax.ShapeDtypeStruct(tuple(shape), dtype))
     shapes += [jax.ShapeDtypeStruct(x.shape, x.dtype) for of in (of_x, of_y) if of]
     callback = functools.partial(_call, operation, text, of_x, of_y)
@@ -91,13 +92,13 @@ def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: A
                 f"{operation}: {name} is a {type(array).__name__}; it must be a jax.Array"
             )
         _require_cpu(operation, name, array)
-    _arrays.require_alike(operation, x, y)
+    numpy_cupy.require_alike(operation, x, y)
     return _function(operation, text)(x, y, mask, valid_mask)
 
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
     """From the MSE, and differentiable as that is."""
-    text = _measure.psnr_error_text(data_range, reduction)
+    text = measures.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", text, x, y, None, None)
-    value_range = float(data_range or _measure.DATA_RANGES.get(str(x.dtype), 1.0))
+    value_range = float(data_range or measures.DATA_RANGES.get(str(x.dtype), 1.0))
     return 10 * jnp.log10(value_range**2 / error)

@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import Any, Callable
 
-from . import _arrays
+from .._arrays import numpy_cupy
 
 _seen: dict[str, Any] = {}
 
@@ -47,7 +47,7 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     return text
 
 
-_cached_kinds: dict[str, _arrays.Kind] = {}
+_cached_kinds: dict[str, numpy_cupy.Kind] = {}
 
 
 def is_of(module: str, name: str, array: Any) -> bool:
@@ -56,17 +56,17 @@ def is_of(module: str, name: str, array: Any) -> bool:
     return library is not None and isinstance(array, getattr(library, name))
 
 
-def _kind(name: str, make: Callable[[], _arrays.Kind]) -> _arrays.Kind:
+def _kind(name: str, make: Callable[[], numpy_cupy.Kind]) -> numpy_cupy.Kind:
     if name not in _cached_kinds:
         _cached_kinds[name] = make()
     return _cached_kinds[name]
 
 
-def kind_of(operation: str, x: Any, name: str = "x") -> _arrays.Kind:
+def kind_of(operation: str, x: Any, name: str = "x") -> numpy_cupy.Kind:
     if is_of("numpy", "ndarray", x):
-        return _kind("numpy", _arrays.NumPy)
+        return _kind("numpy", numpy_cupy.NumPy)
     if is_of("cupy", "ndarray", x):
-        return _kind("cupy", _arrays.CuPy)
+        return _kind("cupy", numpy_cupy.CuPy)
     raise TypeError(
         f"{operation}: {name} is a {type(x).__name__}; it must be a torch.Tensor, numpy.ndarray, "
         "cupy.ndarray or jax.Array"
@@ -78,22 +78,22 @@ _jax_module: Any = None
 
 
 def for_torch() -> Any:
-    """_torch.py, once torch has been imported by whoever made a tensor."""
+    """_torch/measures.py, once torch has been imported by whoever made a tensor."""
     global _torch_module
     if _torch_module is None:
-        from . import _torch
+        from .._torch import measures
 
-        _torch_module = _torch
+        _torch_module = measures
     return _torch_module
 
 
 def for_jax() -> Any:
-    """_jax.py, likewise."""
+    """_arrays/jax_measures.py, likewise."""
     global _jax_module
     if _jax_module is None:
-        from . import _jax
+        from .._arrays import jax_measures
 
-        _jax_module = _jax
+        _jax_module = jax_measures
     return _jax_module
 
 
@@ -144,9 +144,9 @@ def evaluate(
         return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
     if isinstance(x, WithGradient):
         kind = kind_of(operation, x.image)
-        return _arrays.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
+        return numpy_cupy.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
     kind = kind_of(operation, x, names[0])
-    return _arrays.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
+    return numpy_cupy.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
 
 
 if _module("torch"):  # torch.compile then finds the operators while it traces

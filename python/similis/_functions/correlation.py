@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, spatial
-from ._measure import PerAxisFloat, PerAxisInt
+from .._library import measures
+from .dispatch import described_once, evaluate, spatial
+from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_lncc_text = described_once(_measure.lncc_text)
-_ncc_text = described_once(_measure.ncc_text)
+_lncc_text = described_once(measures.lncc_text)
+_ncc_text = described_once(measures.ncc_text)
 
 
 def lncc(

@@ -21,9 +21,10 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 
-from . import _c, _composed, _lift_f16, _measure
+from .._library import c_abi, measures
+from . import decomposition, gradient_scaling
 
-_DTYPES = {getattr(torch, name): name for name in _c.DTYPES if hasattr(torch, name)}
+_DTYPES = {getattr(torch, name): name for name in c_abi.DTYPES if hasattr(torch, name)}
 _DEVICES = ("cpu", "cuda", "meta")
 
 _ops = torch.library.Library("similis", "DEF")
@@ -38,11 +39,11 @@ _ops.define(
 )
 
 
-def _c_tensor(tensor: Optional[Tensor]) -> Optional[_c.Tensor]:
+def _c_tensor(tensor: Optional[Tensor]) -> Optional[c_abi.Tensor]:
     if tensor is None:
         return None
-    device = _c.Device(_c.CUDA, tensor.device.index) if tensor.is_cuda else _c.Device(_c.CPU, 0)
-    return _c.tensor(
+    device = c_abi.Device(c_abi.CUDA, tensor.device.index) if tensor.is_cuda else c_abi.Device(c_abi.CPU, 0)
+    return c_abi.tensor(
         tensor.data_ptr(), tensor.shape, tensor.stride(), _DTYPES[tensor.dtype], device
     )
 
@@ -51,32 +52,32 @@ def _stream_of(tensor: Tensor) -> int:
     return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
 
 
-def _run_by_ctypes(measure: _measure.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
+def _run_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
     tensors = [_c_tensor(tensor) for tensor in (x, *others)]
-    _c.run(measure.operation, measure.options, tensors, _stream_of(x))
+    c_abi.run(measure.operation, measure.options, tensors, _stream_of(x))
 
 
 def _scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     described, by = _c_tensor(tensor), _c_tensor(factor)
-    _c.scale(described, by, _stream_of(tensor))  # type: ignore[arg-type]
+    c_abi.scale(described, by, _stream_of(tensor))  # type: ignore[arg-type]
 
 
 def _tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
-    module = tvm_ffi.load_module(str(_c.NATIVE / "similis_tvm_ffi.so"))
-    others = ("integer_ssim", "ssimulacra2", "histogram", _c.OF_HISTOGRAM, "scale")
-    return {name: getattr(module, name) for name in (*_c.WITH_GRADIENTS, *_c.TRANSFORMS, *others)}
+    module = tvm_ffi.load_module(str(c_abi.NATIVE / "similis_tvm_ffi.so"))
+    others = ("integer_ssim", "ssimulacra2", "histogram", c_abi.OF_HISTOGRAM, "scale")
+    return {name: getattr(module, name) for name in (*c_abi.WITH_GRADIENTS, *c_abi.TRANSFORMS, *others)}
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
-    def run(measure: _measure.Measure, *tensors: Optional[Tensor]) -> None:
+    def run(measure: measures.Measure, *tensors: Optional[Tensor]) -> None:
         function = functions.get(measure.operation)
         if function is None:  # what takes milliseconds on the CPU is left to ctypes
             return _run_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
         status = function(measure.options_address, *tensors)
         if status != 0:
-            _c.raise_last_error(status)
+            c_abi.raise_last_error(status)
 
     return run
 
@@ -87,7 +88,7 @@ def _scale_by_tvm_ffi(functions: dict[str, Any]) -> Callable[[Tensor, Tensor], N
     def scale(tensor: Tensor, factor: Tensor) -> None:
         status = function(tensor, factor)
         if status != 0:
-            _c.raise_last_error(status)
+            c_abi.raise_last_error(status)
 
     return scale
 
@@ -118,7 +119,7 @@ _run = _run_by_tvm_ffi(_functions) if _functions else _run_by_ctypes
 _scale = _scale_by_tvm_ffi(_functions) if _functions else _scale_by_ctypes
 
 
-def _empty_value(x: Tensor, measure: _measure.Measure) -> Tensor:
+def _empty_value(x: Tensor, measure: measures.Measure) -> Tensor:
     is_wide = measure.in_float64 or x.dtype == torch.float64
     dtype = torch.float64 if is_wide else torch.float32
     shape = () if measure.is_scalar else measure.result_shape(x.shape)
@@ -128,7 +129,7 @@ def _empty_value(x: Tensor, measure: _measure.Measure) -> Tensor:
 def _value(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: str
 ) -> Tensor:
-    parsed = _measure.parse(measure)
+    parsed = measures.parse(measure)
     result = _empty_value(x, parsed)
     _run(parsed, x, y, mask, valid_mask, None, result, None, None)
     return result
@@ -145,7 +146,7 @@ def _gradient(
     of_y: bool,
     measure: str,
 ) -> list[Tensor]:
-    parsed = _measure.parse(measure)
+    parsed = measures.parse(measure)
     value = _empty_value(x, parsed) if with_value else None
     x_gradient = torch.empty_like(x) if of_x else None
     y_gradient = torch.empty_like(y) if of_y else None
@@ -156,7 +157,7 @@ def _gradient(
 def _value_shape(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: str
 ) -> Tensor:
-    return _empty_value(x, _measure.parse(measure))
+    return _empty_value(x, measures.parse(measure))
 
 
 def _gradient_shapes(
@@ -170,7 +171,7 @@ def _gradient_shapes(
     of_y: bool,
     measure: str,
 ) -> list[Tensor]:
-    value = [_empty_value(x, _measure.parse(measure))] if with_value else []
+    value = [_empty_value(x, measures.parse(measure))] if with_value else []
     return value + [torch.empty_like(of) for of, wanted in ((x, of_x), (y, of_y)) if wanted]
 
 
@@ -301,7 +302,7 @@ _FULL = (torch.float32, torch.float64)
 def _lift(text: str, x: Tensor, has_mask: bool) -> Optional[float]:
     """What a gradient is multiplied by while it waits for its upstream one; None: it is computed in the
     backward pass. f16 alone has not the range of f32."""
-    return 1.0 if x.dtype != torch.float16 else _lift_f16.lift(text, x.shape, has_mask)
+    return 1.0 if x.dtype != torch.float16 else gradient_scaling.lift(text, x.shape, has_mask)
 
 
 def _as_upstream(lift: float, x: Tensor) -> Optional[Tensor]:
@@ -363,7 +364,7 @@ def _differentiable_gradients(
 ) -> tuple[Optional[Tensor], Optional[Tensor]]:
     x, y, mask, valid_mask = ctx.saved_tensors
     variables = [image for image, wanted in ((x, ctx.of_x), (y, ctx.of_y)) if wanted]
-    value = _composed.evaluate(x, y, mask, valid_mask, _measure.parse(ctx.measure))
+    value = decomposition.evaluate(x, y, mask, valid_mask, measures.parse(ctx.measure))
     gradients = torch.autograd.grad(value, variables, upstream, create_graph=True)
     return _in_places(gradients, ctx.of_x, ctx.of_y)
 
@@ -384,7 +385,7 @@ def _refuse_image(operation: str, name: str, image: Any) -> None:
         layout = "nested" if image.is_nested else image.layout
         raise TypeError(f"{operation}: {name} is {layout}; it must be torch.strided")
     if image.dtype not in _DTYPES:
-        raise TypeError(f"{operation}: {name} is {image.dtype}; it must be {_c.DTYPE_NAMES}")
+        raise TypeError(f"{operation}: {name} is {image.dtype}; it must be {c_abi.DTYPE_NAMES}")
     if image.device.type not in _DEVICES:
         raise ValueError(f"{operation}: {name} is on {image.device}; it must be on cpu or cuda")
 
@@ -458,13 +459,13 @@ def evaluate(
     elif _is_transformed():
         refused_or_not = torch.zeros((), dtype=x.dtype, device=x.device).expand(x.shape)
         _value_op(refused_or_not, refused_or_not, None, None, text)
-        return _composed.evaluate(x, y, mask, valid_mask, _measure.parse(text))
+        return decomposition.evaluate(x, y, mask, valid_mask, measures.parse(text))
     elif not plain:
         plain = _is_plain(x, y, mask, valid_mask)
     if not (of_x or of_y):
         return (_value if plain else _value_op)(x, y, mask, valid_mask, text)
     lift = None
-    if one_pass and _measure.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
+    if one_pass and measures.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
         lift = _lift(text, x, mask is not None or valid_mask is not None)
     apply = _apply_plainly if plain else function.apply
     return apply(x, y, mask, valid_mask, text, of_x, of_y, lift, plain)
@@ -472,8 +473,8 @@ def evaluate(
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Tensor:
     """From the MSE in float64, and differentiable as that is."""
-    text = _measure.psnr_error_text(data_range, reduction)
+    text = measures.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", f"{text} in_float64=1", x, y)
-    value_range = float(data_range or _measure.DATA_RANGES.get(_DTYPES[x.dtype], 1.0))
+    value_range = float(data_range or measures.DATA_RANGES.get(_DTYPES[x.dtype], 1.0))
     decibels = 10 * torch.log10(value_range * value_range / error)
     return decibels if x.dtype == torch.float64 else decibels.float()

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, refuse_jax, without_gradient
+from .._library import measures
+from .dispatch import described_once, evaluate, refuse_jax, without_gradient
 
 Array = TypeVar("Array")
-_of_planes_text = described_once(_measure.of_planes_text)
-_float_ssim_text = described_once(_measure.float_ssim_text)
-_ssimulacra2_text = described_once(_measure.ssimulacra2_text)
+_of_planes_text = described_once(measures.of_planes_text)
+_float_ssim_text = described_once(measures.float_ssim_text)
+_ssimulacra2_text = described_once(measures.ssimulacra2_text)
 
 
 def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:

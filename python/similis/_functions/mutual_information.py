@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, refuse_jax
-from ._measure import Range
+from .._library import measures
+from .dispatch import described_once, evaluate, refuse_jax
+from .._library.measures import Range
 
 Array = TypeVar("Array")
-_mutual_information_text = described_once(_measure.mutual_information_text)
+_mutual_information_text = described_once(measures.mutual_information_text)
 
 
 def mutual_information(

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, spatial
-from ._measure import PerAxisFloat, PerAxisInt
+from .._library import measures
+from .dispatch import described_once, evaluate, spatial
+from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_ssim_text = described_once(_measure.ssim_text)
-_l1_ssim_text = described_once(_measure.l1_ssim_text)
-_ms_ssim_text = described_once(_measure.ms_ssim_text)
+_ssim_text = described_once(measures.ssim_text)
+_l1_ssim_text = described_once(measures.l1_ssim_text)
+_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def ssim(

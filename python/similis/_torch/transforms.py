@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing torch's tensors: operators, and autograd around them, as in _torch.py.
+"""Sampling and composing torch's tensors: operators, and autograd around them, as in measures.py.
 
 similis::transform           sample, compose or affine_grid
 similis::transform_gradient  gradients to the operands that ask for one, in one pass
@@ -14,8 +14,8 @@ from typing import Any, Callable, NoReturn, Optional
 import torch
 from torch import Tensor
 
-from . import _c, _warp
-from ._torch import (
+from .._library import c_abi, warp
+from .measures import (
     _c_tensor,
     _DTYPES,
     _functions,
@@ -42,7 +42,7 @@ _ops.define(
 
 
 def _shape(
-    call: _warp.Call,
+    call: warp.Call,
     operand: Tensor,
     affine: Optional[Tensor],
     field: Optional[Tensor],
@@ -53,7 +53,7 @@ def _shape(
     return call.result_shape(operand.shape, [each.shape[0] for each in given], shape)
 
 
-def _empty(call: _warp.Call, *operands: Optional[Tensor]) -> Tensor:
+def _empty(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
     operand, _, field, _ = operands
     assert operand is not None
     model = field if call.operation == "affine_grid" and field is not None else operand
@@ -61,22 +61,22 @@ def _empty(call: _warp.Call, *operands: Optional[Tensor]) -> Tensor:
 
 
 def _run_by_ctypes(
-    call: _warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
+    call: warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
 ) -> None:
     described = [_c_tensor(each) for each in operands]
     results = [_c_tensor(each) for each in outputs]
     assert operands[0] is not None
-    _warp.run(call, described, results, _stream_of(operands[0]), accumulate)
+    warp.run(call, described, results, _stream_of(operands[0]), accumulate)
 
 
 def _run_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
     def run(
-        call: _warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
+        call: warp.Call, operands: _Tensors, outputs: _Tensors, accumulate: bool = False
     ) -> None:
         function = functions[call.operation]
         status = function(call.options_address, call.is_grid, accumulate, *operands, *outputs)
         if status != 0:
-            _c.raise_last_error(status)
+            c_abi.raise_last_error(status)
 
     return run
 
@@ -91,7 +91,7 @@ def _transform(
     grid_affine: Optional[Tensor],
     call: str,
 ) -> Tensor:
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     operands = (operand, affine, field, grid_affine)
     result = _empty(parsed, *operands)
     _run(parsed, operands, (result, *_NO_GRADIENTS[parsed.operation]))
@@ -109,7 +109,7 @@ def _labels(
     grid_affine: Optional[Tensor],
     call: str,
 ) -> tuple[Tensor, Tensor]:
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     operands = (operand, affine, field, grid_affine)
     label, weight = _label_shapes(*operands, call)
     _run(parsed, operands, [label, weight, None, None, None, None])
@@ -123,7 +123,7 @@ def _label_shapes(
     grid_affine: Optional[Tensor],
     call: str,
 ) -> tuple[Tensor, Tensor]:
-    label = _empty(_warp.parse(call), operand, affine, field, grid_affine)
+    label = _empty(warp.parse(call), operand, affine, field, grid_affine)
     dtype = torch.float64 if operand.dtype == torch.float64 else torch.float32
     return label, torch.empty_like(label, dtype=dtype)
 
@@ -161,11 +161,11 @@ def _transform_gradient(
     of_grid_affine: bool,
     call: str,
 ) -> list[Tensor]:
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     asked = (of_operand, of_affine, of_field, of_grid_affine)
     gradients = _gradient_shapes(operand, affine, field, grid_affine, upstream, *asked, call)
     left = iter(gradients)
-    outputs = _warp.gradient_outputs(
+    outputs = warp.gradient_outputs(
         parsed.operation, upstream, *[next(left) if of else None for of in asked]
     )
     _run(parsed, (operand, affine, field, grid_affine), outputs)
@@ -179,7 +179,7 @@ for _device in "CPU", "CUDA":
 torch.library.register_fake(
     "similis::transform",
     lambda operand, affine, field, grid_affine, call: _empty(
-        _warp.parse(call), operand, affine, field, grid_affine
+        warp.parse(call), operand, affine, field, grid_affine
     ),
     lib=_ops,
 )
@@ -303,7 +303,7 @@ class _PlainTransform(torch.autograd.Function):
         return _transform_backward(ctx, operands, upstream, differentiate)
 
 
-# As in _torch.py.
+# As in measures.py.
 _apply_plainly: Any = super(torch.autograd.Function, _PlainTransform).apply
 
 
@@ -415,7 +415,7 @@ def _checked(operation: str, names: Sequence[str], operands: Sequence[Any]) -> N
             )
 
 
-def _check_output(call: _warp.Call, output: Any, operands: _Tensors) -> None:
+def _check_output(call: warp.Call, output: Any, operands: _Tensors) -> None:
     operand = operands[0]
     assert operand is not None
     _refuse_image(call.operation, "output", output)
@@ -462,7 +462,7 @@ def transform(
         return compute(*operands, call)
     if is_compiling:
         return output.add_(compute(*operands, call))
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     _check_output(parsed, output, operands)
     if compute is not _transform or not _is_memory_apart(output, operands):
         return output.add_(compute(*operands, call))

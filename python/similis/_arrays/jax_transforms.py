@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing JAX's arrays on the CPU, by callbacks as _jax.py's measures."""
+"""Sampling and composing JAX's arrays on the CPU, by callbacks as those of jax_measures.py."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from . import _arrays, _transforms, _warp
-from ._jax import _require_cpu
+from .._functions import transforms
+from .._library import warp
+from . import numpy_cupy
+from .jax_measures import _require_cpu
 
-_numpy = _arrays.NumPy()
+_numpy = numpy_cupy.NumPy()
 Operands = tuple[Any, ...]  # image, u or A; affine; field; grid_affine: some of them None
 
 
@@ -23,7 +25,7 @@ def _as_numpy(arrays: Sequence[Any]) -> list[Any]:
 
 
 def _value(call: str, names: Sequence[str], operands: Operands) -> Any:
-    return _transforms.run(call, names, _as_numpy(operands))
+    return transforms.run(call, names, _as_numpy(operands))
 
 
 def _gradients(call: str, asked: Sequence[bool], operands: Operands, upstream: Any) -> Any:
@@ -31,15 +33,15 @@ def _gradients(call: str, asked: Sequence[bool], operands: Operands, upstream: A
     held = _as_numpy((*operands, upstream))
     gradients = [numpy.empty_like(each) if of else None for each, of in zip(held, asked)]
     described = [None if each is None else _numpy.describe(each) for each in held]
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     by_each = [None if each is None else _numpy.describe(each) for each in gradients]
-    outputs = _warp.gradient_outputs(parsed.operation, described[4], *by_each)
-    _warp.run(parsed, described[:4], outputs)
+    outputs = warp.gradient_outputs(parsed.operation, described[4], *by_each)
+    warp.run(parsed, described[:4], outputs)
     return tuple(each for each in gradients if each is not None)
 
 
 def _shapes(call: str, operands: Operands) -> Any:
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     operand, _, field, _ = operands
     batches = [each.shape[0] for each in operands if each is not None]
     shape = parsed.result_shape(operand.shape, batches, None if field is None else field.shape)
@@ -107,7 +109,7 @@ def require_arrays(operation: str, names: Sequence[str], operands: Sequence[Any]
             got = type(array).__name__
             raise TypeError(f"{operation}: {name} is a {got}; it must be a jax.Array")
         _require_cpu(operation, name, array)
-        _transforms.require_array(operation, name, array)
+        transforms.require_array(operation, name, array)
 
 
 def transform(call: str, names: Sequence[str], operands: Sequence[Any], output: Any) -> Any:
@@ -121,7 +123,7 @@ def transform(call: str, names: Sequence[str], operands: Sequence[Any], output: 
 def exponentiate(v: Any, n: int, align_corners: bool) -> Any:
     """By compose(), and differentiable as that is."""
     require_arrays("exponentiate", ("v",), (v,))
-    call = _warp.text("compose", align_corners=align_corners)
+    call = warp.text("compose", align_corners=align_corners)
     u = (v if v.dtype == jnp.float64 else v.astype(jnp.float32)) * 2.0**-n
     for _ in range(n):
         u = u + _function(call, ("u", "affine", "v", "grid_affine"))(u, None, u, None)
@@ -137,7 +139,7 @@ def invert(u: Any, iterations: int, align_corners: bool) -> tuple[Any, Any]:
     )
 
     def compute(u: Any) -> Any:
-        return _transforms.invert(numpy.asarray(u), iterations, align_corners=align_corners)
+        return transforms.invert(numpy.asarray(u), iterations, align_corners=align_corners)
 
     constant = jax.lax.stop_gradient(u)
     inverse, residual = jax.pure_callback(compute, shapes, constant, vmap_method="sequential")

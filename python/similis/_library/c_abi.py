@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface, by ctypes: its structs, its functions, and its failures as exceptions.
 
-The structs are those of include/similis/c/*.h. The library stands beside this file, in native/.
+The structs are those of include/similis/c/*.h. The library stands in the package, in native/.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, Optional
 
-NATIVE: Final = pathlib.Path(__file__).parent / "native"
+NATIVE: Final = pathlib.Path(__file__).parent.parent / "native"
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
 CPU, CUDA = 1, 2
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _arrays, _measure
-from ._dispatch import described_once, evaluate, for_jax, for_torch, is_of, kind_of
+from .._arrays import numpy_cupy
+from .._library import measures
+from .dispatch import described_once, evaluate, for_jax, for_torch, is_of, kind_of
 
 Array = TypeVar("Array")
-_pixel_error_text = described_once(_measure.pixel_error_text)
+_pixel_error_text = described_once(measures.pixel_error_text)
 
 
 def mse(x: Array, y: Array, *, reduction: str = "mean") -> Array:
@@ -57,4 +58,4 @@ def psnr(
     if is_of("jax", "Array", x):
         return for_jax().psnr(data_range, reduction, x, y)
     text = _pixel_error_text("psnr", data_range, reduction)
-    return _arrays.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]
+    return numpy_cupy.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]

@@ -18,7 +18,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Final, Optional, Union
 
-from . import _c
+from . import c_abi
 
 PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
 REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
@@ -386,38 +386,38 @@ class Measure:
         if self.operation == "lncc":
             return self._lncc_options()
         if self.operation == "ncc":
-            size, reduction = ctypes.sizeof(_c.NccOptions), REDUCTIONS.index(self.reduction)
-            return _c.NccOptions(size, self.weight, reduction)
+            size, reduction = ctypes.sizeof(c_abi.NccOptions), REDUCTIONS.index(self.reduction)
+            return c_abi.NccOptions(size, self.weight, reduction)
         if self.of_histogram:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
-            return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
+            return c_abi.IntegerSsimOptions(ctypes.sizeof(c_abi.IntegerSsimOptions), self.bit_depth)
         if self.operation == "libvmaf_psnr":
-            return _c.LibvmafPsnrOptions(ctypes.sizeof(_c.LibvmafPsnrOptions), self.bit_depth)
+            return c_abi.LibvmafPsnrOptions(ctypes.sizeof(c_abi.LibvmafPsnrOptions), self.bit_depth)
         if self.operation == "float_ssim":
-            size = ctypes.sizeof(_c.FloatSsimOptions)
-            return _c.FloatSsimOptions(size, self.bit_depth, self.scale, *self.decibels)
+            size = ctypes.sizeof(c_abi.FloatSsimOptions)
+            return c_abi.FloatSsimOptions(size, self.bit_depth, self.scale, *self.decibels)
         if self.operation == "float_ms_ssim":
-            size = ctypes.sizeof(_c.FloatMsSsimOptions)
-            return _c.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
+            size = ctypes.sizeof(c_abi.FloatMsSsimOptions)
+            return c_abi.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
         if self.operation == "ssimulacra2":
-            return _c.Ssimulacra2Options(
-                ctypes.sizeof(_c.Ssimulacra2Options),
+            return c_abi.Ssimulacra2Options(
+                ctypes.sizeof(c_abi.Ssimulacra2Options),
                 MODES.index(self.mode),
                 TRANSFERS.index(self.transfer),
             )
-        return _c.PixelErrorOptions(
-            ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
+        return c_abi.PixelErrorOptions(
+            ctypes.sizeof(c_abi.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
         )
 
-    def _ssim_options(self) -> _c.SsimOptions:
-        options = _c.SsimOptions(struct_size=ctypes.sizeof(_c.SsimOptions))
+    def _ssim_options(self) -> c_abi.SsimOptions:
+        options = c_abi.SsimOptions(struct_size=ctypes.sizeof(c_abi.SsimOptions))
         self._fill_window(options)
         options.ssim_weight, options.l1_weight = self.ssim_weight, self.l1_weight
         return options
 
-    def _ms_ssim_options(self) -> _c.MsSsimOptions:
-        options = _c.MsSsimOptions(struct_size=ctypes.sizeof(_c.MsSsimOptions))
+    def _ms_ssim_options(self) -> c_abi.MsSsimOptions:
+        options = c_abi.MsSsimOptions(struct_size=ctypes.sizeof(c_abi.MsSsimOptions))
         self._fill_window(options)
         self._weights = (ctypes.c_double * max(1, len(self.weights)))(*self.weights)
         options.weights = ctypes.cast(self._weights, ctypes.POINTER(ctypes.c_double))
@@ -425,8 +425,8 @@ class Measure:
         options.downsample = DOWNSAMPLES.index(self.downsample)
         return options
 
-    def _lncc_options(self) -> _c.LnccOptions:
-        options = _c.LnccOptions(struct_size=ctypes.sizeof(_c.LnccOptions))
+    def _lncc_options(self) -> c_abi.LnccOptions:
+        options = c_abi.LnccOptions(struct_size=ctypes.sizeof(c_abi.LnccOptions))
         options.sigma = (ctypes.c_double * 3)(*self.sigma)
         options.smooth_nr, options.smooth_dr = self.smooth_nr, self.smooth_dr
         options.weight = self.weight
@@ -438,9 +438,9 @@ class Measure:
         options.gradient = LNCC_GRADIENTS.index(self.gradient)
         return options
 
-    def _mutual_information_options(self, given: dict[str, str]) -> _c.MutualInformationOptions:
-        return _c.MutualInformationOptions(
-            struct_size=ctypes.sizeof(_c.MutualInformationOptions),
+    def _mutual_information_options(self, given: dict[str, str]) -> c_abi.MutualInformationOptions:
+        return c_abi.MutualInformationOptions(
+            struct_size=ctypes.sizeof(c_abi.MutualInformationOptions),
             sigma_ratio=float(given["sigma_ratio"]),
             low=float(given["low"]),
             high=float(given["high"]),

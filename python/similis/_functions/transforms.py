@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
-from . import _c, _measure, _warp
-from ._arrays import Kind, require_kind
-from ._dispatch import is_of, kind_of, refuse_jax
+from .._arrays.numpy_cupy import Kind, require_kind
+from .._library import c_abi, measures, warp
+from .dispatch import is_of, kind_of, refuse_jax
 
 Array = TypeVar("Array")
 Coordinates = Optional[Sequence[float]]
@@ -19,30 +19,30 @@ _fields_torch_module: Any = None
 
 
 def _torch() -> Any:
-    """_warp_torch.py, once torch has been imported by whoever made a tensor."""
+    """_torch/transforms.py, once torch has been imported by whoever made a tensor."""
     global _warp_torch_module
     if _warp_torch_module is None:
-        from . import _warp_torch
+        from .._torch import transforms
 
-        _warp_torch_module = _warp_torch
+        _warp_torch_module = transforms
     return _warp_torch_module
 
 
 def _fields() -> Any:
-    """_fields_torch.py, likewise."""
+    """_torch/fields.py, likewise."""
     global _fields_torch_module
     if _fields_torch_module is None:
-        from . import _fields_torch
+        from .._torch import fields
 
-        _fields_torch_module = _fields_torch
+        _fields_torch_module = fields
     return _fields_torch_module
 
 
 def _jax() -> Any:
-    """_warp_jax.py, likewise; it takes this module's run()."""
-    from . import _warp_jax
+    """_arrays/jax_transforms.py, likewise; it takes this module's run()."""
+    from .._arrays import jax_transforms
 
-    return _warp_jax
+    return jax_transforms
 
 
 def _is_jax(array: Any) -> bool:
@@ -55,8 +55,8 @@ def _is_torch(array: Any) -> bool:
 
 def require_array(operation: str, name: str, array: Any) -> None:
     """Of any library but torch."""
-    if str(array.dtype) not in _c.DTYPES:
-        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
+    if str(array.dtype) not in c_abi.DTYPES:
+        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {c_abi.DTYPE_NAMES}")
     if array.ndim < 2 or 0 in array.shape:
         raise ValueError(
             f"{operation}: {name} has shape {list(array.shape)}; every extent must be at least 1"
@@ -65,7 +65,7 @@ def require_array(operation: str, name: str, array: Any) -> None:
 
 def _described(
     operation: str, kind: Kind, names: Sequence[str], arrays: Sequence[Any]
-) -> tuple[list[Any], list[Optional[_c.Tensor]]]:
+) -> tuple[list[Any], list[Optional[c_abi.Tensor]]]:
     """The arrays as the library takes them; who keeps the first list keeps their memory."""
     held: list[Any] = []
     for name, array in zip(names, arrays):
@@ -80,7 +80,7 @@ def _described(
 
 def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
     """Of NumPy's and CuPy's arrays: the result alone."""
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     kind = kind_of(parsed.operation, arrays[0], names[0])
     held, described = _described(parsed.operation, kind, names, arrays)
     operand, _, field, _ = held
@@ -94,7 +94,7 @@ def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = No
             return output
     like = field if parsed.operation == "affine_grid" and field is not None else operand
     result = kind.empty(shape, str(like.dtype), like=operand) if output is None else output
-    outputs: list[Optional[_c.Tensor]] = [kind.describe(result)]
+    outputs: list[Optional[c_abi.Tensor]] = [kind.describe(result)]
     weight = None
     if parsed.operation == "sample_labels":
         weight = kind.empty(
@@ -103,7 +103,7 @@ def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = No
         outputs += [kind.describe(weight), *[None] * 4]
     else:
         outputs += [None] * {"sample": 5, "compose": 4, "affine_grid": 2}[parsed.operation]
-    _warp.run(parsed, described, outputs, kind.stream(), output is not None)
+    warp.run(parsed, described, outputs, kind.stream(), output is not None)
     return result if weight is None else (result, weight)
 
 
@@ -214,7 +214,7 @@ def sample(
         ValueError, TypeError: shapes, dtypes, devices or options do not fit.
     """
     name, field = _field_of("sample", displacement, grid)
-    call = _warp.text(
+    call = warp.text(
         "sample",
         is_grid=grid is not None,
         out_shape=out_shape,
@@ -252,7 +252,7 @@ def compose(
     u and v are [N,Y,X,2] or [N,Z,Y,X,3]; the rest is as of sample(). Returns a field shaped as v,
     in u's dtype; torch's differentiable once by u, v and affine.
     """
-    call = _warp.text(
+    call = warp.text(
         "compose",
         padding_mode=padding_mode,
         align_corners=align_corners,
@@ -279,7 +279,7 @@ def affine_grid(
 
     out_shape is needed without a displacement; the rest is as of sample().
     """
-    call = _warp.text(
+    call = warp.text(
         "affine_grid",
         out_shape=out_shape,
         align_corners=align_corners,
@@ -320,7 +320,7 @@ def sample_labels(
         f64), torch's differentiable once by affine, field and grid_affine.
     """
     name, field = _field_of("sample_labels", displacement, grid)
-    call = _warp.text(
+    call = warp.text(
         "sample_labels",
         is_grid=grid is not None,
         out_shape=out_shape,
@@ -332,7 +332,7 @@ def sample_labels(
         smallest_label=smallest_label,
     )
     _check_coordinates("sample_labels", _rank_of(image), min_coords, max_coords)
-    with_weight = _measure.flag("sample_labels", "return_weight", return_weight)
+    with_weight = measures.flag("sample_labels", "return_weight", return_weight)
     _require_label(image, background)
     names = ("image", "affine", name, "grid_affine")
     labels = _torch().labels if _is_torch(image) else _labels
@@ -371,7 +371,7 @@ def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any
     if _is_jax(image):
         label, weight = _jax().transform(call, names, arrays, None)
         return label, weight
-    if dtype in _c.DTYPES or not (dtype in _LABELS or dtype == "bool"):
+    if dtype in c_abi.DTYPES or not (dtype in _LABELS or dtype == "bool"):
         label, weight = run(call, names, arrays)
         return label, weight
     is_wide = dtype in ("int64", "uint64") and image.size
@@ -396,7 +396,7 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
 
     v is [N,Y,X,2] or [N,Z,Y,X,3]; n from 0 to 32. torch's is differentiable once by v.
     """
-    steps = _measure.integer("exponentiate", "n", n)
+    steps = measures.integer("exponentiate", "n", n)
     if not 0 <= steps <= 32:
         raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
     if _is_torch(v):
@@ -408,8 +408,8 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
     kind = kind_of("exponentiate", v, "v")
     (held,), (described,) = _described("exponentiate", kind, ("v",), (v,))
     result = kind.empty(held.shape, "same", like=held)
-    call = _warp.parse(_warp.text("exponentiate", align_corners=align_corners))
-    _warp.run_on_field(call, described, steps, [kind.describe(result)], kind.stream())
+    call = warp.parse(warp.text("exponentiate", align_corners=align_corners))
+    warp.run_on_field(call, described, steps, [kind.describe(result)], kind.stream())
     return result
 
 
@@ -420,7 +420,7 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
         small where the iteration converged, which it does where u changes by less than it moves.
         Neither has a gradient.
     """
-    steps = _measure.integer("invert", "iterations", iterations)
+    steps = measures.integer("invert", "iterations", iterations)
     if _is_torch(u):
         _require_field("invert", u)
         return _fields().invert(u, steps, align_corners)
@@ -433,8 +433,8 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
-    call = _warp.parse(_warp.text("invert", align_corners=align_corners))
-    _warp.run_on_field(call, described, steps, outputs, kind.stream())
+    call = warp.parse(warp.text("invert", align_corners=align_corners))
+    warp.run_on_field(call, described, steps, outputs, kind.stream())
     return result, residual
 
 
@@ -452,7 +452,7 @@ def jacobian_determinant(
     Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
         folds [N], f64: voxels where it is not positive.
     """
-    call = _warp.text(
+    call = warp.text(
         "jacobian_determinant",
         align_corners=align_corners,
         min_coords=min_coords,
@@ -468,5 +468,5 @@ def jacobian_determinant(
     det = kind.empty(held.shape[:-1], "same", like=held)
     folds = kind.empty(held.shape[:1], "float64", like=held)
     outputs = [kind.describe(each) for each in (det, folds)]
-    _warp.run_on_field(_warp.parse(call), described, None, outputs, kind.stream())
+    warp.run_on_field(warp.parse(call), described, None, outputs, kind.stream())
     return det, folds

@@ -12,9 +12,9 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from . import _warp
-from ._torch import _c_tensor, _is_transformed, _ops, _stream_of
-from ._warp_torch import _checked, is_deterministic, transform
+from .._library import warp
+from .measures import _c_tensor, _is_transformed, _ops, _stream_of
+from .transforms import _checked, is_deterministic, transform
 
 _Coordinates = Optional[Sequence[float]]
 _ops.define(
@@ -35,7 +35,7 @@ def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor,
     results = _field_map_shapes(field, number, call)
     with torch.cuda.device_of(field):
         outputs = [_c_tensor(each) for each in results]
-        _warp.run_on_field(_warp.parse(call), _c_tensor(field), number, outputs, _stream_of(field))
+        warp.run_on_field(warp.parse(call), _c_tensor(field), number, outputs, _stream_of(field))
     return results
 
 
@@ -48,7 +48,7 @@ _field_map_op = torch.ops.similis.field_map.default
 def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
     """By compose(), and differentiable as that is; halves in f32 on the way."""
     _checked("exponentiate", ("v",), (v,))
-    call = _warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
+    call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
         u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
@@ -58,7 +58,7 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
 def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
     _checked("invert", ("u",), (u,))
     inverse, residual = _field_map_op(
-        u.detach(), iterations, _warp.text("invert", align_corners=align_corners)
+        u.detach(), iterations, warp.text("invert", align_corners=align_corners)
     )
     return inverse, residual
 

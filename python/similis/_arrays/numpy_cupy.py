@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from . import _c, _measure
+from .._library import c_abi, measures
 
 
 class Kind(Protocol):
@@ -20,7 +20,7 @@ class Kind(Protocol):
 
     def owns(self, array: Any) -> bool: ...
 
-    def describe(self, array: Any) -> _c.Tensor: ...
+    def describe(self, array: Any) -> c_abi.Tensor: ...
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any: ...
 
@@ -54,10 +54,10 @@ class NumPy:
             return array
         return self.numpy.ascontiguousarray(array)
 
-    def describe(self, array: Any) -> _c.Tensor:
+    def describe(self, array: Any) -> c_abi.Tensor:
         strides = [stride // array.itemsize for stride in array.strides]
-        return _c.tensor(
-            array.ctypes.data, array.shape, strides, str(array.dtype), _c.Device(_c.CPU, 0)
+        return c_abi.tensor(
+            array.ctypes.data, array.shape, strides, str(array.dtype), c_abi.Device(c_abi.CPU, 0)
         )
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any:
@@ -92,10 +92,10 @@ class CuPy:
             return array
         return self.cupy.ascontiguousarray(array)
 
-    def describe(self, array: Any) -> _c.Tensor:
+    def describe(self, array: Any) -> c_abi.Tensor:
         strides = [stride // array.itemsize for stride in array.strides]
-        device = _c.Device(_c.CUDA, array.device.id)
-        return _c.tensor(array.data.ptr, array.shape, strides, str(array.dtype), device)
+        device = c_abi.Device(c_abi.CUDA, array.device.id)
+        return c_abi.tensor(array.data.ptr, array.shape, strides, str(array.dtype), device)
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any:
         with like.device:
@@ -115,8 +115,8 @@ class CuPy:
 
 
 def _require_dtype(operation: str, name: str, array: Any) -> None:
-    if str(array.dtype) not in _c.DTYPES:
-        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {_c.DTYPE_NAMES}")
+    if str(array.dtype) not in c_abi.DTYPES:
+        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {c_abi.DTYPE_NAMES}")
 
 
 def require_kind(operation: str, kind: Kind, name: str, array: Any) -> None:
@@ -171,7 +171,7 @@ def evaluate(
     require_kind(operation, kind, names[0], x)
     require_kind(operation, kind, names[1], y)
     require_alike(operation, x, y, names)
-    measure = _measure.parse(text)
+    measure = measures.parse(text)
     mask = _mask(operation, kind, "mask", mask)
     valid_mask = _mask(operation, kind, "valid_mask", valid_mask)
     dtype = "float64" if measure.in_float64 or str(x.dtype) == "float64" else "float32"
@@ -181,5 +181,5 @@ def evaluate(
     gradients = [kind.empty(x.shape, "same", like=x) if of else None for of in (of_x, of_y)]
     arrays = [kind.prepared(x), kind.prepared(y), mask, valid_mask, upstream, value, *gradients]
     described = [None if array is None else kind.describe(array) for array in arrays]
-    _c.run(measure.operation, measure.options, described, kind.stream())
+    c_abi.run(measure.operation, measure.options, described, kind.stream())
     return [kind.finished(each) for each in (value, *gradients) if each is not None]
