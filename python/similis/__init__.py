@@ -17,6 +17,7 @@ from typing import Any
 
 from ._library.c_abi import DeviceError, __version__
 from ._functions.correlation import lncc, lncc_loss, ncc, ncc_loss
+from ._functions.fields import exponentiate, invert, jacobian_determinant
 from ._functions.mutual_information import (
     histogram,
     mutual_information,
@@ -26,15 +27,7 @@ from ._functions.mutual_information import (
 from ._functions.pixel_error import mae, mse, psnr
 from ._functions.scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
 from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
-from ._functions.transforms import (
-    affine_grid,
-    compose,
-    exponentiate,
-    invert,
-    jacobian_determinant,
-    sample,
-    sample_labels,
-)
+from ._functions.transforms import affine_grid, compose, sample, sample_labels
 from ._functions.value_and_gradient import value_and_gradient
 
 __all__ = [

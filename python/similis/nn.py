@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional, TypedDict
 
 import torch
 
-from . import (
-    l1_ssim,
-    lncc_loss,
-    ms_ssim,
-    ms_ssim_loss,
-    mutual_information,
-    mutual_information_loss,
-    ncc_loss,
-    psnr,
-    ssim,
-    ssim_loss,
-)
+from ._functions.correlation import lncc_loss, ncc_loss
+from ._functions.mutual_information import mutual_information, mutual_information_loss
+from ._functions.pixel_error import psnr
+from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 from ._library.measures import PerAxisFloat, PerAxisInt, Range
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="`make check-python` installs torch"
 import torch.nn.functional as F
 from similis import nn
 from similis._library import measures
-from similis._torch import measures as torch_measures
+from similis._torch.measure_operators import gradient_op, value_op
 from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss
 
 
@@ -118,8 +118,8 @@ def test_operators_keep_torchs_rules(images):
     text = measures.lncc_text(
         3, 3, "box", 1.5, "same", "mean", 1e-5, 1e-5, False, "exact", -1.0
     )
-    torch.library.opcheck(torch_measures._value_op, (x, y, None, None, text))
-    torch.library.opcheck(torch_measures._gradient_op, (x, y, None, None, None, True, True, True, text))
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 
 
 def test_half_precision_and_layouts(images, relative_l2):

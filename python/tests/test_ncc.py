@@ -9,7 +9,7 @@ import similis
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 from similis import nn
 from similis._library import measures
-from similis._torch import measures as torch_measures
+from similis._torch.measure_operators import gradient_op, value_op
 
 
 def correlations(x, y):
@@ -70,8 +70,8 @@ def test_compiled_whole(images, relative_l2):
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7)
     text = measures.ncc_text("mean", -1.0)
-    torch.library.opcheck(torch_measures._value_op, (x, y, None, None, text))
-    torch.library.opcheck(torch_measures._gradient_op, (x, y, None, None, None, True, True, True, text))
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 
 
 def test_arrays_of_numpy():

@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
 from similis import nn
-from similis._functions import dispatch
+from similis._arrays import kinds
 from similis._library import measures
-from similis._torch import measures as torch_measures
+from similis._torch.measure_operators import gradient_op, value_op
 
 
 def loss(x, y):
@@ -53,7 +53,7 @@ def test_graphs_do_not_walk_the_imported_modules(images, monkeypatch, name):
     torch.compiler.reset()
     x, y = images(1, 1, 176, 176)
     expected = getattr(similis, name)(x, y)
-    monkeypatch.setattr(dispatch, "sys", None)
+    monkeypatch.setattr(kinds, "sys", None)
     compiled = torch.compile(getattr(similis, name), backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(x, y), expected)
 
@@ -106,11 +106,11 @@ def test_operators(images, operation, reduction):
         text = measures.ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
     x, y = images(2, 3, 12, 11)
     y = y.contiguous(memory_format=torch.channels_last)
-    torch.library.opcheck(torch_measures._value_op, (x, y, None, None, text))
-    value = torch_measures._value_op(x, y, None, None, text)
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    value = value_op(x, y, None, None, text)
     for upstream, with_value in (None, True), (torch.rand_like(value), False):
         torch.library.opcheck(
-            torch_measures._gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
+            gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
         )
 
 

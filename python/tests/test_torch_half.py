@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of f16 and bf16 that wait, lifted, for what they are multiplied by."""
+"""Gradients of f16 and bf16 images, scaled while they wait for their upstream gradient."""
 
 import functools
 
@@ -55,7 +55,7 @@ def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
     pair = images(*shape, dtype=torch.float16, requires_grad="xy")
     text = measures.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
     evaluate = functools.partial(torch_measures.evaluate, "ssim", text)
-    lift = torch_measures._lift(text, pair[0], False)
+    factor = torch_measures._gradient_scale(text, pair[0], False)
     for scale in 4096, 65536:
         ahead, waiting = (
             gradients(
@@ -66,8 +66,8 @@ def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
             for one_pass in (True, False)
         )
         for one, other in zip(ahead, waiting):
-            smallest = torch.finfo(torch.float16).tiny * max(1, scale / lift)
-            is_normal = other.abs() >= 2 * smallest  # lifted as well as in the result
+            smallest = torch.finfo(torch.float16).tiny * max(1, scale / factor)
+            is_normal = other.abs() >= 2 * smallest  # both while it waits and in the result
             assert is_normal.sum() > 0.9 * other.numel()
             assert torch.equal(one[is_normal], other[is_normal])
 
@@ -144,7 +144,7 @@ def test_second_derivatives_in_half_precision(images):
     assert second.isfinite().all() and second.abs().max() > 0
 
 
-def test_graphs_capture_the_lift(images, relative_l2):
+def test_graphs_capture_the_gradient_scale(images, relative_l2):
     x, y = images(1, 1, 64, 64, dtype=torch.float16, requires_grad="x")
     if not x.is_cuda:
         pytest.skip("there are graphs on a GPU alone")

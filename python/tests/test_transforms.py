@@ -120,7 +120,7 @@ def test_gradients_of_gradients_are_refused():
         ("sample_labels", similis.sample_labels(labels, displacement=u, return_weight=True)[1]),
     ):
         (gradient,) = torch.autograd.grad(value.square().sum(), u, create_graph=True)
-        with pytest.raises(NotImplementedError, match=f"{name}: the gradient of a gradient"):
+        with pytest.raises(NotImplementedError, match=f"{name}: gradients of gradients"):
             gradient.square().sum().backward()
 
 
@@ -261,9 +261,9 @@ def test_cubic_is_scipys(shape):
             ValueError,
             r"sample: affine has shape \[1, 4, 5",
         ),
-        (lambda x: similis.sample(x, grid=1), TypeError, "sample: grid is a int"),
+        (lambda x: similis.sample(x, grid=1), TypeError, "sample: grid is of type int"),
         (lambda x: similis.sample(x, out_shape=7), TypeError, "sample: out_shape is 7"),
-        (lambda x: similis.sample([1]), TypeError, "sample: image is a list"),
+        (lambda x: similis.sample([1]), TypeError, "sample: image is of type list"),
         (lambda x: similis.compose(x, x), ValueError, "compose: u has shape"),
         (lambda x: similis.exponentiate(x), ValueError, "exponentiate: the field has shape"),
         (lambda x: similis.affine_grid(x), ValueError, "affine_grid: out_shape is None"),

@@ -112,7 +112,7 @@ def test_operators_of_fields(operands):
     _, u = operands
     for operation, number in (("invert", 3), ("jacobian_determinant", None)):
         call = warp.text(operation)
-        torch.library.opcheck(fields._field_map_op, (u, number, call))
+        torch.library.opcheck(fields.field_map_op, (u, number, call))
 
 
 def each_way(image, affine, u):
@@ -142,16 +142,16 @@ def equal(given, expected):
 
 
 def test_both_bindings_give_the_same_bits(monkeypatch, variables):
-    from similis._torch import measures as torch_measures
-    from similis._torch import transforms as torch_transforms
+    from similis._torch import binding, transform_operators, transforms
 
     try:
-        functions = torch_measures._tvm_ffi_functions()
+        functions = binding.tvm_ffi_functions()
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
     results = []
-    for run in torch_transforms._run_by_ctypes, torch_transforms._run_by_tvm_ffi(functions):
-        monkeypatch.setattr(torch_transforms, "_run", run)
+    for run in binding.run_transform_by_ctypes, binding.run_transform_by_tvm_ffi(functions):
+        for module in transform_operators, transforms:
+            monkeypatch.setattr(module, "run_transform", run)
         added_to = torch.ones_like(variables[0])
         similis.sample(variables[0].detach(), displacement=variables[2].detach(), output=added_to)
         with pytest.raises(ValueError, match="sample: displacement has shape"):
@@ -212,17 +212,17 @@ def test_whoever_looks_at_operators_sees_them(variables):
 
 def test_nobody_looks_at_plain_calls(monkeypatch, variables):
     """Else the comparison above compares nothing."""
-    from similis._torch import measures as torch_measures
-    from similis._torch import transforms as torch_transforms
+    from similis._torch import tensors, transform_autograd, transforms
 
-    if not torch_measures._TELLS_KEYS:
+    if not tensors.TELLS_KEYS:
         pytest.skip("this torch does not tell a tensor's keys")
 
     def refuse(*_):
         raise AssertionError("an operator was called")
 
-    for name in "_transform_op", "_gradient_op", "_checked":
-        monkeypatch.setattr(torch_transforms, name, refuse)
+    for name in "transform_op", "gradient_op":
+        monkeypatch.setattr(transform_autograd, name, refuse)
+    monkeypatch.setattr(transforms, "require_operands", refuse)
     image, affine, u = variables
     similis.sample(image, affine=affine, displacement=u).sum().backward()
     similis.compose(u.detach(), u.detach(), output=torch.zeros_like(u))
@@ -347,7 +347,7 @@ def read_only(array):
 
 IMAGE, FIELD = np.ones((1, 1, 4, 5), "float32"), np.zeros((1, 4, 5, 2), "float32")
 ARRAYS = [
-    ({"output": 3}, TypeError, "output is a int; it must be a "),
+    ({"output": 3}, TypeError, "output is of type int; it must be a "),
     ({"output": np.ones((1, 1, 4, 6), "float32")}, ValueError, "output has shape [1, 1, 4, 6]; it"),
     ({"output": np.ones((1, 1, 4, 5))}, ValueError, "output has dtype "),
     ({"output": np.ones((1, 1, 4, 5), "int64")}, TypeError, "output is "),
@@ -420,7 +420,7 @@ def test_labels_that_f64_rounds_are_refused():
 def test_what_is_no_field(name):
     function = getattr(similis, name)
     argument = "v" if name == "exponentiate" else "u"
-    with pytest.raises(TypeError, match=f"^{name}: {argument} is a list"):
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is of type list"):
         function([1.0])
     with pytest.raises(ValueError, match=f"^{name}: the field has shape"):
         function(torch.zeros(1, 4, 5, 3))

@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy
 
 from .._library import c_abi, measures
-from . import numpy_cupy
+from .._library.refusals import type_name
+from . import measures as arrays_measures
+from .kinds import NumPy
 
-_numpy = numpy_cupy.NumPy()
+_numpy = NumPy()
 
 
-def _require_cpu(operation: str, name: str, array: Any) -> None:
+def require_cpu(operation: str, name: str, array: Any) -> None:
     if isinstance(array, jax.core.Tracer):
         platform = jax.default_backend()
     else:
@@ -37,7 +39,7 @@ def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, 
     x, y, mask, valid_mask, upstream = [
         None if each is None else numpy.asarray(each) for each in arrays
     ]
-    results = numpy_cupy.evaluate(
+    results = arrays_measures.evaluate(
         operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
     )
     return tuple(numpy.asarray(each) for each in results)
@@ -89,10 +91,10 @@ def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: A
             continue
         if not isinstance(array, jax.Array):
             raise TypeError(
-                f"{operation}: {name} is a {type(array).__name__}; it must be a jax.Array"
+                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
             )
-        _require_cpu(operation, name, array)
-    numpy_cupy.require_alike(operation, x, y)
+        require_cpu(operation, name, array)
+    arrays_measures.require_alike(operation, x, y)
     return _function(operation, text)(x, y, mask, valid_mask)
 
 

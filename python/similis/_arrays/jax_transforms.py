@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from .._functions import transforms
 from .._library import warp
-from . import numpy_cupy
-from .jax_measures import _require_cpu
+from .._library.refusals import type_name
+from . import transforms
+from .jax_measures import require_cpu
+from .kinds import NumPy
 
-_numpy = numpy_cupy.NumPy()
+_numpy = NumPy()
 Operands = tuple[Any, ...]  # image, u or A; affine; field; grid_affine: some of them None
 
 
@@ -106,9 +107,10 @@ def require_arrays(operation: str, names: Sequence[str], operands: Sequence[Any]
         if array is None:
             continue
         if not isinstance(array, jax.Array):
-            got = type(array).__name__
-            raise TypeError(f"{operation}: {name} is a {got}; it must be a jax.Array")
-        _require_cpu(operation, name, array)
+            raise TypeError(
+                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
+            )
+        require_cpu(operation, name, array)
         transforms.require_array(operation, name, array)
 
 
@@ -139,7 +141,7 @@ def invert(u: Any, iterations: int, align_corners: bool) -> tuple[Any, Any]:
     )
 
     def compute(u: Any) -> Any:
-        return transforms.invert(numpy.asarray(u), iterations, align_corners=align_corners)
+        return transforms.invert(numpy.asarray(u), iterations, align_corners)
 
     constant = jax.lax.stop_gradient(u)
     inverse, residual = jax.pure_callback(compute, shapes, constant, vmap_method="sequential")

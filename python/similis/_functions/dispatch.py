@@ -1,112 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which library of arrays an image belongs to, and the file that knows it.
-
-No library is imported here before its arrays appear.
-"""
+"""The choice of the package that computes for an array."""
 
 from __future__ import annotations
 
 import functools
-import sys
-from typing import Any, Callable
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
 
-from .._arrays import numpy_cupy
+from .._arrays import measures as arrays_measures
+from .._arrays.kinds import imported, is_of, kind_of
+from .._library.refusals import type_name
 
-_seen: dict[str, Any] = {}
-
-
-def _module(name: str) -> Any:
-    """A library of arrays, if somebody has imported it.
-
-    Remembered: torch.compile walks a dict that it sees being read, and sys.modules may grow meanwhile.
-    """
-    if name not in _seen and name in sys.modules:
-        _seen[name] = sys.modules[name]
-    return _seen.get(name)
+Coordinates = Optional[Sequence[float]]
 
 
 def _is_compiling() -> bool:
-    """Inside torch.compile, which ignores caches with a warning."""
-    torch = _module("torch")
+    """True inside torch.compile, which ignores caches with a warning."""
+    torch = imported("torch")
     return torch is not None and torch.compiler.is_compiling()
 
 
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
-    """The same text for the same options without checking them again."""
+    """Remembers the text of options, so that the same options are checked once."""
     cached = functools.lru_cache(maxsize=256, typed=True)(describe)
 
     def text(*options: Any) -> str:
-        # A tuple finds the text of another that equals it: (3.0, 3.0) that of (3, 3).
+        # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
         if not _is_compiling() and tuple not in map(type, options):
             try:
                 return cached(*options)
-            except TypeError:  # a list among the options, or a refusal that is repeated below
+            except TypeError:  # an option is a list, or it is refused, as it is again below
                 pass
         return describe(*options)
 
     return text
 
 
-_cached_kinds: dict[str, numpy_cupy.Kind] = {}
-
-
-def is_of(module: str, name: str, array: Any) -> bool:
-    """Whether this is an array of a library, which then has been imported."""
-    library = _module(module)
-    return library is not None and isinstance(array, getattr(library, name))
-
-
-def _kind(name: str, make: Callable[[], numpy_cupy.Kind]) -> numpy_cupy.Kind:
-    if name not in _cached_kinds:
-        _cached_kinds[name] = make()
-    return _cached_kinds[name]
-
-
-def kind_of(operation: str, x: Any, name: str = "x") -> numpy_cupy.Kind:
-    if is_of("numpy", "ndarray", x):
-        return _kind("numpy", numpy_cupy.NumPy)
-    if is_of("cupy", "ndarray", x):
-        return _kind("cupy", numpy_cupy.CuPy)
-    raise TypeError(
-        f"{operation}: {name} is a {type(x).__name__}; it must be a torch.Tensor, numpy.ndarray, "
-        "cupy.ndarray or jax.Array"
-    )
-
-
-_torch_module: Any = None
-_jax_module: Any = None
+_torch_package: Any = None
+_jax_measures: Any = None
+_jax_transforms: Any = None
 
 
 def for_torch() -> Any:
-    """_torch/measures.py, once torch has been imported by whoever made a tensor."""
-    global _torch_module
-    if _torch_module is None:
-        from .._torch import measures
+    """The package _torch, imported when somebody who has imported torch needs it."""
+    global _torch_package
+    if _torch_package is None:
+        from .. import _torch
 
-        _torch_module = measures
-    return _torch_module
+        _torch_package = _torch
+    return _torch_package
+
+
+def torch_is_loaded() -> bool:
+    return _torch_package is not None
 
 
 def for_jax() -> Any:
-    """_arrays/jax_measures.py, likewise."""
-    global _jax_module
-    if _jax_module is None:
+    """The module for JAX's measures, imported when somebody who has imported jax needs it."""
+    global _jax_measures
+    if _jax_measures is None:
         from .._arrays import jax_measures
 
-        _jax_module = jax_measures
-    return _jax_module
+        _jax_measures = jax_measures
+    return _jax_measures
+
+
+def for_jax_transforms() -> Any:
+    """The module for JAX's transforms, imported likewise."""
+    global _jax_transforms
+    if _jax_transforms is None:
+        from .._arrays import jax_transforms
+
+        _jax_transforms = jax_transforms
+    return _jax_transforms
 
 
 def require_tensor(operation: str, name: str, value: Any) -> None:
     if not is_of("torch", "Tensor", value):
-        got = type(value).__name__
-        raise TypeError(f"{operation}: {name} is a {got}; it must be a torch.Tensor")
+        raise TypeError(
+            f"{operation}: {name} is of type {type_name(value)}; it must be a torch.Tensor"
+        )
 
 
 def refuse_jax(operation: str, name: str, array: Any) -> None:
     if not is_of("torch", "Tensor", array) and is_of("jax", "Array", array):
         raise TypeError(
-            f"{operation}: {name} is JAX's, which has no float64 by default; give NumPy's"
+            f"{operation}: {name} is a jax.Array, and JAX has no float64 by default; give "
+            f"numpy.asarray({name})"
         )
 
 
@@ -115,7 +95,7 @@ def without_gradient(array: Any) -> Any:
 
 
 class WithGradient:
-    """In the place of x: value_and_gradient()'s wish, which so passes through every measure."""
+    """An image x with the gradients that value_and_gradient() wants; every measure takes it as x."""
 
     def __init__(self, x: Any, of_x: bool, of_y: bool) -> None:
         self.image, self.of_x, self.of_y = x, of_x, of_y
@@ -123,9 +103,27 @@ class WithGradient:
 
 
 def spatial(x: Any) -> int:
-    """How many axes a window has; 2 also for what will be refused."""
+    """The number of axes of a window; 2 also for an x that will be refused."""
     rank = x.ndim if is_of("torch", "Tensor", x) else getattr(x, "ndim", 4)
     return 3 if rank == 5 else 2
+
+
+def rank_of(operand: Any) -> int:
+    """The number of spatial axes, 2 or 3; 0 for an operand that will be refused."""
+    if is_of("torch", "Tensor", operand):
+        rank = 0 if operand.is_nested else operand.dim() - 2
+    else:
+        rank = getattr(operand, "ndim", 0) - 2
+    return rank if rank in (2, 3) else 0
+
+
+def check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordinates) -> None:
+    for name, given in (("min_coords", low), ("max_coords", high)):
+        if given is not None and rank != 0 and len(given) != rank:
+            raise ValueError(
+                f"{operation}: {name} has {len(given)} numbers; it takes one for each of the {rank} "
+                "axes"
+            )
 
 
 def evaluate(
@@ -137,17 +135,17 @@ def evaluate(
     valid_mask: Any = None,
     names: tuple[str, str] = ("x", "y"),
 ) -> Any:
-    """names: of the function's first two arguments."""
+    """The value of a measure; names: the function's first two arguments, for error messages."""
     if is_of("torch", "Tensor", x):
         return for_torch().evaluate(operation, text, x, y, mask, valid_mask, names=names)
     if is_of("jax", "Array", x):
         return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
     if isinstance(x, WithGradient):
         kind = kind_of(operation, x.image)
-        return numpy_cupy.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
+        return arrays_measures.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
     kind = kind_of(operation, x, names[0])
-    return numpy_cupy.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
+    return arrays_measures.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
 
 
-if _module("torch"):  # torch.compile then finds the operators while it traces
+if imported("torch"):  # torch.compile finds the operators while it traces
     for_torch()

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
+from .._arrays.kinds import is_of, kind_of
 from .correlation import lncc, lncc_loss, ncc, ncc_loss
-from .dispatch import WithGradient, is_of, kind_of
+from .dispatch import WithGradient
 from .mutual_information import mutual_information, mutual_information_loss
 from .pixel_error import mae, mse
 from .ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss

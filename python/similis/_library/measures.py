@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Optional, Union
 
 from . import c_abi
+from .refusals import type_name
 
 PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
 REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
@@ -43,7 +44,8 @@ PerAxisFloat = Union[float, Sequence[float]]
 def number(operation: str, name: str, value: Any) -> float:
     """A plain number; not a tensor, whose value may stand on a GPU."""
     if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number")
+        hint = f", such as {name}.item()" if hasattr(value, "item") else ""
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number{hint}")
     try:
         return float(value)
     except OverflowError:
@@ -64,8 +66,8 @@ def integer(operation: str, name: str, value: Any) -> int:
 
 
 def _shown(value: Any) -> str:
-    """In a line; an array by its type alone."""
-    return f"a {type(value).__name__}" if hasattr(value, "ndim") else repr(value)
+    """The value in one line, or the type of an array."""
+    return f"of type {type_name(value)}" if hasattr(value, "ndim") else repr(value)
 
 
 def _positive(operation: str, name: str, value: Any) -> float:
@@ -192,8 +194,8 @@ def ms_ssim_text(
         weights = PAPER_WEIGHTS
     if not isinstance(weights, (tuple, list)):
         raise TypeError(
-            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one for each "
-            "level"
+            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one for "
+            "each level"
         )
     listed = ",".join([repr(number("ms_ssim", "weights", each)) for each in weights])
     rule = _one_of("ms_ssim", "downsample", downsample, DOWNSAMPLES)

@@ -15,7 +15,7 @@ from typing import Optional
 from .._library import measures
 
 
-def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
+def power_of_two(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
     """What the gradient is multiplied by, or None where it has no bound: that of MS-SSIM, whose means
     may be near 0, or of a mean over few pixels of a mask.
 

@@ -14,7 +14,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ... import lncc_loss
+from ..._functions.correlation import lncc_loss
 from ..._functions.dispatch import require_tensor
 from ._masks import require_mode, separated
 

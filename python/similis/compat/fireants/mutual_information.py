@@ -13,8 +13,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from ... import mutual_information_loss
 from ..._functions.dispatch import require_tensor
+from ..._functions.mutual_information import mutual_information_loss
 from ._masks import require_mode, separated
 
 _NAME = "FusedGlobalMutualInformationLoss"

@@ -1,20 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's and CuPy's arrays, by ctypes, which may take longer here: the images are on the CPU, or
-the work is queued.
+"""The libraries whose arrays are taken, and NumPy's and CuPy's arrays as the C interface sees them.
 
-NumPy's pointers are taken directly, since it lends no read-only array by DLPack.
+No library is imported here before its arrays appear. NumPy's pointers are read directly, as NumPy
+lends no read-only array by DLPack.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
-from .._library import c_abi, measures
+from .._library import c_abi
+from .._library.refusals import type_name
+
+_seen: dict[str, Any] = {}
+
+
+def imported(name: str) -> Any:
+    """A library of arrays if somebody has imported it, else None.
+
+    The answer is remembered: torch.compile walks each dict that it sees being read, and sys.modules may
+    grow meanwhile.
+    """
+    if name not in _seen and name in sys.modules:
+        _seen[name] = sys.modules[name]
+    return _seen.get(name)
+
+
+def is_of(module: str, name: str, array: Any) -> bool:
+    """True for an array of this library, which then has been imported."""
+    library = imported(module)
+    return library is not None and isinstance(array, getattr(library, name))
 
 
 class Kind(Protocol):
-    """What is asked of a library of arrays."""
+    """The functions that a library of arrays must offer."""
 
     name: str
 
@@ -25,7 +46,7 @@ class Kind(Protocol):
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any: ...
 
     def prepared(self, array: Any) -> Any:
-        """As describe() takes it: the array itself, or a copy where its memory cannot be walked."""
+        """The array itself, or a copy if its strides are not multiples of an element."""
 
     def is_writeable(self, array: Any) -> bool: ...
 
@@ -34,7 +55,7 @@ class Kind(Protocol):
     def stream(self) -> int: ...
 
     def finished(self, array: Any) -> Any:
-        """A result as the library's own functions return it."""
+        """A result in the form that the library's own functions return."""
 
 
 class NumPy:
@@ -49,7 +70,7 @@ class NumPy:
         return isinstance(array, self.numpy.ndarray)
 
     def prepared(self, array: Any) -> Any:
-        """Fields of records may stand at strides that are no multiples of an element."""
+        """Fields of records may have strides that are not multiples of an element."""
         if all(stride % array.itemsize == 0 for stride in array.strides):
             return array
         return self.numpy.ascontiguousarray(array)
@@ -114,72 +135,38 @@ class CuPy:
         return array
 
 
-def _require_dtype(operation: str, name: str, array: Any) -> None:
+_cached_kinds: dict[str, Kind] = {}
+
+
+def _kind(name: str, make: Callable[[], Kind]) -> Kind:
+    if name not in _cached_kinds:
+        _cached_kinds[name] = make()
+    return _cached_kinds[name]
+
+
+def kind_of(operation: str, x: Any, name: str = "x") -> Kind:
+    if is_of("numpy", "ndarray", x):
+        return _kind("numpy", NumPy)
+    if is_of("cupy", "ndarray", x):
+        return _kind("cupy", CuPy)
+    hint = f"; give numpy.asarray({name})" if hasattr(x, "__array_interface__") else ""
+    raise TypeError(
+        f"{operation}: {name} is of type {type_name(x)}; it must be a torch.Tensor, numpy.ndarray, "
+        f"cupy.ndarray or jax.Array{hint}"
+    )
+
+
+def require_dtype(operation: str, name: str, array: Any) -> None:
     if str(array.dtype) not in c_abi.DTYPES:
         raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {c_abi.DTYPE_NAMES}")
 
 
 def require_kind(operation: str, kind: Kind, name: str, array: Any) -> None:
     if not kind.owns(array):
-        got = type(array).__name__
-        raise TypeError(f"{operation}: {name} is a {got}; it must be a {kind.name}")
-    if hasattr(array, "mask"):  # numpy.ma's, which nothing here would look at
-        raise TypeError(f"{operation}: {name} is a masked array; give its data, and its mask apart")
-
-
-def require_alike(operation: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> None:
-    """What can be refused before the library is called."""
-    _require_dtype(operation, names[0], x)
-    _require_dtype(operation, names[1], y)
-    if y.shape != x.shape:
-        raise ValueError(
-            f"{operation}: {names[1]} has shape {list(y.shape)}; it must be that of {names[0]}, "
-            f"{list(x.shape)}"
+        raise TypeError(
+            f"{operation}: {name} is of type {type_name(array)}; it must be a {kind.name}"
         )
-    if 0 in x.shape:
-        raise ValueError(
-            f"{operation}: {names[0]} has shape {list(x.shape)}; every extent must be at least 1"
+    if hasattr(array, "mask"):  # numpy.ma.MaskedArray, whose mask nothing here would read
+        raise TypeError(
+            f"{operation}: {name} is a masked array; give its data, and its mask as an argument"
         )
-
-
-def _mask(operation: str, kind: Kind, name: str, mask: Any) -> Any:
-    if mask is None:
-        return None
-    if kind.owns(mask) and str(mask.dtype) == "bool":
-        mask = mask.view("uint8")
-    require_kind(operation, kind, name, mask)
-    _require_dtype(operation, name, mask)
-    return kind.prepared(mask)
-
-
-def evaluate(
-    operation: str,
-    text: str,
-    kind: Kind,
-    x: Any,
-    y: Any,
-    mask: Any = None,
-    valid_mask: Any = None,
-    of_x: bool = False,
-    of_y: bool = False,
-    upstream: Any = None,
-    names: tuple[str, str] = ("x", "y"),
-) -> list[Any]:
-    """The value, unless there is an upstream gradient, and the gradients that are asked for.
-
-    Without one, gradients are those of the sum over all results."""
-    require_kind(operation, kind, names[0], x)
-    require_kind(operation, kind, names[1], y)
-    require_alike(operation, x, y, names)
-    measure = measures.parse(text)
-    mask = _mask(operation, kind, "mask", mask)
-    valid_mask = _mask(operation, kind, "valid_mask", valid_mask)
-    dtype = "float64" if measure.in_float64 or str(x.dtype) == "float64" else "float32"
-    value = None
-    if upstream is None:
-        value = kind.empty(measure.result_shape(x.shape), dtype, like=x)
-    gradients = [kind.empty(x.shape, "same", like=x) if of else None for of in (of_x, of_y)]
-    arrays = [kind.prepared(x), kind.prepared(y), mask, valid_mask, upstream, value, *gradients]
-    described = [None if array is None else kind.describe(array) for array in arrays]
-    c_abi.run(measure.operation, measure.options, described, kind.stream())
-    return [kind.finished(each) for each in (value, *gradients) if each is not None]
