@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sample(), compose() and their like against torch's affine_grid and grid_sample in float64."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -272,6 +273,29 @@ def test_cubic_is_scipys(shape):
 def test_refusals(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call(torch.zeros(1, 1, 4, 5))
+
+
+def test_fireants_signature():
+    """Editors and inspect see the arguments of FireANTs' interpolator, in its order."""
+    parameters = inspect.signature(fireants.fireants_interpolator).parameters
+    assert list(parameters)[:6] == ["input", "affine", "grid", "grid_affine", "mode", "padding_mode"]
+    assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    for function in fireants.fused_grid_sampler_3d, fireants.fused_grid_sampler_3d_generic_label:
+        for name, own in inspect.signature(function).parameters.items():
+            assert parameters[name].annotation == own.annotation
+            assert name == "mode" or parameters[name].default == own.default
+
+
+def test_fireants_interpolator_takes_labels():
+    labels, affine = (4 * seeded(1, 1, 6, 7, 8, seed=4)).round(), transform(3)
+    interpolate = fireants.fireants_interpolator
+    expected = fireants.fused_grid_sampler_3d_generic_label(labels, affine, return_probs=True)
+    by_name = interpolate(labels, affine, mode="genericlabel", return_probs=True)
+    by_place = interpolate(labels, affine, None, None, "genericlabel", return_probs=True)
+    for given in by_name, by_place:
+        assert all(torch.equal(own, wanted) for own, wanted in zip(given, expected, strict=True))
+    with pytest.raises(ValueError, match="output is given; genericlabel takes none"):
+        interpolate(labels, affine, mode="genericlabel", output=labels)
 
 
 def test_fireants_names(device):

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
 from .._library import measures
 from .dispatch import described_once, evaluate, spatial
+from .losses import Options, loss_of
 from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
@@ -83,39 +84,16 @@ def lncc(
     return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
-def lncc_loss(
-    x: Array,
-    y: Array,
-    *,
-    window_size: PerAxisInt = 3,
-    window: str = "box",
-    sigma: PerAxisFloat = 1.5,
-    padding: str = "same",
-    reduction: str = "mean",
-    smooth_nr: float = 1e-5,
-    smooth_dr: float = 1e-5,
-    signed: bool = False,
-    gradient: str = "exact",
-    mask: Optional[Array] = None,
-    valid_mask: Optional[Array] = None,
-) -> Array:
+_lncc_options = Options(lncc, "mask", "valid_mask")
+
+
+@loss_of(lncc)
+def lncc_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
     """-LNCC: what registration minimises, -1 at best.
 
     Takes, returns and raises what lncc() does.
     """
-    text = _lncc_text(
-        spatial(x),
-        window_size,
-        window,
-        sigma,
-        padding,
-        reduction,
-        smooth_nr,
-        smooth_dr,
-        signed,
-        gradient,
-        -1.0,
-    )
+    text = _lncc_text(spatial(x), *_lncc_options.completed("lncc_loss", options), -1.0)
     return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
@@ -141,7 +119,8 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
     return evaluate("ncc", _ncc_text(reduction, 1.0), x, y)
 
 
-def ncc_loss(x: Array, y: Array, *, reduction: str = "mean") -> Array:
+@loss_of(ncc)
+def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
     """-NCC: what registration of one modality minimises, -1 at best.
 
     Takes, returns and raises what ncc() does.

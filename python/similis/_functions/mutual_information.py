@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
 from .._library import measures
 from .dispatch import described_once, evaluate, refuse_jax
+from .losses import Options, loss_of
 from .._library.measures import Range
 
 Array = TypeVar("Array")
@@ -88,42 +89,17 @@ def mutual_information(
     return evaluate("mutual_information", text, x, y, mask)
 
 
-def mutual_information_loss(
-    x: Array,
-    y: Array,
-    *,
-    num_bins: int = 32,
-    kernel: str = "b_spline",
-    sigma_ratio: float = 1.0,
-    range: Range = "per_image",
-    normalized: bool = False,
-    smooth_nr: float = 0.0,
-    smooth_dr: float = 0.0,
-    method: str = "exact",
-    sampling: float = 1.0,
-    seed: int = 0,
-    reduction: str = "mean",
-    mask: Optional[Array] = None,
-) -> Array:
+_options = Options(mutual_information, "mask")
+
+
+@loss_of(mutual_information)
+def mutual_information_loss(x: Any, y: Any, *, mask: Any = None, **options: Any) -> Any:
     """The negative of mutual_information(), to be minimised.
 
     Takes, returns and raises what mutual_information() does.
     """
-    text = _mutual_information_text(
-        "mutual_information",
-        num_bins,
-        kernel,
-        sigma_ratio,
-        range,
-        normalized,
-        smooth_nr,
-        smooth_dr,
-        method,
-        sampling,
-        seed,
-        reduction,
-        "loss",
-    )
+    completed = _options.completed("mutual_information_loss", options)
+    text = _mutual_information_text("mutual_information", *completed, "loss")
     return evaluate("mutual_information", text, x, y, mask)
 
 

@@ -200,12 +200,61 @@ affine_warp_3d = fused_affine_warp_3d = _of_rank(3, "affine_warp_3d", _affine_wa
 
 
 class _Interpolator:
-    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, with what else it has."""
+    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, and its other functions."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if options.get("mode") == "genericlabel":
-            return _generic_label(*arguments, **options)
-        return _sample(*arguments, **options)
+    def __call__(
+        self,
+        input: Tensor,
+        affine: Optional[Tensor] = None,
+        grid: Optional[Tensor] = None,
+        grid_affine: Optional[Tensor] = None,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = True,
+        min_coords: Coordinates = None,
+        max_coords: Coordinates = None,
+        out_shape: Shape = None,
+        is_displacement: bool = True,
+        output: Optional[Tensor] = None,
+        return_probs: bool = False,
+        background_label: Optional[float] = None,
+    ) -> Any:
+        """The image at A·x + S·u(x), or at S·v(x) where grid is not a displacement.
+
+        With mode "genericlabel" labels by weight, and with return_probs their weights, too; only
+        this mode reads return_probs and background_label, and it takes no output.
+        """
+        if mode == "genericlabel":
+            if output is not None:
+                raise ValueError("fireants_interpolator: output is given; genericlabel takes none")
+            return _generic_label(
+                input,
+                affine,
+                grid,
+                grid_affine,
+                padding_mode,
+                align_corners,
+                min_coords,
+                max_coords,
+                out_shape,
+                is_displacement,
+                return_probs,
+                background_label,
+            )
+        return _sample(
+            input,
+            affine,
+            grid,
+            grid_affine,
+            mode,
+            padding_mode,
+            align_corners,
+            min_coords,
+            max_coords,
+            out_shape,
+            is_displacement,
+            output,
+        )
 
     warp_composer = staticmethod(_compose)
     affine_warp = staticmethod(_affine_warp)
