@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """similis measures how alike two images are, and how to make them more alike.
 
-Every function takes two images x and y, alike in shape, dtype and device, with any strides, and
-returns what it was given: torch.Tensor for torch.Tensor, differentiable by both images, and the
-same for NumPy's, CuPy's and JAX's arrays. Images are [N,C,H,W], volumes [N,C,D,H,W]; u8, f16, bf16,
-f32 or f64. Results are f32, or f64 for f64 images.
+Every measure takes two images x and y, alike in shape, dtype and device, with any strides. The
+result has the type of the images: torch.Tensor, differentiable by both images, or an array of
+NumPy, CuPy or JAX. Images are [N,C,H,W], volumes [N,C,D,H,W]; u8, f16, bf16, f32 or f64, and u16 where the
+function says so. Results are f32, or f64 for f64 images.
 
-What is refused raises ValueError or TypeError with a sentence that names the argument; a device or
+Wrong arguments raise ValueError or TypeError with a sentence that names the argument. A device or
 driver that is missing or too old raises similis.DeviceError. Images on a GPU are never moved.
 """
 

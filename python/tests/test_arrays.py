@@ -20,7 +20,7 @@ def make_images(*shape, dtype="float32"):
 
 
 def direct_ssim(x, y, size=7, sigma=1.5, data_range=1.0):
-    """Of one plane, window by window, as the paper writes it."""
+    """SSIM of one plane, window by window, as the paper writes it."""
     taps = numpy.exp(-((numpy.arange(size) - size // 2) ** 2) / (2 * sigma**2))
     weights = numpy.outer(taps, taps) / taps.sum() ** 2
     windows_x = numpy.lib.stride_tricks.sliding_window_view(x.astype("float64"), (size, size))

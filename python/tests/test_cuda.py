@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only a GPU can show: streams, captured graphs, memory; and what is said without one."""
+"""Streams, captured graphs and memory of a GPU, and the errors without one."""
 
 import ctypes
+import warnings
 
 import pytest
 
@@ -160,6 +161,26 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
     options = measures.parse(text).options
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
         c_abi.run("ssim", options, [image, image, None, None, None, value, None, None])
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    ("dtype", "count"), [(torch.uint8, 0), (torch.int16, 0), (torch.int32, 0), (torch.int64, 1)]
+)
+def test_labels_synchronise_as_documented(dtype, count):
+    """int64 labels are checked by one synchronisation, others by none."""
+    labels = torch.arange(20, device="cuda").reshape(1, 1, 4, 5).to(dtype)
+    field = torch.zeros(1, 4, 5, 2, device="cuda")
+    similis.sample_labels(labels, displacement=field)  # loads kernels
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            result = similis.sample_labels(labels, displacement=field)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    assert sum("synchroniz" in str(each.message) for each in caught) == count
+    assert torch.equal(result, labels)
 
 
 @needs_gpu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused, word for word; nothing that is passed may end the interpreter."""
+"""Error messages, word for word; no argument may end the interpreter."""
 
 import itertools
 
@@ -245,7 +245,7 @@ def test_unknown_bindings(run_python):
 
 
 def random_image(generator, shape):
-    """Of any type and layout, now and then of no use."""
+    """Tensors of any type and layout, some of them useless."""
     dtypes = ["float32"] * 6 + [
         "float64",
         "float16",

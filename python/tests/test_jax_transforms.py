@@ -100,7 +100,7 @@ def test_refusals():
     image, u = jnp.asarray(IMAGE), jnp.asarray(FIELD)
     for message, call in (
         ("sample: displacement is of type numpy.ndarray; it must be a jax.Array", {"displacement": FIELD}),
-        ("sample: output is given; JAX's arrays are not written to", {"output": image}),
+        ("sample: output is given; a jax.Array cannot be changed", {"output": image}),
         ("sample: displacement is int32", {"displacement": u.astype("int32")}),
     ):
         with pytest.raises(TypeError, match=message):

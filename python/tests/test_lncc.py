@@ -168,7 +168,7 @@ def test_refusals(images):
 
 
 def ants_gradient(x, y, size, smooth=1e-5):
-    """Of a mean: D·((y - E[y]) - A/(B + dr)·(x - E[x])), D = 2·A / (B·C + dr) / N."""
+    """The gradient of a mean: D·((y - E[y]) - A/(B + dr)·(x - E[x])), D = 2·A / (B·C + dr) / N."""
     taps = size ** (x.dim() - 2)
     x, y = x.double(), y.double()
     average = lambda image: window_average(image, size)

@@ -47,7 +47,7 @@ def test_the_program():
 
 
 def test_the_program_takes_the_ffmpeg_of_imageio(tmp_path):
-    """Where PATH has none, and nobody has named another."""
+    """The package's ffmpeg is used if PATH has none and nobody has named another."""
     ffmpeg = tmp_path / "binaries" / "ffmpeg-linux"
     ffmpeg.parent.mkdir()
     ffmpeg.write_text("#!/bin/sh\necho ffmpeg version 77 Copyright\n")

@@ -143,7 +143,7 @@ def test_whoever_looks_at_operators_sees_them(images):
 
 
 def test_graphs_of_the_backward_pass(images):
-    """Of a call that was not compiled."""
+    """A graph of the backward pass of a call that was not compiled."""
     from torch._dynamo import compiled_autograd
 
     if not hasattr(compiled_autograd, "_enable"):

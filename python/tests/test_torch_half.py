@@ -96,7 +96,7 @@ def test_what_waits(images, dtype):
 @pytest.mark.parametrize("padding", ["valid", "same", "reflect", "replicate", "renormalize"])
 @pytest.mark.parametrize("shape", [(1, 1, 30, 26), (1, 1, 11, 11), (1, 1, 14, 12, 16)])
 def test_gradients_stay_below_their_bound(images, shape, padding):
-    """Of the images with the steepest slopes: dark and of little contrast, opposed to each other."""
+    """The images with the steepest slopes are dark, of little contrast, and opposed to each other."""
     spatial = len(shape) - 2
     text = measures.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
     bound = gradient_scaling.bound_of_one(text, spatial)

@@ -116,7 +116,7 @@ def test_operators_of_fields(operands):
 
 
 def each_way(image, affine, u):
-    """What reaches each C function, with a gradient to all that may have one."""
+    """Calls of each C function, with a gradient to all that may have one."""
     spatial = similis.sample(image, affine=affine, displacement=u, padding_mode="border")
     by_grid = similis.sample(image, grid=u, grid_affine=affine[:, :, :2], mode="cubic")
     labels, weight = similis.sample_labels(image.round(), displacement=u, return_weight=True)
@@ -161,7 +161,7 @@ def test_both_bindings_give_the_same_bits(monkeypatch, variables):
 
 
 class Seen(torch.utils._python_dispatch.TorchDispatchMode):
-    """How often each of the library's operators was called."""
+    """Counts the calls of each of the library's operators."""
 
     def __init__(self):
         super().__init__()
@@ -230,7 +230,7 @@ def test_nobody_looks_at_plain_calls(monkeypatch, variables):
 
 
 def test_graphs_of_the_backward_pass(variables):
-    """Of calls that were not compiled."""
+    """The calls themselves were not compiled."""
     from torch._dynamo import compiled_autograd
 
     if not hasattr(compiled_autograd, "_enable"):
@@ -323,7 +323,7 @@ def test_autocast(operands):
 
 
 def test_an_output_in_the_operand_s_place(device):
-    """What is written there is still read by others: it is computed beside."""
+    """Others still read the memory of the output, so the result is computed elsewhere."""
     image = seeded(1, 1, 9, 8, device=device, dtype=torch.float32)
     u = torch.full((1, 9, 8, 2), 0.25, device=device)
     expected = image + similis.sample(image, displacement=u)

@@ -29,8 +29,8 @@ def require_cpu(operation: str, name: str, array: Any) -> None:
         platform = next(iter(array.devices())).platform
     if platform != "cpu":
         raise c_abi.DeviceError(
-            f"{operation}: {name} is on JAX's {platform}; JAX's arrays are taken on the CPU, those "
-            "on a GPU as torch's or CuPy's"
+            f"{operation}: {name} is on JAX's {platform}; a jax.Array must be on the CPU, and on a "
+            "GPU torch and CuPy are supported"
         )
 
 
@@ -68,7 +68,7 @@ def _function(operation: str, text: str) -> Callable[..., Any]:
     def forward(*primals: Any) -> tuple[Any, Any]:
         x, y = primals[:2]
         mask, valid_mask = [None if each is None else each.value for each in primals[2:]]
-        # Whether a gradient is asked for stands in the structure, which is known while tracing.
+        # The structure says which gradients are asked for; it is known while tracing.
         asked = tuple(() if each.perturbed else None for each in (x, y))
         arrays = (x.value, y.value, mask, valid_mask)
         return value(*arrays), (arrays, asked)
@@ -99,7 +99,7 @@ def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: A
 
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
-    """From the MSE, and differentiable as that is."""
+    """PSNR from the MSE; differentiable as the MSE is."""
     text = measures.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", text, x, y, None, None)
     value_range = float(data_range or measures.DATA_RANGES.get(str(x.dtype), 1.0))

@@ -20,8 +20,8 @@ _seen: dict[str, Any] = {}
 def imported(name: str) -> Any:
     """A library of arrays if somebody has imported it, else None.
 
-    The answer is remembered: torch.compile walks each dict that it sees being read, and sys.modules may
-    grow meanwhile.
+    The answer is remembered: torch.compile walks each dict that it sees being read, and sys.modules
+    may grow meanwhile.
     """
     if name not in _seen and name in sys.modules:
         _seen[name] = sys.modules[name]

@@ -49,9 +49,10 @@ def lncc(
             averages what it has; "valid": only windows inside count.
         reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
             map, smaller than the image by window_size - 1 with padding "valid".
-        smooth_nr, smooth_dr: steady windows that are flat.
+        smooth_nr, smooth_dr: regularise the quotient where a window is flat.
         signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
-        gradient: "exact": the derivative; "ants": that of each pixel's own window, its means held.
+        gradient: "exact": the derivative; "ants": that of each pixel's own window with its means
+            held constant.
         mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
             are the same for all: the mean is Σ mask·LNCC / Σ mask.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
@@ -89,7 +90,7 @@ _lncc_options = Options(lncc, "mask", "valid_mask")
 
 @loss_of(lncc)
 def lncc_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
-    """-LNCC: what registration minimises, -1 at best.
+    """-LNCC, which registration minimises; -1 at best.
 
     Takes, returns and raises what lncc() does.
     """
@@ -109,8 +110,8 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
         x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
         reduction: of the channels' numbers: "mean", "sum", "per_image" or "per_channel".
 
-    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any number
-        of times.
+    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any
+        number of times.
 
     Raises:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
@@ -121,7 +122,7 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
 
 @loss_of(ncc)
 def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
-    """-NCC: what registration of one modality minimises, -1 at best.
+    """-NCC, which registration of one modality minimises; -1 at best.
 
     Takes, returns and raises what ncc() does.
     """

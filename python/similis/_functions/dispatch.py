@@ -95,7 +95,7 @@ def without_gradient(array: Any) -> Any:
 
 
 class WithGradient:
-    """An image x with the gradients that value_and_gradient() wants; every measure takes it as x."""
+    """An image x with the gradients that value_and_gradient() wants; measures take it as x."""
 
     def __init__(self, x: Any, of_x: bool, of_y: bool) -> None:
         self.image, self.of_x, self.of_y = x, of_x, of_y
@@ -121,8 +121,8 @@ def check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordin
     for name, given in (("min_coords", low), ("max_coords", high)):
         if given is not None and rank != 0 and len(given) != rank:
             raise ValueError(
-                f"{operation}: {name} has {len(given)} numbers; it takes one for each of the {rank} "
-                "axes"
+                f"{operation}: {name} has {len(given)} numbers; it takes one for each of the "
+                f"{rank} axes"
             )
 
 
@@ -142,7 +142,9 @@ def evaluate(
         return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
     if isinstance(x, WithGradient):
         kind = kind_of(operation, x.image)
-        return arrays_measures.evaluate(operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y)
+        return arrays_measures.evaluate(
+            operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y
+        )
     kind = kind_of(operation, x, names[0])
     return arrays_measures.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
 

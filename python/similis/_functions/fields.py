@@ -48,11 +48,14 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
 
 
 def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tuple[Array, Array]:
-    """The displacement w with w = -u(x + w), by that many iterations of it, and how well it holds.
+    """The displacement w with w = -u(x + w), by fixed-point iteration, and its residual.
 
-    Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w in u's units. It is
-        small where the iteration converged, which it does where u changes by less than it moves.
-        Neither has a gradient.
+    The iteration converges where the derivative of u has a norm below 1. u is 0 outside the grid,
+    so the residual may stay large for voxels that u moves across the rim.
+
+    Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w over all voxels, in
+        the units of u, in which a voxel is 2/(n-1) wide, or 2/n without align_corners. An inverse
+        is good if the residual is well below that. Neither has a gradient.
     """
     steps = measures.integer("invert", "iterations", iterations)
     if is_of("torch", "Tensor", u):
@@ -71,12 +74,12 @@ def jacobian_determinant(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
 ) -> tuple[Array, Array]:
-    """The determinant of the derivative of x + u(x), and how many are not positive.
+    """The determinant of the derivative of x + u(x), and the number of folds.
 
     Central differences inside, one-sided at the border, exact for affine maps.
 
     Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
-        folds [N], f64: voxels where it is not positive.
+        folds [N], f64: the number of voxels where it is not positive.
     """
     call = warp.text(
         "jacobian_determinant",

@@ -35,14 +35,15 @@ def mutual_information(
 
         Σ_ab p_ab log(p_ab / (p_a p_b)), in nats
 
-    0 if they are independent; what registers images of different modalities. p_ab is a joint
-    histogram in which each voxel counts by smooth weights, so that it has a gradient. Sources:
+    0 if they are independent. It registers images of different modalities. p_ab is a joint
+    histogram to which each voxel adds smooth weights, so that it has a gradient. Sources:
     P. Viola, W. M. Wells, "Alignment by maximization of mutual information", IJCV 24(2), 1997;
     D. Mattes et al., "PET-CT image registration in the chest using free-form deformations", IEEE
     TMI 22(1), 2003.
 
     Args:
-        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their strides.
+        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their
+            strides.
         num_bins: of each image's histogram, 4 to 256.
         kernel: how a voxel counts in the bins about its value. "b_spline": a cubic B-spline, in 4;
             "gaussian": of standard deviation sigma_ratio / 2 bins; "delta": all in the bin that
@@ -152,7 +153,7 @@ def mutual_information_from_histogram(
     method: str = "exact",
     reduction: str = "mean",
 ) -> Array:
-    """The mutual information that a histogram(), or a sum of them, says.
+    """The mutual information of a histogram(), or of a sum of them.
 
     Args:
         histogram: [N,C,bins,bins], f64, dense.

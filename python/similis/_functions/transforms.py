@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
@@ -41,8 +40,8 @@ def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any
 def _field_of(operation: str, displacement: Any, grid: Any) -> tuple[str, Any]:
     if displacement is not None and grid is not None:
         raise ValueError(
-            f"{operation}: grid is given with displacement; it holds absolute coordinates and "
-            "stands alone"
+            f"{operation}: grid is given with displacement; give one of them, as grid holds "
+            "absolute coordinates"
         )
     return ("displacement", displacement) if grid is None else ("grid", grid)
 
@@ -73,8 +72,10 @@ def sample(
     """The image at A·x + S·u(x), or at S·v(x).
 
     A transform maps a coordinate of the output to one of the image. Coordinates run from -1 to 1
-    along each axis, components are in the order (x, y, z), x the fastest axis; with align_corners
-    voxel i of n is at -1 + 2i/(n-1), without at (2i+1)/n - 1.
+    along each axis. With align_corners voxel i of n is at -1 + 2i/(n-1), without at (2i+1)/n - 1,
+    so a shift of one voxel is 2/(n-1), or 2/n. Components are in the order (x, y, z); x is the last
+    axis of the image, so an array in the order [X,Y,Z], as nibabel reads it, has to be transposed
+    first. A coordinate that is NaN samples 0, with gradient 0.
 
     Args:
         image: [N,C,Y,X] or [N,C,Z,Y,X]; f16, bf16, f32 or f64.
@@ -116,7 +117,8 @@ def sample(
     check_coordinates("sample", rank_of(image), min_coords, max_coords)
     if grid is not None and affine is not None:
         raise ValueError(
-            "sample: grid is given with affine; it holds absolute coordinates and stands alone"
+            "sample: grid is given with affine; give one of them, as grid holds absolute "
+            "coordinates"
         )
     names = ("image", "affine", name, "grid_affine")
     return _transform(call, names, (image, affine, field, grid_affine), output)
@@ -174,7 +176,7 @@ def affine_grid(
         max_coords=max_coords,
     )
     if displacement is None and out_shape is None:
-        raise ValueError("affine_grid: out_shape is None; without a displacement it is needed")
+        raise ValueError("affine_grid: out_shape is None; give it or a displacement")
     rank = rank_of(displacement) if out_shape is None else len(out_shape)
     check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
@@ -199,12 +201,21 @@ def sample_labels(
 ) -> Any:
     """The label whose voxels around the coordinate have the largest sum of linear weights.
 
-    Of equals the first met, x fastest; voxels outside the image do not vote, and background is
-    where nobody does. image is of any dtype, integers included; labels below smallest_label do not
-    vote. The rest is as of sample().
+    Among equal sums the first voxel's label wins, x fastest. Voxels outside the image do not vote,
+    nor do labels below smallest_label; the result is background if nobody votes. image is of any
+    dtype, integers included. The rest is as of sample().
 
-    Returns: labels in the image's dtype; with return_weight also what they weigh, f32 (f64 for
-        f64), torch's differentiable once by affine, field and grid_affine.
+    Labels of bool, int8 and int16 are computed in f32, those of int32 and int64 in f64, which takes
+    a copy of the image. f64 holds integers up to 2**53: int64 labels are checked for that, which
+    synchronises a GPU once in each call outside torch.compile; int32 labels need no check.
+
+    Returns: labels in the image's dtype; with return_weight also their weights, f32, or f64 for f64
+        images; torch's weights are differentiable once by affine, field and grid_affine.
+
+    Raises:
+        ValueError: an int64 or uint64 label is beyond 2**53, background is not a value of the
+            image's dtype, or as sample().
+        TypeError: as sample().
     """
     name, field = _field_of("sample_labels", displacement, grid)
     call = warp.text(
@@ -234,8 +245,10 @@ def _dtype_of(array: Any) -> str:
 
 def _require_label(image: Any, background: float) -> None:
     dtype = _dtype_of(image)
-    low, high = arrays_transforms.INTEGERS.get(dtype, (-math.inf, math.inf))
-    if dtype in arrays_transforms.INTEGERS and not (low <= background <= high and background == int(background)):
+    if dtype not in arrays_transforms.INTEGERS:
+        return
+    low, high = arrays_transforms.INTEGERS[dtype]
+    if not (low <= background <= high and background == int(background)):
         raise ValueError(
             f"sample_labels: background is {background!r}; it must be a value of image, which is "
             f"{dtype}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, in words: an operation and all its options as one line of text.
+"""A measure as text: an operation and all its options in one line.
 
-The text is what torch's operators take and what stands in compiled graphs, so that a graph means
-the same in every process. Options are checked when the text is written; parse() turns it into the
+torch's operators take this text, and compiled graphs hold it, so that a graph means the same in
+every process. Options are checked when the text is written; parse() turns it into the
 struct of the C interface and knows the shape of the result.
 
     ssim data_range=0.0 window_size=11,11,11 sigma=1.5,1.5,1.5 … padding=valid reduction=mean
@@ -42,7 +42,7 @@ PerAxisFloat = Union[float, Sequence[float]]
 
 
 def number(operation: str, name: str, value: Any) -> float:
-    """A plain number; not a tensor, whose value may stand on a GPU."""
+    """A plain number; a tensor is refused, as its value may lie on a GPU."""
     if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
         hint = f", such as {name}.item()" if hasattr(value, "item") else ""
         raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number{hint}")
@@ -53,7 +53,7 @@ def number(operation: str, name: str, value: Any) -> float:
 
 
 def integer(operation: str, name: str, value: Any) -> int:
-    """Python's or NumPy's, or a traced size, which becomes a number of the graph."""
+    """An integer of Python or NumPy, or a traced size, which becomes a constant of the graph."""
     is_integer = isinstance(value, (int, numbers.Integral)) or (
         type(value).__name__ == "SymInt" and hasattr(value, "__index__")
     )
@@ -84,7 +84,7 @@ def flag(operation: str, name: str, value: Any) -> int:
 
 
 def _data_range(operation: str, value: Optional[float]) -> float:
-    """0 is what the C interface takes for "the default of the images' type"."""
+    """The C interface takes 0 for the default of the images' dtype."""
     if value is None:
         return 0.0
     result = number(operation, "data_range", value)
@@ -128,7 +128,7 @@ def _windowed(
     padding: str,
     reduction: str,
 ) -> str:
-    """What SSIM and MS-SSIM have in common."""
+    """The options that SSIM and MS-SSIM have in common."""
     return (
         f"data_range={_data_range(operation, data_range)!r} "
         f"window_size={_per_axis(operation, 'window_size', window_size, spatial, integer)} "
@@ -194,8 +194,8 @@ def ms_ssim_text(
         weights = PAPER_WEIGHTS
     if not isinstance(weights, (tuple, list)):
         raise TypeError(
-            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one for "
-            "each level"
+            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one "
+            "for each level"
         )
     listed = ",".join([repr(number("ms_ssim", "weights", each)) for each in weights])
     rule = _one_of("ms_ssim", "downsample", downsample, DOWNSAMPLES)
@@ -215,7 +215,7 @@ def lncc_text(
     gradient: str,
     weight: float,
 ) -> str:
-    """weight: what multiplies the correlation, -1 in a loss."""
+    """weight: the factor of the correlation, -1 in a loss."""
     return (
         f"lncc window_size={_per_axis('lncc', 'window_size', window_size, spatial, integer)} "
         f"window={_one_of('lncc', 'window', window, WINDOWS)} "
@@ -231,7 +231,7 @@ def lncc_text(
 
 
 def ncc_text(reduction: str, weight: float) -> str:
-    """weight: what multiplies the correlation, -1 in a loss."""
+    """weight: the factor of the correlation, -1 in a loss."""
     return f"ncc reduction={_one_of('ncc', 'reduction', reduction, REDUCTIONS)} weight={weight!r}"
 
 
@@ -244,7 +244,7 @@ def pixel_error_text(operation: str, data_range: Optional[float], reduction: str
 
 
 def _bit_depth(operation: str, bit_depth: Optional[int]) -> str:
-    """0 is what the C interface takes for "the default of the planes' type"."""
+    """The C interface takes 0 for the default of the planes' dtype."""
     depth = 0 if bit_depth is None else integer(operation, "bit_depth", bit_depth)
     if bit_depth is not None and depth not in (8, 10, 12, 16):
         raise ValueError(f"{operation}: bit_depth is {bit_depth!r}; it must be 8, 10, 12 or 16")
@@ -331,7 +331,7 @@ def mutual_information_text(
 
 
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
-    """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
+    """The mean squared error, of which PSNR takes the logarithm."""
     if _one_of("psnr", "reduction", reduction, REDUCTIONS) in ("sum", "none"):
         raise ValueError(
             f"psnr: reduction is {reduction!r}; it must be mean, per_image or per_channel"
@@ -409,7 +409,9 @@ class Measure:
                 TRANSFERS.index(self.transfer),
             )
         return c_abi.PixelErrorOptions(
-            ctypes.sizeof(c_abi.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
+            ctypes.sizeof(c_abi.PixelErrorOptions),
+            self.data_range,
+            REDUCTIONS.index(self.reduction),
         )
 
     def _ssim_options(self) -> c_abi.SsimOptions:
@@ -469,7 +471,7 @@ class Measure:
         options.form = FORMS.index(self.form)
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
-        """Of the result for images of this shape, if the library takes them."""
+        """The shape of the result for images of this shape, if the library takes them."""
         if self.operation in _OF_PLANES:
             return list(shape[:-2])
         if self.operation == "ssimulacra2":
@@ -489,7 +491,7 @@ class Measure:
 
 
 def is_scalar(text: str) -> bool:
-    """Whether the result is one number; asked of the text, as torch.compile traces no struct."""
+    """True if the result is one number. It reads the text, as torch.compile traces no struct."""
     return " reduction=mean" in text or " reduction=sum" in text
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing transforms, in words and through the C interface.
+"""Sampling and composing transforms, as text and through the C interface.
 
-A call with all its options is one line of text, as measures are (see measures.py): what torch's
-operators take. parse() turns it into the struct of the C interface and knows the results' shapes.
+A call with all its options is one line of text, which torch's operators take, as in measures.py.
+parse() turns it into the struct of the C interface and knows the results' shapes.
 
     sample mode=linear padding_mode=zeros align_corners=1 … out_shape=8,9,10 min_coords=-1.0,-1.0,-1.0
 """
@@ -50,7 +50,7 @@ class WarpOptions(ctypes.Structure):
 
 
 def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
-    """As text: empty for None."""
+    """The numbers as text, which is empty for None."""
     if value is None:
         return ""
     if not isinstance(value, (tuple, list)):
@@ -84,7 +84,7 @@ def text(
     background: float = 0,
     smallest_label: Optional[float] = None,
 ) -> str:
-    """Everything is checked here that can be checked without the arrays."""
+    """The text of a call. It checks all that can be checked without the arrays."""
     one_of = measures._one_of
     smallest = (
         ""
@@ -138,7 +138,7 @@ class Call:
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]
     ) -> list[Any]:
-        """Of the result, if the library takes these shapes; batches: N of everything given."""
+        """The shape of the result, if the shapes fit; batches: N of each operand."""
         batch: Any = 1
         for each in batches:
             batch = each if each != 1 else batch
@@ -184,8 +184,11 @@ def run(
     stream: int = 0,
     accumulate: bool = False,
 ) -> None:
-    """One call of the library. operands: image, u or A; affine; field; grid_affine. outputs: what its
-    C function takes after the options, in its order."""
+    """One call of the library.
+
+    operands: image, u or A; affine; field; grid_affine. outputs: the arguments of the C function
+    after the options, in its order.
+    """
     operand, affine, field, grid_affine = operands
     options = WarpOptions.from_buffer_copy(call.options)
     passed = [_reference(operand)]
@@ -201,7 +204,7 @@ def run(
 def gradient_outputs(
     operation: str, upstream: Any, by_operand: Any, by_affine: Any, by_field: Any, by_s: Any
 ) -> list[Any]:
-    """What the operation's C function takes after the options where gradients are asked for."""
+    """The arguments of the C function after the options when gradients are asked for."""
     listed: dict[str, list[Any]] = {
         "sample": [None, upstream, by_operand, by_affine, by_field, by_s],
         "sample_labels": [None, None, upstream, by_affine, by_field, by_s],
@@ -218,7 +221,7 @@ def run_on_field(
     outputs: Sequence[Described],
     stream: int = 0,
 ) -> None:
-    """exponentiate, invert (with how many steps) or jacobian_determinant."""
+    """exponentiate, invert or jacobian_determinant; number: of steps, for the first two."""
     operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of one vector field of torch's: exponential, inverse and determinant.
+"""Exponential, inverse and Jacobian determinant of a vector field of torch.
 
 similis::field_map  invert: the inverse and its residual; jacobian_determinant: that and its folds
 """
@@ -45,7 +45,7 @@ field_map_op = define(
 
 
 def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
-    """By compose(), and differentiable as that is; halves in f32 on the way."""
+    """Repeated compose(), and differentiable as that is; f16 and bf16 are computed in f32."""
     require_operands("exponentiate", ("v",), (v,))
     call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
@@ -63,7 +63,7 @@ def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Ten
 
 
 def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
-    """Between voxels, along (x, y, z)."""
+    """The distance between voxels along (x, y, z)."""
     rank = u.dim() - 2
     result = []
     for axis in range(rank):
@@ -78,7 +78,7 @@ def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinat
 def jacobian_determinant(
     u: Tensor, call: str, align_corners: bool, low: _Coordinates, high: _Coordinates
 ) -> tuple[Tensor, Tensor]:
-    """The determinant, composed where it is differentiated, and the number of folds."""
+    """The determinant and the number of folds; a derivative is computed by decomposition."""
     require_operands("jacobian_determinant", ("u",), (u,))
     det, folds = field_map_op(u.detach(), None, call)
     transformed = not torch.compiler.is_compiling() and is_transformed()
@@ -88,7 +88,7 @@ def jacobian_determinant(
 
 
 def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
-    """In torch's operators, differentiable; spacing: along (x, y, z)."""
+    """The determinant in torch's operators, differentiable; spacing: along (x, y, z)."""
     rank = u.dim() - 2
     wide = u if u.dtype == torch.float64 else u.float()
     columns = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of torch's tensors: is the library able to take them, and does anybody observe the call?"""
+"""Checks of torch's tensors, and of who observes a call."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _keys_of_memory(is_cuda: bool) -> int:
 
 
 def is_memory(tensor: Tensor) -> bool:
-    """Tells a tensor that is nothing but memory from a subclass, from one that is negated when it is
-    read, from one that a transform has left behind and the like."""
+    """True if the tensor is nothing but memory: no subclass, no lazy negation, no wrapper that a
+    transform has left behind."""
     return type(tensor) in _PLAIN and _dispatch_keys(tensor).raw_repr() == _keys_of_memory(
         tensor.is_cuda
     )

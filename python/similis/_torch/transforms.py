@@ -21,7 +21,12 @@ from .tensors import (
     refuse_tensor,
     require_same_device,
 )
-from .transform_autograd import apply_plainly, asks_for_gradient, labels_function, transform_function
+from .transform_autograd import (
+    apply_plainly,
+    asks_for_gradient,
+    labels_function,
+    transform_function,
+)
 from .transform_operators import NO_GRADIENTS, compute_transform, result_shape
 
 
@@ -63,7 +68,7 @@ def _check_output(call: warp.Call, output: Any, operands: Tensors) -> None:
 
 
 def _is_memory_apart(output: Tensor, operands: Tensors) -> bool:
-    """True if the library may add to the output: it asks for no gradient, and no operand shares it."""
+    """True if the library may add to the output, which no operand shares."""
     if output.requires_grad or not is_memory(output):
         return False
     memory = output.untyped_storage().data_ptr()

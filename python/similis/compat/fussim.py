@@ -59,7 +59,7 @@ def _require_options(name: str, win_size: int, win_sigma: float, K: tuple[float,
     _require_window(name, "win_size", win_size)
     if win_sigma != 1.5:
         raise ValueError(
-            f"{name}: win_sigma is {win_sigma!r}; it must be 1.5, similis.ssim takes others"
+            f"{name}: win_sigma is {win_sigma!r}; it must be 1.5; similis.ssim takes other values"
         )
     if not (isinstance(K, (tuple, list)) and len(K) == 2 and all(0 < each < 1 for each in K)):
         raise ValueError(f"{name}: K is {K!r}; it must be two numbers between 0 and 1")

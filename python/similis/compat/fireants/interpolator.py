@@ -3,11 +3,11 @@
 
     from similis.compat.fireants.interpolator import fireants_interpolator
 
-As there, a grid that is not a displacement holds absolute coordinates and the affine map is ignored;
-"bilinear" is linear in 3D too; generic labels ignore what lies below the background, which is the
-image's smallest label unless it is given. Different from there: coordinates are formed in float64,
-a gradient is computed for any operand that asks for one and for no other, and any strides are taken,
-those of `out.sum().backward()` included.
+As there, a grid that is not a displacement holds absolute coordinates and the affine map is
+ignored; "bilinear" is linear in 3D too; generic labels ignore what lies below the background, which
+is the image's smallest label unless it is given. Different from there: coordinates are formed in
+float64, a gradient is computed for any operand that asks for one and for no other, and any strides
+are taken, those of `out.sum().backward()` included.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Coordinates = Optional[Sequence[float]]
 
 
 def _spatial(out_shape: Shape, rank: int) -> Optional[tuple[int, ...]]:
-    """Of the spatial shape, or of a full one [N, C, ...]."""
+    """The spatial part of a shape, which may be a full one, [N, C, ...]."""
     return None if out_shape is None else tuple(out_shape)[-rank:]
 
 
@@ -59,12 +59,12 @@ def _transform(
 
 
 def _of_rank(rank: int, name: str, function: Callable[..., Any], operand: int = 0) -> Any:
-    """The function under FireANTs' name for pictures or volumes; operand: whose axes tell."""
+    """The function under FireANTs' name for pictures or volumes; operand: the one to check."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         given = arguments[operand] if operand < len(arguments) else options.get(names[operand])
-        axes = getattr(given, "ndim", rank + 2)  # what is no tensor is refused further on
+        axes = getattr(given, "ndim", rank + 2)  # anything but a tensor is refused later
         if axes != rank + 2:
             raise ValueError(f"{name}: {names[operand]} has {axes} axes; it takes {rank + 2}")
         return function(*arguments, **options)
@@ -155,7 +155,7 @@ def _compose(
     if v is None:
         raise TypeError("warp_composer: v is None; it must be a vector field")
     if grid is not None:
-        raise ValueError("warp_composer: grid is given; coordinates are those of v's own grid")
+        raise ValueError("warp_composer: grid is given; v has its own grid, so leave it out")
     return transforms.compose(
         u,
         v,
@@ -200,7 +200,7 @@ affine_warp_3d = fused_affine_warp_3d = _of_rank(3, "affine_warp_3d", _affine_wa
 
 
 class _Interpolator:
-    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, and its other functions."""
+    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, and more."""
 
     def __call__(
         self,

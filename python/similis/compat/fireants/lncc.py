@@ -104,7 +104,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
                 )
         if self.masked:
             if mask is not None:
-                raise ValueError(f"{_NAME}: masked is True, and a mask is given; it takes one")
+                raise ValueError(f"{_NAME}: masked is True and a mask is given; give the mask once")
             pred, target, mask = separated(_NAME, pred, target, self.mask_mode)
         loss = lncc_loss(
             pred,
