@@ -299,7 +299,7 @@ REFUSED = [
         (X[:, :1], X[:, :1]),
         {},
         ValueError,
-        "FusedLocalNormalizedCrossCorrelationLoss: pred has shape [1, 1, 20, 20]; masked, its last",
+        "FusedLocalNormalizedCrossCorrelationLoss: pred has shape [1, 1, 20, 20]; with masked its last",
     ),
     (
         fireants.FusedGlobalMutualInformationLoss(masked=True),

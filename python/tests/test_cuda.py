@@ -171,7 +171,7 @@ def test_labels_synchronise_as_documented(dtype, count):
     """int64 labels are checked by one synchronisation, others by none."""
     labels = torch.arange(20, device="cuda").reshape(1, 1, 4, 5).to(dtype)
     field = torch.zeros(1, 4, 5, 2, device="cuda")
-    similis.sample_labels(labels, displacement=field)  # loads kernels
+    similis.sample_labels(labels, displacement=field)  # the first call loads kernels
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
