@@ -43,7 +43,13 @@ target_link_libraries(similis_tvm_ffi PRIVATE similis similis_flags)
 set_target_properties(similis_tvm_ffi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${package}/native
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
-# The package in the build folder: links to its files.
+# The package in the build folder: links to its files and folders, and none to what has moved.
+file(GLOB old_links ${package}/*)
+foreach(link IN LISTS old_links)
+  if(IS_SYMLINK ${link} AND NOT EXISTS ${link})
+    file(REMOVE ${link})
+  endif()
+endforeach()
 file(GLOB package_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/similis/*)
 list(FILTER package_files EXCLUDE REGEX "__pycache__")
 set(links "")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """similis measures how alike two images are, and how to make them more alike.
 
-Every function takes two images x and y, alike in shape, dtype and device, with any strides, and
-returns what it was given: torch.Tensor for torch.Tensor, differentiable by both images, and the
-same for NumPy's, CuPy's and JAX's arrays. Images are [N,C,H,W], volumes [N,C,D,H,W]; u8, f16, bf16,
-f32 or f64. Results are f32, or f64 for f64 images.
+Every measure takes two images x and y, alike in shape, dtype and device, with any strides. The
+result has the type of the images: torch.Tensor, differentiable by both images, or an array of
+NumPy, CuPy or JAX. Images are [N,C,H,W], volumes [N,C,D,H,W]; u8, f16, bf16, f32 or f64, and u16 where the
+function says so. Results are f32, or f64 for f64 images.
 
-What is refused raises ValueError or TypeError with a sentence that names the argument; a device or
+Wrong arguments raise ValueError or TypeError with a sentence that names the argument. A device or
 driver that is missing or too old raises similis.DeviceError. Images on a GPU are never moved.
 """
 
@@ -15,27 +15,20 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._c import DeviceError, __version__
-from ._correlation import lncc, lncc_loss, ncc, ncc_loss
-from ._mutual_information import (
+from ._library.c_abi import DeviceError, __version__
+from ._functions.correlation import lncc, lncc_loss, ncc, ncc_loss
+from ._functions.fields import exponentiate, invert, jacobian_determinant
+from ._functions.mutual_information import (
     histogram,
     mutual_information,
     mutual_information_from_histogram,
     mutual_information_loss,
 )
-from ._pixel_error import mae, mse, psnr
-from ._scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
-from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
-from ._transforms import (
-    affine_grid,
-    compose,
-    exponentiate,
-    invert,
-    jacobian_determinant,
-    sample,
-    sample_labels,
-)
-from ._value_and_gradient import value_and_gradient
+from ._functions.pixel_error import mae, mse, psnr
+from ._functions.scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
+from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+from ._functions.transforms import affine_grid, compose, sample, sample_labels
+from ._functions.value_and_gradient import value_and_gradient
 
 __all__ = [
     "DeviceError",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measures as torch modules: options once, images at each call.
 
-A module whose name has Loss in it is minimised, any other measures how alike two images are. All
-take the options of the function they are named after and none has parameters or buffers.
+A module with Loss in its name is to be minimised; any other one measures how alike two images are.
+Each takes the options of the function it is named after. None has parameters or buffers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Optional, TypedDict
 
 import torch
 
-from . import (
-    l1_ssim,
-    lncc_loss,
-    ms_ssim,
-    ms_ssim_loss,
-    mutual_information,
-    mutual_information_loss,
-    ncc_loss,
-    psnr,
-    ssim,
-    ssim_loss,
-)
-from ._measure import PerAxisFloat, PerAxisInt, Range
+from ._functions.correlation import lncc_loss, ncc_loss
+from ._functions.mutual_information import mutual_information, mutual_information_loss
+from ._functions.pixel_error import psnr
+from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+from ._library.measures import PerAxisFloat, PerAxisInt, Range
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,7 +37,7 @@ __all__ = [
 
 
 class WindowOptions(TypedDict, total=False):
-    """What all measures with a window take; see similis.ssim()."""
+    """The options of all measures with a window; see similis.ssim()."""
 
     data_range: Optional[float]
     window_size: PerAxisInt
@@ -63,7 +55,13 @@ class _Measure(torch.nn.Module):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        inspect.signature(type(self).function).bind(None, None, **options)  # refuses other names
+        names = list(inspect.signature(type(self).function).parameters)[2:]
+        for name in options:
+            if name not in names:
+                raise TypeError(
+                    f"nn.{type(self).__name__}: there is no option {name}; it takes "
+                    + ", ".join(each for each in names if "mask" not in each)
+                )
         self.options = options
 
     def extra_repr(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: images, and the devices there are.
+"""Fixtures that the tests share: images, and the devices there are.
 
 PYTHONPATH=build/python .venv/bin/python -m pytest
 """

@@ -20,7 +20,7 @@ def make_images(*shape, dtype="float32"):
 
 
 def direct_ssim(x, y, size=7, sigma=1.5, data_range=1.0):
-    """Of one plane, window by window, as the paper writes it."""
+    """SSIM of one plane, window by window, as the paper writes it."""
     taps = numpy.exp(-((numpy.arange(size) - size // 2) ** 2) / (2 * sigma**2))
     weights = numpy.outer(taps, taps) / taps.sum() ** 2
     windows_x = numpy.lib.stride_tricks.sliding_window_view(x.astype("float64"), (size, size))
@@ -139,11 +139,11 @@ def test_cupy_arrays():
 
 def test_arrays_of_two_libraries_are_refused():
     x, y = make_images(1, 1, 16, 16)
-    with pytest.raises(TypeError, match="ssim: y is a list; it must be a numpy.ndarray"):
+    with pytest.raises(TypeError, match="ssim: y is of type list; it must be a numpy.ndarray"):
         similis.ssim(x, y.tolist())
     if "torch" in sys.modules:
         tensor = sys.modules["torch"].from_numpy(y)
-        with pytest.raises(TypeError, match="y is a Tensor; it must be a numpy.ndarray"):
+        with pytest.raises(TypeError, match="y is of type torch.Tensor; it must be a numpy.ndarray"):
             similis.ssim(x, tensor)
-        with pytest.raises(TypeError, match="y is a ndarray; it must be a torch.Tensor"):
+        with pytest.raises(TypeError, match="y is of type numpy.ndarray; it must be a torch.Tensor"):
             similis.ssim(tensor, x)

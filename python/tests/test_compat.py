@@ -19,7 +19,7 @@ def taps(size, sigma, like):
 
 
 def averaged(images, weights, padding):
-    """Of each channel under a separable window, with zeros outside."""
+    """The sums of each channel under a separable window, with zeros outside."""
     n, c, *sides = images.shape
     planes = images.reshape(n * c, 1, *sides)
     convolve = F.conv2d if len(sides) == 2 else F.conv3d
@@ -273,9 +273,9 @@ def test_pytorch_msssim_refusals(images):
 X = torch.rand(1, 3, 20, 20)
 WIN = torch.ones(3, 1, 1, 5) / 5
 REFUSED = [
-    (pytorch_msssim.ssim, (None, X), {}, TypeError, "ssim: X is a NoneType; it must be a torch."),
+    (pytorch_msssim.ssim, (None, X), {}, TypeError, "ssim: X is of type NoneType; it must be"),
     (pytorch_msssim.ssim, (X, X), {"K": 1}, TypeError, "ssim: K is 1; it must be two numbers"),
-    (pytorch_msssim.ssim, (X, X), {"win": 3}, TypeError, "ssim: win is a int; it must be a torch."),
+    (pytorch_msssim.ssim, (X, X), {"win": 3}, TypeError, "ssim: win is of type int; it must be"),
     (pytorch_msssim.ssim, (X, X), {"win": WIN[:1]}, ValueError, "ssim: win has shape [1, 1, 1, 5]"),
     (
         pytorch_msssim.ssim,
@@ -286,27 +286,27 @@ REFUSED = [
     ),
     (fussim.ssim, (X, X), {"data_range": 0}, ValueError, "ssim: data_range is 0; it must be pos"),
     (interpolator.fireants_interpolator, (None,), {}, TypeError, "fireants_interpolator: input is"),
-    (interpolator.affine_warp_2d, (None, None), {}, TypeError, "affine_warp: grid is a NoneType"),
+    (interpolator.affine_warp_2d, (None, None), {}, TypeError, "affine_warp: grid is of type NoneType"),
     (
         fireants.FusedLocalNormalizedCrossCorrelationLoss(2),
         (X.numpy(), X),
         {},
         TypeError,
-        "FusedLocalNormalizedCrossCorrelationLoss: pred is a ndarray; it must be a torch.Tensor",
+        "FusedLocalNormalizedCrossCorrelationLoss: pred is of type numpy.ndarray; it must be a torch.Tensor",
     ),
     (
         fireants.FusedLocalNormalizedCrossCorrelationLoss(2, masked=True),
         (X[:, :1], X[:, :1]),
         {},
         ValueError,
-        "FusedLocalNormalizedCrossCorrelationLoss: pred has shape [1, 1, 20, 20]; masked, its last",
+        "FusedLocalNormalizedCrossCorrelationLoss: pred has shape [1, 1, 20, 20]; with masked its last",
     ),
     (
         fireants.FusedGlobalMutualInformationLoss(masked=True),
         (None, X),
         {},
         TypeError,
-        "FusedGlobalMutualInformationLoss: pred is a NoneType",
+        "FusedGlobalMutualInformationLoss: pred is of type NoneType",
     ),
 ]
 

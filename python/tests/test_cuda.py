@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only a GPU can show: streams, captured graphs, memory; and what is said without one."""
+"""Streams, captured graphs and memory of a GPU, and the errors without one."""
 
 import ctypes
+import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _c
+from similis._library import c_abi, measures
 from similis.compat.fused_ssim import fused_ssim
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -151,15 +152,35 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
     memory = (ctypes.c_float * 256)()
     strides = [256, 256, 16, 1]
     image, value = [
-        _c.tensor(
-            ctypes.addressof(memory), shape, strides[: len(shape)], "float32", _c.Device(_c.CUDA, 0)
+        c_abi.tensor(
+            ctypes.addressof(memory), shape, strides[: len(shape)], "float32", c_abi.Device(c_abi.CUDA, 0)
         )
         for shape in ([1, 1, 16, 16], [])
     ]
-    text = similis._measure.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
-    options = similis._measure.parse(text).options
+    text = measures.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
+    options = measures.parse(text).options
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
-        _c.run("ssim", options, [image, image, None, None, None, value, None, None])
+        c_abi.run("ssim", options, [image, image, None, None, None, value, None, None])
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    ("dtype", "count"), [(torch.uint8, 0), (torch.int16, 0), (torch.int32, 0), (torch.int64, 1)]
+)
+def test_labels_synchronise_as_documented(dtype, count):
+    """int64 labels are checked by one synchronisation, others by none."""
+    labels = torch.arange(20, device="cuda").reshape(1, 1, 4, 5).to(dtype)
+    field = torch.zeros(1, 4, 5, 2, device="cuda")
+    similis.sample_labels(labels, displacement=field)  # the first call loads kernels
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            result = similis.sample_labels(labels, displacement=field)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    assert sum("synchroniz" in str(each.message) for each in caught) == count
+    assert torch.equal(result, labels)
 
 
 @needs_gpu

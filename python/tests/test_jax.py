@@ -75,7 +75,7 @@ def test_refusals(images):
         similis.ssim(x, y[:1])
     with pytest.raises(ValueError, match="ssim: padding is 'zero'"):
         similis.ssim(x, y, padding="zero")
-    with pytest.raises(TypeError, match="ssim: y is a ndarray; it must be a jax.Array"):
+    with pytest.raises(TypeError, match="ssim: y is of type numpy.ndarray; it must be a jax.Array"):
         similis.ssim(x, images[1])
     with pytest.raises(TypeError, match="ssim: x is int32"):
         similis.ssim(x.astype("int32"), y)

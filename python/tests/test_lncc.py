@@ -9,7 +9,9 @@ import similis
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import torch.nn.functional as F
-from similis import _torch, nn
+from similis import nn
+from similis._library import measures
+from similis._torch.measure_operators import gradient_op, value_op
 from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss
 
 
@@ -113,11 +115,11 @@ def test_compiled_whole(images, relative_l2):
 
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7, 8)
-    text = similis._measure.lncc_text(
+    text = measures.lncc_text(
         3, 3, "box", 1.5, "same", "mean", 1e-5, 1e-5, False, "exact", -1.0
     )
-    torch.library.opcheck(_torch._value_op, (x, y, None, None, text))
-    torch.library.opcheck(_torch._gradient_op, (x, y, None, None, None, True, True, True, text))
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 
 
 def test_half_precision_and_layouts(images, relative_l2):
@@ -166,7 +168,7 @@ def test_refusals(images):
 
 
 def ants_gradient(x, y, size, smooth=1e-5):
-    """Of a mean: D·((y - E[y]) - A/(B + dr)·(x - E[x])), D = 2·A / (B·C + dr) / N."""
+    """The gradient of a mean: D·((y - E[y]) - A/(B + dr)·(x - E[x])), D = 2·A / (B·C + dr) / N."""
     taps = size ** (x.dim() - 2)
     x, y = x.double(), y.double()
     average = lambda image: window_average(image, size)

@@ -7,7 +7,9 @@ import pytest
 import similis
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
-from similis import _torch, nn
+from similis import nn
+from similis._library import measures
+from similis._torch.measure_operators import gradient_op, value_op
 
 
 def correlations(x, y):
@@ -67,9 +69,9 @@ def test_compiled_whole(images, relative_l2):
 
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7)
-    text = similis._measure.ncc_text("mean", -1.0)
-    torch.library.opcheck(_torch._value_op, (x, y, None, None, text))
-    torch.library.opcheck(_torch._gradient_op, (x, y, None, None, None, True, True, True, text))
+    text = measures.ncc_text("mean", -1.0)
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 
 
 def test_arrays_of_numpy():

@@ -4,6 +4,7 @@
 import importlib.metadata
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -46,7 +47,7 @@ def test_the_program():
 
 
 def test_the_program_takes_the_ffmpeg_of_imageio(tmp_path):
-    """Where PATH has none, and nobody has named another."""
+    """The package's ffmpeg is used if PATH has none and nobody has named another."""
     ffmpeg = tmp_path / "binaries" / "ffmpeg-linux"
     ffmpeg.parent.mkdir()
     ffmpeg.write_text("#!/bin/sh\necho ffmpeg version 77 Copyright\n")
@@ -73,9 +74,11 @@ def test_the_program_takes_the_ffmpeg_of_imageio(tmp_path):
 
 def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_path):
     package = tmp_path / "copy" / "similis"
-    package.mkdir(parents=True)
-    for file in pathlib.Path(similis.__file__).parent.glob("*.py"):
-        (package / file.name).write_text(file.read_text())
+    shutil.copytree(
+        pathlib.Path(similis.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("native", "__pycache__"),
+    )
     printed = run_python(
         """
         try:

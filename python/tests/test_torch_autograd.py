@@ -60,7 +60,7 @@ def test_the_same_image_twice(images):
 
 
 def test_backward_after_evaluation(images):
-    """What ran under no_grad leaves nothing behind."""
+    """A call under no_grad leaves nothing behind."""
     x, y = images(1, 3, 24, 20, requires_grad="x")
     with torch.no_grad():
         evaluated = similis.ssim(x, y)

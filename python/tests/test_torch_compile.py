@@ -9,7 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _dispatch, _torch, nn
+from similis import nn
+from similis._arrays import kinds
+from similis._library import measures
+from similis._torch.measure_operators import gradient_op, value_op
 
 
 def loss(x, y):
@@ -50,7 +53,7 @@ def test_graphs_do_not_walk_the_imported_modules(images, monkeypatch, name):
     torch.compiler.reset()
     x, y = images(1, 1, 176, 176)
     expected = getattr(similis, name)(x, y)
-    monkeypatch.setattr(_dispatch, "sys", None)
+    monkeypatch.setattr(kinds, "sys", None)
     compiled = torch.compile(getattr(similis, name), backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(x, y), expected)
 
@@ -98,16 +101,16 @@ def test_operators(images, operation, reduction):
     if operation == "mse":
         if reduction == "none":
             pytest.skip("there is no map of squared errors")
-        text = similis._measure.pixel_error_text("mse", None, reduction)
+        text = measures.pixel_error_text("mse", None, reduction)
     else:
-        text = similis._measure.ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
+        text = measures.ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
     x, y = images(2, 3, 12, 11)
     y = y.contiguous(memory_format=torch.channels_last)
-    torch.library.opcheck(_torch._value_op, (x, y, None, None, text))
-    value = _torch._value_op(x, y, None, None, text)
+    torch.library.opcheck(value_op, (x, y, None, None, text))
+    value = value_op(x, y, None, None, text)
     for upstream, with_value in (None, True), (torch.rand_like(value), False):
         torch.library.opcheck(
-            _torch._gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
+            gradient_op, (x, y, None, None, upstream, with_value, True, True, text)
         )
 
 
@@ -140,7 +143,7 @@ def test_whoever_looks_at_operators_sees_them(images):
 
 
 def test_graphs_of_the_backward_pass(images):
-    """Of a call that was not compiled."""
+    """A graph of the backward pass of a call that was not compiled."""
     from torch._dynamo import compiled_autograd
 
     if not hasattr(compiled_autograd, "_enable"):

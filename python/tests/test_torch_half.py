@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of f16 and bf16 that wait, lifted, for what they are multiplied by."""
+"""Gradients of f16 and bf16 images, scaled while they wait for their upstream gradient."""
 
 import functools
 
@@ -7,7 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _lift_f16, _measure, _torch
+from similis._library import measures
+from similis._torch import gradient_scaling
+from similis._torch import measures as torch_measures
 
 HALVES = [torch.float16, torch.bfloat16]
 MEASURES = {  # and the range of the images
@@ -51,9 +53,9 @@ def test_losses_that_are_not_scaled(images, relative_l2):
 def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
     """As if the gradient had been computed in the backward pass."""
     pair = images(*shape, dtype=torch.float16, requires_grad="xy")
-    text = _measure.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
-    evaluate = functools.partial(_torch.evaluate, "ssim", text)
-    lift = _torch._lift(text, pair[0], False)
+    text = measures.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
+    evaluate = functools.partial(torch_measures.evaluate, "ssim", text)
+    factor = torch_measures._gradient_scale(text, pair[0], False)
     for scale in 4096, 65536:
         ahead, waiting = (
             gradients(
@@ -64,8 +66,8 @@ def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
             for one_pass in (True, False)
         )
         for one, other in zip(ahead, waiting):
-            smallest = torch.finfo(torch.float16).tiny * max(1, scale / lift)
-            is_normal = other.abs() >= 2 * smallest  # lifted as well as in the result
+            smallest = torch.finfo(torch.float16).tiny * max(1, scale / factor)
+            is_normal = other.abs() >= 2 * smallest  # both while it waits and in the result
             assert is_normal.sum() > 0.9 * other.numel()
             assert torch.equal(one[is_normal], other[is_normal])
 
@@ -94,10 +96,10 @@ def test_what_waits(images, dtype):
 @pytest.mark.parametrize("padding", ["valid", "same", "reflect", "replicate", "renormalize"])
 @pytest.mark.parametrize("shape", [(1, 1, 30, 26), (1, 1, 11, 11), (1, 1, 14, 12, 16)])
 def test_gradients_stay_below_their_bound(images, shape, padding):
-    """Of the images with the steepest slopes: dark and of little contrast, opposed to each other."""
+    """The images with the steepest slopes are dark, of little contrast, and opposed to each other."""
     spatial = len(shape) - 2
-    text = _measure.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
-    bound = _lift_f16.bound_of_one(text, spatial)
+    text = measures.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
+    bound = gradient_scaling.bound_of_one(text, spatial)
     measure = functools.partial(similis.ssim_loss, padding=padding)
     x, y = images(*shape, dtype=torch.float64)
     windows = similis.ssim(x, y, padding=padding, reduction="none").numel()
@@ -142,7 +144,7 @@ def test_second_derivatives_in_half_precision(images):
     assert second.isfinite().all() and second.abs().max() > 0
 
 
-def test_graphs_capture_the_lift(images, relative_l2):
+def test_graphs_capture_the_gradient_scale(images, relative_l2):
     x, y = images(1, 1, 64, 64, dtype=torch.float16, requires_grad="x")
     if not x.is_cuda:
         pytest.skip("there are graphs on a GPU alone")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every differentiable function keeps under torch, one test a promise: measures and transforms,
+"""Promises of every differentiable function under torch, one test each: measures and transforms,
 on each device."""
 
 import pytest
@@ -59,7 +59,7 @@ def gradients(function, *operands):
 
 
 def close(actual, expected):
-    """Of sums whose order may differ on a GPU."""
+    """Allows for sums whose order may differ on a GPU."""
     wide = expected[0].dtype == torch.float64
     for one, other in zip(actual, expected):
         error = (one - other).norm() / other.norm()
@@ -77,7 +77,7 @@ def test_gradgradcheck(name, operands):
     function = DIFFERENTIABLE[name]
     variables = [each.requires_grad_() for each in operands()]
     if name in TRANSFORMS:
-        with pytest.raises(NotImplementedError, match="the gradient of a gradient"):
+        with pytest.raises(NotImplementedError, match="gradients of gradients"):
             torch.autograd.gradgradcheck(function, variables, fast_mode=True)
     else:
         assert torch.autograd.gradgradcheck(function, variables, fast_mode=True, nondet_tol=1e-9)
@@ -115,7 +115,7 @@ def test_whole_graphs(name, operands):
 
 
 def test_autocast(name, operands):
-    """Of half precision and f32 together: as in f32, or in the first one's dtype."""
+    """Half precision meets f32: the result is as in f32, or in the first one's dtype."""
     function, (x, y) = DIFFERENTIABLE[name], operands(torch.float32)
     y = y.requires_grad_()
     with torch.autocast(x.device.type, dtype=torch.bfloat16):

@@ -7,7 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
-from similis import _composed, _dispatch, _torch
+from similis._functions import dispatch
+from similis._library import measures
+from similis._torch import binding, decomposition
+from similis._torch import measures as torch_measures
 
 PADDINGS = ["valid", "same", "reflect", "replicate", "renormalize"]
 REDUCTIONS = ["mean", "sum", "none", "per_image", "per_channel"]
@@ -19,7 +22,7 @@ def composed(monkeypatch):
 
     def call(measure, *arguments, **options):
         with monkeypatch.context() as patched:
-            patched.setattr(_torch, "_is_transformed", lambda: True)
+            patched.setattr(torch_measures, "is_transformed", lambda: True)
             return measure(*arguments, **options)
 
     return call
@@ -159,14 +162,14 @@ def test_both_bindings_give_the_same_bits(images):
     x, y = images(2, 3, 24, 22)
     mask = x[:, :1].contiguous()
     try:
-        functions = _torch._tvm_ffi_functions()
+        functions = binding.tvm_ffi_functions()
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
-    measure = _torch._measure.parse(
-        similis._measure.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "loss")
+    measure = measures.parse(
+        measures.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "loss")
     )
     results = []
-    for run in _torch._run_by_ctypes, _torch._run_by_tvm_ffi(functions):
+    for run in binding.run_measure_by_ctypes, binding.run_measure_by_tvm_ffi(functions):
         value, gradient = x.new_empty(()), torch.empty_like(x)
         run(measure, x, y, mask, None, x.new_tensor(3.0), value, gradient, None)
         results.append((value, gradient))
@@ -177,7 +180,7 @@ def test_binding_is_the_one_that_was_asked_for():
     import os
 
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
-    assert wanted == "auto" or _dispatch.for_torch().binding == wanted
+    assert wanted == "auto" or dispatch.for_torch().BINDING == wanted
 
 
 def test_composition_is_not_what_is_tested(images):
@@ -187,8 +190,8 @@ def test_composition_is_not_what_is_tested(images):
     assert (
         "Evaluation"
         not in type(
-            _composed.evaluate(
-                x, y, None, None, _torch._measure.parse("mse data_range=0 reduction=mean")
+            decomposition.evaluate(
+                x, y, None, None, measures.parse("mse data_range=0 reduction=mean")
             ).grad_fn
         ).__name__
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sample(), compose() and their like against torch's affine_grid and grid_sample in float64."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -120,22 +121,22 @@ def test_gradients_of_gradients_are_refused():
         ("sample_labels", similis.sample_labels(labels, displacement=u, return_weight=True)[1]),
     ):
         (gradient,) = torch.autograd.grad(value.square().sum(), u, create_graph=True)
-        with pytest.raises(NotImplementedError, match=f"{name}: the gradient of a gradient"):
+        with pytest.raises(NotImplementedError, match=f"{name}: gradients of gradients"):
             gradient.square().sum().backward()
 
 
 def test_operators_by_torchs_own_checks():
-    from similis import _warp
+    from similis._library import warp
 
     image = seeded(1, 2, 4, 5, 6, dtype=torch.float64)
     u = seeded(1, 4, 5, 6, 3, dtype=torch.float64, scale=0.1)
-    call = _warp.text("sample", padding_mode="border")
+    call = warp.text("sample", padding_mode="border")
     torch.library.opcheck(torch.ops.similis.transform.default, (image, None, u, None, call))
     torch.library.opcheck(
         torch.ops.similis.transform_gradient.default,
         (image, None, u, None, image, True, False, True, False, call),
     )
-    labels = _warp.text("sample_labels")
+    labels = warp.text("sample_labels")
     torch.library.opcheck(torch.ops.similis.labels.default, (image, None, u, None, labels))
 
 
@@ -261,9 +262,9 @@ def test_cubic_is_scipys(shape):
             ValueError,
             r"sample: affine has shape \[1, 4, 5",
         ),
-        (lambda x: similis.sample(x, grid=1), TypeError, "sample: grid is a int"),
+        (lambda x: similis.sample(x, grid=1), TypeError, "sample: grid is of type int"),
         (lambda x: similis.sample(x, out_shape=7), TypeError, "sample: out_shape is 7"),
-        (lambda x: similis.sample([1]), TypeError, "sample: image is a list"),
+        (lambda x: similis.sample([1]), TypeError, "sample: image is of type list"),
         (lambda x: similis.compose(x, x), ValueError, "compose: u has shape"),
         (lambda x: similis.exponentiate(x), ValueError, "exponentiate: the field has shape"),
         (lambda x: similis.affine_grid(x), ValueError, "affine_grid: out_shape is None"),
@@ -272,6 +273,29 @@ def test_cubic_is_scipys(shape):
 def test_refusals(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call(torch.zeros(1, 1, 4, 5))
+
+
+def test_fireants_signature():
+    """Editors and inspect see the arguments of FireANTs' interpolator, in its order."""
+    parameters = inspect.signature(fireants.fireants_interpolator).parameters
+    assert list(parameters)[:6] == ["input", "affine", "grid", "grid_affine", "mode", "padding_mode"]
+    assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    for function in fireants.fused_grid_sampler_3d, fireants.fused_grid_sampler_3d_generic_label:
+        for name, own in inspect.signature(function).parameters.items():
+            assert parameters[name].annotation == own.annotation
+            assert name == "mode" or parameters[name].default == own.default
+
+
+def test_fireants_interpolator_takes_labels():
+    labels, affine = (4 * seeded(1, 1, 6, 7, 8, seed=4)).round(), transform(3)
+    interpolate = fireants.fireants_interpolator
+    expected = fireants.fused_grid_sampler_3d_generic_label(labels, affine, return_probs=True)
+    by_name = interpolate(labels, affine, mode="genericlabel", return_probs=True)
+    by_place = interpolate(labels, affine, None, None, "genericlabel", return_probs=True)
+    for given in by_name, by_place:
+        assert all(torch.equal(own, wanted) for own, wanted in zip(given, expected, strict=True))
+    with pytest.raises(ValueError, match="output is given; genericlabel takes none"):
+        interpolate(labels, affine, mode="genericlabel", output=labels)
 
 
 def test_fireants_names(device):

@@ -106,16 +106,17 @@ def test_inverses_and_labels_in_graphs(operands):
 
 
 def test_operators_of_fields(operands):
-    from similis import _fields_torch, _warp
+    from similis._library import warp
+    from similis._torch import fields
 
     _, u = operands
     for operation, number in (("invert", 3), ("jacobian_determinant", None)):
-        call = _warp.text(operation)
-        torch.library.opcheck(_fields_torch._field_map_op, (u, number, call))
+        call = warp.text(operation)
+        torch.library.opcheck(fields.field_map_op, (u, number, call))
 
 
 def each_way(image, affine, u):
-    """What reaches each C function, with a gradient to all that may have one."""
+    """Calls of each C function, with a gradient to all that may have one."""
     spatial = similis.sample(image, affine=affine, displacement=u, padding_mode="border")
     by_grid = similis.sample(image, grid=u, grid_affine=affine[:, :, :2], mode="cubic")
     labels, weight = similis.sample_labels(image.round(), displacement=u, return_weight=True)
@@ -141,15 +142,16 @@ def equal(given, expected):
 
 
 def test_both_bindings_give_the_same_bits(monkeypatch, variables):
-    from similis import _torch, _warp_torch
+    from similis._torch import binding, transform_operators, transforms
 
     try:
-        functions = _torch._tvm_ffi_functions()
+        functions = binding.tvm_ffi_functions()
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
     results = []
-    for run in _warp_torch._run_by_ctypes, _warp_torch._run_by_tvm_ffi(functions):
-        monkeypatch.setattr(_warp_torch, "_run", run)
+    for run in binding.run_transform_by_ctypes, binding.run_transform_by_tvm_ffi(functions):
+        for module in transform_operators, transforms:
+            monkeypatch.setattr(module, "run_transform", run)
         added_to = torch.ones_like(variables[0])
         similis.sample(variables[0].detach(), displacement=variables[2].detach(), output=added_to)
         with pytest.raises(ValueError, match="sample: displacement has shape"):
@@ -159,7 +161,7 @@ def test_both_bindings_give_the_same_bits(monkeypatch, variables):
 
 
 class Seen(torch.utils._python_dispatch.TorchDispatchMode):
-    """How often each of the library's operators was called."""
+    """Counts the calls of each of the library's operators."""
 
     def __init__(self):
         super().__init__()
@@ -210,16 +212,17 @@ def test_whoever_looks_at_operators_sees_them(variables):
 
 def test_nobody_looks_at_plain_calls(monkeypatch, variables):
     """Else the comparison above compares nothing."""
-    from similis import _torch, _warp_torch
+    from similis._torch import tensors, transform_autograd, transforms
 
-    if not _torch._TELLS_KEYS:
+    if not tensors.TELLS_KEYS:
         pytest.skip("this torch does not tell a tensor's keys")
 
     def refuse(*_):
         raise AssertionError("an operator was called")
 
-    for name in "_transform_op", "_gradient_op", "_checked":
-        monkeypatch.setattr(_warp_torch, name, refuse)
+    for name in "transform_op", "gradient_op":
+        monkeypatch.setattr(transform_autograd, name, refuse)
+    monkeypatch.setattr(transforms, "require_operands", refuse)
     image, affine, u = variables
     similis.sample(image, affine=affine, displacement=u).sum().backward()
     similis.compose(u.detach(), u.detach(), output=torch.zeros_like(u))
@@ -227,7 +230,7 @@ def test_nobody_looks_at_plain_calls(monkeypatch, variables):
 
 
 def test_graphs_of_the_backward_pass(variables):
-    """Of calls that were not compiled."""
+    """The calls themselves were not compiled."""
     from torch._dynamo import compiled_autograd
 
     if not hasattr(compiled_autograd, "_enable"):
@@ -320,7 +323,7 @@ def test_autocast(operands):
 
 
 def test_an_output_in_the_operand_s_place(device):
-    """What is written there is still read by others: it is computed beside."""
+    """Others still read the memory of the output, so the result is computed elsewhere."""
     image = seeded(1, 1, 9, 8, device=device, dtype=torch.float32)
     u = torch.full((1, 9, 8, 2), 0.25, device=device)
     expected = image + similis.sample(image, displacement=u)
@@ -344,7 +347,7 @@ def read_only(array):
 
 IMAGE, FIELD = np.ones((1, 1, 4, 5), "float32"), np.zeros((1, 4, 5, 2), "float32")
 ARRAYS = [
-    ({"output": 3}, TypeError, "output is a int; it must be a "),
+    ({"output": 3}, TypeError, "output is of type int; it must be a "),
     ({"output": np.ones((1, 1, 4, 6), "float32")}, ValueError, "output has shape [1, 1, 4, 6]; it"),
     ({"output": np.ones((1, 1, 4, 5))}, ValueError, "output has dtype "),
     ({"output": np.ones((1, 1, 4, 5), "int64")}, TypeError, "output is "),
@@ -417,7 +420,7 @@ def test_labels_that_f64_rounds_are_refused():
 def test_what_is_no_field(name):
     function = getattr(similis, name)
     argument = "v" if name == "exponentiate" else "u"
-    with pytest.raises(TypeError, match=f"^{name}: {argument} is a list"):
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is of type list"):
         function([1.0])
     with pytest.raises(ValueError, match=f"^{name}: the field has shape"):
         function(torch.zeros(1, 4, 5, 3))

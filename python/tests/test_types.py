@@ -18,7 +18,7 @@ def test_hints(monkeypatch):
 
 
 def test_hints_are_looked_at(monkeypatch, tmp_path):
-    """What is not an array's function, or an option, does not pass."""
+    """Unknown options and wrong types do not pass."""
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
         "import similis, similis.nn as nn\nsimilis.ssim(1.0, 1.0, padding=3)\nnn.SSIM(window=3)\n"

@@ -8,8 +8,8 @@
     from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss  # FireANTs
     from similis.compat.fireants.interpolator import fireants_interpolator  # rohitrango/FireANTs
 
-Changing the import is the whole migration. What each package gets wrong is right here, or an error;
-its module says which.
+Changing the import is the whole migration. The faults of each package are corrected here, or raise
+an error; its module lists them.
 """
 
 from __future__ import annotations

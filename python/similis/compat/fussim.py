@@ -15,15 +15,15 @@ from typing import Final, Optional
 import torch
 from torch import Tensor
 
-from .. import _measure
-from .._dispatch import described_once, for_torch
+from .._library import measures
+from .._functions.dispatch import described_once, for_torch
 
 __all__ = ["SSIM", "SUPPORTED_WINDOW_SIZES", "FusedSSIMMap", "fused_ssim", "ssim"]
 
 SUPPORTED_WINDOW_SIZES: Final = (7, 9, 11)
 ALLOWED_PADDING: Final = ("same", "valid")
 
-_text = described_once(_measure.ssim_text)
+_text = described_once(measures.ssim_text)
 
 
 def _evaluate(
@@ -59,7 +59,7 @@ def _require_options(name: str, win_size: int, win_sigma: float, K: tuple[float,
     _require_window(name, "win_size", win_size)
     if win_sigma != 1.5:
         raise ValueError(
-            f"{name}: win_sigma is {win_sigma!r}; it must be 1.5, similis.ssim takes others"
+            f"{name}: win_sigma is {win_sigma!r}; it must be 1.5; similis.ssim takes other values"
         )
     if not (isinstance(K, (tuple, list)) and len(K) == 2 and all(0 < each < 1 for each in K)):
         raise ValueError(f"{name}: K is {K!r}; it must be two numbers between 0 and 1")
@@ -112,7 +112,7 @@ def ssim(
     _require_options("ssim", win_size, win_sigma, K)
     if win is not None:
         raise ValueError("ssim: win is given; similis.compat.pytorch_msssim takes windows")
-    if not _measure.number("ssim", "data_range", data_range) > 0:
+    if not measures.number("ssim", "data_range", data_range) > 0:
         raise ValueError(f"ssim: data_range is {data_range!r}; it must be positive")
     constants = (K[0] * data_range) ** 2, (K[1] * data_range) ** 2
     if nonnegative_ssim:

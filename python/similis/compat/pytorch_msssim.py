@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import _measure
-from .._dispatch import described_once, for_torch, require_tensor
+from .._library import measures
+from .._functions.dispatch import described_once, for_torch, require_tensor
 
 __all__ = ["MS_SSIM", "SSIM", "ms_ssim", "ssim"]
 
-_ssim_text = described_once(_measure.ssim_text)
-_ms_ssim_text = described_once(_measure.ms_ssim_text)
+_ssim_text = described_once(measures.ssim_text)
+_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,12 +48,12 @@ def _window_size(
     data_range: float,
     K: Sequence[float],
 ) -> int:
-    """Of the window that is given, or is to be made; the other options are checked by the way."""
+    """The size of the given or default window. It checks the other options, too."""
     if not isinstance(K, (tuple, list)) or len(K) != 2:
         raise TypeError(f"{name}: K is {K!r}; it must be two numbers")
-    if not _measure.number(name, "data_range", data_range) > 0:
+    if not measures.number(name, "data_range", data_range) > 0:
         raise ValueError(f"{name}: data_range is {data_range!r}; it must be positive")
-    size = _measure.integer(name, "win_size", win_size)
+    size = measures.integer(name, "win_size", win_size)
     if win is not None:
         require_tensor(name, "win", win)
         wanted = [X.shape[1], *[1] * (X.dim() - 2), win.shape[-1] if win.dim() else 1]
@@ -96,7 +96,7 @@ def ssim(
     X, Y = _squeezed("ssim", X, Y)
     _window_size("ssim", X, win_size, win, data_range, K)
     if win is not None:
-        means = _composed_means(X, Y, win, data_range, K)[0]
+        means = _decomposed_means(X, Y, win, data_range, K)[0]
     elif nonnegative_ssim:
         means = _kernel(X, Y, data_range, win_size, win_sigma, K, "per_channel")
     else:
@@ -143,7 +143,7 @@ def ms_ssim(
     size = _window_size("ms_ssim", X, win_size, win, data_range, K)
     least = (size - 1) * 16
     assert min(X.shape[-2:]) > least, f"Image size should be larger than {least}"
-    weights = _measure.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)
+    weights = measures.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)
     sides = _coarsest(X.shape[2:], len(weights))
     if win is None and min(sides) >= size:
         text = _ms_ssim_text(
@@ -163,7 +163,7 @@ def ms_ssim(
         return result
     if win is None:
         win = _gaussian(size, win_sigma, X)
-    product = _composed_product(X, Y, win, data_range, weights, K)
+    product = _decomposed_product(X, Y, win, data_range, weights, K)
     return product.mean() if size_average else product.mean(1)
 
 
@@ -181,7 +181,7 @@ def _gaussian(size: int, sigma: float, like: Tensor) -> Tensor:
 
 
 def _smoothed(images: Tensor, win: Tensor) -> Tensor:
-    """Under the window of each channel, along the axes that are long enough."""
+    """The images under the window of each channel, along the axes that are long enough."""
     convolve = F.conv2d if images.dim() == 4 else F.conv3d
     for axis, size in enumerate(_window_sizes("ssim", images.shape, win.shape[-1]), start=2):
         if size > 1:
@@ -189,7 +189,7 @@ def _smoothed(images: Tensor, win: Tensor) -> Tensor:
     return images
 
 
-def _composed_means(
+def _decomposed_means(
     X: Tensor, Y: Tensor, win: Tensor, data_range: float, K: Sequence[float]
 ) -> tuple[Tensor, Tensor]:
     """Means of SSIM, and of its contrast term, of each channel, [N,C]."""
@@ -205,7 +205,7 @@ def _composed_means(
     return (luminance * contrast).flatten(2).mean(-1), contrast.flatten(2).mean(-1)
 
 
-def _composed_product(
+def _decomposed_product(
     X: Tensor,
     Y: Tensor,
     win: Tensor,
@@ -219,7 +219,7 @@ def _composed_product(
         if level > 0:
             rim = [side % 2 for side in X.shape[2:]]
             X, Y = pool(X, 2, padding=rim), pool(Y, 2, padding=rim)
-        whole, contrast = _composed_means(X, Y, win, data_range, K)
+        whole, contrast = _decomposed_means(X, Y, win, data_range, K)
         mean = whole if level == len(weights) - 1 else contrast
         power = torch.where(mean > 0, mean.clamp(min=1e-38) ** weight, 0.0)
         product = power if product is None else product * power

@@ -19,8 +19,8 @@ def separated(loss: str, pred: Tensor, target: Tensor, mode: str) -> tuple[Tenso
     for name, image in (("pred", pred), ("target", target)):
         if image.dim() < 3 or image.shape[1] < 2:
             raise ValueError(
-                f"{loss}: {name} has shape {list(image.shape)}; masked, its last channel is the "
-                "mask, and it must have another"
+                f"{loss}: {name} has shape {list(image.shape)}; with masked its last channel is "
+                "the mask, so it must have at least 2"
             )
     masks = pred[:, -1:].detach(), target[:, -1:].detach()
     mask = masks[0] * masks[1] if mode == "mult" else torch.maximum(*masks)

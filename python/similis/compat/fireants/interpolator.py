@@ -3,11 +3,11 @@
 
     from similis.compat.fireants.interpolator import fireants_interpolator
 
-As there, a grid that is not a displacement holds absolute coordinates and the affine map is ignored;
-"bilinear" is linear in 3D too; generic labels ignore what lies below the background, which is the
-image's smallest label unless it is given. Different from there: coordinates are formed in float64,
-a gradient is computed for any operand that asks for one and for no other, and any strides are taken,
-those of `out.sum().backward()` included.
+As there, a grid that is not a displacement holds absolute coordinates and the affine map is
+ignored; "bilinear" is linear in 3D too; generic labels ignore what lies below the background, which
+is the image's smallest label unless it is given. Different from there: coordinates are formed in
+float64, a gradient is computed for any operand that asks for one and for no other, and any strides
+are taken, those of `out.sum().backward()` included.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, Callable, Optional
 
 from torch import Tensor
 
-from ... import _transforms
-from ..._dispatch import require_tensor
+from ..._functions import transforms
+from ..._functions.dispatch import require_tensor
 
 __all__ = [
     "affine_warp_2d",
@@ -44,7 +44,7 @@ Coordinates = Optional[Sequence[float]]
 
 
 def _spatial(out_shape: Shape, rank: int) -> Optional[tuple[int, ...]]:
-    """Of the spatial shape, or of a full one [N, C, ...]."""
+    """The spatial part of a shape, which may be a full one, [N, C, ...]."""
     return None if out_shape is None else tuple(out_shape)[-rank:]
 
 
@@ -59,12 +59,12 @@ def _transform(
 
 
 def _of_rank(rank: int, name: str, function: Callable[..., Any], operand: int = 0) -> Any:
-    """The function under FireANTs' name for pictures or volumes; operand: whose axes tell."""
+    """The function under FireANTs' name for pictures or volumes; operand: the one to check."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         given = arguments[operand] if operand < len(arguments) else options.get(names[operand])
-        axes = getattr(given, "ndim", rank + 2)  # what is no tensor is refused further on
+        axes = getattr(given, "ndim", rank + 2)  # anything but a tensor is refused later
         if axes != rank + 2:
             raise ValueError(f"{name}: {names[operand]} has {axes} axes; it takes {rank + 2}")
         return function(*arguments, **options)
@@ -92,7 +92,7 @@ def _sample(
     require_tensor("fireants_interpolator", "input", input)
     if mode not in _MODES:
         raise ValueError(f"fireants_interpolator: mode is {mode!r}; it must be bilinear or nearest")
-    return _transforms.sample(
+    return transforms.sample(
         input,
         **_transform(affine, grid, is_displacement),
         grid_affine=None if grid is None else grid_affine,
@@ -126,7 +126,7 @@ def _generic_label(
     if mode != "genericlabel":
         raise ValueError(f"fused_grid_sampler: mode is {mode!r}; it must be genericlabel")
     background = float(input.min()) if background_label is None else float(background_label)
-    return _transforms.sample_labels(
+    return transforms.sample_labels(
         input,
         **_transform(affine, grid, is_displacement),
         grid_affine=None if grid is None else grid_affine,
@@ -155,8 +155,8 @@ def _compose(
     if v is None:
         raise TypeError("warp_composer: v is None; it must be a vector field")
     if grid is not None:
-        raise ValueError("warp_composer: grid is given; coordinates are those of v's own grid")
-    return _transforms.compose(
+        raise ValueError("warp_composer: grid is given; v has its own grid, so leave it out")
+    return transforms.compose(
         u,
         v,
         affine=affine,
@@ -180,7 +180,7 @@ def _affine_warp(
         rank = grid.dim() - 2
         affine = grid.new_zeros((1, rank, rank + 1), dtype=grid.dtype)
         affine[:, range(rank), range(rank)] = 1
-    return _transforms.affine_grid(
+    return transforms.affine_grid(
         affine, grid, align_corners=align_corners, min_coords=min_coords, max_coords=max_coords
     )
 
@@ -200,12 +200,61 @@ affine_warp_3d = fused_affine_warp_3d = _of_rank(3, "affine_warp_3d", _affine_wa
 
 
 class _Interpolator:
-    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, with what else it has."""
+    """FireANTs' fireants_interpolator: a sampler of pictures and volumes, and more."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if options.get("mode") == "genericlabel":
-            return _generic_label(*arguments, **options)
-        return _sample(*arguments, **options)
+    def __call__(
+        self,
+        input: Tensor,
+        affine: Optional[Tensor] = None,
+        grid: Optional[Tensor] = None,
+        grid_affine: Optional[Tensor] = None,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = True,
+        min_coords: Coordinates = None,
+        max_coords: Coordinates = None,
+        out_shape: Shape = None,
+        is_displacement: bool = True,
+        output: Optional[Tensor] = None,
+        return_probs: bool = False,
+        background_label: Optional[float] = None,
+    ) -> Any:
+        """The image at A·x + S·u(x), or at S·v(x) where grid is not a displacement.
+
+        With mode "genericlabel" labels by weight, and with return_probs their weights, too; only
+        this mode reads return_probs and background_label, and it takes no output.
+        """
+        if mode == "genericlabel":
+            if output is not None:
+                raise ValueError("fireants_interpolator: output is given; genericlabel takes none")
+            return _generic_label(
+                input,
+                affine,
+                grid,
+                grid_affine,
+                padding_mode,
+                align_corners,
+                min_coords,
+                max_coords,
+                out_shape,
+                is_displacement,
+                return_probs,
+                background_label,
+            )
+        return _sample(
+            input,
+            affine,
+            grid,
+            grid_affine,
+            mode,
+            padding_mode,
+            align_corners,
+            min_coords,
+            max_coords,
+            out_shape,
+            is_displacement,
+            output,
+        )
 
     warp_composer = staticmethod(_compose)
     affine_warp = staticmethod(_affine_warp)

@@ -14,8 +14,8 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ... import lncc_loss
-from ..._dispatch import require_tensor
+from ..._functions.correlation import lncc_loss
+from ..._functions.dispatch import require_tensor
 from ._masks import require_mode, separated
 
 _WINDOWS = {"rectangular": "box", "gaussian": "gaussian"}
@@ -104,7 +104,7 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
                 )
         if self.masked:
             if mask is not None:
-                raise ValueError(f"{_NAME}: masked is True, and a mask is given; it takes one")
+                raise ValueError(f"{_NAME}: masked is True and a mask is given; give the mask once")
             pred, target, mask = separated(_NAME, pred, target, self.mask_mode)
         loss = lncc_loss(
             pred,

@@ -13,8 +13,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from ... import mutual_information_loss
-from ..._dispatch import require_tensor
+from ..._functions.dispatch import require_tensor
+from ..._functions.mutual_information import mutual_information_loss
 from ._masks import require_mode, separated
 
 _NAME = "FusedGlobalMutualInformationLoss"
@@ -27,10 +27,10 @@ class FusedGlobalMutualInformationLoss(torch.nn.Module):
     kernel_type: "gaussian", "b-spline" or "delta". normalize_image_if_required: values are those of
     the unit interval if all lie there, else between the smallest and largest of both tensors;
     without it they are clamped to the unit interval. approximate_reduction: voxels are counted in
-    whole bins and the histogram is blurred; the gradient takes the kernel's weights. masked: the last
-    channels of both tensors are masks, combined by product ("mult") or "max", and voxels with 0.5 or
-    more count; one batch item at a time, as their ranges are their own. An item without such voxels
-    has the value 0. torch_compile and suppress_logging are not read.
+    whole bins and the histogram is blurred; the gradient takes the kernel's weights. masked: the
+    last channels of both tensors are masks, combined by product ("mult") or "max", and voxels with
+    0.5 or more count; one batch item at a time, as their ranges are their own. An item without such
+    voxels has the value 0. torch_compile and suppress_logging are not read.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface, by ctypes: its structs, its functions, and its failures as exceptions.
 
-The structs are those of include/similis/c/*.h. The library stands beside this file, in native/.
+The structs are those of include/similis/c/*.h. The library stands in the package, in native/.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, Optional
 
-NATIVE: Final = pathlib.Path(__file__).parent / "native"
+NATIVE: Final = pathlib.Path(__file__).parent.parent / "native"
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
 CPU, CUDA = 1, 2
 
 
 class DeviceError(RuntimeError):
-    """A device or its driver is missing, too old or failed; the message has the driver's words."""
+    """A device or its driver is missing, too old or failed; the message quotes the driver."""
 
 
 class Device(ctypes.Structure):
@@ -233,7 +233,7 @@ class Execution(ctypes.Structure):
 
 WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "ncc", "mutual_information", "mse", "mae")
 VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
-WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # that the value is made of, left out here
+WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # of the value's factors, left out
 TRANSFORMS: Final = ("sample", "sample_labels", "compose", "affine_grid")
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
@@ -274,7 +274,7 @@ __version__: Final[str] = LIBRARY.similis_version().decode()
 
 
 def raise_last_error(status: int) -> NoReturn:
-    """What the library said of its last failure on this thread."""
+    """Raises the library's message on its last failure on this thread."""
     message = LIBRARY.similis_last_error().decode()
     if status == INVALID_ARGUMENT:
         raise ValueError(message)
@@ -288,7 +288,7 @@ def raise_last_error(status: int) -> NoReturn:
 def _with_masks(
     options: Any, mask: Optional[Tensor], valid_mask: Optional[Tensor]
 ) -> ctypes.Structure:
-    """A copy, as the struct is shared by all calls with these options."""
+    """A copy of the options, which all calls with the same text share."""
     copy = type(options).from_buffer_copy(options)
     copy.mask = None if mask is None else ctypes.pointer(mask)
     copy.valid_mask = None if valid_mask is None else ctypes.pointer(valid_mask)
@@ -300,8 +300,8 @@ def run(
 ) -> None:
     """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
 
-    Value and gradients are the caller's; what is None is left out. Raises what the library refuses.
-    The interpreter's lock is not held meanwhile.
+    The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
+    The interpreter's lock is released during the call.
     """
     x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient = tensors
     if mask is not None or valid_mask is not None:
@@ -324,7 +324,7 @@ def run(
 
 
 def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:
-    """Multiplies a tensor where it stands by a factor of one element, unless that is 1."""
+    """Multiplies a tensor in place by a factor of one element, unless the factor is 1."""
     execution = Execution(ctypes.sizeof(Execution), stream)
     status = LIBRARY.similis_scale(tensor, factor, ctypes.addressof(execution))
     if status != 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of one vector field of torch's: exponential, inverse and determinant.
+"""Exponential, inverse and Jacobian determinant of a vector field of torch.
 
 similis::field_map  invert: the inverse and its residual; jacobian_determinant: that and its folds
 """
@@ -12,15 +12,13 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from . import _warp
-from ._torch import _c_tensor, _is_transformed, _ops, _stream_of
-from ._warp_torch import _checked, is_deterministic, transform
+from .._library import warp
+from .binding import c_tensor, stream_of
+from .registry import define
+from .tensors import is_transformed
+from .transforms import is_deterministic, require_operands, transform
 
 _Coordinates = Optional[Sequence[float]]
-_ops.define(
-    "field_map(Tensor field, int? number, str call) -> (Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
 
 
 def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
@@ -34,21 +32,22 @@ def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[
 def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
     results = _field_map_shapes(field, number, call)
     with torch.cuda.device_of(field):
-        outputs = [_c_tensor(each) for each in results]
-        _warp.run_on_field(_warp.parse(call), _c_tensor(field), number, outputs, _stream_of(field))
+        outputs = [c_tensor(each) for each in results]
+        warp.run_on_field(warp.parse(call), c_tensor(field), number, outputs, stream_of(field))
     return results
 
 
-for _device in "CPU", "CUDA":
-    _ops.impl("field_map", _field_map, _device)
-torch.library.register_fake("similis::field_map", _field_map_shapes, lib=_ops)
-_field_map_op = torch.ops.similis.field_map.default
+field_map_op = define(
+    "field_map(Tensor field, int? number, str call) -> (Tensor, Tensor)",
+    _field_map,
+    _field_map_shapes,
+)
 
 
 def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
-    """By compose(), and differentiable as that is; halves in f32 on the way."""
-    _checked("exponentiate", ("v",), (v,))
-    call = _warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
+    """Repeated compose(), and differentiable as that is; f16 and bf16 are computed in f32."""
+    require_operands("exponentiate", ("v",), (v,))
+    call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
         u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
@@ -56,15 +55,15 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
 
 
 def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
-    _checked("invert", ("u",), (u,))
-    inverse, residual = _field_map_op(
-        u.detach(), iterations, _warp.text("invert", align_corners=align_corners)
+    require_operands("invert", ("u",), (u,))
+    inverse, residual = field_map_op(
+        u.detach(), iterations, warp.text("invert", align_corners=align_corners)
     )
     return inverse, residual
 
 
 def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
-    """Between voxels, along (x, y, z)."""
+    """The distance between voxels along (x, y, z)."""
     rank = u.dim() - 2
     result = []
     for axis in range(rank):
@@ -79,17 +78,17 @@ def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinat
 def jacobian_determinant(
     u: Tensor, call: str, align_corners: bool, low: _Coordinates, high: _Coordinates
 ) -> tuple[Tensor, Tensor]:
-    """The determinant, composed where it is differentiated, and the number of folds."""
-    _checked("jacobian_determinant", ("u",), (u,))
-    det, folds = _field_map_op(u.detach(), None, call)
-    is_transformed = not torch.compiler.is_compiling() and _is_transformed()
-    if is_transformed or (torch.is_grad_enabled() and u.requires_grad):
+    """The determinant and the number of folds; a derivative is computed by decomposition."""
+    require_operands("jacobian_determinant", ("u",), (u,))
+    det, folds = field_map_op(u.detach(), None, call)
+    transformed = not torch.compiler.is_compiling() and is_transformed()
+    if transformed or (torch.is_grad_enabled() and u.requires_grad):
         det = _determinant(u, _spacing(u, align_corners, low, high))
     return det, folds
 
 
 def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
-    """In torch's operators, differentiable; spacing: along (x, y, z)."""
+    """The determinant in torch's operators, differentiable; spacing: along (x, y, z)."""
     rank = u.dim() - 2
     wide = u if u.dtype == torch.float64 else u.float()
     columns = []

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _arrays, _measure
-from ._dispatch import described_once, evaluate, for_jax, for_torch, is_of, kind_of
+from .._arrays import measures as arrays_measures
+from .._arrays.kinds import is_of, kind_of
+from .._library import measures
+from .dispatch import described_once, evaluate, for_jax, for_torch
 
 Array = TypeVar("Array")
-_pixel_error_text = described_once(_measure.pixel_error_text)
+_pixel_error_text = described_once(measures.pixel_error_text)
 
 
 def mse(x: Array, y: Array, *, reduction: str = "mean") -> Array:
@@ -57,4 +59,4 @@ def psnr(
     if is_of("jax", "Array", x):
         return for_jax().psnr(data_range, reduction, x, y)
     text = _pixel_error_text("psnr", data_range, reduction)
-    return _arrays.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]
+    return arrays_measures.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]

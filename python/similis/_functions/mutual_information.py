@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, refuse_jax
-from ._measure import Range
+from .._library import measures
+from .dispatch import described_once, evaluate, refuse_jax
+from .losses import Options, loss_of
+from .._library.measures import Range
 
 Array = TypeVar("Array")
-_mutual_information_text = described_once(_measure.mutual_information_text)
+_mutual_information_text = described_once(measures.mutual_information_text)
 
 
 def mutual_information(
@@ -34,14 +35,15 @@ def mutual_information(
 
         Σ_ab p_ab log(p_ab / (p_a p_b)), in nats
 
-    0 if they are independent; what registers images of different modalities. p_ab is a joint
-    histogram in which each voxel counts by smooth weights, so that it has a gradient. Sources:
+    0 if they are independent. It registers images of different modalities. p_ab is a joint
+    histogram to which each voxel adds smooth weights, so that it has a gradient. Sources:
     P. Viola, W. M. Wells, "Alignment by maximization of mutual information", IJCV 24(2), 1997;
     D. Mattes et al., "PET-CT image registration in the chest using free-form deformations", IEEE
     TMI 22(1), 2003.
 
     Args:
-        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their strides.
+        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their
+            strides.
         num_bins: of each image's histogram, 4 to 256.
         kernel: how a voxel counts in the bins about its value. "b_spline": a cubic B-spline, in 4;
             "gaussian": of standard deviation sigma_ratio / 2 bins; "delta": all in the bin that
@@ -88,42 +90,17 @@ def mutual_information(
     return evaluate("mutual_information", text, x, y, mask)
 
 
-def mutual_information_loss(
-    x: Array,
-    y: Array,
-    *,
-    num_bins: int = 32,
-    kernel: str = "b_spline",
-    sigma_ratio: float = 1.0,
-    range: Range = "per_image",
-    normalized: bool = False,
-    smooth_nr: float = 0.0,
-    smooth_dr: float = 0.0,
-    method: str = "exact",
-    sampling: float = 1.0,
-    seed: int = 0,
-    reduction: str = "mean",
-    mask: Optional[Array] = None,
-) -> Array:
+_options = Options(mutual_information, "mask")
+
+
+@loss_of(mutual_information)
+def mutual_information_loss(x: Any, y: Any, *, mask: Any = None, **options: Any) -> Any:
     """The negative of mutual_information(), to be minimised.
 
     Takes, returns and raises what mutual_information() does.
     """
-    text = _mutual_information_text(
-        "mutual_information",
-        num_bins,
-        kernel,
-        sigma_ratio,
-        range,
-        normalized,
-        smooth_nr,
-        smooth_dr,
-        method,
-        sampling,
-        seed,
-        reduction,
-        "loss",
-    )
+    completed = _options.completed("mutual_information_loss", options)
+    text = _mutual_information_text("mutual_information", *completed, "loss")
     return evaluate("mutual_information", text, x, y, mask)
 
 
@@ -176,7 +153,7 @@ def mutual_information_from_histogram(
     method: str = "exact",
     reduction: str = "mean",
 ) -> Array:
-    """The mutual information that a histogram(), or a sum of them, says.
+    """The mutual information of a histogram(), or of a sum of them.
 
     Args:
         histogram: [N,C,bins,bins], f64, dense.

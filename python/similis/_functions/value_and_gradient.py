@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, TypeVar
 
-from ._correlation import lncc, lncc_loss, ncc, ncc_loss
-from ._dispatch import WithGradient, is_of, kind_of
-from ._mutual_information import mutual_information, mutual_information_loss
-from ._pixel_error import mae, mse
-from ._ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
+from .._arrays.kinds import is_of, kind_of
+from .correlation import lncc, lncc_loss, ncc, ncc_loss
+from .dispatch import WithGradient
+from .mutual_information import mutual_information, mutual_information_loss
+from .pixel_error import mae, mse
+from .ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 
 Array = TypeVar("Array")
 
@@ -33,7 +34,7 @@ _WITH_GRADIENT = (
 def value_and_gradient(
     measure: Callable[..., Any], x: Array, y: Array, *, wrt: str = "x", **options: Any
 ) -> tuple[Array, ...]:
-    """The value of measure(x, y, **options), and the gradients of its sum over all results.
+    """The value of measure(x, y, **options), and the gradients of the sum over all results.
 
     For NumPy's and CuPy's arrays, in one pass over the images; torch and JAX have autograd.
 
@@ -52,11 +53,19 @@ def value_and_gradient(
     """
     if measure not in _WITH_GRADIENT:
         names = ", ".join(each.__name__ for each in _WITH_GRADIENT)
-        raise TypeError(f"value_and_gradient: measure is {measure!r}; it must be one of {names}")
+        given = getattr(measure, "__name__", repr(measure))
+        if given == "<lambda>":
+            raise TypeError(
+                "value_and_gradient: measure is a lambda; give the function itself, and its "
+                f"options by name; it must be one of {names}"
+            )
+        raise TypeError(f"value_and_gradient: measure is {given}; it must be one of {names}")
     if wrt not in ("x", "y", "both"):
         raise ValueError(f"value_and_gradient: wrt is {wrt!r}; it must be x, y or both")
     if is_of("torch", "Tensor", x) or is_of("jax", "Array", x):
-        library = "torch" if is_of("torch", "Tensor", x) else "JAX"
-        raise TypeError(f"value_and_gradient: x is {library}'s, which differentiates by itself")
+        given = "torch.Tensor; use torch.autograd"
+        if not is_of("torch", "Tensor", x):
+            given = "jax.Array; use jax.value_and_grad"
+        raise TypeError(f"value_and_gradient: x is a {given}")
     kind_of("value_and_gradient", x)
     return tuple(measure(WithGradient(x, wrt != "y", wrt != "x"), y, **options))

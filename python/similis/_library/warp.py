@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing transforms, in words and through the C interface.
+"""Sampling and composing transforms, as text and through the C interface.
 
-A call with all its options is one line of text, as measures are (see _measure.py): what torch's
-operators take. parse() turns it into the struct of the C interface and knows the results' shapes.
+A call with all its options is one line of text, which torch's operators take, as in measures.py.
+parse() turns it into the struct of the C interface and knows the results' shapes.
 
     sample mode=linear padding_mode=zeros align_corners=1 … out_shape=8,9,10 min_coords=-1.0,-1.0,-1.0
 """
@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Optional
 
-from . import _c, _measure
+from . import c_abi, measures
 
 MODES: Final = ("linear", "nearest", "cubic")
 PADDING_MODES: Final = ("zeros", "border", "reflection")
@@ -27,10 +27,10 @@ class WarpOptions(ctypes.Structure):
 
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
-        ("affine", ctypes.POINTER(_c.Tensor)),
-        ("displacement", ctypes.POINTER(_c.Tensor)),
-        ("grid", ctypes.POINTER(_c.Tensor)),
-        ("grid_affine", ctypes.POINTER(_c.Tensor)),
+        ("affine", ctypes.POINTER(c_abi.Tensor)),
+        ("displacement", ctypes.POINTER(c_abi.Tensor)),
+        ("grid", ctypes.POINTER(c_abi.Tensor)),
+        ("grid_affine", ctypes.POINTER(c_abi.Tensor)),
         ("out_shape", ctypes.c_int64 * 3),
         ("min_coords", ctypes.c_double * 3),
         ("max_coords", ctypes.c_double * 3),
@@ -50,12 +50,12 @@ class WarpOptions(ctypes.Structure):
 
 
 def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
-    """As text: empty for None."""
+    """The numbers as text, which is empty for None."""
     if value is None:
         return ""
     if not isinstance(value, (tuple, list)):
         raise TypeError(
-            f"{operation}: {name} is {_measure._shown(value)}; it must be a tuple or a list"
+            f"{operation}: {name} is {measures._shown(value)}; it must be a tuple or a list"
         )
     if len(value) not in (2, 3):
         raise ValueError(f"{operation}: {name} has {len(value)} numbers; it takes 2 or 3")
@@ -63,7 +63,7 @@ def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
 
 
 def _extent(operation: str, name: str, value: Any) -> int:
-    result = _measure.integer(operation, name, value)
+    result = measures.integer(operation, name, value)
     if result < 1:
         raise ValueError(f"{operation}: {name} holds {value!r}; every extent must be at least 1")
     return result
@@ -84,25 +84,25 @@ def text(
     background: float = 0,
     smallest_label: Optional[float] = None,
 ) -> str:
-    """Everything is checked here that can be checked without the arrays."""
-    one_of = _measure._one_of
+    """The text of a call. It checks all that can be checked without the arrays."""
+    one_of = measures._one_of
     smallest = (
         ""
         if smallest_label is None
-        else repr(_measure.number(operation, "smallest_label", smallest_label))
+        else repr(measures.number(operation, "smallest_label", smallest_label))
     )
     return (
         f"{operation} is_grid={int(is_grid)} "
         f"mode={one_of(operation, 'mode', mode, MODES)} "
         f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
-        f"align_corners={_measure.flag(operation, 'align_corners', align_corners)} "
-        f"prefilter={_measure.flag(operation, 'prefilter', prefilter)} "
-        f"deterministic={_measure.flag(operation, 'deterministic', deterministic)} "
-        f"background={_measure.number(operation, 'background', background)!r} "
+        f"align_corners={measures.flag(operation, 'align_corners', align_corners)} "
+        f"prefilter={measures.flag(operation, 'prefilter', prefilter)} "
+        f"deterministic={measures.flag(operation, 'deterministic', deterministic)} "
+        f"background={measures.number(operation, 'background', background)!r} "
         f"smallest_label={smallest} "
         f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
-        f"min_coords={_numbers(operation, 'min_coords', min_coords, _measure.number)} "
-        f"max_coords={_numbers(operation, 'max_coords', max_coords, _measure.number)}"
+        f"min_coords={_numbers(operation, 'min_coords', min_coords, measures.number)} "
+        f"max_coords={_numbers(operation, 'max_coords', max_coords, measures.number)}"
     )
 
 
@@ -138,7 +138,7 @@ class Call:
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]
     ) -> list[Any]:
-        """Of the result, if the library takes these shapes; batches: N of everything given."""
+        """The shape of the result, if the shapes fit; batches: N of each operand."""
         batch: Any = 1
         for each in batches:
             batch = each if each != 1 else batch
@@ -166,7 +166,7 @@ def parse(described: str) -> Call:
     return Call(described)
 
 
-Described = Optional[_c.Tensor]
+Described = Optional[c_abi.Tensor]
 
 
 def _pointer(tensor: Described) -> Any:
@@ -184,8 +184,11 @@ def run(
     stream: int = 0,
     accumulate: bool = False,
 ) -> None:
-    """One call of the library. operands: image, u or A; affine; field; grid_affine. outputs: what its
-    C function takes after the options, in its order."""
+    """One call of the library.
+
+    operands: image, u or A; affine; field; grid_affine. outputs: the arguments of the C function
+    after the options, in its order.
+    """
     operand, affine, field, grid_affine = operands
     options = WarpOptions.from_buffer_copy(call.options)
     passed = [_reference(operand)]
@@ -201,7 +204,7 @@ def run(
 def gradient_outputs(
     operation: str, upstream: Any, by_operand: Any, by_affine: Any, by_field: Any, by_s: Any
 ) -> list[Any]:
-    """What the operation's C function takes after the options where gradients are asked for."""
+    """The arguments of the C function after the options when gradients are asked for."""
     listed: dict[str, list[Any]] = {
         "sample": [None, upstream, by_operand, by_affine, by_field, by_s],
         "sample_labels": [None, None, upstream, by_affine, by_field, by_s],
@@ -218,7 +221,7 @@ def run_on_field(
     outputs: Sequence[Described],
     stream: int = 0,
 ) -> None:
-    """exponentiate, invert (with how many steps) or jacobian_determinant."""
+    """exponentiate, invert or jacobian_determinant; number: of steps, for the first two."""
     operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
@@ -232,10 +235,10 @@ def _finish(
     outputs: Sequence[Described],
     stream: int,
 ) -> None:
-    execution = _c.Execution(ctypes.sizeof(_c.Execution), stream)
+    execution = c_abi.Execution(ctypes.sizeof(c_abi.Execution), stream)
     results = [_reference(each) for each in outputs]
-    status = getattr(_c.LIBRARY, function)(
+    status = getattr(c_abi.LIBRARY, function)(
         *operands, ctypes.byref(options), *results, ctypes.byref(execution)
     )
     if status != 0:
-        _c.raise_last_error(status)
+        c_abi.raise_last_error(status)

@@ -14,20 +14,23 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from . import _arrays, _c, _measure
+from .._library import c_abi, measures
+from .._library.refusals import type_name
+from . import measures as arrays_measures
+from .kinds import NumPy
 
-_numpy = _arrays.NumPy()
+_numpy = NumPy()
 
 
-def _require_cpu(operation: str, name: str, array: Any) -> None:
+def require_cpu(operation: str, name: str, array: Any) -> None:
     if isinstance(array, jax.core.Tracer):
         platform = jax.default_backend()
     else:
         platform = next(iter(array.devices())).platform
     if platform != "cpu":
-        raise _c.DeviceError(
-            f"{operation}: {name} is on JAX's {platform}; JAX's arrays are taken on the CPU, those "
-            "on a GPU as torch's or CuPy's"
+        raise c_abi.DeviceError(
+            f"{operation}: {name} is on JAX's {platform}; a jax.Array must be on the CPU, and on a "
+            "GPU torch and CuPy are supported"
         )
 
 
@@ -36,7 +39,7 @@ def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, 
     x, y, mask, valid_mask, upstream = [
         None if each is None else numpy.asarray(each) for each in arrays
     ]
-    results = _arrays.evaluate(
+    results = arrays_measures.evaluate(
         operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
     )
     return tuple(numpy.asarray(each) for each in results)
@@ -47,7 +50,7 @@ def _called_back(operation: str, text: str, of_x: bool, of_y: bool, arrays: tupl
     dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
     shapes = []
     if upstream is None:
-        shape = _measure.parse(text).result_shape(x.shape)
+        shape = measures.parse(text).result_shape(x.shape)
         shapes.append(jax.ShapeDtypeStruct(tuple(shape), dtype))
     shapes += [jax.ShapeDtypeStruct(x.shape, x.dtype) for of in (of_x, of_y) if of]
     callback = functools.partial(_call, operation, text, of_x, of_y)
@@ -65,7 +68,7 @@ def _function(operation: str, text: str) -> Callable[..., Any]:
     def forward(*primals: Any) -> tuple[Any, Any]:
         x, y = primals[:2]
         mask, valid_mask = [None if each is None else each.value for each in primals[2:]]
-        # Whether a gradient is asked for stands in the structure, which is known while tracing.
+        # The structure says which gradients are asked for; it is known while tracing.
         asked = tuple(() if each.perturbed else None for each in (x, y))
         arrays = (x.value, y.value, mask, valid_mask)
         return value(*arrays), (arrays, asked)
@@ -88,16 +91,16 @@ def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: A
             continue
         if not isinstance(array, jax.Array):
             raise TypeError(
-                f"{operation}: {name} is a {type(array).__name__}; it must be a jax.Array"
+                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
             )
-        _require_cpu(operation, name, array)
-    _arrays.require_alike(operation, x, y)
+        require_cpu(operation, name, array)
+    arrays_measures.require_alike(operation, x, y)
     return _function(operation, text)(x, y, mask, valid_mask)
 
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
-    """From the MSE, and differentiable as that is."""
-    text = _measure.psnr_error_text(data_range, reduction)
+    """PSNR from the MSE; differentiable as the MSE is."""
+    text = measures.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", text, x, y, None, None)
-    value_range = float(data_range or _measure.DATA_RANGES.get(str(x.dtype), 1.0))
+    value_range = float(data_range or measures.DATA_RANGES.get(str(x.dtype), 1.0))
     return 10 * jnp.log10(value_range**2 / error)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, refuse_jax, without_gradient
+from .._library import measures
+from .dispatch import described_once, evaluate, refuse_jax, without_gradient
 
 Array = TypeVar("Array")
-_of_planes_text = described_once(_measure.of_planes_text)
-_float_ssim_text = described_once(_measure.float_ssim_text)
-_ssimulacra2_text = described_once(_measure.ssimulacra2_text)
+_of_planes_text = described_once(measures.of_planes_text)
+_float_ssim_text = described_once(measures.float_ssim_text)
+_ssimulacra2_text = described_once(measures.ssimulacra2_text)
 
 
 def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
@@ -50,9 +50,10 @@ def float_ssim(
 
     Args:
         x, y, bit_depth: as of integer_ssim(), on the CPU.
-        scale: shrink by this first, from 1 to 10; by default the shorter side / 256, rounded.
-        enable_db: whether the score is -10·log10(1 - SSIM).
-        clip_db: whether it is at most the decibels of half a squared error in all.
+        scale: the factor by which planes are shrunk first, from 1 to 10; by default the shorter
+            side / 256, rounded.
+        enable_db: return -10·log10(1 - SSIM).
+        clip_db: limit the decibels to those of a total squared error of one half.
 
     Returns: f64, a scalar or [N].
 
@@ -102,12 +103,12 @@ def ssimulacra2(
     Cloudinary, 2023. It has no gradient.
 
     Args:
-        reference, distorted: [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey), 2
-            (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike in
-            all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
+        reference, distorted: [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey),
+            2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike
+            in all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
             alpha are blended over 0.1 and over 0.9, and the lower score counts.
         mode: "exact", or "fast": a finite filter for the recursive blur, up to about a point away.
-        transfer: what samples mean: "srgb", or "linear" light with sRGB's primaries.
+        transfer: the encoding of samples: "srgb", or "linear" light with sRGB's primaries.
 
     Returns: f64, a scalar or [N].
 

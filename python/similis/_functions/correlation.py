@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, spatial
-from ._measure import PerAxisFloat, PerAxisInt
+from .._library import measures
+from .dispatch import described_once, evaluate, spatial
+from .losses import Options, loss_of
+from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_lncc_text = described_once(_measure.lncc_text)
-_ncc_text = described_once(_measure.ncc_text)
+_lncc_text = described_once(measures.lncc_text)
+_ncc_text = described_once(measures.ncc_text)
 
 
 def lncc(
@@ -48,9 +49,10 @@ def lncc(
             averages what it has; "valid": only windows inside count.
         reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
             map, smaller than the image by window_size - 1 with padding "valid".
-        smooth_nr, smooth_dr: steady windows that are flat.
+        smooth_nr, smooth_dr: regularise the quotient where a window is flat.
         signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
-        gradient: "exact": the derivative; "ants": that of each pixel's own window, its means held.
+        gradient: "exact": the derivative; "ants": that of each pixel's own window with its means
+            held constant.
         mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
             are the same for all: the mean is Σ mask·LNCC / Σ mask.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
@@ -83,39 +85,16 @@ def lncc(
     return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
-def lncc_loss(
-    x: Array,
-    y: Array,
-    *,
-    window_size: PerAxisInt = 3,
-    window: str = "box",
-    sigma: PerAxisFloat = 1.5,
-    padding: str = "same",
-    reduction: str = "mean",
-    smooth_nr: float = 1e-5,
-    smooth_dr: float = 1e-5,
-    signed: bool = False,
-    gradient: str = "exact",
-    mask: Optional[Array] = None,
-    valid_mask: Optional[Array] = None,
-) -> Array:
-    """-LNCC: what registration minimises, -1 at best.
+_lncc_options = Options(lncc, "mask", "valid_mask")
+
+
+@loss_of(lncc)
+def lncc_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
+    """-LNCC, which registration minimises; -1 at best.
 
     Takes, returns and raises what lncc() does.
     """
-    text = _lncc_text(
-        spatial(x),
-        window_size,
-        window,
-        sigma,
-        padding,
-        reduction,
-        smooth_nr,
-        smooth_dr,
-        signed,
-        gradient,
-        -1.0,
-    )
+    text = _lncc_text(spatial(x), *_lncc_options.completed("lncc_loss", options), -1.0)
     return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
@@ -131,8 +110,8 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
         x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
         reduction: of the channels' numbers: "mean", "sum", "per_image" or "per_channel".
 
-    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any number
-        of times.
+    Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any
+        number of times.
 
     Raises:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
@@ -141,8 +120,9 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
     return evaluate("ncc", _ncc_text(reduction, 1.0), x, y)
 
 
-def ncc_loss(x: Array, y: Array, *, reduction: str = "mean") -> Array:
-    """-NCC: what registration of one modality minimises, -1 at best.
+@loss_of(ncc)
+def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
+    """-NCC, which registration of one modality minimises; -1 at best.
 
     Takes, returns and raises what ncc() does.
     """

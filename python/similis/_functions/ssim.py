@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
-from . import _measure
-from ._dispatch import described_once, evaluate, spatial
-from ._measure import PerAxisFloat, PerAxisInt
+from .._library import measures
+from .dispatch import described_once, evaluate, spatial
+from .losses import Options, loss_of
+from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_ssim_text = described_once(_measure.ssim_text)
-_l1_ssim_text = described_once(_measure.l1_ssim_text)
-_ms_ssim_text = described_once(_measure.ms_ssim_text)
+_ssim_text = described_once(measures.ssim_text)
+_l1_ssim_text = described_once(measures.l1_ssim_text)
+_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def ssim(
@@ -71,27 +72,16 @@ def ssim(
     return evaluate("ssim", text, x, y, mask, valid_mask)
 
 
-def ssim_loss(
-    x: Array,
-    y: Array,
-    *,
-    data_range: Optional[float] = None,
-    window_size: PerAxisInt = 11,
-    sigma: PerAxisFloat = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-    padding: str = "valid",
-    reduction: str = "mean",
-    mask: Optional[Array] = None,
-    valid_mask: Optional[Array] = None,
-) -> Array:
+_ssim_options = Options(ssim, "mask", "valid_mask")
+
+
+@loss_of(ssim)
+def ssim_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
     """1 - SSIM, computed as such: it keeps its relative precision as x and y become equal.
 
     Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
     """
-    text = _ssim_text(
-        spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "loss"
-    )
+    text = _ssim_text(spatial(x), *_ssim_options.completed("ssim_loss", options), "loss")
     return evaluate("ssim", text, x, y, mask, valid_mask)
 
 
@@ -177,35 +167,14 @@ def ms_ssim(
     return evaluate("ms_ssim", text, x, y)
 
 
-def ms_ssim_loss(
-    x: Array,
-    y: Array,
-    *,
-    data_range: Optional[float] = None,
-    window_size: PerAxisInt = 11,
-    sigma: PerAxisFloat = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-    padding: str = "valid",
-    reduction: str = "mean",
-    weights: Optional[Sequence[float]] = None,
-    downsample: str = "vainf",
-) -> Array:
+_ms_ssim_options = Options(ms_ssim)
+
+
+@loss_of(ms_ssim)
+def ms_ssim_loss(x: Any, y: Any, **options: Any) -> Any:
     """1 - MS-SSIM, computed so that it keeps its relative precision as x and y become equal.
 
     Takes, returns and raises what ms_ssim() does.
     """
-    text = _ms_ssim_text(
-        spatial(x),
-        data_range,
-        window_size,
-        sigma,
-        k1,
-        k2,
-        padding,
-        reduction,
-        weights,
-        downsample,
-        "loss",
-    )
+    text = _ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
     return evaluate("ms_ssim", text, x, y)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing JAX's arrays on the CPU, by callbacks as _jax.py's measures."""
+"""Sampling and composing JAX's arrays on the CPU, by callbacks as in jax_measures.py."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from . import _arrays, _transforms, _warp
-from ._jax import _require_cpu
+from .._library import warp
+from .._library.refusals import type_name
+from . import transforms
+from .jax_measures import require_cpu
+from .kinds import NumPy
 
-_numpy = _arrays.NumPy()
+_numpy = NumPy()
 Operands = tuple[Any, ...]  # image, u or A; affine; field; grid_affine: some of them None
 
 
@@ -23,23 +26,23 @@ def _as_numpy(arrays: Sequence[Any]) -> list[Any]:
 
 
 def _value(call: str, names: Sequence[str], operands: Operands) -> Any:
-    return _transforms.run(call, names, _as_numpy(operands))
+    return transforms.run(call, names, _as_numpy(operands))
 
 
 def _gradients(call: str, asked: Sequence[bool], operands: Operands, upstream: Any) -> Any:
-    """Of the operands that ask for one."""
+    """The gradients to the operands that ask for one."""
     held = _as_numpy((*operands, upstream))
     gradients = [numpy.empty_like(each) if of else None for each, of in zip(held, asked)]
     described = [None if each is None else _numpy.describe(each) for each in held]
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     by_each = [None if each is None else _numpy.describe(each) for each in gradients]
-    outputs = _warp.gradient_outputs(parsed.operation, described[4], *by_each)
-    _warp.run(parsed, described[:4], outputs)
+    outputs = warp.gradient_outputs(parsed.operation, described[4], *by_each)
+    warp.run(parsed, described[:4], outputs)
     return tuple(each for each in gradients if each is not None)
 
 
 def _shapes(call: str, operands: Operands) -> Any:
-    parsed = _warp.parse(call)
+    parsed = warp.parse(call)
     operand, _, field, _ = operands
     batches = [each.shape[0] for each in operands if each is not None]
     shape = parsed.result_shape(operand.shape, batches, None if field is None else field.shape)
@@ -53,7 +56,7 @@ def _shapes(call: str, operands: Operands) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _function(call: str, names: tuple[str, ...]) -> Callable[..., Any]:
-    """Of the four operands, with a gradient rule."""
+    """The function of the four operands, with a gradient rule."""
 
     @jax.custom_vjp
     def value(*operands: Any) -> Any:
@@ -63,19 +66,19 @@ def _function(call: str, names: tuple[str, ...]) -> Callable[..., Any]:
 
     def forward(*primals: Any) -> tuple[Any, Any]:
         operands = tuple(None if each is None else each.value for each in primals)
-        # What asks for a gradient stands in the structure, which is known while tracing.
+        # The structure says which gradients are asked for; it is known while tracing.
         asked = tuple(() if each is not None and each.perturbed else None for each in primals)
         return value(*operands), (operands, asked)
 
     def backward(saved: Any, upstream: Any) -> tuple[Any, ...]:
         operands, wanted = saved
         asked = [each is not None for each in wanted]
-        if isinstance(upstream, tuple):  # labels have none, what they weigh has
+        if isinstance(upstream, tuple):  # labels have no gradient, their weights have one
             asked[0], upstream = False, upstream[1]
         if isinstance(upstream, jax.custom_derivatives.SymbolicZero):
             return None, None, None, None
         by_field = None
-        if call.startswith("affine_grid ") and asked[2]:  # x + u(x) hands the upstream on to u
+        if call.startswith("affine_grid ") and asked[2]:  # the derivative of x + u(x) by u is 1
             field = operands[2]
             by_field = upstream.astype(field.dtype)
             if field.shape[0] != upstream.shape[0]:
@@ -104,24 +107,25 @@ def require_arrays(operation: str, names: Sequence[str], operands: Sequence[Any]
         if array is None:
             continue
         if not isinstance(array, jax.Array):
-            got = type(array).__name__
-            raise TypeError(f"{operation}: {name} is a {got}; it must be a jax.Array")
-        _require_cpu(operation, name, array)
-        _transforms.require_array(operation, name, array)
+            raise TypeError(
+                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
+            )
+        require_cpu(operation, name, array)
+        transforms.require_array(operation, name, array)
 
 
 def transform(call: str, names: Sequence[str], operands: Sequence[Any], output: Any) -> Any:
     operation = call.split(" ", 1)[0]
     if output is not None:
-        raise TypeError(f"{operation}: output is given; JAX's arrays are not written to")
+        raise TypeError(f"{operation}: output is given; a jax.Array cannot be changed")
     require_arrays(operation, names, operands)
     return _function(call, tuple(names))(*operands)
 
 
 def exponentiate(v: Any, n: int, align_corners: bool) -> Any:
-    """By compose(), and differentiable as that is."""
+    """Repeated compose(), and differentiable as that is."""
     require_arrays("exponentiate", ("v",), (v,))
-    call = _warp.text("compose", align_corners=align_corners)
+    call = warp.text("compose", align_corners=align_corners)
     u = (v if v.dtype == jnp.float64 else v.astype(jnp.float32)) * 2.0**-n
     for _ in range(n):
         u = u + _function(call, ("u", "affine", "v", "grid_affine"))(u, None, u, None)
@@ -137,7 +141,7 @@ def invert(u: Any, iterations: int, align_corners: bool) -> tuple[Any, Any]:
     )
 
     def compute(u: Any) -> Any:
-        return _transforms.invert(numpy.asarray(u), iterations, align_corners=align_corners)
+        return transforms.invert(numpy.asarray(u), iterations, align_corners)
 
     constant = jax.lax.stop_gradient(u)
     inverse, residual = jax.pure_callback(compute, shapes, constant, vmap_method="sequential")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of a mean in f16, computed before it is known what they are multiplied by.
+"""Gradient scaling: gradients of a mean in f16, computed before their upstream gradient is known.
 
-About 10 / N of N pixels, they would vanish. SSIM's have a bound, and are lifted to where the bound is
-just below f16's largest number.
+The gradients of a mean over N pixels are about 10 / N, which f16 would round to 0. Those of SSIM
+have a bound. They are multiplied by a factor that brings the bound just below f16's largest number.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import math
 from collections.abc import Sequence
 from typing import Optional
 
-from . import _measure
+from .._library import measures
 
 
-def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
-    """What the gradient is multiplied by, or None where it has no bound: that of MS-SSIM, whose means
-    may be near 0, or of a mean over few pixels of a mask.
+def power_of_two(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
+    """The factor of the gradient, or None if the gradient has no bound.
 
-    A power of 2 rounds nothing, nor does a loss scale that is one.
+    MS-SSIM's has none, as its means may be near 0, nor has that of a mean over few pixels of a
+    mask. The factor is a power of 2, which rounds nothing, as a loss scale that is a power of 2
+    does.
     """
     of_one = bound_of_one(text, len(shape) - 2)
     if of_one is None or has_mask:
         return None
-    sizes = _measure.parse(text).window_size[2 - len(shape) :]
+    sizes = measures.parse(text).window_size[2 - len(shape) :]
     is_valid = " padding=valid" in text
     count = shape[0] * shape[1]
     for extent, size in zip(shape[2:], sizes):
@@ -37,13 +38,13 @@ def lift(text: str, shape: Sequence[int], has_mask: bool) -> Optional[float]:
 def bound_of_one(text: str, spatial: int) -> Optional[float]:
     """The largest derivative, by one pixel, of N times a mean of SSIM, mixed with |x - y| or not.
 
-    A factor (2ab + C) / (a² + b² + C) of SSIM changes by at most √(2 / C) per unit of a. A mean is
-    that unit's weight w, a deviation √w at most, by Cauchy and Schwarz. With half widths r, Π(2r + 1)
-    windows see a pixel, and its weights in them add up to 1, or to Π(r + 1) at most where padding
-    repeats it. Where C is not well above what f32 rounds of squared pixels, arithmetic does not keep
-    to this.
+    A factor (2ab + C) / (a² + b² + C) of SSIM changes by at most √(2 / C) per unit of a. If a is a
+    mean, that unit is the pixel's weight w; if a is a deviation, it is √w at most, by Cauchy and
+    Schwarz. With half widths r, Π(2r + 1) windows see a pixel, and its weights in them sum to 1, or
+    to Π(r + 1) at most where padding repeats the pixel. The bound holds for exact arithmetic, so
+    None is returned if C is not well above the rounding errors of squared pixels in f32.
     """
-    measure = _measure.parse(text)
+    measure = measures.parse(text)
     if measure.operation != "ssim" or measure.reduction != "mean":
         return None
     if min(measure.k1, measure.k2) < 2.0**-8:

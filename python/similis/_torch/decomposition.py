@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measures as compositions of torch's own operators, in float64.
+"""The decomposition of the measures into torch's own operators, in f64.
 
-Slower and hungrier than the kernels, but differentiable any number of times and under every
-transform of torch.func: what second derivatives, forward mode and vmap are computed by. Written as
-the papers write them, and not as the kernels' formula is.
+Second derivatives, forward mode and vmap are computed by it. It is slower than the kernels and
+needs more memory, but it is differentiable any number of times and under every transform of
+torch.func. The formulas are those of the papers, not those of the kernels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._measure import Measure
+from .._library.measures import Measure
 
 _TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
 
@@ -32,7 +32,7 @@ def _box_taps(size: int, sigma: float, like: Tensor) -> Tensor:
 
 
 def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
-    """[B,1,…] under the window, one axis after the other, where it lies inside."""
+    """[B,1,…] averaged under the windows that lie inside, one axis after the other."""
     spatial = planes.dim() - 2
     convolve = F.conv2d if spatial == 2 else F.conv3d
     for axis, weights in enumerate(taps):
@@ -43,12 +43,12 @@ def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
 
 
 def _around(taps: Sequence[Tensor]) -> list[int]:
-    """F.pad's argument: radii, last axis first, before and after."""
+    """The argument of F.pad: the radius before and after each axis, last axis first."""
     return [radius for weights in reversed(taps) for radius in [weights.numel() // 2] * 2]
 
 
 class _Window:
-    """Averages of images where a window sees them, with padding and a mask of valid pixels."""
+    """Averages of images under a window, with padding and a mask of valid pixels."""
 
     def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
         spatial = like.dim() - 2
@@ -94,7 +94,7 @@ class _Window:
 
 
 def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """1 where both images are black or flat and k1 or k2 is 0."""
+    """The quotient; 1 for 0/0, as for two black or flat images when k1 or k2 is 0."""
     is_zero = denominator == 0
     return torch.where(is_zero, 1.0, numerator / torch.where(is_zero, 1.0, denominator))
 
@@ -142,7 +142,7 @@ def _reduced(
 
 
 class _Weights:
-    """What a mask and a mask of valid pixels make of means, sums and maps."""
+    """Means, sums and maps under a mask and a mask of valid pixels."""
 
     def __init__(self, mask: Optional[Tensor], valid: Optional[Tensor], reduction: str) -> None:
         self.exists = None if valid is None else valid > 0
@@ -157,7 +157,7 @@ class _Weights:
         return _reduced(losses, self.weights, shape, reduction)
 
     def total(self, like: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
-        """The result if every number is 1; a mean over nothing is one of images that are alike."""
+        """The result if every number is 1; a mean over nothing is 1, too."""
         if reduction not in ("none", "sum"):
             return torch.ones_like(self.reduce(torch.zeros_like(like), shape, reduction))
         return _reduced(torch.ones_like(like), self.weights, shape, reduction)
@@ -197,8 +197,8 @@ def _lncc(
 ) -> Tensor:
     if measure.gradient == "ants":
         raise TypeError(
-            "lncc: gradient is ants, which is no derivative; torch.func's transforms and second "
-            "derivatives take exact"
+            "lncc: gradient is ants, which is no derivative; torch.func and second derivatives "
+            "need exact"
         )
     planes_x, planes_y = _planes(x), _planes(y)
     weights, valid = _mask_planes(mask, x), _mask_planes(valid_mask, x)
@@ -273,7 +273,7 @@ def _ms_ssim(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
 
 
 def _limits(values: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the voxels that count, [R,1] of [R,V]."""
+    """The smallest and the largest value of the voxels that count, [R,1] of [R,V]."""
     low = torch.where(counts, values, torch.inf).amin(1, keepdim=True)
     high = torch.where(counts, values, -torch.inf).amax(1, keepdim=True)
     return low, high
@@ -302,7 +302,7 @@ def _value_ranges(
 def _parzen_weights(
     values: Tensor, limits: tuple[Tensor, Tensor], options: dict[str, str]
 ) -> Tensor:
-    """Of each voxel in each bin, [R,V,bins] of [R,V]."""
+    """The weight of each voxel in each bin, [R,V,bins] of [R,V]."""
     bins, (low, high) = int(options["num_bins"]), limits
     span = torch.where(high > low, high - low, torch.inf)
     share = ((values - low) / span).clamp(0, 1)
@@ -338,13 +338,13 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
     options = measure.of_histogram
     if options["method"] == "binned" or float(options["sampling"]) < 1:
         raise TypeError(
-            "mutual_information: method is binned or sampling is below 1; torch.func's transforms "
-            "and second derivatives take exact and 1"
+            "mutual_information: method is binned or sampling is below 1; torch.func and second "
+            "derivatives need exact and 1"
         )
     if options["kernel"] == "delta":
         raise TypeError(
-            "mutual_information: kernel is delta, which has no derivative; torch.func's transforms "
-            "take b_spline or gaussian"
+            "mutual_information: kernel is delta, which has no derivative; torch.func needs "
+            "b_spline or gaussian"
         )
     results = x.shape[0] * x.shape[1]
     planes_x, planes_y = x.double().reshape(results, -1), y.double().reshape(results, -1)
@@ -371,7 +371,7 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
 def evaluate(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
 ) -> Tensor:
-    """The measure of images that the library has taken, in the dtype that the library returns."""
+    """The measure in the dtype that the library returns, of images that the library takes."""
     if measure.operation == "ssim":
         result = _ssim(x, y, mask, valid_mask, measure)
     elif measure.operation == "ms_ssim":
@@ -383,7 +383,7 @@ def evaluate(
     elif measure.operation == "mutual_information":
         result = _mutual_information(x, y, mask, measure)
     elif measure.operation not in ("mse", "mae"):
-        raise TypeError(f"{measure.operation}: torch.func's transforms do not take it")
+        raise TypeError(f"{measure.operation}: torch.func is not supported")
     else:
         difference = _planes(x) - _planes(y)
         errors = difference**2 if measure.operation == "mse" else difference.abs()

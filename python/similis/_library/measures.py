@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, in words: an operation and all its options as one line of text.
+"""A measure as text: an operation and all its options in one line.
 
-The text is what torch's operators take and what stands in compiled graphs, so that a graph means
-the same in every process. Options are checked when the text is written; parse() turns it into the
+torch's operators take this text, and compiled graphs hold it, so that a graph means the same in
+every process. Options are checked when the text is written; parse() turns it into the
 struct of the C interface and knows the shape of the result.
 
     ssim data_range=0.0 window_size=11,11,11 sigma=1.5,1.5,1.5 … padding=valid reduction=mean
@@ -18,7 +18,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Final, Optional, Union
 
-from . import _c
+from . import c_abi
+from .refusals import type_name
 
 PADDINGS: Final = ("valid", "same", "reflect", "replicate", "renormalize")
 REDUCTIONS: Final = ("mean", "sum", "none", "per_image", "per_channel")
@@ -41,9 +42,10 @@ PerAxisFloat = Union[float, Sequence[float]]
 
 
 def number(operation: str, name: str, value: Any) -> float:
-    """A plain number; not a tensor, whose value may stand on a GPU."""
+    """A plain number; a tensor is refused, as its value may lie on a GPU."""
     if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number")
+        hint = f", such as {name}.item()" if hasattr(value, "item") else ""
+        raise TypeError(f"{operation}: {name} is {_shown(value)}; it must be a number{hint}")
     try:
         return float(value)
     except OverflowError:
@@ -51,7 +53,7 @@ def number(operation: str, name: str, value: Any) -> float:
 
 
 def integer(operation: str, name: str, value: Any) -> int:
-    """Python's or NumPy's, or a traced size, which becomes a number of the graph."""
+    """An integer of Python or NumPy, or a traced size, which becomes a constant of the graph."""
     is_integer = isinstance(value, (int, numbers.Integral)) or (
         type(value).__name__ == "SymInt" and hasattr(value, "__index__")
     )
@@ -64,8 +66,8 @@ def integer(operation: str, name: str, value: Any) -> int:
 
 
 def _shown(value: Any) -> str:
-    """In a line; an array by its type alone."""
-    return f"a {type(value).__name__}" if hasattr(value, "ndim") else repr(value)
+    """The value in one line, or the type of an array."""
+    return f"of type {type_name(value)}" if hasattr(value, "ndim") else repr(value)
 
 
 def _positive(operation: str, name: str, value: Any) -> float:
@@ -82,7 +84,7 @@ def flag(operation: str, name: str, value: Any) -> int:
 
 
 def _data_range(operation: str, value: Optional[float]) -> float:
-    """0 is what the C interface takes for "the default of the images' type"."""
+    """The C interface takes 0 for the default of the images' dtype."""
     if value is None:
         return 0.0
     result = number(operation, "data_range", value)
@@ -126,7 +128,7 @@ def _windowed(
     padding: str,
     reduction: str,
 ) -> str:
-    """What SSIM and MS-SSIM have in common."""
+    """The options that SSIM and MS-SSIM have in common."""
     return (
         f"data_range={_data_range(operation, data_range)!r} "
         f"window_size={_per_axis(operation, 'window_size', window_size, spatial, integer)} "
@@ -192,8 +194,8 @@ def ms_ssim_text(
         weights = PAPER_WEIGHTS
     if not isinstance(weights, (tuple, list)):
         raise TypeError(
-            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one for each "
-            "level"
+            f"ms_ssim: weights is {_shown(weights)}; it must be a tuple or list of numbers, one "
+            "for each level"
         )
     listed = ",".join([repr(number("ms_ssim", "weights", each)) for each in weights])
     rule = _one_of("ms_ssim", "downsample", downsample, DOWNSAMPLES)
@@ -213,7 +215,7 @@ def lncc_text(
     gradient: str,
     weight: float,
 ) -> str:
-    """weight: what multiplies the correlation, -1 in a loss."""
+    """weight: the factor of the correlation, -1 in a loss."""
     return (
         f"lncc window_size={_per_axis('lncc', 'window_size', window_size, spatial, integer)} "
         f"window={_one_of('lncc', 'window', window, WINDOWS)} "
@@ -229,7 +231,7 @@ def lncc_text(
 
 
 def ncc_text(reduction: str, weight: float) -> str:
-    """weight: what multiplies the correlation, -1 in a loss."""
+    """weight: the factor of the correlation, -1 in a loss."""
     return f"ncc reduction={_one_of('ncc', 'reduction', reduction, REDUCTIONS)} weight={weight!r}"
 
 
@@ -242,7 +244,7 @@ def pixel_error_text(operation: str, data_range: Optional[float], reduction: str
 
 
 def _bit_depth(operation: str, bit_depth: Optional[int]) -> str:
-    """0 is what the C interface takes for "the default of the planes' type"."""
+    """The C interface takes 0 for the default of the planes' dtype."""
     depth = 0 if bit_depth is None else integer(operation, "bit_depth", bit_depth)
     if bit_depth is not None and depth not in (8, 10, 12, 16):
         raise ValueError(f"{operation}: bit_depth is {bit_depth!r}; it must be 8, 10, 12 or 16")
@@ -329,7 +331,7 @@ def mutual_information_text(
 
 
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
-    """The mean squared error that PSNR is a logarithm of, in f64 where the library writes f64."""
+    """The mean squared error, of which PSNR takes the logarithm."""
     if _one_of("psnr", "reduction", reduction, REDUCTIONS) in ("sum", "none"):
         raise ValueError(
             f"psnr: reduction is {reduction!r}; it must be mean, per_image or per_channel"
@@ -386,38 +388,40 @@ class Measure:
         if self.operation == "lncc":
             return self._lncc_options()
         if self.operation == "ncc":
-            size, reduction = ctypes.sizeof(_c.NccOptions), REDUCTIONS.index(self.reduction)
-            return _c.NccOptions(size, self.weight, reduction)
+            size, reduction = ctypes.sizeof(c_abi.NccOptions), REDUCTIONS.index(self.reduction)
+            return c_abi.NccOptions(size, self.weight, reduction)
         if self.of_histogram:
             return self._mutual_information_options(self.of_histogram)
         if self.operation == "integer_ssim":
-            return _c.IntegerSsimOptions(ctypes.sizeof(_c.IntegerSsimOptions), self.bit_depth)
+            return c_abi.IntegerSsimOptions(ctypes.sizeof(c_abi.IntegerSsimOptions), self.bit_depth)
         if self.operation == "libvmaf_psnr":
-            return _c.LibvmafPsnrOptions(ctypes.sizeof(_c.LibvmafPsnrOptions), self.bit_depth)
+            return c_abi.LibvmafPsnrOptions(ctypes.sizeof(c_abi.LibvmafPsnrOptions), self.bit_depth)
         if self.operation == "float_ssim":
-            size = ctypes.sizeof(_c.FloatSsimOptions)
-            return _c.FloatSsimOptions(size, self.bit_depth, self.scale, *self.decibels)
+            size = ctypes.sizeof(c_abi.FloatSsimOptions)
+            return c_abi.FloatSsimOptions(size, self.bit_depth, self.scale, *self.decibels)
         if self.operation == "float_ms_ssim":
-            size = ctypes.sizeof(_c.FloatMsSsimOptions)
-            return _c.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
+            size = ctypes.sizeof(c_abi.FloatMsSsimOptions)
+            return c_abi.FloatMsSsimOptions(size, self.bit_depth, *self.decibels)
         if self.operation == "ssimulacra2":
-            return _c.Ssimulacra2Options(
-                ctypes.sizeof(_c.Ssimulacra2Options),
+            return c_abi.Ssimulacra2Options(
+                ctypes.sizeof(c_abi.Ssimulacra2Options),
                 MODES.index(self.mode),
                 TRANSFERS.index(self.transfer),
             )
-        return _c.PixelErrorOptions(
-            ctypes.sizeof(_c.PixelErrorOptions), self.data_range, REDUCTIONS.index(self.reduction)
+        return c_abi.PixelErrorOptions(
+            ctypes.sizeof(c_abi.PixelErrorOptions),
+            self.data_range,
+            REDUCTIONS.index(self.reduction),
         )
 
-    def _ssim_options(self) -> _c.SsimOptions:
-        options = _c.SsimOptions(struct_size=ctypes.sizeof(_c.SsimOptions))
+    def _ssim_options(self) -> c_abi.SsimOptions:
+        options = c_abi.SsimOptions(struct_size=ctypes.sizeof(c_abi.SsimOptions))
         self._fill_window(options)
         options.ssim_weight, options.l1_weight = self.ssim_weight, self.l1_weight
         return options
 
-    def _ms_ssim_options(self) -> _c.MsSsimOptions:
-        options = _c.MsSsimOptions(struct_size=ctypes.sizeof(_c.MsSsimOptions))
+    def _ms_ssim_options(self) -> c_abi.MsSsimOptions:
+        options = c_abi.MsSsimOptions(struct_size=ctypes.sizeof(c_abi.MsSsimOptions))
         self._fill_window(options)
         self._weights = (ctypes.c_double * max(1, len(self.weights)))(*self.weights)
         options.weights = ctypes.cast(self._weights, ctypes.POINTER(ctypes.c_double))
@@ -425,8 +429,8 @@ class Measure:
         options.downsample = DOWNSAMPLES.index(self.downsample)
         return options
 
-    def _lncc_options(self) -> _c.LnccOptions:
-        options = _c.LnccOptions(struct_size=ctypes.sizeof(_c.LnccOptions))
+    def _lncc_options(self) -> c_abi.LnccOptions:
+        options = c_abi.LnccOptions(struct_size=ctypes.sizeof(c_abi.LnccOptions))
         options.sigma = (ctypes.c_double * 3)(*self.sigma)
         options.smooth_nr, options.smooth_dr = self.smooth_nr, self.smooth_dr
         options.weight = self.weight
@@ -438,9 +442,9 @@ class Measure:
         options.gradient = LNCC_GRADIENTS.index(self.gradient)
         return options
 
-    def _mutual_information_options(self, given: dict[str, str]) -> _c.MutualInformationOptions:
-        return _c.MutualInformationOptions(
-            struct_size=ctypes.sizeof(_c.MutualInformationOptions),
+    def _mutual_information_options(self, given: dict[str, str]) -> c_abi.MutualInformationOptions:
+        return c_abi.MutualInformationOptions(
+            struct_size=ctypes.sizeof(c_abi.MutualInformationOptions),
             sigma_ratio=float(given["sigma_ratio"]),
             low=float(given["low"]),
             high=float(given["high"]),
@@ -467,7 +471,7 @@ class Measure:
         options.form = FORMS.index(self.form)
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
-        """Of the result for images of this shape, if the library takes them."""
+        """The shape of the result for images of this shape, if the library takes them."""
         if self.operation in _OF_PLANES:
             return list(shape[:-2])
         if self.operation == "ssimulacra2":
@@ -487,7 +491,7 @@ class Measure:
 
 
 def is_scalar(text: str) -> bool:
-    """Whether the result is one number; asked of the text, as torch.compile traces no struct."""
+    """True if the result is one number. It reads the text, as torch.compile traces no struct."""
     return " reduction=mean" in text or " reduction=sum" in text
 
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public functions, and the choice of the package that computes for an array."""

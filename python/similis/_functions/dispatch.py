@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of the package that computes for an array."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from .._arrays import measures as arrays_measures
+from .._arrays.kinds import imported, is_of, kind_of
+from .._library.refusals import type_name
+
+Coordinates = Optional[Sequence[float]]
+
+
+def _is_compiling() -> bool:
+    """True inside torch.compile, which ignores caches with a warning."""
+    torch = imported("torch")
+    return torch is not None and torch.compiler.is_compiling()
+
+
+def described_once(describe: Callable[..., str]) -> Callable[..., str]:
+    """Remembers the text of options, so that the same options are checked once."""
+    cached = functools.lru_cache(maxsize=256, typed=True)(describe)
+
+    def text(*options: Any) -> str:
+        # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
+        if not _is_compiling() and tuple not in map(type, options):
+            try:
+                return cached(*options)
+            except TypeError:  # an option is a list, or it is refused, as it is again below
+                pass
+        return describe(*options)
+
+    return text
+
+
+_torch_package: Any = None
+_jax_measures: Any = None
+_jax_transforms: Any = None
+
+
+def for_torch() -> Any:
+    """The package _torch, imported when somebody who has imported torch needs it."""
+    global _torch_package
+    if _torch_package is None:
+        from .. import _torch
+
+        _torch_package = _torch
+    return _torch_package
+
+
+def torch_is_loaded() -> bool:
+    return _torch_package is not None
+
+
+def for_jax() -> Any:
+    """The module for JAX's measures, imported when somebody who has imported jax needs it."""
+    global _jax_measures
+    if _jax_measures is None:
+        from .._arrays import jax_measures
+
+        _jax_measures = jax_measures
+    return _jax_measures
+
+
+def for_jax_transforms() -> Any:
+    """The module for JAX's transforms, imported likewise."""
+    global _jax_transforms
+    if _jax_transforms is None:
+        from .._arrays import jax_transforms
+
+        _jax_transforms = jax_transforms
+    return _jax_transforms
+
+
+def require_tensor(operation: str, name: str, value: Any) -> None:
+    if not is_of("torch", "Tensor", value):
+        raise TypeError(
+            f"{operation}: {name} is of type {type_name(value)}; it must be a torch.Tensor"
+        )
+
+
+def refuse_jax(operation: str, name: str, array: Any) -> None:
+    if not is_of("torch", "Tensor", array) and is_of("jax", "Array", array):
+        raise TypeError(
+            f"{operation}: {name} is a jax.Array, and JAX has no float64 by default; give "
+            f"numpy.asarray({name})"
+        )
+
+
+def without_gradient(array: Any) -> Any:
+    return array.detach() if is_of("torch", "Tensor", array) else array
+
+
+class WithGradient:
+    """An image x with the gradients that value_and_gradient() wants; measures take it as x."""
+
+    def __init__(self, x: Any, of_x: bool, of_y: bool) -> None:
+        self.image, self.of_x, self.of_y = x, of_x, of_y
+        self.ndim = getattr(x, "ndim", 4)
+
+
+def spatial(x: Any) -> int:
+    """The number of axes of a window; 2 also for an x that will be refused."""
+    rank = x.ndim if is_of("torch", "Tensor", x) else getattr(x, "ndim", 4)
+    return 3 if rank == 5 else 2
+
+
+def rank_of(operand: Any) -> int:
+    """The number of spatial axes, 2 or 3; 0 for an operand that will be refused."""
+    if is_of("torch", "Tensor", operand):
+        rank = 0 if operand.is_nested else operand.dim() - 2
+    else:
+        rank = getattr(operand, "ndim", 0) - 2
+    return rank if rank in (2, 3) else 0
+
+
+def check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordinates) -> None:
+    for name, given in (("min_coords", low), ("max_coords", high)):
+        if given is not None and rank != 0 and len(given) != rank:
+            raise ValueError(
+                f"{operation}: {name} has {len(given)} numbers; it takes one for each of the "
+                f"{rank} axes"
+            )
+
+
+def evaluate(
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Any = None,
+    valid_mask: Any = None,
+    names: tuple[str, str] = ("x", "y"),
+) -> Any:
+    """The value of a measure; names: the function's first two arguments, for error messages."""
+    if is_of("torch", "Tensor", x):
+        return for_torch().evaluate(operation, text, x, y, mask, valid_mask, names=names)
+    if is_of("jax", "Array", x):
+        return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
+    if isinstance(x, WithGradient):
+        kind = kind_of(operation, x.image)
+        return arrays_measures.evaluate(
+            operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y
+        )
+    kind = kind_of(operation, x, names[0])
+    return arrays_measures.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
+
+
+if imported("torch"):  # torch.compile finds the operators while it traces
+    for_torch()

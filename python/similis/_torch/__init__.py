@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's tensors: autograd and operators around the library.
+
+binding                how tensors reach the library
+tensors                checks of tensors
+registry               the operators' library
+measure_operators      the operators of the measures; measures: autograd around them
+transform_operators    the operators of sampling and composing
+transform_autograd     autograd around them; transforms: the functions that choose
+fields                 exponential, inverse and Jacobian determinant of a vector field
+decomposition          the measures in torch's own operators
+gradient_scaling       keeps gradients in the range of f16
+"""
+
+from __future__ import annotations
+
+from .binding import BINDING
+from .fields import exponentiate, invert, jacobian_determinant
+from .measures import evaluate, psnr
+from .transforms import is_deterministic, labels, transform
+
+__all__ = [
+    "BINDING",
+    "evaluate",
+    "exponentiate",
+    "invert",
+    "is_deterministic",
+    "jacobian_determinant",
+    "labels",
+    "psnr",
+    "transform",
+]

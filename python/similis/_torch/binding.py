@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ways in which torch's tensors reach the library: tvm-ffi and ctypes.
+
+SIMILIS_BINDING chooses one of them. Both give the same bits; ctypes takes 10 µs more for each call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import c_abi, measures, warp
+
+Tensors = Sequence[Optional[Tensor]]
+DTYPES = {getattr(torch, name): name for name in c_abi.DTYPES if hasattr(torch, name)}
+
+
+def c_tensor(tensor: Optional[Tensor]) -> Optional[c_abi.Tensor]:
+    if tensor is None:
+        return None
+    kind, index = (c_abi.CUDA, tensor.device.index) if tensor.is_cuda else (c_abi.CPU, 0)
+    device = c_abi.Device(kind, index)
+    return c_abi.tensor(
+        tensor.data_ptr(), tensor.shape, tensor.stride(), DTYPES[tensor.dtype], device
+    )
+
+
+def stream_of(tensor: Tensor) -> int:
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else 0
+
+
+def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
+    tensors = [c_tensor(tensor) for tensor in (x, *others)]
+    c_abi.run(measure.operation, measure.options, tensors, stream_of(x))
+
+
+def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
+    described, by = c_tensor(tensor), c_tensor(factor)
+    c_abi.scale(described, by, stream_of(tensor))  # type: ignore[arg-type]
+
+
+def tvm_ffi_functions() -> dict[str, Any]:
+    import tvm_ffi
+
+    module = tvm_ffi.load_module(str(c_abi.NATIVE / "similis_tvm_ffi.so"))
+    others = ("integer_ssim", "ssimulacra2", "histogram", c_abi.OF_HISTOGRAM, "scale")
+    names = (*c_abi.WITH_GRADIENTS, *c_abi.TRANSFORMS, *others)
+    return {name: getattr(module, name) for name in names}
+
+
+def run_measure_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
+    def run(measure: measures.Measure, *tensors: Optional[Tensor]) -> None:
+        function = functions.get(measure.operation)
+        if function is None:  # it takes milliseconds, and ctypes microseconds
+            return run_measure_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
+        status = function(measure.options_address, *tensors)
+        if status != 0:
+            c_abi.raise_last_error(status)
+
+    return run
+
+
+def scale_by_tvm_ffi(functions: dict[str, Any]) -> Callable[[Tensor, Tensor], None]:
+    function = functions["scale"]
+
+    def scale(tensor: Tensor, factor: Tensor) -> None:
+        status = function(tensor, factor)
+        if status != 0:
+            c_abi.raise_last_error(status)
+
+    return scale
+
+
+def run_transform_by_ctypes(
+    call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False
+) -> None:
+    described = [c_tensor(each) for each in operands]
+    results = [c_tensor(each) for each in outputs]
+    assert operands[0] is not None
+    warp.run(call, described, results, stream_of(operands[0]), accumulate)
+
+
+def run_transform_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
+    def run(
+        call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False
+    ) -> None:
+        function = functions[call.operation]
+        status = function(call.options_address, call.is_grid, accumulate, *operands, *outputs)
+        if status != 0:
+            c_abi.raise_last_error(status)
+
+    return run
+
+
+def _choose_binding() -> tuple[str, dict[str, Any]]:
+    """Returns the name of the binding and tvm-ffi's functions.
+
+    A torch that does not lend its tensors in C makes tvm-ffi ask for them in Python or compile an
+    extension on import. ctypes is faster then, and is the default.
+    """
+    wanted = os.environ.get("SIMILIS_BINDING", "auto")
+    if wanted not in ("auto", "tvm_ffi", "ctypes"):
+        raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, tvm_ffi or ctypes")
+    if wanted == "ctypes":
+        return "ctypes", {}
+    lends = any(
+        hasattr(Tensor, name) for name in ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
+    )
+    if wanted == "auto" and not lends:
+        return "ctypes", {}
+    try:
+        return "tvm_ffi", tvm_ffi_functions()
+    except (ImportError, OSError, RuntimeError):
+        if wanted == "tvm_ffi":
+            raise
+        return "ctypes", {}
+
+
+BINDING, _functions = _choose_binding()
+# run_measure(measure, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient)
+run_measure = run_measure_by_tvm_ffi(_functions) if _functions else run_measure_by_ctypes
+# run_transform(call, operands, outputs, accumulate): outputs in the order of the C function
+run_transform = run_transform_by_tvm_ffi(_functions) if _functions else run_transform_by_ctypes
+# scale(tensor, factor): multiplies the tensor in place
+scale = scale_by_tvm_ffi(_functions) if _functions else scale_by_ctypes

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two operators for all measures.
+
+similis::value     the result
+similis::gradient  gradients to x, y or both in one pass, and the result with them if asked for
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from .._library import measures
+from .binding import run_measure
+from .registry import define
+
+
+def _empty_value(x: Tensor, measure: measures.Measure) -> Tensor:
+    is_wide = measure.in_float64 or x.dtype == torch.float64
+    dtype = torch.float64 if is_wide else torch.float32
+    shape = () if measure.is_scalar else measure.result_shape(x.shape)
+    return x.new_empty(shape, dtype=dtype)
+
+
+def compute_value(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: str
+) -> Tensor:
+    parsed = measures.parse(measure)
+    result = _empty_value(x, parsed)
+    run_measure(parsed, x, y, mask, valid_mask, None, result, None, None)
+    return result
+
+
+def compute_gradient(
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    upstream: Optional[Tensor],
+    with_value: bool,
+    of_x: bool,
+    of_y: bool,
+    measure: str,
+) -> list[Tensor]:
+    parsed = measures.parse(measure)
+    result = _empty_value(x, parsed) if with_value else None
+    x_gradient = torch.empty_like(x) if of_x else None
+    y_gradient = torch.empty_like(y) if of_y else None
+    run_measure(parsed, x, y, mask, valid_mask, upstream, result, x_gradient, y_gradient)
+    return [each for each in (result, x_gradient, y_gradient) if each is not None]
+
+
+def _value_shape(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: str
+) -> Tensor:
+    return _empty_value(x, measures.parse(measure))
+
+
+def _gradient_shapes(
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    upstream: Optional[Tensor],
+    with_value: bool,
+    of_x: bool,
+    of_y: bool,
+    measure: str,
+) -> list[Tensor]:
+    results = [_empty_value(x, measures.parse(measure))] if with_value else []
+    return results + [torch.empty_like(of) for of, wanted in ((x, of_x), (y, of_y)) if wanted]
+
+
+_IMAGES = "Tensor x, Tensor y, Tensor? mask, Tensor? valid_mask"
+value_op = define(f"value({_IMAGES}, str measure) -> Tensor", compute_value, _value_shape)
+gradient_op = define(
+    f"gradient({_IMAGES}, Tensor? upstream, bool with_value, bool of_x, bool of_y, str measure)"
+    " -> Tensor[]",
+    compute_gradient,
+    _gradient_shapes,
+)

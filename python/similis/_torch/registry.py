@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators torch.ops.similis.*, which graphs, traces and modes see."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+_library = torch.library.Library("similis", "DEF")
+
+
+def define(schema: str, compute: Callable[..., Any], describe: Callable[..., Any]) -> Any:
+    """Adds an operator and returns it.
+
+    Args:
+        schema: name, arguments and results in torch's words: "value(Tensor x) -> Tensor".
+        compute: the implementation for tensors on the CPU and on NVIDIA GPUs.
+        describe: allocates results of the right shape and dtype, for tensors without memory.
+    """
+    name = schema.split("(", 1)[0]
+    _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for device in "CPU", "CUDA":
+        _library.impl(name, compute, device)
+    torch.library.register_fake(f"similis::{name}", describe, lib=_library)
+    return getattr(torch.ops.similis, name).default

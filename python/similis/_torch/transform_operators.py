@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three operators for sampling images and composing transforms.
+
+similis::transform           sample, compose or affine_grid
+similis::transform_gradient  gradients to the operands that ask for one, in one pass
+similis::labels              label and weight
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import warp
+from .binding import run_transform
+from .registry import define
+
+# The arguments after the result of each C function, upstream and gradients, if none is asked for.
+NO_GRADIENTS = {"sample": (None,) * 5, "compose": (None,) * 4, "affine_grid": (None,) * 2}
+
+
+def result_shape(
+    call: warp.Call,
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+) -> list[Any]:
+    given = [each for each in (operand, affine, field, grid_affine) if each is not None]
+    shape = None if field is None else field.shape
+    return call.result_shape(operand.shape, [each.shape[0] for each in given], shape)
+
+
+def _empty(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
+    operand, _, field, _ = operands
+    assert operand is not None
+    model = field if call.operation == "affine_grid" and field is not None else operand
+    return model.new_empty(result_shape(call, *operands))  # type: ignore[arg-type]
+
+
+def compute_transform(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> Tensor:
+    parsed = warp.parse(call)
+    operands = (operand, affine, field, grid_affine)
+    result = _empty(parsed, *operands)
+    run_transform(parsed, operands, (result, *NO_GRADIENTS[parsed.operation]))
+    return result
+
+
+def compute_labels(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> tuple[Tensor, Tensor]:
+    parsed = warp.parse(call)
+    operands = (operand, affine, field, grid_affine)
+    label, weight = _label_shapes(*operands, call)
+    run_transform(parsed, operands, [label, weight, None, None, None, None])
+    return label, weight
+
+
+def _label_shapes(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> tuple[Tensor, Tensor]:
+    label = _empty(warp.parse(call), operand, affine, field, grid_affine)
+    dtype = torch.float64 if operand.dtype == torch.float64 else torch.float32
+    return label, torch.empty_like(label, dtype=dtype)
+
+
+def _gradient_shapes(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    upstream: Tensor,
+    of_operand: bool,
+    of_affine: bool,
+    of_field: bool,
+    of_grid_affine: bool,
+    call: str,
+) -> list[Tensor]:
+    wanted = (
+        (operand, of_operand),
+        (affine, of_affine),
+        (field, of_field),
+        (grid_affine, of_grid_affine),
+    )
+    return [each.new_empty(each.shape) for each, of in wanted if of and each is not None]
+
+
+def compute_gradient(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    upstream: Tensor,
+    of_operand: bool,
+    of_affine: bool,
+    of_field: bool,
+    of_grid_affine: bool,
+    call: str,
+) -> list[Tensor]:
+    parsed = warp.parse(call)
+    asked = (of_operand, of_affine, of_field, of_grid_affine)
+    gradients = _gradient_shapes(operand, affine, field, grid_affine, upstream, *asked, call)
+    left = iter(gradients)
+    outputs = warp.gradient_outputs(
+        parsed.operation, upstream, *[next(left) if of else None for of in asked]
+    )
+    run_transform(parsed, (operand, affine, field, grid_affine), outputs)
+    return gradients
+
+
+def _transform_shape(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> Tensor:
+    return _empty(warp.parse(call), operand, affine, field, grid_affine)
+
+
+_OPERANDS = "Tensor operand, Tensor? affine, Tensor? field, Tensor? grid_affine"
+transform_op = define(
+    f"transform({_OPERANDS}, str call) -> Tensor", compute_transform, _transform_shape
+)
+labels_op = define(
+    f"labels({_OPERANDS}, str call) -> (Tensor, Tensor)", compute_labels, _label_shapes
+)
+gradient_op = define(
+    f"transform_gradient({_OPERANDS}, Tensor upstream, bool of_operand, bool of_affine, "
+    "bool of_field, bool of_grid_affine, str call) -> Tensor[]",
+    compute_gradient,
+    _gradient_shapes,
+)
