@@ -57,11 +57,12 @@ Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
   TensorView copy = array;
   copy.device = device;
   std::shared_ptr<void> memory = allocate_bytes(bytes, device, exec);
-  copy.data = memory.get();
+  copy.handle = memory.get();
+  copy.offset = 0;
   if (device.kind == DeviceKind::cuda) {
-    gpu::copy_from_cpu(copy.data, array.data, bytes, device, exec.stream);
+    gpu::copy_from_cpu(copy.data(), array.data(), bytes, device, exec.stream);
   } else {
-    gpu::copy_to_cpu(copy.data, array.data, bytes, array.device, exec.stream);
+    gpu::copy_to_cpu(copy.data(), array.data(), bytes, array.device, exec.stream);
   }
   return {copy, std::move(memory)};
 }

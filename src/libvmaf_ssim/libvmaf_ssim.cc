@@ -86,7 +86,7 @@ void require_value(const char* operation, const TensorView& value, const TensorV
 
 // A result's element, if the result is wanted.
 void write(const TensorView& result, std::int64_t index, double value) {
-  if (!result.empty()) static_cast<double*>(result.data)[index] = value;
+  if (!result.empty()) static_cast<double*>(result.data())[index] = value;
 }
 
 double peak_of(const PlanePairs& planes) {
@@ -136,7 +136,7 @@ void integer_ssim_into(const TensorView& x, const TensorView& y, const TensorVie
   require(planes.height() <= (std::int64_t{1} << 36) / planes.width(),
       "integer_ssim: x has shape {}; a plane must have at most 2^36 samples", x.shape);
   require_value(operation, value, x);
-  double* scores = static_cast<double*>(value.data);
+  double* scores = static_cast<double*>(value.data());
 #ifdef SIMILIS_HAS_CUDA
   if (x.device.kind == DeviceKind::cuda) return integer_ssim_cuda(planes, scores, exec);
 #endif

@@ -260,7 +260,7 @@ bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4]
 
 // f32 rows of unit stride that begin at multiples of 16 bytes.
 bool is_aligned(const TensorView& view) {
-  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
          view.strides[4] == 1 && view.strides[3] % 4 == 0 && view.strides[1] % 4 == 0 &&
          view.strides[0] % 4 == 0;
 }
@@ -404,9 +404,9 @@ class Pyramid {
         .bias = pass_.bias,
         .term_weight = pass_.term_weight,
         .share = pass_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(planes_ / results),
-        .upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+        .upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
             channels},
-        .value = pass_.value.data,
+        .value = pass_.value.data(),
         .dtype = pass_.value.dtype};
     std::copy(pass_.weights.begin(), pass_.weights.end(), work.weights);
     gpu::launch("ms_ssim", exec_.stream, blocks_for(results), kThreads, 0, combine_kernel, work);

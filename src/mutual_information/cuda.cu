@@ -289,11 +289,11 @@ class Workspace {
 
 Job job_of(const Pass& pass) {
   Job job{.voxels = pass.voxels,
-      .x = pass.x.data,
-      .y = pass.y.data,
-      .mask = pass.mask.data,
-      .x_gradient = pass.x_gradient.data,
-      .y_gradient = pass.y_gradient.data,
+      .x = pass.x.data(),
+      .y = pass.y.data(),
+      .mask = pass.mask.data(),
+      .x_gradient = pass.x_gradient.data(),
+      .y_gradient = pass.y_gradient.data(),
       .dtype = pass.x.dtype,
       .mask_dtype = pass.mask.dtype,
       .takes_samples = pass.takes_samples,
@@ -404,14 +404,14 @@ class Queue {
         std::min<std::int64_t>((count + kSmallThreads - 1) / kSmallThreads, 1024));
     gpu::launch("mutual_information", exec_.stream, blocks, kSmallThreads, 0, values_kernel,
         static_cast<const double*>(values), count, pass_.results_of_value(), pass_.value_factor(),
-        pass_.value.data, pass_.value.dtype);
+        pass_.value.data(), pass_.value.dtype);
   }
 
  private:
   void run_group(std::int64_t first, std::int64_t results, Tables& tables) {
     job_.first = tables.first = first;
-    const auto* given = static_cast<const double*>(pass_.given_histogram.data);
-    auto* histogram = static_cast<double*>(pass_.histogram.data);
+    const auto* given = static_cast<const double*>(pass_.given_histogram.data());
+    auto* histogram = static_cast<double*>(pass_.histogram.data());
     tables.given = given == nullptr ? nullptr : given + first * entries_;
     tables.histogram = histogram == nullptr ? nullptr : histogram + first * entries_;
     if (given == nullptr) tables.step = count(results);

@@ -203,7 +203,7 @@ void require_histogram(const char* operation, const TensorView& histogram, const
 // Without axes if the result has none, for which a caller may give one element in any number.
 TensorView as_upstream(const TensorView& upstream, const Extents& shape) {
   if (shape.rank() > 0 || upstream.empty()) return upstream;
-  return {upstream.data, {}, {}, upstream.dtype, upstream.device};
+  return upstream.reshaped({}, {});
 }
 
 void require_slopes(const MutualInformationOptions& options, const TensorView& x) {

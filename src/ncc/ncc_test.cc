@@ -23,7 +23,7 @@ std::vector<double> computed(const TensorView& x, const TensorView& y, Reduction
   const Tensor value = ncc(gpu_x.view(), gpu_y.view(), reduction);
   std::vector<double> result(static_cast<std::size_t>(value.shape.count()));
   gpu::copy_to_cpu(
-      result.data(), value.data, result.size() * sizeof(double), value.device, nullptr);
+      result.data(), value.data(), result.size() * sizeof(double), value.device, nullptr);
   return result;
 }
 

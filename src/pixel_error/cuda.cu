@@ -141,10 +141,10 @@ unsigned blocks_for(std::int64_t count) {
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   Work work{.walk = Walk(PixelWalk(pass)),
-      .x = pass.x.data,
-      .y = pass.y.data,
-      .x_gradient = pass.x_gradient.data,
-      .y_gradient = pass.y_gradient.data,
+      .x = pass.x.data(),
+      .y = pass.y.data(),
+      .x_gradient = pass.x_gradient.data(),
+      .y_gradient = pass.y_gradient.data(),
       .upstream = gpu::Upstream(pass.upstream),
       .error = error,
       .divisor = pass.divisor,
@@ -162,7 +162,7 @@ void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec)
   if (pass.value.empty()) return;
   gpu::launch("pixel_error", exec.stream, blocks_for(work.walk.results), kThreads, 0, values_kernel,
       static_cast<const double*>(work.sums), work.walk.results, work.slots, pass.divisor,
-      pass.value.data, pass.value.dtype);
+      pass.value.data(), pass.value.dtype);
 }
 
 void decibels_cuda(
@@ -170,8 +170,8 @@ void decibels_cuda(
   const gpu::Current current(error.device);
   const std::int64_t count = error.shape.count();
   gpu::launch("psnr", exec.stream, blocks_for((count + kThreads - 1) / kThreads), kThreads, 0,
-      decibels_kernel, static_cast<const double*>(error.data), count, data_range * data_range,
-      value.data, value.dtype);
+      decibels_kernel, static_cast<const double*>(error.data()), count, data_range * data_range,
+      value.data(), value.dtype);
 }
 
 }  // namespace similis::pixel_error_internal

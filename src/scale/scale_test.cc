@@ -81,9 +81,9 @@ TEST(Scale, EveryDTypeAndLayout) { expect_every_layout_scaled(false); }
 TEST(Scale, OneLeavesTheMemoryAlone) {
   Array tensor = test::filled({3, 5}, DType::f32, Layout::dense, 0);
   const std::uint32_t signalling = 0x7f800001u;  // any product would quieten it
-  std::memcpy(tensor.data, &signalling, sizeof signalling);
+  std::memcpy(tensor.data(), &signalling, sizeof signalling);
   scale(tensor, one_element(DType::f32, 1));
-  EXPECT_EQ(std::memcmp(tensor.data, &signalling, sizeof signalling), 0);
+  EXPECT_EQ(std::memcmp(tensor.data(), &signalling, sizeof signalling), 0);
 }
 
 TEST(Scale, RefusesWhatItCannotReplace) {
@@ -142,8 +142,7 @@ TEST_F(ScaleCuda, DenseFromAnyElementOn) {
         const Array before = textured({first + count + 9}, dtype, Layout::dense),
                     tensor = textured({first + count + 9}, dtype, Layout::dense);
         const auto part = [&](TensorView whole) {
-          whole.data =
-              static_cast<char*>(whole.data) + first * static_cast<std::int64_t>(size_bytes(dtype));
+          whole.offset += first;
           whole.shape = {count};
           return whole;
         };
@@ -183,7 +182,7 @@ TEST_F(ScaleCuda, AGraphReadsTheFactorWhenItIsReplayed) {
     product *= by;
     const auto rounded = static_cast<float>(by);
     gpu::copy_from_cpu(
-        factor.view().data, &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream.handle);
+        factor.view().data(), &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream.handle);
     ASSERT_EQ(cudaGraphLaunch(executable, stream.handle), cudaSuccess);
     there.bring_back();
     expect_scaled(tensor, before, product);

@@ -14,9 +14,7 @@ namespace ssimulacra2_internal {
 Pictures Pictures::picture(std::int64_t index) const {
   Pictures one = *this;
   one.samples.shape[0] = 1;
-  one.samples.data =
-      static_cast<char*>(samples.data) +
-      index * samples.strides[0] * static_cast<std::int64_t>(size_bytes(samples.dtype));
+  one.samples.offset += index * samples.strides[0];
   return one;
 }
 
@@ -153,14 +151,15 @@ void ssimulacra2_into(const TensorView& x, const TensorView& y, const Ssimulacra
   if (y.device.kind == DeviceKind::cuda) {
     if (request.value.empty()) return;
     return ssimulacra2_cuda(
-        pair.x, pair.y, options.mode, static_cast<double*>(request.value.data), exec);
+        pair.x, pair.y, options.mode, static_cast<double*>(request.value.data()), exec);
   }
 #endif
   const std::int64_t pixels = pair.y.height() * pair.y.width();
   for (std::int64_t i = 0; i < pair.y.count(); ++i) {
-    float* map = request.map.empty() ? nullptr : static_cast<float*>(request.map.data) + i * pixels;
+    float* map =
+        request.map.empty() ? nullptr : static_cast<float*>(request.map.data()) + i * pixels;
     const double score = score_cpu(pair.x.picture(i), pair.y.picture(i), options.mode, map, exec);
-    if (!request.value.empty()) static_cast<double*>(request.value.data)[i] = score;
+    if (!request.value.empty()) static_cast<double*>(request.value.data())[i] = score;
   }
 }
 
@@ -221,7 +220,7 @@ void Ssimulacra2Reference::score_into(
       const double score = score_of(sums_cpu(pass, exec), side);
       lowest = k == 0 ? score : std::min(lowest, score);
     }
-    static_cast<double*>(value.data)[i] = lowest;
+    static_cast<double*>(value.data())[i] = lowest;
   }
 }
 

@@ -47,7 +47,8 @@ test::Array picture(std::uint32_t seed) {
 // Scores that stand on the GPU, read once all work on the stream is done.
 std::vector<double> read(const Tensor& value, cudaStream_t stream) {
   std::vector<double> scores(static_cast<std::size_t>(value.shape.count()));
-  gpu::copy_to_cpu(scores.data(), value.data, scores.size() * sizeof(double), value.device, stream);
+  gpu::copy_to_cpu(
+      scores.data(), value.data(), scores.size() * sizeof(double), value.device, stream);
   return scores;
 }
 
@@ -111,7 +112,7 @@ TEST_F(Ssimulacra2Cuda, GraphsReplayWithChangedPictures) {
   check(cudaGraphInstantiate(&executable, graph, 0));
   for (std::uint32_t seed = 2; seed < 5; ++seed) {
     const test::Array changed = picture(seed);
-    gpu::copy_from_cpu(y.view().data, changed.data, static_cast<std::size_t>(kShape.count()),
+    gpu::copy_from_cpu(y.view().data(), changed.data(), static_cast<std::size_t>(kShape.count()),
         y.view().device, streams_[0]);
     check(cudaGraphLaunch(executable, streams_[0]));
     EXPECT_EQ(read(value, streams_[0]), to_doubles(ssimulacra2(first, changed)));

@@ -9,10 +9,6 @@
 
 namespace similis {
 
-std::size_t size_bytes(DType dtype) {
-  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
-}
-
 const char* name(DType dtype) {
   switch (dtype) {
     case DType::u8: return "uint8";
@@ -48,7 +44,7 @@ double item(const TensorView& tensor) {
   require(tensor.device.kind == DeviceKind::cpu || gpu::is_compiled(),
       "item: the tensor is on {}; this build of similis reads only the CPU's", tensor.device);
   std::byte element[sizeof(double)];
-  const void* data = tensor.data;
+  const void* data = tensor.data();
   if (tensor.device.kind == DeviceKind::cuda) {
     // The default stream waits for all others but those that were made not to be waited for.
     gpu::copy_to_cpu(element, data, size_bytes(tensor.dtype), tensor.device, nullptr);

@@ -36,8 +36,8 @@ struct Frames {
   std::int64_t tiles, stripes;
 
   explicit Frames(const PlanePairs& planes)
-      : x(planes.x.data),
-        y(planes.y.data),
+      : x(planes.x.data()),
+        y(planes.y.data()),
         count(planes.count()),
         height(planes.height()),
         width(planes.width()),
@@ -471,8 +471,7 @@ PlanePairs part_of_batch(const PlanePairs& planes, std::int64_t first, std::int6
   PlanePairs part = planes;
   for (TensorView* view : {&part.x, &part.y}) {
     view->shape[0] = count;
-    view->data = static_cast<char*>(view->data) +
-                 first * view->strides[0] * static_cast<std::int64_t>(size_bytes(view->dtype));
+    view->offset += first * view->strides[0];
   }
   return part;
 }

@@ -30,7 +30,7 @@ std::vector<double> scores_of(const TestPlanes& planes) {
   EXPECT_EQ(scores.device, (Device{DeviceKind::cuda, 0}));
   std::vector<double> result(static_cast<std::size_t>(scores.shape.count()));
   gpu::copy_to_cpu(
-      result.data(), scores.data, result.size() * sizeof(double), scores.device, nullptr);
+      result.data(), scores.data(), result.size() * sizeof(double), scores.device, nullptr);
   return result;
 }
 

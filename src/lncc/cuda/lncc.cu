@@ -52,7 +52,7 @@ struct Upstream {
   std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
 
   Upstream(const TensorView& u, std::int64_t channel_count)
-      : data(u.data), dtype(u.dtype), channels(channel_count) {
+      : data(u.data()), dtype(u.dtype), channels(channel_count) {
     if (!u.empty() && u.shape.rank() > 0) image_stride = u.strides[0];
     if (!u.empty() && u.shape.rank() > 1) channel_stride = u.strides[1];
   }
@@ -145,7 +145,7 @@ void run_reduced(CudaPlan& plan, const March* march) {
   if (pass.value.empty()) return;
   gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, values_kernel,
       groups, static_cast<const double*>(plan.partials), plan.slots,
-      static_cast<const double*>(units), pass.value.data, pass.value.dtype);
+      static_cast<const double*>(units), pass.value.data(), pass.value.dtype);
 }
 
 }  // namespace

@@ -528,7 +528,7 @@ class Separable {
     const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
     gpu::launch("ssim", plan_.exec.stream,
         static_cast<unsigned>(std::min<std::int64_t>(plan_.groups, 1 << 20)), kThreads, 0,
-        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data,
+        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data(),
         value.dtype);
   }
 

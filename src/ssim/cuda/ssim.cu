@@ -158,7 +158,7 @@ PlaneSlope slope_of(CudaPlan& plan) {
   slope.each = plan.each_slopes();
   if (plan.reduces() && !u.empty()) {
     const int rank = u.shape.rank();
-    slope.upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+    slope.upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
         plan.geometry.channels};
   }
   if (plan.reduces() && plan.has_masks()) {
@@ -175,7 +175,7 @@ void write_values(const CudaPlan& plan) {
   if (plan.pass.value.empty()) return;
   gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
       values_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
-      plan.pass.value.data, plan.pass.value.dtype);
+      plan.pass.value.data(), plan.pass.value.dtype);
 }
 
 bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }

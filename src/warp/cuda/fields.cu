@@ -44,7 +44,7 @@ struct GridPass {
 
   explicit GridPass(const Pass& pass)
       : rank(pass.rank),
-        affine(pass.affine.data),
+        affine(pass.affine.data()),
         affine_dtype(pass.affine.dtype),
         field(pass.field),
         output(pass.output),
@@ -232,7 +232,7 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
   const std::int64_t matrices = gradient.shape[0];
   gpu::launch("affine_grid", exec.stream, blocks_for(matrices * 12), kThreads, 0,
       affine_gradient_kernel, static_cast<const double*>(partials), rows / matrices, pass.rank,
-      matrices, gradient.data, gradient.dtype, s[0], s[1], s[2]);
+      matrices, gradient.data(), gradient.dtype, s[0], s[1], s[2]);
 }
 
 void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec) {
@@ -248,7 +248,7 @@ void largest_norm_cuda(const TensorView& field, const TensorView& residual, cons
       norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
       voxels, blocks, largest);
   gpu::launch("invert", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(largest), count, true, residual.data, residual.dtype,
+      static_cast<const unsigned long long*>(largest), count, true, residual.data(), residual.dtype,
       residual.strides[0]);
 }
 
@@ -260,7 +260,7 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   JacobianView p;
   p.rank = pass.rank;
   p.u = gpu::View(pass.u);
-  p.determinant = pass.determinant.data;
+  p.determinant = pass.determinant.data();
   p.dtype = pass.determinant.dtype;
   for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
   for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
@@ -269,7 +269,7 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   gpu::launch("jacobian_determinant", exec.stream, static_cast<unsigned>(count) * blocks, kThreads,
       0, jacobian_kernel, p, voxels, blocks, folds);
   gpu::launch("jacobian_determinant", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(folds), count, false, pass.folds.data,
+      static_cast<const unsigned long long*>(folds), count, false, pass.folds.data(),
       pass.folds.dtype, pass.folds.strides[0]);
 }
 
@@ -281,10 +281,10 @@ void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const 
     const std::int64_t lines = image.shape.count() / count;
     if (image.dtype == DType::f64) {
       gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<double>,
-          static_cast<double*>(image.data), lines, count, stride, is_transposed);
+          static_cast<double*>(image.data()), lines, count, stride, is_transposed);
     } else {
       gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<float>,
-          static_cast<float*>(image.data), lines, count, stride, is_transposed);
+          static_cast<float*>(image.data()), lines, count, stride, is_transposed);
     }
   }
 }

@@ -20,7 +20,7 @@ struct Matrix {
   DType dtype;
   std::int64_t strides[3];
 
-  explicit Matrix(const TensorView& view) : data(view.data), dtype(view.dtype), strides{} {
+  explicit Matrix(const TensorView& view) : data(view.data()), dtype(view.dtype), strides{} {
     for (int axis = 0; axis < 3 && !view.empty(); ++axis) strides[axis] = view.strides[axis];
   }
   __device__ double at(std::int64_t n, int i, int j) const {
@@ -235,7 +235,7 @@ class Call {
       sums = memory_tensor_ = allocate(gradient.shape, DType::f32, gradient.device, exec_);
     }
     if (is_dense(sums)) {
-      clear(sums.data, sums.shape.count() * size_bytes(sums.dtype));
+      clear(sums.data(), sums.shape.count() * size_bytes(sums.dtype));
     } else {
       fill(Fill::zero, sums, sums, {}, exec_);
     }
@@ -266,7 +266,7 @@ class Call {
   void finish_scatter(const TensorView& sums) {
     if (pass_.deterministic) {
       fill(Fill::add_fixed, sums, pass_.image_gradient, p_.fixed, exec_);
-    } else if (sums.data != pass_.image_gradient.data) {
+    } else if (sums.data() != pass_.image_gradient.data()) {
       fill(Fill::copy, sums, pass_.image_gradient, {}, exec_);
     }
   }
@@ -278,8 +278,9 @@ class Call {
       const int columns = pass_.rank + (is_position ? 1 : 0);
       const std::int64_t shared = out.shape[0] < pass_.batch ? pass_.batch : 1;
       const auto blocks = static_cast<unsigned>(out.shape[0] * pass_.rank * columns);
-      gpu::launch(pass_.operation, exec_.stream, blocks, kThreads, 0, matrices_kernel, p_, out.data,
-          out.dtype, out.strides[0], out.strides[1], out.strides[2], columns, shared, is_position);
+      gpu::launch(pass_.operation, exec_.stream, blocks, kThreads, 0, matrices_kernel, p_,
+          out.data(), out.dtype, out.strides[0], out.strides[1], out.strides[2], columns, shared,
+          is_position);
     }
   }
 
