@@ -37,7 +37,7 @@ class OnGpu {
     gpu_.offset = std::max(view.offset, span.before);
     memory_ =
         allocate_bytes(static_cast<std::size_t>(bytes_of(gpu_.offset - span.before) + span.bytes),
-            gpu_.device, {.stream = stream});
+            gpu_.device, {.queue = Queue::cuda(stream)});
     gpu_.handle = memory_.get();
     gpu::copy_from_cpu(
         first(gpu_), first(cpu_), static_cast<std::size_t>(span.bytes), gpu_.device, stream);

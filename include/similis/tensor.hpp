@@ -34,6 +34,9 @@ SIMILIS_API const char* name(DType dtype);
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
+/// "cpu", "cuda".
+SIMILIS_API const char* name(DeviceKind kind);
+
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;  ///< which GPU; 0 on the CPU

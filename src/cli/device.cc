@@ -60,9 +60,9 @@ Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
   copy.handle = memory.get();
   copy.offset = 0;
   if (device.kind == DeviceKind::cuda) {
-    gpu::copy_from_cpu(copy.data(), array.data(), bytes, device, exec.stream);
+    gpu::copy_from_cpu(copy.data(), array.data(), bytes, device, exec.queue.handle);
   } else {
-    gpu::copy_to_cpu(copy.data(), array.data(), bytes, array.device, exec.stream);
+    gpu::copy_to_cpu(copy.data(), array.data(), bytes, array.device, exec.queue.handle);
   }
   return {copy, std::move(memory)};
 }

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "hwy/highway.h"
-#include "similis/execution.hpp"
 #include "similis/info.hpp"
 #include "similis/version.h"
 #include "src/core/joined.h"
@@ -105,6 +104,15 @@ void require_backend(Device device, const char* operation, Runs where) {
     throw DeviceError(
         fmt::format("{}: the images are on {}; {}", operation, device, gpu::describe()));
   }
+}
+
+DeviceKind backend_of(const char* operation, Device device, const Execution& exec) {
+  const DeviceKind queue = exec.queue.kind;
+  if (queue == DeviceKind::cpu || device.kind == DeviceKind::cpu) return device.kind;
+  require(queue == device.kind,
+      "{}: the images are on {}, and execution.queue is a queue of {}; both must be of one kind",
+      operation, device, name(queue));
+  return queue;
 }
 
 Info info() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 
 namespace similis {
@@ -16,6 +17,11 @@ enum class Runs : std::uint8_t { on_cpu, on_cpu_and_gpu };
 /// Called by every operation before it dispatches: refuses a device that this build, this machine,
 /// SIMILIS_BACKEND or the operation itself excludes, and makes SIMILIS_SIMD_TARGET take effect.
 void require_backend(Device device, const char* operation, Runs where = Runs::on_cpu);
+
+/// The backend that runs an operation on arrays of this device: the queue's if one is named, else
+/// the device's. The CPU ignores the queue. Throws InvalidArgument if the queue is of another kind
+/// of GPU than the arrays.
+DeviceKind backend_of(const char* operation, Device device, const Execution& exec);
 
 /// The SIMD targets that are compiled in and that this processor supports, best first.
 std::vector<std::int64_t> simd_targets();

@@ -36,7 +36,7 @@ struct Pass {
 };
 
 void lncc_cpu(const Pass& pass, const Execution& exec);
-/// On pass.x.device, queued on exec.stream and not waited for.
+/// On pass.x.device, queued on exec.queue and not waited for.
 void lncc_cuda(const Pass& pass, const Execution& exec);
 
 /// Shape of the map: the image's, less window_size - 1 along each axis with padding valid.

@@ -24,7 +24,7 @@ struct Pass {
 };
 
 void ms_ssim_cpu(const Pass& pass, const Execution& exec);
-/// On the images' device, queued on exec.stream and not waited for.
+/// On the images' device, queued on exec.queue and not waited for.
 void ms_ssim_cuda(const Pass& pass, const Execution& exec);
 
 /// How the axes (z, y, x) of [N,C,D,H,W] are halved; the depth only of volumes.

@@ -341,16 +341,16 @@ const Limits* queue_limits(
   const auto run = is_dense(job)             ? limits_kernel<DenseVoxels>
                    : job.dtype == DType::f64 ? limits_kernel<AnyVoxels<double>>
                                              : limits_kernel<AnyVoxels<float>>;
-  gpu::launch("mutual_information", exec.stream, static_cast<unsigned>(pass.results * job.slots),
-      kThreads, 0, run, job, parts);
-  gpu::launch("mutual_information", exec.stream, 1, kSmallThreads, 0, range_kernel,
+  gpu::launch("mutual_information", exec.queue.handle,
+      static_cast<unsigned>(pass.results * job.slots), kThreads, 0, run, job, parts);
+  gpu::launch("mutual_information", exec.queue.handle, 1, kSmallThreads, 0, range_kernel,
       static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits);
   return limits;
 }
 
 void clear(void* memory, std::int64_t bytes, const Execution& exec) {
-  gpu::check(SIMILIS_GPU(MemsetAsync)(
-                 memory, 0, static_cast<std::size_t>(bytes), static_cast<gpu::Stream>(exec.stream)),
+  gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
+                 static_cast<gpu::Stream>(exec.queue.handle)),
       "mutual_information");
 }
 
@@ -402,7 +402,7 @@ class Queue {
     const std::int64_t count = pass_.results / pass_.results_of_value();
     const auto blocks = static_cast<unsigned>(
         std::min<std::int64_t>((count + kSmallThreads - 1) / kSmallThreads, 1024));
-    gpu::launch("mutual_information", exec_.stream, blocks, kSmallThreads, 0, values_kernel,
+    gpu::launch("mutual_information", exec_.queue.handle, blocks, kSmallThreads, 0, values_kernel,
         static_cast<const double*>(values), count, pass_.results_of_value(), pass_.value_factor(),
         pass_.value.data(), pass_.value.dtype);
   }
@@ -415,8 +415,8 @@ class Queue {
     tables.given = given == nullptr ? nullptr : given + first * entries_;
     tables.histogram = histogram == nullptr ? nullptr : histogram + first * entries_;
     if (given == nullptr) tables.step = count(results);
-    gpu::launch("mutual_information", exec_.stream, static_cast<unsigned>(results), kSmallThreads,
-        0, information_kernel, tables);
+    gpu::launch("mutual_information", exec_.queue.handle, static_cast<unsigned>(results),
+        kSmallThreads, 0, information_kernel, tables);
     if (!pass_.has_gradient()) return;
     const int copies = copies_for(job_, pass_.kernel, limits_);
     job_.kernel = pass_.kernel;

@@ -92,7 +92,7 @@ void scale_cuda(const TensorView& tensor, const TensorView& factor, const Execut
                       : walk.count;
   const std::int64_t blocks = std::min<std::int64_t>(accesses / kThreads + 1,
       std::int64_t{kBlocksAMultiprocessor} * gpu::limits(tensor.device).multiprocessors);
-  gpu::launch("scale", exec.stream, static_cast<unsigned>(blocks), kThreads, 0, scale_kernel,
+  gpu::launch("scale", exec.queue.handle, static_cast<unsigned>(blocks), kThreads, 0, scale_kernel,
       tensor.data(), tensor.dtype, walk, walk.is_dense(), gpu::View(factor));
 }
 

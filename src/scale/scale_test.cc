@@ -174,7 +174,7 @@ TEST_F(ScaleCuda, AGraphReadsTheFactorWhenItIsReplayed) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  scale(there.view(), factor.view(), {.stream = stream.handle});
+  scale(there.view(), factor.view(), {.queue = Queue::cuda(stream.handle)});
   ASSERT_EQ(cudaStreamEndCapture(stream.handle, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   double product = 1;

@@ -55,7 +55,7 @@ std::vector<double> on_cpu(const TensorView& view, cudaStream_t stream) {
 
 Result run(const TensorView& x, const TensorView& y, cudaStream_t stream) {
   const ValueAndGradient result =
-      ssim_value_and_gradient(x, y, GradientOf::x, {}, {.stream = stream});
+      ssim_value_and_gradient(x, y, GradientOf::x, {}, {.queue = Queue::cuda(stream)});
   return {on_cpu(result.value, stream)[0], on_cpu(result.x_gradient, stream)};
 }
 
@@ -67,7 +67,7 @@ TEST_F(SsimCudaStream, OtherStreamsLoadChangesNothing) {
   for (int i = 0; i < 20; ++i) {
     for (int k = 0; k < 3; ++k) {
       ssim_value_and_gradient(
-          load_x.view(), load_y.view(), GradientOf::both, {}, {.stream = other_});
+          load_x.view(), load_y.view(), GradientOf::both, {}, {.queue = Queue::cuda(other_)});
     }
     const Result actual = run(x.view(), y.view(), stream_);
     EXPECT_EQ(actual.value, expected.value);
@@ -113,11 +113,12 @@ TEST_F(SsimCudaStream, GraphsReplayWithChangedInputs) {
     const Pair first = pictures(shape, 1, v.dtype);
     const OnGpu x(first.x, stream_), y(first.y, stream_);
     const Tensor value = allocate(ssim_internal::value_shape(shape, v.options), DType::f32,
-        x.view().device, {.stream = stream_});
-    const Tensor gradient = allocate(shape, v.dtype, x.view().device, {.stream = stream_});
+        x.view().device, {.queue = Queue::cuda(stream_)});
+    const Tensor gradient =
+        allocate(shape, v.dtype, x.view().device, {.queue = Queue::cuda(stream_)});
     const auto call = [&](cudaStream_t stream) {
       ssim_into(x.view(), y.view(), {.value = value, .x_gradient = gradient}, v.options,
-          {.stream = stream});
+          {.queue = Queue::cuda(stream)});
     };
     const CapturedCall captured(stream_, [&] { call(stream_); });
     for (std::uint32_t seed = 1; seed < 4; ++seed) {
@@ -142,11 +143,12 @@ TEST_F(SsimCudaStream, GraphsOfMsSsimReplayToo) {
   const Extents shape = {1, 2, 192, 208};
   const Pair first = pictures(shape, 1);
   const OnGpu x(first.x, stream_), y(first.y, stream_);
-  const Tensor value = allocate({}, DType::f32, x.view().device, {.stream = stream_});
-  const Tensor gradient = allocate(shape, DType::f32, x.view().device, {.stream = stream_});
+  const Tensor value = allocate({}, DType::f32, x.view().device, {.queue = Queue::cuda(stream_)});
+  const Tensor gradient =
+      allocate(shape, DType::f32, x.view().device, {.queue = Queue::cuda(stream_)});
   const CapturedCall captured(stream_, [&] {
-    ms_ssim_into(
-        x.view(), y.view(), {.value = value, .x_gradient = gradient}, {}, {.stream = stream_});
+    ms_ssim_into(x.view(), y.view(), {.value = value, .x_gradient = gradient}, {},
+        {.queue = Queue::cuda(stream_)});
   });
   for (std::uint32_t seed = 1; seed < 4; ++seed) {
     const Pair pair = pictures(shape, seed);
@@ -187,7 +189,7 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
         const Pair pair =
             ssim_internal::textured(shape, dtype, layout, layout, dtype == DType::u8 ? 255 : 1);
         const OnGpu x(pair.x, stream_), y(pair.y, stream_);
-        const Execution own{.stream = stream_};
+        const Execution own{.queue = Queue::cuda(stream_)};
         const Tensor value =
             allocate(ssim_internal::value_shape(shape, options), DType::f32, x.view().device, own);
         SsimRequest request{.value = value};
@@ -198,7 +200,7 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
         }
         Counter counter;
         ssim_into(x.view(), y.view(), request, options,
-            {.stream = stream_, .allocator = counter.allocator()});
+            {.queue = Queue::cuda(stream_), .allocator = counter.allocator()});
         EXPECT_LE(counter.calls, options.reduction == Reduction::none ? 0u : 1u);
         EXPECT_LE(counter.bytes, 64u << 10);
         check(cudaStreamSynchronize(stream_));
@@ -241,7 +243,7 @@ TEST_F(SsimCudaStream, IndicesBeyond32Bits) {
   }
   const Pair tile = pictures({1, 1, kTile, kSide}, 1, DType::u8);
   const Device device{DeviceKind::cuda, 0};
-  const Execution exec{.stream = stream_};
+  const Execution exec{.queue = Queue::cuda(stream_)};
   const auto repeated = [&](const Tensor& rows) {
     const Tensor image = allocate({1, 1, kSide, kSide}, DType::u8, device, exec);
     for (std::int64_t row = 0; row < kSide; row += kTile) {

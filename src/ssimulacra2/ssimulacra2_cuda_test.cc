@@ -68,7 +68,7 @@ TEST_F(Ssimulacra2Cuda, BatchesInFlightHaveTheBitsOfTheCpu) {
       values.clear();
       for (std::size_t i = 0; i < 3; ++i) {
         values.push_back(ssimulacra2(images[2 * i].view(), images[2 * i + 1].view(), {.mode = mode},
-            {.stream = streams_[i]}));
+            {.queue = Queue::cuda(streams_[i])}));
       }
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(read(values[i], streams_[i]), expected[i]);
     }
@@ -89,8 +89,8 @@ TEST_F(Ssimulacra2Cuda, PairsOfABatchHaveTheBitsOfOneAlone) {
         view.strides[0] = 0;
         return view;
       };
-      const Tensor value = ssimulacra2(
-          repeated(gpu_x.view()), repeated(gpu_y.view()), {.mode = mode}, {.stream = streams_[0]});
+      const Tensor value = ssimulacra2(repeated(gpu_x.view()), repeated(gpu_y.view()),
+          {.mode = mode}, {.queue = Queue::cuda(streams_[0])});
       return read(value, streams_[0]);
     };
     const double alone = item(ssimulacra2(x, y, {.mode = mode}));
@@ -103,11 +103,12 @@ TEST_F(Ssimulacra2Cuda, PairsOfABatchHaveTheBitsOfOneAlone) {
 TEST_F(Ssimulacra2Cuda, GraphsReplayWithChangedPictures) {
   const test::Array first = picture(1);
   const OnGpu x(first, streams_[0]), y(first, streams_[0]);
-  const Tensor value = allocate({kShape[0]}, DType::f64, x.view().device, {.stream = streams_[0]});
+  const Tensor value =
+      allocate({kShape[0]}, DType::f64, x.view().device, {.queue = Queue::cuda(streams_[0])});
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
-  ssimulacra2_into(x.view(), y.view(), {.value = value}, {}, {.stream = streams_[0]});
+  ssimulacra2_into(x.view(), y.view(), {.value = value}, {}, {.queue = Queue::cuda(streams_[0])});
   check(cudaStreamEndCapture(streams_[0], &graph));
   check(cudaGraphInstantiate(&executable, graph, 0));
   for (std::uint32_t seed = 2; seed < 5; ++seed) {

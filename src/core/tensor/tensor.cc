@@ -21,6 +21,14 @@ const char* name(DType dtype) {
   return "unknown";
 }
 
+const char* name(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cpu: return "cpu";
+    case DeviceKind::cuda: return "cuda";
+  }
+  return "unknown";
+}
+
 void Extents::too_long(std::size_t rank) {
   throw InvalidArgument(
       fmt::format("tensor: it has {} axes; similis takes at most {}", rank, kMaxRank));

@@ -491,7 +491,7 @@ void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution
   const Workspace workspace = cut(frames, taken);
   for (std::int64_t first = 0; first < planes.count(); first += at_once) {
     const std::int64_t count = std::min(at_once, planes.count() - first);
-    queue(part_of_batch(planes, first, count), workspace, scores + first, exec.stream);
+    queue(part_of_batch(planes, first, count), workspace, scores + first, exec.queue.handle);
   }
 }
 

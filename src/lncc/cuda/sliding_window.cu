@@ -129,7 +129,7 @@ class March {
       const auto count =
           static_cast<std::size_t>(g_.planes) * static_cast<std::size_t>(plan_.slots);
       gpu::check(SIMILIS_GPU(MemsetAsync)(plan_.partials, 0, count * sizeof(double),
-                     static_cast<gpu::Stream>(plan_.exec.stream)),
+                     static_cast<gpu::Stream>(plan_.exec.queue.handle)),
           "lncc");
     }
     for (Part part : parts_) {

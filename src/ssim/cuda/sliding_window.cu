@@ -248,13 +248,13 @@ class Marcher {
       m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
       if (pass_.counter == nullptr) {
         gpu::check(
-            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.stream)),
+            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.queue.handle)),
             "ssim");
       }
     }
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;
-    gpu::launch("ssim", plan_.exec.stream, blocks_for(m.planes * kThreads), kThreads, 0,
+    gpu::launch("ssim", plan_.exec.queue.handle, blocks_for(m.planes * kThreads), kThreads, 0,
         segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
         plan_.sums);
   }

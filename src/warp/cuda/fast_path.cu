@@ -120,7 +120,7 @@ void launch(const Pass& pass, LeanPass p, const LeanKernel& kernel, const Execut
     p.box_floats = static_cast<int>(bytes / sizeof(float));
     gpu::allow_shared_bytes(kernel.function, bytes);
   }
-  gpu::launch(pass.operation, exec.stream, blocks, kThreads, bytes, kernel.function, p);
+  gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
 }
 
 }  // namespace
