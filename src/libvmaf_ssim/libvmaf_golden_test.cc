@@ -114,7 +114,7 @@ TEST_F(LibvmafGolden, SsimHasTheBits) {
 }
 
 TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
-  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   for_each_clip([&](const Clip& clip, const Json& golden) {
     const Json& hex = golden.at("ssim_hex");
     for (std::size_t frame = 0; frame < hex.size(); ++frame) {

@@ -266,7 +266,7 @@ TEST(Psnr, IsInfiniteForEqualImages) {
 }
 
 TEST(Psnr, OnTheGpuIsThatOfTheCpu) {
-  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   const Tensor x = test::noise({2, 3, 61, 47}, DType::u8, Layout::channels_last, 1, 256);
   const Tensor y = test::noise({2, 3, 61, 47}, DType::u8, Layout::dense, 2, 256);
   const PsnrOptions each{.reduction = Reduction::per_channel};

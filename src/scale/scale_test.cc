@@ -119,7 +119,7 @@ TEST(Scale, InC) {
 class ScaleCuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
 };
 

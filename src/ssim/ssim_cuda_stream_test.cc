@@ -23,7 +23,7 @@ void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorS
 class SsimCudaStream : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     check(cudaStreamCreateWithFlags(&other_, cudaStreamNonBlocking));
   }
@@ -170,10 +170,10 @@ struct Counter {
               auto* const counter = static_cast<Counter*>(context);
               counter->bytes += size;
               ++counter->calls;
-              return gpu::allocate(size, device, stream);
+              return gpu::device_functions(device.kind)->allocate(size, device, stream);
             },
         [](void*, void* pointer, std::size_t, Device device, void* stream) {
-          gpu::release(pointer, device, stream);
+          gpu::device_functions(device.kind)->release(pointer, device, stream);
         },
         this};
   }
@@ -210,10 +210,11 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
 }
 
 TEST_F(SsimCudaStream, EveryDeviceOfTheProcessGivesTheSame) {
-  if (gpu::device_count() < 2) GTEST_SKIP() << "there is one GPU: " << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) < 2)
+    GTEST_SKIP() << "there is one GPU: " << gpu::describe(DeviceKind::cuda);
   const Pair pair = pictures({1, 3, 150, 260}, 1);
   std::vector<double> first;
-  for (int index = 0; index < gpu::device_count(); ++index) {
+  for (int index = 0; index < gpu::device_count(DeviceKind::cuda); ++index) {
     const Device device{DeviceKind::cuda, index};
     const auto copied = [&](const Tensor& array) {
       const Tensor copy = allocate(array.shape, array.dtype, device);

@@ -27,7 +27,7 @@ void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorS
 class Ssimulacra2Cuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
     for (cudaStream_t& stream : streams_) {
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     }

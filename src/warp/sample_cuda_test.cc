@@ -18,7 +18,7 @@ constexpr Device kGpu{DeviceKind::cuda, 0};
 class SampleOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
   static std::vector<double> brought_back(const TensorView& view) {
     const Tensor copy = allocate(view.shape, view.dtype);

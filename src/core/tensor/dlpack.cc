@@ -86,7 +86,11 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
 }
 
 similis_device to_dlpack(Device device) {
-  return {device.kind == DeviceKind::cuda ? SIMILIS_CUDA : SIMILIS_CPU, device.index};
+  switch (device.kind) {
+    case DeviceKind::cpu: break;
+    case DeviceKind::cuda: return {SIMILIS_CUDA, device.index};
+  }
+  return {SIMILIS_CPU, device.index};
 }
 
 TensorView from_dlpack(const similis_tensor& tensor) {

@@ -18,7 +18,7 @@ using test::Layout;
 class IntegerSsimOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
 };
 
