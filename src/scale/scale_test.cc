@@ -24,8 +24,8 @@ using test::Layout;
 using test::OnGpu;
 
 constexpr DType kFloats[] = {DType::f16, DType::bf16, DType::f32, DType::f64};
-constexpr Layout kOwnPlaces[] = {
-    Layout::dense, Layout::channels_last, Layout::permuted, Layout::reversed, Layout::sliced};
+constexpr Layout kOwnPlaces[] = {Layout::dense, Layout::channels_last, Layout::permuted,
+    Layout::reversed, Layout::sliced, Layout::offset};
 const Extents kShapes[] = {{}, {1}, {2, 3, 37, 129}, {2, 1, 3, 5, 7}, {3, 2, 211, 307}};
 
 Array textured(const Extents& shape, DType dtype, Layout layout) {

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, IntegerSsimCuda, testing::ValuesIn(kScenes),
     [](const testing::TestParamInfo<Scene>& scene) { return name(scene.param); });
 
 TEST_F(IntegerSsimOnGpu, PlanesMayLieAnyhow) {
-  for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced}) {
+  for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
     expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 261}, 10, layout));
   }
 }

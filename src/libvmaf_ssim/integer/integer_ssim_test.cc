@@ -73,7 +73,8 @@ TEST(IntegerSsimPlanes, MayLieAnyhow) {
   for (const int depth : {8, 10, 16}) {
     const TestPlanes dense(Scene::textured, {3, 37, 141}, depth);
     const std::vector<double> expected = reference_integer_ssim(dense.pairs());
-    for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced}) {
+    for (const Layout layout :
+        {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
       const TestPlanes planes(Scene::textured, {3, 37, 141}, depth, layout);
       EXPECT_EQ(scores_of(planes), expected) << test::name(layout);
     }
