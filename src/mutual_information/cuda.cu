@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
+#include "src/gpu/cuda/upstream.h"
 
 namespace similis::mutual_information_internal {
 namespace {

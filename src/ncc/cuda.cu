@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/upstream.h"
+#include "src/gpu/cuda/view.h"
 #include "src/ncc/ncc.h"
 
 namespace similis::ncc_internal {

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/upstream.h"
+#include "src/gpu/cuda/view.h"
 #include "src/pixel_error/pixel_error.h"
 
 namespace similis::pixel_error_internal {

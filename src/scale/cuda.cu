@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "src/gpu/half.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/half.h"
+#include "src/gpu/cuda/view.h"
 
 namespace similis::core_internal {
 namespace {

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/libvmaf_ssim/integer/column.h"
 #include "src/libvmaf_ssim/integer/ordered_walk.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"

@@ -18,7 +18,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "src/gpu/tensor_copy.h"
+#include "src/gpu/cuda/tensor_copy.h"
 #include "src/ssim/cuda/formula.cuh"
 #include "src/ssim/cuda/sliding_window.h"
 #include "src/ssim/cuda/sliding_window_extras.cuh"

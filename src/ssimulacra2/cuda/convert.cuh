@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/ssimulacra2/cuda/scale.cuh"
 
 namespace similis::ssimulacra2_internal {

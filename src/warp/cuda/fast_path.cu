@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/warp/cuda/pass.h"
 
 namespace similis::warp_internal {

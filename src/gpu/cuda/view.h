@@ -6,8 +6,8 @@
 
 #include "similis/tensor.hpp"
 #include "src/core/tensor/convert.h"
-#include "src/gpu/half.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/half.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 
 namespace similis::gpu {
 

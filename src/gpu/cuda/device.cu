@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "src/gpu/cuda/device_functions.h"
-#include "src/gpu/driver_version.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/driver_version.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 namespace {
