@@ -25,10 +25,11 @@ enum class Layout : std::uint8_t {
   reversed,       ///< negative strides
   sliced,         ///< every second element of a larger array
   expanded,       ///< stride 0 along the first two axes: all images and channels are one
+  offset,         ///< dense, a few elements after where its memory begins
 };
 
 constexpr Layout kLayouts[] = {Layout::dense, Layout::channels_last, Layout::permuted,
-    Layout::reversed, Layout::sliced, Layout::expanded};
+    Layout::reversed, Layout::sliced, Layout::expanded, Layout::offset};
 
 inline std::string name(Layout layout) {
   switch (layout) {
@@ -38,6 +39,7 @@ inline std::string name(Layout layout) {
     case Layout::reversed: return "reversed";
     case Layout::sliced: return "sliced";
     case Layout::expanded: return "expanded";
+    case Layout::offset: return "offset";
   }
   return "unknown";
 }
@@ -71,7 +73,7 @@ struct Array : Tensor {
 inline Array filled(const Extents& shape, DType dtype, Layout layout, double filler) {
   const std::int64_t step = layout == Layout::sliced ? 2 : 1;
   Extents strides = shape;
-  std::int64_t count = 1, start = 0;
+  std::int64_t count = 1, start = layout == Layout::offset ? 3 : 0;
   const std::vector<int> order = memory_order(shape.rank(), layout);
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
     const bool repeated = layout == Layout::expanded && *axis < 2;
@@ -82,17 +84,18 @@ inline Array filled(const Extents& shape, DType dtype, Layout layout, double fil
       strides[*axis] = -strides[*axis];
     }
   }
+  const std::int64_t memory = count + 1 + (layout == Layout::offset ? start : 0);
   Array result;
-  static_cast<Tensor&>(result) = allocate({count + 1}, dtype);
+  static_cast<Tensor&>(result) = allocate({memory}, dtype);
   result.memory = result;
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
     T element{};
     store(filler, &element);
-    std::fill_n(result.elements<T>(), count + 1, element);
-    result.data = result.elements<T>() + start;
+    std::fill_n(result.elements<T>(), memory, element);
   });
   result.shape = shape;
   result.strides = strides;
+  result.offset = start;
   return result;
 }
 
@@ -124,7 +127,7 @@ Array make(const Extents& shape, DType dtype, Layout layout, const Value& value)
       is_floating_point(dtype) ? std::numeric_limits<double>::quiet_NaN() : 100);
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < shape.count(); ++i) {
-      store(static_cast<double>(value(i)), static_cast<T*>(result.data) + offset_of(result, i));
+      store(static_cast<double>(value(i)), static_cast<T*>(result.data()) + offset_of(result, i));
     }
   });
   return result;

@@ -25,7 +25,7 @@ inline std::vector<Backend> backends(Gpu gpu = Gpu::left_out) {
   for (const std::int64_t target : simd_targets()) {
     result.push_back({.name = simd_target_name(target), .simd_target = target});
   }
-  if (gpu == Gpu::included && gpu::device_count() > 0) {
+  if (gpu == Gpu::included && gpu::device_count(DeviceKind::cuda) > 0) {
     result.push_back({.name = "CUDA", .on_gpu = true});
   }
   return result;

@@ -26,31 +26,40 @@ struct Span {
   }
 };
 
-/// A copy on the GPU of an array on the CPU, memory between its elements included.
+/// A copy on the GPU of an array on the CPU, memory between its elements included, with the same
+/// offset.
 class OnGpu {
  public:
   OnGpu(const TensorView& view, void* stream = nullptr) : cpu_(view), gpu_(view), stream_(stream) {
     if (view.empty()) return;
     const Span span(view);
     gpu_.device = {DeviceKind::cuda, 0};
-    memory_ = allocate_bytes(static_cast<std::size_t>(span.bytes), gpu_.device, {.stream = stream});
-    const std::int64_t skipped = span.before * static_cast<std::int64_t>(size_bytes(view.dtype));
-    gpu_.data = static_cast<char*>(memory_.get()) + skipped;
-    gpu::copy_from_cpu(memory_.get(), static_cast<const char*>(view.data) - skipped,
-        static_cast<std::size_t>(span.bytes), gpu_.device, stream);
+    gpu_.offset = std::max(view.offset, span.before);
+    memory_ =
+        allocate_bytes(static_cast<std::size_t>(bytes_of(gpu_.offset - span.before) + span.bytes),
+            gpu_.device, {.queue = Queue::cuda(stream)});
+    gpu_.handle = memory_.get();
+    gpu::copy_from_cpu(
+        first(gpu_), first(cpu_), static_cast<std::size_t>(span.bytes), gpu_.device, stream);
   }
   const TensorView& view() const { return gpu_; }
 
   /// Brings what stands on the GPU back into the array it was copied from.
   void bring_back() const {
     if (cpu_.empty()) return;
-    const Span span(cpu_);
-    const std::int64_t skipped = span.before * static_cast<std::int64_t>(size_bytes(cpu_.dtype));
-    gpu::copy_to_cpu(static_cast<char*>(cpu_.data) - skipped, memory_.get(),
-        static_cast<std::size_t>(span.bytes), gpu_.device, stream_);
+    gpu::copy_to_cpu(
+        first(cpu_), first(gpu_), static_cast<std::size_t>(Span(cpu_).bytes), gpu_.device, stream_);
   }
 
  private:
+  std::int64_t bytes_of(std::int64_t elements) const {
+    return elements * static_cast<std::int64_t>(size_bytes(cpu_.dtype));
+  }
+  /// The element with the lowest address.
+  char* first(const TensorView& view) const {
+    return static_cast<char*>(view.data()) - bytes_of(Span(view).before);
+  }
+
   TensorView cpu_, gpu_;
   void* stream_;
   std::shared_ptr<void> memory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an operation runs: on which stream, with whose memory, on which threads.
+// How an operation runs: on which queue, with whose memory, on which threads.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace similis {
 
 /// Where results and workspaces come from. Null functions: the library's own (aligned heap memory
-/// on the CPU, the stream's memory pool on a GPU).
+/// on the CPU, the stream's memory pool on a GPU). `stream` is the handle of Execution's queue.
 struct Allocator {
   /// Memory on `device`, aligned to 256 bytes, ready for work queued on `stream` from now on; null
   /// when there is none left.
@@ -55,8 +55,18 @@ class SIMILIS_API ThreadPool {
   std::unique_ptr<State> state_;
 };
 
+/// Where work on a GPU waits for its turn. Default-constructed: the default queue of the arrays'
+/// device.
+struct Queue {
+  DeviceKind kind = DeviceKind::cpu;  ///< whose queue it is; cpu: none is named
+  void* handle = nullptr;             ///< for cuda a cudaStream_t, of which null is the default
+
+  static constexpr Queue cuda(void* stream) { return {DeviceKind::cuda, stream}; }
+  friend bool operator==(const Queue&, const Queue&) = default;
+};
+
 struct Execution {
-  void* stream = nullptr;  ///< cudaStream_t; null is the default stream. Ignored on the CPU
+  Queue queue = {};  ///< ignored where the arrays are on the CPU
   Allocator allocator = {};
   ParallelRunner runner = {};
 };

@@ -6,8 +6,16 @@
 #include <vector>
 
 #include "similis/api.h"
+#include "similis/tensor.hpp"
 
 namespace similis {
+
+/// Code for one kind of GPU.
+struct GpuBackend {
+  DeviceKind kind;
+  bool is_compiled = false;  ///< whether this build holds it
+  std::string description;   ///< the GPUs that can be used, in words, or why there are none
+};
 
 struct Info {
   std::string version;
@@ -16,8 +24,7 @@ struct Info {
   std::string simd_target;                            ///< the one in use
   std::string simd_target_reason;                     ///< why, in words
   int threads = 1;                                    ///< of the built-in pool
-  bool cuda_compiled = false;                         ///< whether GPU code is in this build
-  std::string cuda_reason;                            ///< why the GPU is or is not used, in words
+  std::vector<GpuBackend> gpu_backends;               ///< of each kind that similis knows
 };
 
 /// Throws InvalidArgument if SIMILIS_SIMD_TARGET, SIMILIS_BACKEND or SIMILIS_NUM_THREADS asks for

@@ -27,7 +27,7 @@ struct IntegerSsimOptions {
 /// each pixel weighted by what is left of its window (Xiph's daala; libvmaf's integer_ssim).
 /// All 64 bits are those of one sum in raster order, whatever the vector target, the number of
 /// threads or the device. At 16 bits, where libvmaf's own integers overflow, it is the same formula
-/// without overflow. On a GPU work is queued on exec.stream and not waited for, and a pair with a
+/// without overflow. On a GPU work is queued on exec.queue and not waited for, and a pair with a
 /// sample above 2^bit_depth - 1 scores NaN. Workspace: at most 1 B a pixel on the CPU; on a GPU 9 B
 /// a pixel of as many planes as have 2^26 pixels, or of one. Throws also if a plane has more than
 /// 2^36 samples.

@@ -57,7 +57,7 @@ struct LnccOptions {
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
 /// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
-/// On a GPU work is queued on exec.stream and not waited for.
+/// On a GPU work is queued on exec.queue and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
 /// above 65535, sigma or smooth_dr is not positive, smooth_nr is negative, padding is reflect or
 /// replicate, or valid and an axis is shorter than window_size, gradient is ants and is_signed, or

@@ -50,7 +50,7 @@ struct MsSsimOptions {
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// Returns f32 (f64 for f64) on their device: a scalar, [N] or [N,C], as reduction says.
 /// Workspace: the smaller levels of both images, in f64 on the CPU, and three numbers a channel;
-/// with gradients, those of the smaller levels too. On a GPU the work is queued on exec.stream and
+/// with gradients, those of the smaller levels too. On a GPU the work is queued on exec.queue and
 /// not waited for. Throws InvalidArgument as ssim() does, if weights is empty, longer than 16 or
 /// holds a negative number, if reduction is none, or if padding is valid and the coarsest level is
 /// smaller than the window; the message names the smallest size.

@@ -70,7 +70,7 @@ struct MutualInformationOptions {
 /// Returns f32 (f64 for f64 images) on their device: a scalar, [N] or [N,C], as reduction says; 0
 /// (1 if normalized) where no voxel is left, NaN where a voxel that counts is NaN. Bits do not
 /// depend on threads or on the run.
-/// On a GPU work is queued on exec.stream and not waited for. Beside the results it needs at most
+/// On a GPU work is queued on exec.queue and not waited for. Beside the results it needs at most
 /// 64 MiB; on a GPU 32 B for each pair of bins and channel up to that.
 /// Throws InvalidArgument if x and y are not alike or have no elements, an option is outside what
 /// is said above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast.

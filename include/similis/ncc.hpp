@@ -18,7 +18,7 @@ namespace similis {
 /// finite. Sums are f64.
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// reduction: of the channels' numbers: mean or sum, per_image: [N], or per_channel: [N,C].
-/// Returns f64 on their device. On a GPU work is queued on exec.stream and not waited for.
+/// Returns f64 on their device. On a GPU work is queued on exec.queue and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is another.
 SIMILIS_API Tensor ncc(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});

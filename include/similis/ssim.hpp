@@ -43,7 +43,7 @@ struct SsimOptions {
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
 /// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
-/// On a GPU work is queued on exec.stream and not waited for.
+/// On a GPU work is queued on exec.queue and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
 /// above 65535, sigma or data_range is not positive, k1 or k2 is negative, padding is valid and an
 /// axis is shorter than window_size, padding is reflect and an axis is not longer than window_size

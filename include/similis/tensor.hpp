@@ -18,11 +18,24 @@ namespace similis {
 enum class DType : std::uint8_t { u8, u16, f16, bf16, f32, f64 };
 
 /// Bytes of one element.
-SIMILIS_API std::size_t size_bytes(DType dtype);
+constexpr std::size_t size_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return 1;
+    case DType::u16:
+    case DType::f16:
+    case DType::bf16: return 2;
+    case DType::f32: return 4;
+    case DType::f64: break;
+  }
+  return 8;
+}
 /// "uint8", "float32", …: the names that NumPy and torch use.
 SIMILIS_API const char* name(DType dtype);
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
+
+/// "cpu", "cuda".
+SIMILIS_API const char* name(DeviceKind kind);
 
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
@@ -71,7 +84,8 @@ SIMILIS_API Extents dense_strides(const Extents& shape);
 /// Somebody's array. Copying a view copies no element; what is read and what is written is said by
 /// the function that takes it. Strides may be any, negative and 0 included (0 only for inputs).
 struct TensorView {
-  void* data = nullptr;
+  void* handle = nullptr;   ///< the memory: its address on the CPU and for CUDA; null: left out
+  std::int64_t offset = 0;  ///< elements from there to the first, whose indices are all 0
   Extents shape;
   Extents strides;  ///< elements between neighbours along each axis
   DType dtype = DType::f32;
@@ -83,14 +97,26 @@ struct TensorView {
       : TensorView(elements, dense_shape, dense_strides(dense_shape), type, where) {}
   TensorView(const void* elements, const Extents& any_shape, const Extents& any_strides, DType type,
       Device where = {})
-      : data(const_cast<void*>(elements)),
+      : handle(const_cast<void*>(elements)),
         shape(any_shape),
         strides(any_strides),
         dtype(type),
         device(where) {}
 
   /// An argument that was left out.
-  bool empty() const { return data == nullptr; }
+  bool empty() const { return handle == nullptr; }
+  /// The address of the first element, on devices whose handles are addresses: the CPU and CUDA.
+  void* data() const {
+    if (empty()) return nullptr;
+    return static_cast<std::byte*>(handle) + offset * static_cast<std::int64_t>(size_bytes(dtype));
+  }
+  /// The same memory from the same first element on, with another shape and other strides.
+  TensorView reshaped(const Extents& any_shape, const Extents& any_strides) const {
+    TensorView view = *this;
+    view.shape = any_shape;
+    view.strides = any_strides;
+    return view;
+  }
 };
 
 /// An array that lives as long as the last copy of its Tensor.
@@ -101,7 +127,7 @@ class Tensor : public TensorView {
       : TensorView(view), owner_(std::move(owner)) {}
 
   /// The elements of a CPU tensor; T must be the type that dtype says.
-  template <class T> T* elements() const { return static_cast<T*>(data); }
+  template <class T> T* elements() const { return static_cast<T*>(data()); }
 
  private:
   std::shared_ptr<void> owner_;

@@ -79,7 +79,7 @@ TEST(CApi, TensorIsLaidOutAsDlpacksHeader) {
 TEST(CApi, ReadsShapeStridesAndOffset) {
   similis_tensor tensor = tensor_2x3x4();
   const TensorView dense = kArguments.image("x", &tensor);
-  EXPECT_EQ(dense.data, elements.data());
+  EXPECT_EQ(dense.data(), elements.data());
   EXPECT_EQ(dense.shape, Extents({2, 3, 4}));
   EXPECT_EQ(dense.strides, Extents({12, 4, 1}));
   EXPECT_EQ(dense.dtype, DType::f32);
@@ -89,7 +89,7 @@ TEST(CApi, ReadsShapeStridesAndOffset) {
   tensor.strides = strides.data();
   tensor.byte_offset = 16;
   const TensorView view = kArguments.image("x", &tensor);
-  EXPECT_EQ(view.data, elements.data() + 4);
+  EXPECT_EQ(view.data(), elements.data() + 4);
   EXPECT_EQ(view.strides, Extents({1, -2, 6}));
 }
 

@@ -84,7 +84,7 @@ void Arguments::reserved(const char* argument, std::int32_t value) const {
 CallExecution::CallExecution(const Arguments& arguments, const similis_execution* given) {
   const similis_execution complete = arguments.execution(given);
   allocator_ = complete.allocator;
-  execution_.stream = complete.stream;
+  if (complete.stream != nullptr) execution_.queue = Queue::cuda(complete.stream);
   execution_.runner = {.run = complete.runner.run, .context = complete.runner.context};
   if (allocator_.allocate == nullptr) return;
   execution_.allocator = {

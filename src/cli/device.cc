@@ -17,16 +17,23 @@
 namespace similis::cli {
 namespace {
 
-Device found_gpu(std::string_view argument, int index) {
-  if (!gpu::is_compiled() || index >= gpu::device_count()) {
-    throw DeviceError(fmt::format("{}: {}", argument, gpu::describe()));
+Device found_gpu(std::string_view argument, DeviceKind kind, int index) {
+  if (index >= gpu::device_count(kind)) {
+    throw DeviceError(fmt::format("{}: {}", argument, gpu::describe(kind)));
   }
-  return {DeviceKind::cuda, index};
+  return {kind, index};
 }
 
-bool environment_wants_gpu() {
+std::optional<DeviceKind> gpu_kind(std::string_view text) {
+  for (const DeviceKind kind : gpu::kKinds) {
+    if (text == name(kind)) return kind;
+  }
+  return {};
+}
+
+std::string backend_of_environment() {
   const char* const backend = std::getenv("SIMILIS_BACKEND");
-  return backend != nullptr && std::string_view(backend) == "cuda";
+  return backend == nullptr ? "" : backend;
 }
 
 // Elements from the first in memory to the last; no stride of a picture is negative.
@@ -41,14 +48,20 @@ std::size_t span_bytes(const TensorView& view) {
 }  // namespace
 
 Device parse_device(std::string_view text) {
-  if (text == "auto" && environment_wants_gpu()) return found_gpu("SIMILIS_BACKEND is cuda", 0);
-  if (text == "auto" || text == "cpu") return {};
-  const bool has_index = text.starts_with("cuda:");
-  const auto index = has_index ? parse_number<int>(text.substr(5)) : std::optional<int>(0);
-  if ((!has_index && text != "cuda") || !index || *index < 0) {
+  if (text == "auto") {
+    const std::string backend = backend_of_environment();
+    const std::optional<DeviceKind> kind = gpu_kind(backend);
+    return kind ? found_gpu("SIMILIS_BACKEND is " + backend, *kind, 0) : Device{};
+  }
+  if (text == "cpu") return {};
+  const std::size_t colon = text.find(':');
+  const std::optional<DeviceKind> kind = gpu_kind(text.substr(0, colon));
+  const auto index =
+      colon == text.npos ? std::optional<int>(0) : parse_number<int>(text.substr(colon + 1));
+  if (!kind || !index || *index < 0) {
     throw UsageError(fmt::format("--device is \"{}\"; it must be auto, cpu, cuda or cuda:N", text));
   }
-  return found_gpu(fmt::format("--device {}", text), *index);
+  return found_gpu(fmt::format("--device {}", text), *kind, *index);
 }
 
 Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
@@ -57,11 +70,12 @@ Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
   TensorView copy = array;
   copy.device = device;
   std::shared_ptr<void> memory = allocate_bytes(bytes, device, exec);
-  copy.data = memory.get();
-  if (device.kind == DeviceKind::cuda) {
-    gpu::copy_from_cpu(copy.data, array.data, bytes, device, exec.stream);
+  copy.handle = memory.get();
+  copy.offset = 0;
+  if (array.device.kind == DeviceKind::cpu) {
+    gpu::copy_from_cpu(copy.data(), array.data(), bytes, device, exec.queue.handle);
   } else {
-    gpu::copy_to_cpu(copy.data, array.data, bytes, array.device, exec.stream);
+    gpu::copy_to_cpu(copy.data(), array.data(), bytes, array.device, exec.queue.handle);
   }
   return {copy, std::move(memory)};
 }

@@ -23,7 +23,9 @@ std::string describe_build() {
     lines.emplace_back("not on this processor", joined(info.unsupported_simd_targets, ", "));
   }
   lines.emplace_back("threads", fmt::format("{}", info.threads));
-  lines.emplace_back("GPU", info.cuda_reason);
+  for (const GpuBackend& backend : info.gpu_backends) {
+    lines.emplace_back("GPU", backend.description);
+  }
   for (const media::FormatReader& format : media::format_readers()) {
     lines.emplace_back(
         format.format, format.reader.empty() ? "no reader on this machine" : format.reader);

@@ -50,9 +50,9 @@ TEST_F(Program, ScoresTwoPicturesAsTheLibraryDoes) {
 
 // On a GPU where there is one, which scores as the CPU does; else in words why not.
 TEST_F(Program, ScoresOnTheDeviceThatIsAskedFor) {
-  if (gpu::device_count() == 0) {
-    expect_error(
-        {"compare", "a.png", "b.png", "--device", "cuda"}, 1, "--device cuda: " + gpu::describe());
+  if (gpu::device_count(DeviceKind::cuda) == 0) {
+    expect_error({"compare", "a.png", "b.png", "--device", "cuda"}, 1,
+        "--device cuda: " + gpu::describe(DeviceKind::cuda));
     return;
   }
   const Json on_cpu = json({"a.png", "b.png", "-m", "ssim", "-m", "psnr", "--device", "cpu"});

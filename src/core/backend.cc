@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "hwy/highway.h"
-#include "similis/execution.hpp"
 #include "similis/info.hpp"
 #include "similis/version.h"
 #include "src/core/joined.h"
@@ -82,18 +81,19 @@ void force_simd_target(std::int64_t target) {
 
 void require_backend(Device device, const char* operation, bool is_offered) {
   const std::string backend = checked_backend_variable();
+  const bool is_free = backend.empty() || backend == "auto";
   if (device.kind == DeviceKind::cpu) {
-    require(backend != "cuda",
-        "{}: the images are on the CPU, and SIMILIS_BACKEND is \"cuda\"; move them to the GPU or "
+    require(is_free || backend == "cpu",
+        "{}: the images are on the CPU, and SIMILIS_BACKEND is \"{}\"; move them to the GPU or "
         "unset it",
-        operation);
+        operation, backend);
     prepare_simd_target();
     return;
   }
   require(backend != "cpu",
       "{}: the images are on {}, and SIMILIS_BACKEND is \"cpu\"; move them to the CPU or unset it",
       operation, device);
-  if (!gpu::is_compiled()) {
+  if (gpu::device_functions(device.kind) == nullptr) {
     throw DeviceError(fmt::format(
         "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
   }
@@ -101,10 +101,19 @@ void require_backend(Device device, const char* operation, bool is_offered) {
     throw DeviceError(fmt::format(
         "{}: the images are on {}; this operation runs on the CPU only", operation, device));
   }
-  if (device.index < 0 || device.index >= gpu::device_count()) {
+  if (device.index < 0 || device.index >= gpu::device_count(device.kind)) {
     throw DeviceError(
-        fmt::format("{}: the images are on {}; {}", operation, device, gpu::describe()));
+        fmt::format("{}: the images are on {}; {}", operation, device, gpu::describe(device.kind)));
   }
+}
+
+DeviceKind backend_of(const char* operation, Device device, const Execution& exec) {
+  const DeviceKind queue = exec.queue.kind;
+  if (queue == DeviceKind::cpu || device.kind == DeviceKind::cpu) return device.kind;
+  require(queue == device.kind,
+      "{}: the images are on {}, and execution.queue is a queue of {}; both must be of one kind",
+      operation, device, name(queue));
+  return queue;
 }
 
 Info info() {
@@ -125,8 +134,11 @@ Info info() {
       wanted.empty() ? "the best this processor has" : "SIMILIS_SIMD_TARGET asks for it";
   result.threads = default_threads();
   checked_backend_variable();
-  result.cuda_compiled = gpu::is_compiled();
-  result.cuda_reason = gpu::describe();
+  for (const DeviceKind kind : gpu::kKinds) {
+    result.gpu_backends.push_back({.kind = kind,
+        .is_compiled = gpu::device_functions(kind) != nullptr,
+        .description = gpu::describe(kind)});
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 
 namespace similis {
@@ -15,6 +16,11 @@ namespace similis {
 /// Refuses a device that this build, this machine,
 /// SIMILIS_BACKEND or the operation itself excludes, and makes SIMILIS_SIMD_TARGET take effect.
 void require_backend(Device device, const char* operation, bool is_offered);
+
+/// The backend that runs an operation on arrays of this device: the queue's if one is named, else
+/// the device's. The CPU ignores the queue. Throws InvalidArgument if the queue is of another kind
+/// of GPU than the arrays.
+DeviceKind backend_of(const char* operation, Device device, const Execution& exec);
 
 /// The SIMD targets that are compiled in and that this processor supports, best first.
 std::vector<std::int64_t> simd_targets();

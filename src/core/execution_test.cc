@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "similis/error.hpp"
+#include "src/core/backend.h"
 #include "src/core/parallel.h"
+#include "tests/refusal.h"
 
 namespace similis {
 namespace {
@@ -101,6 +103,25 @@ TEST(Allocate, UsesTheCallersAllocatorAndGivesBack) {
     EXPECT_EQ(counts.released, 0u);
   }
   EXPECT_EQ(counts.released, 120u);
+}
+
+TEST(Queue, ChoosesTheBackendUnlessTheArraysAreOnTheCpu) {
+  int stream = 0;
+  const Device gpu{DeviceKind::cuda, 1};
+  EXPECT_EQ(backend_of("op", {}, {}), DeviceKind::cpu);
+  EXPECT_EQ(backend_of("op", gpu, {}), DeviceKind::cuda);
+  EXPECT_EQ(backend_of("op", gpu, {.queue = Queue::cuda(&stream)}), DeviceKind::cuda);
+  EXPECT_EQ(backend_of("op", {}, {.queue = Queue::cuda(&stream)}), DeviceKind::cpu);
+}
+
+TEST(Queue, OfAnotherKindOfGpuIsRefused) {
+  const Execution exec{.queue = {.kind = static_cast<DeviceKind>(200)}};
+  test::expect_refusal(
+      [&] {
+        backend_of("op", {DeviceKind::cuda, 1}, exec);
+      },
+      "op: the images are on cuda:1, and execution.queue is a queue of unknown; both must be of "
+      "one kind");
 }
 
 TEST(Allocate, RefusesWhatCannotBe) {

@@ -33,8 +33,8 @@ void require_result(const char* operation, const TensorView& value, const Tensor
 TensorView as_volumes(const TensorView& images) {
   if (images.shape.rank() != 4) return images;
   const Extents &shape = images.shape, &strides = images.strides;
-  return {images.data, {shape[0], shape[1], 1, shape[2], shape[3]},
-      {strides[0], strides[1], 0, strides[2], strides[3]}, images.dtype, images.device};
+  return images.reshaped({shape[0], shape[1], 1, shape[2], shape[3]},
+      {strides[0], strides[1], 0, strides[2], strides[3]});
 }
 
 Extents result_shape(const Extents& images, Reduction reduction, const Extents& map) {
@@ -44,7 +44,7 @@ Extents result_shape(const Extents& images, Reduction reduction, const Extents& 
 
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) {
   if (result_shape.rank() > 0 || upstream.empty()) return upstream;
-  return {upstream.data, {}, {}, upstream.dtype, upstream.device};
+  return upstream.reshaped({}, {});
 }
 
 TensorView broadcast_mask(

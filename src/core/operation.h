@@ -71,10 +71,12 @@ template <class Pass> struct Operation {
   void require_runs_on(Device device) const {
     require_backend(device, table.name, runs_on(device.kind));
   }
-  /// Hands a checked pass to the backend of a device. Throws unless it can run there.
+  /// Hands a checked pass to the backend of the queue, or else of the device. Throws unless the
+  /// operation can run there.
   void run(const Pass& pass, Device device, const Execution& exec) const {
     require_runs_on(device);
-    backends[static_cast<std::size_t>(device.kind)].run(pass, exec);
+    const DeviceKind kind = backend_of(table.name, device, exec);
+    backends[static_cast<std::size_t>(kind)].run(pass, exec);
   }
 };
 

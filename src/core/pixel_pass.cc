@@ -59,9 +59,9 @@ void require_results(const char* operation, const PixelPass& pass) {
 
 void store_result(const TensorView& value, std::int64_t result, double number) {
   if (value.dtype == DType::f64) {
-    static_cast<double*>(value.data)[result] = number;
+    static_cast<double*>(value.data())[result] = number;
   } else {
-    static_cast<float*>(value.data)[result] = static_cast<float>(number);
+    static_cast<float*>(value.data())[result] = static_cast<float>(number);
   }
 }
 

@@ -34,5 +34,5 @@ auto fmt::formatter<similis::DType>::format(similis::DType dtype, format_context
 auto fmt::formatter<similis::Device>::format(
     const similis::Device& device, format_context& context) const -> fmt::format_context::iterator {
   if (device.kind == similis::DeviceKind::cpu) return fmt::format_to(context.out(), "cpu");
-  return fmt::format_to(context.out(), "cuda:{}", device.index);
+  return fmt::format_to(context.out(), "{}:{}", similis::name(device.kind), device.index);
 }

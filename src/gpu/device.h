@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library asks of GPUs outside kernels. Implemented in src/gpu/device.cu, and in
-// src/gpu/no_gpu.cc for a build without GPU code.
+// What the library asks of GPUs outside kernels: a table of functions for each kind that is
+// compiled in, and calls that find the table by the device's kind.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,36 @@
 
 namespace similis::gpu {
 
-/// Whether this build holds GPU code.
-bool is_compiled();
+/// Every kind of device but the CPU.
+inline constexpr DeviceKind kKinds[] = {DeviceKind::cuda};
 
-/// The GPUs that can be used, in words, or why there are none.
-std::string describe();
+/// One backend's functions. `queue` is the handle of a Queue of that backend; null is the device's
+/// default.
+struct DeviceFunctions {
+  /// Number of GPUs that can be used: 0 without a driver.
+  int (*count)();
+  /// The GPUs that can be used, in words, or why there are none.
+  std::string (*describe)();
+  /// Memory that is ready for work queued from now on; null when there is none left.
+  void* (*allocate)(std::size_t bytes, Device device, void* queue);
+  /// Gives it back once the work queued so far is done.
+  void (*release)(void* memory, Device device, void* queue);
+  /// Copies between the CPU and a GPU, after all work that was queued, and waits.
+  void (*copy_to_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
+  void (*copy_from_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
+};
 
-/// How many GPUs can be used: 0 without a driver.
-int device_count();
+/// Null for the CPU, and for a kind of which this build holds no code.
+const DeviceFunctions* device_functions(DeviceKind kind);
 
-/// Memory that is ready for work queued on the stream from now on; null when there is none left.
-void* allocate(std::size_t bytes, Device device, void* stream);
-/// Gives it back once the work queued on the stream so far is done.
-void release(void* pointer, Device device, void* stream);
+/// DeviceFunctions::count of a kind; 0 where it is not compiled in.
+int device_count(DeviceKind kind);
 
-/// Copies between the CPU and a GPU, after all work that was queued on the stream, and waits.
-void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream);
-void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream);
+/// DeviceFunctions::describe of a kind, or that it is not compiled in.
+std::string describe(DeviceKind kind);
+
+/// The copies of the device's kind. They throw DeviceError where it is not compiled in.
+void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue);
+void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue);
 
 }  // namespace similis::gpu

@@ -114,7 +114,7 @@ TEST_F(LibvmafGolden, SsimHasTheBits) {
 }
 
 TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
-  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   for_each_clip([&](const Clip& clip, const Json& golden) {
     const Json& hex = golden.at("ssim_hex");
     for (std::size_t frame = 0; frame < hex.size(); ++frame) {
@@ -122,7 +122,7 @@ TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
       const test::OnGpu x(clip.plane(clip.reference, at, 0)), y(clip.plane(clip.distorted, at, 0));
       const Tensor score = integer_ssim(x.view(), y.view(), {.bit_depth = clip.bit_depth});
       double found = 0;
-      gpu::copy_to_cpu(&found, score.data, sizeof found, score.device, nullptr);
+      gpu::copy_to_cpu(&found, score.data(), sizeof found, score.device, nullptr);
       EXPECT_EQ(std::bit_cast<std::uint64_t>(found),
           std::bit_cast<std::uint64_t>(std::strtod(hex[frame].get<std::string>().c_str(), nullptr)))
           << "frame " << frame;

@@ -79,7 +79,7 @@ void require_value(const char* operation, const TensorView& value, const TensorV
 
 // A result's element, if the result is wanted.
 void write(const TensorView& result, std::int64_t index, double value) {
-  if (!result.empty()) static_cast<double*>(result.data)[index] = value;
+  if (!result.empty()) static_cast<double*>(result.data())[index] = value;
 }
 
 double peak_of(const PlanePairs& planes) {
@@ -125,7 +125,7 @@ void integer_ssim_into(const TensorView& x, const TensorView& y, const TensorVie
   require(planes.height() <= (std::int64_t{1} << 36) / planes.width(),
       "integer_ssim: x has shape {}; a plane must have at most 2^36 samples", x.shape);
   require_value("integer_ssim", value, x);
-  kIntegerSsim.run({planes, static_cast<double*>(value.data)}, x.device, exec);
+  kIntegerSsim.run({planes, static_cast<double*>(value.data())}, x.device, exec);
 }
 
 void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRequest& request,

@@ -26,7 +26,7 @@ struct PlanePairs {
 /// Writes the score of each pair.
 void integer_ssim_cpu(const PlanePairs& planes, double* scores, const Execution& exec);
 
-/// The same on planes' GPU, queued on exec.stream; NaN for a pair with a sample above 2^bit_depth
+/// The same on planes' GPU, queued on exec.queue; NaN for a pair with a sample above 2^bit_depth
 /// - 1.
 void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution& exec);
 

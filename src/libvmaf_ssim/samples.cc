@@ -26,7 +26,7 @@ std::uint16_t bits_of_row(const std::uint16_t* samples, std::int64_t stride, std
 // The row that comes `index`-th in all planes.
 const std::uint16_t* row_of(const TensorView& planes, std::int64_t index) {
   const std::int64_t height = planes.shape[1];
-  return static_cast<const std::uint16_t*>(planes.data) + index / height * planes.strides[0] +
+  return static_cast<const std::uint16_t*>(planes.data()) + index / height * planes.strides[0] +
          index % height * planes.strides[1];
 }
 

@@ -52,9 +52,9 @@ struct Results {
 // Every option differs from its default in one call or the other, and every tensor is given.
 void expect_same(const Extents& shape, bool is_signed) {
   const bool is_volume = shape.rank() == 5;
-  const test::Array x = test::noise(shape, DType::f32, Layout::sliced, 1, 1);
+  const test::Array x = test::noise(shape, DType::f32, Layout::offset, 1, 1);
   const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
-  const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, 3, 1);
+  const test::Array upstream = test::noise(shape, DType::f32, Layout::offset, 3, 1);
   const test::Array mask = test::noise(shape, DType::f32, Layout::dense, 4, 1);
   const test::Array valid_mask = test::noise(shape, DType::f32, Layout::dense, 5, 1);
   const Results expected(shape);

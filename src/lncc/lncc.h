@@ -37,7 +37,7 @@ struct Pass {
 };
 
 void lncc_cpu(const Pass& pass, const Execution& exec);
-/// On pass.x.device, queued on exec.stream and not waited for.
+/// On pass.x.device, queued on exec.queue and not waited for.
 void lncc_cuda(const Pass& pass, const Execution& exec);
 
 extern const Operation<Pass> kLncc;

@@ -16,7 +16,7 @@ using test::Layout;
 class LnccCuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
   const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
 };
@@ -153,7 +153,7 @@ TEST_F(LnccCuda, MoreThan2To31Elements) {
   const Tensor one = lncc(x.view(), y.view(), options);
   std::vector<float> values(static_cast<std::size_t>(images));
   gpu::copy_to_cpu(
-      values.data(), many.data, values.size() * sizeof(float), {DeviceKind::cuda, 0}, nullptr);
+      values.data(), many.data(), values.size() * sizeof(float), {DeviceKind::cuda, 0}, nullptr);
   for (const float value : values) EXPECT_NEAR(value, item(one), 1e-6);
 }
 
@@ -175,12 +175,12 @@ TEST_F(LnccCuda, AGradientOfMoreThan2To31Elements) {
       lncc_internal::textured(corner_shape, DType::f16, Layout::dense, Layout::dense, 1);
   const std::vector<char> zeros(std::size_t{1} << 28);
   for (std::size_t done = 0; done < 2 * bytes; done += zeros.size()) {
-    gpu::copy_from_cpu(static_cast<char*>(x.data) + done, zeros.data(),
+    gpu::copy_from_cpu(static_cast<char*>(x.data()) + done, zeros.data(),
         std::min(zeros.size(), 2 * bytes - done), device, nullptr);
   }
   Tensor y = allocate(shape, DType::f16, device);
   for (std::size_t done = 0; done < 2 * bytes; done += zeros.size()) {
-    gpu::copy_from_cpu(static_cast<char*>(y.data) + done, zeros.data(),
+    gpu::copy_from_cpu(static_cast<char*>(y.data()) + done, zeros.data(),
         std::min(zeros.size(), 2 * bytes - done), device, nullptr);
   }
   const std::int64_t first = shape[4] - 64;
@@ -188,8 +188,8 @@ TEST_F(LnccCuda, AGradientOfMoreThan2To31Elements) {
     for (std::int64_t z = 0; z < 2; ++z) {
       for (std::int64_t row = 0; row < 64; ++row) {
         char* const far =
-            static_cast<char*>(to.data) + 2 * ((z * shape[3] + first + row) * shape[4] + first);
-        char* const near = static_cast<char*>(from.data) + 2 * 64 * (z * 64 + row);
+            static_cast<char*>(to.data()) + 2 * ((z * shape[3] + first + row) * shape[4] + first);
+        char* const near = static_cast<char*>(from.data()) + 2 * 64 * (z * 64 + row);
         if (back) {
           gpu::copy_to_cpu(near, far, 128, device, nullptr);
         } else {

@@ -53,9 +53,10 @@ struct Results {
 TEST(MsSsimCApi, EveryArgumentArrives) {
   for (const Extents& shape : {Extents{2, 3, 37, 41}, Extents{1, 2, 17, 21, 23}}) {
     const bool is_volume = shape.rank() == 5;
-    const test::Array x = test::noise(shape, DType::f32, Layout::sliced, 1, 1);
+    const test::Array x = test::noise(shape, DType::f32, Layout::offset, 1, 1);
     const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
-    const test::Array upstream = test::noise({shape[0], shape[1]}, DType::f32, Layout::dense, 3, 1);
+    const test::Array upstream =
+        test::noise({shape[0], shape[1]}, DType::f32, Layout::offset, 3, 1);
     const Results expected(shape);
     ms_ssim_into(x, y,
         {.form = SsimRequest::Form::loss,

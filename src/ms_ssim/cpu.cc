@@ -130,9 +130,9 @@ class Combination {
     }
     for (double& sum : sums) sum *= share();
     if (pass_.value.dtype == DType::f64) {
-      std::copy(sums.begin(), sums.end(), static_cast<double*>(pass_.value.data));
+      std::copy(sums.begin(), sums.end(), static_cast<double*>(pass_.value.data()));
     } else {
-      std::transform(sums.begin(), sums.end(), static_cast<float*>(pass_.value.data),
+      std::transform(sums.begin(), sums.end(), static_cast<float*>(pass_.value.data()),
           [](double sum) { return static_cast<float>(sum); });
     }
   }

@@ -260,7 +260,7 @@ bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4]
 
 // f32 rows of unit stride that begin at multiples of 16 bytes.
 bool is_aligned(const TensorView& view) {
-  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
          view.strides[4] == 1 && view.strides[3] % 4 == 0 && view.strides[1] % 4 == 0 &&
          view.strides[0] % 4 == 0;
 }
@@ -286,8 +286,8 @@ class Pyramid {
     means_ = static_cast<double*>(numbers_.get());
     slopes_ = means_ + numbers;
     counters_ = reinterpret_cast<unsigned*>(slopes_ + numbers);
-    gpu::check(
-        SIMILIS_GPU(MemsetAsync)(counters_, 0, count_bytes, static_cast<gpu::Stream>(exec.stream)),
+    gpu::check(SIMILIS_GPU(MemsetAsync)(
+                   counters_, 0, count_bytes, static_cast<gpu::Stream>(exec.queue.handle)),
         "ms_ssim");
   }
 
@@ -384,8 +384,8 @@ class Pyramid {
         .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(levels_[l + 1].sum),
         .difference = gpu::View(levels_[l + 1].difference)};
-    gpu::launch("ms_ssim", exec_.stream, blocks_for(coarse.count()), kThreads, 0, halve_kernel,
-        work, coarse, coarse.count());
+    gpu::launch("ms_ssim", exec_.queue.handle, blocks_for(coarse.count()), kThreads, 0,
+        halve_kernel, work, coarse, coarse.count());
   }
 
   void combine() {
@@ -404,12 +404,13 @@ class Pyramid {
         .bias = pass_.bias,
         .term_weight = pass_.term_weight,
         .share = pass_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(planes_ / results),
-        .upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+        .upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
             channels},
-        .value = pass_.value.data,
+        .value = pass_.value.data(),
         .dtype = pass_.value.dtype};
     std::copy(pass_.weights.begin(), pass_.weights.end(), work.weights);
-    gpu::launch("ms_ssim", exec_.stream, blocks_for(results), kThreads, 0, combine_kernel, work);
+    gpu::launch(
+        "ms_ssim", exec_.queue.handle, blocks_for(results), kThreads, 0, combine_kernel, work);
   }
 
   bool is_mixed_at_once(Tensor Level::*gradient, const TensorView& finest) const {
@@ -436,7 +437,7 @@ class Pyramid {
           gpu::View(levels_[l].*gradient), levels_[l].pass.halving[0], levels_[l].pass.halving[1]};
     }
     const Rows rows(finest.shape);
-    gpu::launch("ms_ssim", exec_.stream,
+    gpu::launch("ms_ssim", exec_.queue.handle,
         static_cast<unsigned>((rows.count() + kMixedRows - 1) / kMixedRows), kThreads, 0,
         mix_all_kernel, work, rows, rows.count());
   }
@@ -453,8 +454,8 @@ class Pyramid {
           .coarse = gpu::View(coarse),
           .halving = halvings_of(levels_[l].pass),
           .gradient = gpu::View(to)};
-      gpu::launch("ms_ssim", exec_.stream, blocks_for(rows.count()), kThreads, 0, mix_kernel, work,
-          rows, rows.count());
+      gpu::launch("ms_ssim", exec_.queue.handle, blocks_for(rows.count()), kThreads, 0, mix_kernel,
+          work, rows, rows.count());
     }
   }
 

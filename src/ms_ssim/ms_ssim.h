@@ -25,7 +25,7 @@ struct Pass {
 };
 
 void ms_ssim_cpu(const Pass& pass, const Execution& exec);
-/// On the images' device, queued on exec.stream and not waited for.
+/// On the images' device, queued on exec.queue and not waited for.
 void ms_ssim_cuda(const Pass& pass, const Execution& exec);
 
 extern const Operation<Pass> kMsSsim;

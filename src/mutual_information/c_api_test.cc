@@ -55,8 +55,8 @@ struct Results {
 
 TEST(MutualInformationCApi, EveryArgumentArrives) {
   const test::Array x = test::noise(kShape, DType::f32, Layout::permuted, 1, 1);
-  const test::Array y = test::noise(kShape, DType::f32, Layout::channels_last, 2, 1);
-  const test::Array upstream = test::noise({2}, DType::f32, Layout::dense, 3, 1);
+  const test::Array y = test::noise(kShape, DType::f32, Layout::offset, 2, 1);
+  const test::Array upstream = test::noise({2}, DType::f32, Layout::offset, 3, 1);
   const test::Array mask = test::noise({7, 5}, DType::f32, Layout::dense, 4, 1);
   const MutualInformationOptions cpp{.num_bins = 9,
       .kernel = ParzenKernel::gaussian,

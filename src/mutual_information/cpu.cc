@@ -439,9 +439,9 @@ void write_values(const Pass& pass, const std::vector<double>& values) {
     for (std::int64_t k = 0; k < each; ++k) sum += values[static_cast<std::size_t>(i * each + k)];
     sum *= pass.value_factor();
     if (pass.value.dtype == DType::f64) {
-      static_cast<double*>(pass.value.data)[i] = sum;
+      static_cast<double*>(pass.value.data())[i] = sum;
     } else {
-      static_cast<float*>(pass.value.data)[i] = static_cast<float>(sum);
+      static_cast<float*>(pass.value.data())[i] = static_cast<float>(sum);
     }
   }
 }
@@ -473,7 +473,7 @@ void mutual_information_cpu(const Pass& pass, const Execution& exec) {
   for (std::int64_t first = 0; first < pass.results; first += group) {
     const std::int64_t count = std::min(group, pass.results - first);
     std::vector<double> own;
-    const double* histograms = static_cast<const double*>(pass.given_histogram.data);
+    const double* histograms = static_cast<const double*>(pass.given_histogram.data());
     if (histograms != nullptr) {
       histograms += first * entries;
     } else {
@@ -481,8 +481,8 @@ void mutual_information_cpu(const Pass& pass, const Execution& exec) {
       histograms = own.data();
     }
     if (!pass.histogram.empty()) {
-      std::copy_n(
-          histograms, count * entries, static_cast<double*>(pass.histogram.data) + first * entries);
+      std::copy_n(histograms, count * entries,
+          static_cast<double*>(pass.histogram.data()) + first * entries);
     }
     if (pass.value.empty() && !pass.has_gradient()) continue;
     std::vector<Information> known(static_cast<std::size_t>(count));

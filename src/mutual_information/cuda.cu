@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
+#include "src/gpu/cuda/upstream.h"
 
 namespace similis::mutual_information_internal {
 namespace {
@@ -289,11 +289,11 @@ class Workspace {
 
 Job job_of(const Pass& pass) {
   Job job{.voxels = pass.voxels,
-      .x = pass.x.data,
-      .y = pass.y.data,
-      .mask = pass.mask.data,
-      .x_gradient = pass.x_gradient.data,
-      .y_gradient = pass.y_gradient.data,
+      .x = pass.x.data(),
+      .y = pass.y.data(),
+      .mask = pass.mask.data(),
+      .x_gradient = pass.x_gradient.data(),
+      .y_gradient = pass.y_gradient.data(),
       .dtype = pass.x.dtype,
       .mask_dtype = pass.mask.dtype,
       .takes_samples = pass.takes_samples,
@@ -341,16 +341,16 @@ const Limits* queue_limits(
   const auto run = is_dense(job)             ? limits_kernel<DenseVoxels>
                    : job.dtype == DType::f64 ? limits_kernel<AnyVoxels<double>>
                                              : limits_kernel<AnyVoxels<float>>;
-  gpu::launch("mutual_information", exec.stream, static_cast<unsigned>(pass.results * job.slots),
-      kThreads, 0, run, job, parts);
-  gpu::launch("mutual_information", exec.stream, 1, kSmallThreads, 0, range_kernel,
+  gpu::launch("mutual_information", exec.queue.handle,
+      static_cast<unsigned>(pass.results * job.slots), kThreads, 0, run, job, parts);
+  gpu::launch("mutual_information", exec.queue.handle, 1, kSmallThreads, 0, range_kernel,
       static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits);
   return limits;
 }
 
 void clear(void* memory, std::int64_t bytes, const Execution& exec) {
-  gpu::check(SIMILIS_GPU(MemsetAsync)(
-                 memory, 0, static_cast<std::size_t>(bytes), static_cast<gpu::Stream>(exec.stream)),
+  gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
+                 static_cast<gpu::Stream>(exec.queue.handle)),
       "mutual_information");
 }
 
@@ -402,21 +402,21 @@ class Queue {
     const std::int64_t count = pass_.results / pass_.results_of_value();
     const auto blocks = static_cast<unsigned>(
         std::min<std::int64_t>((count + kSmallThreads - 1) / kSmallThreads, 1024));
-    gpu::launch("mutual_information", exec_.stream, blocks, kSmallThreads, 0, values_kernel,
+    gpu::launch("mutual_information", exec_.queue.handle, blocks, kSmallThreads, 0, values_kernel,
         static_cast<const double*>(values), count, pass_.results_of_value(), pass_.value_factor(),
-        pass_.value.data, pass_.value.dtype);
+        pass_.value.data(), pass_.value.dtype);
   }
 
  private:
   void run_group(std::int64_t first, std::int64_t results, Tables& tables) {
     job_.first = tables.first = first;
-    const auto* given = static_cast<const double*>(pass_.given_histogram.data);
-    auto* histogram = static_cast<double*>(pass_.histogram.data);
+    const auto* given = static_cast<const double*>(pass_.given_histogram.data());
+    auto* histogram = static_cast<double*>(pass_.histogram.data());
     tables.given = given == nullptr ? nullptr : given + first * entries_;
     tables.histogram = histogram == nullptr ? nullptr : histogram + first * entries_;
     if (given == nullptr) tables.step = count(results);
-    gpu::launch("mutual_information", exec_.stream, static_cast<unsigned>(results), kSmallThreads,
-        0, information_kernel, tables);
+    gpu::launch("mutual_information", exec_.queue.handle, static_cast<unsigned>(results),
+        kSmallThreads, 0, information_kernel, tables);
     if (!pass_.has_gradient()) return;
     const int copies = copies_for(job_, pass_.kernel, limits_);
     job_.kernel = pass_.kernel;

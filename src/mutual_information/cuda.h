@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/mutual_information/mutual_information.h"
 
 namespace similis::mutual_information_internal {

@@ -127,7 +127,7 @@ void launch(const Job& job, std::int64_t results, int copies, const Execution& e
                            : kernel_for<kernel, taps, 0, AnyVoxels<float>>(job);
   const std::size_t bytes = shared_bytes_of(job.bins, copies);
   gpu::allow_shared_bytes(run, bytes);
-  gpu::launch("mutual_information", exec.stream, static_cast<unsigned>(results * job.slots),
+  gpu::launch("mutual_information", exec.queue.handle, static_cast<unsigned>(results * job.slots),
       kThreads, bytes, run, job, copies);
 }
 
@@ -135,7 +135,7 @@ void launch(const Job& job, std::int64_t results, int copies, const Execution& e
 
 void write_gradients(const Job& job, std::int64_t results, int copies, const Execution& exec) {
   if (copies == 0) {
-    return gpu::launch("mutual_information", exec.stream,
+    return gpu::launch("mutual_information", exec.queue.handle,
         static_cast<unsigned>(results * job.slots), kDirectThreads, 0, direct_gradient_kernel, job);
   }
   if (job.kernel == ParzenKernel::b_spline) {

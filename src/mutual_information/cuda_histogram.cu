@@ -190,15 +190,15 @@ void launch(const Job& job, std::int64_t results, int copies, const Execution& e
   gpu::allow_shared_bytes(run, bytes);
   // Threads that share a copy must not fill its 32 bits.
   const std::int64_t between = (std::int64_t{0xffffffff} >> job.step_bits) / (kThreads / copies);
-  gpu::launch("histogram", exec.stream, static_cast<unsigned>(results * job.slots), kThreads, bytes,
-      run, job, copies, between);
+  gpu::launch("histogram", exec.queue.handle, static_cast<unsigned>(results * job.slots), kThreads,
+      bytes, run, job, copies, between);
 }
 
 }  // namespace
 
 void count_voxels(const Job& job, std::int64_t results, int copies, const Execution& exec) {
   if (copies == 0) {
-    return gpu::launch("histogram", exec.stream, static_cast<unsigned>(results * job.slots),
+    return gpu::launch("histogram", exec.queue.handle, static_cast<unsigned>(results * job.slots),
         kDirectThreads, 0, direct_histogram_kernel, job);
   }
   switch (job.kernel) {

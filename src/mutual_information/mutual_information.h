@@ -105,7 +105,7 @@ Blur blur_of(double sigma, int bins);
 /// x and y may be empty: the pass is then over the given histogram alone.
 void mutual_information_cpu(const Pass& pass, const Execution& exec);
 
-/// The same on the GPU that holds the arrays, queued on exec.stream.
+/// The same on the GPU that holds the arrays, queued on exec.queue.
 void mutual_information_cuda(const Pass& pass, const Execution& exec);
 
 extern const Operation<Pass> kMutualInformation, kHistogram, kFromHistogram;

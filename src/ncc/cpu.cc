@@ -28,7 +28,7 @@ template <class T> struct Plane {
     if (view.empty()) return;
     const std::int64_t channels = view.shape[1];
     strides = &view.strides;
-    first = static_cast<T*>(view.data) + plane / channels * view.strides[0] +
+    first = static_cast<T*>(view.data()) + plane / channels * view.strides[0] +
             plane % channels * view.strides[1];
   }
   T* at(std::int64_t z, std::int64_t y, std::int64_t x) const {

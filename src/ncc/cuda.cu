@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/upstream.h"
+#include "src/gpu/cuda/view.h"
 #include "src/ncc/ncc.h"
 
 namespace similis::ncc_internal {
@@ -124,15 +124,15 @@ void ncc_cuda(const PixelPass& pass, const Execution& exec) {
   const auto at_most = [](std::int64_t count) {
     return static_cast<unsigned>(std::min(count, kMostBlocks));
   };
-  gpu::launch(
-      "ncc", exec.stream, at_most(blocks), kThreads, 0, sums_kernel, x, y, shape, slots, sums);
-  gpu::launch("ncc", exec.stream, at_most(results), kThreads, 0, values_kernel,
+  gpu::launch("ncc", exec.queue.handle, at_most(blocks), kThreads, 0, sums_kernel, x, y, shape,
+      slots, sums);
+  gpu::launch("ncc", exec.queue.handle, at_most(results), kThreads, 0, values_kernel,
       static_cast<const Sums*>(sums), slots, results, planes_each(pass),
       static_cast<double>(shape.rows * shape.width), pass.divisor, gpu::View(pass.value),
       correlations);
   if (!x_gradient.data && !y_gradient.data) return;
-  gpu::launch("ncc", exec.stream, at_most(blocks), kThreads, 0, gradients_kernel, x, y, x_gradient,
-      y_gradient, shape, slots, static_cast<const Correlation*>(correlations),
+  gpu::launch("ncc", exec.queue.handle, at_most(blocks), kThreads, 0, gradients_kernel, x, y,
+      x_gradient, y_gradient, shape, slots, static_cast<const Correlation*>(correlations),
       gpu::Upstream(pass.upstream), planes_each(pass), pass.divisor);
 }
 

@@ -23,7 +23,7 @@ std::vector<double> computed(const TensorView& x, const TensorView& y, Reduction
   const Tensor value = ncc(gpu_x.view(), gpu_y.view(), reduction);
   std::vector<double> result(static_cast<std::size_t>(value.shape.count()));
   gpu::copy_to_cpu(
-      result.data(), value.data, result.size() * sizeof(double), value.device, nullptr);
+      result.data(), value.data(), result.size() * sizeof(double), value.device, nullptr);
   return result;
 }
 
@@ -46,7 +46,8 @@ double expected(const std::vector<double>& x, const std::vector<double>& y, std:
 TEST(Ncc, IsPearsonsCorrelationOfEachChannel) {
   for (const Extents& shape : {Extents{2, 3, 37, 29}, Extents{2, 3, 5, 60, 11}}) {
     for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32, DType::f64}) {
-      for (const Layout layout : {Layout::dense, Layout::channels_last, Layout::reversed}) {
+      for (const Layout layout :
+          {Layout::dense, Layout::channels_last, Layout::reversed, Layout::offset}) {
         const double range = dtype == DType::u8 ? 255 : 1, offset = dtype == DType::f32 ? 1e4 : 0;
         const test::Array x = test::make(shape, dtype, layout,
             [&](std::int64_t i) { return offset + range * test::uniform(1, i); });

@@ -31,8 +31,8 @@ struct Results {
 
 template <class IntoCpp, class IntoC> void expect_the_same(IntoCpp into_cpp, IntoC into_c) {
   const test::Array x = test::noise(kShape, DType::f32, Layout::permuted, 1, 1);
-  const test::Array y = test::noise(kShape, DType::f32, Layout::channels_last, 2, 1);
-  const test::Array upstream = test::noise({2}, DType::f32, Layout::dense, 3, 1);
+  const test::Array y = test::noise(kShape, DType::f32, Layout::offset, 2, 1);
+  const test::Array upstream = test::noise({2}, DType::f32, Layout::offset, 3, 1);
   const Results expected, results;
   into_cpp(x, y,
       {.upstream = upstream,

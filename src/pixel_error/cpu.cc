@@ -100,8 +100,8 @@ template <class T> class Task {
       : error_(error), pass_(pass), scale_(gradient_scale(pass, result)) {}
 
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
-    const T* x = as_neighbours(static_cast<const T*>(pass_.x.data) + at.x, stride.x, count, x_);
-    const T* y = as_neighbours(static_cast<const T*>(pass_.y.data) + at.y, stride.y, count, y_);
+    const T* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
+    const T* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
     subtract(x, y, count, difference_);
     if (error_ == Error::squared) {
       sum_.add_squares(difference_, count);
@@ -111,11 +111,11 @@ template <class T> class Task {
     if constexpr (!std::is_integral_v<T>) {
       if (!pass_.x_gradient.empty()) {
         write_gradient(error_, difference_, scale_, count,
-            static_cast<T*>(pass_.x_gradient.data) + at.x_gradient, stride.x_gradient);
+            static_cast<T*>(pass_.x_gradient.data()) + at.x_gradient, stride.x_gradient);
       }
       if (!pass_.y_gradient.empty()) {
         write_gradient(error_, difference_, -scale_, count,
-            static_cast<T*>(pass_.y_gradient.data) + at.y_gradient, stride.y_gradient);
+            static_cast<T*>(pass_.y_gradient.data()) + at.y_gradient, stride.y_gradient);
       }
     }
   }

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/upstream.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/upstream.h"
+#include "src/gpu/cuda/view.h"
 #include "src/pixel_error/pixel_error.h"
 
 namespace similis::pixel_error_internal {
@@ -141,10 +141,10 @@ unsigned blocks_for(std::int64_t count) {
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   Work work{.walk = Walk(PixelWalk(pass)),
-      .x = pass.x.data,
-      .y = pass.y.data,
-      .x_gradient = pass.x_gradient.data,
-      .y_gradient = pass.y_gradient.data,
+      .x = pass.x.data(),
+      .y = pass.y.data(),
+      .x_gradient = pass.x_gradient.data(),
+      .y_gradient = pass.y_gradient.data(),
       .upstream = gpu::Upstream(pass.upstream),
       .error = error,
       .divisor = pass.divisor,
@@ -157,21 +157,21 @@ void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec)
     memory = allocate_bytes(static_cast<std::size_t>(blocks) * sizeof(double), pass.x.device, exec);
     work.sums = static_cast<double*>(memory.get());
   }
-  gpu::launch(
-      "mse", exec.stream, blocks_for(blocks), kThreads, 0, errors_kernel_of(pass.x.dtype), work);
+  gpu::launch("mse", exec.queue.handle, blocks_for(blocks), kThreads, 0,
+      errors_kernel_of(pass.x.dtype), work);
   if (pass.value.empty()) return;
-  gpu::launch("pixel_error", exec.stream, blocks_for(work.walk.results), kThreads, 0, values_kernel,
-      static_cast<const double*>(work.sums), work.walk.results, work.slots, pass.divisor,
-      pass.value.data, pass.value.dtype);
+  gpu::launch("pixel_error", exec.queue.handle, blocks_for(work.walk.results), kThreads, 0,
+      values_kernel, static_cast<const double*>(work.sums), work.walk.results, work.slots,
+      pass.divisor, pass.value.data(), pass.value.dtype);
 }
 
 void decibels_cuda(
     const TensorView& error, double data_range, const TensorView& value, const Execution& exec) {
   const gpu::Current current(error.device);
   const std::int64_t count = error.shape.count();
-  gpu::launch("psnr", exec.stream, blocks_for((count + kThreads - 1) / kThreads), kThreads, 0,
-      decibels_kernel, static_cast<const double*>(error.data), count, data_range * data_range,
-      value.data, value.dtype);
+  gpu::launch("psnr", exec.queue.handle, blocks_for((count + kThreads - 1) / kThreads), kThreads, 0,
+      decibels_kernel, static_cast<const double*>(error.data()), count, data_range * data_range,
+      value.data(), value.dtype);
 }
 
 }  // namespace similis::pixel_error_internal

@@ -104,7 +104,7 @@ void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value
 
 void pixel_error_internal::decibels_cpu(
     const TensorView& error, double data_range, const TensorView& value) {
-  const double* errors = static_cast<const double*>(error.data);
+  const double* errors = static_cast<const double*>(error.data());
   for (std::int64_t i = 0; i < error.shape.count(); ++i) {
     store_result(value, i, 10 * std::log10(data_range * data_range / errors[i]));
   }

@@ -16,7 +16,7 @@ enum class Error : std::uint8_t { squared, absolute };
 /// The number of a pixel is d² or |d|, d = x - y.
 void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec);
 
-/// The same on the images' GPU, queued on exec.stream.
+/// The same on the images' GPU, queued on exec.queue.
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec);
 
 extern const Operation<PixelPass> kMse, kMae;

@@ -266,7 +266,7 @@ TEST(Psnr, IsInfiniteForEqualImages) {
 }
 
 TEST(Psnr, OnTheGpuIsThatOfTheCpu) {
-  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   const Tensor x = test::noise({2, 3, 61, 47}, DType::u8, Layout::channels_last, 1, 256);
   const Tensor y = test::noise({2, 3, 61, 47}, DType::u8, Layout::dense, 2, 256);
   const PsnrOptions each{.reduction = Reduction::per_channel};
@@ -275,8 +275,8 @@ TEST(Psnr, OnTheGpuIsThatOfTheCpu) {
   const Tensor equal = psnr(gpu_x.view(), gpu_x.view());
   std::vector<float> found(6);
   float infinite = 0;
-  gpu::copy_to_cpu(found.data(), values.data, sizeof(float) * 6, values.device, nullptr);
-  gpu::copy_to_cpu(&infinite, equal.data, sizeof infinite, equal.device, nullptr);
+  gpu::copy_to_cpu(found.data(), values.data(), sizeof(float) * 6, values.device, nullptr);
+  gpu::copy_to_cpu(&infinite, equal.data(), sizeof infinite, equal.device, nullptr);
   EXPECT_THAT(found, testing::Pointwise(testing::FloatEq(), to_doubles(psnr(x, y, each))));
   EXPECT_EQ(infinite, std::numeric_limits<float>::infinity());
 }
@@ -299,7 +299,7 @@ TEST(PixelErrorRefuses, ImagesThatAreNotAlike) {
   test::expect_refusal(
       [&] { mse(x, elsewhere); }, "mse: y is on cuda:1; it must be on cpu as x is");
   elsewhere = x;
-  elsewhere.data = nullptr;
+  elsewhere.handle = nullptr;
   test::expect_refusal([&] { mse(x, elsewhere); }, "mse: y has no data");
 }
 

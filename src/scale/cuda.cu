@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "src/gpu/half.h"
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/half.h"
+#include "src/gpu/cuda/view.h"
 
 namespace similis::scale_internal {
 namespace {
@@ -93,8 +93,8 @@ void scale_cuda(const Pass& pass, const Execution& exec) {
                       : walk.count;
   const std::int64_t blocks = std::min<std::int64_t>(accesses / kThreads + 1,
       std::int64_t{kBlocksAMultiprocessor} * gpu::limits(tensor.device).multiprocessors);
-  gpu::launch("scale", exec.stream, static_cast<unsigned>(blocks), kThreads, 0, scale_kernel,
-      tensor.data, tensor.dtype, walk, walk.is_dense(), gpu::View(factor));
+  gpu::launch("scale", exec.queue.handle, static_cast<unsigned>(blocks), kThreads, 0, scale_kernel,
+      tensor.data(), tensor.dtype, walk, walk.is_dense(), gpu::View(factor));
 }
 
 }  // namespace similis::scale_internal

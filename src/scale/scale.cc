@@ -38,7 +38,7 @@ template <class T> void scale_by(const TensorView& tensor, double factor, const 
   constexpr std::int64_t kPiece = 1 << 16;
   const Walk walk(tensor);
   const auto by = static_cast<decltype(load(T{}))>(factor);
-  T* const data = static_cast<T*>(tensor.data);
+  T* const data = static_cast<T*>(tensor.data());
   parallel_for(exec, (walk.count + kPiece - 1) / kPiece, [&](std::int64_t piece) {
     const std::int64_t first = piece * kPiece, last = std::min(walk.count, first + kPiece);
     if (walk.is_dense()) {

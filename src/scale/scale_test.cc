@@ -24,8 +24,8 @@ using test::Layout;
 using test::OnGpu;
 
 constexpr DType kFloats[] = {DType::f16, DType::bf16, DType::f32, DType::f64};
-constexpr Layout kOwnPlaces[] = {
-    Layout::dense, Layout::channels_last, Layout::permuted, Layout::reversed, Layout::sliced};
+constexpr Layout kOwnPlaces[] = {Layout::dense, Layout::channels_last, Layout::permuted,
+    Layout::reversed, Layout::sliced, Layout::offset};
 const Extents kShapes[] = {{}, {1}, {2, 3, 37, 129}, {2, 1, 3, 5, 7}, {3, 2, 211, 307}};
 
 Array textured(const Extents& shape, DType dtype, Layout layout) {
@@ -81,9 +81,9 @@ TEST(Scale, EveryDTypeAndLayout) { expect_every_layout_scaled(false); }
 TEST(Scale, OneLeavesTheMemoryAlone) {
   Array tensor = test::filled({3, 5}, DType::f32, Layout::dense, 0);
   const std::uint32_t signalling = 0x7f800001u;  // any product would quieten it
-  std::memcpy(tensor.data, &signalling, sizeof signalling);
+  std::memcpy(tensor.data(), &signalling, sizeof signalling);
   scale(tensor, one_element(DType::f32, 1));
-  EXPECT_EQ(std::memcmp(tensor.data, &signalling, sizeof signalling), 0);
+  EXPECT_EQ(std::memcmp(tensor.data(), &signalling, sizeof signalling), 0);
 }
 
 TEST(Scale, RefusesWhatItCannotReplace) {
@@ -119,7 +119,7 @@ TEST(Scale, InC) {
 class ScaleCuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
 };
 
@@ -142,8 +142,7 @@ TEST_F(ScaleCuda, DenseFromAnyElementOn) {
         const Array before = textured({first + count + 9}, dtype, Layout::dense),
                     tensor = textured({first + count + 9}, dtype, Layout::dense);
         const auto part = [&](TensorView whole) {
-          whole.data =
-              static_cast<char*>(whole.data) + first * static_cast<std::int64_t>(size_bytes(dtype));
+          whole.offset += first;
           whole.shape = {count};
           return whole;
         };
@@ -175,7 +174,7 @@ TEST_F(ScaleCuda, AGraphReadsTheFactorWhenItIsReplayed) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  scale(there.view(), factor.view(), {.stream = stream.handle});
+  scale(there.view(), factor.view(), {.queue = Queue::cuda(stream.handle)});
   ASSERT_EQ(cudaStreamEndCapture(stream.handle, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   double product = 1;
@@ -183,7 +182,7 @@ TEST_F(ScaleCuda, AGraphReadsTheFactorWhenItIsReplayed) {
     product *= by;
     const auto rounded = static_cast<float>(by);
     gpu::copy_from_cpu(
-        factor.view().data, &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream.handle);
+        factor.view().data(), &rounded, sizeof rounded, {DeviceKind::cuda, 0}, stream.handle);
     ASSERT_EQ(cudaGraphLaunch(executable, stream.handle), cudaSuccess);
     there.bring_back();
     expect_scaled(tensor, before, product);

@@ -61,9 +61,9 @@ struct Results {
 TEST(SsimCApi, EveryArgumentArrives) {
   for (const Extents& shape : {Extents{2, 3, 17, 19}, Extents{1, 2, 9, 11, 13}}) {
     const bool is_volume = shape.rank() == 5;
-    const test::Array x = test::noise(shape, DType::f32, Layout::sliced, 1, 1);
+    const test::Array x = test::noise(shape, DType::f32, Layout::offset, 1, 1);
     const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
-    const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, 3, 1);
+    const test::Array upstream = test::noise(shape, DType::f32, Layout::offset, 3, 1);
     const test::Array mask = test::noise(shape, DType::f32, Layout::dense, 4, 1);
     const test::Array valid_mask = test::noise(shape, DType::f32, Layout::dense, 5, 1);
     const Results expected(shape);

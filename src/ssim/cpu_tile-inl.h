@@ -168,8 +168,8 @@ class SsimTile : private PlaneTile<Plan, kRows> {
   void load_inside(std::int64_t z, std::int64_t y, Interval x, double* s, double* d, double* m) {
     const std::size_t count = length(x);
     visit_dtype(pass_.x.dtype, [&]<class E>(std::type_identity<E>) {
-      const E* first = static_cast<const E*>(pass_.x.data) + offset(pass_.x, z, y, x.first);
-      const E* second = static_cast<const E*>(pass_.y.data) + offset(pass_.y, z, y, x.first);
+      const E* first = static_cast<const E*>(pass_.x.data()) + offset(pass_.x, z, y, x.first);
+      const E* second = static_cast<const E*>(pass_.y.data()) + offset(pass_.y, z, y, x.first);
       const auto add_and_subtract = [=](std::int64_t x_stride, std::int64_t y_stride) HWY_ATTR {
         for_columns(count, [=](std::size_t i) HWY_ATTR {
           const auto column = static_cast<std::int64_t>(i);

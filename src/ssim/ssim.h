@@ -54,7 +54,7 @@ struct Pass {
 };
 
 void ssim_cpu(const Pass& pass, const Execution& exec);
-/// On pass.x.device, queued on exec.stream and not waited for.
+/// On pass.x.device, queued on exec.queue and not waited for.
 void ssim_cuda(const Pass& pass, const Execution& exec);
 
 /// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.

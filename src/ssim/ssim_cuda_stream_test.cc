@@ -23,7 +23,7 @@ void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorS
 class SsimCudaStream : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     check(cudaStreamCreateWithFlags(&other_, cudaStreamNonBlocking));
   }
@@ -48,14 +48,14 @@ struct Result {
 
 std::vector<double> on_cpu(const TensorView& view, cudaStream_t stream) {
   const Tensor copy = allocate(view.shape, view.dtype);
-  gpu::copy_to_cpu(copy.data, view.data,
+  gpu::copy_to_cpu(copy.data(), view.data(),
       static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype), view.device, stream);
   return to_doubles(copy);
 }
 
 Result run(const TensorView& x, const TensorView& y, cudaStream_t stream) {
   const ValueAndGradient result =
-      ssim_value_and_gradient(x, y, GradientOf::x, {}, {.stream = stream});
+      ssim_value_and_gradient(x, y, GradientOf::x, {}, {.queue = Queue::cuda(stream)});
   return {on_cpu(result.value, stream)[0], on_cpu(result.x_gradient, stream)};
 }
 
@@ -67,7 +67,7 @@ TEST_F(SsimCudaStream, OtherStreamsLoadChangesNothing) {
   for (int i = 0; i < 20; ++i) {
     for (int k = 0; k < 3; ++k) {
       ssim_value_and_gradient(
-          load_x.view(), load_y.view(), GradientOf::both, {}, {.stream = other_});
+          load_x.view(), load_y.view(), GradientOf::both, {}, {.queue = Queue::cuda(other_)});
     }
     const Result actual = run(x.view(), y.view(), stream_);
     EXPECT_EQ(actual.value, expected.value);
@@ -97,7 +97,7 @@ class CapturedCall {
 };
 
 void overwrite(const TensorView& to, const Tensor& from, cudaStream_t stream) {
-  gpu::copy_from_cpu(to.data, from.data,
+  gpu::copy_from_cpu(to.data(), from.data(),
       static_cast<std::size_t>(from.shape.count()) * size_bytes(from.dtype), to.device, stream);
 }
 
@@ -113,11 +113,12 @@ TEST_F(SsimCudaStream, GraphsReplayWithChangedInputs) {
     const Pair first = pictures(shape, 1, v.dtype);
     const OnGpu x(first.x, stream_), y(first.y, stream_);
     const Tensor value = allocate(ssim_internal::value_shape(shape, v.options), DType::f32,
-        x.view().device, {.stream = stream_});
-    const Tensor gradient = allocate(shape, v.dtype, x.view().device, {.stream = stream_});
+        x.view().device, {.queue = Queue::cuda(stream_)});
+    const Tensor gradient =
+        allocate(shape, v.dtype, x.view().device, {.queue = Queue::cuda(stream_)});
     const auto call = [&](cudaStream_t stream) {
       ssim_into(x.view(), y.view(), {.value = value, .x_gradient = gradient}, v.options,
-          {.stream = stream});
+          {.queue = Queue::cuda(stream)});
     };
     const CapturedCall captured(stream_, [&] { call(stream_); });
     for (std::uint32_t seed = 1; seed < 4; ++seed) {
@@ -142,11 +143,12 @@ TEST_F(SsimCudaStream, GraphsOfMsSsimReplayToo) {
   const Extents shape = {1, 2, 192, 208};
   const Pair first = pictures(shape, 1);
   const OnGpu x(first.x, stream_), y(first.y, stream_);
-  const Tensor value = allocate({}, DType::f32, x.view().device, {.stream = stream_});
-  const Tensor gradient = allocate(shape, DType::f32, x.view().device, {.stream = stream_});
+  const Tensor value = allocate({}, DType::f32, x.view().device, {.queue = Queue::cuda(stream_)});
+  const Tensor gradient =
+      allocate(shape, DType::f32, x.view().device, {.queue = Queue::cuda(stream_)});
   const CapturedCall captured(stream_, [&] {
-    ms_ssim_into(
-        x.view(), y.view(), {.value = value, .x_gradient = gradient}, {}, {.stream = stream_});
+    ms_ssim_into(x.view(), y.view(), {.value = value, .x_gradient = gradient}, {},
+        {.queue = Queue::cuda(stream_)});
   });
   for (std::uint32_t seed = 1; seed < 4; ++seed) {
     const Pair pair = pictures(shape, seed);
@@ -168,10 +170,10 @@ struct Counter {
               auto* const counter = static_cast<Counter*>(context);
               counter->bytes += size;
               ++counter->calls;
-              return gpu::allocate(size, device, stream);
+              return gpu::device_functions(device.kind)->allocate(size, device, stream);
             },
         [](void*, void* pointer, std::size_t, Device device, void* stream) {
-          gpu::release(pointer, device, stream);
+          gpu::device_functions(device.kind)->release(pointer, device, stream);
         },
         this};
   }
@@ -187,7 +189,7 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
         const Pair pair =
             ssim_internal::textured(shape, dtype, layout, layout, dtype == DType::u8 ? 255 : 1);
         const OnGpu x(pair.x, stream_), y(pair.y, stream_);
-        const Execution own{.stream = stream_};
+        const Execution own{.queue = Queue::cuda(stream_)};
         const Tensor value =
             allocate(ssim_internal::value_shape(shape, options), DType::f32, x.view().device, own);
         SsimRequest request{.value = value};
@@ -198,7 +200,7 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
         }
         Counter counter;
         ssim_into(x.view(), y.view(), request, options,
-            {.stream = stream_, .allocator = counter.allocator()});
+            {.queue = Queue::cuda(stream_), .allocator = counter.allocator()});
         EXPECT_LE(counter.calls, options.reduction == Reduction::none ? 0u : 1u);
         EXPECT_LE(counter.bytes, 64u << 10);
         check(cudaStreamSynchronize(stream_));
@@ -208,10 +210,11 @@ TEST_F(SsimCudaStream, TheWorkspaceIsSmall) {
 }
 
 TEST_F(SsimCudaStream, EveryDeviceOfTheProcessGivesTheSame) {
-  if (gpu::device_count() < 2) GTEST_SKIP() << "there is one GPU: " << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) < 2)
+    GTEST_SKIP() << "there is one GPU: " << gpu::describe(DeviceKind::cuda);
   const Pair pair = pictures({1, 3, 150, 260}, 1);
   std::vector<double> first;
-  for (int index = 0; index < gpu::device_count(); ++index) {
+  for (int index = 0; index < gpu::device_count(DeviceKind::cuda); ++index) {
     const Device device{DeviceKind::cuda, index};
     const auto copied = [&](const Tensor& array) {
       const Tensor copy = allocate(array.shape, array.dtype, device);
@@ -241,11 +244,11 @@ TEST_F(SsimCudaStream, IndicesBeyond32Bits) {
   }
   const Pair tile = pictures({1, 1, kTile, kSide}, 1, DType::u8);
   const Device device{DeviceKind::cuda, 0};
-  const Execution exec{.stream = stream_};
+  const Execution exec{.queue = Queue::cuda(stream_)};
   const auto repeated = [&](const Tensor& rows) {
     const Tensor image = allocate({1, 1, kSide, kSide}, DType::u8, device, exec);
     for (std::int64_t row = 0; row < kSide; row += kTile) {
-      check(cudaMemcpyAsync(static_cast<char*>(image.data) + row * kSide, rows.data,
+      check(cudaMemcpyAsync(static_cast<char*>(image.data()) + row * kSide, rows.data(),
           static_cast<std::size_t>(kTile * kSide), cudaMemcpyHostToDevice, stream_));
     }
     return image;
@@ -254,18 +257,20 @@ TEST_F(SsimCudaStream, IndicesBeyond32Bits) {
   const SsimOptions options{.reduction = Reduction::none};
   const Tensor map = ssim(x, y, options, exec);
   const auto last_rows = [&](const Tensor& rows) {
-    return TensorView(static_cast<const char*>(rows.data) + (kTile - kLast) * kSide,
-        {1, 1, kLast, kSide}, DType::u8);
+    TensorView view = rows;
+    view.shape[2] = kLast;
+    view.offset += (kTile - kLast) * kSide;
+    return view;
   };
   const std::vector<double> expected =
       to_doubles(ssim(last_rows(tile.x), last_rows(tile.y), options));
   const std::int64_t width = kSide - 10, rows = kLast - 10;
   TensorView last = map;
   last.shape = {1, 1, rows, width};
-  last.data = static_cast<float*>(map.data) + (width - rows) * width;
+  last.offset += (width - rows) * width;
   EXPECT_LE(test::max_difference(on_cpu(last, stream_), expected), ssim_internal::kMapOnGpu);
   // Every 500 rows of the map are alike, so that their mean is the whole's.
-  const TensorView period(map.data, {1, 1, kTile, width}, DType::f32, device);
+  const TensorView period(map.data(), {1, 1, kTile, width}, DType::f32, device);
   double sum = 0;
   for (const double element : on_cpu(period, stream_)) sum += element;
   EXPECT_NEAR(

@@ -17,7 +17,7 @@ using test::Layout;
 class SsimCuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
   const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
 };

@@ -44,7 +44,7 @@ TEST_F(SsimRefuses, ImagesThatAreNotAlike) {
   test::expect_refusal(
       [&] { ssim(x_, elsewhere); }, "ssim: y is on cuda:0; it must be on cpu as x is");
   TensorView nothing = y_;
-  nothing.data = nullptr;
+  nothing.handle = nullptr;
   test::expect_refusal([&] { ssim(x_, nothing); }, "ssim: y has no data");
   test::expect_refusal([&] { ssim(nothing, y_); }, "ssim: x has no data");
 }

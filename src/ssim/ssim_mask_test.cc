@@ -67,7 +67,7 @@ void spoil(const Pair& images, const TensorView& mask, float filler) {
   for (const test::Array* image : {&images.x, &images.y}) {
     for (std::int64_t i = 0; i < image->shape.count(); ++i) {
       if (values[static_cast<std::size_t>(i % mask.shape.count())] != 0) continue;
-      static_cast<float*>(image->data)[test::offset_of(*image, i)] = filler;
+      static_cast<float*>(image->data())[test::offset_of(*image, i)] = filler;
     }
   }
 }

@@ -26,7 +26,7 @@ TEST(Ssimulacra2CApi, DefaultsAreThoseOfCpp) {
 }
 
 TEST(Ssimulacra2CApi, EveryArgumentArrives) {
-  const test::Array x = test::noise(kShape, DType::f32, Layout::sliced, 1, 1);
+  const test::Array x = test::noise(kShape, DType::f32, Layout::offset, 1, 1);
   const test::Array y = test::noise(kShape, DType::f32, Layout::channels_last, 2, 1);
   const test::Array value = test::filled({2}, DType::f64, Layout::dense, test::kUntouched);
   const test::Array map = test::filled({2, 21, 18}, DType::f32, Layout::dense, test::kUntouched);

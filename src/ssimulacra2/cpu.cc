@@ -96,7 +96,7 @@ unsigned products_for(unsigned terms, bool has_y, bool x_is_known) {
 
 Samples samples_of(const Pictures& side, Background background) {
   const TensorView& view = side.samples;
-  return {.data = view.data,
+  return {.data = view.data(),
       .dtype = view.dtype,
       .channels = side.channels(),
       .channel_stride = view.strides[1],

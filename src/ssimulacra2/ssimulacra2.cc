@@ -15,9 +15,7 @@ namespace ssimulacra2_internal {
 Pictures Pictures::picture(std::int64_t index) const {
   Pictures one = *this;
   one.samples.shape[0] = 1;
-  one.samples.data =
-      static_cast<char*>(samples.data) +
-      index * samples.strides[0] * static_cast<std::int64_t>(size_bytes(samples.dtype));
+  one.samples.offset += index * samples.strides[0];
   return one;
 }
 
@@ -139,8 +137,8 @@ void ssimulacra2_into(const TensorView& x, const TensorView& y, const Ssimulacra
   operation.run({.x = pair.x,
                     .y = pair.y,
                     .mode = options.mode,
-                    .scores = static_cast<double*>(request.value.data),
-                    .maps = static_cast<float*>(request.map.data)},
+                    .scores = static_cast<double*>(request.value.data()),
+                    .maps = static_cast<float*>(request.map.data())},
       y.device, exec);
 }
 
@@ -202,7 +200,7 @@ void Ssimulacra2Reference::score_into(
       const double score = score_of(sums_cpu(pass, exec), side);
       lowest = k == 0 ? score : std::min(lowest, score);
     }
-    static_cast<double*>(value.data)[i] = lowest;
+    static_cast<double*>(value.data())[i] = lowest;
   }
 }
 

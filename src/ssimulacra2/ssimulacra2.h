@@ -57,7 +57,7 @@ PairSums sums_cpu(const CpuPass& pass, const Execution& exec);
 std::shared_ptr<const Pyramid> make_pyramid_cpu(
     const Pictures& x, Background background, Ssimulacra2Mode mode, const Execution& exec);
 
-/// Writes the score of each pair of two batches on a GPU, queued on exec.stream.
+/// Writes the score of each pair of two batches on a GPU, queued on exec.queue.
 void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode, double* scores,
     const Execution& exec);
 

@@ -27,7 +27,7 @@ void check(cudaError_t status) { ASSERT_EQ(status, cudaSuccess) << cudaGetErrorS
 class Ssimulacra2Cuda : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
     for (cudaStream_t& stream : streams_) {
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     }
@@ -47,7 +47,8 @@ test::Array picture(std::uint32_t seed) {
 // Scores that stand on the GPU, read once all work on the stream is done.
 std::vector<double> read(const Tensor& value, cudaStream_t stream) {
   std::vector<double> scores(static_cast<std::size_t>(value.shape.count()));
-  gpu::copy_to_cpu(scores.data(), value.data, scores.size() * sizeof(double), value.device, stream);
+  gpu::copy_to_cpu(
+      scores.data(), value.data(), scores.size() * sizeof(double), value.device, stream);
   return scores;
 }
 
@@ -67,7 +68,7 @@ TEST_F(Ssimulacra2Cuda, BatchesInFlightHaveTheBitsOfTheCpu) {
       values.clear();
       for (std::size_t i = 0; i < 3; ++i) {
         values.push_back(ssimulacra2(images[2 * i].view(), images[2 * i + 1].view(), {.mode = mode},
-            {.stream = streams_[i]}));
+            {.queue = Queue::cuda(streams_[i])}));
       }
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(read(values[i], streams_[i]), expected[i]);
     }
@@ -88,8 +89,8 @@ TEST_F(Ssimulacra2Cuda, PairsOfABatchHaveTheBitsOfOneAlone) {
         view.strides[0] = 0;
         return view;
       };
-      const Tensor value = ssimulacra2(
-          repeated(gpu_x.view()), repeated(gpu_y.view()), {.mode = mode}, {.stream = streams_[0]});
+      const Tensor value = ssimulacra2(repeated(gpu_x.view()), repeated(gpu_y.view()),
+          {.mode = mode}, {.queue = Queue::cuda(streams_[0])});
       return read(value, streams_[0]);
     };
     const double alone = item(ssimulacra2(x, y, {.mode = mode}));
@@ -102,16 +103,17 @@ TEST_F(Ssimulacra2Cuda, PairsOfABatchHaveTheBitsOfOneAlone) {
 TEST_F(Ssimulacra2Cuda, GraphsReplayWithChangedPictures) {
   const test::Array first = picture(1);
   const OnGpu x(first, streams_[0]), y(first, streams_[0]);
-  const Tensor value = allocate({kShape[0]}, DType::f64, x.view().device, {.stream = streams_[0]});
+  const Tensor value =
+      allocate({kShape[0]}, DType::f64, x.view().device, {.queue = Queue::cuda(streams_[0])});
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal));
-  ssimulacra2_into(x.view(), y.view(), {.value = value}, {}, {.stream = streams_[0]});
+  ssimulacra2_into(x.view(), y.view(), {.value = value}, {}, {.queue = Queue::cuda(streams_[0])});
   check(cudaStreamEndCapture(streams_[0], &graph));
   check(cudaGraphInstantiate(&executable, graph, 0));
   for (std::uint32_t seed = 2; seed < 5; ++seed) {
     const test::Array changed = picture(seed);
-    gpu::copy_from_cpu(y.view().data, changed.data, static_cast<std::size_t>(kShape.count()),
+    gpu::copy_from_cpu(y.view().data(), changed.data(), static_cast<std::size_t>(kShape.count()),
         y.view().device, streams_[0]);
     check(cudaGraphLaunch(executable, streams_[0]));
     EXPECT_EQ(read(value, streams_[0]), to_doubles(ssimulacra2(first, changed)));

@@ -119,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Ssimulacra2Backends,
         Case{{2, 3, 20, 27}, {2, 3, 20, 27}, DType::u8, Layout::permuted},
         Case{{2, 3, 20, 27}, {2, 3, 20, 27}, DType::f32, Layout::reversed},
         Case{{2, 3, 20, 27}, {2, 3, 20, 27}, DType::u16, Layout::sliced},
+        Case{{2, 3, 20, 27}, {2, 3, 20, 27}, DType::u16, Layout::offset},
         Case{{2, 3, 20, 27}, {2, 3, 20, 27}, DType::u8, Layout::expanded}),
     named);
 INSTANTIATE_TEST_SUITE_P(Channels, Ssimulacra2Backends,

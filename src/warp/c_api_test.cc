@@ -68,7 +68,7 @@ class WarpCApi3D : public testing::Test {
   const Coordinates low{-0.9, -0.8, -0.7}, high{0.6, 0.5, 0.4};
   test::Array image = test::noise({1, 2, 4, 5, 6}, DType::f32, Layout::sliced, 1, 1);
   test::Array affine = test::noise({2, 3, 4}, DType::f32, Layout::permuted, 2, 1);
-  test::Array u = test::noise({1, 5, 6, 7, 3}, DType::f32, Layout::dense, 3, 0.5);
+  test::Array u = test::noise({1, 5, 6, 7, 3}, DType::f32, Layout::offset, 3, 0.5);
   test::Array s = test::noise({1, 3, 3}, DType::f64, Layout::dense, 4, 1);
   CTensor c_image{image}, c_affine{affine}, c_u{u}, c_s{s};
   similis_warp_options options = SIMILIS_WARP_DEFAULTS;

@@ -113,17 +113,17 @@ template <class T> class Task {
       chunk_.image = outer_;
       chunk_.x = 0;
       const auto at = [&](const TensorView& view) {
-        return view.empty() ? nullptr : static_cast<float*>(view.data) + start_in(view, 0);
+        return view.empty() ? nullptr : static_cast<float*>(view.data()) + start_in(view, 0);
       };
       const auto field_at = [&](const TensorView& view) {
         const Extents& s = view.strides;
         return view.empty() ? nullptr
-                            : static_cast<float*>(view.data) + chunk_.image * s[0] +
+                            : static_cast<float*>(view.data()) + chunk_.image * s[0] +
                                   chunk_.z * s[1] + chunk_.y * s[2];
       };
       const TensorView& image = pass_.image;
       sample_lean_row(plan_, chunk_,
-          {.plane = static_cast<const float*>(image.data) + chunk_.image * image.strides[0],
+          {.plane = static_cast<const float*>(image.data()) + chunk_.image * image.strides[0],
               .field = field_at(pass_.field),
               .upstream = at(pass_.upstream),
               .value = at(pass_.output),
@@ -166,7 +166,7 @@ template <class T> class Task {
     const std::int64_t plane = chunk_.image * image.strides[0] + c * image.strides[1];
     visit_dtype(image.dtype, [&]<class E>(std::type_identity<E>) {
       if constexpr (std::is_same_v<E, double> == std::is_same_v<T, double>) {
-        const E* elements = static_cast<const E*>(image.data) + plane;
+        const E* elements = static_cast<const E*>(image.data()) + plane;
         if (pass_.form == Form::labels) {
           sample_labels<T, E>(pass_, chunk_, elements, &samples_, result_);
         } else if (pass_.mode == Interpolation::linear) {
@@ -209,7 +209,7 @@ template <class T> class Task {
   // Labels may be integers, which store_row's rounding is not for.
   void store_labels(std::int64_t start, std::int64_t stride) {
     visit_dtype(pass_.output.dtype, [&]<class E>(std::type_identity<E>) {
-      E* out = static_cast<E*>(pass_.output.data) + start;
+      E* out = static_cast<E*>(pass_.output.data()) + start;
       for (std::int64_t i = 0; i < chunk_.count; ++i) store(result_[i], out + i * stride);
     });
   }
@@ -371,7 +371,7 @@ namespace {
 void store_at(const TensorView& matrix, std::int64_t n, int i, int j, double value) {
   const Extents& s = matrix.strides;
   visit_dtype(matrix.dtype, [&]<class E>(std::type_identity<E>) {
-    store(value, static_cast<E*>(matrix.data) + n * s[0] + i * s[1] + j * s[2]);
+    store(value, static_cast<E*>(matrix.data()) + n * s[0] + i * s[1] + j * s[2]);
   });
 }
 

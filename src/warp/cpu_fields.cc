@@ -34,7 +34,7 @@ double element_of(const TensorView& view, std::int64_t offset) { return element(
 
 void store_element(const TensorView& view, std::int64_t offset, double value) {
   visit_dtype(view.dtype,
-      [&]<class E>(std::type_identity<E>) { store(value, static_cast<E*>(view.data) + offset); });
+      [&]<class E>(std::type_identity<E>) { store(value, static_cast<E*>(view.data()) + offset); });
 }
 
 // Where the voxel's vector begins in [N,Z,Y,X,d].

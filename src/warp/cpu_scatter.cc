@@ -22,7 +22,7 @@ template <class T> struct Slab {
   std::int64_t image, first, end;
 
   T* plane(std::int64_t channel) const {
-    return static_cast<T*>(sums.data) + image * sums.strides[0] + channel * sums.strides[1];
+    return static_cast<T*>(sums.data()) + image * sums.strides[0] + channel * sums.strides[1];
   }
 
   void clear() const {

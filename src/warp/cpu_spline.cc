@@ -17,7 +17,7 @@ void filter_axis(const TensorView& image, int axis, Filter filter, const Executi
   constexpr std::int64_t kLines = 16;
   const std::int64_t groups = (stride + kLines - 1) / kLines;
   parallel_for(exec, outer * groups, [&](std::int64_t task) {
-    T* start = static_cast<T*>(image.data) + task / groups * count * stride;
+    T* start = static_cast<T*>(image.data()) + task / groups * count * stride;
     const std::int64_t first = task % groups * kLines;
     for (std::int64_t i = first; i < first + kLines && i < stride; ++i) {
       filter_line(start + i, count, stride, filter == Filter::transposed);

@@ -89,7 +89,7 @@ void load_vectors(
     const TensorView& field, std::int64_t offset, int rank, std::int64_t count, T* const out[3]) {
   std::int64_t done = 0;
   if (is_interleaved(field)) {
-    done = load_interleaved(static_cast<const float*>(field.data) + offset, rank, count, out);
+    done = load_interleaved(static_cast<const float*>(field.data()) + offset, rank, count, out);
   }
   const Extents& s = field.strides;
   for (int j = 0; j < rank; ++j) {
@@ -103,7 +103,7 @@ void store_vectors(const T* const in[3], int rank, std::int64_t count, const Ten
     std::int64_t offset) {
   std::int64_t done = 0;
   if (is_interleaved(field)) {
-    done = store_interleaved(in, rank, count, static_cast<float*>(field.data) + offset);
+    done = store_interleaved(in, rank, count, static_cast<float*>(field.data()) + offset);
   }
   const Extents& s = field.strides;
   for (int j = 0; j < rank; ++j) {

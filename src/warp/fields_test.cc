@@ -37,7 +37,7 @@ using Jacobian = EachBackend;
 std::vector<double> values_of(const Tensor& result) {
   if (result.device.kind == DeviceKind::cpu) return to_doubles(result);
   const Tensor copy = allocate(result.shape, result.dtype);
-  gpu::copy_to_cpu(copy.data, result.data,
+  gpu::copy_to_cpu(copy.data(), result.data(),
       static_cast<std::size_t>(result.shape.count()) * size_bytes(result.dtype), result.device,
       nullptr);
   return to_doubles(copy);

@@ -18,11 +18,11 @@ constexpr Device kGpu{DeviceKind::cuda, 0};
 class SampleOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
   static std::vector<double> brought_back(const TensorView& view) {
     const Tensor copy = allocate(view.shape, view.dtype);
-    gpu::copy_to_cpu(copy.data, view.data,
+    gpu::copy_to_cpu(copy.data(), view.data(),
         static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype), kGpu, nullptr);
     return to_doubles(copy);
   }
@@ -80,13 +80,13 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
   const Tensor planes = test::noise({7, kSide, kSide}, DType::f16, Layout::dense, 1, 1);
   const test::OnGpu patterns(planes);
   for (std::int64_t z = 0; z < kSide; ++z) {
-    ASSERT_EQ(cudaMemcpyAsync(static_cast<F16*>(image.data) + z * kPlane,
-                  static_cast<const F16*>(patterns.view().data) + z % 7 * kPlane, kPlane * 2,
+    ASSERT_EQ(cudaMemcpyAsync(static_cast<F16*>(image.data()) + z * kPlane,
+                  static_cast<const F16*>(patterns.view().data()) + z % 7 * kPlane, kPlane * 2,
                   cudaMemcpyDeviceToDevice, nullptr),
         cudaSuccess);
   }
   const Tensor u = allocate({1, kSide, kSide, kSide, 3}, DType::f16, kGpu);
-  ASSERT_EQ(cudaMemsetAsync(u.data, 0, static_cast<std::size_t>(u.shape.count()) * 2, nullptr),
+  ASSERT_EQ(cudaMemsetAsync(u.data(), 0, static_cast<std::size_t>(u.shape.count()) * 2, nullptr),
       cudaSuccess);
   const auto shifted_by_quarter = [](std::int64_t depth) {
     return test::make({1, 3, 4}, DType::f64, Layout::dense, [=](std::int64_t i) {
@@ -98,7 +98,7 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
   const std::int64_t skipped = (kSide - kCut) * kPlane;
   const auto last_planes = [&](const TensorView& whole, std::int64_t components) {
     TensorView part = whole;
-    part.data = static_cast<F16*>(whole.data) + skipped * components;
+    part.offset += skipped * components;
     part.shape[components == 1 ? 2 : 1] = kCut;
     return part;
   };

@@ -85,8 +85,7 @@ inline SampleOptions part_of_grid(
 
 /// Elements first … first+count-1 along one dimension.
 inline TensorView slab(TensorView view, int dimension, std::int64_t first, std::int64_t count) {
-  view.data = static_cast<char*>(view.data) +
-              first * view.strides[dimension] * static_cast<std::int64_t>(size_bytes(view.dtype));
+  view.offset += first * view.strides[dimension];
   view.shape[dimension] = count;
   return view;
 }

@@ -77,7 +77,7 @@ void run_prefiltered(
 // What is sampled is read all over while results are written.
 void require_own_memory(const char* operation, const char* argument, const TensorView& result,
     const TensorView& image) {
-  require(result.empty() || result.data != image.data,
+  require(result.empty() || result.data() != image.data(),
       "{}: {} has the memory of what is sampled; it must have its own", operation, argument);
 }
 
@@ -220,7 +220,8 @@ Pass affine_grid_pass(const TensorView& affine, const AffineGridOptions& options
       options.out_shape, rank);
   // One voxel stands in for the image that there is not.
   static constexpr Extents kVoxel2D = {1, 1, 1, 1}, kVoxel3D = {1, 1, 1, 1, 1};
-  const TensorView voxel(affine.data, rank == 2 ? kVoxel2D : kVoxel3D, affine.dtype, affine.device);
+  const Extents& one = rank == 2 ? kVoxel2D : kVoxel3D;
+  const TensorView voxel = affine.reshaped(one, dense_strides(one));
   Pass pass = resolve(operation, voxel,
       {.affine = affine,
           .displacement = options.displacement,

@@ -44,9 +44,9 @@ template <class OfGroup> void write_values(const TensorView& value, const OfGrou
   const auto count = static_cast<std::size_t>(value.shape.count());
   for (std::size_t group = 0; group < count; ++group) {
     if (value.dtype == DType::f64) {
-      static_cast<double*>(value.data)[group] = of_group(group);
+      static_cast<double*>(value.data())[group] = of_group(group);
     } else {
-      static_cast<float*>(value.data)[group] = static_cast<float>(of_group(group));
+      static_cast<float*>(value.data())[group] = static_cast<float>(of_group(group));
     }
   }
 }

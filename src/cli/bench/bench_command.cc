@@ -29,6 +29,7 @@
 #include "src/core/number_text.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/gpu/device.h"
 #include "src/media/picture/decode.h"
 
 namespace similis::cli {
@@ -180,7 +181,7 @@ std::string to_table(const BenchReport& report) {
   std::string text = fmt::format("pairs of {} on {}, {} thread{}, {} ({})\n",
       joined(report.size, "×"), report.device, report.threads, report.threads == 1 ? "" : "s",
       info.simd_target, info.simd_target_reason);
-  if (report.device.kind == DeviceKind::cuda) text += info.cuda_reason + "\n";
+  if (report.device.kind != DeviceKind::cpu) text += gpu::describe(report.device.kind) + "\n";
   std::vector<Row> rows = {{"metric", "input", "ms a pair", "pairs/s",
       is_volume(report.size) ? "Mvoxel/s" : "Mpixel/s"}};
   for (const Timing& timing : report.timings) {
@@ -196,7 +197,7 @@ Json settings_json(const BenchReport& report) {
   const Info info = similis::info();
   Json json = {
       {"size", report.size}, {"threads", report.threads}, {"simd_target", info.simd_target}};
-  if (report.device.kind == DeviceKind::cuda) json["gpu"] = info.cuda_reason;
+  if (report.device.kind != DeviceKind::cpu) json["gpu"] = gpu::describe(report.device.kind);
   json["metrics"] = Json::object();
   for (const Timing& timing : report.timings) {
     Json& entry = json["metrics"][timing.measure.name] = Json::object();

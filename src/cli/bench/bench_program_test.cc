@@ -121,14 +121,15 @@ TEST_F(Bench, WhatCannotRunIsLeftOutUnlessItWasAskedFor) {
 
 // On a GPU where there is one; else in words why not.
 TEST_F(Bench, MeasuresOnTheDeviceThatIsAskedFor) {
-  if (gpu::device_count() == 0) {
-    expect_error({"bench", "--device", "cuda"}, 1, "--device cuda: " + gpu::describe());
+  if (gpu::device_count(DeviceKind::cuda) == 0) {
+    expect_error(
+        {"bench", "--device", "cuda"}, 1, "--device cuda: " + gpu::describe(DeviceKind::cuda));
     return;
   }
   const Json json =
       document({"-m", "ssim", "-m", "ssimulacra2", "--size", "192x180", "--device", "cuda"});
   EXPECT_EQ(json["device"], "cuda:0");
-  EXPECT_EQ(json["settings"]["gpu"], gpu::describe());
+  EXPECT_EQ(json["settings"]["gpu"], gpu::describe(DeviceKind::cuda));
   EXPECT_THAT(names_of(json["metrics"]), ElementsAre("ssim", "ssimulacra2"));
   expect_error({"bench", "-m", "integer-ssim", "--device", "cuda"}, 1,
       "integer-ssim runs on the CPU alone; leave out --device cuda:0");

@@ -65,8 +65,8 @@ TEST_F(VideoProgram, EachPlaneIsScoredAsTheLibraryDoes) {
       for (std::int64_t i = 0; i < height * width; ++i) {
         const auto sample = [&](const VideoFrame& from) -> double {
           const TensorView view = from.plane(video, plane);
-          if (view.dtype == DType::u8) return static_cast<const std::uint8_t*>(view.data)[i];
-          return static_cast<const std::uint16_t*>(view.data)[i];
+          if (view.dtype == DType::u8) return static_cast<const std::uint8_t*>(view.data())[i];
+          return static_cast<const std::uint16_t*>(view.data())[i];
         };
         a.elements<double>()[i] = sample(x);
         b.elements<double>()[i] = sample(y);

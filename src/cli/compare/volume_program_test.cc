@@ -41,8 +41,8 @@ TEST_F(VolumeProgram, ScoresThemAsTheLibraryDoes) {
   const Json document = json({"a.nii.gz", "b.nii", "-m", "ssim", "-m", "mse", "-m", "mae", "-m",
       "psnr", "-m", "ssim=window_size=3,5,7"});
   const Extents shape = {1, 1, kSize[2], kSize[1], kSize[0]};
-  const TensorView x(fixed_.values.data, shape, DType::f32);
-  const TensorView y(moved_.values.data, shape, DType::f32);
+  const TensorView x(fixed_.values.data(), shape, DType::f32);
+  const TensorView y(moved_.values.data(), shape, DType::f32);
   const std::vector<double> values = media::values_of(fixed_);
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double range = *high - *low;
@@ -61,8 +61,8 @@ TEST_F(VolumeProgram, ScoresThemAsTheLibraryDoes) {
 
 TEST_F(VolumeProgram, TheRangeOfBinsMayBeGiven) {
   const Extents shape = {1, 1, kSize[2], kSize[1], kSize[0]};
-  const TensorView x(fixed_.values.data, shape, DType::f32);
-  const TensorView y(moved_.values.data, shape, DType::f32);
+  const TensorView x(fixed_.values.data(), shape, DType::f32);
+  const TensorView y(moved_.values.data(), shape, DType::f32);
   const Json document = json({"a.nii.gz", "b.nii", "-m", "mi=range=-2,30.5"});
   EXPECT_NEAR(document["frames"][0]["mi"].get<double>(),
       item(mutual_information(x, y, {.range = ValueRange::fixed, .low = -2, .high = 30.5})), 1e-6);

@@ -17,9 +17,9 @@ Tensor VideoPlanePairs::samples(
   const TensorView stored = frame.plane(format_, plane);
   const std::int64_t height = stored.shape[0], width = stored.shape[1];
   const Extents shape = {1, 1, height, width};
-  if (stored.dtype == DType::u8) return {TensorView(stored.data, shape, DType::u8), nullptr};
+  if (stored.dtype == DType::u8) return {stored.reshaped(shape, dense_strides(shape)), nullptr};
   if (wide.empty()) wide = allocate(shape, DType::f32, {}, exec);
-  const auto* from = static_cast<const std::uint16_t*>(stored.data);
+  const auto* from = static_cast<const std::uint16_t*>(stored.data());
   parallel_for(exec, height, [&](std::int64_t y) {
     float* to = wide.elements<float>() + y * width;
     for (std::int64_t x = 0; x < width; ++x) to[x] = from[y * width + x];

@@ -52,8 +52,7 @@ Tensor frame_of(const Tensor& values, std::int64_t frame) {
   const Extents& shape = values.shape;
   const Extents& strides = values.strides;
   TensorView view = values;
-  view.data = static_cast<std::uint8_t*>(values.data) +
-              static_cast<std::size_t>(frame * strides[1]) * size_bytes(values.dtype);
+  view.offset += frame * strides[1];
   if (shape[2] == 1) {
     view.shape = {1, shape[0], shape[3], shape[4]};
     view.strides = {shape.count(), strides[0], strides[3], strides[4]};

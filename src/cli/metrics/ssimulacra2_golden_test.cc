@@ -91,7 +91,7 @@ TEST_F(Ssimulacra2Golden, EveryDecimalOfTheReferenceProgram) {
 }
 
 TEST_F(Ssimulacra2Golden, TheProgramHasThemFromAGpu) {
-  if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   for_each_pair(
       [&](const std::string& reference, const std::string& distorted, const std::string& expected) {
         const Json document = json({reference, distorted, "-m", "ssimulacra2", "--device", "cuda"});

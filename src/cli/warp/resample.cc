@@ -57,15 +57,14 @@ media::Volume empty_output(const media::Volume& image, const media::Grid& grid, 
 // [C,T,Z,Y,X] as [1,C·T,Z,Y,X].
 TensorView as_channels(const Tensor& values) {
   const Extents& shape = values.shape;
-  return {values.data, Extents{1, shape[0] * shape[1], shape[2], shape[3], shape[4]}, values.dtype,
-      values.device};
+  const Extents channels = {1, shape[0] * shape[1], shape[2], shape[3], shape[4]};
+  return values.reshaped(channels, dense_strides(channels));
 }
 
 TensorView slices(const TensorView& channels, std::int64_t first, std::int64_t count) {
   TensorView slab = channels;
   slab.shape[2] = count;
-  slab.data = static_cast<std::uint8_t*>(channels.data) +
-              static_cast<std::size_t>(first * channels.strides[2]) * size_bytes(channels.dtype);
+  slab.offset += first * channels.strides[2];
   return slab;
 }
 
@@ -79,7 +78,7 @@ std::int64_t fill_outside(const Tensor& coordinates, double background, const Te
     if (!std::isnan(at[3 * i])) continue;
     ++outside;
     for (std::int64_t c = 0; c < slab.shape[1]; ++c) {
-      static_cast<T*>(slab.data)[c * slab.strides[1] + i] = static_cast<T>(background);
+      static_cast<T*>(slab.data())[c * slab.strides[1] + i] = static_cast<T>(background);
     }
   }
   return outside;
@@ -113,9 +112,9 @@ void sample_slab_there(const TensorView& image, const Tensor& coordinates,
   const std::size_t element = size_bytes(slab.dtype);
   const auto channel_bytes = static_cast<std::size_t>(here.strides[1]) * element;
   for (std::int64_t c = 0; c < slab.shape[1]; ++c) {
-    std::memcpy(static_cast<std::byte*>(slab.data) +
+    std::memcpy(static_cast<std::byte*>(slab.data()) +
                     static_cast<std::size_t>(c * slab.strides[1]) * element,
-        static_cast<const std::byte*>(here.data) + static_cast<std::size_t>(c) * channel_bytes,
+        static_cast<const std::byte*>(here.data()) + static_cast<std::size_t>(c) * channel_bytes,
         channel_bytes);
   }
 }

@@ -139,8 +139,8 @@ TEST_F(WarpProgram, OfSeveralTransformsTheLastComesFirst) {
 TEST_F(WarpProgram, SamplesOnTheDeviceThatIsAskedFor) {
   const std::vector<std::string> refused = {
       "warp", "a.nii", "-r", "r.nii.gz", "-o", "out.nii.gz", "--device", "cuda"};
-  if (gpu::device_count() == 0) {
-    return expect_error(refused, 1, "--device cuda: " + gpu::describe());
+  if (gpu::device_count(DeviceKind::cuda) == 0) {
+    return expect_error(refused, 1, "--device cuda: " + gpu::describe(DeviceKind::cuda));
   }
   Volume field = media::make_volume(
       kSize, [](std::int64_t i) { return 0.01 * (i % 37); }, 3);

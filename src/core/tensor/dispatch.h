@@ -27,7 +27,7 @@ template <class Function> auto visit_dtype(DType dtype, Function&& function) {
 /// One element of a CPU tensor, `offset` elements from its first.
 inline double element(const TensorView& tensor, std::int64_t offset) {
   return visit_dtype(tensor.dtype, [&]<class T>(std::type_identity<T>) {
-    return static_cast<double>(load(static_cast<const T*>(tensor.data)[offset]));
+    return static_cast<double>(load(static_cast<const T*>(tensor.data())[offset]));
   });
 }
 

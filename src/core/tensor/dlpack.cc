@@ -74,12 +74,23 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
       operation, argument, tensor.device.type, +SIMILIS_CPU, +SIMILIS_CUDA, +SIMILIS_CUDA_HOST);
   const Extents shape(
       std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
-  const char* elements = static_cast<const char*>(tensor.data) + tensor.byte_offset;
-  return {elements, shape, strides_of(tensor, shape), *dtype, *device};
+  TensorView view(tensor.data, shape, strides_of(tensor, shape), *dtype, *device);
+  const auto offset_bytes = static_cast<std::int64_t>(tensor.byte_offset);
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(*dtype));
+  if (offset_bytes % element_bytes == 0) {
+    view.offset = offset_bytes / element_bytes;
+  } else {
+    view.handle = static_cast<char*>(tensor.data) + offset_bytes;
+  }
+  return view;
 }
 
 similis_device to_dlpack(Device device) {
-  return {device.kind == DeviceKind::cuda ? SIMILIS_CUDA : SIMILIS_CPU, device.index};
+  switch (device.kind) {
+    case DeviceKind::cpu: break;
+    case DeviceKind::cuda: return {SIMILIS_CUDA, device.index};
+  }
+  return {SIMILIS_CPU, device.index};
 }
 
 TensorView from_dlpack(const similis_tensor& tensor) {
@@ -87,13 +98,14 @@ TensorView from_dlpack(const similis_tensor& tensor) {
 }
 
 similis_tensor to_dlpack(TensorView& view) {
-  return {.data = view.data,
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
+  return {.data = view.handle,
       .device = to_dlpack(view.device),
       .ndim = view.shape.rank(),
       .dtype = dtype_of(view.dtype),
       .shape = view.shape.data(),
       .strides = view.strides.data(),
-      .byte_offset = 0};
+      .byte_offset = static_cast<std::uint64_t>(view.offset * element_bytes)};
 }
 
 }  // namespace similis

@@ -13,8 +13,10 @@ TEST(Dlpack, AViewGoesThereAndBack) {
   for (const DType dtype :
       {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32, DType::f64}) {
     TensorView view(elements.data(), {2, 3}, {-5, 2}, dtype, {DeviceKind::cuda, 3});
+    view.offset = 5;
     const TensorView back = from_dlpack(to_dlpack(view));
-    EXPECT_EQ(back.data, view.data);
+    EXPECT_EQ(back.handle, view.handle);
+    EXPECT_EQ(back.offset, view.offset);
     EXPECT_EQ(back.shape, view.shape);
     EXPECT_EQ(back.strides, view.strides);
     EXPECT_EQ(back.dtype, dtype);
@@ -30,7 +32,26 @@ TEST(Dlpack, NoStridesMeansDenseAndTheOffsetIsInBytes) {
   tensor.byte_offset = 8;
   const TensorView back = from_dlpack(tensor);
   EXPECT_EQ(back.strides, (Extents{12, 4, 1}));
-  EXPECT_EQ(back.data, elements.data() + 2);
+  EXPECT_EQ(back.handle, elements.data());
+  EXPECT_EQ(back.offset, 2);
+  EXPECT_EQ(back.data(), elements.data() + 2);
+}
+
+TEST(Dlpack, AnOffsetBetweenElementsMovesTheAddress) {
+  std::array<float, 24> elements{};
+  TensorView view(elements.data(), {2, 3}, DType::f32);
+  similis_tensor tensor = to_dlpack(view);
+  tensor.byte_offset = 6;
+  EXPECT_EQ(from_dlpack(tensor).data(), reinterpret_cast<char*>(elements.data()) + 6);
+}
+
+TEST(Dlpack, AnOffsetMayBeNegative) {
+  std::array<float, 24> elements{};
+  TensorView view(elements.data() + 10, {2, 3}, DType::f32);
+  view.offset = -4;
+  const TensorView back = from_dlpack(to_dlpack(view));
+  EXPECT_EQ(back.offset, -4);
+  EXPECT_EQ(back.data(), elements.data() + 6);
 }
 
 TEST(Dlpack, RefusesWhatItCannotSay) {

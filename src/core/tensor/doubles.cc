@@ -23,7 +23,7 @@ std::vector<double> to_doubles(const TensorView& view) {
   std::vector<double> result;
   result.reserve(static_cast<std::size_t>(view.shape.count()));
   visit_dtype(view.dtype, [&]<class T>(std::type_identity<T>) {
-    append(static_cast<const T*>(view.data), view, 0, result);
+    append(static_cast<const T*>(view.data()), view, 0, result);
   });
   return result;
 }

@@ -23,17 +23,17 @@ void* allocate_on_heap(std::size_t bytes) {
 std::shared_ptr<void> allocate_bytes(std::size_t bytes, Device device, const Execution& exec) {
   const Allocator allocator = exec.allocator;
   if (allocator.allocate == nullptr) {
-    require(device.kind == DeviceKind::cpu || gpu::is_compiled(),
+    const gpu::DeviceFunctions* const gpu = gpu::device_functions(device.kind);
+    require(device.kind == DeviceKind::cpu || gpu != nullptr,
         "allocate: this build of similis has no GPU; it cannot give memory on {}", device);
-    const bool on_gpu = device.kind == DeviceKind::cuda;
-    void* queue = exec.stream;
-    void* pointer = on_gpu ? gpu::allocate(bytes, device, queue) : allocate_on_heap(bytes);
+    void* queue = exec.queue.handle;
+    void* pointer = gpu == nullptr ? allocate_on_heap(bytes) : gpu->allocate(bytes, device, queue);
     if (pointer == nullptr)
       throw Error(fmt::format("out of memory: {} bytes on {}", bytes, device));
-    if (!on_gpu) return {pointer, std::free};
-    return {pointer, [device, queue](void* memory) { gpu::release(memory, device, queue); }};
+    if (gpu == nullptr) return {pointer, std::free};
+    return {pointer, [gpu, device, queue](void* memory) { gpu->release(memory, device, queue); }};
   }
-  void* stream = exec.stream;
+  void* stream = exec.queue.handle;
   void* pointer = allocator.allocate(allocator.context, bytes, device, stream);
   if (pointer == nullptr && bytes > 0) {
     throw Error(fmt::format("the allocator gave no memory: {} bytes on {}", bytes, device));

@@ -9,10 +9,6 @@
 
 namespace similis {
 
-std::size_t size_bytes(DType dtype) {
-  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
-}
-
 const char* name(DType dtype) {
   switch (dtype) {
     case DType::u8: return "uint8";
@@ -21,6 +17,14 @@ const char* name(DType dtype) {
     case DType::bf16: return "bfloat16";
     case DType::f32: return "float32";
     case DType::f64: return "float64";
+  }
+  return "unknown";
+}
+
+const char* name(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cpu: return "cpu";
+    case DeviceKind::cuda: return "cuda";
   }
   return "unknown";
 }
@@ -45,13 +49,14 @@ double item(const TensorView& tensor) {
       "item: the tensor has shape {}; it must have one element", tensor.shape);
   require(tensor.dtype == DType::f32 || tensor.dtype == DType::f64,
       "item: the tensor is {}; it must be float32 or float64", tensor.dtype);
-  require(tensor.device.kind == DeviceKind::cpu || gpu::is_compiled(),
+  const gpu::DeviceFunctions* const gpu = gpu::device_functions(tensor.device.kind);
+  require(tensor.device.kind == DeviceKind::cpu || gpu != nullptr,
       "item: the tensor is on {}; this build of similis reads only the CPU's", tensor.device);
   std::byte element[sizeof(double)];
-  const void* data = tensor.data;
-  if (tensor.device.kind == DeviceKind::cuda) {
+  const void* data = tensor.data();
+  if (gpu != nullptr) {
     // The default stream waits for all others but those that were made not to be waited for.
-    gpu::copy_to_cpu(element, data, size_bytes(tensor.dtype), tensor.device, nullptr);
+    gpu->copy_to_cpu(element, data, size_bytes(tensor.dtype), tensor.device, nullptr);
     data = element;
   }
   double as_double = 0;

@@ -24,7 +24,7 @@ template <class T>
 void load_row(const TensorView& tensor, std::int64_t offset, std::int64_t stride,
     std::int64_t count, T* HWY_RESTRICT out) {
   visit_dtype(tensor.dtype, [&]<class E>(std::type_identity<E>) {
-    const E* HWY_RESTRICT in = static_cast<const E*>(tensor.data) + offset;
+    const E* HWY_RESTRICT in = static_cast<const E*>(tensor.data()) + offset;
     if (stride == 1) {
       for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(load(in[i]));
     } else {
@@ -38,7 +38,7 @@ template <class T>
 void store_row(const T* HWY_RESTRICT in, std::int64_t count, const TensorView& tensor,
     std::int64_t offset, std::int64_t stride) {
   visit_dtype(tensor.dtype, [&]<class E>(std::type_identity<E>) {
-    E* HWY_RESTRICT out = static_cast<E*>(tensor.data) + offset;
+    E* HWY_RESTRICT out = static_cast<E*>(tensor.data()) + offset;
     if (stride == 1) {
       for (std::int64_t i = 0; i < count; ++i) store(in[i], out + i);
     } else {

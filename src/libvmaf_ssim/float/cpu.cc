@@ -60,7 +60,7 @@ HWY_EXPORT(shrink_row);
 
 FloatPlane plane_of(const TensorView& planes, std::int64_t index, int bit_depth) {
   const std::int64_t offset = index * planes.strides[0];
-  return {.data = static_cast<const char*>(planes.data) +
+  return {.data = static_cast<const char*>(planes.data()) +
                   offset * static_cast<std::int64_t>(size_bytes(planes.dtype)),
       .dtype = planes.dtype,
       .row_stride = planes.strides[1],

@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Scenes, FloatSsim, testing::ValuesIn(kScenes),
 TEST(FloatSsimPlanes, MayLieAnyhow) {
   const TestPlanes dense(Scene::textured, {2, 30, 160}, 10);
   for (const int scale : {1, 2}) {
-    for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced}) {
+    for (const Layout layout :
+        {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
       const TestPlanes planes(Scene::textured, {2, 30, 160}, 10, layout);
       EXPECT_EQ(
           all_of_float_ssim(planes, {.scale = scale}), all_of_float_ssim(dense, {.scale = scale}))

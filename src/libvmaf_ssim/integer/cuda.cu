@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/libvmaf_ssim/integer/column.h"
 #include "src/libvmaf_ssim/integer/ordered_walk.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
@@ -36,8 +36,8 @@ struct Frames {
   std::int64_t tiles, stripes;
 
   explicit Frames(const PlanePairs& planes)
-      : x(planes.x.data),
-        y(planes.y.data),
+      : x(planes.x.data()),
+        y(planes.y.data()),
         count(planes.count()),
         height(planes.height()),
         width(planes.width()),
@@ -471,8 +471,7 @@ PlanePairs part_of_batch(const PlanePairs& planes, std::int64_t first, std::int6
   PlanePairs part = planes;
   for (TensorView* view : {&part.x, &part.y}) {
     view->shape[0] = count;
-    view->data = static_cast<char*>(view->data) +
-                 first * view->strides[0] * static_cast<std::int64_t>(size_bytes(view->dtype));
+    view->offset += first * view->strides[0];
   }
   return part;
 }
@@ -492,7 +491,7 @@ void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution
   const Workspace workspace = cut(frames, taken);
   for (std::int64_t first = 0; first < planes.count(); first += at_once) {
     const std::int64_t count = std::min(at_once, planes.count() - first);
-    queue(part_of_batch(planes, first, count), workspace, scores + first, exec.stream);
+    queue(part_of_batch(planes, first, count), workspace, scores + first, exec.queue.handle);
   }
 }
 

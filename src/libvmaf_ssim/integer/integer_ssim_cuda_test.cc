@@ -18,7 +18,7 @@ using test::Layout;
 class IntegerSsimOnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
 };
 
@@ -30,7 +30,7 @@ std::vector<double> scores_of(const TestPlanes& planes) {
   EXPECT_EQ(scores.device, (Device{DeviceKind::cuda, 0}));
   std::vector<double> result(static_cast<std::size_t>(scores.shape.count()));
   gpu::copy_to_cpu(
-      result.data(), scores.data, result.size() * sizeof(double), scores.device, nullptr);
+      result.data(), scores.data(), result.size() * sizeof(double), scores.device, nullptr);
   return result;
 }
 
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, IntegerSsimCuda, testing::ValuesIn(kScenes),
     [](const testing::TestParamInfo<Scene>& scene) { return name(scene.param); });
 
 TEST_F(IntegerSsimOnGpu, PlanesMayLieAnyhow) {
-  for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced}) {
+  for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
     expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 261}, 10, layout));
   }
 }

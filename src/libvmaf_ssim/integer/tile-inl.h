@@ -171,7 +171,7 @@ template <class Sample> class SeenColumns {
     const std::int64_t from = first_column - kRadius, width = planes.shape[2];
     begin = static_cast<std::size_t>(std::max<std::int64_t>(0, -from));
     end = static_cast<std::size_t>(std::min<std::int64_t>(kSeen, width - from));
-    first_ = static_cast<const Sample*>(planes.data) + pair * planes.strides[0] +
+    first_ = static_cast<const Sample*>(planes.data()) + pair * planes.strides[0] +
              (from + static_cast<std::int64_t>(begin)) * column_stride_;
   }
 

@@ -252,7 +252,7 @@ class Taps {
       TapPiece piece = {};
       const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
       std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("lncc", plan.exec.stream, 1, kTapsAtOnce, 0, upload_kernel, piece,
+      gpu::launch("lncc", plan.exec.queue.handle, 1, kTapsAtOnce, 0, upload_kernel, piece,
           static_cast<int>(count), to + first);
     }
   }
@@ -278,7 +278,7 @@ Box centres_around(const Geometry& g, const Box& pixels) {
 
 template <int kFields> void run_fields(const CudaPlan& plan, Work& work) {
   const Geometry& g = plan.measure.geometry;
-  void* const stream = plan.exec.stream;
+  void* const stream = plan.exec.queue.handle;
   const int axis = g.extent[0] > 1 ? 0 : 1;  // along which slabs are cut
   const std::int64_t layer_bytes = kFields * static_cast<std::int64_t>(sizeof(double)) *
                                    g.map_elements() / std::max<std::int64_t>(1, g.centres(axis));
@@ -317,7 +317,7 @@ int direct_slots(const CudaPlan& plan) {
 
 void run_direct(const CudaPlan& plan) {
   const Geometry& g = plan.measure.geometry;
-  void* const stream = plan.exec.stream;
+  void* const stream = plan.exec.queue.handle;
   Work work{.measure = plan.measure,
       .taps = {},
       .fields = nullptr,
@@ -341,8 +341,8 @@ void run_direct(const CudaPlan& plan) {
 void clear_rim(const CudaPlan& plan) {
   const Geometry& g = plan.measure.geometry;
   if (!plan.pass.has_gradient() || g.padding != Padding::valid) return;
-  gpu::launch("lncc", plan.exec.stream, blocks_for(g.planes * all_pixels(g).count()), kThreads, 0,
-      rim_kernel, plan.measure, all_pixels(g));
+  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(g.planes * all_pixels(g).count()),
+      kThreads, 0, rim_kernel, plan.measure, all_pixels(g));
 }
 
 }  // namespace similis::lncc_internal

@@ -52,7 +52,7 @@ struct Upstream {
   std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
 
   Upstream(const TensorView& u, std::int64_t channel_count)
-      : data(u.data), dtype(u.dtype), channels(channel_count) {
+      : data(u.data()), dtype(u.dtype), channels(channel_count) {
     if (!u.empty() && u.shape.rank() > 0) image_stride = u.strides[0];
     if (!u.empty() && u.shape.rank() > 1) channel_stride = u.strides[1];
   }
@@ -134,18 +134,18 @@ void run_reduced(CudaPlan& plan, const March* march) {
   double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
   plan.measure.slopes = slopes;
   if (is_weighted) {
-    gpu::launch("lncc", plan.exec.stream, blocks_for(weights), kThreads, 0, weights_kernel,
+    gpu::launch("lncc", plan.exec.queue.handle, blocks_for(weights), kThreads, 0, weights_kernel,
         plan.measure, kWeightSlots, weight_sums);
   }
   const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
-  gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, slopes_kernel,
+  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(groups.count), kThreads, 0, slopes_kernel,
       groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight, pass.weight,
       pass.reduction == Reduction::sum, Upstream(pass.upstream, g.channels), units, slopes);
   run_windows(plan, march);
   if (pass.value.empty()) return;
-  gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, values_kernel,
+  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(groups.count), kThreads, 0, values_kernel,
       groups, static_cast<const double*>(plan.partials), plan.slots,
-      static_cast<const double*>(units), pass.value.data, pass.value.dtype);
+      static_cast<const double*>(units), pass.value.data(), pass.value.dtype);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // they stand.
 #pragma once
 
-#include "src/gpu/bulk_copy.h"
+#include "src/gpu/cuda/bulk_copy.h"
 #include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/lncc/lncc.h"
 
 namespace similis::lncc_internal {

@@ -47,7 +47,7 @@ bool is_f32(const Pass& pass) {
 // Whether rows of both images begin at multiples of 16 bytes and have whole quads.
 bool has_quads(const Pass& pass) {
   const auto has = [](const TensorView& view) {
-    bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+    bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
                       view.strides[4] == 1 && view.shape[4] % kQuad == 0;
     for (int axis = 0; axis < 4; ++axis) {
       is_aligned &= view.shape[axis] == 1 || view.strides[axis] % kQuad == 0;
@@ -129,7 +129,7 @@ class March {
       const auto count =
           static_cast<std::size_t>(g_.planes) * static_cast<std::size_t>(plan_.slots);
       gpu::check(SIMILIS_GPU(MemsetAsync)(plan_.partials, 0, count * sizeof(double),
-                     static_cast<gpu::Stream>(plan_.exec.stream)),
+                     static_cast<gpu::Stream>(plan_.exec.queue.handle)),
           "lncc");
     }
     for (Part part : parts_) {
@@ -359,7 +359,7 @@ class March {
     Part part = in_workspace(pixels, volume, volumes);
     const std::int64_t end = g_.planes * all_.planes.last * plane_bytes();
     for (int image = 0; image < images_; ++image) {
-      char* const data = static_cast<char*>(gradients_[image]->data);
+      char* const data = static_cast<char*>(gradients_[image]->data());
       part.fields.data[image] =
           data + (end - volumes * part.fields.volume_bytes - Fields::kAlignment);
     }
@@ -375,7 +375,7 @@ class March {
         (volume * all_.planes.last + fields.first_plane + 1) * plane_bytes() -
         plane_of_fields(fields.kept) - Fields::kAlignment;
     for (int image = 0; image < images_; ++image) {
-      fields.data[image] = static_cast<char*>(gradients_[image]->data) + offset;
+      fields.data[image] = static_cast<char*>(gradients_[image]->data()) + offset;
     }
     return part;
   }

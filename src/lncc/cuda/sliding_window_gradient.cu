@@ -3,7 +3,7 @@
 // with x and y exchanged, since the fields of a column stand side by side in memory: a thread has a
 // row of the stage and eight windows across, and writes the gradient of eight pixels of a column.
 // All sums are f64, as y·Σ and x·Σ cancel against the third.
-#include "src/gpu/bulk_copy.h"
+#include "src/gpu/cuda/bulk_copy.h"
 #include "src/lncc/cuda/eights.cuh"
 #include "src/lncc/cuda/sliding_window.h"
 
@@ -370,7 +370,7 @@ void launch_gradient(const CudaPlan& plan, const GradientMarch& march, Form form
   const auto bytes =
       static_cast<std::size_t>(gradient_bytes(march.tiles, plan.measure.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);
-  gpu::launch("lncc", plan.exec.stream, static_cast<unsigned>(march.tiles.blocks()),
+  gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(march.tiles.blocks()),
       march.tiles.threads(), bytes, kernel, march);
 }
 

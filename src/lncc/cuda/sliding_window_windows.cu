@@ -329,7 +329,7 @@ void launch_windows(const CudaPlan& plan, const WindowMarch& march, Form form) {
   const auto bytes =
       static_cast<std::size_t>(window_bytes(march.tiles, plan.measure.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);
-  gpu::launch("lncc", plan.exec.stream, static_cast<unsigned>(march.tiles.blocks()),
+  gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(march.tiles.blocks()),
       march.tiles.threads(), bytes, kernel, march);
 }
 

@@ -106,8 +106,8 @@ std::vector<Between> positions(std::int64_t luma, std::int64_t chroma, int shift
 
 double sample(const TensorView& plane, std::int64_t y, std::int64_t x) {
   const std::int64_t at = y * plane.strides[0] + x;
-  if (plane.dtype == DType::u8) return static_cast<const std::uint8_t*>(plane.data)[at];
-  return static_cast<const std::uint16_t*>(plane.data)[at];
+  if (plane.dtype == DType::u8) return static_cast<const std::uint8_t*>(plane.data())[at];
+  return static_cast<const std::uint16_t*>(plane.data())[at];
 }
 
 double between(const TensorView& plane, const Between& y, const Between& x) {

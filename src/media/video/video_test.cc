@@ -56,7 +56,7 @@ TEST(VideoFormat, OddSidesAreRoundedUpInChroma) {
   const TensorView cr = frame.plane(format, 2);
   EXPECT_EQ(cr.shape, (Extents{5, 9}));
   EXPECT_EQ(cr.dtype, DType::u16);
-  EXPECT_EQ(static_cast<std::uint8_t*>(cr.data) - frame.bytes.data(), 2 * (17 * 9 + 9 * 5));
+  EXPECT_EQ(static_cast<std::uint8_t*>(cr.data()) - frame.bytes.data(), 2 * (17 * 9 + 9 * 5));
 }
 
 TEST(Raw, FramesComeAsTheyStand) {

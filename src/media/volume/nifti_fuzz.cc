@@ -24,8 +24,8 @@ void require_back(Volume volume) {
   must(back.values.shape == volume.values.shape, "written volumes keep their shape");
   must(back.values.dtype == volume.values.dtype, "and their precision");
   const auto count = static_cast<std::size_t>(volume.values.shape.count());
-  must(std::memcmp(back.values.data, volume.values.data, count * size_bytes(volume.values.dtype)) ==
-           0,
+  must(std::memcmp(
+           back.values.data(), volume.values.data(), count * size_bytes(volume.values.dtype)) == 0,
       "and their values");
 }
 

@@ -353,7 +353,7 @@ class Weights {
       next += size;
       work.transposed[axis] = next;
       if (plan.has_gradient()) {
-        gpu::launch("ssim", plan.exec.stream, blocks_for(g.extent[axis] * size), kThreads, 0,
+        gpu::launch("ssim", plan.exec.queue.handle, blocks_for(g.extent[axis] * size), kThreads, 0,
             transpose_kernel, work.taps[axis], g.extent[axis], g.radius[axis], g.first_centre[axis],
             g.map_extent[axis], g.padding, next);
       }
@@ -367,7 +367,7 @@ class Weights {
       TapPiece piece = {};
       const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
       std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("ssim", plan.exec.stream, 1, kTapsAtOnce, 0, upload_kernel, piece,
+      gpu::launch("ssim", plan.exec.queue.handle, 1, kTapsAtOnce, 0, upload_kernel, piece,
           static_cast<int>(count), to + first);
     }
   }
@@ -413,8 +413,8 @@ void sum_weights(const CudaPlan& plan) {
       allocate_bytes(static_cast<std::size_t>(3 * slots) * sizeof(double), plan.device, plan.exec);
   auto* const partials = static_cast<double*>(memory.get());
   for (int i = 0; i < 3; ++i) work.partials[1 + i] = partials + i * slots;
-  gpu::launch(
-      "ssim", plan.exec.stream, static_cast<unsigned>(slots), kThreads, 0, weights_kernel, work);
+  gpu::launch("ssim", plan.exec.queue.handle, static_cast<unsigned>(slots), kThreads, 0,
+      weights_kernel, work);
   sum_partials(plan, work.partials[1], work.slots, kL1);
   sum_partials(plan, work.partials[2], work.slots, kWeight);
   sum_partials(plan, work.partials[3], work.slots, kL1Weight);
@@ -450,10 +450,10 @@ void run_direct(CudaPlan& plan) {
   }
   for (std::int64_t first = 0; first < g.planes; first += at_once) {
     const std::int64_t planes = std::min(at_once, g.planes - first);
-    gpu::launch("ssim", plan.exec.stream, static_cast<unsigned>(planes * work.slots), kThreads, 0,
-        windows_kernel, work, first);
+    gpu::launch("ssim", plan.exec.queue.handle, static_cast<unsigned>(planes * work.slots),
+        kThreads, 0, windows_kernel, work, first);
     if (!work.wants_fields) continue;
-    gpu::launch("ssim", plan.exec.stream, blocks_for(planes * g.pixels()), kThreads, 0,
+    gpu::launch("ssim", plan.exec.queue.handle, blocks_for(planes * g.pixels()), kThreads, 0,
         gradient_kernel, work, first, planes);
   }
   if (!work.reduces) return;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/ssim/ssim.h"
 
 namespace similis::ssim_internal {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/ssim/ssim.h"
 
 namespace similis::ssim_internal {

@@ -507,7 +507,7 @@ class Separable {
   void launch_deep() {
     const std::int64_t blocks =
         work_.column_blocks * pieces(work_.slice1 - work_.slice0, kSegment) * work_.planes;
-    gpu::launch("ssim", plan_.exec.stream, static_cast<unsigned>(blocks), kDeepThreads, 0,
+    gpu::launch("ssim", plan_.exec.queue.handle, static_cast<unsigned>(blocks), kDeepThreads, 0,
         deep_kernel, work_);
   }
 
@@ -515,7 +515,7 @@ class Separable {
     return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
   }
   void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
-    gpu::launch("ssim", plan_.exec.stream,
+    gpu::launch("ssim", plan_.exec.queue.handle,
         static_cast<unsigned>(std::min<std::int64_t>(tiles, 1 << 20)), kThreads, 0, kernel, work_,
         static_cast<unsigned>(tiles));
   }
@@ -526,9 +526,9 @@ class Separable {
     const double elements = static_cast<double>(plan_.planes_each * g_.map_elements());
     const bool is_sum = plan_.pass.reduction == Reduction::sum;
     const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
-    gpu::launch("ssim", plan_.exec.stream,
+    gpu::launch("ssim", plan_.exec.queue.handle,
         static_cast<unsigned>(std::min<std::int64_t>(plan_.groups, 1 << 20)), kThreads, 0,
-        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data,
+        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data(),
         value.dtype);
   }
 

@@ -46,7 +46,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to 
 std::optional<PlaneArray> planes_in(const TensorView& view) {
   const std::int64_t at_once = 16 / static_cast<std::int64_t>(size_bytes(view.dtype));
   const std::int64_t images = view.shape[0], channels = view.shape[1];
-  if (view.dtype == DType::f64 || !is_aligned(view.data)) return {};
+  if (view.dtype == DType::f64 || !is_aligned(view.data())) return {};
   if (view.shape[4] > 1 && view.strides[4] != 1) return {};
   // The copy engine walks planes, rows and columns of which each is a multiple of the next.
   const std::int64_t row = view.shape[3] > 1 ? view.strides[3] : round_up(view.shape[4], at_once);
@@ -55,7 +55,7 @@ std::optional<PlaneArray> planes_in(const TensorView& view) {
   if (channel < row || channel % row != 0) return {};
   const std::int64_t image = images > 1 ? view.strides[0] : channel * channels;
   if (image < channel || image % channel != 0) return {};
-  return PlaneArray{view.data, row, channel, image};
+  return PlaneArray{view.data(), row, channel, image};
 }
 
 MarchVariant variant_of(const Pass& pass, bool is_in_place, MarchKind kind) {
@@ -248,13 +248,13 @@ class Marcher {
       m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
       if (pass_.counter == nullptr) {
         gpu::check(
-            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.stream)),
+            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.queue.handle)),
             "ssim");
       }
     }
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;
-    gpu::launch("ssim", plan_.exec.stream, blocks_for(m.planes * kThreads), kThreads, 0,
+    gpu::launch("ssim", plan_.exec.queue.handle, blocks_for(m.planes * kThreads), kThreads, 0,
         segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
         plan_.sums);
   }
@@ -263,7 +263,7 @@ class Marcher {
     const PlaneSlopes each = plan_.each_slopes();
     const bool is_sum = pass_.reduction == Reduction::sum;
     const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
-    return {pass_.value.data, pass_.value.dtype, plan_.groups, plan_.planes_each,
+    return {pass_.value.data(), pass_.value.dtype, plan_.groups, plan_.planes_each,
         is_sum ? pass_.bias * elements : pass_.bias, each.term, each.l1, arrived};
   }
 

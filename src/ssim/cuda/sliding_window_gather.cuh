@@ -2,7 +2,7 @@
 // Rows that the copy engine cannot take, loaded by threads.
 #pragma once
 
-#include "src/gpu/tensor_copy.h"
+#include "src/gpu/cuda/tensor_copy.h"
 #include "src/ssim/cuda/sliding_window.h"
 
 #if !defined(__HIPCC__)

@@ -18,7 +18,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "src/gpu/tensor_copy.h"
+#include "src/gpu/cuda/tensor_copy.h"
 #include "src/ssim/cuda/formula.cuh"
 #include "src/ssim/cuda/sliding_window.h"
 #include "src/ssim/cuda/sliding_window_extras.cuh"
@@ -425,8 +425,8 @@ template <class P> void launch_march(const March& m, int blocks, const Execution
                                                     a.row_stride, a.channel_stride, a.image_stride},
         P::kBox, P::kRows);
   };
-  gpu::launch("ssim", exec.stream, static_cast<unsigned>(blocks), P::kThreads, P::kSharedBytes,
-      march_kernel<P>, m, map_of(m.x), map_of(m.y));
+  gpu::launch("ssim", exec.queue.handle, static_cast<unsigned>(blocks), P::kThreads,
+      P::kSharedBytes, march_kernel<P>, m, map_of(m.x), map_of(m.y));
 }
 
 template <class P> MarchVariant variant() {

@@ -2,7 +2,7 @@
 // Windows of 11 down and across, as the march averages them, and how it loads and stores pixels.
 #pragma once
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 
 #if !defined(__HIPCC__)
 

@@ -142,14 +142,15 @@ void CudaPlan::allocate_sums() {
 
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to) {
   const std::int64_t planes = plan.geometry.planes;
-  gpu::launch("ssim", plan.exec.stream, blocks_for(planes * kThreads), kThreads, 0,
+  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(planes * kThreads), kThreads, 0,
       sum_partials_kernel, planes, slots, partials, plan.sums, to);
 }
 
 void fill_weights(const CudaPlan& plan) {
   const Geometry& g = plan.geometry;
-  gpu::launch("ssim", plan.exec.stream, blocks_for(g.planes), kThreads, 0, fill_weights_kernel,
-      g.planes, static_cast<double>(g.map_elements()), static_cast<double>(g.pixels()), plan.sums);
+  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(g.planes), kThreads, 0,
+      fill_weights_kernel, g.planes, static_cast<double>(g.map_elements()),
+      static_cast<double>(g.pixels()), plan.sums);
 }
 
 PlaneSlope slope_of(CudaPlan& plan) {
@@ -158,12 +159,12 @@ PlaneSlope slope_of(CudaPlan& plan) {
   slope.each = plan.each_slopes();
   if (plan.reduces() && !u.empty()) {
     const int rank = u.shape.rank();
-    slope.upstream = {u.data, u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
+    slope.upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
         plan.geometry.channels};
   }
   if (plan.reduces() && plan.has_masks()) {
     auto* const slopes = reinterpret_cast<PlaneSlopes*>(plan.sums + plan.geometry.planes);
-    gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+    gpu::launch("ssim", plan.exec.queue.handle, blocks_for(plan.groups * kThreads), kThreads, 0,
         slopes_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
         slope.upstream, slopes);
     slope.found = slopes;
@@ -173,9 +174,9 @@ PlaneSlope slope_of(CudaPlan& plan) {
 
 void write_values(const CudaPlan& plan) {
   if (plan.pass.value.empty()) return;
-  gpu::launch("ssim", plan.exec.stream, blocks_for(plan.groups * kThreads), kThreads, 0,
+  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(plan.groups * kThreads), kThreads, 0,
       values_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
-      plan.pass.value.data, plan.pass.value.dtype);
+      plan.pass.value.data(), plan.pass.value.dtype);
 }
 
 bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/ssimulacra2/cuda/scale.cuh"
 
 namespace similis::ssimulacra2_internal {
@@ -19,7 +19,7 @@ struct Side {
   std::int64_t strides[4];
 
   explicit Side(const Pictures& pictures)
-      : data(pictures.samples.data),
+      : data(pictures.samples.data()),
         dtype(pictures.samples.dtype),
         channels(pictures.channels()),
         is_linear(pictures.transfer == Ssimulacra2Transfer::linear) {

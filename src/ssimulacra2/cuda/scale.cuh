@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/ssimulacra2/blur.h"
 #include "src/ssimulacra2/ssimulacra2.h"
 

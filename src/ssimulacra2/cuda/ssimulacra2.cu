@@ -206,7 +206,7 @@ void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode
     const std::int64_t pairs = std::min(at_once, x.count() - first);
     Cut cut(static_cast<char*>(memory.get()));
     batch.lay_out(pairs, cut);
-    batch.queue(first, pairs, scores, exec.stream);
+    batch.queue(first, pairs, scores, exec.queue.handle);
   }
 }
 

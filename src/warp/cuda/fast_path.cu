@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 #include "src/warp/cuda/pass.h"
 
 namespace similis::warp_internal {
@@ -74,10 +74,10 @@ LeanPass lean_pass(const Pass& pass, const Transform* transforms) {
   p.block_channels = 1;
   p.factor = static_cast<float>(pass.factor);
   p.transforms = transforms;
-  p.image = static_cast<const float*>(pass.image.data);
+  p.image = static_cast<const float*>(pass.image.data());
   p.image_strides = strides_of(pass.image);
   p.image_channel = pass.image.strides[1];
-  p.field = static_cast<const float*>(pass.field.data);
+  p.field = static_cast<const float*>(pass.field.data());
   p.field_strides = field_strides_of(pass.field);
   return p;
 }
@@ -120,7 +120,7 @@ void launch(const Pass& pass, LeanPass p, const LeanKernel& kernel, const Execut
     p.box_floats = static_cast<int>(bytes / sizeof(float));
     gpu::allow_shared_bytes(kernel.function, bytes);
   }
-  gpu::launch(pass.operation, exec.stream, blocks, kThreads, bytes, kernel.function, p);
+  gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
 }
 
 }  // namespace
@@ -135,8 +135,8 @@ bool run_lean_values(const Pass& pass, const Transform* transforms, const Execut
     return false;
   }
   LeanPass p = lean_pass(pass, transforms);
-  p.addend = static_cast<const float*>(pass.addend.data);
-  p.output = static_cast<float*>(pass.output.data);
+  p.addend = static_cast<const float*>(pass.addend.data());
+  p.output = static_cast<float*>(pass.output.data());
   p.output_strides = strides_of(pass.output);
   p.output_channel = pass.output.strides[1];
   launch(pass, p, lean_values(step), exec);
@@ -155,16 +155,16 @@ bool run_lean_gradients(
     return false;
   }
   LeanPass p = lean_pass(pass, transforms);
-  p.upstream = static_cast<const float*>(pass.upstream.data);
+  p.upstream = static_cast<const float*>(pass.upstream.data());
   p.upstream_strides = strides_of(pass.upstream);
   p.upstream_channel = pass.upstream.strides[1];
   if (!by_field.empty()) {
-    p.field_gradient = static_cast<float*>(by_field.data);
+    p.field_gradient = static_cast<float*>(by_field.data());
     p.gradient_strides = field_strides_of(by_field);
     launch(pass, p, lean_gradients(step), exec);
   }
   if (!sums.empty()) {
-    p.sums = static_cast<float*>(sums.data);
+    p.sums = static_cast<float*>(sums.data());
     p.sums_strides = strides_of(sums);
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];

@@ -44,7 +44,7 @@ struct GridPass {
 
   explicit GridPass(const Pass& pass)
       : rank(pass.rank),
-        affine(pass.affine.data),
+        affine(pass.affine.data()),
         affine_dtype(pass.affine.dtype),
         field(pass.field),
         output(pass.output),
@@ -200,7 +200,7 @@ std::shared_ptr<void> cleared(
     std::int64_t bytes, Device device, const char* operation, const Execution& exec) {
   std::shared_ptr<void> memory = allocate_bytes(static_cast<std::size_t>(bytes), device, exec);
   gpu::check(SIMILIS_GPU(MemsetAsync)(memory.get(), 0, static_cast<std::size_t>(bytes),
-                 static_cast<gpu::Stream>(exec.stream)),
+                 static_cast<gpu::Stream>(exec.queue.handle)),
       operation);
   return memory;
 }
@@ -216,7 +216,7 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
   const GridPass p(pass);
   const std::int64_t voxels = voxel_count(pass.axes);
   if (!pass.output.empty()) {
-    gpu::launch("affine_grid", exec.stream, blocks_for(voxels * pass.batch), kThreads, 0,
+    gpu::launch("affine_grid", exec.queue.handle, blocks_for(voxels * pass.batch), kThreads, 0,
         affine_grid_kernel, p, voxels, voxels * pass.batch);
   }
   const TensorView& gradient = pass.affine_gradient;
@@ -226,13 +226,13 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
   const auto memory =
       allocate_bytes(static_cast<std::size_t>(rows) * 12 * sizeof(double), gradient.device, exec);
   auto* partials = static_cast<double*>(memory.get());
-  gpu::launch("affine_grid", exec.stream, static_cast<unsigned>(rows), kThreads, 0,
+  gpu::launch("affine_grid", exec.queue.handle, static_cast<unsigned>(rows), kThreads, 0,
       affine_sums_kernel, p, voxels, blocks, partials);
   const Extents& s = gradient.strides;
   const std::int64_t matrices = gradient.shape[0];
-  gpu::launch("affine_grid", exec.stream, blocks_for(matrices * 12), kThreads, 0,
+  gpu::launch("affine_grid", exec.queue.handle, blocks_for(matrices * 12), kThreads, 0,
       affine_gradient_kernel, static_cast<const double*>(partials), rows / matrices, pass.rank,
-      matrices, gradient.data, gradient.dtype, s[0], s[1], s[2]);
+      matrices, gradient.data(), gradient.dtype, s[0], s[1], s[2]);
 }
 
 void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec) {
@@ -244,11 +244,11 @@ void largest_norm_cuda(const TensorView& field, const TensorView& residual, cons
   for (int a = 0; a < 3; ++a) axes[a].out_extent = field.shape[3 - a];
   const std::int64_t voxels = voxel_count(axes);
   const unsigned blocks = std::min(blocks_for(voxels), 1024u);
-  gpu::launch("invert", exec.stream, static_cast<unsigned>(count) * blocks, kThreads, 0,
+  gpu::launch("invert", exec.queue.handle, static_cast<unsigned>(count) * blocks, kThreads, 0,
       norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
       voxels, blocks, largest);
-  gpu::launch("invert", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(largest), count, true, residual.data, residual.dtype,
+  gpu::launch("invert", exec.queue.handle, blocks_for(count), kThreads, 0, results_kernel,
+      static_cast<const unsigned long long*>(largest), count, true, residual.data(), residual.dtype,
       residual.strides[0]);
 }
 
@@ -260,17 +260,17 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   JacobianView p;
   p.rank = pass.rank;
   p.u = gpu::View(pass.u);
-  p.determinant = pass.determinant.data;
+  p.determinant = pass.determinant.data();
   p.dtype = pass.determinant.dtype;
   for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
   for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
   const std::int64_t voxels = voxel_count(pass.axes);
   const unsigned blocks = std::min(blocks_for(voxels), 4096u);
-  gpu::launch("jacobian_determinant", exec.stream, static_cast<unsigned>(count) * blocks, kThreads,
-      0, jacobian_kernel, p, voxels, blocks, folds);
-  gpu::launch("jacobian_determinant", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(folds), count, false, pass.folds.data,
-      pass.folds.dtype, pass.folds.strides[0]);
+  gpu::launch("jacobian_determinant", exec.queue.handle, static_cast<unsigned>(count) * blocks,
+      kThreads, 0, jacobian_kernel, p, voxels, blocks, folds);
+  gpu::launch("jacobian_determinant", exec.queue.handle, blocks_for(count), kThreads, 0,
+      results_kernel, static_cast<const unsigned long long*>(folds), count, false,
+      pass.folds.data(), pass.folds.dtype, pass.folds.strides[0]);
 }
 
 void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const Execution& exec) {
@@ -280,11 +280,12 @@ void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const 
     const std::int64_t count = image.shape[axis], stride = image.strides[axis];
     const std::int64_t lines = image.shape.count() / count;
     if (image.dtype == DType::f64) {
-      gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<double>,
-          static_cast<double*>(image.data), lines, count, stride, is_transposed);
+      gpu::launch("sample", exec.queue.handle, blocks_for(lines), kThreads, 0,
+          spline_kernel<double>, static_cast<double*>(image.data()), lines, count, stride,
+          is_transposed);
     } else {
-      gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<float>,
-          static_cast<float*>(image.data), lines, count, stride, is_transposed);
+      gpu::launch("sample", exec.queue.handle, blocks_for(lines), kThreads, 0, spline_kernel<float>,
+          static_cast<float*>(image.data()), lines, count, stride, is_transposed);
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 #include "src/warp/formula.h"
 
 namespace similis::warp_internal {

@@ -20,7 +20,7 @@ struct Matrix {
   DType dtype;
   std::int64_t strides[3];
 
-  explicit Matrix(const TensorView& view) : data(view.data), dtype(view.dtype), strides{} {
+  explicit Matrix(const TensorView& view) : data(view.data()), dtype(view.dtype), strides{} {
     for (int axis = 0; axis < 3 && !view.empty(); ++axis) strides[axis] = view.strides[axis];
   }
   __device__ double at(std::int64_t n, int i, int j) const {
@@ -138,7 +138,7 @@ gpu::View volumes(const TensorView& view) { return gpu::View(view); }
 void fill(Fill what, const TensorView& from, const TensorView& to, const FixedPoint& fixed,
     const Execution& exec) {
   const std::int64_t count = to.shape.count();
-  gpu::launch("sample", exec.stream, blocks_for(count), kThreads, 0, fill_kernel, what,
+  gpu::launch("sample", exec.queue.handle, blocks_for(count), kThreads, 0, fill_kernel, what,
       volumes(from), volumes(to), shape_of(to), count, fixed);
 }
 
@@ -191,8 +191,9 @@ class Call {
     const std::int64_t batch = pass_.batch;
     auto* out =
         static_cast<Transform*>(take(batch * static_cast<std::int64_t>(sizeof(Transform))).get());
-    gpu::launch(pass_.operation, exec_.stream, blocks_for(batch), kThreads, 0, transforms_kernel,
-        p_, Matrix(pass_.affine), Matrix(pass_.grid_affine), pass_.is_grid, batch, out);
+    gpu::launch(pass_.operation, exec_.queue.handle, blocks_for(batch), kThreads, 0,
+        transforms_kernel, p_, Matrix(pass_.affine), Matrix(pass_.grid_affine), pass_.is_grid,
+        batch, out);
     p_.transforms = out;
   }
 
@@ -204,7 +205,7 @@ class Call {
     const Kernel kernel = pass_.form == Form::labels ? labels_kernel_for(is_wide_, false)
                                                      : values_kernel_for(is_wide_, pass_.mode);
     const auto images = static_cast<unsigned>(pass_.batch);
-    gpu::launch(pass_.operation, exec_.stream, images * p.blocks, kThreads, 0, kernel, p);
+    gpu::launch(pass_.operation, exec_.queue.handle, images * p.blocks, kThreads, 0, kernel, p);
   }
 
   void run_gradients() {
@@ -221,7 +222,8 @@ class Call {
       const Kernel kernel = pass_.form == Form::labels
                                 ? labels_kernel_for(is_wide_, true)
                                 : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
-      gpu::launch(pass_.operation, exec_.stream, groups_ * p_.blocks, kThreads, 0, kernel, p_);
+      gpu::launch(
+          pass_.operation, exec_.queue.handle, groups_ * p_.blocks, kThreads, 0, kernel, p_);
     }
     if (!sums.empty()) finish_scatter(sums);
     if (with_sums) store_matrices();
@@ -235,7 +237,7 @@ class Call {
       sums = memory_tensor_ = allocate(gradient.shape, DType::f32, gradient.device, exec_);
     }
     if (is_dense(sums)) {
-      clear(sums.data, sums.shape.count() * size_bytes(sums.dtype));
+      clear(sums.data(), sums.shape.count() * size_bytes(sums.dtype));
     } else {
       fill(Fill::zero, sums, sums, {}, exec_);
     }
@@ -259,14 +261,14 @@ class Call {
     const std::int64_t voxels = pass_.upstream.shape.count() / pass_.channels;
     while (fixed.headroom < 62 && (std::int64_t{1} << fixed.headroom) < voxels) ++fixed.headroom;
     const std::int64_t count = pass_.upstream.shape.count();
-    gpu::launch(pass_.operation, exec_.stream, std::min(blocks_for(count), 2048u), kThreads, 0,
-        largest_kernel, p_.upstream, shape_of(pass_.upstream), count, largest);
+    gpu::launch(pass_.operation, exec_.queue.handle, std::min(blocks_for(count), 2048u), kThreads,
+        0, largest_kernel, p_.upstream, shape_of(pass_.upstream), count, largest);
   }
 
   void finish_scatter(const TensorView& sums) {
     if (pass_.deterministic) {
       fill(Fill::add_fixed, sums, pass_.image_gradient, p_.fixed, exec_);
-    } else if (sums.data != pass_.image_gradient.data) {
+    } else if (sums.data() != pass_.image_gradient.data()) {
       fill(Fill::copy, sums, pass_.image_gradient, {}, exec_);
     }
   }
@@ -278,14 +280,15 @@ class Call {
       const int columns = pass_.rank + (is_position ? 1 : 0);
       const std::int64_t shared = out.shape[0] < pass_.batch ? pass_.batch : 1;
       const auto blocks = static_cast<unsigned>(out.shape[0] * pass_.rank * columns);
-      gpu::launch(pass_.operation, exec_.stream, blocks, kThreads, 0, matrices_kernel, p_, out.data,
-          out.dtype, out.strides[0], out.strides[1], out.strides[2], columns, shared, is_position);
+      gpu::launch(pass_.operation, exec_.queue.handle, blocks, kThreads, 0, matrices_kernel, p_,
+          out.data(), out.dtype, out.strides[0], out.strides[1], out.strides[2], columns, shared,
+          is_position);
     }
   }
 
   void clear(void* memory, std::int64_t bytes) {
     gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
-                   static_cast<gpu::Stream>(exec_.stream)),
+                   static_cast<gpu::Stream>(exec_.queue.handle)),
         pass_.operation);
   }
 

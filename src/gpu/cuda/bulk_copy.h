@@ -3,8 +3,8 @@
 // things: the copy engine's from compute capability 9.0, elsewhere done at once.
 #pragma once
 
-#include "src/gpu/tensor_copy.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/tensor_copy.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 

@@ -6,8 +6,8 @@
 
 #include "similis/tensor.hpp"
 #include "src/core/tensor/convert.h"
-#include "src/gpu/half.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/half.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 
@@ -54,7 +54,7 @@ struct View {
   std::int64_t strides[5] = {};
 
   View() = default;
-  explicit View(const TensorView& view) : data(view.data), dtype(view.dtype) {
+  explicit View(const TensorView& view) : data(view.data()), dtype(view.dtype) {
     if (!view.empty() && view.shape.rank() == 5) {
       for (int axis = 0; axis < 5; ++axis) strides[axis] = view.strides[axis];
     }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/gpu/view.h"
+#include "src/gpu/cuda/view.h"
 
 namespace similis::gpu {
 
@@ -15,7 +15,7 @@ struct Upstream {
   std::int64_t strides[2], channels;
 
   explicit Upstream(const TensorView& view)
-      : data(view.data), dtype(view.dtype), strides{0, 0}, channels(1) {
+      : data(view.data()), dtype(view.dtype), strides{0, 0}, channels(1) {
     const int rank = view.empty() ? 0 : view.shape.rank();
     if (rank > 0) strides[0] = view.strides[0];
     if (rank > 1) {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "src/core/tensor/convert.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/gpu/driver_version.h"
+#include "src/gpu/cuda/driver_version.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "src/core/tensor/convert.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
 

@@ -4,15 +4,14 @@
 #include <mutex>
 #include <sstream>
 
-#include "src/gpu/device.h"
-#include "src/gpu/driver_version.h"
-#include "src/gpu/vendor.h"
+#include "src/gpu/cuda/device_functions.h"
+#include "src/gpu/cuda/driver_version.h"
+#include "src/gpu/cuda/vendor.h"
 
 namespace similis::gpu {
+namespace {
 
-bool is_compiled() { return true; }
-
-int device_count() {
+int count_devices() {
   int count = 0;
   if (SIMILIS_GPU(GetDeviceCount)(&count) != SIMILIS_GPU(Success)) {
     (void)SIMILIS_GPU(GetLastError)();
@@ -20,8 +19,6 @@ int device_count() {
   }
   return count;
 }
-
-namespace {
 
 // Why the driver does not serve; empty if it does, or is not NVIDIA's.
 std::string driver_reason() {
@@ -36,9 +33,7 @@ std::string driver_reason() {
 #endif
 }
 
-}  // namespace
-
-std::string describe() {
+std::string describe_devices() {
   int count = 0;
   const Status status = SIMILIS_GPU(GetDeviceCount)(&count);
   if (status != SIMILIS_GPU(Success)) {
@@ -62,8 +57,6 @@ std::string describe() {
   }
   return text.str();
 }
-
-namespace {
 
 #if defined(__HIPCC__)
 Status allocate_async(void** pointer, std::size_t bytes, Device, Stream stream) {
@@ -123,6 +116,8 @@ const Limits& limits(Device device) {
   return known.emplace(device.index, asked).first->second;
 }
 
+namespace {
+
 void* allocate(std::size_t bytes, Device device, void* stream) {
   const Current current(device);
   void* pointer = nullptr;
@@ -146,7 +141,8 @@ void release(void* pointer, Device device, void* stream) {
   (void)SIMILIS_GPU(FreeAsync)(pointer, static_cast<Stream>(stream));
 }
 
-void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream) {
+void copy_device_to_cpu(
+    void* to, const void* from, std::size_t bytes, Device device, void* stream) {
   const Current current(device);
   const auto queue = static_cast<Stream>(stream);
   check(SIMILIS_GPU(MemcpyAsync)(to, from, bytes, SIMILIS_GPU(MemcpyDeviceToHost), queue),
@@ -154,12 +150,22 @@ void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, v
   check(SIMILIS_GPU(StreamSynchronize)(queue), "gpu: work on the stream failed");
 }
 
-void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* stream) {
+void copy_device_from_cpu(
+    void* to, const void* from, std::size_t bytes, Device device, void* stream) {
   const Current current(device);
   const auto queue = static_cast<Stream>(stream);
   check(SIMILIS_GPU(MemcpyAsync)(to, from, bytes, SIMILIS_GPU(MemcpyHostToDevice), queue),
       "gpu: data cannot be copied from the CPU");
   check(SIMILIS_GPU(StreamSynchronize)(queue), "gpu: work on the stream failed");
 }
+
+}  // namespace
+
+const DeviceFunctions kCudaFunctions = {.count = count_devices,
+    .describe = describe_devices,
+    .allocate = allocate,
+    .release = release,
+    .copy_to_cpu = copy_device_to_cpu,
+    .copy_from_cpu = copy_device_from_cpu};
 
 }  // namespace similis::gpu

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA runtime's (or HIP's) table of device functions.
+#pragma once
+
+#include "src/gpu/device.h"
+
+namespace similis::gpu {
+
+extern const DeviceFunctions kCudaFunctions;
+
+}  // namespace similis::gpu
