@@ -28,11 +28,6 @@ enum class Downsample : std::uint8_t {
   piq,    ///< if any side is odd, a row and a column are repeated at the top and left (piq)
 };
 
-/// What a negative mean of cs or SSIM becomes before the power, which has no real value there.
-enum class NegativeMeans : std::uint8_t {
-  relu,  ///< 0, and so the whole product; its gradient is 0
-};
-
 struct MsSsimOptions {
   std::optional<double> data_range = {};  ///< as in SsimOptions
   PerAxis<int> window_size = 11;
@@ -43,10 +38,10 @@ struct MsSsimOptions {
   Reduction reduction = Reduction::mean;  ///< of the values of all channels; none is refused
   std::vector<double> weights = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};  ///< finest level first
   Downsample downsample = Downsample::vainf;
-  NegativeMeans negative_means = NegativeMeans::relu;
 };
 
-/// MS-SSIM of x and y: in [0, 1]; 1 if equal.
+/// MS-SSIM of x and y: in [0, 1]; 1 if equal. A negative mean of cs or SSIM counts as 0, since its
+/// power has no real value: the product and its gradient are 0 then.
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// Returns f32 (f64 for f64) on their device: a scalar, [N] or [N,C], as reduction says.
 /// Workspace: the smaller levels of both images, in f64 on the CPU, and three numbers a channel;

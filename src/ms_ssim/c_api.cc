@@ -37,7 +37,8 @@ similis_status similis_ms_ssim(const similis_tensor* x, const similis_tensor* y,
         .x_gradient = arguments.optional("x_gradient", x_gradient),
         .y_gradient = arguments.optional("y_gradient", y_gradient)};
     ms_ssim_into(x_view, arguments.image("y", y), request,
-        {.data_range = c_api::data_range(given.data_range),
+        {
+            .data_range = c_api::data_range(given.data_range),
             .window_size = c_api::per_axis(given.window_size, x_view),
             .sigma = c_api::per_axis(given.sigma, x_view),
             .k1 = given.k1,
@@ -48,8 +49,7 @@ similis_status similis_ms_ssim(const similis_tensor* x, const similis_tensor* y,
             .weights = weights_of(given),
             .downsample =
                 arguments.enumerator("options.downsample", given.downsample, Downsample::piq),
-            .negative_means = arguments.enumerator(
-                "options.negative_means", given.negative_means, NegativeMeans::relu)},
+        },
         exec);
   });
 }

@@ -17,9 +17,6 @@ enum {
   SIMILIS_DOWNSAMPLE_PIQ = 3    /**< a row and a column are repeated at the top and left (piq) */
 };
 
-/** What a negative mean becomes before the power. */
-enum { SIMILIS_NEGATIVE_MEANS_RELU = 0 /**< 0, with gradient 0 */ };
-
 typedef struct similis_ms_ssim_options {
   size_t struct_size;
   double data_range; /**< as in similis_ssim_options */
@@ -31,14 +28,14 @@ typedef struct similis_ms_ssim_options {
   int32_t padding;        /**< SIMILIS_PADDING_…, of each level */
   int32_t reduction;      /**< SIMILIS_REDUCTION_… of the values of all channels; not NONE */
   int32_t downsample;     /**< SIMILIS_DOWNSAMPLE_… */
-  int32_t negative_means; /**< SIMILIS_NEGATIVE_MEANS_… */
   int32_t form;           /**< SIMILIS_FORM_… */
+  int32_t reserved;       /**< 0 */
 } similis_ms_ssim_options;
 #define SIMILIS_MS_SSIM_DEFAULTS                                                              \
   {                                                                                           \
     sizeof(similis_ms_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, NULL, 0, {11, 11, 11}, \
         SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_DOWNSAMPLE_VAINF,              \
-        SIMILIS_NEGATIVE_MEANS_RELU, SIMILIS_FORM_SIMILARITY                                  \
+        SIMILIS_FORM_SIMILARITY, 0                                                            \
   }
 
 /** MS-SSIM of x and y and the gradients of Σ upstream·value, as similis_ssim. */
