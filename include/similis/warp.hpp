@@ -20,7 +20,9 @@
 #include <optional>
 
 #include "similis/api.h"
+#include "similis/coordinates.hpp"
 #include "similis/execution.hpp"
+#include "similis/fields.hpp"
 #include "similis/tensor.hpp"
 
 namespace similis {
@@ -36,10 +38,6 @@ enum class Outside : std::uint8_t {
   zeros,   ///< nothing. Linear weights fall to 0 within a voxel; a cubic spline ends at the edge
   border,  ///< the outermost voxel
   reflection,  ///< the image mirrored at its outermost voxels, or their edges without align_corners
-};
-
-struct Coordinates {
-  double x = 0, y = 0, z = 0;  ///< z is not read in 2D
 };
 
 struct SampleOptions {
@@ -159,42 +157,5 @@ struct LabelRequest {
 };
 SIMILIS_API void sample_labels_into(const TensorView& image, const LabelRequest& request,
     const SampleOptions& options = {}, const LabelOptions& labels = {}, const Execution& exec = {});
-
-/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32.
-SIMILIS_API Tensor exponentiate(
-    const TensorView& v, int n = 7, bool align_corners = true, const Execution& exec = {});
-
-/// Into memory of the caller: shaped as v, any float dtype.
-SIMILIS_API void exponentiate_into(const TensorView& v, const TensorView& output, int n = 7,
-    bool align_corners = true, const Execution& exec = {});
-
-struct Inverse {
-  Tensor displacement;
-  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, w being the inverse
-};
-/// The displacement w with w = -u(x + w), by `iterations` of that rule from w = -u. It converges
-/// where u changes by less than it moves; the residual, in u's units, says whether it did.
-SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
-
-/// Into memory of the caller; residual may be empty.
-SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
-    const TensorView& residual, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
-
-struct JacobianDeterminant {
-  Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
-  Tensor folds;        ///< [N], f64: how many voxels have a determinant that is not positive
-};
-/// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
-/// border, exact for affine maps; along an axis of one voxel u counts as constant.
-SIMILIS_API JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners = true,
-    const std::optional<Coordinates>& min_coords = {},
-    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
-/// Into memory of the caller.
-SIMILIS_API void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
-    const TensorView& folds, bool align_corners = true,
-    const std::optional<Coordinates>& min_coords = {},
-    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
 
 }  // namespace similis

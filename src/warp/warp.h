@@ -76,17 +76,8 @@ void copy_cuda(const TensorView& from, const TensorView& to, const Execution& ex
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
 void affine_grid_cuda(const Pass& pass, const Execution& exec);
 
-/// residual[n] = the largest norm of the vectors [N,Z,Y,X,d] of an image.
-void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec);
-void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec);
-
-/// u is [N,Z,Y,X,d], determinant [N,Z,Y,X]; axes say how far voxels are apart.
-struct JacobianPass {
-  int rank = 3;
-  Axis axes[3];
-  TensorView u, determinant, folds;
-};
-void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
-void jacobian_cuda(const JacobianPass& pass, const Execution& exec);
+/// Run the pass, or copy, on the backend that holds the data.
+void run(const Pass& pass, const Execution& exec);
+void copy(const TensorView& from, const TensorView& to, const Execution& exec);
 
 }  // namespace similis::warp_internal

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sampling images, composing transforms, labels, exponentials, inverses and Jacobians; see warp.hpp
- * for what each computes, and for coordinates and shapes. */
+ * Sampling images and labels, composing transforms and affine grids; warp.hpp defines what each
+ * function computes, the coordinates and the shapes. */
 #ifndef SIMILIS_C_WARP_H
 #define SIMILIS_C_WARP_H
 
 #include "similis/c/core.h"
+#include "similis/c/fields.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,21 +74,6 @@ SIMILIS_API similis_status similis_sample_labels(const similis_tensor* image,
     const similis_tensor* upstream, const similis_tensor* affine_gradient,
     const similis_tensor* grid_gradient, const similis_tensor* grid_affine_gradient,
     const similis_execution* execution);
-
-/** exp(v), by n squarings. Of the options only align_corners is read. */
-SIMILIS_API similis_status similis_exponentiate(const similis_tensor* v, int32_t n,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_execution* execution);
-
-/** The displacement that undoes u, and (or NULL) [N] what is left. Likewise. */
-SIMILIS_API similis_status similis_invert(const similis_tensor* u, int32_t iterations,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_tensor* residual, const similis_execution* execution);
-
-/** The determinant of the derivative of x + u(x), and [N] how many are not positive. */
-SIMILIS_API similis_status similis_jacobian_determinant(const similis_tensor* u,
-    const similis_warp_options* options, const similis_tensor* determinant,
-    const similis_tensor* folds, const similis_execution* execution);
 
 #ifdef __cplusplus
 }
