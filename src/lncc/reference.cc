@@ -45,18 +45,6 @@ std::vector<AxisWindow> axis_windows(
   return windows;
 }
 
-// The elements of a mask as if it had the images' shape; none if there is no mask.
-std::vector<double> broadcast(const TensorView& mask, const Extents& shape) {
-  if (mask.empty()) return {};
-  TensorView wide = mask;
-  wide.shape = wide.strides = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int own = axis - (shape.rank() - mask.shape.rank());
-    wide.strides[axis] = own < 0 || mask.shape[own] == 1 ? 0 : mask.strides[own];
-  }
-  return to_doubles(wide);
-}
-
 struct Seen {
   std::size_t pixel;
   double weight;
@@ -79,8 +67,8 @@ class Calculation {
         shape_(x.shape),
         x_(to_doubles(x)),
         y_(to_doubles(y)),
-        mask_(broadcast(options.mask, x.shape)),
-        valid_mask_(broadcast(options.valid_mask, x.shape)) {
+        mask_(broadcast_to_doubles(options.mask, x.shape)),
+        valid_mask_(broadcast_to_doubles(options.valid_mask, x.shape)) {
     if (!request.upstream.empty()) upstream_ = to_doubles(request.upstream);
     const int rank = shape_.rank();
     const bool has_depth = rank == 5;

@@ -60,18 +60,6 @@ std::vector<AxisWindow> axis_windows(std::int64_t extent, int size, double sigma
   return windows;
 }
 
-// The elements of a mask as if it had the images' shape; none if there is no mask.
-std::vector<double> broadcast(const TensorView& mask, const Extents& shape) {
-  if (mask.empty()) return {};
-  TensorView wide = mask;
-  wide.shape = wide.strides = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int own = axis - (shape.rank() - mask.shape.rank());
-    wide.strides[axis] = own < 0 || mask.shape[own] == 1 ? 0 : mask.strides[own];
-  }
-  return to_doubles(wide);
-}
-
 // The images, with everything that does not depend on the position. 2-D images have depth 1.
 struct Images {
   Images(const TensorView& x_view, const TensorView& y_view, const SsimOptions& options);
@@ -90,8 +78,8 @@ struct Images {
 Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOptions& options)
     : x(to_doubles(x_view)),
       y(to_doubles(y_view)),
-      mask(broadcast(options.mask, x_view.shape)),
-      valid_mask(broadcast(options.valid_mask, x_view.shape)) {
+      mask(broadcast_to_doubles(options.mask, x_view.shape)),
+      valid_mask(broadcast_to_doubles(options.valid_mask, x_view.shape)) {
   const Extents& shape = x_view.shape;
   const int rank = shape.rank();
   images = shape[0];
