@@ -27,10 +27,11 @@ SIMILIS_API void exponentiate_into(const TensorView& v, const TensorView& output
 
 struct Inverse {
   Tensor displacement;
-  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, w being the inverse
+  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, where w is the inverse
 };
-/// The displacement w with w = -u(x + w), by `iterations` of that rule from w = -u. It converges
-/// where u changes by less than it moves; the residual, in u's units, says whether it did.
+/// The displacement w that solves w = -u(x + w): repeats that rule `iterations` times, starting
+/// with -u. It converges where u changes by less than it moves; the residual, in u's units, shows
+/// if it did.
 SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
     const Execution& exec = {});
 
@@ -41,7 +42,7 @@ SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
 
 struct JacobianDeterminant {
   Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
-  Tensor folds;        ///< [N], f64: how many voxels have a determinant that is not positive
+  Tensor folds;        ///< [N], f64: number of voxels whose determinant is not positive
 };
 /// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
 /// border, exact for affine maps; along an axis of one voxel u counts as constant.

@@ -20,7 +20,7 @@
 
 namespace similis {
 
-/// How an image is halved between levels: averages of 2×2 (2×2×2) pixels, and at odd sides:
+/// The halving of an image between levels: averages of 2×2 (2×2×2) pixels, and at odd sides:
 enum class Downsample : std::uint8_t {
   vainf,  ///< a rim of zeros on both sides, counted in the average (pytorch-msssim)
   ceil,   ///< the last row or column is repeated (MATLAB, TensorFlow, piqa)
@@ -34,8 +34,8 @@ struct MsSsimOptions {
   PerAxis<double> sigma = 1.5;
   double k1 = 0.01;
   double k2 = 0.03;
-  Padding padding = Padding::valid;       ///< of each level
-  Reduction reduction = Reduction::mean;  ///< of the values of all channels; none is refused
+  Padding padding = Padding::valid;       ///< applied to each level
+  Reduction reduction = Reduction::mean;  ///< over the values of all channels; none is refused
   std::vector<double> weights = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};  ///< finest level first
   Downsample downsample = Downsample::vainf;
 };
@@ -69,7 +69,7 @@ SIMILIS_API ValueAndGradient ms_ssim_backward(const TensorView& x, const TensorV
     const TensorView& upstream, GradientOf wrt = GradientOf::x, const MsSsimOptions& options = {},
     const Execution& exec = {});
 
-/// What one call computes, into memory of the caller; views left empty are not computed.
+/// The results of one call, in memory of the caller; empty views are not computed.
 struct MsSsimRequest {
   SsimRequest::Form form = SsimRequest::Form::similarity;
   TensorView upstream = {};

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/** How an image is halved between levels: averages of 2×2 (2×2×2) pixels, and at odd sides: */
+/** The halving of an image between levels: averages of 2×2 (2×2×2) pixels, and at odd sides: */
 enum {
   SIMILIS_DOWNSAMPLE_VAINF = 0, /**< a rim of zeros, counted in the average (pytorch-msssim) */
   SIMILIS_DOWNSAMPLE_CEIL = 1,  /**< the last row or column is repeated (MATLAB, TensorFlow) */
@@ -25,8 +25,8 @@ typedef struct similis_ms_ssim_options {
   const double* weights;  /**< one per level, finest first; NULL: the five of the paper */
   size_t weight_count;    /**< 0 with weights NULL */
   int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
-  int32_t padding;        /**< SIMILIS_PADDING_…, of each level */
-  int32_t reduction;      /**< SIMILIS_REDUCTION_… of the values of all channels; not NONE */
+  int32_t padding;        /**< SIMILIS_PADDING_…, applied to each level */
+  int32_t reduction;      /**< SIMILIS_REDUCTION_…, over the values of all channels; not NONE */
   int32_t downsample;     /**< SIMILIS_DOWNSAMPLE_… */
   int32_t form;           /**< SIMILIS_FORM_… */
   int32_t reserved;       /**< 0 */
