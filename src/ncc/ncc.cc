@@ -3,7 +3,7 @@
 #include "src/ncc/ncc.h"
 
 #include "src/core/backend.h"
-#include "src/core/tensor/owned.h"
+#include "src/core/tensor/allocated_results.h"
 #include "src/window/validate.h"
 
 namespace similis {
