@@ -38,18 +38,18 @@ inline bool& runs_on_gpu() {
 }
 
 /// Operations run on this backend as long as it lives.
-class Chosen {
+class ScopedBackend {
  public:
-  explicit Chosen(const Backend& backend) {
+  explicit ScopedBackend(const Backend& backend) {
     force_simd_target(backend.simd_target);
     runs_on_gpu() = backend.on_gpu;
   }
-  ~Chosen() {
+  ~ScopedBackend() {
     force_simd_target(0);
     runs_on_gpu() = false;
   }
-  Chosen(const Chosen&) = delete;
-  Chosen& operator=(const Chosen&) = delete;
+  ScopedBackend(const ScopedBackend&) = delete;
+  ScopedBackend& operator=(const ScopedBackend&) = delete;
 };
 
 }  // namespace similis::test

@@ -55,7 +55,7 @@ TEST(LibvmafFigures, AreOurs) {
     const TestPlanes planes(figures.scene, figures.shape, figures.bit_depth);
     const int depth = figures.bit_depth;
     for (const test::Backend& backend : test::backends()) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(
           testing::Message() << name(figures.scene) << ", " << depth << " bits, " << backend.name);
       EXPECT_EQ(std::bit_cast<std::uint64_t>(

@@ -94,7 +94,7 @@ TEST_F(LibvmafGolden, SsimHasTheBits) {
   for_each_clip([&](const Clip& clip, const Json& golden) {
     const Json& hex = golden.at("ssim_hex");
     for (const test::Backend& backend : test::backends()) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       for (const int threads : {1, 2, 7}) {
         ThreadPool pool(threads);
         for (std::size_t frame = 0; frame < hex.size(); ++frame) {

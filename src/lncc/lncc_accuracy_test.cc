@@ -20,7 +20,7 @@ using test::Layout;
 template <class Function> void on_each_backend(const Function& function) {
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     function();
   }
 }

@@ -18,12 +18,12 @@ class LnccCuda : public testing::Test {
   void SetUp() override {
     if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
   }
-  const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
+  const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
 };
 
 // What the CPU computes, which other tests hold to the reference.
 Reference on_cpu(const Pair& pair, const LnccRequest& request, const LnccOptions& options) {
-  const test::Chosen cpu({.name = "CPU"});
+  const test::ScopedBackend cpu({.name = "CPU"});
   return computed(pair.x, pair.y, request, options);
 }
 

@@ -57,7 +57,7 @@ TEST(Ncc, IsPearsonsCorrelationOfEachChannel) {
         const std::size_t each = all_x.size() / 6;
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(fmt::format("{} {} {}", backend.name, name(dtype), test::name(layout)));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           const std::vector<double> channels = computed(x, y, Reduction::per_channel);
           double sum = 0;
           for (std::size_t i = 0; i < 6; ++i) {
@@ -83,7 +83,7 @@ TEST(Ncc, EqualTurnedOverAndFlat) {
   const test::Array flat = test::filled(shape, DType::f32, Layout::dense, 0.3);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_DOUBLE_EQ(computed(x, x, Reduction::mean)[0], 1);
     EXPECT_NEAR(computed(x, turned, Reduction::mean)[0], -1, 1e-9);
     EXPECT_EQ(computed(x, flat, Reduction::mean)[0], 0);
@@ -101,7 +101,7 @@ TEST(Ncc, OfWhatIsNotFiniteItIsNaN) {
         [&](std::int64_t i) { return i == 77 ? bad : pixels[static_cast<std::size_t>(i)]; });
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name);
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const std::vector<double> channels = computed(x, broken, Reduction::per_channel);
       EXPECT_TRUE(std::isnan(channels[0]));
       EXPECT_DOUBLE_EQ(channels[1], 1);
@@ -190,7 +190,7 @@ TEST(Ncc, GradientsAreThoseOfTheDefinition) {
       const std::vector<double> scales = {-2.0 * 96 / 3, -2.0 * -320 / 3};
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         SCOPED_TRACE(fmt::format("{} {}", backend.name, name(dtype)));
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         const Results results(shape, {2}, dtype);
         run(x, y, upstream, -2, Reduction::per_image, results);
         EXPECT_NEAR(to_doubles(results.value).at(1),
@@ -211,7 +211,7 @@ TEST(Ncc, AFlatImageHasNoGradient) {
   const test::Array x = test::noise(shape, DType::f32, Layout::dense, 1, 1);
   const test::Array flat = test::filled(shape, DType::f32, Layout::dense, 0.3);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Results results(shape, {}, DType::f32);
     run(x, flat, {}, 1, Reduction::mean, results);
     EXPECT_EQ(to_doubles(results.x_gradient), std::vector<double>(180, 0.0)) << backend.name;

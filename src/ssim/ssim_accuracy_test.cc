@@ -87,7 +87,7 @@ TEST_P(SsimAccuracy, MapAndGradientsKeepTheirBounds) {
     const Reference map = reference_ssim(x, y, {}, options);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       options.reduction = Reduction::none;
       const double of_map = test::max_difference(computed(x, y, {}, options).value, map.value);
       const double allowed = backend.on_gpu ? gpu_bound(GetParam()) : bound;
@@ -120,7 +120,7 @@ TEST_P(SsimAccuracy, DoublesAreDoubles) {
   const Reference expected = reference_ssim(x, y, {.form = SsimRequest::Form::loss}, options);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Reference actual = computed(x, y, {.form = SsimRequest::Form::loss}, options);
     EXPECT_LE(test::max_difference(actual.value, expected.value), 1e-11);
     EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-9);
@@ -148,7 +148,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
         const Reference expected = reference_ssim(x, y, loss, options);
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           const std::vector<double> actual = to_doubles(ssim_loss(x, y, options));
           for (std::size_t i = 0; i < actual.size(); ++i) {
             ASSERT_NEAR(actual[i] / expected.value[i], 1, 1e-3) << amount << " " << i;
@@ -162,7 +162,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
 TEST(SsimClosedForm, OfConstantImages) {
   const double levels[] = {0, 0.001, 0.1, 0.25, 0.5, 0.9, 1};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Padding padding :
         {Padding::valid, Padding::reflect, Padding::replicate, Padding::renormalize}) {
       for (const double a : levels) {

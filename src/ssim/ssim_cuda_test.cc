@@ -19,7 +19,7 @@ class SsimCuda : public testing::Test {
   void SetUp() override {
     if (gpu::device_count() == 0) GTEST_SKIP() << gpu::describe();
   }
-  const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
+  const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
 };
 
 // Widths at, below and above what strips own and load, heights around a batch.

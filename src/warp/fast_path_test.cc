@@ -64,7 +64,7 @@ TEST_P(CommonCall, MatchesTheReference) {
   const Case& c = GetParam();
   const Arrays a(c);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     SCOPED_TRACE(backend.name);
     const auto expect = [](const test::Array& actual, const std::vector<double>& wanted) {
       EXPECT_LT(test::relative_l2(to_doubles(actual), wanted), 3e-6);
@@ -111,7 +111,7 @@ TEST_P(CommonCall, LeavesOutWhatIsOutside) {
     u[i] = i / 3 % 2 == 0 ? 100 : std::numeric_limits<float>::quiet_NaN();
   }
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     SCOPED_TRACE(backend.name);
     const test::Array output = test::filled(a.shape, DType::f32, c.layout, test::kUntouched);
     const test::Array by_image = test::filled(a.image.shape, DType::f32, c.layout, 1),
@@ -158,7 +158,7 @@ TEST_P(CommonCallOfHalves, EachIsRightByItself) {
     });
     const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(backend.name);
       const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
       test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);
@@ -198,7 +198,7 @@ TEST(CommonCallOf, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
       });
       const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         SCOPED_TRACE(backend.name);
         const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
         test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);

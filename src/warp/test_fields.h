@@ -15,7 +15,7 @@ class EachBackend : public ::testing::Test {
  protected:
   template <class Body> void for_each(const Body& body) {
     for (const Backend& backend : backends(Gpu::included)) {
-      const Chosen chosen(backend);
+      const ScopedBackend chosen(backend);
       SCOPED_TRACE(backend.name);
       body();
     }

@@ -70,7 +70,7 @@ double dot(const TensorView& a, const TensorView& b) {
 void check(
     const char* property, const std::function<void()>& body, test::Gpu gpu = test::Gpu::included) {
   EXPECT_TRUE(rc::check(property, [&] {
-    const test::Chosen chosen(*rc::gen::elementOf(test::backends(gpu)));
+    const test::ScopedBackend chosen(*rc::gen::elementOf(test::backends(gpu)));
     body();
   }));
 }
@@ -317,7 +317,7 @@ TEST(WarpLongAxes, KeepTheirCoordinates) {
       expected[i] = 0.7 * values[i] + (is_last ? 0 : 0.3 * values[static_cast<std::size_t>(next)]);
     }
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const Tensor moved = sampled(image, shape, {.affine = affine});
       EXPECT_LT(test::relative_l2(to_doubles(moved), expected), 1e-6) << backend.name;
     }

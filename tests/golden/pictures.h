@@ -116,7 +116,7 @@ void expect_golden(const Golden<Options>& golden, const Function& value_and_grad
   std::optional<double> of_slope;
   for (const Backend& backend : backends()) {
     SCOPED_TRACE(backend.name);
-    const Chosen chosen(backend);
+    const ScopedBackend chosen(backend);
     const ValueAndGradient result =
         value_and_gradient(each.x, each.y, GradientOf::x, options, Execution{});
     const double of_value = std::abs(item(result.value) - golden.value);

@@ -59,7 +59,7 @@ void expect_the_reference(const TestPlanes& planes, int scale) {
   const std::vector<double> expected = numbers_of(reference_float_ssim(planes.pairs(), scale));
   std::vector<double> first;
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const ParallelRunner& runner : {serial_runner(), seven_threads()}) {
       const std::vector<double> actual =
           all_of_float_ssim(planes, {.scale = scale}, {.runner = runner});
@@ -173,7 +173,7 @@ void expect_the_ms_reference(const TestPlanes& planes) {
   }
   std::vector<double> first;
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const std::vector<double> numbers =
         MsSsimResults(planes, {}, {.runner = seven_threads()}).all();
     const std::vector<double> means(numbers.begin() + 1, numbers.end());
