@@ -20,8 +20,7 @@ namespace similis {
 //            a sample is above 2^bit_depth - 1. Only integer_ssim() takes planes on a GPU.
 
 struct IntegerSsimOptions {
-  std::optional<int> bit_depth =
-      {};  ///< bits a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
 };
 
 /// libvmaf's `ssim`: SSIM of raw samples under a 9×9 window of integers that is cut at the borders,
@@ -41,8 +40,7 @@ SIMILIS_API void integer_ssim_into(const TensorView& x, const TensorView& y,
     const TensorView& value, const IntegerSsimOptions& options = {}, const Execution& exec = {});
 
 struct FloatSsimOptions {
-  std::optional<int> bit_depth =
-      {};         ///< bits a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
   int scale = 0;  ///< factor to shrink by first, 1 to 10; 0: the shorter side / 256, rounded
   bool enable_db = false;  ///< decibels, -10·log10(1 - score), infinite for a score of 1
   bool clip_db = false;    ///< at most ceil(10·log10(peak² / (0.5 / (W·H)))) decibels
@@ -68,8 +66,7 @@ inline constexpr int kFloatMsSsimScales = 5;
 inline constexpr std::int64_t kFloatMsSsimSmallestSide = 176;
 
 struct FloatMsSsimOptions {
-  std::optional<int> bit_depth =
-      {};                  ///< bits a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
   bool enable_db = false;  ///< decibels, -10·log10(1 - score), infinite for a score of 1
   bool clip_db = false;    ///< at most ceil(10·log10(peak² / (0.5 / (W·H)))) decibels
 };
@@ -90,8 +87,7 @@ SIMILIS_API void float_ms_ssim_into(const TensorView& x, const TensorView& y,
     const Execution& exec = {});
 
 struct LibvmafPsnrOptions {
-  std::optional<int> bit_depth =
-      {};  ///< bits a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
 };
 
 /// libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr`, of a plane of either: 10·log10(peak² / MSE) in

@@ -39,8 +39,7 @@ struct LnccOptions {
   Padding padding = Padding::same;  ///< same, renormalize or valid
   Reduction reduction = Reduction::mean;
   double smooth_nr = 1e-5;  ///< nr / k, in fourth powers of pixel values
-  double smooth_dr =
-      1e-5;  ///< dr / k; windows flat in both images score about smooth_nr / smooth_dr
+  double smooth_dr = 1e-5;  ///< dr / k; windows flat in both score about smooth_nr / smooth_dr
   bool is_signed = false;  ///< signed correlation in [-1, 1]: clamp(A / (√B·√C), -1, 1) instead,
                            ///< which tells x from -x
   LnccGradient gradient = LnccGradient::exact;

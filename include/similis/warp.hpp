@@ -137,8 +137,7 @@ SIMILIS_API void affine_grid_into(const TensorView& affine, const AffineGridRequ
     const AffineGridOptions& options = {}, const Execution& exec = {});
 
 struct LabelOptions {
-  double background =
-      0;  ///< the label where no voxel of the image votes; the image's dtype holds it
+  double background = 0;  ///< the label where no voxel votes; the image's dtype holds it
   std::optional<double> smallest_label = {};  ///< labels below it do not vote; empty: all do
 };
 struct Labels {

@@ -26,9 +26,9 @@ TileSums run_piece(const Plan& plan, const Piece& piece) {
   if (plan.pass.gradient == LnccGradient::ants && plan.pass.padding == Padding::valid) {
     operation.clear_gradients();
   }
-  window_internal::HWY_NAMESPACE::March<LnccTile> march(
+  window_internal::HWY_NAMESPACE::SlidingWindow<LnccTile> sliding_window(
       plan.z, plan.y, plan.x, piece.tile, operation);
-  march.run();
+  sliding_window.run();
   return operation.sums();
 }
 

@@ -23,9 +23,9 @@ namespace similis::ssim_internal::HWY_NAMESPACE {
 
 TileSums run_piece(const Plan& plan, const Piece& piece) {
   SsimTile operation(plan, piece);
-  window_internal::HWY_NAMESPACE::March<SsimTile> march(
+  window_internal::HWY_NAMESPACE::SlidingWindow<SsimTile> sliding_window(
       plan.z, plan.y, plan.x, piece.tile, operation);
-  march.run();
+  sliding_window.run();
   if (plan.pass.l1_weight != 0 && plan.pass.reduction != Reduction::none) operation.sum_l1();
   return operation.sums();
 }

@@ -85,7 +85,7 @@ template <class T> class Task {
                pass_.image.dtype == (sizeof(T) == 4 ? DType::f32 : DType::f64) &&
                has_short_offsets(pass_.image);
 #if HWY_NATIVE_FMA
-    is_lean_ = is_lean(*plan);
+    has_fast_path_ = has_fast_path(*plan);
 #endif
   }
 
@@ -96,7 +96,7 @@ template <class T> class Task {
     for (std::int64_t row = first; row < end; ++row) {
       chunk_.z = row / pass_.axes[1].out_extent;
       chunk_.y = row % pass_.axes[1].out_extent;
-      if (run_lean_row(row)) continue;
+      if (run_fast_row(row)) continue;
       for (std::int64_t x = 0; x < width; x += kChunk) {
         chunk_.x = x;
         chunk_.count = std::min(kChunk, width - x);
@@ -106,10 +106,10 @@ template <class T> class Task {
   }
 
  private:
-  bool run_lean_row([[maybe_unused]] std::int64_t row) {
+  bool run_fast_row([[maybe_unused]] std::int64_t row) {
 #if HWY_NATIVE_FMA
     if constexpr (sizeof(T) == 4) {
-      if (!is_lean_) return false;
+      if (!has_fast_path_) return false;
       chunk_.image = outer_;
       chunk_.x = 0;
       const auto at = [&](const TensorView& view) {
@@ -122,7 +122,7 @@ template <class T> class Task {
                                   chunk_.z * s[1] + chunk_.y * s[2];
       };
       const TensorView& image = pass_.image;
-      sample_lean_row(plan_, chunk_,
+      sample_row_fast(plan_, chunk_,
           {.plane = static_cast<const float*>(image.data) + chunk_.image * image.strides[0],
               .field = field_at(pass_.field),
               .upstream = at(pass_.upstream),
@@ -339,7 +339,7 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false, is_lean_ = false;
+  bool gathers_ = false, has_fast_path_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;

@@ -3,11 +3,11 @@
 // linear, values and the gradient to a field whose vectors lie side by side. Nothing is kept
 // between the steps, so that one vector's arithmetic covers what another waits for memory; the bits
 // are those of the general way (cpu.cc). Included once per SIMD target, hence the guard that flips.
-#if defined(SIMILIS_WARP_CPU_LEAN_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef SIMILIS_WARP_CPU_LEAN_INL_H
-#undef SIMILIS_WARP_CPU_LEAN_INL_H
+#if defined(SIMILIS_WARP_CPU_FAST_PATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WARP_CPU_FAST_PATH_INL_H
+#undef SIMILIS_WARP_CPU_FAST_PATH_INL_H
 #else
-#define SIMILIS_WARP_CPU_LEAN_INL_H
+#define SIMILIS_WARP_CPU_FAST_PATH_INL_H
 #endif
 
 #include <algorithm>
@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
 // A row of the output: where its field, its upstream and its results begin. Null: not wanted.
-struct LeanRow {
+struct FastPathRow {
   const float *plane, *field, *upstream;
   float *value, *gradient;
   Touched* touched;
@@ -32,26 +32,26 @@ inline bool is_f32_row(const TensorView& view) {
   return view.empty() || (view.dtype == DType::f32 && view.strides[4] == 1);
 }
 
-/// Whether lean_row() computes the plan's results for all images.
-inline bool is_lean(const Plan& plan) {
+/// True if sample_row_fast() computes the plan's results for all images.
+inline bool has_fast_path(const Plan& plan) {
   const Pass& pass = plan.pass;
-  bool is_lean = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() &&
-                 plan.sums.empty() && plan.images_of_task == 1 && pass.channels == 1 &&
-                 pass.image.dtype == DType::f32 && pass.weight.empty() && pass.addend.empty() &&
-                 pass.factor == 1 && has_short_offsets(pass.image) && !pass.field.empty() &&
-                 is_interleaved(pass.field) && is_f32_row(pass.output) &&
-                 is_f32_row(pass.upstream) &&
-                 (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
+  bool result = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() &&
+                plan.sums.empty() && plan.images_of_task == 1 && pass.channels == 1 &&
+                pass.image.dtype == DType::f32 && pass.weight.empty() && pass.addend.empty() &&
+                pass.factor == 1 && has_short_offsets(pass.image) && !pass.field.empty() &&
+                is_interleaved(pass.field) && is_f32_row(pass.output) &&
+                is_f32_row(pass.upstream) &&
+                (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
   for (const Axis& axis : pass.axes) {
-    is_lean = is_lean && static_cast<float>(axis.extent) <= 2 * kReach;
+    result = result && static_cast<float>(axis.extent) <= 2 * kReach;
   }
-  for (std::int64_t n = 0; n < pass.batch; ++n) is_lean = is_lean && !plan.mixes_components(n);
-  return is_lean;
+  for (std::int64_t n = 0; n < pass.batch; ++n) result = result && !plan.mixes_components(n);
+  return result;
 }
 
-template <int rank, Outside padding, bool with_gradient> class Lean {
+template <int rank, Outside padding, bool with_gradient> class FastPath {
  public:
-  Lean(const Plan& plan, const Chunk& chunk, const LeanRow& row)
+  FastPath(const Plan& plan, const Chunk& chunk, const FastPathRow& row)
       : row_(row),
         slab_axis_(plan.slab_axis),
         axes_{{plan, chunk, 0}, {plan, chunk, 1}, {plan, chunk, rank - 1}},
@@ -148,7 +148,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
     row_.touched->last = most + 1;
   }
 
-  const LeanRow row_;
+  const FastPathRow row_;
   const int slab_axis_;
   const RowOfCells<padding, false> axes_[3];
   const S sampler_;
@@ -156,10 +156,10 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
   hn::Vec<decltype(di)> least_ = hn::Set(di, 1 << 30), most_ = hn::Set(di, -(1 << 30));
 };
 
-inline void sample_lean_row(const Plan& plan, const Chunk& chunk, const LeanRow& row) {
+inline void sample_row_fast(const Plan& plan, const Chunk& chunk, const FastPathRow& row) {
   visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
     const auto run = [&]<int rank, bool with_gradient>() HWY_ATTR {
-      Lean<rank, padding, with_gradient>(plan, chunk, row).run(plan.pass.axes[0].out_extent);
+      FastPath<rank, padding, with_gradient>(plan, chunk, row).run(plan.pass.axes[0].out_extent);
     };
     const bool with_gradient = row.gradient != nullptr;
     if (plan.pass.rank == 3) {

@@ -14,11 +14,11 @@
 //
 // Included once per SIMD target, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, hence the
 // guard that flips.
-#if defined(SIMILIS_WINDOW_MARCH_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef SIMILIS_WINDOW_MARCH_INL_H
-#undef SIMILIS_WINDOW_MARCH_INL_H
+#if defined(SIMILIS_WINDOW_SLIDING_WINDOW_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
+#undef SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
 #else
-#define SIMILIS_WINDOW_MARCH_INL_H
+#define SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
 #endif
 
 #include <algorithm>
@@ -172,11 +172,11 @@ template <class T> class RowRing {
 //   void outputs(z, y, centres, owned, const T* const averages[K], T* const fields[J]): what
 //       follows from the averages of a row's centres; sums and maps take only the owned ones
 //   void gradient(z, y, pixels, const T* const transposed[J]): of a row's pixels
-template <class Operation> class March {
+template <class Operation> class SlidingWindow {
  public:
   using T = typename Operation::Value;
 
-  March(const Axis& z, const Axis& y, const Axis& x, const Tile& tile, Operation& operation)
+  SlidingWindow(const Axis& z, const Axis& y, const Axis& x, const Tile& tile, Operation& operation)
       : axis_z_(z),
         axis_y_(y),
         axis_x_(x),

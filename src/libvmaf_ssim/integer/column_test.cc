@@ -19,7 +19,7 @@ namespace similis::libvmaf_ssim_internal {
 namespace {
 
 // The terms of one pair in raster order.
-template <class Sums> std::vector<double> marched_terms(const TestPlanes& planes) {
+template <class Sums> std::vector<double> column_terms(const TestPlanes& planes) {
   const std::int64_t height = planes.x.shape[0], width = planes.x.shape[1];
   const std::vector<double> x = to_doubles(planes.x), y = to_doubles(planes.y);
   const int middle = middle_of_range(planes.depth);
@@ -54,22 +54,22 @@ template <class Sums> std::vector<double> marched_terms(const TestPlanes& planes
   return terms;
 }
 
-std::vector<double> marched_terms_of(const TestPlanes& planes) {
-  return planes.depth == 8    ? marched_terms<Centred8>(planes)
-         : planes.depth == 10 ? marched_terms<Centred10>(planes)
-                              : marched_terms<Whole>(planes);
+std::vector<double> column_terms_of(const TestPlanes& planes) {
+  return planes.depth == 8    ? column_terms<Centred8>(planes)
+         : planes.depth == 10 ? column_terms<Centred10>(planes)
+                              : column_terms<Whole>(planes);
 }
 
 double in_order(const std::vector<double>& terms) {
   return add_one_by_one(0, terms.data(), static_cast<std::int64_t>(terms.size()));
 }
 
-TEST(IntegerMarch, HasTheReferencesTerms) {
+TEST(IntegerColumns, HasTheReferencesTerms) {
   for (const Scene scene : kScenes) {
     for (const int depth : {8, 10, 12, 16}) {
       for (const Extents& shape : {Extents{1, 1}, Extents{3, 7}, Extents{9, 40}, Extents{41, 23}}) {
         const TestPlanes planes(scene, shape, depth);
-        const std::vector<double> terms = marched_terms_of(planes);
+        const std::vector<double> terms = column_terms_of(planes);
         EXPECT_EQ(in_order(terms) / total_weight(shape[0], shape[1]),
             reference_integer_ssim(planes.pairs())[0])
             << name(scene) << ", " << depth << " bits, " << shape[0] << "x" << shape[1];
@@ -198,8 +198,8 @@ TEST(OrderedWalk, AddsTermsThatAreOftenHalfway) {
 
 TEST(OrderedWalk, AddsTheTermsOfPlanes) {
   for (const Scene scene : kScenes) {
-    expect_the_loops_bits(marched_terms_of(TestPlanes(scene, {150, 130}, 8)));
-    expect_the_loops_bits(marched_terms_of(TestPlanes(scene, {150, 130}, 12)));
+    expect_the_loops_bits(column_terms_of(TestPlanes(scene, {150, 130}, 8)));
+    expect_the_loops_bits(column_terms_of(TestPlanes(scene, {150, 130}, 12)));
   }
 }
 
