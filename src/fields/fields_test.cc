@@ -38,7 +38,7 @@ Tensor waves(const Extents& shape, DType dtype, double size) {
 }
 
 TEST_F(Exponentiate, OfAConstantFieldIsThatField) {
-  // Where u does not vary, u(x + u) = u, as long as the sample lies inside: border makes it so.
+  // If u does not vary, u(x + u) = u as long as the sample lies inside.
   const Tensor v = test::make({1, 6, 30, 2}, DType::f32, Layout::dense,
       [](std::int64_t i) { return i % 2 == 0 ? 0.1 : -0.05; });
   for_each([&] {

@@ -20,7 +20,7 @@ struct Figures {
   Extents shape;
   int bit_depth;
   double ssim, float_ssim;
-  std::optional<double> float_ms_ssim;  // where it is a number
+  std::optional<double> float_ms_ssim;  // empty if it is NaN
   double psnr;
 };
 

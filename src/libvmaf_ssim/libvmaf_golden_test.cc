@@ -23,7 +23,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where the test data lies: beside the source tree unless said; empty if it is not there.
+// The folder of the test data: beside the source tree unless the environment names it; empty if it
+// does not exist.
 std::filesystem::path test_data() {
   const char* folder = std::getenv("SIMILIS_TEST_DATA");
   const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";

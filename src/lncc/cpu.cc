@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the CPU: src/window's march adds up windows in vectors, cpu_tile-inl.h runs formula.h
-// over its rows, and this file cuts the images into tiles and adds up what they return.
+// LNCC on the CPU: src/window's SlidingWindow adds up windows in vectors, cpu_tile-inl.h runs
+// formula.h over its rows, and this file makes values and slopes of the sums that tiles return.
 //
-// All is f64, whatever the images are: sums of integers are exact then, and what other intensities
-// lose is 1e-16 of the squares of their distance from the tile's middle pixel. Tiles and the order
-// in which their sums are added depend on the images alone, so results are the same for any number
-// of threads.
+// All is f64, whatever the images are: sums of integers are exact then, and other intensities lose
+// 1e-16 of the squares of their distance from the tile's middle pixel. Tiles and the order in which
+// their sums are added depend on the images alone, so results are the same for any number of
+// threads.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/lncc/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -48,7 +48,8 @@ namespace {
 HWY_EXPORT(run_piece);
 HWY_EXPORT(weigh_piece);
 
-// Σ taps of the window centred on each pixel; what it sees outside counts unless it is cut there.
+// Σ taps of the window centred on each pixel; taps outside the image count unless the window is
+// cut.
 std::vector<double> window_weights(const Axis& axis, Padding padding) {
   const auto& taps = axis.taps();
   std::vector<double> weights;

@@ -21,7 +21,7 @@ class LnccCuda : public testing::Test {
   const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
 };
 
-// What the CPU computes, which other tests hold to the reference.
+// The results of the CPU, which other tests compare with the reference.
 Reference on_cpu(const Pair& pair, const LnccRequest& request, const LnccOptions& options) {
   const test::ScopedBackend cpu({.name = "CPU"});
   return computed(pair.x, pair.y, request, options);

@@ -38,7 +38,7 @@ TEST(MsSsimCApi, EnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(+SIMILIS_DOWNSAMPLE_PIQ, static_cast<int>(Downsample::piq));
 }
 
-// What one call writes.
+// The results of one call.
 struct Results {
   explicit Results(const Extents& shape)
       : value(test::filled({shape[0], shape[1]}, DType::f32, Layout::dense, test::kUntouched)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MS-SSIM on every backend against the reference, its properties, and what it refuses.
+// MS-SSIM on every backend against the reference, its properties, and its refusals.
 #include "similis/ms_ssim.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Tensor upstream_for(const Extents& shape, Reduction reduction, double scale = 1)
       shape, MsSsimOptions{.reduction = reduction}, DType::f32, Layout::dense, scale);
 }
 
-// What ms_ssim_into() computes, with both gradients or, for images of bytes, none.
+// The results of ms_ssim_into(), with both gradients or, for images of bytes, none.
 Reference computed(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, Layout layout = Layout::dense, const Execution& exec = {}) {
   const bool has_gradients = is_floating_point(x.dtype);

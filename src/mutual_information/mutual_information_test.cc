@@ -31,7 +31,7 @@ struct Case {
   MutualInformationOptions options = {};
   DType dtype = DType::f32;
   Layout layout = Layout::dense;
-  double scale = 1, offset = 0;  // of the intensities
+  double scale = 1, offset = 0;  // applied to the intensities
   bool has_mask = false;
 };
 
@@ -221,7 +221,7 @@ TEST(MutualInformationGradients, AreFiniteDifferences) {
 }
 
 TEST(MutualInformationValues, AreThoseComputedByHand) {
-  // Of four voxels two are (0, 0), one is (1, 0) and one is (1, 1): p = ½, ¼, ¼.
+  // Two of four voxels are (0, 0), one is (1, 0) and one is (1, 1): p = ½, ¼, ¼.
   const float xs[] = {0, 0, 1, 1}, ys[] = {0, 0, 0, 1};
   const TensorView x(xs, {1, 1, 4}, DType::f32), y(ys, {1, 1, 4}, DType::f32);
   const MutualInformationOptions options{.num_bins = 4, .kernel = ParzenKernel::delta};

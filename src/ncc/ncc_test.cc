@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCC against its definition in two passes, on every backend, and what it refuses.
+// NCC against its definition in two passes, on every backend, and its refusals.
 #include "similis/ncc.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<double> computed(const TensorView& x, const TensorView& y, Reduction
   return result;
 }
 
-// Of `count` pixels from `first` on.
+// NCC of `count` pixels from `first` on.
 double expected(const std::vector<double>& x, const std::vector<double>& y, std::size_t first,
     std::size_t count) {
   long double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
@@ -110,7 +110,7 @@ TEST(Ncc, OfWhatIsNotFiniteItIsNaN) {
   }
 }
 
-// What one call writes, x_gradient and y_gradient strided as the images are not.
+// The results of one call; x_gradient and y_gradient have other strides than the images.
 struct Results {
   Results(const Extents& shape, const Extents& value_shape, DType dtype)
       : value(test::filled(value_shape, DType::f64, Layout::dense, test::kUntouched)),

@@ -49,7 +49,7 @@ Extents value_shape(const Extents& shape, Reduction reduction) {
   return reduction == Reduction::per_image ? Extents{shape[0]} : Extents{};
 }
 
-// What one unit in the last place of a type is, relative to the number.
+// One unit in the last place of a type, relative to the number.
 double epsilon(DType dtype) {
   switch (dtype) {
     case DType::f16: return 0x1p-10;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the CPU: src/window's march averages windows in vectors, cpu_tile-inl.h runs formula.h
-// over its rows, and this file cuts the images into tiles and adds up what they return.
+// SSIM on the CPU: src/window's SlidingWindow averages windows in vectors, cpu_tile-inl.h runs
+// formula.h over its rows, and this file makes values and slopes of the sums that tiles return.
 //
 // Sums and moments are f64 whatever the images are: in f32 the variance of a flat area beside a
 // bright one is lost in rounding (1e-4 of a gradient), and f64 is fast enough. s and d need no

@@ -19,11 +19,11 @@ struct Seen {
   double weight;
 };
 
-// What the window at one position sees along one axis.
+// The pixels that the window at one position sees along one axis.
 struct AxisWindow {
   std::int64_t centre;
   std::vector<Seen> seen;
-  double weight = 1;  // of all it sees: less where it sees zeros outside
+  double weight = 1;  // sum of the weights of seen; below 1 where it sees zeros outside
 };
 
 // The pixel that stands at this position, maybe outside [0, extent); -1 if none does.
@@ -98,8 +98,7 @@ Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOpt
   c2 = (options.k2 * range) * (options.k2 * range);
 }
 
-// What a window sees in the image, with weights whose sum is 1 together with that of the zeros that
-// it sees outside.
+// The pixels that a window sees in the image. Their weights and that of the zeros outside sum to 1.
 struct Neighbourhood {
   std::vector<Seen> seen;
   double outside = 0;
@@ -192,7 +191,7 @@ struct Share {
   double weight;
 };
 
-// How numbers that belong to pixels become values.
+// Reduces numbers of pixels to values.
 class Reduce {
  public:
   // `pixels` are those that the numbers belong to.
@@ -214,7 +213,7 @@ class Reduce {
 
   // One for each number.
   const std::vector<Share>& shares() const { return shares_; }
-  // What each value is if all numbers are 1.
+  // Each value if all numbers are 1.
   const std::vector<double>& totals() const { return totals_; }
 
  private:
@@ -321,7 +320,7 @@ class Calculation {
     }
   }
 
-  // To the gradients of the pixels that a window sees, what the window has to do with them.
+  // Adds a window's part to the gradients of the pixels that it sees.
   void spread(
       const Neighbourhood& window, const Moments& m, const Moments& derivative, double weight) {
     const bool is_loss = request_.form == SsimRequest::Form::loss;

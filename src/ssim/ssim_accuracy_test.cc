@@ -61,7 +61,7 @@ std::vector<Input> inputs() {
   };
 }
 
-// Where flat areas lie far apart f32 loses digits of their variances; the CPU takes f64 there.
+// In f32, flat areas with distant values lose digits of their variances; the CPU takes f64 there.
 double gpu_bound(const Input& input) {
   const bool is_flat = input.name == "flat areas far apart" || input.name == "white beside grey" ||
                        input.name == "white and black";

@@ -160,7 +160,7 @@ TEST_F(SsimCudaStream, GraphsOfMsSsimReplayToo) {
   }
 }
 
-// Counts what a call asks of its allocator.
+// Counts the requests of a call to its allocator.
 struct Counter {
   std::size_t bytes = 0, calls = 0;
   Allocator allocator() {

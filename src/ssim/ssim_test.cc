@@ -44,7 +44,7 @@ std::string print(const testing::TestParamInfo<Case>& info) {
       std::lround(10 * c.sigma.y()), name(c.dtype), test::name(c.x_layout), test::name(c.y_layout));
 }
 
-// What a result may differ by: values are f32, gradients have the images' dtype.
+// The tolerance of a result: values are f32, gradients have the images' dtype.
 struct Tolerance {
   double value, gradient;
 };

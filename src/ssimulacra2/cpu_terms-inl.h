@@ -90,7 +90,7 @@ void write_partials(const ScalePlan& plan, std::int64_t stripe, std::int64_t col
   }
 }
 
-// What a row of terms adds to the score's sum, at each pixel of the map that it stands for.
+// Adds a row of terms' share of the score's sum to each pixel of the map that it covers.
 void add_losses(const ScalePlan& plan, int channel, int term, std::int64_t row, std::int64_t column,
     const Doubles& terms) {
   const auto& weights = plan.loss->of[plan.scale][channel][term];

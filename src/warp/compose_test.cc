@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composition, affine grids and labels: closed forms, and what they must have in common with
-// sample().
+// Composition, affine grids and labels: closed forms, and their agreement with sample().
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -249,7 +248,7 @@ TEST_F(SampleLabels, WeightsOfOneLabelHaveNoGradient) {
     const std::vector<double> g = to_doubles(gradient);
     for (std::int64_t i = 0; i < u.shape.count() / 3; ++i) {
       const std::int64_t x = i % 9, y = i / 9 % 6, z = i / 54;
-      if (x == 8 || y == 5 || z == 4) continue;  // where corners are missing
+      if (x == 8 || y == 5 || z == 4) continue;  // corners are missing here
       const auto at = static_cast<std::size_t>(3 * i);
       EXPECT_EQ(g[at] != 0, x == 3) << i;
       EXPECT_EQ(g[at + 1], 0) << i;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling on the CPU: values, and gradients to whatever makes the coordinates.
+// Sampling on the CPU: values, and gradients to the field and the matrices.
 //
-// A task takes rows of the output in chunks. Where interpolation is linear and the image of the
-// arithmetic's own type, coordinates become cells in f64 and cells are interpolated in whole
-// vectors (cpu_linear-inl.h); everything else goes voxel by voxel, with the same operations in the
-// same order. cpu_scatter.cc has the gradient to the image.
+// A task takes rows of the output in chunks. If interpolation is linear and the image has the type
+// of the arithmetic, coordinates become cells in f64 and cells are interpolated in whole vectors
+// (cpu_linear-inl.h); everything else goes voxel by voxel, with the same operations in the same
+// order. cpu_scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -248,7 +248,7 @@ template <class T> class Task {
     }
   }
 
-  // Of one image in T, over several in f64.
+  // The sums of one image are in T, those over several in f64.
   template <class Sum>
   void add_field_gradient(const Transform& t, bool is_first_image, Sum (&sums)[3][kChunk]) const {
     for (int j = 0; j < pass_.rank; ++j) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What registration asks for most, in one loop from the field to the result: one channel in f32,
-// linear, values and the gradient to a field whose vectors lie side by side. Nothing is kept
-// between the steps, so that one vector's arithmetic covers what another waits for memory; the bits
-// are those of the general way (cpu.cc). Included once per SIMD target, hence the guard that flips.
+// The fast path of registration's usual call, in one loop from the field to the result: one channel
+// in f32, linear, values and the gradient to a field whose vectors lie side by side. Nothing is
+// kept between the steps, so that one vector's arithmetic hides another's wait for memory; the bits
+// are those of the general path (cpu.cc). Included once per SIMD target, hence the guard that
+// flips.
 #if defined(SIMILIS_WARP_CPU_FAST_PATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_FAST_PATH_INL_H
 #undef SIMILIS_WARP_CPU_FAST_PATH_INL_H
@@ -21,7 +22,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
-// A row of the output: where its field, its upstream and its results begin. Null: not wanted.
+// Pointers to a row of the output, its field and its upstream gradient. Null: not wanted.
 struct FastPathRow {
   const float *plane, *field, *upstream;
   float *value, *gradient;

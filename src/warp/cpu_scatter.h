@@ -5,7 +5,7 @@
 
 namespace similis::warp_internal {
 
-/// The gradient to the image, once the plan knows what each row touches.
+/// The gradient to the image, once the plan knows the planes that each row touches.
 void scatter_cpu(const Plan& plan, const Execution& exec);
 
 }  // namespace similis::warp_internal

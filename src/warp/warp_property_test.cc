@@ -181,7 +181,8 @@ TEST(WarpProperty, PartsOfTheImageAddUp) {
   });
 }
 
-// From within a cell to what f32 cannot count: rows of dense f32 take ways of their own on the CPU.
+// Sizes from within a cell to more than f32 can count: rows of dense f32 have code of their own on
+// the CPU.
 TEST(WarpProperty, FieldsOfAnyReachGiveTheReference) {
   check(
       "values and gradients of dense f32 are the reference's, however far voxels move",

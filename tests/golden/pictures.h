@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures about which make_golden.py asked other libraries, and how a row of its answers
-// looks.
+// The pictures that make_golden.py gave to other libraries, and the layout of a row of their
+// results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace similis::test {
 
-/// What y is beside x.
+/// The relation of y to x.
 enum class Kind : std::uint8_t { distorted, nearly_equal, inverted, bytes, twelve_bits };
 
 inline const char* name(Kind kind) {
@@ -65,7 +65,7 @@ inline Pictures pictures(Kind kind, const Extents& shape) {
   return {};
 }
 
-/// What a library said.
+/// The results of a library.
 template <class Options> struct Golden {
   std::string library, call;
   Options options;
@@ -73,7 +73,7 @@ template <class Options> struct Golden {
   Kind kind;
   Extents shape;
   double value;
-  std::optional<double> slope;  ///< of the value as x moves towards y
+  std::optional<double> slope;  ///< slope of the value as x moves towards y
 };
 
 /// The value's slope as x moves towards y.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Multi-scale SSIM; see ms_ssim.hpp for the formula, its source and what is refused. */
+ * Multi-scale SSIM; see ms_ssim.hpp for the formula, its source and the refusals. */
 #ifndef SIMILIS_C_MS_SSIM_H
 #define SIMILIS_C_MS_SSIM_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References read arrays of any strides and dtype as doubles.
+// The elements of arrays of any strides and dtype as doubles, for references.
 #pragma once
 
 #include <vector>

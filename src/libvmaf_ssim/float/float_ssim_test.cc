@@ -16,7 +16,7 @@ namespace {
 
 using test::Layout;
 
-constexpr double kOneRounding = 0x1p-23;  // of means up to 2
+constexpr double kOneRounding = 0x1p-23;  // for means up to 2
 
 // All numbers of one call of float_ssim, in the order of SsimMeans, pair by pair.
 std::vector<double> all_of_float_ssim(

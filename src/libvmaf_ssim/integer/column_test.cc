@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GPU's kernels are made of, run on the CPU: marching down columns, maps of chunks
+// The parts of the GPU's kernels, run on the CPU: running sums down columns, maps of chunks
 // composed to groups, and the walk over them, against the loops that define them. All 64 bits.
 #include "src/libvmaf_ssim/integer/column.h"
 
@@ -78,7 +78,7 @@ TEST(IntegerColumns, HasTheReferencesTerms) {
   }
 }
 
-// Maps as the GPU makes them, and what of them the walk asks for.
+// Maps as the GPU makes them, and the parts of them that the walk asks for.
 class Maps {
  public:
   explicit Maps(const std::vector<double>& terms) : terms_(terms) {
@@ -88,7 +88,7 @@ class Maps {
       const int in_chunk = at_most(count - first, kChunkTerms);
       chunks_.push_back(map_of(&terms_[static_cast<std::size_t>(first)], in_chunk, before));
       for (int i = 0; i < in_chunk; ++i) before += terms_[static_cast<std::size_t>(first + i)];
-      before *= 1.0001;  // not quite what it will be
+      before *= 1.0001;  // not quite the later value
     }
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       if (i % kGroupChunks == 0) {
