@@ -7,7 +7,7 @@
 #include "src/core/parallel.h"
 #include "src/fields/fields.h"
 #include "src/fields/jacobian.h"
-#include "src/warp/cpu_elements.h"
+#include "src/warp/cpu/elements.h"
 
 namespace similis::fields_internal {
 

@@ -3,15 +3,15 @@
 // every row of the output that touches it, row after row: no two tasks write one voxel, and each
 // voxel's sum has one order, whatever the threads. Rows between two slabs are computed for both.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/warp/cpu_scatter.cc"
+#define HWY_TARGET_INCLUDE "src/warp/cpu/scatter.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
 #include <algorithm>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_linear-inl.h"
-#include "src/warp/cpu_scatter.h"
+#include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/scatter.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

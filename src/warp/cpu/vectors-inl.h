@@ -13,7 +13,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/core/tensor/tensor_row-inl.h"
-#include "src/warp/cpu_plan.h"
+#include "src/warp/cpu/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

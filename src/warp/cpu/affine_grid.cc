@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_elements.h"
-#include "src/warp/cpu_plan.h"
+#include "src/warp/cpu/elements.h"
+#include "src/warp/cpu/plan.h"
 
 namespace similis::warp_internal {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "src/warp/cpu_plan.h"
+#include "src/warp/cpu/plan.h"
 
 namespace similis::warp_internal {
 

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/warp/cpu_plan.h"
-#include "src/warp/cpu_vectors-inl.h"
+#include "src/warp/cpu/plan.h"
+#include "src/warp/cpu/vectors-inl.h"
 #include "src/warp/formula.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -2,7 +2,7 @@
 // The fast path of registration's usual call, in one loop from the field to the result: one channel
 // in f32, linear, values and the gradient to a field whose vectors lie side by side. Nothing is
 // kept between the steps, so that one vector's arithmetic hides another's wait for memory; the bits
-// are those of the general path (cpu.cc). Included once per SIMD target, hence the guard that
+// are those of the general path (sample.cc). Included once per SIMD target, hence the guard that
 // flips.
 #if defined(SIMILIS_WARP_CPU_FAST_PATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_FAST_PATH_INL_H
@@ -16,7 +16,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "src/warp/cpu_linear-inl.h"
+#include "src/warp/cpu/linear-inl.h"
 
 #if HWY_NATIVE_FMA
 HWY_BEFORE_NAMESPACE();

@@ -18,7 +18,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "src/warp/cpu_cells-inl.h"
+#include "src/warp/cpu/cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

@@ -21,7 +21,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu/chunk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

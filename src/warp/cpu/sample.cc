@@ -3,10 +3,10 @@
 //
 // A task takes rows of the output in chunks. If interpolation is linear and the image has the type
 // of the arithmetic, coordinates become cells in f64 and cells are interpolated in whole vectors
-// (cpu_linear-inl.h); everything else goes voxel by voxel, with the same operations in the same
-// order. cpu_scatter.cc has the gradient to the image.
+// (linear-inl.h); everything else goes voxel by voxel, with the same operations in the same
+// order. scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/warp/cpu.cc"
+#define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
@@ -14,10 +14,10 @@
 #include <type_traits>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_chunk-inl.h"
-#include "src/warp/cpu_fast_path-inl.h"
-#include "src/warp/cpu_linear-inl.h"
-#include "src/warp/cpu_scatter.h"
+#include "src/warp/cpu/chunk-inl.h"
+#include "src/warp/cpu/fast_path-inl.h"
+#include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/scatter.h"
 #include "src/warp/vote.h"
 
 HWY_BEFORE_NAMESPACE();
