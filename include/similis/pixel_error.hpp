@@ -21,7 +21,7 @@ namespace similis {
 SIMILIS_API Tensor mse(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
-/// Mean absolute error of x and y, in units of a pixel. As mse().
+/// Mean absolute error of x and y, in units of a pixel; takes and returns the same as mse().
 SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
@@ -30,7 +30,8 @@ struct PsnrOptions {
   Reduction reduction = Reduction::mean;  ///< over squared errors, before the logarithm; not sum
 };
 
-/// Peak signal-to-noise ratio of x and y in dB; infinite if equal. As mse().
+/// Peak signal-to-noise ratio of x and y in dB, infinite if equal; takes and returns the same as
+/// mse().
 SIMILIS_API Tensor psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options = {},
     const Execution& exec = {});
 

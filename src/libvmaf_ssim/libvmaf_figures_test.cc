@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf 3.2.0 says of planes that a formula makes, so that no file is needed: its ssim in
-// all bits, float_ssim, float_ms_ssim and psnr_y in all digits that it prints. Made with its C
+// The results of libvmaf 3.2.0 for planes that a formula makes, so that no file is needed: its ssim
+// in all bits, float_ssim, float_ms_ssim and psnr_y in all digits that it prints. Made with its C
 // library, built with -Denable_float=true and its `ssim` added to its list of features.
 #include <gtest/gtest.h>
 

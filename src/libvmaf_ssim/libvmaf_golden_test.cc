@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf says about real video: its ssim in all bits, its other features in all digits that
-// it prints.
+// The results of libvmaf for real video: its ssim in all bits, its other features in all digits
+// that it prints.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -76,7 +76,7 @@ struct TestPlanes {
         [&](std::int64_t i) { return samples_of(scene, shape, i, peak).second; });
   }
 
-  /// As the room's internals take them.
+  /// The pairs in the form that the room's internals take.
   PlanePairs pairs() const {
     PlanePairs result{.x = x, .y = y, .bit_depth = depth};
     for (TensorView* view : {&result.x, &result.y}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LNCC must hold beside agreeing with the reference on textures: the reference's own gradient
+// Tests of LNCC besides its agreement with the reference on textures: the reference's own gradient
 // by finite differences, intensities far from 0, backgrounds, flat images, and exact properties.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the GPU has: the march's tiles and chunks and where its ring lies, both paths on the
-// same images, sizes beyond 32 bits. Skipped, with a message, where there is no GPU.
+// Tests of the GPU alone: the sliding window's tiles, chunks and ring, both paths on the same
+// images, sizes beyond 32 bits. Skipped, with a message, where there is no GPU.
 #include <gtest/gtest.h>
 
 #include "src/lncc/test_cases.h"

@@ -64,7 +64,7 @@ class Lncc : public testing::TestWithParam<Case> {
     const Case& c = GetParam();
     images_ = lncc_internal::textured(c.shape, c.dtype, c.x_layout, c.y_layout, c.range);
   }
-  // As large as keeps the gradients of a mean normal in f16.
+  // An upstream gradient so large that the gradients of a mean are normal in f16.
   test::Array upstream() const {
     const bool is_mean =
         options_.reduction != Reduction::none && options_.reduction != Reduction::sum;

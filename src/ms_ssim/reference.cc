@@ -191,7 +191,7 @@ class Calculation {
     }
   }
 
-  // From the coarsest level to the finest, each adding its own gradient to that of the coarser
+  // Goes from the coarsest level to the finest; each adds its own gradient to that of the coarser
   // ones.
   void find_gradients() {
     const std::vector<double> upstream = request_.upstream.empty()

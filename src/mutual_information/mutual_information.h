@@ -39,7 +39,7 @@ struct Voxels {
   SIMILIS_HOST_DEVICE Offsets start(std::int64_t result) const {
     return image * (result / channels) + channel * (result % channels);
   }
-  /// From the start; needs no division where all voxels lie in one line.
+  /// The offsets from the start; needs no division where all voxels lie in one line.
   SIMILIS_HOST_DEVICE Offsets at(std::int64_t index) const {
     Offsets offsets;
     for (int i = rank - 1; i > 0; --i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How precise SSIM is in f32, on the inputs that break it: images that are nearly equal, flat areas
-// far apart, white beside grey. The bounds are those that the documentation promises.
+// The precision of SSIM in f32, on the inputs that break it: images that are nearly equal, flat
+// areas far apart, white beside grey. The bounds are those that the documentation promises.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -135,7 +135,7 @@ std::string print(const testing::TestParamInfo<Input>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Inputs, SsimAccuracy, testing::ValuesIn(inputs()), print);
 
-// As two images become equal 1 - SSIM goes to 0; training reads it down there.
+// 1 - SSIM goes to 0 as two images become equal; training reads it there.
 TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
   for (const double amount : {1e-2, 1e-3, 1e-4}) {
     for (const DType dtype : {DType::f32, DType::f64}) {

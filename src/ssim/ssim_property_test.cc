@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for SSIM of any images: identity, symmetry, an upper bound, flips, transposes and
+// Properties of SSIM of any images: identity, symmetry, an upper bound, flips, transposes and
 // batches that commute, bits that depend on nothing but the input.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -79,7 +79,7 @@ class Ssim : public testing::TestWithParam<Case> {
   }
   bool has_gradient() const { return is_floating_point(GetParam().dtype); }
 
-  // As large as keeps the gradients of a mean normal in f16.
+  // An upstream gradient so large that the gradients of a mean are normal in f16.
   test::Array upstream() const {
     const bool is_mean =
         options_.reduction != Reduction::none && options_.reduction != Reduction::sum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How SSIMULACRA 2 is queued on a GPU: batches on several streams at once, and in captured graphs,
-// with the bits of the CPU. Skipped, with a message, where there is no GPU.
+// The queueing of SSIMULACRA 2 on a GPU: batches on several streams at once, and in captured
+// graphs, with the bits of the CPU. Skipped, with a message, where there is no GPU.
 #ifdef SIMILIS_HAS_CUDA
 
 #include <cuda_runtime.h>

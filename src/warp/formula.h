@@ -69,7 +69,8 @@ struct Place {
   double index, slope;
 };
 
-// As torch: no slope at and beyond the border, its sign turned where the image is mirrored.
+// As in torch, the slope is 0 at and beyond the border, and its sign is turned where the image is
+// mirrored.
 SIMILIS_HOST_DEVICE Place place(double given, double last, Outside padding, bool align_corners) {
   double index = given, slope = 1;
   if (padding == Outside::reflection) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a GPU can show of sampling: arrays of more than 2³¹ elements, and that an image's
-// gradient has the same bits in every run where that is asked for.
+// Tests of sampling on a GPU alone: arrays of more than 2³¹ elements, and the same bits of an
+// image's gradient in every run if that is asked for.
 #include <gtest/gtest.h>
 
 #include "src/warp/test_calls.h"

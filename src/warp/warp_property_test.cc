@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for sampling of any image by any field: the identity, whole steps, parts that make up
-// the whole, the gradient to the image as the transpose, composition with nothing, one call for
-// many results; and that long axes keep their coordinates.
+// Properties of sampling any image by any field: the identity, whole steps, parts that make up the
+// whole, the gradient to the image as the transpose, composition with nothing, one call for many
+// results; and that long axes keep their coordinates.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

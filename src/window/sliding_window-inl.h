@@ -65,7 +65,7 @@ void weighted_sum(
 // Rows are averaged in batches. Down, each row read serves as many sums. Between down and across
 // the rows of a batch lie interleaved, those of one column side by side: the next column is then
 // kBatch elements further, so that the vectors which neighbouring sums take are the same and are
-// read once. From separate rows each tap would be a load of its own, most often across two lines of
+// read once. With separate rows each tap would be a load of its own, most often across two lines of
 // the cache: 1.7 times as long.
 inline constexpr std::size_t kBatch = 4;
 inline constexpr std::int64_t kBatchRows = kBatch;

@@ -40,7 +40,7 @@ struct Pictures {
   double data_range = 1;
 };
 
-/// As pictures() of make_golden.py.
+/// Makes the same pictures as pictures() of make_golden.py.
 inline Pictures pictures(Kind kind, const Extents& shape) {
   const std::int64_t width = shape[shape.rank() - 1];
   const auto plain = [=](std::int64_t i) {

@@ -12,19 +12,19 @@ extern "C" {
 
 struct similis_warp_options; /* in similis/c/warp.h; NULL takes SIMILIS_WARP_DEFAULTS */
 
-/** exp(v), by n squarings. Of the options only align_corners is read. */
+/** exp(v), by n squarings. Reads align_corners of the options. */
 SIMILIS_API similis_status similis_exponentiate(const similis_tensor* v, int32_t n,
     const struct similis_warp_options* options, const similis_tensor* output,
     const similis_execution* execution);
 
-/** The displacement that undoes u, and its residual, [N] or NULL. Of the options only align_corners
- * is read. */
+/** The displacement that undoes u, and its residual, [N] or NULL. Reads align_corners of the
+ * options. */
 SIMILIS_API similis_status similis_invert(const similis_tensor* u, int32_t iterations,
     const struct similis_warp_options* options, const similis_tensor* output,
     const similis_tensor* residual, const similis_execution* execution);
 
 /** The determinant of the derivative of x + u(x), and folds, [N]: the number of voxels where it is
- * not positive. Of the options align_corners, min_coords and max_coords are read. */
+ * not positive. Reads align_corners, min_coords and max_coords of the options. */
 SIMILIS_API similis_status similis_jacobian_determinant(const similis_tensor* u,
     const struct similis_warp_options* options, const similis_tensor* determinant,
     const similis_tensor* folds, const similis_execution* execution);

@@ -166,7 +166,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     cells->voxel = hn::ConvertTo(di, hn::Min(hn::Max(whole, zero), last));
   }
 
-  // From 0, or from half a voxel before it, there and back over the extent between the borders.
+  // The position runs from 0, or from half a voxel before it, there and back between the borders.
   HWY_INLINE void reflect(V* whole, V* rest, V* slope) const {
     if (last_ == 0) return;
     const V zero = set(0), one = set(1), half = set(0.5f);

@@ -228,7 +228,7 @@ template <class T> class Task {
     }
   }
 
-  // From gradients to the index to those of the field and the matrices.
+  // Makes the gradients to the field and the matrices from those to the index.
   void add_gradients(const Transform& t, bool is_first_image) {
     if (pass_.padding != Outside::zeros) {
       gathers_ ? multiply_gradient(cells_.slope) : multiply_gradient(chunk_.slope);
