@@ -49,8 +49,8 @@ TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   }
 }
 
-// Volumes whose fields do not fit into the workspace: they stand in the gradient, for slabs along z
-// and strips along y, or strips alone where there are few planes.
+// Volumes whose derivatives do not fit into the workspace: they are kept in the gradient, for slabs
+// along z and strips along y, or strips alone where there are few planes.
 TEST_F(LnccCuda, SlabsAndStripsLeaveNoSeam) {
   const Extents shapes[] = {{1, 1, 70, 430, 431}, {1, 1, 24, 720, 720}};
   for (const Extents& shape : shapes) {

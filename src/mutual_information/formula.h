@@ -2,10 +2,10 @@
 // Mutual information, once for CPU and GPU: the place of a value among the bins, its weights in
 // them, and the term of a histogram's entry in the value and in its derivatives.
 //
-// A value v stands at t = (v - low)·bins/(high - low) - ½, so that bin i has its centre at i. With
-// k the kernel, its weights in bins 0 … bins-1 are k(t - i) / Σ_i k(t - i). Only `taps` neighbours
-// are looked at, moved to where all of them exist: no bin beyond the ends is ever named, and the
-// weights cut there are left out of the sum.
+// A value v has the position t = (v - low)·bins/(high - low) - ½, so that bin i has its centre at
+// i. With k the kernel, its weights in bins 0 … bins-1 are k(t - i) / Σ_i k(t - i). Only `taps`
+// neighbours are looked at, moved to where all of them exist: no bin beyond the ends is ever named,
+// and the weights cut there are left out of the sum.
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,7 @@ template <class T> SIMILIS_HOST_DEVICE int first_bin(T t, int bins, int taps) {
 }
 
 /// The bin that holds a value, by a division, as a product with a rounded factor would move values
-/// that stand exactly between two bins.
+/// that lie exactly between two bins.
 template <class T> SIMILIS_HOST_DEVICE int holding_bin(T v, const Scale<T>& s, int bins) {
   const T quotient = (v - s.low) / (s.high - s.low);
   const T share = s.bins_per_unit > 0 && quotient > 0 ? quotient : 0;

@@ -26,7 +26,7 @@ struct AxisWindow {
   double weight = 1;  // sum of the weights of seen; below 1 where it sees zeros outside
 };
 
-// The pixel that stands at this position, maybe outside [0, extent); -1 if none does.
+// The pixel seen at this position, which may be outside [0, extent); -1 if there is none.
 std::int64_t padded(std::int64_t position, std::int64_t extent, Padding padding) {
   if (position >= 0 && position < extent) return position;
   if (padding == Padding::replicate) return position < 0 ? 0 : extent - 1;

@@ -108,7 +108,7 @@ void add_losses(const ScalePlan& plan, int channel, int term, std::int64_t row, 
   }
 }
 
-// One channel of a tile. Averages that are not kept stand in `tile`.
+// One channel of a tile. Averages that are not kept are in `tile`.
 void score_channel(
     const ScalePlan& plan, int channel, std::int64_t stripe, std::int64_t column, float* tile) {
   const auto c = static_cast<std::size_t>(channel);

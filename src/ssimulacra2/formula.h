@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIMULACRA 2.1 of one pixel, in the reference program's roundings: samples to linear light,
 // linear light to X, Y and B, and the three terms from a pixel and its windows. CPU and GPU compile
-// the same text, in which a fused multiply-add stands where it is meant, so that both have the same
-// bits. Branch-free: a loop over any of these becomes vector code for every target with such an
+// the same text, which spells fused multiply-adds out, so that both have the same bits.
+// Branch-free: a loop over any of these becomes vector code for every target with such an
 // instruction.
 #pragma once
 

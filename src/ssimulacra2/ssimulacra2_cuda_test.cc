@@ -44,7 +44,7 @@ test::Array picture(std::uint32_t seed) {
   return test::noise(kShape, DType::u8, Layout::dense, seed, 256);
 }
 
-// Scores that stand on the GPU, read once all work on the stream is done.
+// Scores in the GPU's memory, read once all work on the stream is done.
 std::vector<double> read(const Tensor& value, cudaStream_t stream) {
   std::vector<double> scores(static_cast<std::size_t>(value.shape.count()));
   gpu::copy_to_cpu(scores.data(), value.data, scores.size() * sizeof(double), value.device, stream);

@@ -300,7 +300,7 @@ template <class Operation> class SlidingWindow {
   }
 
   // A batch: out[kBatch·i + b] = Σ taps_y_[k]·row(first + b + k)[i]. Rows of the ring that are not
-  // filled yet give sums that nobody looks at.
+  // filled yet give sums that are never read.
   template <class Row>
   void average_down(std::int64_t first, const Row& row, std::size_t count, T* out) {
     for (std::int64_t k = 0; k < window(axis_y_) + kBatchRows - 1; ++k) {
@@ -479,7 +479,7 @@ template <class Operation> class SlidingWindow {
   RowRing<T> product_planes_, product_rows_, down_, averages_;
   RowRing<T> derivative_planes_, derivative_rows_, edge_rows_, derivatives_down_, transposed_;
   std::vector<const T*> inputs_;  // the rows of a sum
-  std::vector<T*> products_;      // rows of the one at hand, as the operation takes them
+  std::vector<T*> products_;      // rows of the current batch, as the operation takes them
   std::vector<const T*> averages_of_row_;
   std::vector<T*> derivatives_;
   std::vector<const T*> transposed_of_row_;

@@ -132,7 +132,7 @@ template <int rank, Outside padding, bool with_gradient> class FastPath {
     }
   }
 
-  // Fewer voxels than a vector has, as one.
+  // Samples fewer voxels than a vector has, as one vector.
   void sample_rest(std::int64_t i, std::int64_t count) {
     float field[rank * kMost] = {}, upstream[kMost] = {}, value[kMost], gradient[rank * kMost];
     std::copy_n(row_.field + rank * i, rank * count, field);

@@ -68,7 +68,7 @@ template <class T> struct Slab {
     }
   }
 
-  // Axes in the order in which bits of a corner stand for them: x, the other, that of slabs.
+  // The axes in the order of a corner's bits: x, the other one, that of slabs.
   int axis_of_bit(int bit) const {
     return bit == 0 ? 0 : bit == plan.pass.rank - 1 ? plan.slab_axis : 3 - plan.slab_axis;
   }
