@@ -83,8 +83,8 @@ template <class TileSums> class GroupSums {
 /// before the tiles run, so with masks the tiles are weighed first. The plan has
 ///   pass                           with x, mask, valid_mask, reduction, value and upstream
 ///   unmasked_weights(groups)       the weights of one group where each pixel weighs 1
-///   add_slopes(upstream, weights)  called once for each plane, in the order image·channels +
-///   channel value(sums)                    the number of a group
+///   add_slopes(upstream, weights)  called for each plane, image by image
+///   value(sums)                    the number of a group
 template <class TileSums, class Plan, class Weigh, class Run>
 void run_and_reduce(Plan& plan, const Execution& exec, const Weigh& weigh, const Run& run) {
   const auto& pass = plan.pass;
