@@ -17,7 +17,7 @@
 
 namespace similis::test {
 
-/// How an array lies in memory.
+/// The layout of an array in memory.
 enum class Layout : std::uint8_t {
   dense,
   channels_last,  ///< axis 1 innermost
@@ -99,17 +99,17 @@ inline Array filled(const Extents& shape, DType dtype, Layout layout, double fil
   return result;
 }
 
-/// What memory for results is filled with; every dtype but the integers holds it.
+/// Memory for results is filled with it; every dtype but the integers holds it.
 constexpr double kUntouched = -16384;
 
-/// Whether all elements of a result were written and nothing around them was.
+/// True if all elements of a result were written and nothing around them.
 inline bool only_elements_written(const Array& array) {
   const std::vector<double> all = to_doubles(array.memory);
   return std::count(all.begin(), all.end(), kUntouched) ==
          static_cast<std::int64_t>(all.size()) - array.shape.count();
 }
 
-/// Where the element with this row-major index lies.
+/// The offset of the element with this row-major index.
 inline std::int64_t offset_of(const TensorView& view, std::int64_t index) {
   std::int64_t offset = 0;
   for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test compares with its reference: every SIMD target that this processor runs, and the GPU
-// where there is one and the operation has kernels for it.
+// The backends that a test compares with its reference: every SIMD target that this processor runs,
+// and the GPU if there is one and the operation has kernels for it.
 #pragma once
 
 #include <cstdint>
@@ -31,25 +31,25 @@ inline std::vector<Backend> backends(Gpu gpu = Gpu::left_out) {
   return result;
 }
 
-/// Whether a test's arrays are to be copied to the GPU and back: tests ask before they call.
+/// True if a test must copy its arrays to the GPU and back.
 inline bool& runs_on_gpu() {
   static bool chosen = false;
   return chosen;
 }
 
 /// Operations run on this backend as long as it lives.
-class Chosen {
+class ScopedBackend {
  public:
-  explicit Chosen(const Backend& backend) {
+  explicit ScopedBackend(const Backend& backend) {
     force_simd_target(backend.simd_target);
     runs_on_gpu() = backend.on_gpu;
   }
-  ~Chosen() {
+  ~ScopedBackend() {
     force_simd_target(0);
     runs_on_gpu() = false;
   }
-  Chosen(const Chosen&) = delete;
-  Chosen& operator=(const Chosen&) = delete;
+  ScopedBackend(const ScopedBackend&) = delete;
+  ScopedBackend& operator=(const ScopedBackend&) = delete;
 };
 
 }  // namespace similis::test

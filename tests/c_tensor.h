@@ -6,7 +6,7 @@
 
 namespace similis::test {
 
-/// Shape and strides stand in the object itself, so it stays where it is.
+/// Shape and strides are members of the object, so it must not move.
 class CTensor {
  public:
   explicit CTensor(const TensorView& view) : view_(view), tensor_(to_dlpack(view_)) {}

@@ -44,7 +44,7 @@ class OnGpu {
   }
   const TensorView& view() const { return gpu_; }
 
-  /// Brings what stands on the GPU back into the array it was copied from.
+  /// Copies the memory on the GPU back into the array that it was copied from.
   void bring_back() const {
     if (cpu_.empty()) return;
     gpu::copy_to_cpu(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a call is refused with the sentence that users are promised.
+// Expects a refusal of a call with exactly this sentence.
 #pragma once
 
 #include <gtest/gtest.h>

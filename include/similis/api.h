@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shared libraries export, for C and C++.
+// SIMILIS_API marks the functions that the shared libraries export, for C and C++.
 #ifndef SIMILIS_API_H
 #define SIMILIS_API_H
 

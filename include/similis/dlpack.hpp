@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of other libraries: DLPack's DLTensor, which similis_tensor is laid out as, as a
+// Arrays of other libraries: converts DLPack's DLTensor, whose layout similis_tensor has, to a
 // TensorView and back. No element is copied.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What similis throws. The message is one sentence: operation, argument, what it was, what it
-// takes.
+// The exceptions of similis. The message is one sentence that names the operation, the argument,
+// the value it got and the values it takes.
 #pragma once
 
 #include <stdexcept>

@@ -12,8 +12,9 @@
 
 namespace similis {
 
-/// Where results and workspaces come from. Null functions: the library's own (aligned heap memory
-/// on the CPU, the stream's memory pool on a GPU). `stream` is the handle of Execution's queue.
+/// The source of memory for results and workspaces. Null functions: the library's own (aligned heap
+/// memory on the CPU, the stream's memory pool on a GPU). `stream` is the handle of Execution's
+/// queue.
 struct Allocator {
   /// Memory on `device`, aligned to 256 bytes, ready for work queued on `stream` from now on; null
   /// when there is none left.
@@ -39,7 +40,7 @@ SIMILIS_API ParallelRunner serial_runner();
 /// A fixed set of threads. A call from inside one of its tasks runs on the calling thread.
 class SIMILIS_API ThreadPool {
  public:
-  /// threads: how many work at once, the caller included; 0 is one per core.
+  /// threads: number of threads, the caller included; 0: one per core.
   /// Throws InvalidArgument if threads is negative or above 1024.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this build of similis can use on this machine, and what it will use.
+// The SIMD targets, threads and GPUs that this build can use on this machine, and those it uses.
 #pragma once
 
 #include <string>
@@ -22,13 +22,13 @@ struct Info {
   std::vector<std::string> simd_targets;  ///< compiled in and supported here, best first
   std::vector<std::string> unsupported_simd_targets;  ///< compiled in, but not for this processor
   std::string simd_target;                            ///< the one in use
-  std::string simd_target_reason;                     ///< why, in words
+  std::string simd_target_reason;                     ///< the reason for it, in words
   int threads = 1;                                    ///< of the built-in pool
   std::vector<GpuBackend> gpu_backends;               ///< of each kind that similis knows
 };
 
 /// Throws InvalidArgument if SIMILIS_SIMD_TARGET, SIMILIS_BACKEND or SIMILIS_NUM_THREADS asks for
-/// what is not there.
+/// something that is not available.
 SIMILIS_API Info info();
 
 }  // namespace similis

@@ -12,7 +12,7 @@
 
 namespace similis {
 
-// Of every function below:
+// Every function below takes, returns and throws:
 //   x, y     one plane [H,W] or a batch of planes [N,H,W], of luma unless it says otherwise; u8, or
 //            u16 with samples in the low bits; alike in all but their strides
 //   returns  f64: a scalar, or [N]; on the planes' device
@@ -20,11 +20,12 @@ namespace similis {
 //            a sample is above 2^bit_depth - 1. Only integer_ssim() takes planes on a GPU.
 
 struct IntegerSsimOptions {
-  std::optional<int> bit_depth = {};  ///< of a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
 };
 
 /// libvmaf's `ssim`: SSIM of raw samples under a 9×9 window of integers that is cut at the borders,
-/// each pixel weighted by what is left of its window (Xiph's daala; libvmaf's integer_ssim).
+/// each pixel weighted by the part of its window that is left (Xiph's daala; libvmaf's
+/// integer_ssim).
 /// All 64 bits are those of one sum in raster order, whatever the vector target, the number of
 /// threads or the device. At 16 bits, where libvmaf's own integers overflow, it is the same formula
 /// without overflow. On a GPU work is queued on exec.queue and not waited for, and a pair with a
@@ -39,13 +40,13 @@ SIMILIS_API void integer_ssim_into(const TensorView& x, const TensorView& y,
     const TensorView& value, const IntegerSsimOptions& options = {}, const Execution& exec = {});
 
 struct FloatSsimOptions {
-  std::optional<int> bit_depth = {};  ///< of a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
-  int scale = 0;           ///< shrink by this first, 1 to 10; 0: the shorter side / 256, rounded
-  bool enable_db = false;  ///< the score in decibels, -10·log10(1 - score): infinite where it is 1
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  int scale = 0;  ///< factor to shrink by first, 1 to 10; 0: the shorter side / 256, rounded
+  bool enable_db = false;  ///< decibels, -10·log10(1 - score), infinite for a score of 1
   bool clip_db = false;    ///< at most ceil(10·log10(peak² / (0.5 / (W·H)))) decibels
 };
 
-/// What one call computes; views left empty are not wanted. All f64, dense, [] or [N].
+/// The results of one call; empty views are not computed. All are f64, dense, [] or [N].
 struct FloatSsimRequest {
   TensorView value = {};
   TensorView luminance = {}, contrast = {}, structure = {};  ///< libvmaf's enable_lcs
@@ -65,15 +66,15 @@ inline constexpr int kFloatMsSsimScales = 5;
 inline constexpr std::int64_t kFloatMsSsimSmallestSide = 176;
 
 struct FloatMsSsimOptions {
-  std::optional<int> bit_depth = {};  ///< of a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
-  bool enable_db = false;  ///< the score in decibels, -10·log10(1 - score): infinite where it is 1
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  bool enable_db = false;  ///< decibels, -10·log10(1 - score), infinite for a score of 1
   bool clip_db = false;    ///< at most ceil(10·log10(peak² / (0.5 / (W·H)))) decibels
 };
 
-/// What one call computes; views left empty are not wanted. All f64 and dense.
+/// The results of one call; empty views are not computed. All are f64 and dense.
 struct FloatMsSsimRequest {
   TensorView value = {};                                     ///< [] or [N]
-  TensorView luminance = {}, contrast = {}, structure = {};  ///< of each scale: [5] or [N,5]
+  TensorView luminance = {}, contrast = {}, structure = {};  ///< means of each scale: [5] or [N,5]
 };
 
 /// libvmaf's `float_ms_ssim`: five scales of float_ssim's means, each halved from the last by a 9×9
@@ -86,7 +87,7 @@ SIMILIS_API void float_ms_ssim_into(const TensorView& x, const TensorView& y,
     const Execution& exec = {});
 
 struct LibvmafPsnrOptions {
-  std::optional<int> bit_depth = {};  ///< of a sample: 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
+  std::optional<int> bit_depth = {};  ///< 8, 10, 12 or 16; empty: 8 for u8, 16 for u16
 };
 
 /// libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr`, of a plane of either: 10·log10(peak² / MSE) in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local normalised cross-correlation (LNCC): how well one image follows the other, up to contrast
-// and brightness, where a small window sees them. The similarity of deformable registration.
+// Local normalised cross-correlation (LNCC): the correlation of two images under a small window,
+// whatever their contrast and brightness. Deformable registration maximises it.
 //
 //   LNCC = clamp((A² + nr) / (B·C + dr), -1, 1)
 //   A = k·(E[xy] - E[x]E[y]),  B = max(k·(E[x²] - E[x]²), dr),  C likewise of y
@@ -27,28 +27,30 @@ enum class WindowShape : std::uint8_t {
 };
 
 enum class LnccGradient : std::uint8_t {
-  exact,  ///< the derivative of what is returned
-  ants,   ///< of each pixel's own window alone, its means held, as ANTs has it; not for `is_signed`
+  exact,  ///< the derivative of the returned value
+  ants,   ///< the term of each pixel's own window, with constant means, as in ANTs; not for
+          ///< `is_signed`
 };
 
 struct LnccOptions {
   PerAxis<int> window_size = 3;  ///< in pixels, odd
   WindowShape window = WindowShape::box;
-  PerAxis<double> sigma = 1.5;      ///< of the Gaussian window, in pixels; a box does not read it
+  PerAxis<double> sigma = 1.5;      ///< standard deviation of a Gaussian window, in pixels
   Padding padding = Padding::same;  ///< same, renormalize or valid
   Reduction reduction = Reduction::mean;
-  double smooth_nr = 1e-5;  ///< nr / k, in squared squares of pixel values; what windows score that
-  double smooth_dr = 1e-5;  ///< are flat in both images is about smooth_nr / smooth_dr
-  bool is_signed = false;   ///< clamp(A / (√B·√C), -1, 1) instead, which tells x from -x
+  double smooth_nr = 1e-5;  ///< nr / k, in fourth powers of pixel values
+  double smooth_dr = 1e-5;  ///< dr / k; windows flat in both score about smooth_nr / smooth_dr
+  bool is_signed = false;  ///< signed correlation in [-1, 1]: clamp(A / (√B·√C), -1, 1) instead,
+                           ///< which tells x from -x
   LnccGradient gradient = LnccGradient::exact;
   /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·LNCC / Σ mask and the
   /// sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without
   /// leading N and C, broadcast; with padding valid its rim goes unused.
   TensorView mask = {};
-  /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become E[m·x] / E[m]; where m
-  /// is 0 pixels may hold anything, NaN included, and have gradient 0. Means and sums run over the
-  /// pixels with m > 0, weighted by mask where given and else by m; a map is 0 at the others. With
-  /// padding same the zeros outside have m = 1.
+  /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold
+  /// anything, NaN included, and has gradient 0. Averages become E[m·x] / E[m]. Means and sums run
+  /// over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is 0 at
+  /// the others. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
 };
 
@@ -65,7 +67,7 @@ struct LnccOptions {
 SIMILIS_API Tensor lncc(const TensorView& x, const TensorView& y, const LnccOptions& options = {},
     const Execution& exec = {});
 
-/// -LNCC: what registration minimises.
+/// -LNCC, which registration minimises.
 SIMILIS_API Tensor lncc_loss(const TensorView& x, const TensorView& y,
     const LnccOptions& options = {}, const Execution& exec = {});
 
@@ -83,7 +85,7 @@ SIMILIS_API ValueAndGradient lncc_backward(const TensorView& x, const TensorView
     const TensorView& upstream, GradientOf wrt = GradientOf::x, const LnccOptions& options = {},
     const Execution& exec = {});
 
-/// What one pass computes, into memory of the caller; views left empty are not computed.
+/// The results of one pass, in memory of the caller; empty views are not computed.
 struct LnccRequest {
   double weight = 1;           ///< multiplies LNCC: -1 for the loss
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1

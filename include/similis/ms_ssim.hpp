@@ -20,17 +20,12 @@
 
 namespace similis {
 
-/// How an image is halved between levels: averages of 2×2 (2×2×2) pixels, and at odd sides:
+/// The halving of an image between levels: averages of 2×2 (2×2×2) pixels, and at odd sides:
 enum class Downsample : std::uint8_t {
   vainf,  ///< a rim of zeros on both sides, counted in the average (pytorch-msssim)
   ceil,   ///< the last row or column is repeated (MATLAB, TensorFlow, piqa)
   floor,  ///< the last row or column is left out (torchmetrics)
   piq,    ///< if any side is odd, a row and a column are repeated at the top and left (piq)
-};
-
-/// What a negative mean of cs or SSIM becomes before the power, which has no real value there.
-enum class NegativeMeans : std::uint8_t {
-  relu,  ///< 0, and so the whole product; its gradient is 0
 };
 
 struct MsSsimOptions {
@@ -39,14 +34,14 @@ struct MsSsimOptions {
   PerAxis<double> sigma = 1.5;
   double k1 = 0.01;
   double k2 = 0.03;
-  Padding padding = Padding::valid;       ///< of each level
-  Reduction reduction = Reduction::mean;  ///< of the values of all channels; none is refused
+  Padding padding = Padding::valid;       ///< applied to each level
+  Reduction reduction = Reduction::mean;  ///< over the values of all channels; none is refused
   std::vector<double> weights = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};  ///< finest level first
   Downsample downsample = Downsample::vainf;
-  NegativeMeans negative_means = NegativeMeans::relu;
 };
 
-/// MS-SSIM of x and y: in [0, 1]; 1 if equal.
+/// MS-SSIM of x and y: in [0, 1]; 1 if equal. A negative mean of cs or SSIM counts as 0, since its
+/// power has no real value: the product and its gradient are 0 then.
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
 /// Returns f32 (f64 for f64) on their device: a scalar, [N] or [N,C], as reduction says.
 /// Workspace: the smaller levels of both images, in f64 on the CPU, and three numbers a channel;
@@ -74,7 +69,7 @@ SIMILIS_API ValueAndGradient ms_ssim_backward(const TensorView& x, const TensorV
     const TensorView& upstream, GradientOf wrt = GradientOf::x, const MsSsimOptions& options = {},
     const Execution& exec = {});
 
-/// What one call computes, into memory of the caller; views left empty are not computed.
+/// The results of one call, in memory of the caller; empty views are not computed.
 struct MsSsimRequest {
   SsimRequest::Form form = SsimRequest::Form::similarity;
   TensorView upstream = {};

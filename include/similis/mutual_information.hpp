@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual information: how much the values of one image tell about those of the other at the same
-// voxels, whatever their scales mean. What registers images of different modalities.
+// Mutual information: the amount that the values of one image tell about those of the other at the
+// same voxels, whatever their scales mean. It registers images of different modalities.
 //
 //   MI = Σ_ab p_ab log(p_ab / (p_a p_b)), in nats
 //
@@ -20,36 +20,37 @@
 
 namespace similis {
 
-/// How a voxel counts in the bins around its value. Weights beyond the first and last bin are cut,
-/// and those left are scaled to sum to 1.
+/// The weights by which a voxel counts in the bins around its value. Weights beyond the first and
+/// last bin are cut, and the remaining ones are scaled to sum to 1.
 enum class ParzenKernel : std::uint8_t {
   b_spline,  ///< cubic B-spline: 4 bins
-  gaussian,  ///< of standard deviation sigma_ratio / 2 bins
-  delta,     ///< all in the bin that holds the value; has no gradient
+  gaussian,  ///< Gaussian with a standard deviation of sigma_ratio / 2 bins
+  delta,     ///< weight 1 in the bin that holds the value; has no gradient
 };
 
-/// Which values the first bin begins and the last bin ends at. Limits that depend on the data are
-/// constants for the gradient.
+/// The values at which the first bin begins and the last bin ends. Limits that depend on the data
+/// are constants for the gradient.
 enum class ValueRange : std::uint8_t {
-  per_image,       ///< smallest and largest value of a channel of an image, for x and y by itself
-  common,          ///< the same, of x and y together
+  per_image,       ///< smallest and largest value of a channel of an image, for x and y separately
+  common,          ///< the same, for x and y together
   fixed,           ///< low and high; values outside are clamped to them
-  unit_or_common,  ///< 0 and 1 if all of x and y lie there, else smallest and largest of them all,
-                   ///< over all images and channels
+  unit_or_common,  ///< 0 and 1 if all values of x and y lie there, else their smallest and largest
+                   ///< value over all images and channels
 };
 
 enum class HistogramMethod : std::uint8_t {
-  exact,   ///< by the kernel's weights
-  binned,  ///< by whole voxels in the bin that holds them, then blurred: a Gaussian of sigma_ratio
-           ///< / 2 bins integrated over each bin, cut at 4 of these, with nothing outside; p_ab and
-           ///< its margins, blurred for themselves, are scaled to sum to 1. The gradient takes the
-           ///< kernel's weights with the blurred p_ab.
+  exact,   ///< voxels are counted by the kernel's weights
+  binned,  ///< each voxel counts as 1 in the bin that holds it; then the histogram is blurred by a
+           ///< Gaussian with a standard deviation of sigma_ratio / 2 bins, integrated over each
+           ///< bin, cut at 4 standard deviations, zero outside; p_ab and its margins are blurred
+           ///< separately and scaled to sum to 1. The gradient uses the kernel's weights with the
+           ///< blurred p_ab.
 };
 
 struct MutualInformationOptions {
-  int num_bins = 32;  ///< of each image, 4 to 256
+  int num_bins = 32;  ///< bins of each image, 4 to 256
   ParzenKernel kernel = ParzenKernel::b_spline;
-  double sigma_ratio = 1;  ///< of the Gaussian, at least 0.1
+  double sigma_ratio = 1;  ///< twice the Gaussian's standard deviation, in bins; at least 0.1
   ValueRange range = ValueRange::per_image;
   double low = 0, high = 1;  ///< read with ValueRange::fixed
   bool normalized =
@@ -58,10 +59,10 @@ struct MutualInformationOptions {
   /// normalized.
   double smooth_nr = 0, smooth_dr = 0;
   HistogramMethod method = HistogramMethod::exact;
-  double sampling = 1;     ///< share of the voxels that are looked at, chosen by the seed
+  double sampling = 1;     ///< share of the voxels that are counted, chosen by the seed
   std::uint64_t seed = 0;  ///< the same voxels on every device, in all images and channels
-  TensorView mask = {};    ///< which voxels exist: those above 0. The others may hold anything. Any
-                           ///< dtype; the spatial axes with or without leading N and C, broadcast
+  TensorView mask = {};  ///< voxels with a mask above 0 are counted; the others may hold anything.
+                         ///< Any dtype; the spatial axes with or without leading N and C, broadcast
   Reduction reduction = Reduction::mean;  ///< over N and C; none is [N,C], as per_channel is
 };
 
@@ -72,8 +73,8 @@ struct MutualInformationOptions {
 /// depend on threads or on the run.
 /// On a GPU work is queued on exec.queue and not waited for. Beside the results it needs at most
 /// 64 MiB; on a GPU 32 B for each pair of bins and channel up to that.
-/// Throws InvalidArgument if x and y are not alike or have no elements, an option is outside what
-/// is said above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast.
+/// Throws InvalidArgument if x and y are not alike or have no elements, an option is outside its
+/// range above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast.
 SIMILIS_API Tensor mutual_information(const TensorView& x, const TensorView& y,
     const MutualInformationOptions& options = {}, const Execution& exec = {});
 
@@ -97,24 +98,24 @@ SIMILIS_API ValueAndGradient mutual_information_backward(const TensorView& x, co
     const TensorView& upstream, GradientOf wrt = GradientOf::x,
     const MutualInformationOptions& options = {}, const Execution& exec = {});
 
-/// The joint histogram, [N,C,bins of x,bins of y] in f64, in voxels: it sums to their number. Those
-/// of parts of an image add up to that of the whole if the range is fixed. With method binned it
-/// is not blurred yet.
+/// The joint histogram, [N,C,bins of x,bins of y] in f64, in voxels: it sums to their number.
+/// Histograms of parts of an image add up to that of the whole if the range is fixed. With method
+/// binned it is not blurred yet.
 SIMILIS_API Tensor histogram(const TensorView& x, const TensorView& y,
     const MutualInformationOptions& options = {}, const Execution& exec = {});
 
-/// The mutual information that a histogram() or a sum of them says, in f64. Of the options it reads
-/// normalized, smoothing, method with sigma_ratio, and reduction.
+/// The mutual information of a histogram(), or of a sum of them, in f64. It reads the options
+/// normalized, smooth_nr, smooth_dr, method with sigma_ratio, and reduction.
 /// Throws InvalidArgument if the histogram is not [N,C,bins,bins] in f64 with 4 to 256 bins.
 SIMILIS_API Tensor mutual_information_from_histogram(const TensorView& histogram,
     const MutualInformationOptions& options = {}, const Execution& exec = {});
 
-/// What one pass computes, into memory of the caller; views left empty are not computed.
+/// The results of one pass, in memory of the caller; empty views are not computed.
 struct MutualInformationRequest {
   enum class Form : std::uint8_t { measure, loss };
   Form form = Form::measure;
-  /// As histogram() returns it, dense: value and gradients are those of the whole that it stands
-  /// for, of which x and y are a part. Empty: the histogram of x and y.
+  /// A histogram as histogram() returns it, dense, of a whole image of which x and y are a part:
+  /// value and gradients are those of the whole. Empty: the histogram of x and y.
   TensorView histogram = {};
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value, a float. Empty: 1
   TensorView value = {};       ///< dense; f32 or f64, whatever the images' dtype

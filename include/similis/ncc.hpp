@@ -3,7 +3,7 @@
 //
 //   NCC = Σ (x - x̄)(y - ȳ) / √(Σ (x - x̄)² · Σ (y - ȳ)²)
 //
-// lncc.hpp has what a small window sees.
+// lncc.hpp has the correlation under a small window.
 #pragma once
 
 #include "similis/api.h"
@@ -17,9 +17,9 @@ namespace similis {
 /// NCC of each channel of each image, from -1 to 1; 0 if either is flat, NaN where a pixel is not
 /// finite. Sums are f64.
 /// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
-/// reduction: of the channels' numbers: mean or sum, per_image: [N], or per_channel: [N,C].
+/// reduction: mean or sum over the channels' numbers, per_image: [N], or per_channel: [N,C].
 /// Returns f64 on their device. On a GPU work is queued on exec.queue and not waited for.
-/// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is another.
+/// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is none.
 SIMILIS_API Tensor ncc(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
@@ -29,7 +29,7 @@ SIMILIS_API ValueAndGradient ncc_value_and_gradient(const TensorView& x, const T
     GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
     const Execution& exec = {});
 
-/// What one call computes, into memory of the caller; views left empty are not computed.
+/// The results of one call, in memory of the caller; empty views are not computed.
 struct NccRequest {
   double weight = 1;           ///< multiplies the correlation: -1 for the loss
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value, f32 or f64. Empty: 1

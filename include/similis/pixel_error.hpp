@@ -21,16 +21,17 @@ namespace similis {
 SIMILIS_API Tensor mse(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
-/// Mean absolute error of x and y, in units of a pixel. As mse().
+/// Mean absolute error of x and y, in units of a pixel; takes and returns the same as mse().
 SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
     Reduction reduction = Reduction::mean, const Execution& exec = {});
 
 struct PsnrOptions {
   std::optional<double> data_range = {};  ///< empty: 1 for floats, 255 for u8, 65535 for u16
-  Reduction reduction = Reduction::mean;  ///< of the squared error, before the logarithm; not sum
+  Reduction reduction = Reduction::mean;  ///< over squared errors, before the logarithm; not sum
 };
 
-/// Peak signal-to-noise ratio of x and y in dB; infinite if equal. As mse().
+/// Peak signal-to-noise ratio of x and y in dB, infinite if equal; takes and returns the same as
+/// mse().
 SIMILIS_API Tensor psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options = {},
     const Execution& exec = {});
 
@@ -43,7 +44,7 @@ SIMILIS_API ValueAndGradient mae_value_and_gradient(const TensorView& x, const T
     GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
     const Execution& exec = {});
 
-/// What one pass computes, into memory of the caller; views left empty are not computed.
+/// The results of one pass, in memory of the caller; empty views are not computed.
 struct PixelErrorRequest {
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value, f32 or f64. Empty: 1
   TensorView value = {};       ///< dense; f32 or f64, whatever the images' dtype

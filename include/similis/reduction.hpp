@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measure returns of many values.
+// The reduction of the values of all pixels to a measure's result.
 #pragma once
 
 #include <cstdint>
 
 namespace similis {
 
-/// What becomes of the values of all pixels.
+/// The result to which the values of all pixels are reduced.
 enum class Reduction : std::uint8_t {
   mean,         ///< one number
   sum,          ///< one number

@@ -4,6 +4,7 @@
 #define SIMILIS_SIMILIS_H
 
 #include "similis/c/core.h"
+#include "similis/c/fields.h"
 #include "similis/c/libvmaf_ssim.h"
 #include "similis/c/lncc.h"
 #include "similis/c/ms_ssim.h"

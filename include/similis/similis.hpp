@@ -2,9 +2,11 @@
 // All of similis for C++: one line per header.
 #pragma once
 
+#include "similis/coordinates.hpp"
 #include "similis/dlpack.hpp"
 #include "similis/error.hpp"
 #include "similis/execution.hpp"
+#include "similis/fields.hpp"
 #include "similis/gradient.hpp"
 #include "similis/info.hpp"
 #include "similis/libvmaf_ssim.hpp"

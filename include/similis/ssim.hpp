@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural similarity (SSIM): how alike two images are where a Gaussian window sees them.
+// Structural similarity (SSIM) of two images under a Gaussian window.
 //
 //   SSIM = (2 μx μy + C1)(2 σxy + C2) / ((μx² + μy² + C1)(σx² + σy² + C2))
 //
@@ -32,10 +32,10 @@ struct SsimOptions {
   /// sum Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without leading N
   /// and C, broadcast; with padding valid its rim goes unused.
   TensorView mask = {};
-  /// Which pixels exist: 0 or a weight, shaped as mask is. Averages become Σ G·m·x / Σ G·m; where m
-  /// is 0 pixels may hold anything, NaN included, and have gradient 0. Means and sums run over the
-  /// pixels with m > 0, weighted by mask where given and else by m; in a map the others have
-  /// SSIM 1. With padding same the zeros outside have m = 1.
+  /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold
+  /// anything, NaN included, and has gradient 0. Averages become Σ G·m·x / Σ G·m. Means and sums
+  /// run over the pixels with m > 0, weighted by mask if it is given and by m otherwise; in a map
+  /// the others have SSIM 1. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
 };
 
@@ -69,7 +69,7 @@ SIMILIS_API ValueAndGradient ssim_backward(const TensorView& x, const TensorView
     const TensorView& upstream, GradientOf wrt = GradientOf::x, const SsimOptions& options = {},
     const Execution& exec = {});
 
-/// What one pass computes, into memory of the caller; views left empty are not computed.
+/// The results of one pass, in memory of the caller; empty views are not computed.
 struct SsimRequest {
   enum class Form : std::uint8_t { similarity, loss };
   Form form = Form::similarity;
@@ -87,7 +87,7 @@ SIMILIS_API void ssim_into(const TensorView& x, const TensorView& y, const SsimR
     const SsimOptions& options = {}, const Execution& exec = {});
 
 struct L1SsimOptions {
-  double weight = 0.2;  ///< of 1 - SSIM; the L1 term has the rest
+  double weight = 0.2;  ///< the weight of 1 - SSIM; the L1 term has 1 - weight
   SsimOptions ssim = {};
 };
 

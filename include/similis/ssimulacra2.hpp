@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIMULACRA 2.1 (Jon Sneyers, Cloudinary, 2023): how visible the difference between a picture and
-// a compressed copy of it is. 100 is no difference at all, 90 not seen in a flicker test, 70 hard
-// to notice, 50 slightly annoying, 10 very low; there is no lowest score.
+// SSIMULACRA 2.1 (Jon Sneyers, Cloudinary, 2023): the visibility of the difference between a
+// picture and a compressed copy of it. A score of 100 means no difference, 90 not seen in a flicker
+// test, 70 hard to notice, 50 slightly annoying, 10 very low quality; there is no lowest score.
 //
 // Both pictures become X, Y and B of a cube-root colour space, at up to six scales that are halved
 // in linear light. Each channel at each scale has three terms a pixel: 1 - SSIM, ringing (an edge
@@ -22,10 +22,10 @@ inline constexpr std::int64_t kSsimulacra2SmallestSide = 8;
 
 enum class Ssimulacra2Mode : std::uint8_t {
   exact,  ///< the reference program's recursive blur with all its roundings: its 8 decimals
-  fast,   ///< the 9 taps that this blur is in exact arithmetic; up to about a point away
+  fast,   ///< the 9 taps to which this blur amounts in exact arithmetic; up to about a point away
 };
 
-/// What samples mean.
+/// The meaning of samples.
 enum class Ssimulacra2Transfer : std::uint8_t {
   srgb,    ///< encoded as sRGB
   linear,  ///< linear light with sRGB's primaries
@@ -36,13 +36,13 @@ struct Ssimulacra2Options {
   Ssimulacra2Transfer transfer = Ssimulacra2Transfer::srgb;
 };
 
-// Of every function below:
+// Every function below takes, returns and throws:
 //   x, y     the reference and the distorted picture, [C,H,W], or batches of them, [N,C,H,W]; C is
 //            1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha), and may differ; u8, u16,
 //            f16, bf16, f32 or f64; alike in all but channels and strides. Integers span their
 //            type's range, floats 0 to 1; f64 is rounded to f32
 //   alpha    where x has it, both are blended over 0.1 and over 0.9 and the lower score counts;
-//            where only y has it, y is blended over 0.5. Blending is of samples as they are given
+//            where only y has it, y is blended over 0.5. Samples are blended as they are given
 //   returns  f64: a scalar, or [N]; on the pictures' device. The bits do not depend on the vector
 //            target, the number of threads or the device
 //   throws   InvalidArgument if x and y are not that, or if a side is below 8
@@ -53,12 +53,12 @@ struct Ssimulacra2Options {
 SIMILIS_API Tensor ssimulacra2(const TensorView& x, const TensorView& y,
     const Ssimulacra2Options& options = {}, const Execution& exec = {});
 
-/// What one call computes; views left empty are not wanted.
+/// The results of one call; empty views are not computed.
 struct Ssimulacra2Request {
   TensorView value = {};  ///< f64, dense, [] or [N]
-  /// Where the score is lost: f32, dense, [H,W] or [N,H,W]; on the CPU alone. What each pixel adds
-  /// to the weighted sum of the norms, so that the map's mean is that sum (0: a score of 100; 22: a
-  /// score of 0), but for sides that do not halve evenly. Takes as long as a second score.
+  /// A map of the loss: f32, dense, [H,W] or [N,H,W]; on the CPU alone. It holds each pixel's share
+  /// of the weighted sum of the norms, so that the map's mean is that sum (0: a score of 100; 22: a
+  /// score of 0), except for sides that do not halve evenly. Takes as long as a second score.
   TensorView map = {};
 };
 
@@ -67,8 +67,8 @@ SIMILIS_API void ssimulacra2_into(const TensorView& x, const TensorView& y,
     const Ssimulacra2Request& request, const Ssimulacra2Options& options = {},
     const Execution& exec = {});
 
-/// One reference picture, made ready to be compared with many: what is computed of it alone is
-/// kept, which is about half of the work. Copies share it; calls from several threads are allowed.
+/// One reference picture, prepared for comparison with many: the part of the work that depends on
+/// it alone, about half, is done once. Copies share it; calls from several threads are allowed.
 class SIMILIS_API Ssimulacra2Reference {
  public:
   /// x: [C,H,W], on the CPU. Keeps at most 50 B a pixel (twice that with alpha), not x itself,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays as similis sees them: a TensorView is somebody's memory and how to walk it, a Tensor owns
-// what it points to. Both describe what a DLPack DLTensor describes.
+// Arrays: a TensorView describes memory of the caller and its layout, a Tensor owns the memory it
+// points to. Both describe the same as a DLPack DLTensor.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ constexpr std::size_t size_bytes(DType dtype) {
   }
   return 8;
 }
-/// "uint8", "float32", …: the names that NumPy and torch use.
+/// The names in NumPy and torch: "uint8", "float32", ….
 SIMILIS_API const char* name(DType dtype);
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
@@ -39,7 +39,7 @@ SIMILIS_API const char* name(DeviceKind kind);
 
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
-  int index = 0;  ///< which GPU; 0 on the CPU
+  int index = 0;  ///< the GPU's number; 0 on the CPU
   friend bool operator==(const Device&, const Device&) = default;
 };
 
@@ -81,8 +81,8 @@ class Extents {
 /// Row-major strides of a dense array of this shape.
 SIMILIS_API Extents dense_strides(const Extents& shape);
 
-/// Somebody's array. Copying a view copies no element; what is read and what is written is said by
-/// the function that takes it. Strides may be any, negative and 0 included (0 only for inputs).
+/// An array that the view does not own. Copying a view copies no element; each function says which
+/// views it reads and writes. Strides may be any, negative and 0 included (0 only for inputs).
 struct TensorView {
   void* handle = nullptr;   ///< the memory: its address on the CPU and for CUDA; null: left out
   std::int64_t offset = 0;  ///< elements from there to the first, whose indices are all 0
@@ -126,7 +126,7 @@ class Tensor : public TensorView {
   Tensor(const TensorView& view, std::shared_ptr<void> owner)
       : TensorView(view), owner_(std::move(owner)) {}
 
-  /// The elements of a CPU tensor; T must be the type that dtype says.
+  /// The elements of a CPU tensor; T must be the type of dtype.
   template <class T> T* elements() const { return static_cast<T*>(data()); }
 
  private:

@@ -10,17 +10,19 @@
 // or a crop of a larger output, and slabs have the bits of the whole.
 //
 // Every N may be 1 where another is larger: that operand then serves all, and its gradient is the
-// sum over them. All arrays may be f16, bf16, f32 or f64, each as it likes, with any strides.
-// Coordinates are formed in f64; weights and sums in f32, or f64 for an f64 image; results are
-// rounded once. A NaN or infinite coordinate is outside under every padding: it yields 0 (or the
-// background) and no gradient.
+// sum over them. Each array may be f16, bf16, f32 or f64, with any strides. Coordinates are formed
+// in f64; weights and sums in f32, or f64 for an f64 image; results are rounded once. A NaN or
+// infinite coordinate is outside under every padding: it yields 0 (or the background) and no
+// gradient.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "similis/api.h"
+#include "similis/coordinates.hpp"
 #include "similis/execution.hpp"
+#include "similis/fields.hpp"
 #include "similis/tensor.hpp"
 
 namespace similis {
@@ -31,15 +33,11 @@ enum class Interpolation : std::uint8_t {
   cubic,    ///< interpolating cubic B-spline, the image mirrored at its outermost voxels
 };
 
-/// What lies outside the image, as in torch's grid_sample.
+/// The values outside the image, as in torch's grid_sample.
 enum class Outside : std::uint8_t {
-  zeros,   ///< nothing. Linear weights fall to 0 within a voxel; a cubic spline ends at the edge
-  border,  ///< the outermost voxel
+  zeros,       ///< zeros; linear weights fall to 0 within a voxel, a cubic spline ends at the edge
+  border,      ///< the outermost voxel
   reflection,  ///< the image mirrored at its outermost voxels, or their edges without align_corners
-};
-
-struct Coordinates {
-  double x = 0, y = 0, z = 0;  ///< z is not read in 2D
 };
 
 struct SampleOptions {
@@ -51,7 +49,7 @@ struct SampleOptions {
   Interpolation mode = Interpolation::linear;
   Outside padding_mode = Outside::zeros;
   bool align_corners = true;
-  bool prefilter = true;  ///< of mode cubic; false: the image holds B-spline coefficients
+  bool prefilter = true;  ///< read for mode cubic; false: the image holds B-spline coefficients
   std::optional<Coordinates> min_coords = {}, max_coords = {};
 };
 
@@ -61,30 +59,30 @@ struct SampleOptions {
 SIMILIS_API Tensor sample(
     const TensorView& image, const SampleOptions& options = {}, const Execution& exec = {});
 
-/// Which gradients are wanted.
+/// The gradients to compute.
 struct SampleGradientOf {
   bool image = false, affine = false, grid = false, grid_affine = false;
 };
-/// Dense, shaped and typed as what they belong to; empty unless asked for.
+/// Dense, each shaped and typed as its operand; empty unless asked for.
 struct SampleGradients {
   Tensor image, affine;
-  Tensor grid;  ///< of displacement or grid, whichever was given
+  Tensor grid;  ///< gradient of displacement or grid, whichever was given
   Tensor grid_affine;
 };
 
 /// Gradients of Σ upstream·sample(image); upstream is shaped as the output, of any float dtype.
-/// The image's is scattered: on a GPU in the order of arrival, in f32 with an error of at most 2⁻¹⁸
-/// of the largest upstream of four neighbours in what each adds, unless `deterministic` is set,
-/// which takes a workspace of 8 B (16 B for f64) per voxel of the image. All others, and all on the
-/// CPU, have the same bits in every run.
+/// The image's gradient is scattered: on a GPU in the order of arrival, in f32, where each addend
+/// has an error of at most 2⁻¹⁸ of the largest upstream of four neighbours. `deterministic` avoids
+/// both with a workspace of 8 B (16 B for f64) per voxel of the image. All other gradients, and all
+/// on the CPU, have the same bits in every run.
 SIMILIS_API SampleGradients sample_backward(const TensorView& image, const TensorView& upstream,
     const SampleGradientOf& wrt, const SampleOptions& options = {}, bool deterministic = false,
     const Execution& exec = {});
 
-/// What one call computes, into memory of the caller; views left empty are not computed.
+/// The results of one call, in memory of the caller; empty views are not computed.
 struct SampleRequest {
   TensorView output = {};    ///< [N,C,…], any float dtype, any strides but 0; not the image's
-  bool accumulate = false;   ///< adds to what stands in output
+  bool accumulate = false;   ///< adds the result to the values in output
   TensorView upstream = {};  ///< needed for gradients; any float dtype, any strides
   TensorView image_gradient = {};  ///< gradients are overwritten; shaped and typed as their operand
   TensorView affine_gradient = {};
@@ -114,7 +112,7 @@ struct ComposeRequest {
   bool accumulate = false;
   TensorView upstream = {};
   TensorView u_gradient = {}, v_gradient = {}, affine_gradient = {};
-  bool deterministic = false;  ///< of u_gradient
+  bool deterministic = false;  ///< applies to u_gradient
 };
 SIMILIS_API void compose_into(const TensorView& u, const TensorView& v,
     const ComposeRequest& request, const ComposeOptions& options = {}, const Execution& exec = {});
@@ -139,12 +137,12 @@ SIMILIS_API void affine_grid_into(const TensorView& affine, const AffineGridRequ
     const AffineGridOptions& options = {}, const Execution& exec = {});
 
 struct LabelOptions {
-  double background = 0;  ///< the label where no voxel of the image votes; one that its dtype has
+  double background = 0;  ///< the label where no voxel votes; the image's dtype holds it
   std::optional<double> smallest_label = {};  ///< labels below it do not vote; empty: all do
 };
 struct Labels {
   Tensor label;   ///< in the image's dtype
-  Tensor weight;  ///< f32 (f64 for f64): what the winner's votes weigh, 0 where none votes
+  Tensor weight;  ///< f32 (f64 for f64): the sum of the winner's weights, 0 where none votes
 };
 
 /// The label whose voxels around the coordinate have the largest sum of linear weights; the first
@@ -154,47 +152,10 @@ SIMILIS_API Labels sample_labels(const TensorView& image, const SampleOptions& o
 
 struct LabelRequest {
   TensorView label = {}, weight = {};
-  TensorView upstream = {};  ///< of weight
+  TensorView upstream = {};  ///< upstream gradient of weight
   TensorView affine_gradient = {}, grid_gradient = {}, grid_affine_gradient = {};
 };
 SIMILIS_API void sample_labels_into(const TensorView& image, const LabelRequest& request,
     const SampleOptions& options = {}, const LabelOptions& labels = {}, const Execution& exec = {});
-
-/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32.
-SIMILIS_API Tensor exponentiate(
-    const TensorView& v, int n = 7, bool align_corners = true, const Execution& exec = {});
-
-/// Into memory of the caller: shaped as v, any float dtype.
-SIMILIS_API void exponentiate_into(const TensorView& v, const TensorView& output, int n = 7,
-    bool align_corners = true, const Execution& exec = {});
-
-struct Inverse {
-  Tensor displacement;
-  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, w being the inverse
-};
-/// The displacement w with w = -u(x + w), by `iterations` of that rule from w = -u. It converges
-/// where u changes by less than it moves; the residual, in u's units, says whether it did.
-SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
-
-/// Into memory of the caller; residual may be empty.
-SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
-    const TensorView& residual, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
-
-struct JacobianDeterminant {
-  Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
-  Tensor folds;        ///< [N], f64: how many voxels have a determinant that is not positive
-};
-/// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
-/// border, exact for affine maps; along an axis of one voxel u counts as constant.
-SIMILIS_API JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners = true,
-    const std::optional<Coordinates>& min_coords = {},
-    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
-/// Into memory of the caller.
-SIMILIS_API void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
-    const TensorView& folds, bool align_corners = true,
-    const std::optional<Coordinates>& min_coords = {},
-    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
 
 }  // namespace similis

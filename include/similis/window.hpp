@@ -16,7 +16,7 @@ template <class T> class PerAxis {
   constexpr PerAxis(T y, T x) : count_(2), values_{T{}, y, x} {}
   constexpr PerAxis(T z, T y, T x) : count_(3), values_{z, y, x} {}
 
-  /// 1 when it was given one value, else how many.
+  /// The number of values it was given.
   constexpr int count() const { return count_; }
   constexpr T z() const { return values_[0]; }
   constexpr T y() const { return values_[1]; }
@@ -28,7 +28,7 @@ template <class T> class PerAxis {
   std::array<T, 3> values_;
 };
 
-/// What a window sees outside the image.
+/// The pixels that a window sees outside the image.
 enum class Padding : std::uint8_t {
   valid,        ///< nothing: only windows that lie inside count, and the map is smaller
   same,         ///< zeros

@@ -13,8 +13,8 @@ namespace similis {
 /// The library's own pool, one thread per core unless SIMILIS_NUM_THREADS says otherwise.
 ParallelRunner default_runner();
 
-/// How many threads that pool has or will have. Throws InvalidArgument if SIMILIS_NUM_THREADS is
-/// not a number from 1 to 1024.
+/// The number of threads that pool has or will have. Throws InvalidArgument if SIMILIS_NUM_THREADS
+/// is not a number from 1 to 1024.
 int default_threads();
 
 /// body(index) for every index in [0, count), on exec's runner. The first exception that a body

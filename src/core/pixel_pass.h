@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a pair of images that adds up a number of each pixel, without a window: what it
-// refuses, the order in which it walks its arrays, and how it is cut into tasks. A room's cpu.cc
+// One pass over a pair of images that adds up a number of each pixel, without a window: its
+// refusals, the order in which it walks its arrays, and its cut into tasks. A room's cpu.cc
 // computes the numbers of a segment of neighbours; src/pixel_error shows the pattern.
 //
 // For each result the walk takes lines of pixels in the order in which x lies in memory. Channels-
@@ -62,10 +62,10 @@ void take_results(const char* operation, PixelPass& pass, const Request& request
 /// Writes result number `result` into an f32 or f64 tensor on the CPU, rounded once.
 void store_result(const TensorView& value, std::int64_t result, double number);
 
-/// What multiplies the gradients of the pixels of one result: upstream / divisor.
+/// The factor of the gradients of one result's pixels: upstream / divisor.
 double gradient_scale(const PixelPass& pass, std::int64_t result);
 
-/// Where an element lies, or how far apart two are, in x, y and the gradients.
+/// The offset of an element, or the distance of two, in x, y and the gradients.
 struct Offsets {
   std::int64_t x = 0, y = 0, x_gradient = 0, y_gradient = 0;
 
@@ -94,7 +94,7 @@ class PixelWalk {
   const Axis& axis(int index) const { return axes_[static_cast<std::size_t>(index)]; }
 
   std::int64_t results() const { return results_; }
-  std::int64_t lines() const { return lines_; }  ///< of each result
+  std::int64_t lines() const { return lines_; }  ///< lines of each result
   const Axis& line() const { return axis(rank_ - 1); }
   Offsets start_of_line(std::int64_t result, std::int64_t line) const;
 
@@ -105,7 +105,7 @@ class PixelWalk {
 };
 
 constexpr std::int64_t kSegment = 512;         // pixels: a task's buffers fit the first-level cache
-constexpr std::int64_t kPixelsOfTask = 65536;  // enough to hide what starting a task costs
+constexpr std::int64_t kPixelsOfTask = 65536;  // enough to hide the cost of starting a task
 
 /// Up to kSegment neighbours along a line.
 struct PixelSegment {
@@ -113,7 +113,7 @@ struct PixelSegment {
   std::int64_t count = 0;
 };
 
-/// A pass as independent tasks: each takes some segments of the lines of one result. How it is cut
+/// A pass as independent tasks: each takes some segments of the lines of one result. The cut
 /// depends on the arrays alone, and so do the bits of the result.
 struct PixelWork {
   explicit PixelWork(const PixelPass& whole);
@@ -125,7 +125,7 @@ struct PixelWork {
   std::pair<std::int64_t, std::int64_t> segments_of(std::int64_t task) const;
   PixelSegment segment(std::int64_t task, std::int64_t index) const;
 
-  /// Adds up what the tasks returned, in their order, into the pass's value.
+  /// Adds up the tasks' results, in the tasks' order, into the pass's value.
   void write_value(const double* sums) const;
 
   const PixelPass& pass;

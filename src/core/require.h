@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refusals: require(condition, "ssim: window_size is {}; it must be odd", window_size).
 //
-// Includes fmt's declarations alone: what formats is compiled once, in refuse.cc.
+// Includes fmt's declarations alone: the formatting is compiled once, in refuse.cc.
 #pragma once
 
 #include <fmt/core.h>

@@ -40,7 +40,7 @@ struct ThreadPool::State {
   void* task_context = nullptr;
   std::int64_t count = 0;
   std::atomic<std::int64_t> next{0};
-  std::int64_t loop = 0;  // how many loops were posted so far
+  std::int64_t loop = 0;  // number of loops posted so far
   int working = 0;        // threads that have not finished the current loop
   bool stopping = false;
 

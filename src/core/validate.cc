@@ -13,7 +13,7 @@
 namespace similis {
 namespace {
 
-// Whether two different indices may reach the same element: sorted by stride, each axis must step
+// True if two different indices may reach the same element: sorted by stride, each axis must step
 // over all that the finer ones span.
 bool overlaps_itself(const TensorView& tensor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // step, extent

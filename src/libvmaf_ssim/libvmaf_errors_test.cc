@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf's SSIM family refuses, word for word.
+// The refusals of libvmaf's SSIM family, word for word.
 #include <gtest/gtest.h>
 
 #include "src/libvmaf_ssim/test_planes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf 3.2.0 says of planes that a formula makes, so that no file is needed: its ssim in
-// all bits, float_ssim, float_ms_ssim and psnr_y in all digits that it prints. Made with its C
+// The results of libvmaf 3.2.0 for planes that a formula makes, so that no file is needed: its ssim
+// in all bits, float_ssim, float_ms_ssim and psnr_y in all digits that it prints. Made with its C
 // library, built with -Denable_float=true and its `ssim` added to its list of features.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct Figures {
   Extents shape;
   int bit_depth;
   double ssim, float_ssim;
-  std::optional<double> float_ms_ssim;  // where it is a number
+  std::optional<double> float_ms_ssim;  // empty if it is NaN
   double psnr;
 };
 
@@ -55,7 +55,7 @@ TEST(LibvmafFigures, AreOurs) {
     const TestPlanes planes(figures.scene, figures.shape, figures.bit_depth);
     const int depth = figures.bit_depth;
     for (const test::Backend& backend : test::backends()) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(
           testing::Message() << name(figures.scene) << ", " << depth << " bits, " << backend.name);
       EXPECT_EQ(std::bit_cast<std::uint64_t>(

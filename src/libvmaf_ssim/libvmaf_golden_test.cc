@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf says about real video: its ssim in all bits, its other features in all digits that
-// it prints.
+// The results of libvmaf for real video: its ssim in all bits, its other features in all digits
+// that it prints.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -23,7 +23,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where the test data lies: beside the source tree unless said; empty if it is not there.
+// The folder of the test data: beside the source tree unless the environment names it; empty if it
+// does not exist.
 std::filesystem::path test_data() {
   const char* folder = std::getenv("SIMILIS_TEST_DATA");
   const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";
@@ -94,7 +95,7 @@ TEST_F(LibvmafGolden, SsimHasTheBits) {
   for_each_clip([&](const Clip& clip, const Json& golden) {
     const Json& hex = golden.at("ssim_hex");
     for (const test::Backend& backend : test::backends()) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       for (const int threads : {1, 2, 7}) {
         ThreadPool pool(threads);
         for (std::size_t frame = 0; frame < hex.size(); ++frame) {

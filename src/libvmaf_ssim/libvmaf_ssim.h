@@ -30,7 +30,7 @@ void integer_ssim_cpu(const PlanePairs& planes, double* scores, const Execution&
 /// - 1.
 void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution& exec);
 
-/// The sum of the weights of a plane's windows: what integer SSIM divides by.
+/// The sum of the weights of a plane's windows, by which integer SSIM divides.
 double total_weight(std::int64_t height, std::int64_t width);
 
 /// Means over the valid windows of one pair, as libvmaf rounds them.
@@ -38,7 +38,7 @@ struct SsimMeans {
   float ssim, luminance, contrast, structure;
 };
 
-/// How often float_ssim of planes of this size shrinks them when it is left to choose.
+/// The scale by which float_ssim shrinks planes of this size if none is given.
 int automatic_scale(std::int64_t height, std::int64_t width);
 
 /// A side of the planes that float_ssim compares, once it is shrunk. For odd sides that is one more

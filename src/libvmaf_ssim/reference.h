@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libvmaf's SSIM family in plain loops, one pixel after the other: what the backends are checked
-// with, bit for bit.
+// libvmaf's SSIM family in plain loops, one pixel after the other, to check the backends with, bit
+// for bit.
 #pragma once
 
 #include <vector>

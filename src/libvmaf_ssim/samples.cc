@@ -30,7 +30,7 @@ const std::uint16_t* row_of(const TensorView& planes, std::int64_t index) {
          index % height * planes.strides[1];
 }
 
-// Whether any sample is above 2^bit_depth - 1.
+// True if any sample is above 2^bit_depth - 1.
 bool is_exceeded(const TensorView& planes, int bit_depth, const Execution& exec) {
   const std::int64_t rows = planes.shape[0] * planes.shape[1];
   std::atomic<unsigned> bits = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses planes that hold more bits than they are said to.
+// Refuses planes with samples above their bit depth.
 #pragma once
 
 #include "src/libvmaf_ssim/libvmaf_ssim.h"

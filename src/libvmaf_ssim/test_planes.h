@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planes for the tests of this room, from formulas that need no file, and how to run them.
+// Planes for the tests of this room, from formulas that need no file, and calls on them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace similis::libvmaf_ssim_internal {
 
-/// What a pair of planes shows.
+/// The content of a pair of planes.
 enum class Scene : std::uint8_t {
   noise,      ///< both full-range noise: terms of either sign, a sum that wanders about 0
   inverted,   ///< noise and its negative: a sum far below 0
@@ -76,7 +76,7 @@ struct TestPlanes {
         [&](std::int64_t i) { return samples_of(scene, shape, i, peak).second; });
   }
 
-  /// As the room's internals take them.
+  /// The pairs in the form that the room's internals take.
   PlanePairs pairs() const {
     PlanePairs result{.x = x, .y = y, .bit_depth = depth};
     for (TensorView* view : {&result.x, &result.y}) {

@@ -40,7 +40,7 @@ TEST(LnccCApi, EnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(+SIMILIS_LNCC_GRADIENT_ANTS, static_cast<int>(LnccGradient::ants));
 }
 
-// What one pass writes.
+// The results of one pass.
 struct Results {
   explicit Results(const Extents& shape)
       : value(test::filled(shape, DType::f32, Layout::dense, test::kUntouched)),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC of one tile, as src/window's march sees an operation: the products of x and y (times m, and
-// m itself, under a valid mask), formula.h at each centre, and the gradients from the transposed
-// sums. With q the windows that see pixel p, g what a unit of v adds to the result and μ means,
+// LNCC of one tile, the operation of src/window's SlidingWindow: the products of x and y (times m,
+// and m itself, under a valid mask), formula.h at each centre, and the gradients from the
+// transposed sums. With q the windows that see pixel p, g what a unit of v adds to the result and μ
+// means,
 //   ∂/∂x(p) = y(p)·Σ α_q + 2x(p)·Σ β_q - Σ (α_q μy_q + 2β_q μx_q),  α = g·∂v/∂a, β = g·∂v/∂b
-// so three fields go through the transpose for one image and five for both. Plain loops over rows
-// of f64, which become the vectors of each SIMD target: included once per target, hence the guard
-// that flips.
+// so three derivatives go through the transpose for one image and five for both. Plain loops over
+// rows of f64, which become the vectors of each SIMD target: included once per target, hence the
+// guard that flips.
 #if defined(SIMILIS_LNCC_CPU_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_LNCC_CPU_TILE_INL_H
 #undef SIMILIS_LNCC_CPU_TILE_INL_H
@@ -41,9 +42,9 @@ using window_internal::HWY_NAMESPACE::PlaneTile;
 enum Row : std::size_t {
   kScale,   // 1 / the sum of each window's weights
   kValue,   // v
-  kWeight,  // of each pixel in the reduction
+  kWeight,  // weight of each pixel in the reduction
   kExists,  // 1 where valid_mask is above 0, else 0
-  kSlope,   // what a unit at each pixel adds to Σ upstream·value
+  kSlope,   // derivative of Σ upstream·value by the term at each pixel
   kPixelX,  // x, y and m of pixels
   kPixelY,
   kPixelM,
@@ -64,7 +65,7 @@ class LnccTile : private PlaneTile<Plan, kRows> {
   const TileSums& sums() const { return sums_; }
 
   std::size_t products() const { return is_masked() ? 6 : 5; }
-  std::size_t fields() const {
+  std::size_t derivatives() const {
     if (!pass_.has_gradient() || pass_.gradient == LnccGradient::ants) return 0;
     return wants_both() ? 5 : 3;
   }
@@ -88,10 +89,10 @@ class LnccTile : private PlaneTile<Plan, kRows> {
   }
 
   void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
-      const double* const sums[], double* const fields[]) {
+      const double* const sums[], double* const derivatives[]) {
     load_scale(z, y, centres, is_masked() ? sums[kM] : nullptr, row(kScale));
     if (pass_.has_gradient()) load_slopes(z, y, centres);
-    find_correlations(length(centres), sums, fields);
+    find_correlations(length(centres), sums, derivatives);
     if (length(owned) == 0) return;
     double* const value = row(kValue) + (owned.first - centres.first);
     if (pass_.has_gradient() && pass_.gradient == LnccGradient::ants) {
@@ -143,7 +144,7 @@ class LnccTile : private PlaneTile<Plan, kRows> {
   struct Images {
     Row own, other;
   };
-  // What is taken off all pixels of a tile, so that those far from 0 keep their digits.
+  // Values subtracted from all pixels of a tile, so that pixels far from 0 keep their digits.
   struct Shift {
     double x = 0, y = 0;
   };
@@ -211,34 +212,36 @@ class LnccTile : private PlaneTile<Plan, kRows> {
     return {sums[kX], sums[kY], sums[kXX], sums[kYY], sums[kXY], row(kScale), pass_.taps};
   }
 
-  // v of each centre, and where the exact gradient is wanted the fields whose transposed sums make
-  // it.
-  void find_correlations(std::size_t count, const double* const sums[], double* const fields[]) {
+  // v of each centre, and where the exact gradient is wanted the derivatives whose transposed sums
+  // make it.
+  void find_correlations(
+      std::size_t count, const double* const sums[], double* const derivatives[]) {
     const Constants<double> constants = pass_.constants;
     if (pass_.is_signed) {
-      evaluate(count, sums, fields, [=](const Moments<double>& m) HWY_ATTR {
+      evaluate(count, sums, derivatives, [=](const Moments<double>& m) HWY_ATTR {
         return signed_correlation(m, constants, [](double t) HWY_ATTR { return std::sqrt(t); });
       });
     } else {
-      evaluate(count, sums, fields,
+      evaluate(count, sums, derivatives,
           [=](const Moments<double>& m) HWY_ATTR { return squared_correlation(m, constants); });
     }
   }
 
   template <class Formula>
-  HWY_INLINE void evaluate(std::size_t count, const double* const sums[], double* const fields[],
-      const Formula& formula) {
+  HWY_INLINE void evaluate(std::size_t count, const double* const sums[],
+      double* const derivatives[], const Formula& formula) {
     const Sums windows = sums_of(sums);
     double* value = row(kValue);
-    if (this->fields() == 0) {
+    if (this->derivatives() == 0) {
       for_columns(
           count, [=](std::size_t i) HWY_ATTR { value[i] = formula(windows.moments(i)).value; });
       return;
     }
     const double* slope = row(kSlope);
-    double* by_a = fields[0];
+    double* by_a = derivatives[0];
     if (wants_both()) {
-      double *by_b = fields[1], *x_means = fields[2], *by_c = fields[3], *y_means = fields[4];
+      double *by_b = derivatives[1], *x_means = derivatives[2], *by_c = derivatives[3],
+             *y_means = derivatives[4];
       for_columns(count, [=](std::size_t i) HWY_ATTR {
         const Correlation<double> v = formula(windows.moments(i));
         const double weight = slope[i] * windows.taps * windows.scale[i];
@@ -253,7 +256,7 @@ class LnccTile : private PlaneTile<Plan, kRows> {
       return;
     }
     const bool of_x = !pass_.x_gradient.empty();
-    double *by_own = fields[1], *means = fields[2];
+    double *by_own = derivatives[1], *means = derivatives[2];
     for_columns(count, [=](std::size_t i) HWY_ATTR {
       const Correlation<double> v = formula(windows.moments(i));
       const double weight = slope[i] * windows.taps * windows.scale[i];
@@ -293,7 +296,7 @@ class LnccTile : private PlaneTile<Plan, kRows> {
     store_map(out, z, y, x, pass_.value);
   }
 
-  // kSlope = what v of each pixel adds to Σ upstream·value.
+  // kSlope = the derivative of Σ upstream·value by v of each pixel.
   void load_slopes(std::int64_t z, std::int64_t y, Interval x) {
     double* slope = row(kSlope);
     const double* weight = row(kWeight);

@@ -98,9 +98,9 @@ SIMILIS_HOST_DEVICE Correlation<T> signed_correlation(
           .c = m.c > constants.dr ? -slope * value / (2 * c) : T(0)}};
 }
 
-/// What a pixel of x, x_deviation from its window's mean while y's is y_deviation, changes of the
-/// squared measure in its own window, both means held: the gradient that ANTs follows. By y with x
-/// and y, b and c exchanged.
+/// The derivative of the squared measure in a pixel's own window by the pixel of x, with both means
+/// constant: the gradient that ANTs follows. x_deviation and y_deviation are the pixels' distances
+/// from their window's means. Exchange x and y, and b and c, for the derivative by y.
 template <class T>
 SIMILIS_HOST_DEVICE T centre_gradient(
     const Moments<T>& m, const Constants<T>& constants, T x_deviation, T y_deviation) {

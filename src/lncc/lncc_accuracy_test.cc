@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LNCC must hold beside agreeing with the reference on textures: the reference's own gradient
+// Tests of LNCC besides its agreement with the reference on textures: the reference's own gradient
 // by finite differences, intensities far from 0, backgrounds, flat images, and exact properties.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using test::Layout;
 template <class Function> void on_each_backend(const Function& function) {
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     function();
   }
 }

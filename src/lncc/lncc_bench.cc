@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC's time and memory: what registration calls at each step, by window, on a volume and on a
+// LNCC's time and memory: the calls of each step of registration, by window, on a volume and on a
 // batch of feature volumes.
 #include "similis/lncc.hpp"
 

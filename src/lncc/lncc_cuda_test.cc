@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the GPU has: the march's tiles and chunks and where its ring lies, both paths on the
-// same images, sizes beyond 32 bits. Skipped, with a message, where there is no GPU.
+// Tests of the GPU alone: the sliding window's tiles, chunks and ring, both paths on the same
+// images, sizes beyond 32 bits. Skipped, with a message, where there is no GPU.
 #include <gtest/gtest.h>
 
 #include "src/lncc/test_cases.h"
@@ -18,12 +18,12 @@ class LnccCuda : public testing::Test {
   void SetUp() override {
     if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
-  const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
+  const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
 };
 
-// What the CPU computes, which other tests hold to the reference.
+// The results of the CPU, which other tests compare with the reference.
 Reference on_cpu(const Pair& pair, const LnccRequest& request, const LnccOptions& options) {
-  const test::Chosen cpu({.name = "CPU"});
+  const test::ScopedBackend cpu({.name = "CPU"});
   return computed(pair.x, pair.y, request, options);
 }
 
@@ -49,8 +49,8 @@ TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   }
 }
 
-// Volumes whose fields do not fit into the workspace: they stand in the gradient, for slabs along z
-// and strips along y, or strips alone where there are few planes.
+// Volumes whose derivatives do not fit into the workspace: they are kept in the gradient, for slabs
+// along z and strips along y, or strips alone where there are few planes.
 TEST_F(LnccCuda, SlabsAndStripsLeaveNoSeam) {
   const Extents shapes[] = {{1, 1, 70, 430, 431}, {1, 1, 24, 720, 720}};
   for (const Extents& shape : shapes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LNCC refuses, word for word.
+// The refusals of LNCC, word for word.
 #include <gtest/gtest.h>
 
 #include "src/lncc/test_cases.h"

@@ -64,7 +64,7 @@ class Lncc : public testing::TestWithParam<Case> {
     const Case& c = GetParam();
     images_ = lncc_internal::textured(c.shape, c.dtype, c.x_layout, c.y_layout, c.range);
   }
-  // As large as keeps the gradients of a mean normal in f16.
+  // An upstream gradient so large that the gradients of a mean are normal in f16.
   test::Array upstream() const {
     const bool is_mean =
         options_.reduction != Reduction::none && options_.reduction != Reduction::sum;
@@ -88,7 +88,7 @@ TEST_P(Lncc, MatchesTheReference) {
     const Reference expected = reference_lncc(x, y, request, options_);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + lncc_internal::name(reduction));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const Tolerance allowed = lncc_internal::tolerance(GetParam().dtype);
       const auto run = [&](bool by_x, bool by_y) {
         expect_near(computed(x, y, request, options_, by_x, by_y, layout), expected, allowed);
@@ -230,7 +230,7 @@ TEST_F(LnccMasks, MatchTheReferenceAndHideNaN) {
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + lncc_internal::name(padding) + " " +
                        lncc_internal::name(reduction));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           expect_near(computed(images_.x, images_.y, request, options), expected,
               lncc_internal::tolerance(DType::f32));
         }
@@ -247,7 +247,7 @@ TEST_F(LnccMasks, WeightsAloneMatchTheReference) {
     const Reference expected = reference_lncc(pair.x, pair.y, {}, options);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + lncc_internal::name(reduction));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       expect_near(
           computed(pair.x, pair.y, {}, options), expected, lncc_internal::tolerance(DType::f32));
     }
@@ -258,7 +258,7 @@ TEST_F(LnccMasks, AMeanOverNothingIs0) {
   const test::Array nothing = test::filled({9, 10, 17}, DType::u8, Layout::dense, 0);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     LnccOptions options;
     options.valid_mask = nothing;
     const Reference actual = computed(images_.x, images_.y, {}, options);

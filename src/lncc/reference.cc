@@ -45,18 +45,6 @@ std::vector<AxisWindow> axis_windows(
   return windows;
 }
 
-// The elements of a mask as if it had the images' shape; none if there is no mask.
-std::vector<double> broadcast(const TensorView& mask, const Extents& shape) {
-  if (mask.empty()) return {};
-  TensorView wide = mask;
-  wide.shape = wide.strides = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int own = axis - (shape.rank() - mask.shape.rank());
-    wide.strides[axis] = own < 0 || mask.shape[own] == 1 ? 0 : mask.strides[own];
-  }
-  return to_doubles(wide);
-}
-
 struct Seen {
   std::size_t pixel;
   double weight;
@@ -79,8 +67,8 @@ class Calculation {
         shape_(x.shape),
         x_(to_doubles(x)),
         y_(to_doubles(y)),
-        mask_(broadcast(options.mask, x.shape)),
-        valid_mask_(broadcast(options.valid_mask, x.shape)) {
+        mask_(broadcast_to_doubles(options.mask, x.shape)),
+        valid_mask_(broadcast_to_doubles(options.valid_mask, x.shape)) {
     if (!request.upstream.empty()) upstream_ = to_doubles(request.upstream);
     const int rank = shape_.rank();
     const bool has_depth = rank == 5;
@@ -177,7 +165,7 @@ class Calculation {
         ((plane * extents_[0] + z) * extents_[1] + y) * extents_[2] + x);
   }
 
-  // How much a pixel counts.
+  // The weight of a pixel in the reduction.
   double pixel_weight(std::size_t pixel) const {
     const double valid = valid_mask_.empty() ? 1 : valid_mask_[pixel];
     if (!(valid > 0)) return 0;
@@ -185,7 +173,7 @@ class Calculation {
     return options_.reduction == Reduction::none ? 1 : valid;
   }
 
-  // What a window sees, with weights whose sum is 1 together with that of the zeros outside.
+  // The pixels that a window sees. Their weights and that of the zeros outside sum to 1.
   Window window_at(
       std::int64_t plane, const AxisWindow& z, const AxisWindow& y, const AxisWindow& x) const {
     Window window;
@@ -245,7 +233,7 @@ class Calculation {
     return v;
   }
 
-  // To the gradients of the pixels that a window sees, what the window has to do with them.
+  // Adds a window's part to the gradients of the pixels that it sees.
   void spread(const Window& window, const Moments& m, const Correlation& v, double slope) {
     for (const Seen& seen : window.seen) {
       const double x = x_[seen.pixel] - m.mean_x, y = y_[seen.pixel] - m.mean_y;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC by its definition, slowly and in double: what the backends are checked with.
+// LNCC by its definition, slowly and in double, to check the backends with.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 namespace similis::lncc_internal {
 
 struct Reference {
-  Extents shape;  ///< of the value
+  Extents shape;  ///< the value's
   std::vector<double> value;
-  std::vector<double> x_gradient, y_gradient;  ///< of Σ upstream·value; shaped as the images
+  std::vector<double> x_gradient, y_gradient;  ///< gradients of Σ upstream·value; shaped as x
 };
 
-/// What lncc_into() computes from arrays on the CPU. Of the request it takes the weight and the
-/// upstream gradient; where results go is not its matter. Checks nothing.
+/// The results of lncc_into() for arrays on the CPU. It reads the weight and the upstream gradient
+/// of the request, not its views of results. Checks nothing.
 Reference reference_lncc(const TensorView& x, const TensorView& y, const LnccRequest& request = {},
     const LnccOptions& options = {});
 

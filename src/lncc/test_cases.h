@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LNCC's tests have in common: images with everything in them that goes wrong, and a call of
-// the operation that returns what the reference returns.
+// The common part of LNCC's tests: images with all known difficulties, and a call of the operation
+// that returns its results as the reference does.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline Reference computed(const TensorView& x, const TensorView& y, const LnccRe
       lncc_into, x, y, request, options, {by_x, by_y, layout}, exec);
 }
 
-/// What a result may differ by: values are f32, gradients have the images' dtype.
+/// The tolerance of a result: values are f32, gradients have the images' dtype.
 struct Tolerance {
   double value, gradient;
 };

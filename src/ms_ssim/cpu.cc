@@ -79,7 +79,7 @@ Tensor halve(const TensorView& fine, const std::array<Halving, 3>& halving, cons
 struct Level {
   ssim_internal::Pass pass;
   Tensor x, y;                // halved images; f64, for x - y is lost in f32 where they are alike
-  std::vector<double> means;  // of 1 - cs (1 - SSIM at the coarsest), one per channel of each image
+  std::vector<double> means;  // mean 1 - cs (1 - SSIM at the coarsest) of each channel
 };
 
 std::vector<Level> pyramid(const Pass& pass, const Execution& exec) {
@@ -111,7 +111,8 @@ void find_means(Level& level, const Execution& exec) {
   ssim_internal::kSsim.run(pass, pass.x.device, exec);
 }
 
-// The channels' values, their reduction, and what each level's mean adds to Σ upstream·value.
+// The channels' values, their reduction, and the derivative of Σ upstream·value by each level's
+// mean.
 class Combination {
  public:
   Combination(const Pass& pass, const std::vector<Level>& levels) : pass_(pass), levels_(levels) {
@@ -159,7 +160,7 @@ class Combination {
   std::size_t result_of(std::size_t plane, std::size_t results) const {
     return plane / (products_.size() / results);
   }
-  // What a channel's value counts in its result.
+  // The weight of a channel's value in its result.
   double share() const {
     switch (pass_.reduction) {
       case Reduction::mean: return 1.0 / static_cast<double>(products_.size());

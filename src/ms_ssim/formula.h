@@ -14,7 +14,7 @@ namespace similis::ms_ssim_internal {
 
 struct Product {
   double dissimilarity;  // 1 - MS-SSIM
-  bool is_zero;          // whether some level's mean is not positive
+  bool is_zero;          // some level's mean is not positive
 };
 
 SIMILIS_HOST_DEVICE Product product(const double* means, const double* weights, int levels) {

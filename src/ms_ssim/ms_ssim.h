@@ -16,7 +16,7 @@ namespace similis::ms_ssim_internal {
 /// constants. The call computes bias + term_weight·(1 - MS-SSIM) of each channel, reduced.
 struct Pass {
   ssim_internal::Pass level;
-  bool is_3d = false;           ///< whether the caller's images have a depth, be it 1
+  bool is_3d = false;           ///< the caller's images have a depth axis, even of 1
   std::vector<double> weights;  ///< finest level first
   Downsample downsample = Downsample::vainf;
   double bias = 0, term_weight = 1;
@@ -30,7 +30,7 @@ void ms_ssim_cuda(const Pass& pass, const Execution& exec);
 
 extern const Operation<Pass> kMsSsim;
 
-/// How the axes (z, y, x) of [N,C,D,H,W] are halved; the depth only of volumes.
+/// The halving of the axes (z, y, x) of [N,C,D,H,W]; only volumes are halved in depth.
 std::array<Halving, 3> halving_of(const Extents& shape, bool is_3d, Downsample rule);
 
 /// The shape of the next coarser level.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MS-SSIM with the options that make it that of other libraries, against what they say.
+// MS-SSIM with the options that make it that of other libraries, against their results.
 #include <gtest/gtest.h>
 
 #include "similis/ms_ssim.hpp"

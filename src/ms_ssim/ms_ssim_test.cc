@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MS-SSIM on every backend against the reference, its properties, and what it refuses.
+// MS-SSIM on every backend against the reference, its properties, and its refusals.
 #include "similis/ms_ssim.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Tensor upstream_for(const Extents& shape, Reduction reduction, double scale = 1)
       shape, MsSsimOptions{.reduction = reduction}, DType::f32, Layout::dense, scale);
 }
 
-// What ms_ssim_into() computes, with both gradients or, for images of bytes, none.
+// The results of ms_ssim_into(), with both gradients or, for images of bytes, none.
 Reference computed(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, Layout layout = Layout::dense, const Execution& exec = {}) {
   const bool has_gradients = is_floating_point(x.dtype);
@@ -80,7 +80,7 @@ TEST_P(MsSsim, MatchesTheReference) {
     const Reference expected = reference_ms_ssim(x, y, request, options);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const Layout out = layout == Layout::expanded ? Layout::dense : layout;
       const Reference actual = computed(x, y, request, options, out);
       EXPECT_EQ(actual.shape, expected.shape);
@@ -210,7 +210,7 @@ TEST(MsSsimProperty, InvertedImagesAreZeroAndMakeNoNan) {
   const Tensor y =
       test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) { return 1 - pixel(i); });
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Downsample rule : kRules) {
       const Reference value = computed(x, y, {}, {.downsample = rule});
       EXPECT_EQ(value.value, std::vector<double>{0});
@@ -231,7 +231,7 @@ TEST(MsSsimProperty, OneZeroChannelLeavesTheOthersAlone) {
   const MsSsimOptions options{.window_size = 3, .weights = {0.5, 0.5}};
   const Reference expected = reference_ms_ssim(x, y, {}, options);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Reference actual = computed(x, y, {}, options);
     EXPECT_GT(actual.value[0], 0.1);
     EXPECT_NEAR(actual.value[0], expected.value[0], 1e-6);
@@ -249,7 +249,7 @@ TEST(MsSsimConvergence, TheLossKeepsItsRelativePrecision) {
     const Reference expected = reference_ms_ssim(x, y, {.form = SsimRequest::Form::loss});
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name);
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const Reference actual = computed(x, y, {.form = SsimRequest::Form::loss}, {});
       EXPECT_NEAR(actual.value[0] / expected.value[0], 1, 1e-3) << amount;
       EXPECT_LT(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-5) << amount;
@@ -261,7 +261,7 @@ TEST(MsSsimProperty, BitsDependOnNothingButTheInput) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 190, 310}, DType::f32, Layout::dense, Layout::reversed, 1);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Reference expected = computed(x, y, {}, {}, Layout::dense, {.runner = serial_runner()});
     for (const int threads : {1, 2, 7, 7}) {
       SCOPED_TRACE(fmt::format("{} {} threads", backend.name, threads));

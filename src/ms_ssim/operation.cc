@@ -34,7 +34,8 @@ constexpr Option kOptions[] = {
         "largest minus smallest value; default 2^depth-1, or the reference volume's"),
     option<&O::reduction, &C::reduction>("reduction", kReductionsWithoutMap),
 };
-constexpr Option kRequest[] = {option<&R::form, &C::form>("form", kForms)};
+constexpr Option kRequest[] = {
+    option<&R::form, &C::form>("form", kForms), reserved<&C::reserved>()};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ struct Halves {
 };
 
 std::vector<Halves> halves(std::int64_t extent, Downsample rule, bool is_any_odd) {
-  std::int64_t before = 0, after = 0;  // how many elements are added at the ends
+  std::int64_t before = 0, after = 0;  // number of elements added at the ends
   if (rule == Downsample::vainf) before = after = extent % 2;
   if (rule == Downsample::ceil) after = extent % 2;
   if (rule == Downsample::piq) before = is_any_odd ? 1 : 0;
@@ -83,7 +83,7 @@ std::vector<double> halve(const std::vector<double>& fine, const Level::Step& st
   return coarse;
 }
 
-// The transpose: what each fine element has to do with the coarse ones.
+// The transpose: the part of each fine element in the coarse ones.
 std::vector<double> spread(const std::vector<double>& coarse, const Level::Step& step) {
   std::vector<double> fine(static_cast<std::size_t>(step.shape.count()), 0);
   for_each_half(step.shape, step.axis, step.along,
@@ -191,7 +191,8 @@ class Calculation {
     }
   }
 
-  // From the coarsest level to the finest, each adding its own to what the coarser ones send back.
+  // Goes from the coarsest level to the finest; each adds its own gradient to that of the coarser
+  // ones.
   void find_gradients() {
     const std::vector<double> upstream = request_.upstream.empty()
                                              ? std::vector<double>(results(), 1)
@@ -227,7 +228,7 @@ class Calculation {
   const std::size_t planes_;
   SsimOptions ssim_options_;
   std::vector<Level> levels_;                // finest first
-  std::vector<std::vector<double>> losses_;  // of each plane: of each level
+  std::vector<std::vector<double>> losses_;  // [plane][level]
   Reference result_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MS-SSIM by its definition, slowly and in double: what the backends are checked with.
+// MS-SSIM by its definition, slowly and in double, to check the backends with.
 #pragma once
 
 #include "similis/ms_ssim.hpp"
@@ -7,8 +7,8 @@
 
 namespace similis::ms_ssim_internal {
 
-/// What ms_ssim_into() computes from arrays on the CPU. Of the request it takes the form and the
-/// upstream gradient; where results go is not its matter. Checks nothing.
+/// The results of ms_ssim_into() for arrays on the CPU. It reads the form and the upstream gradient
+/// of the request, not its views of results. Checks nothing.
 ssim_internal::Reference reference_ms_ssim(const TensorView& x, const TensorView& y,
     const MsSsimRequest& request = {}, const MsSsimOptions& options = {});
 

@@ -46,7 +46,7 @@ TEST(MutualInformationCApi, EnumeratorsAreThoseOfCpp) {
       SIMILIS_MUTUAL_INFORMATION_LOSS, static_cast<int>(MutualInformationRequest::Form::loss));
 }
 
-// What one call writes.
+// The results of one call.
 struct Results {
   test::Array value = test::filled({2}, DType::f64, Layout::dense, test::kUntouched);
   test::Array x_gradient = test::filled(kShape, DType::f32, Layout::sliced, test::kUntouched);

@@ -4,8 +4,8 @@
 // its voxels adds their products to a histogram or looks slopes up.
 //
 // A result's voxels are cut into at most 256 tasks, each with a histogram of its own, which are
-// then added up in their order. How they are cut depends on the arrays alone, and so do the bits.
-// Neighbours of one value, such as a background, are counted and added once.
+// then added up in their order. The cut depends on the arrays alone, and so do the bits. Neighbours
+// of one value, such as a background, are counted and added once.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/mutual_information/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -47,7 +47,7 @@ struct Range {
   std::int64_t result, first, last;
 };
 
-/// What multiplies the slopes of one result's voxels.
+/// The slopes of one result's voxels, and their factor.
 struct Slopes {
   const double* table;
   double factor;
@@ -60,8 +60,8 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::mutual_information_internal::HWY_NAMESPACE {
 namespace core = core_internal::HWY_NAMESPACE;
 
-constexpr int kMostVoxels = 256;    // of a batch
-constexpr int kMostWeights = 1024;  // of an image in a batch; 8 KB
+constexpr int kMostVoxels = 256;    // in a batch
+constexpr int kMostWeights = 1024;  // weights of an image in a batch; 8 KB
 
 // The weights of one image's voxels: value[tap·stride + voxel].
 class Weights {
@@ -159,7 +159,7 @@ class Batch {
   bool counts(int i) const { return !has_exclusions_ || counts_[i]; }
   bool repeats(int i) const { return x_[i] == x_[i + 1] && y_[i] == y_[i + 1] && counts(i + 1); }
 
-  // Whether a voxel that counts has no place among the bins.
+  // True if a voxel that counts has no place among the bins.
   bool has_nan(const Scale<double>& x, const Scale<double>& y) const {
     bool found = false;
     for (int i = 0; i < count_; ++i) {
@@ -354,11 +354,11 @@ HWY_EXPORT(add_voxels);
 HWY_EXPORT(write_gradients);
 HWY_EXPORT(limits_of);
 
-constexpr std::int64_t kVoxelsOfTask = 65536;  // enough to hide what starting a task costs
-constexpr std::int64_t kMostTasks = 256;       // of a result
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // of histograms at a time: 16 MB
+constexpr std::int64_t kVoxelsOfTask = 65536;  // enough to hide the cost of starting a task
+constexpr std::int64_t kMostTasks = 256;       // for a result
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // in histograms at a time: 16 MB
 
-// How the voxels of each result are cut.
+// The cut of each result's voxels into tasks.
 class Work {
  public:
   explicit Work(const Pass& pass)

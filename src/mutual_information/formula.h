@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual information, once for CPU and GPU: where a value stands among the bins, what it weighs in
-// them, and what an entry of the histogram adds to the value and to its derivatives.
+// Mutual information, once for CPU and GPU: the place of a value among the bins, its weights in
+// them, and the term of a histogram's entry in the value and in its derivatives.
 //
-// A value v stands at t = (v - low)·bins/(high - low) - ½, so that bin i has its centre at i. With
-// k the kernel, its weights in bins 0 … bins-1 are k(t - i) / Σ_i k(t - i). Only `taps` neighbours
-// are looked at, moved to where all of them exist: no bin beyond the ends is ever named, and the
-// weights cut there are left out of the sum.
+// A value v has the position t = (v - low)·bins/(high - low) - ½, so that bin i has its centre at
+// i. With k the kernel, its weights in bins 0 … bins-1 are k(t - i) / Σ_i k(t - i). Only `taps`
+// neighbours are looked at, moved to where all of them exist: no bin beyond the ends is ever named,
+// and the weights cut there are left out of the sum.
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,7 @@ template <class T> SIMILIS_HOST_DEVICE int first_bin(T t, int bins, int taps) {
 }
 
 /// The bin that holds a value, by a division, as a product with a rounded factor would move values
-/// that stand exactly between two bins.
+/// that lie exactly between two bins.
 template <class T> SIMILIS_HOST_DEVICE int holding_bin(T v, const Scale<T>& s, int bins) {
   const T quotient = (v - s.low) / (s.high - s.low);
   const T share = s.bins_per_unit > 0 && quotient > 0 ? quotient : 0;
@@ -120,7 +120,7 @@ template <class T> SIMILIS_HOST_DEVICE Weight<T> gaussian_weight(T d, T decay) {
   return {value, -2 * decay * d * value};
 }
 
-/// The logarithm's argument and what steadies it.
+/// The logarithm's argument and its smoothing.
 struct Smoothing {
   double nr = 0, dr = 0;
   SIMILIS_HOST_DEVICE bool is_on() const { return nr > 0 || dr > 0; }
@@ -131,11 +131,11 @@ struct Entry {
   double p, p_a, p_b;
 };
 
-/// What an entry adds to the mutual information, and the derivatives of that by p, p_a and p_b.
-/// Constants in them are left out where the weights of a voxel, having a fixed sum, do not see
-/// them; without smoothing those by the margins sum to constants too, if these are the sums of p.
-/// An entry below `resolution` (what the histogram cannot tell from 0) has that one's logarithm in
-/// its derivative: it is looked up with weights that vanish there.
+/// The term of an entry in the mutual information, and its derivatives by p, p_a and p_b. Constants
+/// in the derivatives are left out where a voxel's weights, which have a fixed sum, cancel them;
+/// without smoothing the derivatives by the margins sum to constants too, if the margins are the
+/// sums of p. An entry below `resolution` (which the histogram cannot tell from 0) has the
+/// logarithm of `resolution` in its derivative: it is looked up with weights that vanish there.
 struct EntryTerm {
   double value, by_p, by_p_a, by_p_b;
 };
@@ -146,7 +146,7 @@ SIMILIS_HOST_DEVICE EntryTerm information(const Entry& e, const Smoothing& s, do
     if (denominator <= 0) return {0, 0, 0, 0};
     const double quotient = (e.p + s.nr) / denominator, argument = quotient + s.dr;
     if (argument <= 0) return {0, 0, 0, 0};
-    const double slope = e.p / argument / denominator;  // of the term by the numerator
+    const double slope = e.p / argument / denominator;  // derivative of the term by the numerator
     const double by_product = -slope * quotient;
     const double logarithm = log(argument);
     return {e.p * logarithm, logarithm + slope, by_product * e.p_b, by_product * e.p_a};
@@ -175,7 +175,7 @@ SIMILIS_HOST_DEVICE double normalized_slope(
   return (nmi * log(seen) - log(e.p_a) - log(e.p_b)) / h_ab;
 }
 
-/// Whether a voxel of this row-major index is among the share that the seed chooses: the index
+/// True if a voxel of this row-major index is among the share that the seed chooses: its index
 /// scattered by SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is below share·2³².
 SIMILIS_HOST_DEVICE bool is_sampled(
     std::uint64_t index, std::uint64_t seed, std::uint64_t threshold) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a joint histogram says, on the CPU.
+// The mutual information of a joint histogram, on the CPU.
 #pragma once
 
 #include <vector>

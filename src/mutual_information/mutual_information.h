@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass over a pair of images as mutual_information.cc hands it to a backend once everything about
-// it is checked: which voxels, what they weigh, and what becomes of their histogram.
+// it is checked: its voxels, their weights, and the use of their histogram.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace similis::mutual_information_internal {
 
-/// Where an element lies, or how far apart two are, in each array.
+/// The offset of an element, or the distance of two, in each array.
 struct Offsets {
   std::int64_t x = 0, y = 0, mask = 0, x_gradient = 0, y_gradient = 0;
 
@@ -34,13 +34,13 @@ struct Voxels {
   Axis axes[kMaxRank];
   int rank = 1;
   std::int64_t count = 1;
-  std::int64_t channels = 1;  ///< of an image
+  std::int64_t channels = 1;  ///< channels of an image
   Offsets image, channel;     ///< strides
 
   SIMILIS_HOST_DEVICE Offsets start(std::int64_t result) const {
     return image * (result / channels) + channel * (result % channels);
   }
-  /// From the start; needs no division where all voxels lie in one line.
+  /// The offsets from the start; needs no division where all voxels lie in one line.
   SIMILIS_HOST_DEVICE Offsets at(std::int64_t index) const {
     Offsets offsets;
     for (int i = rank - 1; i > 0; --i) {
@@ -54,11 +54,11 @@ struct Voxels {
 
 struct Pass {
   TensorView x, y, mask;
-  Voxels voxels;             ///< of one result
+  Voxels voxels;             ///< those of one result
   std::int64_t results = 1;  ///< N·C
   int bins = 32;
   ParzenKernel kernel = ParzenKernel::b_spline;
-  double sigma = 0.5;  ///< of the Gaussian, in bins
+  double sigma = 0.5;  ///< the Gaussian's standard deviation, in bins
   int taps = 4;        ///< neighbours that a voxel counts in
   ValueRange range = ValueRange::per_image;
   double low = 0, high = 1;
@@ -67,7 +67,7 @@ struct Pass {
   bool takes_samples = false;
   std::uint64_t threshold = 0, seed = 0;
 
-  /// What is written; empty views are left out.
+  /// The results to write; empty views are left out.
   Reduction reduction = Reduction::mean;
   double sign = 1;             ///< -1 in a loss
   TensorView given_histogram;  ///< takes the place of that of x and y
@@ -76,15 +76,15 @@ struct Pass {
   TensorView x_gradient, y_gradient;
 
   bool has_gradient() const { return !x_gradient.empty() || !y_gradient.empty(); }
-  /// Whether the derivatives by the margins sum to more than constants.
+  /// True if the derivatives by the margins sum to more than constants.
   bool needs_margin_slopes() const { return smoothing.is_on() || is_binned; }
   std::int64_t entries() const { return std::int64_t{bins} * bins; }
-  /// How many results a value is the mean of.
+  /// The number of results in the mean of one value.
   std::int64_t results_of_value() const {
     if (reduction == Reduction::per_image) return voxels.channels;
     return reduction == Reduction::mean || reduction == Reduction::sum ? results : 1;
   }
-  /// What a value's sum is multiplied by.
+  /// The factor of a value's sum.
   double value_factor() const {
     return reduction == Reduction::sum ? sign : sign / static_cast<double>(results_of_value());
   }

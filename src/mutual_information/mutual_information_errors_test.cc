@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mutual information refuses, in the words that users are promised.
+// The refusals of mutual information, word for word.
 #include <gtest/gtest.h>
 
 #include "similis/mutual_information.hpp"

@@ -31,7 +31,7 @@ struct Case {
   MutualInformationOptions options = {};
   DType dtype = DType::f32;
   Layout layout = Layout::dense;
-  double scale = 1, offset = 0;  // of the intensities
+  double scale = 1, offset = 0;  // applied to the intensities
   bool has_mask = false;
 };
 
@@ -81,7 +81,7 @@ TEST_P(MutualInformation, MatchesTheReference) {
   const double voxels =
       static_cast<double>(c.shape.count()) / static_cast<double>(c.shape[0] * c.shape[1]);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Tensor value = allocate(test::value_shape(c.shape, options.reduction), DType::f64);
     test::run_into(x, y, {.value = value}, options);
     EXPECT_LT(test::max_difference(to_doubles(value), expected.value), value_tolerance(backend))
@@ -103,7 +103,7 @@ TEST_P(MutualInformation, GradientsMatchTheReferenceAndStayInTheirElements) {
   const Reference expected = reference_mutual_information(x, y, options, upstream);
   const Layout out = c.layout == Layout::expanded ? Layout::dense : c.layout;
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Array by_x = test::filled(c.shape, c.dtype, out, test::kUntouched);
     const Array by_y = test::filled(c.shape, c.dtype, Layout::sliced, test::kUntouched);
     test::run_into(x, y, {.upstream = upstream, .x_gradient = by_x, .y_gradient = by_y}, options);
@@ -221,7 +221,7 @@ TEST(MutualInformationGradients, AreFiniteDifferences) {
 }
 
 TEST(MutualInformationValues, AreThoseComputedByHand) {
-  // Of four voxels two are (0, 0), one is (1, 0) and one is (1, 1): p = ½, ¼, ¼.
+  // Two of four voxels are (0, 0), one is (1, 0) and one is (1, 1): p = ½, ¼, ¼.
   const float xs[] = {0, 0, 1, 1}, ys[] = {0, 0, 0, 1};
   const TensorView x(xs, {1, 1, 4}, DType::f32), y(ys, {1, 1, 4}, DType::f32);
   const MutualInformationOptions options{.num_bins = 4, .kernel = ParzenKernel::delta};
@@ -262,7 +262,7 @@ TEST(MutualInformationValues, OfConstantAndOppositeImagesAreFinite) {
   const Array opposite =
       test::make(shape, DType::f32, Layout::dense, [](std::int64_t i) { return -x_value(i); });
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const ParzenKernel kernel : {ParzenKernel::b_spline, ParzenKernel::gaussian}) {
       const MutualInformationOptions options{.kernel = kernel};
       const auto of_flat = test::value_and_gradients(flat, flat, options);
@@ -286,7 +286,7 @@ TEST(MutualInformationValues, NormalizedAreFrom1To2) {
       test::make(shape, DType::f32, Layout::dense, [](std::int64_t i) { return i / 64; });
   const MutualInformationOptions options{.kernel = ParzenKernel::delta, .normalized = true};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_NEAR(test::value_of(x, x, options), 2, 1e-6) << backend.name;
     EXPECT_NEAR(test::value_of(x, y, options), 1, 1e-6) << backend.name;
   }
@@ -326,7 +326,7 @@ TEST(MutualInformationShards, AddUpToTheWhole) {
   }
   EXPECT_NEAR(item(mutual_information_from_histogram(sum, options)), item(expected.value), 1e-12);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const std::int64_t first : {0, 6}) {
       const Tensor value = allocate({}, DType::f64), by_x = allocate(half, DType::f64);
       test::run_into(part(x, first), part(y, first),
@@ -347,7 +347,7 @@ TEST(MutualInformationHistograms, DoNotSaturate) {
   const MutualInformationOptions options{
       .num_bins = 4, .kernel = ParzenKernel::delta, .range = ValueRange::fixed};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_EQ(test::histogram_of(x, x, options)[0], kCount) << backend.name;
   }
 }
@@ -364,7 +364,7 @@ TEST(MutualInformationHistograms, CountEachVoxelOnce) {
   const MutualInformationOptions options{.mask = mask};
   const Reference expected = reference_mutual_information(x, x, options);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const std::vector<double> found = test::histogram_of(x, x, options);
     double sum = 0;
     for (const double each : found) sum += each;
@@ -381,7 +381,7 @@ TEST(MutualInformationHistograms, HaveTheSameBitsOnAllThreadsAndTargets) {
   const std::vector<double> expected =
       to_doubles(histogram(x, y, options, {.runner = serial_runner()}));
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const int threads : {2, 5}) {
       ThreadPool pool(threads);
       EXPECT_EQ(to_doubles(histogram(x, y, options, {.runner = pool.runner()})), expected)
@@ -416,7 +416,7 @@ TEST(MutualInformationHistograms, HaveTheSameBitsInEveryRun) {
   const Array y = test::make(
       shape, DType::f32, Layout::dense, [](std::int64_t i) { return i % 5 < 3 ? 0 : y_value(i); });
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const test::ValueAndGradients first = test::value_and_gradients(x, y, {});
     for (int run = 0; run < (backend.on_gpu ? 19 : 2); ++run) {
       const test::ValueAndGradients again = test::value_and_gradients(x, y, {});
@@ -437,7 +437,7 @@ TEST(MutualInformationVoxels, ThatAreNotNumbersAreToldUnlessTheyAreMasked) {
   const Array none = test::make({6, 7}, DType::u8, Layout::dense, [](std::int64_t) { return 0; });
   MutualInformationOptions options{.reduction = Reduction::none};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const ParzenKernel kernel :
         {ParzenKernel::b_spline, ParzenKernel::gaussian, ParzenKernel::delta}) {
       options.kernel = kernel;

@@ -47,7 +47,7 @@ Weights weights_of(double v, const Channel& channel, const MutualInformationOpti
     result.value[static_cast<std::size_t>(std::min(static_cast<int>(u * bins), bins - 1))] = 1;
     return result;
   }
-  const double sigma = options.sigma_ratio / (2 * bins);  // of the range
+  const double sigma = options.sigma_ratio / (2 * bins);  // as a share of the range
   double sum = 0, slope_sum = 0;
   for (int i = 0; i < bins; ++i) {
     const double from_centre = u - (i + 0.5) / bins;
@@ -72,8 +72,8 @@ Weights weights_of(double v, const Channel& channel, const MutualInformationOpti
   return result;
 }
 
-// p_ab and how the result changes with each of them.
-struct Measure {
+// The result, and its derivatives by p_ab.
+struct ValueAndSlopes {
   double value = 0;
   Doubles by_p;
 };
@@ -123,7 +123,7 @@ Doubles blurred_margin(const Doubles& margin, double sigma) {
 
 double log_or_0(double v) { return v > 0 ? std::log(v) : 0; }
 
-Measure measure_of(Doubles p, const MutualInformationOptions& options) {
+ValueAndSlopes value_and_slopes(Doubles p, const MutualInformationOptions& options) {
   const auto bins = static_cast<std::size_t>(options.num_bins);
   Doubles counted_a(bins, 0), counted_b(bins, 0);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -135,7 +135,7 @@ Measure measure_of(Doubles p, const MutualInformationOptions& options) {
   }
   double sum = 0;
   for (const double each : p) sum += each;
-  Measure result{options.normalized ? 1.0 : 0.0, Doubles(p.size(), 0)};
+  ValueAndSlopes result{options.normalized ? 1.0 : 0.0, Doubles(p.size(), 0)};
   if (sum == 0) return result;
   Doubles p_a(bins, 0), p_b(bins, 0);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -319,13 +319,13 @@ Reference reference_mutual_information(const TensorView& x, const TensorView& y,
     add_voxels(images, r, options, &histogram);
     double count = 0;
     for (const double each : histogram) count += each;
-    const Measure measure = measure_of(histogram, options);
+    const ValueAndSlopes result = value_and_slopes(histogram, options);
     const std::size_t value = r / (results / values);
     reference.histogram.insert(reference.histogram.end(), histogram.begin(), histogram.end());
-    reference.values.push_back(measure.value);
-    reference.value[value] += measure.value / divisor;
+    reference.values.push_back(result.value);
+    reference.value[value] += result.value / divisor;
     if (options.kernel == ParzenKernel::delta || count == 0) continue;
-    add_gradients(images, r, options, measure.by_p, upstreams[value] / divisor / count, &reference);
+    add_gradients(images, r, options, result.by_p, upstreams[value] / divisor / count, &reference);
   }
   return reference;
 }

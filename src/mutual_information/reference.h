@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual information by its definition, slowly and in double: what the backends are checked with.
+// Mutual information by its definition, slowly and in double, to check the backends with.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@ namespace similis::mutual_information_internal {
 
 struct Reference {
   std::vector<double> histogram;               ///< [N,C,bins,bins]
-  std::vector<double> values;                  ///< of each channel of each image
+  std::vector<double> values;                  ///< one for each channel of each image
   std::vector<double> value;                   ///< reduced
-  std::vector<double> x_gradient, y_gradient;  ///< of Σ upstream·value; shaped as the images
+  std::vector<double> x_gradient, y_gradient;  ///< gradients of Σ upstream·value; shaped as x
 };
 
 /// Arrays on the CPU; an empty upstream is 1. All voxels count in all bins.

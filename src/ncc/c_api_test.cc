@@ -15,7 +15,7 @@ using test::Layout;
 
 constexpr Extents kShape = {2, 3, 7, 5};
 
-// What one call writes.
+// The results of one call.
 struct Results {
   test::Array value = test::filled({2}, DType::f32, Layout::dense, test::kUntouched);
   test::Array x_gradient = test::filled(kShape, DType::f32, Layout::sliced, test::kUntouched);

@@ -3,7 +3,7 @@
 #include "src/ncc/ncc.h"
 
 #include "src/core/images.h"
-#include "src/core/tensor/owned.h"
+#include "src/core/tensor/allocated_results.h"
 
 namespace similis {
 namespace {

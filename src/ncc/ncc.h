@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ncc.cc hands to a backend, and what both make of a plane's sums.
+// The pass that ncc.cc hands to a backend, and the formula of both for a plane's sums.
 #pragma once
 
 #include <cmath>
@@ -46,7 +46,7 @@ struct Correlation {
   }
 };
 
-/// Of count pixels; all 0 where either image is flat, NaN where a sum is.
+/// The correlation of count pixels; all 0 where either image is flat, NaN where a sum is.
 SIMILIS_HOST_DEVICE Correlation correlation(const Sums& sums, double count) {
   const double covariance = sums.xy - sums.x * (sums.y / count);
   const double of_x = sums.xx - sums.x * (sums.x / count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCC against its definition in two passes, on every backend, and what it refuses.
+// NCC against its definition in two passes, on every backend, and its refusals.
 #include "similis/ncc.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<double> computed(const TensorView& x, const TensorView& y, Reduction
   return result;
 }
 
-// Of `count` pixels from `first` on.
+// NCC of `count` pixels from `first` on.
 double expected(const std::vector<double>& x, const std::vector<double>& y, std::size_t first,
     std::size_t count) {
   long double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
@@ -58,7 +58,7 @@ TEST(Ncc, IsPearsonsCorrelationOfEachChannel) {
         const std::size_t each = all_x.size() / 6;
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(fmt::format("{} {} {}", backend.name, name(dtype), test::name(layout)));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           const std::vector<double> channels = computed(x, y, Reduction::per_channel);
           double sum = 0;
           for (std::size_t i = 0; i < 6; ++i) {
@@ -84,7 +84,7 @@ TEST(Ncc, EqualTurnedOverAndFlat) {
   const test::Array flat = test::filled(shape, DType::f32, Layout::dense, 0.3);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_DOUBLE_EQ(computed(x, x, Reduction::mean)[0], 1);
     EXPECT_NEAR(computed(x, turned, Reduction::mean)[0], -1, 1e-9);
     EXPECT_EQ(computed(x, flat, Reduction::mean)[0], 0);
@@ -102,7 +102,7 @@ TEST(Ncc, OfWhatIsNotFiniteItIsNaN) {
         [&](std::int64_t i) { return i == 77 ? bad : pixels[static_cast<std::size_t>(i)]; });
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name);
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const std::vector<double> channels = computed(x, broken, Reduction::per_channel);
       EXPECT_TRUE(std::isnan(channels[0]));
       EXPECT_DOUBLE_EQ(channels[1], 1);
@@ -111,7 +111,7 @@ TEST(Ncc, OfWhatIsNotFiniteItIsNaN) {
   }
 }
 
-// What one call writes, x_gradient and y_gradient strided as the images are not.
+// The results of one call; x_gradient and y_gradient have other strides than the images.
 struct Results {
   Results(const Extents& shape, const Extents& value_shape, DType dtype)
       : value(test::filled(value_shape, DType::f64, Layout::dense, test::kUntouched)),
@@ -191,7 +191,7 @@ TEST(Ncc, GradientsAreThoseOfTheDefinition) {
       const std::vector<double> scales = {-2.0 * 96 / 3, -2.0 * -320 / 3};
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         SCOPED_TRACE(fmt::format("{} {}", backend.name, name(dtype)));
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         const Results results(shape, {2}, dtype);
         run(x, y, upstream, -2, Reduction::per_image, results);
         EXPECT_NEAR(to_doubles(results.value).at(1),
@@ -212,7 +212,7 @@ TEST(Ncc, AFlatImageHasNoGradient) {
   const test::Array x = test::noise(shape, DType::f32, Layout::dense, 1, 1);
   const test::Array flat = test::filled(shape, DType::f32, Layout::dense, 0.3);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Results results(shape, {}, DType::f32);
     run(x, flat, {}, 1, Reduction::mean, results);
     EXPECT_EQ(to_doubles(results.x_gradient), std::vector<double>(180, 0.0)) << backend.name;

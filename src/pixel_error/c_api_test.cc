@@ -22,7 +22,7 @@ TEST(PixelErrorCApi, DefaultsAreThoseOfCpp) {
   EXPECT_EQ(c.reduction, static_cast<int>(PsnrOptions{}.reduction));
 }
 
-// What one call writes.
+// The results of one call.
 struct Results {
   test::Array value = test::filled({2}, DType::f64, Layout::dense, test::kUntouched);
   test::Array x_gradient = test::filled(kShape, DType::f32, Layout::sliced, test::kUntouched);

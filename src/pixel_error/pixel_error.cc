@@ -7,8 +7,8 @@
 
 #include "similis/pixel_error.hpp"
 #include "src/core/require.h"
+#include "src/core/tensor/allocated_results.h"
 #include "src/core/tensor/dispatch.h"
-#include "src/core/tensor/owned.h"
 #include "src/core/validate.h"
 
 namespace similis {

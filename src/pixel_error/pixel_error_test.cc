@@ -49,7 +49,7 @@ Extents value_shape(const Extents& shape, Reduction reduction) {
   return reduction == Reduction::per_image ? Extents{shape[0]} : Extents{};
 }
 
-// What one unit in the last place of a type is, relative to the number.
+// One unit in the last place of a type, relative to the number.
 double epsilon(DType dtype) {
   switch (dtype) {
     case DType::f16: return 0x1p-10;
@@ -88,7 +88,7 @@ TEST_P(PixelError, MatchesTheReference) {
     for (const Error error : {Error::squared, Error::absolute}) {
       const Reference expected = reference_pixel_error(error, x, y, reduction);
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         const Tensor value = allocate(value_shape(shape, reduction), DType::f64);
         into(error, x, y, {.value = value}, reduction);
         EXPECT_EQ(value.shape, expected.shape);
@@ -109,7 +109,7 @@ TEST_P(PixelError, GradientsMatchTheReferenceAndStayInTheirElements) {
     for (const Error error : {Error::squared, Error::absolute}) {
       const Reference expected = reference_pixel_error(error, x, y, reduction, upstream);
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         const test::Array x_gradient = test::filled(shape, dtype, out, test::kUntouched);
         const Tensor y_gradient = test::filled(shape, dtype, Layout::dense, test::kUntouched);
         into(error, x, y,
@@ -156,7 +156,7 @@ TEST(PixelErrorSums, OfIntegersAreExact) {
     return item(value);
   };
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_EQ(sum(Error::squared, bytes, DType::u8), 65025.0 * kCount);
     EXPECT_EQ(sum(Error::absolute, bytes, DType::u8), 255.0 * kCount);
     EXPECT_EQ(sum(Error::absolute, words, DType::u16), 65535.0 * kCount);
@@ -170,7 +170,7 @@ TEST(PixelErrorSums, HaveTheSameBitsOnAllThreadsAndTargets) {
   const Tensor y = test::noise(shape, DType::f32, Layout::dense, 2, 1);
   const double expected = item(mse(x, y, Reduction::mean, {.runner = serial_runner()}));
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const int threads : {1, 2, 7}) {
       ThreadPool pool(threads);
       const Tensor value = allocate({}, DType::f64);

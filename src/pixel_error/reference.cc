@@ -8,7 +8,7 @@
 namespace similis::pixel_error_internal {
 namespace {
 
-// Which value a pixel belongs to. Pixels are in row-major order, so those of one channel are
+// The value to which a pixel belongs. Pixels are in row-major order, so those of one channel are
 // neighbours.
 std::size_t result_of(std::size_t pixel, const Extents& shape, Reduction reduction) {
   const auto pixels = static_cast<std::size_t>(shape.count());

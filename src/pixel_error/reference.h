@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of pixels by their definitions, slowly and in double: what the backends are checked with.
+// Errors of pixels by their definitions, slowly and in double, to check the backends with.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 namespace similis::pixel_error_internal {
 
 struct Reference {
-  Extents shape;  ///< of the value
+  Extents shape;  ///< the value's
   std::vector<double> value;
-  std::vector<double> x_gradient, y_gradient;  ///< of Σ upstream·value; shaped as the images
+  std::vector<double> x_gradient, y_gradient;  ///< gradients of Σ upstream·value; shaped as x
 };
 
 /// Arrays on the CPU; an empty upstream is 1.

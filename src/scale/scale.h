@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How scale() walks a tensor: axes that step through memory as one are one.
+// The walk of scale() over a tensor: axes that step through memory as one are merged.
 #pragma once
 
 #include <cstdint>

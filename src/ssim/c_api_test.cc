@@ -48,7 +48,7 @@ TEST(SsimCApi, EnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(+SIMILIS_FORM_LOSS, static_cast<int>(SsimRequest::Form::loss));
 }
 
-// What one pass writes.
+// The results of one pass.
 struct Results {
   explicit Results(const Extents& shape)
       : value(test::filled(shape, DType::f32, Layout::dense, test::kUntouched)),
@@ -153,7 +153,7 @@ TEST_F(SsimOfTwoImages, RefusalsComeAsAStatusAndASentence) {
 TEST_F(SsimOfTwoImages, AnOlderCallersStructHasDefaultsWhereItEnds) {
   similis_ssim_options older = SIMILIS_SSIM_DEFAULTS;
   older.struct_size = offsetof(similis_ssim_options, form);
-  older.form = SIMILIS_FORM_LOSS;  // past the end of what this caller says it has
+  older.form = SIMILIS_FORM_LOSS;  // past the end of the struct by its size
   ASSERT_EQ(run(older), SIMILIS_OK);
   EXPECT_EQ(value, item(ssim(x, y)));
 }

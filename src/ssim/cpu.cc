@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the CPU: src/window's march averages windows in vectors, cpu_tile-inl.h runs formula.h
-// over its rows, and this file cuts the images into tiles and adds up what they return.
+// SSIM on the CPU: src/window's SlidingWindow averages windows in vectors, cpu_tile-inl.h runs
+// formula.h over its rows, and this file makes values and slopes of the sums that tiles return.
 //
 // Sums and moments are f64 whatever the images are: in f32 the variance of a flat area beside a
 // bright one is lost in rounding (1e-4 of a gradient), and f64 is fast enough. s and d need no
@@ -23,9 +23,9 @@ namespace similis::ssim_internal::HWY_NAMESPACE {
 
 TileSums run_piece(const Plan& plan, const Piece& piece) {
   SsimTile operation(plan, piece);
-  window_internal::HWY_NAMESPACE::March<SsimTile> march(
+  window_internal::HWY_NAMESPACE::SlidingWindow<SsimTile> sliding_window(
       plan.z, plan.y, plan.x, piece.tile, operation);
-  march.run();
+  sliding_window.run();
   if (plan.pass.l1_weight != 0 && plan.pass.reduction != Reduction::none) operation.sum_l1();
   return operation.sums();
 }
@@ -52,111 +52,53 @@ std::vector<double> window_weights(const Axis& axis) {
   return weights;
 }
 
-// The sums of each number of the results, and by what weights planes make it.
-class GroupSums {
- public:
-  explicit GroupSums(const Pass& pass)
-      : pass_(pass), groups_(pass.reduction, pass.x.shape), sums_(groups_.size()) {}
-
-  std::size_t of(std::int64_t image, std::int64_t channel) const {
-    return groups_.of(image, channel);
-  }
-
-  void add(const std::vector<Piece>& pieces, const std::vector<TileSums>& sums) {
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      TileSums& group = sums_[of(pieces[i].image, pieces[i].channel)];
-      group.term += sums[i].term;
-      group.l1 += sums[i].l1;
-      group.weight += sums[i].weight;
-      group.l1_weight += sums[i].l1_weight;
-    }
-  }
-
-  // All pixels weigh 1.
-  void add_unweighted() {
-    const double images = static_cast<double>(pass_.x.shape[0] * pass_.x.shape[1]) /
-                          static_cast<double>(sums_.size());
-    for (TileSums& group : sums_) {
-      group.weight += images * static_cast<double>(plane_size(map_shape(pass_)));
-      group.l1_weight += images * static_cast<double>(plane_size(pass_.x.shape));
-    }
-  }
-
-  double value(std::size_t group) const {
-    const TileSums& sums = sums_[group];
-    if (pass_.reduction == Reduction::sum) {
-      return pass_.bias * sums.weight + pass_.term_weight * sums.term + pass_.l1_weight * sums.l1;
-    }
-    return pass_.bias + pass_.term_weight * share(sums.term, sums.weight) +
-           pass_.l1_weight * share(sums.l1, sums.l1_weight);
-  }
-
-  // What a unit of 1 - SSIM, and of |x - y|, at a pixel of weight 1 adds to the value.
-  double term_slope(std::size_t group) const {
-    return pass_.term_weight * per_weight(sums_[group].weight);
-  }
-  double l1_slope(std::size_t group) const {
-    return pass_.l1_weight * per_weight(sums_[group].l1_weight);
-  }
-
- private:
-  static std::int64_t plane_size(const Extents& shape) { return shape[2] * shape[3] * shape[4]; }
-  // A mean over nothing is 0: nothing differs there.
-  static double share(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
-  double per_weight(double weight) const {
-    return pass_.reduction == Reduction::sum ? 1 : share(1, weight);
-  }
-
-  const Pass& pass_;
-  const Groups groups_;
-  std::vector<TileSums> sums_;
-};
-
-void set_slopes(Plan& plan, const GroupSums& groups) {
-  const Pass& pass = plan.pass;
-  for (std::int64_t image = 0; image < pass.x.shape[0]; ++image) {
-    for (std::int64_t channel = 0; channel < pass.x.shape[1]; ++channel) {
-      const double upstream = upstream_of(pass.upstream, image, channel);
-      const std::size_t group = groups.of(image, channel);
-      plan.term_slope.push_back(upstream * groups.term_slope(group));
-      plan.l1_slope.push_back(upstream * groups.l1_slope(group));
-    }
-  }
+double plane_size(const Extents& shape) {
+  return static_cast<double>(shape[2] * shape[3] * shape[4]);
 }
+
+// The mean of a sum; over nothing it is 0, since nothing differs there.
+double mean_of(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
 }  // namespace
 
+Plan::Plan(const Pass& whole)
+    : pass(whole),
+      z(pass.x.shape[2], pass.window.z, pass.padding),
+      y(pass.x.shape[3], pass.window.y, pass.padding),
+      x(pass.x.shape[4], pass.window.x, pass.padding),
+      window_weight_z(window_weights(z)),
+      window_weight_y(window_weights(y)),
+      window_weight_x(window_weights(x)) {}
+
+TileSums Plan::unmasked_weights(std::size_t groups) const {
+  const double planes =
+      static_cast<double>(pass.x.shape[0] * pass.x.shape[1]) / static_cast<double>(groups);
+  return {.weight = planes * plane_size(map_shape(pass)),
+      .l1_weight = planes * plane_size(pass.x.shape)};
+}
+
+void Plan::add_slopes(double upstream, const TileSums& weights) {
+  const bool is_sum = pass.reduction == Reduction::sum;
+  const double per_weight = is_sum ? 1 : mean_of(1, weights.weight);
+  const double per_l1_weight = is_sum ? 1 : mean_of(1, weights.l1_weight);
+  term_slope.push_back(upstream * (pass.term_weight * per_weight));
+  l1_slope.push_back(upstream * (pass.l1_weight * per_l1_weight));
+}
+
+double Plan::value(const TileSums& sums) const {
+  if (pass.reduction == Reduction::sum) {
+    return pass.bias * sums.weight + pass.term_weight * sums.term + pass.l1_weight * sums.l1;
+  }
+  return pass.bias + pass.term_weight * mean_of(sums.term, sums.weight) +
+         pass.l1_weight * mean_of(sums.l1, sums.l1_weight);
+}
+
 void ssim_cpu(const Pass& pass, const Execution& exec) {
-  Plan plan{.pass = pass,
-      .z = Axis(pass.x.shape[2], pass.window.z, pass.padding),
-      .y = Axis(pass.x.shape[3], pass.window.y, pass.padding),
-      .x = Axis(pass.x.shape[4], pass.window.x, pass.padding),
-      .window_weight_z = {},
-      .window_weight_y = {},
-      .window_weight_x = {},
-      .term_slope = {},
-      .l1_slope = {}};
-  plan.window_weight_z = window_weights(plan.z);
-  plan.window_weight_y = window_weights(plan.y);
-  plan.window_weight_x = window_weights(plan.x);
-  const std::vector<Piece> pieces = pieces_of(pass.x.shape, pass.window);
-  const auto run = [&](const Piece& piece) { return HWY_DYNAMIC_DISPATCH(run_piece)(plan, piece); };
-  if (pass.reduction == Reduction::none) {
-    run_pieces<TileSums>(pieces, exec, run);
-    return;
-  }
-  GroupSums groups(pass);
-  if (pass.mask.empty() && pass.valid_mask.empty()) {
-    groups.add_unweighted();
-  } else {
-    groups.add(pieces, run_pieces<TileSums>(pieces, exec, [&](const Piece& piece) {
-      return HWY_DYNAMIC_DISPATCH(weigh_piece)(plan, piece);
-    }));
-  }
-  set_slopes(plan, groups);
-  groups.add(pieces, run_pieces<TileSums>(pieces, exec, run));
-  if (pass.value.empty()) return;
-  write_values(pass.value, [&](std::size_t group) { return groups.value(group); });
+  Plan plan(pass);
+  run_and_reduce<TileSums>(
+      plan, exec,
+      [&](const Piece& piece) { return HWY_DYNAMIC_DISPATCH(weigh_piece)(plan, piece); },
+      [&](const Piece& piece) { return HWY_DYNAMIC_DISPATCH(run_piece)(plan, piece); });
 }
 
 }  // namespace similis::ssim_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM of one tile, as src/window's march sees an operation: the products of s = x + y and
+// SSIM of one tile, the operation of src/window's SlidingWindow: the products of s = x + y and
 // d = x - y (times m, and m itself, under a valid mask), formula.h at each centre, and the gradient
 // from the transposed averages. Plain loops over rows of f64, which become the vectors of each SIMD
 // target: included once per target, hence the guard that flips.
@@ -38,9 +38,9 @@ using window_internal::HWY_NAMESPACE::PlaneTile;
 enum Row : std::size_t {
   kScale,   // 1 / the sum of each window's weights
   kValue,   // 1 - SSIM
-  kWeight,  // of each pixel in the reduction
+  kWeight,  // weight of each pixel in the reduction
   kExists,  // 1 where valid_mask is above 0, else 0
-  kSlope,   // what a unit at each pixel adds to Σ upstream·value
+  kSlope,   // derivative of Σ upstream·value by the term at each pixel
   kPixelS,  // s, d and m of pixels
   kPixelD,
   kPixelM,
@@ -59,7 +59,7 @@ class SsimTile : private PlaneTile<Plan, kRows> {
   const TileSums& sums() const { return sums_; }
 
   std::size_t products() const { return is_masked() ? 5 : 4; }
-  std::size_t fields() const {
+  std::size_t derivatives() const {
     const bool by_x = !pass_.x_gradient.empty(), by_y = !pass_.y_gradient.empty();
     return by_x && by_y ? 4 : by_x || by_y ? 3 : 0;
   }
@@ -82,15 +82,15 @@ class SsimTile : private PlaneTile<Plan, kRows> {
   }
 
   void outputs(std::int64_t z, std::int64_t y, Interval centres, Interval owned,
-      const double* const averages[], double* const fields[]) {
+      const double* const averages[], double* const derivatives[]) {
     if (is_masked() || pass_.padding == Padding::renormalize) {
       load_scale(z, y, centres, is_masked() ? averages[kM] : nullptr, row(kScale));
     }
-    if (this->fields() > 0) {
+    if (this->derivatives() > 0) {
       const bool is_map = pass_.reduction == Reduction::none;
       load_slopes(z, y, centres, is_map ? pass_.term_weight : plan_.term_slope[plane_]);
     }
-    differentiate(length(centres), averages, fields);
+    differentiate(length(centres), averages, derivatives);
     if (length(owned) > 0) {
       const double* const value = row(kValue) + (owned.first - centres.first);
       if (pass_.reduction == Reduction::none) {
@@ -139,7 +139,7 @@ class SsimTile : private PlaneTile<Plan, kRows> {
   }
 
  private:
-  bool both_gradients() const { return fields() == 4; }
+  bool both_gradients() const { return derivatives() == 4; }
 
   // s and d, and under a valid mask m, of a row of pixels, any of which may lie beyond the image.
   // A pixel where m is not above 0 counts as 0, whatever it holds.
@@ -187,15 +187,16 @@ class SsimTile : private PlaneTile<Plan, kRows> {
     drop_masked(count, s, d, m);
   }
 
-  // 1 - SSIM (or 1 - cs) of each centre, and where a gradient is wanted the fields whose transposed
-  // averages make it.
-  void differentiate(std::size_t count, const double* const averages[], double* const fields[]) {
+  // 1 - SSIM (or 1 - cs) of each centre, and where a gradient is wanted the derivatives whose
+  // transposed averages make it.
+  void differentiate(
+      std::size_t count, const double* const averages[], double* const derivatives[]) {
     const Constants<double> constants{.c1 = pass_.c1, .c2 = pass_.c2};
     if (pass_.term == Term::contrast) {
-      evaluate(count, averages, fields,
+      evaluate(count, averages, derivatives,
           [=](const Moments<double>& m) HWY_ATTR { return contrast_dissimilarity(m, constants); });
     } else {
-      evaluate(count, averages, fields,
+      evaluate(count, averages, derivatives,
           [=](const Moments<double>& m) HWY_ATTR { return dissimilarity(m, constants); });
     }
   }
@@ -217,19 +218,20 @@ class SsimTile : private PlaneTile<Plan, kRows> {
 
   template <class Formula>
   HWY_INLINE void evaluate(std::size_t count, const double* const averages[],
-      double* const fields[], const Formula& formula) {
+      double* const derivatives[], const Formula& formula) {
     const Averages windows{averages[kS], averages[kD], averages[kSS], averages[kDD], row(kScale)};
     double* value = row(kValue);
-    if (this->fields() == 0) {
+    if (this->derivatives() == 0) {
       for_columns(
           count, [=](std::size_t i) HWY_ATTR { value[i] = formula(windows.moments(i)).value; });
       return;
     }
-    // The fields are ∂Vs, ∂Vd, and by the means ∂μs - 2μs·∂Vs and ∂μd - 2μd·∂Vd, of which x alone
-    // needs only the sum and y the difference.
+    // The derivatives are ∂Vs, ∂Vd, and by the means ∂μs - 2μs·∂Vs and ∂μd - 2μd·∂Vd, of which x
+    // alone needs only the sum and y the difference.
     const double* slope = row(kSlope);
-    double *field_s = fields[0], *field_d = fields[1], *field_mean = fields[2];
-    double* field_mean_d = both_gradients() ? fields[3] : row(kResult);
+    double *derivative_s = derivatives[0], *derivative_d = derivatives[1],
+           *derivative_mean = derivatives[2];
+    double* derivative_mean_d = both_gradients() ? derivatives[3] : row(kResult);
     const double sign = both_gradients() ? 0 : pass_.x_gradient.empty() ? -1 : 1;
     for_columns(count, [=](std::size_t i) HWY_ATTR {
       const Moments<double> m = windows.moments(i);
@@ -239,10 +241,10 @@ class SsimTile : private PlaneTile<Plan, kRows> {
       const double by_mean_s = weight * (by.mean_s - 2 * m.mean_s * by.var_s);
       const double by_mean_d = weight * (by.mean_d - 2 * m.mean_d * by.var_d);
       value[i] = result.value;
-      field_s[i] = weight * by.var_s;
-      field_d[i] = weight * by.var_d;
-      field_mean[i] = by_mean_s + sign * by_mean_d;
-      field_mean_d[i] = by_mean_d;
+      derivative_s[i] = weight * by.var_s;
+      derivative_d[i] = weight * by.var_d;
+      derivative_mean[i] = by_mean_s + sign * by_mean_d;
+      derivative_mean_d[i] = by_mean_d;
     });
   }
 
@@ -292,8 +294,8 @@ class SsimTile : private PlaneTile<Plan, kRows> {
     store_map(out, z, y, x, pass_.value);
   }
 
-  // kSlope = what 1 - SSIM (or |x - y|) of each pixel, times `factor`, adds to Σ upstream·value;
-  // with a reduction to numbers the factor is the plane's slope.
+  // kSlope = the derivative of Σ upstream·value by 1 - SSIM (or |x - y|) of each pixel, times
+  // `factor`; with a reduction to numbers the factor is the plane's slope.
   void load_slopes(std::int64_t z, std::int64_t y, Interval x, double factor) {
     double* slope = row(kSlope);
     const double *weight = row(kWeight), *exists = row(kExists);
@@ -317,16 +319,16 @@ class SsimTile : private PlaneTile<Plan, kRows> {
   void combine(std::int64_t z, std::int64_t y, Interval pixels, const double* const transposed[],
       double sign) {
     const double *s = row(kPixelS), *d = row(kPixelD);
-    const double *field_s = transposed[0], *field_d = transposed[1];
-    const double* field_mean = transposed[2];
+    const double *derivative_s = transposed[0], *derivative_d = transposed[1];
+    const double* derivative_mean = transposed[2];
     double* out = row(kResult);
     const std::size_t count = length(pixels);
     for_columns(count, [=](std::size_t i) HWY_ATTR {
-      out[i] = field_mean[i] + 2 * (s[i] * field_s[i] + sign * d[i] * field_d[i]);
+      out[i] = derivative_mean[i] + 2 * (s[i] * derivative_s[i] + sign * d[i] * derivative_d[i]);
     });
     if (both_gradients()) {
-      const double* field_mean_d = transposed[3];
-      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] += sign * field_mean_d[i]; });
+      const double* derivative_mean_d = transposed[3];
+      for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] += sign * derivative_mean_d[i]; });
     }
     if (is_masked()) {
       const double* m = row(kPixelM);

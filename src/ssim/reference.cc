@@ -19,14 +19,14 @@ struct Seen {
   double weight;
 };
 
-// What the window at one position sees along one axis.
+// The pixels that the window at one position sees along one axis.
 struct AxisWindow {
   std::int64_t centre;
   std::vector<Seen> seen;
-  double weight = 1;  // of all it sees: less where it sees zeros outside
+  double weight = 1;  // sum of the weights of seen; below 1 where it sees zeros outside
 };
 
-// The pixel that stands at this position, maybe outside [0, extent); -1 if none does.
+// The pixel seen at this position, which may be outside [0, extent); -1 if there is none.
 std::int64_t padded(std::int64_t position, std::int64_t extent, Padding padding) {
   if (position >= 0 && position < extent) return position;
   if (padding == Padding::replicate) return position < 0 ? 0 : extent - 1;
@@ -60,18 +60,6 @@ std::vector<AxisWindow> axis_windows(std::int64_t extent, int size, double sigma
   return windows;
 }
 
-// The elements of a mask as if it had the images' shape; none if there is no mask.
-std::vector<double> broadcast(const TensorView& mask, const Extents& shape) {
-  if (mask.empty()) return {};
-  TensorView wide = mask;
-  wide.shape = wide.strides = shape;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int own = axis - (shape.rank() - mask.shape.rank());
-    wide.strides[axis] = own < 0 || mask.shape[own] == 1 ? 0 : mask.strides[own];
-  }
-  return to_doubles(wide);
-}
-
 // The images, with everything that does not depend on the position. 2-D images have depth 1.
 struct Images {
   Images(const TensorView& x_view, const TensorView& y_view, const SsimOptions& options);
@@ -90,8 +78,8 @@ struct Images {
 Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOptions& options)
     : x(to_doubles(x_view)),
       y(to_doubles(y_view)),
-      mask(broadcast(options.mask, x_view.shape)),
-      valid_mask(broadcast(options.valid_mask, x_view.shape)) {
+      mask(broadcast_to_doubles(options.mask, x_view.shape)),
+      valid_mask(broadcast_to_doubles(options.valid_mask, x_view.shape)) {
   const Extents& shape = x_view.shape;
   const int rank = shape.rank();
   images = shape[0];
@@ -110,8 +98,7 @@ Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOpt
   c2 = (options.k2 * range) * (options.k2 * range);
 }
 
-// What a window sees in the image, with weights whose sum is 1 together with that of the zeros that
-// it sees outside.
+// The pixels that a window sees in the image. Their weights and that of the zeros outside sum to 1.
 struct Neighbourhood {
   std::vector<Seen> seen;
   double outside = 0;
@@ -204,7 +191,7 @@ struct Share {
   double weight;
 };
 
-// How numbers that belong to pixels become values.
+// Reduces numbers of pixels to values.
 class Reduce {
  public:
   // `pixels` are those that the numbers belong to.
@@ -226,7 +213,7 @@ class Reduce {
 
   // One for each number.
   const std::vector<Share>& shares() const { return shares_; }
-  // What each value is if all numbers are 1.
+  // Each value if all numbers are 1.
   const std::vector<double>& totals() const { return totals_; }
 
  private:
@@ -333,7 +320,7 @@ class Calculation {
     }
   }
 
-  // To the gradients of the pixels that a window sees, what the window has to do with them.
+  // Adds a window's part to the gradients of the pixels that it sees.
   void spread(
       const Neighbourhood& window, const Moments& m, const Moments& derivative, double weight) {
     const bool is_loss = request_.form == SsimRequest::Form::loss;

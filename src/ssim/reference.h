@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM by its definition, slowly and in double: what the backends are checked with.
+// SSIM by its definition, slowly and in double, to check the backends with.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 namespace similis::ssim_internal {
 
 struct Reference {
-  Extents shape;  ///< of the value
+  Extents shape;  ///< the value's
   std::vector<double> value;
-  std::vector<double> x_gradient, y_gradient;  ///< of Σ upstream·value; shaped as the images
+  std::vector<double> x_gradient, y_gradient;  ///< gradients of Σ upstream·value; shaped as x
 };
 
-/// What ssim_into() computes from arrays on the CPU. Of the request it takes the form, the weights
-/// and the upstream gradient; where results go is not its matter. Checks nothing.
+/// The results of ssim_into() for arrays on the CPU. It reads the form, the weights and the
+/// upstream gradient of the request, not its views of results. Checks nothing.
 Reference reference_ssim(const TensorView& x, const TensorView& y, const SsimRequest& request = {},
     const SsimOptions& options = {}, Term term = Term::ssim);
 

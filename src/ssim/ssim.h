@@ -15,7 +15,7 @@
 
 namespace similis::ssim_internal {
 
-/// Which quantity the map holds: MS-SSIM takes the contrast and structure term alone at its finer
+/// The quantity in the map: MS-SSIM takes the contrast and structure term alone at its finer
 /// levels.
 enum class Term : std::uint8_t { ssim, contrast };
 
@@ -26,7 +26,7 @@ enum class Term : std::uint8_t { ssim, contrast };
 /// Σ upstream·value.
 struct Pass {
   TensorView x, y;
-  /// Whether x holds x + y and y holds x - y, as halved images do on a GPU: then f32 keeps both.
+  /// True if x holds x + y and y holds x - y, as halved images do on a GPU: f32 keeps both then.
   bool of_sums = false;
   TensorView mask, valid_mask;  ///< 5-D with stride 0 where broadcast; empty if none
   Window window;
@@ -39,9 +39,9 @@ struct Pass {
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
-  /// On the CPU, what the next coarser level of MS-SSIM sends back: gradients of the halved images,
-  /// dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is written.
-  /// Empty if none.
+  /// On the CPU, the gradients that the next coarser level of MS-SSIM sends back: of the halved
+  /// images, dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is
+  /// written. Empty if none.
   TensorView coarse_x_gradient, coarse_y_gradient;
   /// On a GPU, if is_marched(): where x + y and x - y go, halved along both sides, which are then
   /// even; f32 in rows of unit stride. Empty if nowhere.

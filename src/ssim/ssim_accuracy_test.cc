@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How precise SSIM is in f32, on the inputs that break it: images that are nearly equal, flat areas
-// far apart, white beside grey. The bounds are those that the documentation promises.
+// The precision of SSIM in f32, on the inputs that break it: images that are nearly equal, flat
+// areas far apart, white beside grey. The bounds are those that the documentation promises.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -61,7 +61,7 @@ std::vector<Input> inputs() {
   };
 }
 
-// Where flat areas lie far apart f32 loses digits of their variances; the CPU takes f64 there.
+// In f32, flat areas with distant values lose digits of their variances; the CPU takes f64 there.
 double gpu_bound(const Input& input) {
   const bool is_flat = input.name == "flat areas far apart" || input.name == "white beside grey" ||
                        input.name == "white and black";
@@ -87,7 +87,7 @@ TEST_P(SsimAccuracy, MapAndGradientsKeepTheirBounds) {
     const Reference map = reference_ssim(x, y, {}, options);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       options.reduction = Reduction::none;
       const double of_map = test::max_difference(computed(x, y, {}, options).value, map.value);
       const double allowed = backend.on_gpu ? gpu_bound(GetParam()) : bound;
@@ -120,7 +120,7 @@ TEST_P(SsimAccuracy, DoublesAreDoubles) {
   const Reference expected = reference_ssim(x, y, {.form = SsimRequest::Form::loss}, options);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Reference actual = computed(x, y, {.form = SsimRequest::Form::loss}, options);
     EXPECT_LE(test::max_difference(actual.value, expected.value), 1e-11);
     EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-9);
@@ -135,7 +135,7 @@ std::string print(const testing::TestParamInfo<Input>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Inputs, SsimAccuracy, testing::ValuesIn(inputs()), print);
 
-// As two images become equal 1 - SSIM goes to 0; training reads it down there.
+// 1 - SSIM goes to 0 as two images become equal; training reads it there.
 TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
   for (const double amount : {1e-2, 1e-3, 1e-4}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -148,7 +148,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
         const Reference expected = reference_ssim(x, y, loss, options);
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           const std::vector<double> actual = to_doubles(ssim_loss(x, y, options));
           for (std::size_t i = 0; i < actual.size(); ++i) {
             ASSERT_NEAR(actual[i] / expected.value[i], 1, 1e-3) << amount << " " << i;
@@ -162,7 +162,7 @@ TEST(SsimConvergence, TheLossKeepsItsRelativePrecision) {
 TEST(SsimClosedForm, OfConstantImages) {
   const double levels[] = {0, 0.001, 0.1, 0.25, 0.5, 0.9, 1};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Padding padding :
         {Padding::valid, Padding::reflect, Padding::replicate, Padding::renormalize}) {
       for (const double a : levels) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM's time and memory: what a training step, an evaluation and a heat map call, on a picture, on
-// a batch of patches and on a volume.
+// SSIM's time and memory: the calls of a training step, an evaluation and a heat map, on a picture,
+// on a batch of patches and on a volume.
 #include "similis/ssim.hpp"
 
 #include "bench/image_pair_bench.h"

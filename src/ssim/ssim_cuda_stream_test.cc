@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How SSIM's work is queued on a GPU: on the caller's stream beside other work, into captured
+// The queueing of SSIM's work on a GPU: on the caller's stream beside other work, into captured
 // graphs, on each device, in memory that the caller gives, and over arrays that 32 bits do not
 // index. Skipped, with a message, where there is no GPU.
 #ifdef SIMILIS_HAS_CUDA
@@ -162,7 +162,7 @@ TEST_F(SsimCudaStream, GraphsOfMsSsimReplayToo) {
   }
 }
 
-// Counts what a call asks of its allocator.
+// Counts the requests of a call to its allocator.
 struct Counter {
   std::size_t bytes = 0, calls = 0;
   Allocator allocator() {

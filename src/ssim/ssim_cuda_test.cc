@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the GPU has: strips and batches of the march, and both paths on the same images.
-// Skipped, with a message, where there is no GPU.
+// Tests of the GPU alone: strips and batches of the sliding window, and both paths on the same
+// images. Skipped, with a message, where there is no GPU.
 #include <gtest/gtest.h>
 
 #include "src/ssim/test_cases.h"
@@ -19,7 +19,7 @@ class SsimCuda : public testing::Test {
   void SetUp() override {
     if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
   }
-  const test::Chosen chosen_{{.name = "CUDA", .on_gpu = true}};
+  const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
 };
 
 // Widths at, below and above what strips own and load, heights around a batch.
@@ -76,7 +76,8 @@ TEST_F(SsimCuda, SharesOfSeveralStripsLeaveNoSeam) {
   }
 }
 
-// Every instance of the march, of both widths, on so little that compute-sanitizer ends soon:
+// Every instance of the sliding window, of both widths, on so little that compute-sanitizer ends
+// soon:
 //   compute-sanitizer --tool racecheck kit/ssim_test --gtest_filter='*EveryInstance*'
 TEST_F(SsimCuda, EveryInstanceOnOneImage) {
   struct Scope {
@@ -115,7 +116,7 @@ TEST_F(SsimCuda, EveryInstanceOnOneImage) {
 }
 
 // Each kind of kernel: what memory holds, and whether the copy engine can walk it.
-TEST_F(SsimCuda, EveryDtypeAndLayoutGoesThroughTheMarch) {
+TEST_F(SsimCuda, EveryDtypeAndLayoutGoesThroughTheSlidingWindow) {
   for (const DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
     const double range = dtype == DType::u8 ? 255 : 1;
     const double of_gradient = dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 1e-5;
@@ -145,7 +146,7 @@ TEST_F(SsimCuda, EveryDtypeAndLayoutGoesThroughTheMarch) {
 }
 
 // Maps, gradients of maps, and masks, in f32 as means are.
-TEST_F(SsimCuda, MapsAndMasksGoThroughTheMarch) {
+TEST_F(SsimCuda, MapsAndMasksGoThroughTheSlidingWindow) {
   for (const Extents& shape : {Extents{2, 2, 33, 250}, Extents{1, 1, 45, 504}}) {
     const auto [x, y] = ssim_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
     const test::Array mask = test::noise(shape, DType::f32, Layout::permuted, 7, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SSIM refuses, word for word.
+// The refusals of SSIM, word for word.
 #include <gtest/gtest.h>
 
 #include <cmath>

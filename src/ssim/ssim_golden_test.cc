@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM with the options that make it the SSIM of other libraries, against what they say.
+// SSIM with the options that make it the SSIM of other libraries, against their results.
 #include <gtest/gtest.h>
 
 #include "similis/ssim.hpp"

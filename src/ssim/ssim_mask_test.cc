@@ -41,7 +41,7 @@ void expect_reference(const Pair& images, SsimOptions options, double l1_weight)
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding) + " " +
                        ssim_internal::name(reduction));
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           expect_near(computed(x, y, request, options), expected);
         }
       }
@@ -179,7 +179,7 @@ TEST(SsimValidMask, WhatDoesNotExistHasNoInfluenceAndNoGradient) {
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         SCOPED_TRACE(backend.name + " " + ssim_internal::name(padding) + " " +
                      ssim_internal::name(reduction));
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         const Reference expected = computed(clean.x, clean.y, request, options);
         const Reference actual = computed(spoilt.x, spoilt.y, request, options);
         EXPECT_EQ(actual.value, expected.value);

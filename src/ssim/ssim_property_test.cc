@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for SSIM of any images: identity, symmetry, an upper bound, flips, transposes and
+// Properties of SSIM of any images: identity, symmetry, an upper bound, flips, transposes and
 // batches that commute, bits that depend on nothing but the input.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -39,7 +39,7 @@ Pair any_images(const Extents& shape, DType dtype = DType::f32) {
 
 void check(const char* property, const std::function<void()>& body) {
   EXPECT_TRUE(rc::check(property, [&] {
-    const test::Chosen chosen(*rc::gen::elementOf(test::backends(test::Gpu::included)));
+    const test::ScopedBackend chosen(*rc::gen::elementOf(test::backends(test::Gpu::included)));
     body();
   }));
 }
@@ -172,7 +172,7 @@ TEST(SsimProperty, BitsDependOnNothingButTheInput) {
       ssim_internal::textured(shape, DType::f32, Layout::dense, Layout::channels_last, 1);
   const test::Array mask = test::noise({150, 300}, DType::f32, Layout::dense, 3, 1);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Reduction reduction : ssim_internal::kReductions) {
       const SsimOptions options{.padding = Padding::reflect, .reduction = reduction, .mask = mask};
       const SsimRequest request{.l1_weight = 0.5};

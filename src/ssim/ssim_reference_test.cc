@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, ReferenceSlopes, testing::ValuesIn(cases()), pri
 TEST(KernelSlopes, AreThoseOfItsValues) {
   const Pair images = rough({1, 1, 9, 10});
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Padding padding : ssim_internal::kPaddings) {
       const SsimOptions options{.window_size = 7, .padding = padding};
       const Tensor upstream = ssim_internal::upstream_for(images.x.shape, options, DType::f64);

@@ -44,7 +44,7 @@ std::string print(const testing::TestParamInfo<Case>& info) {
       std::lround(10 * c.sigma.y()), name(c.dtype), test::name(c.x_layout), test::name(c.y_layout));
 }
 
-// What a result may differ by: values are f32, gradients have the images' dtype.
+// The tolerance of a result: values are f32, gradients have the images' dtype.
 struct Tolerance {
   double value, gradient;
 };
@@ -79,7 +79,7 @@ class Ssim : public testing::TestWithParam<Case> {
   }
   bool has_gradient() const { return is_floating_point(GetParam().dtype); }
 
-  // As large as keeps the gradients of a mean normal in f16.
+  // An upstream gradient so large that the gradients of a mean are normal in f16.
   test::Array upstream() const {
     const bool is_mean =
         options_.reduction != Reduction::none && options_.reduction != Reduction::sum;
@@ -106,7 +106,7 @@ TEST_P(Ssim, MatchesTheReference) {
     const Reference expected = reference_ssim(x, y, request, options_);
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       SCOPED_TRACE(backend.name + " " + ssim_internal::name(reduction));
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       Tolerance here = allowed;
       if (backend.on_gpu && reduction == Reduction::none && GetParam().dtype != DType::f64) {
         here.value = ssim_internal::kMapOnGpu;
@@ -304,7 +304,7 @@ TEST(SsimApi, UpstreamOfAMeanMayHaveAxes) {
       test::make({}, DType::f64, Layout::dense, [](std::int64_t) { return 0.7; });
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const Reference with_axes = computed(x, y, {.upstream = upstream}, {});
     const Reference without = computed(x, y, {.upstream = scalar}, {});
     EXPECT_EQ(with_axes.x_gradient, without.x_gradient);
@@ -332,7 +332,7 @@ TEST(SsimApi, WeightsOfTheTermsApplyInEveryForm) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 17, 30}, DType::f32, Layout::dense, Layout::dense, 1);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Padding padding : {Padding::valid, Padding::same}) {
       for (const Reduction reduction : ssim_internal::kReductions) {
         if (reduction == Reduction::none && padding == Padding::valid) continue;
@@ -375,7 +375,7 @@ TEST(SsimLarge, BatchesBeyond65535) {
       ssim_internal::textured({65537, 1, 3, 3}, DType::f32, Layout::dense, Layout::dense, 1);
   const SsimOptions options{.window_size = 3, .reduction = Reduction::per_image};
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     expect_near(
         computed(x, y, {}, options), reference_ssim(x, y, {}, options), tolerance(DType::f32));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SSIM's tests have in common: pictures with everything in them that goes wrong, and a call of
-// the operation that returns what the reference returns.
+// The common part of SSIM's tests: pictures with all known difficulties, and a call of the
+// operation that returns its results as the reference does.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ using window_test::value_shape;
 
 constexpr Padding kPaddings[] = {
     Padding::valid, Padding::same, Padding::reflect, Padding::replicate, Padding::renormalize};
-/// What a map may differ by on a GPU, where moments are f32, in pictures with flat areas.
+/// The tolerance of a map on a GPU, where moments are f32, in pictures with flat areas.
 constexpr double kMapOnGpu = 1e-4;
 
 /// Waves and noise in [0, range), with patches in which x is flat and others in which y equals x.

@@ -22,7 +22,7 @@ constexpr int kAhead = 4;   ///< the newer one n + 4; so the first step that rea
 /// y_k, and the coefficients of four of its steps at once, which is how rows are filtered.
 struct Section {
   float n2, d1;
-  float previous[4], before[4], input[4];  ///< of y[n - 1], of y[n - 2], of x
+  float previous[4], before[4], input[4];  ///< factors of y[n - 1], of y[n - 2], of x
 };
 struct Recursion {
   Section sections[kSections];
@@ -31,8 +31,8 @@ struct Recursion {
 /// Computed in double as the paper has it, then rounded.
 Recursion make_recursion();
 
-/// Where a row of this width is filtered four steps at once: [begin, end), by fours; elsewhere it
-/// is filtered step by step.
+/// The columns [begin, end) of a row of this width that are filtered four steps at once; the others
+/// are filtered step by step.
 struct Blocks {
   std::int64_t begin, end;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIMULACRA 2.1 on the CPU: the passes of cpu_plan.h for each scale, stripe by stripe. What only
-// feeds weights of 0 is left out: of the finest scale, whose pixels are three quarters of all, six
-// of fifteen averages.
+// SSIMULACRA 2.1 on the CPU: the passes of cpu_plan.h for each scale, stripe by stripe. Averages
+// that only terms of weight 0 need are left out: six of fifteen at the finest scale, whose pixels
+// are three quarters of all.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/ssimulacra2/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -33,7 +33,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace similis::ssimulacra2_internal {
 
-/// Of each scale: X, Y and B, and the averages that are of the reference alone.
+/// For each scale X, Y and B, and the averages that depend on the reference alone.
 struct Pyramid {
   struct Scale {
     ThreeRows xyb;
@@ -84,7 +84,7 @@ std::shared_ptr<void> allocate_planes(const Execution& exec, const LayOut& lay_o
   return memory;
 }
 
-// What is to be averaged for these terms, of which sides.
+// The products to average for these terms.
 unsigned products_for(unsigned terms, bool has_y, bool x_is_known) {
   if (terms == 0) return 0;
   unsigned products = bit(kMeanX) | bit(kMeanY);
@@ -182,7 +182,7 @@ class Walk {
     });
   }
 
-  // The rings and states of a scale; what a pyramid holds stands there.
+  // The rings and states of a scale; the rows that a pyramid holds are in the pyramid.
   std::shared_ptr<void> lay_out(ScalePlan& plan) const {
     const auto scale = static_cast<std::size_t>(plan.scale);
     std::shared_ptr<void> memory = allocate_planes(exec_, [&](Planes& planes) {

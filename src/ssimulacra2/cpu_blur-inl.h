@@ -204,7 +204,7 @@ HWY_INLINE const float* blurred_row(
 
 struct alignas(64) TileRow : std::array<float, static_cast<std::size_t>(kTileColumns)> {};
 
-// The recursion down a tile of columns, from row `first` on, whose states stand in the plan.
+// The recursion down a tile of columns, from row `first` on, whose states are in the plan.
 void recurse_down(const ScalePlan& plan, const Rows& rows, const Rows& states, std::int64_t column,
     std::int64_t first, std::int64_t end, const Rows& out) {
   TileRow y1[kSections], y2[kSections];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one pair is worked through on the CPU. A scale is done in stripes of kStripe rows from the
-// top, each in three passes over what is at hand, so that no plane of the picture's size is kept
-// but the next scale's light:
+// The computation of one pair on the CPU. A scale is done in stripes of kStripe rows from the top,
+// each in three passes over rows in the cache, so that no plane of the picture's size is kept but
+// the next scale's light:
 //   convert   rows ─> light ─> X, Y, B                 a ring of rows; and a row of the next scale
 //   across    X, Y, B and their products ─> blurred    a ring of rows each, never the products
 //   down      those ─> windows' averages ─> terms      a tile of columns; sums
@@ -24,7 +24,7 @@ constexpr std::int64_t kLanes = 16;  ///< rows that are filtered across together
 /// A stripe reads from 6 rows above it to 4 below, converted in pairs: 42 rows.
 constexpr std::int64_t kRingRows = 48;
 
-/// What is averaged under the window.
+/// The products averaged under the window.
 enum Product : int { kMeanX, kMeanY, kSquareX, kSquareY, kProductXY };
 constexpr int kProducts = 5;
 constexpr unsigned bit(int index) { return 1u << index; }
@@ -43,7 +43,7 @@ using ThreeRows = std::array<Rows, 3>;
 /// The reference and the distorted picture.
 enum Side : int { kX, kY };
 
-/// Where light comes from at the first scale.
+/// The source of light at the first scale.
 struct Samples {
   const void* data = nullptr;
   DType dtype = DType::u8;
@@ -56,14 +56,14 @@ struct Samples {
 /// One scale of a pair. Memory that is not needed is null.
 struct ScalePlan {
   Extent extent{};
-  std::int64_t stride = 0;              ///< of rows: whole tiles
+  std::int64_t stride = 0;              ///< distance of rows: whole tiles
   std::array<bool, 2> is_read{};        ///< sides that are to be converted
-  std::array<Samples, 2> samples;       ///< of the first scale
-  std::array<ThreeRows, 2> light;       ///< of the others
+  std::array<Samples, 2> samples;       ///< read at the first scale
+  std::array<ThreeRows, 2> light;       ///< read at the other scales
   std::array<ThreeRows, 2> next_light;  ///< empty at the last scale
   std::array<ThreeRows, 2> xyb;
   std::array<std::array<Rows, kProducts>, kChannels> across;
-  std::array<Rows, kChannels> states[kProducts];  ///< of recursions down: 2·kSections rows
+  std::array<Rows, kChannels> states[kProducts];  ///< states of recursions down: 2·kSections rows
   std::array<std::array<Rows, kProducts>, kChannels> averages;  ///< kept, or known before
   std::array<unsigned, kChannels> terms{};                      ///< bit t: term t counts
   std::array<unsigned, kChannels> products{};  ///< bit p: product p is to be computed
@@ -71,7 +71,7 @@ struct ScalePlan {
   Recursion recursion{};
   int scale = 0;
   const LossWeights* loss = nullptr;
-  Rows map;  ///< of the picture's size
+  Rows map;  ///< as large as the picture
   Extent map_extent{};
   double* partials = nullptr;    ///< [stripe][group][channel][term][norm]
   const float* zeros = nullptr;  ///< a row of them

@@ -90,7 +90,7 @@ void write_partials(const ScalePlan& plan, std::int64_t stripe, std::int64_t col
   }
 }
 
-// What a row of terms adds to the score's sum, at each pixel of the map that it stands for.
+// Adds a row of terms' share of the score's sum to each pixel of the map that it covers.
 void add_losses(const ScalePlan& plan, int channel, int term, std::int64_t row, std::int64_t column,
     const Doubles& terms) {
   const auto& weights = plan.loss->of[plan.scale][channel][term];
@@ -108,7 +108,7 @@ void add_losses(const ScalePlan& plan, int channel, int term, std::int64_t row, 
   }
 }
 
-// One channel of a tile. Averages that are not kept stand in `tile`.
+// One channel of a tile. Averages that are not kept are in `tile`.
 void score_channel(
     const ScalePlan& plan, int channel, std::int64_t stripe, std::int64_t column, float* tile) {
   const auto c = static_cast<std::size_t>(channel);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIMULACRA 2.1 of one pixel, in the reference program's roundings: samples to linear light,
 // linear light to X, Y and B, and the three terms from a pixel and its windows. CPU and GPU compile
-// the same text, in which a fused multiply-add stands where it is meant, so that both have the same
-// bits. Branch-free: a loop over any of these becomes vector code for every target with such an
+// the same text, which spells fused multiply-adds out, so that both have the same bits.
+// Branch-free: a loop over any of these becomes vector code for every target with such an
 // instruction.
 #pragma once
 
@@ -118,8 +118,8 @@ SIMILIS_HOST_DEVICE Edges edges_of(float x, float mean_x, float y, float mean_y)
   return {
       1 + static_cast<double>(::fabsf(x - mean_x)), 1 + static_cast<double>(::fabsf(y - mean_y))};
 }
-/// How much further from its window's mean the distorted pixel is than the reference's: above 0 an
-/// edge that was not there, below 0 one that is lost.
+/// The change of a pixel's distance from its window's mean: above 0 the distorted picture has an
+/// edge that the reference has not, below 0 it has lost one.
 SIMILIS_HOST_DEVICE double edge_change(float x, float mean_x, float y, float mean_y) {
   const Edges edges = edges_of(x, mean_x, y, mean_y);
   return edges.of_y / edges.of_x - 1;

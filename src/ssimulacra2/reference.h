@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIMULACRA 2.1 in plain loops over whole planes, step by step as its definition goes: what the
-// backends are checked with.
+// SSIMULACRA 2.1 in plain loops over whole planes, step by step as in its definition, to check the
+// backends with.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the sums of the terms to the score. CPU and GPU compile the same text, the power included,
-// so that the score has the same bits.
+// The score from the sums of the terms. CPU and GPU compile the same text, the power included, so
+// that the score has the same bits.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct Scales {
 };
 Scales scales_of(std::int64_t height, std::int64_t width);
 
-/// Of the sums below: the sum of the values, or of their fourth powers.
+/// The index into the sums below: the sum of the values, or of their fourth powers.
 enum Norm : int { kFirst, kFourth };
 
 /// Sums over the pixels of one scale, in one fixed order: columns within a stripe of kStripe rows
@@ -60,7 +60,7 @@ SIMILIS_HOST_DEVICE int weight_index(int scales, const SumAt& at) {
   return ((at.channel * scales + at.scale) * kNorms + at.norm) * kTerms + at.term;
 }
 
-/// Which terms of a channel at a scale have a weight: bit t for term t. The others need not be
+/// The terms of a channel at a scale that have a weight: bit t for term t. The others need not be
 /// computed.
 unsigned weighted_terms(int scales, int scale, int channel);
 
@@ -112,8 +112,8 @@ SIMILIS_HOST_DEVICE double weighted_norm(
 /// The norms times their weights, added in the order of the weights.
 double weighted_sum(const Scales& scales, const PairSums& sums);
 
-/// What a pixel's terms add to the weighted sum: linear·t + fourth·t⁴, so that the mean over a
-/// scale's pixels is its part of the sum.
+/// The weights of a pixel's terms in the weighted sum: linear·t + fourth·t⁴, so that the mean over
+/// a scale's pixels is its part of the sum.
 struct LossWeights {
   struct {
     double linear = 0, fourth = 0;

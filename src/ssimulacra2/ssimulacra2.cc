@@ -89,7 +89,7 @@ double score_of(const PairSums& sums, const Pictures& y) {
   return score_of_sum(weighted_sum(scales_of(y.height(), y.width()), sums));
 }
 
-// Of one pair on the CPU: the lowest of the scores, and the map behind it.
+// The lowest of the scores of one pair on the CPU, and the map of that score.
 double score_cpu(
     const Pictures& x, const Pictures& y, Ssimulacra2Mode mode, float* map, const Execution& exec) {
   const Backgrounds backgrounds = backgrounds_of(x.has_alpha());

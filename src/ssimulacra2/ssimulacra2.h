@@ -29,7 +29,7 @@ struct Pictures {
   Pictures picture(std::int64_t index) const;
 };
 
-/// What the samples behind transparent pixels are taken for; not read where there is no alpha.
+/// The sample assumed behind transparent pixels; not read without alpha.
 using Background = float;
 
 /// The scores of one pair over these backgrounds; the lowest is the pair's.
@@ -39,7 +39,7 @@ struct Backgrounds {
 };
 Backgrounds backgrounds_of(bool reference_has_alpha);
 
-/// What is known of a reference alone, over one background.
+/// The part of the work that depends on a reference alone, over one background.
 struct Pyramid;
 
 /// One picture against another over one background, on the CPU.
@@ -48,9 +48,9 @@ struct CpuPass {
   Pictures y;  ///< empty samples: the pyramid of x alone is wanted
   Background background = 0.5f;
   Ssimulacra2Mode mode = Ssimulacra2Mode::exact;
-  const Pyramid* pyramid = nullptr;   ///< of the reference, as make_pyramid_cpu() made it
+  const Pyramid* pyramid = nullptr;   ///< the reference's, from make_pyramid_cpu()
   const LossWeights* loss = nullptr;  ///< for the map; empty: sums alone
-  float* map = nullptr;               ///< [H,W]; what each pixel adds is added to it
+  float* map = nullptr;               ///< [H,W]; each pixel's share is added to it
 };
 PairSums sums_cpu(const CpuPass& pass, const Execution& exec);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How SSIMULACRA 2 is queued on a GPU: batches on several streams at once, and in captured graphs,
-// with the bits of the CPU. Skipped, with a message, where there is no GPU.
+// The queueing of SSIMULACRA 2 on a GPU: batches on several streams at once, and in captured
+// graphs, with the bits of the CPU. Skipped, with a message, where there is no GPU.
 #ifdef SIMILIS_HAS_CUDA
 
 #include <cuda_runtime.h>
@@ -44,7 +44,7 @@ test::Array picture(std::uint32_t seed) {
   return test::noise(kShape, DType::u8, Layout::dense, seed, 256);
 }
 
-// Scores that stand on the GPU, read once all work on the stream is done.
+// Scores in the GPU's memory, read once all work on the stream is done.
 std::vector<double> read(const Tensor& value, cudaStream_t stream) {
   std::vector<double> scores(static_cast<std::size_t>(value.shape.count()));
   gpu::copy_to_cpu(

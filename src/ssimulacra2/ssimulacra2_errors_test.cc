@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SSIMULACRA 2 refuses, word for word.
+// The refusals of SSIMULACRA 2, word for word.
 #include <gtest/gtest.h>
 
 #include "similis/ssimulacra2.hpp"

@@ -97,7 +97,7 @@ TEST_P(Ssimulacra2Backends, AgreeWithTheReferenceAndInAllBits) {
   std::vector<double> first;
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const std::vector<double> actual = scores(pair.x, pair.y, c.options);
     EXPECT_LT(test::max_difference(actual, expected), 1e-10);
     if (first.empty()) first = actual;
@@ -166,7 +166,7 @@ TEST(Ssimulacra2, RandomPairsHaveTheSameBitsOnEveryBackend) {
     std::vector<double> first;
     for (const test::Backend& backend : backends) {
       if (largest > 200 && !backend.on_gpu && !first.empty()) continue;
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const std::vector<double> actual = scores(x, y, {});
       if (first.empty()) first = actual;
       EXPECT_EQ(actual, first) << backend.name;
@@ -189,7 +189,7 @@ TEST(Ssimulacra2, BitsDoNotDependOnThreads) {
 
 TEST(Ssimulacra2, IdenticalPicturesScore100) {
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const Extents& shape :
         {Extents{1, 3, 8, 8}, Extents{1, 4, 77, 90}, Extents{1, 1, 50, 33}}) {
       const test::Array x = picture(shape, DType::u8, Layout::dense, 3, 0);
@@ -241,7 +241,7 @@ TEST(Ssimulacra2Map, ItsMeanIsTheSumBehindTheScore) {
   const test::Array x = picture(shape, DType::u8, Layout::dense, 5, 0);
   const test::Array y = picture(shape, DType::u8, Layout::dense, 5, .3);
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const test::Array map =
         test::filled({1, 128, 192}, DType::f32, Layout::dense, test::kUntouched);
     const test::Array value = test::filled({1}, DType::f64, Layout::dense, test::kUntouched);
@@ -286,7 +286,7 @@ TEST(Ssimulacra2Score, NaNStays) {
   test::Array y = test::noise({1, 3, 16, 16}, DType::f32, Layout::dense, 2, 1);
   y.elements<float>()[40] = std::numeric_limits<float>::quiet_NaN();
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     EXPECT_TRUE(std::isnan(scores(x, y, {})[0])) << backend.name;
   }
 }

@@ -3,76 +3,11 @@
 #include "similis/c/warp.h"
 
 #include "similis/warp.hpp"
-#include "src/c_api/call.h"
+#include "src/warp/c_arguments.h"
 
-namespace similis {
-namespace {
-
-class WarpArguments : public c_api::Arguments {
- public:
-  WarpArguments(const char* operation, const similis_warp_options* options)
-      : Arguments(operation), given_(Arguments::options(options, SIMILIS_WARP_DEFAULTS)) {}
-
-  bool flag(const char* argument, std::int32_t value) const {
-    return enumerator(argument, value, std::int32_t{1}) != 0;
-  }
-  bool accumulate() const { return flag("options.accumulate", given_.accumulate); }
-  bool deterministic() const { return flag("options.deterministic", given_.deterministic); }
-  bool align_corners() const { return flag("options.align_corners", given_.align_corners); }
-
-  TensorView affine() const { return optional("options.affine", given_.affine); }
-  TensorView displacement() const { return optional("options.displacement", given_.displacement); }
-
-  Extents out_shape() const {
-    const std::int32_t rank = enumerator("options.out_rank", given_.out_rank, std::int32_t{3});
-    return Extents(std::span<const std::int64_t>(given_.out_shape, static_cast<std::size_t>(rank)));
-  }
-  std::optional<Coordinates> min_coords() const {
-    return coordinates("options.has_min_coords", given_.has_min_coords, given_.min_coords);
-  }
-  std::optional<Coordinates> max_coords() const {
-    return coordinates("options.has_max_coords", given_.has_max_coords, given_.max_coords);
-  }
-  Outside padding_mode() const {
-    return enumerator("options.padding_mode", given_.padding_mode, Outside::reflection);
-  }
-
-  SampleOptions sample_options() const {
-    return {.affine = affine(),
-        .displacement = displacement(),
-        .grid = optional("options.grid", given_.grid),
-        .grid_affine = optional("options.grid_affine", given_.grid_affine),
-        .out_shape = out_shape(),
-        .mode = enumerator("options.mode", given_.mode, Interpolation::cubic),
-        .padding_mode = padding_mode(),
-        .align_corners = align_corners(),
-        .prefilter = flag("options.prefilter", given_.prefilter),
-        .min_coords = min_coords(),
-        .max_coords = max_coords()};
-  }
-  LabelOptions label_options() const {
-    LabelOptions result{.background = given_.background};
-    if (flag("options.has_smallest_label", given_.has_smallest_label)) {
-      result.smallest_label = given_.smallest_label;
-    }
-    return result;
-  }
-
- private:
-  std::optional<Coordinates> coordinates(
-      const char* argument, std::int32_t has, const double (&xyz)[3]) const {
-    if (!flag(argument, has)) return std::nullopt;
-    return Coordinates{xyz[0], xyz[1], xyz[2]};
-  }
-  similis_warp_options given_;
-};
-
-}  // namespace
-}  // namespace similis
-
-using similis::WarpArguments;
 using similis::c_api::call;
 using similis::c_api::CallExecution;
+using similis::warp_internal::WarpArguments;
 
 similis_status similis_sample(const similis_tensor* image, const similis_warp_options* options,
     const similis_tensor* output, const similis_tensor* upstream,
@@ -154,40 +89,5 @@ similis_status similis_sample_labels(const similis_tensor* image,
             .grid_affine_gradient =
                 arguments.optional("grid_affine_gradient", grid_affine_gradient)},
         arguments.sample_options(), arguments.label_options(), CallExecution(arguments, execution));
-  });
-}
-
-similis_status similis_exponentiate(const similis_tensor* v, int32_t n,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("exponentiate", options);
-    const similis::TensorView given = arguments.image("v", v);
-    similis::exponentiate_into(given, arguments.image("output", output), n,
-        arguments.align_corners(), CallExecution(arguments, execution));
-  });
-}
-
-similis_status similis_invert(const similis_tensor* u, int32_t iterations,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_tensor* residual, const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("invert", options);
-    const similis::TensorView given = arguments.image("u", u);
-    similis::invert_into(given, arguments.image("output", output),
-        arguments.optional("residual", residual), iterations, arguments.align_corners(),
-        CallExecution(arguments, execution));
-  });
-}
-
-similis_status similis_jacobian_determinant(const similis_tensor* u,
-    const similis_warp_options* options, const similis_tensor* determinant,
-    const similis_tensor* folds, const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("jacobian_determinant", options);
-    similis::jacobian_determinant_into(arguments.image("u", u),
-        arguments.image("determinant", determinant), arguments.image("folds", folds),
-        arguments.align_corners(), arguments.min_coords(), arguments.max_coords(),
-        CallExecution(arguments, execution));
   });
 }

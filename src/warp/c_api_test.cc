@@ -115,12 +115,10 @@ TEST_F(WarpCApi3D, LabelsArrive) {
   expect_equal(weight, expected.weight);
 }
 
-TEST_F(WarpCApi3D, FieldsArrive) {
+TEST_F(WarpCApi3D, CompositionsAndGridsArrive) {
   const Extents shape = {2, 5, 6, 7, 3};
   const test::Array w = test::noise({1, 4, 5, 6, 3}, DType::f32, Layout::dense, 6, 0.2);
-  const Tensor composed = empty(shape), mapped = empty(shape), exponential = empty(w.shape),
-               inverse = empty(w.shape), residual = empty({1}), determinant = empty({1, 4, 5, 6}),
-               folds = empty({1}, DType::f64);
+  const Tensor composed = empty(shape), mapped = empty(shape);
   ASSERT_EQ(similis_compose(CTensor(w).get(), c_u.get(), &options, CTensor(composed).get(), nullptr,
                 nullptr, nullptr, nullptr, nullptr),
       SIMILIS_OK);
@@ -136,22 +134,6 @@ TEST_F(WarpCApi3D, FieldsArrive) {
   expect_equal(mapped,
       affine_grid(affine,
           {.displacement = u, .align_corners = false, .min_coords = low, .max_coords = high}));
-  ASSERT_EQ(
-      similis_exponentiate(CTensor(w).get(), 3, &options, CTensor(exponential).get(), nullptr),
-      SIMILIS_OK);
-  expect_equal(exponential, exponentiate(w, 3, false));
-  ASSERT_EQ(similis_invert(CTensor(w).get(), 4, &options, CTensor(inverse).get(),
-                CTensor(residual).get(), nullptr),
-      SIMILIS_OK);
-  const Inverse expected = invert(w, 4, false);
-  expect_equal(inverse, expected.displacement);
-  expect_equal(residual, expected.residual);
-  ASSERT_EQ(similis_jacobian_determinant(CTensor(w).get(), &options, CTensor(determinant).get(),
-                CTensor(folds).get(), nullptr),
-      SIMILIS_OK);
-  const JacobianDeterminant jacobian = jacobian_determinant(w, false, low, high);
-  expect_equal(determinant, jacobian.determinant);
-  expect_equal(folds, jacobian.folds);
 }
 
 TEST_F(WarpCApi3D, RefusalsComeAsAStatusAndASentence) {
@@ -170,9 +152,6 @@ TEST_F(WarpCApi3D, RefusalsComeAsAStatusAndASentence) {
   wrong = options;
   wrong.align_corners = 2;
   EXPECT_EQ(refusal(wrong), "sample: options.align_corners is 2; it must be from 0 to 1");
-  EXPECT_EQ(
-      similis_exponentiate(nullptr, 1, nullptr, c_u.get(), nullptr), SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "exponentiate: v is NULL; it must be a tensor");
 }
 
 }  // namespace

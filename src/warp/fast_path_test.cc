@@ -18,7 +18,7 @@ using warp_internal::reference_sample;
 
 struct Case {
   Extents image, out;    // [N,C,Z,Y,X], spatial
-  double height, noise;  // of the displacement, in coordinates
+  double height, noise;  // the displacement's, in coordinates
   std::int64_t fields = 1, matrices = 1;
   Layout layout = Layout::dense;
 };
@@ -58,13 +58,13 @@ struct Arrays {
   Reference expected;
 };
 
-class CommonCall : public testing::TestWithParam<Case> {};
+class FastPathCall : public testing::TestWithParam<Case> {};
 
-TEST_P(CommonCall, MatchesTheReference) {
+TEST_P(FastPathCall, MatchesTheReference) {
   const Case& c = GetParam();
   const Arrays a(c);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     SCOPED_TRACE(backend.name);
     const auto expect = [](const test::Array& actual, const std::vector<double>& wanted) {
       EXPECT_LT(test::relative_l2(to_doubles(actual), wanted), 3e-6);
@@ -99,9 +99,9 @@ TEST_P(CommonCall, MatchesTheReference) {
   }
 }
 
-// What lies outside has no value and no slope, whatever the image's first voxel holds; and what is
-// no number reaches no other voxel.
-TEST_P(CommonCall, LeavesOutWhatIsOutside) {
+// Points outside have no value and no slope, whatever the image's first voxel holds; and a NaN
+// reaches no other voxel.
+TEST_P(FastPathCall, LeavesOutWhatIsOutside) {
   const Case& c = GetParam();
   Arrays a(c);
   a.image.elements<float>()[0] = std::numeric_limits<float>::infinity();
@@ -111,7 +111,7 @@ TEST_P(CommonCall, LeavesOutWhatIsOutside) {
     u[i] = i / 3 % 2 == 0 ? 100 : std::numeric_limits<float>::quiet_NaN();
   }
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     SCOPED_TRACE(backend.name);
     const test::Array output = test::filled(a.shape, DType::f32, c.layout, test::kUntouched);
     const test::Array by_image = test::filled(a.image.shape, DType::f32, c.layout, 1),
@@ -131,10 +131,10 @@ struct Halves {
   double factor;
 };
 
-class CommonCallOfHalves : public testing::TestWithParam<Halves> {};
+class FastPathOfHalves : public testing::TestWithParam<Halves> {};
 
-// What is small stays as right as what is large beside it, in one block of the GPU's.
-TEST_P(CommonCallOfHalves, EachIsRightByItself) {
+// Small numbers stay as exact as large ones beside them, in one block of the GPU.
+TEST_P(FastPathOfHalves, EachIsRightByItself) {
   const auto [components, factor] = GetParam();
   for (const int axis : {2, 3, 4}) {
     const Extents shape = {1, components, 16, 24, 64};
@@ -158,7 +158,7 @@ TEST_P(CommonCallOfHalves, EachIsRightByItself) {
     });
     const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(backend.name);
       const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
       test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);
@@ -178,12 +178,12 @@ TEST_P(CommonCallOfHalves, EachIsRightByItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Factors, CommonCallOfHalves,
+INSTANTIATE_TEST_SUITE_P(Factors, FastPathOfHalves,
     testing::Values(Halves{1, 1e-6}, Halves{3, 1e-6}, Halves{1, 1e-3}, Halves{1, 0}, Halves{3, 0},
         Halves{1, 1e-33}, Halves{1, 1e30}));
 
 // An upstream that is no number reaches the voxels of its cell, and no other.
-TEST(CommonCallOf, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
+TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
   for (const std::int64_t components : {1, 3}) {
     const Extents shape = {1, components, 11, 12, 36};
     const Layout layout = components == 3 ? Layout::channels_last : Layout::dense;
@@ -198,7 +198,7 @@ TEST(CommonCallOf, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
       });
       const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-        const test::Chosen chosen(backend);
+        const test::ScopedBackend chosen(backend);
         SCOPED_TRACE(backend.name);
         const test::Array by_image = test::filled(shape, DType::f32, layout, test::kUntouched);
         test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, options);
@@ -217,7 +217,7 @@ TEST(CommonCallOf, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CommonCall,
+INSTANTIATE_TEST_SUITE_P(Cases, FastPathCall,
     testing::Values(Case{{1, 1, 9, 19, 36}, {10, 17, 40}, 0.05, 0.02},
         Case{{1, 1, 9, 19, 37}, {10, 17, 33}, 0.05, 0.02},
         Case{{2, 2, 12, 9, 40}, {11, 10, 31}, 0.1, 0.1},

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a coordinate to voxels and their weights, and back to its derivative, written once for CPU
-// and GPU.
+// Voxels and weights of a coordinate, and their derivatives by it, written once for CPU and GPU.
 //
 //   coordinate ─ Transform ─> index of a voxel ─ place() ─> padding folded ─ taps() ─> voxels and
 //   weights along each axis ─ interpolate() ─> value, and its slopes along x, y and z
 //
-// An index outside any voxel's reach is kFarOutside, so that nothing depends on what NaN converts
-// to. Sums run x, then y, then z, product by product: a vector of voxels that are all inside
-// computes the same bits without masks.
+// An index outside any voxel's reach is kFarOutside, so that nothing depends on the number that NaN
+// converts to. Sums run x, then y, then z, product by product: a vector of voxels that are all
+// inside computes the same bits without masks.
 #pragma once
 
 #include <cmath>
@@ -21,7 +20,7 @@ namespace similis::warp_internal {
 
 constexpr double kFarOutside = -8;
 constexpr int kNoVoxel = -1;
-// How far a cubic spline reaches beyond the image: what rounding moves a corner by, in voxels.
+// The reach of a cubic spline beyond the image, in voxels: rounding moves a corner by at most this.
 constexpr double kSplineMargin = 1e-6;
 
 SIMILIS_HOST_DEVICE double multiply_add(double a, double b, double c) {
@@ -38,7 +37,7 @@ struct Transform {
   double m[3][4];
   double s[3][3];
 
-  /// What does not change along a row.
+  /// The part that does not change along a row.
   SIMILIS_HOST_DEVICE double row(int axis, double gy, double gz) const {
     return multiply_add(m[axis][1], gy, multiply_add(m[axis][2], gz, m[axis][3]));
   }
@@ -70,7 +69,8 @@ struct Place {
   double index, slope;
 };
 
-// As torch: no slope at and beyond the border, its sign turned where the image is mirrored.
+// As in torch, the slope is 0 at and beyond the border, and its sign is turned where the image is
+// mirrored.
 SIMILIS_HOST_DEVICE Place place(double given, double last, Outside padding, bool align_corners) {
   double index = given, slope = 1;
   if (padding == Outside::reflection) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle: torch's affine_grid and grid_sample spelled out voxel by voxel in f64, shipped for
-// tests and for whoever wants to read what the operations are.
+// The oracle: torch's affine_grid and grid_sample voxel by voxel in f64, for tests and for readers
+// who want the operations spelled out.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@ namespace similis::warp_internal {
 struct Reference {
   std::vector<double> output;
   std::vector<double> image_gradient, affine_gradient, grid_gradient, grid_affine_gradient;
-  /// Whether an index lies so near an integer (a half, for nearest) that slopes, or nearest's
-  /// values, may come from the other side; one for each voxel of the output, not of each channel.
+  /// True where an index lies so near an integer (a half, for nearest) that slopes, or nearest's
+  /// values, may come from the other side; one for each voxel of the output, not for each channel.
   std::vector<bool> is_at_a_kink;
 };
 
-/// Of linear and nearest, and of cubic on coefficients; all gradients where upstream is given.
+/// The results for linear and nearest, and for cubic on coefficients; with upstream, all gradients.
 Reference reference_sample(
     const TensorView& image, const SampleOptions& options, const TensorView& upstream = {});
 

@@ -64,7 +64,7 @@ TensorView shared(TensorView operand, std::int64_t batch) {
   return operand;
 }
 
-// Whether a number is an integer but for the rounding of whoever computed it in f64.
+// True if a number is an integer except for rounding in f64.
 bool is_nearly_integer(double value) { return std::abs(value - std::rint(value)) < 1e-9; }
 
 double component(const Coordinates& coordinates, int axis) {

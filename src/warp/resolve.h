@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a caller gives to a Pass: what is refused, and how 2D becomes volumes of one plane.
+// Makes a Pass of a caller's arguments: validates them, and turns 2D into volumes of one plane.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ void require_image(const char* operation, const char* argument, const TensorView
 /// [N,Y,X,2] or [N,Z,Y,X,3].
 void require_field(const char* operation, const char* argument, const TensorView& field);
 
-/// How many spatial axes a vector field or an affine matrix says there are.
+/// The number of spatial axes of a vector field.
 int rank_of_field(const TensorView& field);
 
 /// The pass without results, for an image that has been checked.

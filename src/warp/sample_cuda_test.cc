@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a GPU can show of sampling: arrays of more than 2³¹ elements, and that an image's
-// gradient has the same bits in every run where that is asked for.
+// Tests of sampling on a GPU alone: arrays of more than 2³¹ elements, and the same bits of an
+// image's gradient in every run if that is asked for.
 #include <gtest/gtest.h>
 
 #include "src/warp/test_calls.h"
@@ -106,7 +106,7 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
   const SampleOptions options{.affine = of_whole.view(), .displacement = u};
   const SampleOptions cut_options{.affine = of_cut.view(), .displacement = cut_u};
   const auto expect_alike = [&](const TensorView& whole, const TensorView& part) {
-    // The first plane of what was cut misses the one before it.
+    // The first plane of the cut image misses the one before it.
     const std::vector<double> a = brought_back(whole), b = brought_back(part);
     const std::size_t first = a.size() / kCut;
     double error = 0, norm = 0;

@@ -108,7 +108,7 @@ TEST_P(Sample, ValuesMatchTheReference) {
   const Reference expected = reference_sample(a.image, a.options);
   const Layout out_layout = c.layout == Layout::expanded ? Layout::dense : c.layout;
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const test::Array output = test::filled(a.out_shape, c.dtype, out_layout, test::kUntouched);
     test::call_sample(a.image, {.output = output}, a.options);
     EXPECT_LT(test::relative_l2(kept(to_doubles(output), expected, a.out_shape),
@@ -139,7 +139,7 @@ TEST_P(Sample, GradientsMatchTheReferenceAndStayInTheirElements) {
   const TensorView& field = a.options.grid.empty() ? a.options.displacement : a.options.grid;
   const Layout layout = c.layout == Layout::expanded ? Layout::dense : c.layout;
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const auto result = [&](const TensorView& operand) {
       return operand.empty() ? test::Array()
                              : test::filled(operand.shape, operand.dtype, layout, test::kUntouched);
@@ -240,7 +240,7 @@ class EachBackend : public testing::Test {
  protected:
   template <class Body> void for_each(const Body& body) {
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(backend.name);
       body();
     }

@@ -60,7 +60,7 @@ inline Tensor sampled(const TensorView& image, const Extents& shape, const Sampl
   return output;
 }
 
-/// Of a call whose output is [N,C,whole]: voxels first … first+count-1 along axis 0 (x), 1 or 2.
+/// The options for voxels first … first+count-1 along axis 0 (x), 1 or 2 of an output [N,C,whole].
 inline SampleOptions part_of_grid(
     SampleOptions options, const Extents& whole, int axis, std::int64_t first, std::int64_t count) {
   const auto at = [&](int a, std::int64_t voxel) {

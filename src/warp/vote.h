@@ -10,13 +10,13 @@ namespace similis::warp_internal {
 template <class T> struct Vote {
   double label;
   T weight;
-  T slope[3];  // of the weight, by the index along x, y and z
+  T slope[3];  // derivatives of the weight by the index along x, y and z
 };
 
-/// load(x, y, z) gives a label; those below `smallest` and NaN do not vote. `background` where the
-/// votes weigh nothing. Of equals the first met wins, x fastest. Where neighbours along an axis
-/// vote alike, what one loses the other gains: slopes are made of the others, and exactly 0 without
-/// any.
+/// load(x, y, z) gives a label; those below `smallest` and NaN do not vote. The label is
+/// `background` where the weights sum to 0. Among equals the first met wins, x fastest. Neighbours
+/// along an axis that vote alike exchange weight: slopes are made of the other votes, and are
+/// exactly 0 without any.
 template <class T, class Load>
 SIMILIS_HOST_DEVICE Vote<T> vote(
     const Taps<T, 2> (&axis)[3], int planes, double smallest, double background, const Load& load) {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "src/core/backend.h"
 #include "src/core/require.h"
@@ -12,11 +11,6 @@
 #include "src/core/validate.h"
 #include "src/warp/resolve.h"
 #include "src/warp/warp.h"
-
-namespace similis {
-namespace {
-
-using namespace warp_internal;
 
 // Calls the function of the backend that holds the data. A macro, since a build without GPU code
 // has no function of that name.
@@ -28,9 +22,22 @@ using namespace warp_internal;
 #define SIMILIS_WARP_DISPATCH(tensor, function, ...) function##_cpu(__VA_ARGS__)
 #endif
 
+namespace similis {
+namespace warp_internal {
+
 void run(const Pass& pass, const Execution& exec) {
   SIMILIS_WARP_DISPATCH(pass.image, sample, pass, exec);
 }
+
+void copy(const TensorView& from, const TensorView& to, const Execution& exec) {
+  SIMILIS_WARP_DISPATCH(from, copy, from, to, exec);
+}
+
+}  // namespace warp_internal
+
+namespace {
+
+using namespace warp_internal;
 
 Extents output_shape(const Pass& pass) {
   const Axis* a = pass.axes;
@@ -51,7 +58,7 @@ Tensor like(const TensorView& operand, const Execution& exec) {
 // The image as B-spline coefficients, in the type of the arithmetic.
 Tensor coefficients_of(const TensorView& image, int rank, const Execution& exec) {
   Tensor result = allocate(image.shape, result_dtype(image.dtype), image.device, exec);
-  SIMILIS_WARP_DISPATCH(image, copy, image, result, exec);
+  copy(image, result, exec);
   const TensorView volumes = as_volumes(result, image.shape[0]);
   SIMILIS_WARP_DISPATCH(image, spline_filter, volumes, rank, Filter::forward, exec);
   return result;
@@ -71,7 +78,7 @@ void run_prefiltered(
   if (gradient.empty()) return;
   SIMILIS_WARP_DISPATCH(
       image, spline_filter, pass.image_gradient, pass.rank, Filter::transposed, exec);
-  SIMILIS_WARP_DISPATCH(image, copy, of_coefficients, gradient, exec);
+  copy(of_coefficients, gradient, exec);
 }
 
 // What is sampled is read all over while results are written.
@@ -328,151 +335,6 @@ void sample_labels_into(const TensorView& image, const LabelRequest& request,
   pass.affine_gradient = request.affine_gradient;
   pass.grid_affine_gradient = request.grid_affine_gradient;
   run(pass, exec);
-}
-
-namespace {
-
-// factor·u, bit for bit where factor is a power of two: the nearest voxels of u's own grid.
-void scale_into(const TensorView& u, double factor, bool align_corners, const TensorView& output,
-    const Execution& exec) {
-  Pass pass = resolve(
-      "scale", as_image(u), {.mode = Interpolation::nearest, .align_corners = align_corners});
-  pass.output = as_volumes(as_image(output), 1);
-  pass.factor = factor;
-  run(pass, exec);
-}
-
-// Memory for the steps of an iteration on a field: halves are rounded at its end.
-Tensor working_copy_of(const TensorView& field, const Execution& exec) {
-  return allocate(field.shape, result_dtype(field.dtype), field.device, exec);
-}
-
-// output = addend + factor·u(x + w), the addend left out if it is empty.
-void compose_onto(const TensorView& u, const TensorView& w, double factor, const TensorView& addend,
-    bool align_corners, const TensorView& output, const Execution& exec) {
-  Pass pass = resolve("compose", as_image(u), {.displacement = w, .align_corners = align_corners});
-  pass.output = as_volumes(as_image(output), 1);
-  pass.addend = as_volumes(as_image(addend), 1);
-  pass.factor = factor;
-  run(pass, exec);
-}
-
-}  // namespace
-
-Tensor exponentiate(const TensorView& v, int n, bool align_corners, const Execution& exec) {
-  require_field("exponentiate", "v", v);
-  require_backend(v.device, "exponentiate", true);
-  Tensor output = like(v, exec);
-  exponentiate_into(v, output, n, align_corners, exec);
-  return output;
-}
-
-void exponentiate_into(const TensorView& v, const TensorView& output, int n, bool align_corners,
-    const Execution& exec) {
-  require_field("exponentiate", "v", v);
-  require(n >= 0 && n <= 32, "exponentiate: n is {}; it must be from 0 to 32", n);
-  require(!output.empty(), "exponentiate: output has no data");
-  require_result("exponentiate", "output", output, v.shape, v);
-  require_backend(v.device, "exponentiate", true);
-  const double factor = 1 / static_cast<double>(std::int64_t{1} << n);
-  if (n == 0) return scale_into(v, factor, align_corners, output, exec);
-  Tensor u = working_copy_of(v, exec), next;
-  scale_into(v, factor, align_corners, u, exec);
-  if (n > 1) next = working_copy_of(v, exec);
-  for (int step = 1; step < n; ++step) {
-    compose_onto(u, u, 1, u, align_corners, next, exec);
-    std::swap(u, next);
-  }
-  compose_onto(u, u, 1, u, align_corners, output, exec);
-}
-
-Inverse invert(const TensorView& u, int iterations, bool align_corners, const Execution& exec) {
-  require_field("invert", "u", u);
-  require_backend(u.device, "invert", true);
-  Inverse result{.displacement = like(u, exec),
-      .residual = allocate({u.shape[0]}, result_dtype(u.dtype), u.device, exec)};
-  invert_into(u, result.displacement, result.residual, iterations, align_corners, exec);
-  return result;
-}
-
-void invert_into(const TensorView& u, const TensorView& output, const TensorView& residual,
-    int iterations, bool align_corners, const Execution& exec) {
-  require_field("invert", "u", u);
-  require(iterations >= 0 && iterations <= 10000,
-      "invert: iterations is {}; it must be from 0 to 10000", iterations);
-  require(!output.empty(), "invert: output has no data");
-  require_result("invert", "output", output, u.shape, u);
-  require_result("invert", "residual", residual, {u.shape[0]}, u);
-  require_backend(u.device, "invert", true);
-  Tensor w = working_copy_of(u, exec), next = working_copy_of(u, exec);
-  scale_into(u, -1, align_corners, w, exec);
-  for (int step = 0; step < iterations; ++step) {
-    compose_onto(u, w, -1, {}, align_corners, next, exec);
-    std::swap(w, next);
-  }
-  SIMILIS_WARP_DISPATCH(u, copy, w, output, exec);
-  if (residual.empty()) return;
-  compose_onto(u, w, 1, w, align_corners, next, exec);
-  const TensorView residuals = as_field_of_volumes(next, 1);
-  SIMILIS_WARP_DISPATCH(u, largest_norm, residuals, residual, exec);
-}
-
-namespace {
-
-// [N,Y,X] or [N,Z,Y,X] of a field.
-Extents voxels_of(const TensorView& field) {
-  return Extents(std::span<const std::int64_t>(
-      field.shape.begin(), static_cast<std::size_t>(field.shape.rank() - 1)));
-}
-
-TensorView as_volumes_of_scalars(TensorView map) {
-  if (map.shape.rank() == 4) return map;
-  const Extents e = map.shape, s = map.strides;
-  map.shape = {e[0], 1, e[1], e[2]};
-  map.strides = {s[0], 0, s[1], s[2]};
-  return map;
-}
-
-}  // namespace
-
-JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners,
-    const std::optional<Coordinates>& min_coords, const std::optional<Coordinates>& max_coords,
-    const Execution& exec) {
-  require_field("jacobian_determinant", "u", u);
-  require_backend(u.device, "jacobian_determinant", true);
-  JacobianDeterminant result{.determinant = allocate(voxels_of(u), u.dtype, u.device, exec),
-      .folds = allocate({u.shape[0]}, DType::f64, u.device, exec)};
-  jacobian_determinant_into(
-      u, result.determinant, result.folds, align_corners, min_coords, max_coords, exec);
-  return result;
-}
-
-void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
-    const TensorView& folds, bool align_corners, const std::optional<Coordinates>& min_coords,
-    const std::optional<Coordinates>& max_coords, const Execution& exec) {
-  const char* operation = "jacobian_determinant";
-  require_field(operation, "u", u);
-  JacobianPass pass;
-  pass.rank = rank_of_field(u);
-  const Extents shape = voxels_of(u);
-  set_output_axes(operation,
-      Extents(
-          std::span<const std::int64_t>(shape.begin() + 1, static_cast<std::size_t>(pass.rank))),
-      align_corners, min_coords, max_coords, pass.axes);
-  for (int a = 0; a < pass.rank; ++a) {
-    require(pass.axes[a].out_extent == 1 || pass.axes[a].step != 0,
-        "{}: min_coords and max_coords are alike along {}; they must span the field", operation,
-        "xyz"[a]);
-  }
-  require(!determinant.empty() && !folds.empty(), "{}: {} has no data", operation,
-      determinant.empty() ? "determinant" : "folds");
-  require_result(operation, "determinant", determinant, shape, u);
-  require_result(operation, "folds", folds, {u.shape[0]}, u);
-  require_backend(u.device, operation, true);
-  pass.u = as_field_of_volumes(u, 1);
-  pass.determinant = as_volumes_of_scalars(determinant);
-  pass.folds = folds;
-  SIMILIS_WARP_DISPATCH(u, jacobian, pass, exec);
 }
 
 }  // namespace similis

@@ -14,8 +14,8 @@ namespace similis::warp_internal {
 struct Axis {
   std::int64_t out_extent = 1;  ///< voxels of the output
   std::int64_t extent = 1;      ///< voxels of the image
-  /// The coordinate of output voxel i is origin + step·(first + i). Of a slab of a whole grid,
-  /// origin and step are the whole's and first is an integer, so that its bits are the whole's.
+  /// The coordinate of output voxel i is origin + step·(first + i). A slab of a whole grid has the
+  /// whole's origin and step and an integer first, so that its coordinates have the whole's bits.
   double origin = 0, step = 0, first = 0;
   /// The index of an image voxel is scale·coordinate + shift.
   double scale = 0, shift = 0;
@@ -43,18 +43,18 @@ struct Pass {
   /// output = addend + factor·result; the addend is shaped as the output, which it may be.
   TensorView output, addend;
   double factor = 1;
-  TensorView weight;  ///< of labels: shaped as the output
+  TensorView weight;  ///< for labels; shaped as the output
 
-  // What is shared by the batch has extent 1 along N here.
+  // An operand that the whole batch shares has extent 1 along N here.
   TensorView image_gradient, field_gradient, affine_gradient, grid_affine_gradient;
   bool deterministic = false;
 
-  double background = 0, smallest_label = 0;  ///< of labels; the latter -infinity where all vote
+  double background = 0, smallest_label = 0;  ///< for labels; the latter is -infinity if all vote
 
   bool has_coordinate_gradient() const {
     return !field_gradient.empty() || !affine_gradient.empty() || !grid_affine_gradient.empty();
   }
-  /// Images that one element of the field's gradient, or of a matrix's, is the sum over.
+  /// Number of images summed into one gradient element of the field or a matrix.
   std::int64_t images_of_field() const { return field.shape[0] < batch ? batch : 1; }
 };
 
@@ -62,7 +62,7 @@ void sample_cpu(const Pass& pass, const Execution& exec);
 void sample_cuda(const Pass& pass, const Execution& exec);
 
 /// B-spline coefficients of an image [N,C,Z,Y,X] along the axes that `rank` counts; in place, f32
-/// or f64, dense. The transposed filter is what a gradient to coefficients passes through.
+/// or f64, dense. A gradient to coefficients passes through the transposed filter.
 enum class Filter : std::uint8_t { forward, transposed };
 void spline_filter_cpu(const TensorView& image, int rank, Filter filter, const Execution& exec);
 void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const Execution& exec);
@@ -76,17 +76,8 @@ void copy_cuda(const TensorView& from, const TensorView& to, const Execution& ex
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
 void affine_grid_cuda(const Pass& pass, const Execution& exec);
 
-/// residual[n] = the largest norm of the vectors [N,Z,Y,X,d] of an image.
-void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec);
-void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec);
-
-/// u is [N,Z,Y,X,d], determinant [N,Z,Y,X]; axes say how far voxels are apart.
-struct JacobianPass {
-  int rank = 3;
-  Axis axes[3];
-  TensorView u, determinant, folds;
-};
-void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
-void jacobian_cuda(const JacobianPass& pass, const Execution& exec);
+/// Run the pass, or copy, on the backend that holds the data.
+void run(const Pass& pass, const Execution& exec);
+void copy(const TensorView& from, const TensorView& to, const Execution& exec);
 
 }  // namespace similis::warp_internal

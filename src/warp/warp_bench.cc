@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time and memory of sampling and composing as registration calls them: the value by one call, then
-// the gradients by another, for which the value's upstream is there.
+// the gradients by another, with an upstream gradient.
 #include "similis/warp.hpp"
 
 #include <cmath>
@@ -33,7 +33,7 @@ const Tensor& field() {
   return made;
 }
 
-// Of the images that the benchmark hands over, x is sampled and y is the upstream.
+// The benchmark's x is sampled, its y is the upstream gradient.
 void sample_value(const TensorView& x, const TensorView&, const Execution& exec) {
   sample(x, {.displacement = field()}, exec);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for sampling of any image by any field: the identity, whole steps, parts that make up
-// the whole, the gradient to the image as the transpose, composition with nothing, one call for
-// many results; and that long axes keep their coordinates.
+// Properties of sampling any image by any field: the identity, whole steps, parts that make up the
+// whole, the gradient to the image as the transpose, composition with nothing, one call for many
+// results; and that long axes keep their coordinates.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -70,7 +70,7 @@ double dot(const TensorView& a, const TensorView& b) {
 void check(
     const char* property, const std::function<void()>& body, test::Gpu gpu = test::Gpu::included) {
   EXPECT_TRUE(rc::check(property, [&] {
-    const test::Chosen chosen(*rc::gen::elementOf(test::backends(gpu)));
+    const test::ScopedBackend chosen(*rc::gen::elementOf(test::backends(gpu)));
     body();
   }));
 }
@@ -181,7 +181,8 @@ TEST(WarpProperty, PartsOfTheImageAddUp) {
   });
 }
 
-// From within a cell to what f32 cannot count: rows of dense f32 take ways of their own on the CPU.
+// Sizes from within a cell to more than f32 can count: rows of dense f32 have code of their own on
+// the CPU.
 TEST(WarpProperty, FieldsOfAnyReachGiveTheReference) {
   check(
       "values and gradients of dense f32 are the reference's, however far voxels move",
@@ -317,7 +318,7 @@ TEST(WarpLongAxes, KeepTheirCoordinates) {
       expected[i] = 0.7 * values[i] + (is_last ? 0 : 0.3 * values[static_cast<std::size_t>(next)]);
     }
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-      const test::Chosen chosen(backend);
+      const test::ScopedBackend chosen(backend);
       const Tensor moved = sampled(image, shape, {.affine = affine});
       EXPECT_LT(test::relative_l2(to_doubles(moved), expected), 1e-6) << backend.name;
     }

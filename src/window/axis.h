@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One axis of an image under a window: where windows may be centred, what they see beyond the
-// image, and how the transpose of the average brings a gradient back.
+// One axis of an image under a window: the possible centres, the pixels seen beyond the image, and
+// the transpose of the average, which brings a gradient back.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,11 @@ class Axis {
   /// renormalize cuts the window.
   double weight(std::int64_t centre) const;
 
-  /// Whether windows see some pixels more than once, so that a gradient folds back onto them.
+  /// True if windows see some pixels more than once, so that a gradient folds back onto them.
   bool folds() const { return padding_ == Padding::reflect || padding_ == Padding::replicate; }
 
-  /// How much of the pixel each window around it takes: element k is for the window centred on
-  /// pixel - radius + k, 0 where none is.
+  /// The weight of the pixel in each window around it: element k belongs to the window centred on
+  /// pixel - radius + k, 0 where there is none.
   std::vector<double> transposed_taps(std::int64_t pixel) const;
 
  private:

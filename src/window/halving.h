@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an axis is halved: each coarse element is the mean of two fine ones, of which the rule says
-// which. Seen from the fine side every element goes to at most one coarse one.
+// The halving of an axis: each coarse element is the mean of two fine ones, which the rule chooses.
+// Seen from the fine side every element goes to at most one coarse one.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class Halving {
   SIMILIS_HOST_DEVICE std::int64_t coarse(std::int64_t fine) const {
     return is_none_ ? fine : (fine + shift_) / 2;
   }
-  /// How much of the coarse element's mean is this fine one: 1/2; 1 where the rule repeats it, 0
-  /// where it leaves it out.
+  /// The weight of this fine element in the coarse element's mean: 1/2; 1 where the rule repeats
+  /// it, 0 where it leaves it out.
   SIMILIS_HOST_DEVICE double share(std::int64_t fine) const {
     if (is_none_) return 1;
     const std::int64_t target = coarse(fine);

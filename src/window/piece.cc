@@ -3,11 +3,11 @@
 
 namespace similis {
 
-// Tiles of 64 rows of 1024 pixels: long rows are what memory delivers fastest, 64 leave work for
-// many threads at 31 % of halo for a gradient (256 rows take 5 % less time, for a quarter of the
-// tiles). Windows with depth hold rings of planes, of their products and fields, which 24 rows of
-// 128 pixels keep in a second-level cache of 2 MB for most windows; 32 of 64 have more halo and
-// take a sixth longer.
+// Tiles of 64 rows of 1024 pixels: memory delivers long rows fastest, 64 leave work for many
+// threads at 31 % of halo for a gradient (256 rows take 5 % less time, for a quarter of the tiles).
+// Windows with depth hold rings of planes, of their products and derivatives, which 24 rows of 128
+// pixels keep in a second-level cache of 2 MB for most windows; 32 of 64 have more halo and take a
+// sixth longer.
 std::vector<Piece> pieces_of(const Extents& images, const Window& window) {
   const bool is_3d = window.radius_z() > 0;
   const auto along_z = cut(images[2], is_3d ? 64 : 256);

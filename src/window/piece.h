@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How images are cut for the threads of a CPU.
+// The pieces into which images are cut for the threads of a CPU.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Piece {
 /// The pieces of images [N,C,D,H,W].
 std::vector<Piece> pieces_of(const Extents& images, const Window& window);
 
-/// What run(piece) returns for each.
+/// Runs all pieces on exec's threads and returns the sums of each.
 template <class Sums, class Run>
 std::vector<Sums> run_pieces(
     const std::vector<Piece>& pieces, const Execution& exec, const Run& run) {

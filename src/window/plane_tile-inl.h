@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations that src/window marches have in common: rows of one value a column of one
-// tile of one plane, read from tensors as large as the images or as the map, masked, and added up.
-// Plain loops over f64, which become the vectors of each SIMD target: included once per target,
-// hence the guard that flips.
+// The common part of the operations that SlidingWindow runs on a tile: rows with one value per
+// column, read from tensors as large as the images or as the map, masked, and added up. Plain loops
+// over f64, which become the vectors of each SIMD target: included once per target, hence the guard
+// that flips.
 #if defined(SIMILIS_WINDOW_PLANE_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WINDOW_PLANE_TILE_INL_H
 #undef SIMILIS_WINDOW_PLANE_TILE_INL_H
@@ -42,8 +42,8 @@ inline double dot(const double* a, const double* b, std::size_t count) {
   return total;
 }
 
-// body(i) for each column of a row. Says to the compiler what it cannot see: that the rows a body
-// writes are none of those it reads at other columns.
+// body(i) for each column of a row. Tells the compiler a fact that it cannot see: the rows that a
+// body writes are none of those it reads at other columns.
 template <class Body> HWY_INLINE void for_columns(std::size_t count, const Body& body) {
 #if defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
@@ -91,14 +91,14 @@ template <class Plan, std::size_t row_count> class PlaneTile {
         intersection(plan_.x.centres(), piece_.tile.x)};
   }
 
-  // Of pixel (z, y, x) of this piece's plane in a tensor as large as the images.
+  // The offset of pixel (z, y, x) of this piece's plane in a tensor as large as the images.
   std::int64_t offset(
       const TensorView& image, std::int64_t z, std::int64_t y, std::int64_t x) const {
     const Extents& strides = image.strides;
     return piece_.image * strides[0] + piece_.channel * strides[1] + z * strides[2] +
            y * strides[3] + x * strides[4];
   }
-  // Of the value centred on pixel (z, y, x) in a map.
+  // The offset of the value centred on pixel (z, y, x) in a map.
   std::int64_t map_offset(
       const TensorView& map, std::int64_t z, std::int64_t y, std::int64_t x) const {
     return offset(
@@ -121,7 +121,7 @@ template <class Plan, std::size_t row_count> class PlaneTile {
     store_row(in, x.last - x.first, map, map_offset(map, z, y, x.first), map.strides[4]);
   }
 
-  // Of two rows of pixels and their weights m: those where m is not above 0 become 0, whatever they
+  // Sets the pixels of two rows, and their weights m, to 0 where m is not above 0, whatever they
   // hold.
   static void drop_masked(std::size_t count, double* first, double* second, double* m) {
     for_columns(count, [=](std::size_t i) HWY_ATTR {

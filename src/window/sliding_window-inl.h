@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows on the CPU: marches through a tile of one plane, row by row, and gives an operation the
-// window averages of its products at each centre; then, where it wants a gradient, takes the fields
-// that the operation derived from them through the transpose of the average, row by row again.
+// A sliding window on the CPU: it moves through a tile of one plane, row by row, and gives an
+// operation the window averages of its products at each centre; for a gradient, it takes the
+// operation's derivatives by these averages through the transpose of the average, row by row again.
 //
 //   operation.products(row)  ─> ring of rows of K products           (3-D: of 2r+1 planes first)
 //   ring, down               ─> a batch of rows of averages along y
-//   batch, across            ─> averages ─> operation.outputs ─> sums, map, J fields of each row
-//   ring of rows of fields, transposed the same way ─> operation.gradient of each row
+//   batch, across            ─> averages ─> operation.outputs ─> sums, map, rows of J derivatives
+//   ring of rows of derivatives, transposed the same way ─> operation.gradient of each row
 //
-// All but the sums of weighted rows is bookkeeping, so only they are written in vectors. Rows are
-// as long as the tile plus its halo, rounded up to whole unrolled steps: there is no tail, and what
-// stands beyond a row's end is never looked at.
+// Only the sums of weighted rows are written in vectors; everything else is bookkeeping. Rows are
+// as long as the tile plus its halo, rounded up to whole unrolled steps: there is no tail, and
+// elements beyond a row's end are never read.
 //
 // Included once per SIMD target, between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, hence the
 // guard that flips.
-#if defined(SIMILIS_WINDOW_MARCH_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef SIMILIS_WINDOW_MARCH_INL_H
-#undef SIMILIS_WINDOW_MARCH_INL_H
+#if defined(SIMILIS_WINDOW_SLIDING_WINDOW_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
+#undef SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
 #else
-#define SIMILIS_WINDOW_MARCH_INL_H
+#define SIMILIS_WINDOW_SLIDING_WINDOW_INL_H
 #endif
 
 #include <algorithm>
@@ -65,7 +65,7 @@ void weighted_sum(
 // Rows are averaged in batches. Down, each row read serves as many sums. Between down and across
 // the rows of a batch lie interleaved, those of one column side by side: the next column is then
 // kBatch elements further, so that the vectors which neighbouring sums take are the same and are
-// read once. From separate rows each tap would be a load of its own, most often across two lines of
+// read once. With separate rows each tap would be a load of its own, most often across two lines of
 // the cache: 1.7 times as long.
 inline constexpr std::size_t kBatch = 4;
 inline constexpr std::int64_t kBatchRows = kBatch;
@@ -137,18 +137,17 @@ template <class Body> HWY_INLINE void with_radius(std::size_t radius, const Body
   body(radius);
 }
 
-// A stack of rows, `fields` of them at each index; index i lives in slot i mod size. All start as
-// zeros and end in two unrolled steps of padding.
+// A stack of rows, `rows` of them at each index; index i is in slot i mod size. All start as zeros
+// and end in two unrolled steps of padding.
 template <class T> class RowRing {
  public:
-  RowRing(std::int64_t size, std::size_t fields, std::size_t length)
-      : size_(size), fields_(fields), stride_(round_up(length)), data_(total(), T(0)) {}
+  RowRing(std::int64_t size, std::size_t rows, std::size_t length)
+      : size_(size), rows_(rows), stride_(round_up(length)), data_(total(), T(0)) {}
 
-  T* row(std::int64_t index, std::size_t field) {
+  T* row(std::int64_t index, std::size_t number) {
     const std::int64_t slot = (index % size_ + size_) % size_;
-    return data_.data() + (static_cast<std::size_t>(slot) * fields_ + field) * stride_;
+    return data_.data() + (static_cast<std::size_t>(slot) * rows_ + number) * stride_;
   }
-  std::size_t fields() const { return fields_; }
 
  private:
   static std::size_t round_up(std::size_t length) {
@@ -157,32 +156,32 @@ template <class T> class RowRing {
   }
   // One step more than the rows: a shifted read of the last row ends in it.
   std::size_t total() const {
-    return static_cast<std::size_t>(size_) * fields_ * stride_ + round_up(0);
+    return static_cast<std::size_t>(size_) * rows_ * stride_ + round_up(0);
   }
   std::int64_t size_;
-  std::size_t fields_, stride_;
+  std::size_t rows_, stride_;
   AlignedVector<T> data_;
 };
 
 // Operation:
 //   using Value = float or double;
-//   products(): K;  fields(): J, 0 where no gradient is wanted
+//   products(): K;  derivatives(): J, 0 where no gradient is wanted
 //   void products(z, y, x, count, T* const rows[K]): the products of pixels x … x+count-1 of a row;
 //       any of z, y and x may lie beyond the image
-//   void outputs(z, y, centres, owned, const T* const averages[K], T* const fields[J]): what
+//   void outputs(z, y, centres, owned, const T* const averages[K], T* const derivatives[J]): what
 //       follows from the averages of a row's centres; sums and maps take only the owned ones
 //   void gradient(z, y, pixels, const T* const transposed[J]): of a row's pixels
-template <class Operation> class March {
+template <class Operation> class SlidingWindow {
  public:
   using T = typename Operation::Value;
 
-  March(const Axis& z, const Axis& y, const Axis& x, const Tile& tile, Operation& operation)
+  SlidingWindow(const Axis& z, const Axis& y, const Axis& x, const Tile& tile, Operation& operation)
       : axis_z_(z),
         axis_y_(y),
         axis_x_(x),
         tile_(tile),
         operation_(operation),
-        centres_(centres_of(tile, operation.fields() > 0)),
+        centres_(centres_of(tile, operation.derivatives() > 0)),
         taps_z_(cast(z.taps())),
         taps_y_(cast(y.taps())),
         taps_x_(cast(x.taps())),
@@ -193,18 +192,21 @@ template <class Operation> class March {
         product_rows_(window(y) + kBatchRows - 1, operation.products(), length(product_count_)),
         down_(1, operation.products(), kBatch * length(product_count_)),
         averages_(kBatchRows, operation.products(), length(size(centres_.x))),
-        field_planes_(is_3d() && operation.fields() > 0 ? window(z) * size(centres_.y) : 1,
-            operation.fields(), length(size(centres_.x))),
-        field_rows_(window(y) + 2 * kBatchRows, operation.fields(), length(size(centres_.x))),
+        derivative_planes_(
+            is_3d() && operation.derivatives() > 0 ? window(z) * size(centres_.y) : 1,
+            operation.derivatives(), length(size(centres_.x))),
+        derivative_rows_(
+            window(y) + 2 * kBatchRows, operation.derivatives(), length(size(centres_.x))),
         edge_rows_(kBatchRows, 1, length(size(centres_.x))),
-        fields_down_(1, operation.fields(), kBatch * length(size(tile.x) + 2 * x.radius())),
-        transposed_(kBatchRows, operation.fields(), length(size(tile.x))),
+        derivatives_down_(
+            1, operation.derivatives(), kBatch * length(size(tile.x) + 2 * x.radius())),
+        transposed_(kBatchRows, operation.derivatives(), length(size(tile.x))),
         inputs_(std::max(taps_z_.size(), taps_y_.size() + kBatch - 1)),
         products_(operation.products()),
         averages_of_row_(operation.products()),
-        fields_(operation.fields()),
-        transposed_of_row_(operation.fields()) {
-    if (!axis_x_.folds() || operation.fields() == 0) return;
+        derivatives_(operation.derivatives()),
+        transposed_of_row_(operation.derivatives()) {
+    if (!axis_x_.folds() || operation.derivatives() == 0) return;
     for (std::int64_t pixel = tile.x.first; pixel < tile.x.last; ++pixel) {
       const bool is_inside = pixel > x.radius() && pixel < x.extent() - 1 - x.radius();
       if (!is_inside) folding_columns_.push_back({pixel, cast(x.transposed_taps(pixel))});
@@ -216,7 +218,7 @@ template <class Operation> class March {
     std::int64_t next_gradient = tile_.z.first;
     for (std::int64_t z = centres_.z.first; z < centres_.z.last; ++z) {
       average_plane(z);
-      if (operation_.fields() == 0 || !is_3d()) continue;
+      if (operation_.derivatives() == 0 || !is_3d()) continue;
       const bool is_last = z + 1 == centres_.z.last;
       while (next_gradient < tile_.z.last && (next_gradient + axis_z_.radius() <= z || is_last)) {
         transpose_plane(next_gradient++);
@@ -274,7 +276,7 @@ template <class Operation> class March {
   }
 
   // Everything at the centres of plane z. Planes come in order, so each adds one to the ring. In
-  // 2-D the gradient follows as soon as there are the fields that it needs.
+  // 2-D the gradient follows as soon as the derivatives that it needs are there.
   void average_plane(std::int64_t z) {
     if (is_3d()) {
       const bool is_first = z == centres_.z.first;
@@ -293,12 +295,12 @@ template <class Operation> class March {
         average_down(y - axis_y_.radius(), row, length(product_count_), down_.row(0, k));
       }
       average_rows(z, {y, y + rows});
-      if (operation_.fields() > 0 && !is_3d()) transpose_rows(z, &next_gradient, y + rows);
+      if (operation_.derivatives() > 0 && !is_3d()) transpose_rows(z, &next_gradient, y + rows);
     }
   }
 
   // A batch: out[kBatch·i + b] = Σ taps_y_[k]·row(first + b + k)[i]. Rows of the ring that are not
-  // filled yet give sums that nobody looks at.
+  // filled yet give sums that are never read.
   template <class Row>
   void average_down(std::int64_t first, const Row& row, std::size_t count, T* out) {
     for (std::int64_t k = 0; k < window(axis_y_) + kBatchRows - 1; ++k) {
@@ -309,10 +311,10 @@ template <class Operation> class March {
     });
   }
 
-  // A batch: out.row(b, field)[i] = Σ taps_x_[k]·in[kBatch·(i + k) + b].
-  void average_across(const T* in, std::size_t count, RowRing<T>& out, std::size_t field) {
+  // A batch: out.row(b, number)[i] = Σ taps_x_[k]·in[kBatch·(i + k) + b].
+  void average_across(const T* in, std::size_t count, RowRing<T>& out, std::size_t number) {
     T* const rows[kBatch] = {
-        out.row(0, field), out.row(1, field), out.row(2, field), out.row(3, field)};
+        out.row(0, number), out.row(1, number), out.row(2, number), out.row(3, number)};
     with_radius(length(axis_x_.radius()), [&](auto radius) HWY_ATTR {
       average_batch_across(taps_x_.data(), radius, in, count, rows);
     });
@@ -328,19 +330,21 @@ template <class Operation> class March {
       for (std::size_t k = 0; k < averages_of_row_.size(); ++k) {
         averages_of_row_[k] = averages_.row(row - y.first, k);
       }
-      for (std::size_t j = 0; j < fields_.size(); ++j) fields_[j] = field_row(z, row, j);
+      for (std::size_t j = 0; j < derivatives_.size(); ++j) {
+        derivatives_[j] = derivative_row(z, row, j);
+      }
       const bool owns_row = contains(tile_.z, z) && contains(tile_.y, row);
       operation_.outputs(z, row, centres_.x, owns_row ? owned : Interval{owned.first, owned.first},
-          averages_of_row_.data(), fields_.data());
+          averages_of_row_.data(), derivatives_.data());
     }
   }
 
-  // Where the fields of row y of plane z go: to the ring of planes if there is a sum along z to
-  // come, else to the ring of rows.
-  T* field_row(std::int64_t z, std::int64_t y, std::size_t field) {
-    if (!is_3d()) return field_rows_.row(y, field);
+  // The memory for the derivatives of row y of plane z: in the ring of planes if a sum along z
+  // follows, else in the ring of rows.
+  T* derivative_row(std::int64_t z, std::int64_t y, std::size_t number) {
+    if (!is_3d()) return derivative_rows_.row(y, number);
     const std::int64_t slot = (z % window(axis_z_) + window(axis_z_)) % window(axis_z_);
-    return field_planes_.row(slot * size(centres_.y) + y - centres_.y.first, field);
+    return derivative_planes_.row(slot * size(centres_.y) + y - centres_.y.first, number);
   }
 
   // The weights with which one pixel takes part in the windows around it, and the first of those
@@ -365,40 +369,41 @@ template <class Operation> class March {
     const Transposed along_z = transposed(axis_z_, centres_.z, z);
     std::int64_t next_gradient = tile_.y.first;
     for (std::int64_t y = centres_.y.first; y < centres_.y.last; ++y) {
-      sum_fields_along_z(along_z, y);
+      sum_derivatives_along_z(along_z, y);
       transpose_rows(z, &next_gradient, y + 1);
     }
   }
 
-  void sum_fields_along_z(const Transposed& along_z, std::int64_t y) {
-    for (std::size_t j = 0; j < operation_.fields(); ++j) {
+  void sum_derivatives_along_z(const Transposed& along_z, std::int64_t y) {
+    for (std::size_t j = 0; j < operation_.derivatives(); ++j) {
       for (std::size_t k = 0; k < along_z.taps.size(); ++k) {
-        inputs_[k] = field_row(along_z.first_centre + static_cast<std::int64_t>(k), y, j);
+        inputs_[k] = derivative_row(along_z.first_centre + static_cast<std::int64_t>(k), y, j);
       }
-      weighted_sum(along_z.taps, inputs_.data(), length(size(centres_.x)), field_rows_.row(y, j));
+      weighted_sum(
+          along_z.taps, inputs_.data(), length(size(centres_.x)), derivative_rows_.row(y, j));
     }
   }
 
-  // The gradient of all rows of plane z from *next on whose windows have their fields in
-  // field_rows_, which ends before row `end`.
+  // The gradient of all rows of plane z from *next on whose windows have their derivatives in
+  // derivative_rows_, which ends before row `end`.
   void transpose_rows(std::int64_t z, std::int64_t* next, std::int64_t end) {
     while (*next < tile_.y.last) {
       const Interval y{*next, std::min(*next + kBatchRows, tile_.y.last)};
       if (end < std::min(y.last + axis_y_.radius(), centres_.y.last)) return;
-      for (std::size_t j = 0; j < operation_.fields(); ++j) transpose_down(y, j);
+      for (std::size_t j = 0; j < operation_.derivatives(); ++j) transpose_down(y, j);
       transpose_across(z, y);
       *next = y.last;
     }
   }
 
-  // Field j of a batch of rows through the transpose along y, into fields_down_. Its column 0 is
-  // the pixel radius to the left of the tile; where no centre is stand zeros.
+  // Derivative j of a batch of rows through the transpose along y, into derivatives_down_. Its
+  // column 0 is the pixel radius to the left of the tile; columns without a centre hold zeros.
   void transpose_down(Interval y, std::size_t j) {
     const std::size_t count = length(size(centres_.x));
     const std::int64_t left = centres_.x.first - (tile_.x.first - axis_x_.radius());
-    T* const out = fields_down_.row(0, j) + kBatch * length(left);
+    T* const out = derivatives_down_.row(0, j) + kBatch * length(left);
     if (is_inside(y.first) && is_inside(y.last - 1)) {
-      const auto row = [&](std::int64_t centre) { return field_rows_.row(centre, j); };
+      const auto row = [&](std::int64_t centre) { return derivative_rows_.row(centre, j); };
       average_down(y.first - axis_y_.radius(), row, count, out);
     } else {
       transpose_edge(y, j, out);
@@ -413,7 +418,7 @@ template <class Operation> class March {
     for (std::int64_t row = y.first; row < y.last; ++row) {
       const Transposed along_y = transposed(axis_y_, centres_.y, row);
       for (std::size_t k = 0; k < along_y.taps.size(); ++k) {
-        inputs_[k] = field_rows_.row(along_y.first_centre + static_cast<std::int64_t>(k), j);
+        inputs_[k] = derivative_rows_.row(along_y.first_centre + static_cast<std::int64_t>(k), j);
       }
       weighted_sum(along_y.taps, inputs_.data(), count, edge_rows_.row(row - y.first, 0));
     }
@@ -424,17 +429,17 @@ template <class Operation> class March {
     }
   }
 
-  // Whether every window along y that sees row y exists and sees it once: then the transpose is the
+  // True if every window along y that sees row y exists and sees it once: then the transpose is the
   // average.
   bool is_inside(std::int64_t y) const {
     const std::int64_t reach = axis_y_.folds() ? axis_y_.radius() + 1 : axis_y_.radius();
     return y - reach >= axis_y_.first_centre() && y + reach < axis_y_.last_centre();
   }
 
-  // A batch of rows whose fields summed along y are in fields_down_.
+  // A batch of rows whose derivatives summed along y are in derivatives_down_.
   void transpose_across(std::int64_t z, Interval y) {
     for (std::size_t j = 0; j < transposed_of_row_.size(); ++j) {
-      average_across(fields_down_.row(0, j), length(size(tile_.x)), transposed_, j);
+      average_across(derivatives_down_.row(0, j), length(size(tile_.x)), transposed_, j);
       fold_columns(j);
     }
     for (std::int64_t row = y.first; row < y.last; ++row) {
@@ -447,13 +452,13 @@ template <class Operation> class March {
 
   // The columns that windows see more than once, beyond the image's edge: one by one.
   void fold_columns(std::size_t j) {
-    const T* const fields = fields_down_.row(0, j);
+    const T* const derivatives = derivatives_down_.row(0, j);
     for (const FoldingColumn& column : folding_columns_) {
       const std::size_t offset = length(column.pixel - tile_.x.first);
       for (std::size_t b = 0; b < kBatch; ++b) {
         T sum = 0;
         for (std::size_t k = 0; k < column.taps.size(); ++k) {
-          sum += column.taps[k] * fields[kBatch * (offset + k) + b];
+          sum += column.taps[k] * derivatives[kBatch * (offset + k) + b];
         }
         transposed_.row(static_cast<std::int64_t>(b), j)[offset] = sum;
       }
@@ -472,11 +477,11 @@ template <class Operation> class March {
   const std::vector<T> taps_z_, taps_y_, taps_x_;
   const std::int64_t product_first_, product_count_;  // columns of products
   RowRing<T> product_planes_, product_rows_, down_, averages_;
-  RowRing<T> field_planes_, field_rows_, edge_rows_, fields_down_, transposed_;
-  std::vector<const T*> inputs_;  // of a sum of rows
-  std::vector<T*> products_;      // rows of the one at hand, as the operation takes them
+  RowRing<T> derivative_planes_, derivative_rows_, edge_rows_, derivatives_down_, transposed_;
+  std::vector<const T*> inputs_;  // the rows of a sum
+  std::vector<T*> products_;      // rows of the current batch, as the operation takes them
   std::vector<const T*> averages_of_row_;
-  std::vector<T*> fields_;
+  std::vector<T*> derivatives_;
   std::vector<const T*> transposed_of_row_;
   std::vector<FoldingColumn> folding_columns_;
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of operations that look through a window have in common: the shapes of results,
-// and a call of the operation that returns what its reference returns. Options have a reduction,
-// and some a padding, a window_size and masks; requests say where value, gradients and upstream
-// are.
+// The common part of the tests of windowed operations: the shapes of results, and a call of the
+// operation that returns its results as its reference does. Options have a reduction, and some a
+// padding, a window_size and masks; requests hold the views of value, gradients and upstream.
 #pragma once
 
 #include <deque>
@@ -79,14 +78,14 @@ void run_chosen(const Operation& operation, const TensorView& x, const TensorVie
   for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
 }
 
-/// Which gradients a call computes, and how they lie in memory.
+/// The gradients that a call computes, and their layout in memory.
 struct Wanted {
   bool by_x = true, by_y = true;
   test::Layout layout = test::Layout::dense;
 };
 
-/// What the operation computes of a request that says where nothing goes; it is checked that
-/// nothing around gradients is written.
+/// Runs the operation with memory for the results of a request, and checks that nothing around the
+/// gradients is written.
 template <class Reference, class Operation, class Request, class Options>
 Reference computed_by(const Operation& operation, const TensorView& x, const TensorView& y,
     Request request, const Options& options, const Wanted& wanted, const Execution& exec) {

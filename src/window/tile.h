@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A box of pixels of one plane: the piece of work that a thread takes. Where tiles lie depends on
-// the image alone, so that results do not depend on how many threads there are.
+// A box of pixels of one plane, which one task of a thread computes. The tiles depend on the image
+// alone, so that results do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>

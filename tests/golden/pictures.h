@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures about which make_golden.py asked other libraries, and how a row of its answers
-// looks.
+// The pictures that make_golden.py gave to other libraries, and the layout of a row of their
+// results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace similis::test {
 
-/// What y is beside x.
+/// The relation of y to x.
 enum class Kind : std::uint8_t { distorted, nearly_equal, inverted, bytes, twelve_bits };
 
 inline const char* name(Kind kind) {
@@ -40,7 +40,7 @@ struct Pictures {
   double data_range = 1;
 };
 
-/// As pictures() of make_golden.py.
+/// Makes the same pictures as pictures() of make_golden.py.
 inline Pictures pictures(Kind kind, const Extents& shape) {
   const std::int64_t width = shape[shape.rank() - 1];
   const auto plain = [=](std::int64_t i) {
@@ -65,7 +65,7 @@ inline Pictures pictures(Kind kind, const Extents& shape) {
   return {};
 }
 
-/// What a library said.
+/// The results of a library.
 template <class Options> struct Golden {
   std::string library, call;
   Options options;
@@ -73,7 +73,7 @@ template <class Options> struct Golden {
   Kind kind;
   Extents shape;
   double value;
-  std::optional<double> slope;  ///< of the value as x moves towards y
+  std::optional<double> slope;  ///< slope of the value as x moves towards y
 };
 
 /// The value's slope as x moves towards y.
@@ -116,7 +116,7 @@ void expect_golden(const Golden<Options>& golden, const Function& value_and_grad
   std::optional<double> of_slope;
   for (const Backend& backend : backends()) {
     SCOPED_TRACE(backend.name);
-    const Chosen chosen(backend);
+    const ScopedBackend chosen(backend);
     const ValueAndGradient result =
         value_and_gradient(each.x, each.y, GradientOf::x, options, Execution{});
     const double of_value = std::abs(item(result.value) - golden.value);

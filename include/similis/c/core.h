@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vocabulary of the C interface: status, tensors, how a call runs.
+ * The vocabulary of the C interface: status, tensors, execution of a call.
  *
- * Every function that can fail returns a status. Images are read, and results written, where the
- * caller's tensors say; nothing is kept after a call returns, but for work queued on a stream.
- * Options begin with struct_size and are set up by their _DEFAULTS macro:
+ * Every function that can fail returns a status. Images are read from, and results written to, the
+ * memory of the caller's tensors; nothing is kept after a call returns, except work queued on a
+ * stream. Options begin with struct_size and are set up by their _DEFAULTS macro:
  *
  *   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
  *   options.padding = SIMILIS_PADDING_SAME;
  *
- * A program compiled with an older similis passes a smaller struct; what it lacks has its default.
- * Enumerations are 32-bit integers with named values, so that their size is the same for everyone.
+ * A program compiled with an older similis passes a smaller struct; missing members have their
+ * defaults. Enumerations are 32-bit integers with named values, so that their size is the same for
+ * everyone.
  */
 #ifndef SIMILIS_C_CORE_H
 #define SIMILIS_C_CORE_H
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/** What a call came to. */
+/** The outcome of a call. */
 typedef int32_t similis_status;
 enum {
   SIMILIS_OK = 0,
@@ -32,8 +33,9 @@ enum {
   SIMILIS_FAILURE = 3           /**< anything else, such as no memory */
 };
 
-/** The last failure on this thread in one sentence: operation, argument, what it was, what it
- * takes. Empty if there was none. Valid until the next failure on this thread. */
+/** The last failure on this thread in one sentence that names the operation, the argument, the
+ * value it got and the values it takes. Empty if there was none. Valid until the next failure on
+ * this thread. */
 SIMILIS_API const char* similis_last_error(void);
 
 /** The version of the library in use, such as "0.1.0"; SIMILIS_VERSION is that of the headers. */
@@ -58,7 +60,7 @@ enum {
 /** DLPack's DLDataType. */
 typedef struct similis_dtype {
   uint8_t code;   /**< 1 unsigned integer, 2 float, 4 bfloat */
-  uint8_t bits;   /**< of one element */
+  uint8_t bits;   /**< bits of one element */
   uint16_t lanes; /**< 1 */
 } similis_dtype;
 #define SIMILIS_UINT8 \
@@ -74,7 +76,8 @@ typedef struct similis_dtype {
 #define SIMILIS_FLOAT64 \
   { 2, 64, 1 }
 
-/** Somebody's array, laid out as DLPack's DLTensor: a pointer to one is a pointer to the other. */
+/** An array of the caller, laid out as DLPack's DLTensor: a pointer to one is a pointer to the
+ * other. */
 typedef struct similis_tensor {
   void* data;
   similis_device device;
@@ -82,10 +85,10 @@ typedef struct similis_tensor {
   similis_dtype dtype;
   int64_t* shape;       /**< ndim extents; not read if ndim is 0 */
   int64_t* strides;     /**< elements between neighbours along each axis; NULL: dense, row-major */
-  uint64_t byte_offset; /**< from data to the first element */
+  uint64_t byte_offset; /**< bytes from data to the first element */
 } similis_tensor;
 
-/** Where workspaces come from. NULL functions: the library's own memory. */
+/** The source of memory for workspaces. NULL functions: the library's own memory. */
 typedef struct similis_allocator {
   /** Memory on the device, aligned to 256 bytes, ready for work queued on the stream from now on;
    * NULL when there is none left. */
@@ -112,14 +115,14 @@ SIMILIS_API similis_runner similis_serial_runner(void);
 
 /** A fixed set of threads. */
 typedef struct similis_thread_pool similis_thread_pool;
-/** threads: how many work at once, the caller included, up to 1024; 0 is one per core. */
+/** threads: number of threads, the caller included, up to 1024; 0: one per core. */
 SIMILIS_API similis_status similis_thread_pool_create(int32_t threads, similis_thread_pool** pool);
 /** No call may be using the pool. NULL is allowed. */
 SIMILIS_API void similis_thread_pool_destroy(similis_thread_pool* pool);
 /** Valid as long as the pool. */
 SIMILIS_API similis_runner similis_thread_pool_runner(similis_thread_pool* pool);
 
-/** How a call runs. Functions take NULL for the defaults. */
+/** The execution of a call. Functions take NULL for the defaults. */
 typedef struct similis_execution {
   size_t struct_size;
   void* stream; /**< cudaStream_t; NULL is the default stream. Ignored on the CPU */
@@ -131,13 +134,13 @@ typedef struct similis_execution {
     sizeof(similis_execution), NULL, {NULL, NULL, NULL}, { NULL, NULL } \
   }
 
-/** Multiplies a tensor where it stands by a factor of one element on its device: a gradient by the
- * upstream one. A factor of 1 leaves the memory alone; on a GPU it is read there, and nothing waits
- * for it. Both are float16, bfloat16, float32 or float64, of any strides. */
+/** Multiplies a tensor in place by a factor of one element on its device, such as a gradient by the
+ * upstream gradient. A factor of 1 leaves the memory alone; on a GPU the factor is read there, and
+ * nothing waits for it. Both are float16, bfloat16, float32 or float64, of any strides. */
 SIMILIS_API similis_status similis_scale(
     const similis_tensor* tensor, const similis_tensor* factor, const similis_execution* execution);
 
-/** What a window sees outside the image. */
+/** The pixels that a window sees outside the image. */
 enum {
   SIMILIS_PADDING_VALID = 0,      /**< nothing: only windows that lie inside count */
   SIMILIS_PADDING_SAME = 1,       /**< zeros */
@@ -146,7 +149,7 @@ enum {
   SIMILIS_PADDING_RENORMALIZE = 4 /**< nothing: the cut window's weights sum to 1 again */
 };
 
-/** What becomes of the map of values. */
+/** The result to which the map of values is reduced. */
 enum {
   SIMILIS_REDUCTION_MEAN = 0,       /**< one number: a tensor without axes */
   SIMILIS_REDUCTION_SUM = 1,        /**< likewise */
@@ -155,7 +158,7 @@ enum {
   SIMILIS_REDUCTION_PER_CHANNEL = 4 /**< the mean of each channel of each image: [N,C] */
 };
 
-/** Whether a function computes how alike images are, or one minus that. */
+/** The similarity of two images, or one minus it as a loss. */
 enum { SIMILIS_FORM_SIMILARITY = 0, SIMILIS_FORM_LOSS = 1 };
 
 #ifdef __cplusplus

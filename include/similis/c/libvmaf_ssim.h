@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The SSIM family of libvmaf, and its PSNR; see libvmaf_ssim.hpp for what each is and refuses.
+ * The SSIM family of libvmaf, and its PSNR; libvmaf_ssim.hpp defines each and lists its refusals.
  * x, y: a plane [H,W] or planes [N,H,W], uint8 or uint16, alike in all but their strides.
  * Results: float64, dense, [] for a plane and [N] for planes; NULL if not wanted. */
 #ifndef SIMILIS_C_LIBVMAF_SSIM_H
@@ -13,13 +13,13 @@ extern "C" {
 
 typedef struct similis_integer_ssim_options {
   size_t struct_size;
-  int32_t bit_depth; /**< of a sample: 8, 10, 12 or 16; 0: 8 for uint8, 16 for uint16 */
+  int32_t bit_depth; /**< bits per sample: 8, 10, 12 or 16; 0: 8 for uint8, 16 for uint16 */
   int32_t reserved;  /**< 0 */
 } similis_integer_ssim_options;
 #define SIMILIS_INTEGER_SSIM_DEFAULTS \
   { sizeof(similis_integer_ssim_options), 0, 0 }
 
-/** libvmaf's ssim, exact in all bits. value must be there. */
+/** libvmaf's ssim, exact in all bits. value must not be NULL. */
 SIMILIS_API similis_status similis_integer_ssim(const similis_tensor* x, const similis_tensor* y,
     const similis_integer_ssim_options* options, const similis_tensor* value,
     const similis_execution* execution);
@@ -27,14 +27,14 @@ SIMILIS_API similis_status similis_integer_ssim(const similis_tensor* x, const s
 typedef struct similis_float_ssim_options {
   size_t struct_size;
   int32_t bit_depth; /**< as in similis_integer_ssim_options */
-  int32_t scale;     /**< shrink by this first, 1 to 10; 0: the shorter side / 256, rounded */
+  int32_t scale;     /**< factor to shrink by first, 1 to 10; 0: the shorter side / 256, rounded */
   int32_t enable_db; /**< 1: the score in decibels; 0: as it is */
   int32_t clip_db;   /**< 1: at most the decibels of half a squared error in all; 0: any */
 } similis_float_ssim_options;
 #define SIMILIS_FLOAT_SSIM_DEFAULTS \
   { sizeof(similis_float_ssim_options), 0, 0, 0, 0 }
 
-/** libvmaf's float_ssim, and the means that it is made of. */
+/** libvmaf's float_ssim, and the means of its three factors. */
 SIMILIS_API similis_status similis_float_ssim(const similis_tensor* x, const similis_tensor* y,
     const similis_float_ssim_options* options, const similis_tensor* value,
     const similis_tensor* luminance, const similis_tensor* contrast,
@@ -64,7 +64,7 @@ typedef struct similis_libvmaf_psnr_options {
 #define SIMILIS_LIBVMAF_PSNR_DEFAULTS \
   { sizeof(similis_libvmaf_psnr_options), 0, 0 }
 
-/** libvmaf's psnr_y, psnr_cb or psnr_cr of planes of either. value must be there. */
+/** libvmaf's psnr_y, psnr_cb or psnr_cr of planes of either. value must not be NULL. */
 SIMILIS_API similis_status similis_libvmaf_psnr(const similis_tensor* x, const similis_tensor* y,
     const similis_libvmaf_psnr_options* options, const similis_tensor* value,
     const similis_execution* execution);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Local normalised cross-correlation; see lncc.hpp for the formula, its source and what is refused.
+ * Local normalised cross-correlation; see lncc.hpp for the formula, its source and the refusals.
  */
 #ifndef SIMILIS_C_LNCC_H
 #define SIMILIS_C_LNCC_H
@@ -12,23 +12,23 @@ extern "C" {
 
 /** The window's shape. */
 enum { SIMILIS_WINDOW_BOX = 0, SIMILIS_WINDOW_GAUSSIAN = 1 };
-/** exact: the derivative of the value. ants: of each pixel's own window, its means held. */
+/** exact: the derivative of the value. ants: the term of each pixel's own window, with constant
+ * means. */
 enum { SIMILIS_LNCC_GRADIENT_EXACT = 0, SIMILIS_LNCC_GRADIENT_ANTS = 1 };
 
 typedef struct similis_lncc_options {
   size_t struct_size;
-  double sigma[3];  /**< of the Gaussian window along z, y, x, in pixels; a box does not read it */
+  double sigma[3];  /**< standard deviation of a Gaussian window along z, y, x, in pixels */
   double smooth_nr; /**< times the number of taps: added to the numerator */
-  double
-      smooth_dr; /**< times the number of taps: added to the denominator, and the least variance */
-  double weight; /**< multiplies the correlation: -1 for the loss */
+  double smooth_dr; /**< times the taps: added to the denominator, and the least variance */
+  double weight;    /**< multiplies the correlation: -1 for the loss */
   const similis_tensor* mask;       /**< weights on the map; NULL: none */
-  const similis_tensor* valid_mask; /**< which pixels exist; NULL: all */
+  const similis_tensor* valid_mask; /**< weights of the pixels; 0 leaves a pixel out; NULL: none */
   int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
   int32_t window;         /**< SIMILIS_WINDOW_… */
   int32_t padding;        /**< SIMILIS_PADDING_VALID, _SAME or _RENORMALIZE */
   int32_t reduction;      /**< SIMILIS_REDUCTION_… */
-  int32_t is_signed;      /**< 0: squared; 1: from -1 to 1 */
+  int32_t is_signed;      /**< 0: squared correlation; 1: signed correlation in [-1, 1] */
   int32_t gradient;       /**< SIMILIS_LNCC_GRADIENT_… */
 } similis_lncc_options;
 #define SIMILIS_LNCC_DEFAULTS                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Multi-scale SSIM; see ms_ssim.hpp for the formula, its source and what is refused. */
+ * Multi-scale SSIM; see ms_ssim.hpp for the formula, its source and the refusals. */
 #ifndef SIMILIS_C_MS_SSIM_H
 #define SIMILIS_C_MS_SSIM_H
 
@@ -9,16 +9,13 @@
 extern "C" {
 #endif
 
-/** How an image is halved between levels: averages of 2×2 (2×2×2) pixels, and at odd sides: */
+/** The halving of an image between levels: averages of 2×2 (2×2×2) pixels, and at odd sides: */
 enum {
   SIMILIS_DOWNSAMPLE_VAINF = 0, /**< a rim of zeros, counted in the average (pytorch-msssim) */
   SIMILIS_DOWNSAMPLE_CEIL = 1,  /**< the last row or column is repeated (MATLAB, TensorFlow) */
   SIMILIS_DOWNSAMPLE_FLOOR = 2, /**< the last row or column is left out (torchmetrics) */
   SIMILIS_DOWNSAMPLE_PIQ = 3    /**< a row and a column are repeated at the top and left (piq) */
 };
-
-/** What a negative mean becomes before the power. */
-enum { SIMILIS_NEGATIVE_MEANS_RELU = 0 /**< 0, with gradient 0 */ };
 
 typedef struct similis_ms_ssim_options {
   size_t struct_size;
@@ -28,17 +25,17 @@ typedef struct similis_ms_ssim_options {
   const double* weights;  /**< one per level, finest first; NULL: the five of the paper */
   size_t weight_count;    /**< 0 with weights NULL */
   int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
-  int32_t padding;        /**< SIMILIS_PADDING_…, of each level */
-  int32_t reduction;      /**< SIMILIS_REDUCTION_… of the values of all channels; not NONE */
+  int32_t padding;        /**< SIMILIS_PADDING_…, applied to each level */
+  int32_t reduction;      /**< SIMILIS_REDUCTION_…, over the values of all channels; not NONE */
   int32_t downsample;     /**< SIMILIS_DOWNSAMPLE_… */
-  int32_t negative_means; /**< SIMILIS_NEGATIVE_MEANS_… */
   int32_t form;           /**< SIMILIS_FORM_… */
+  int32_t reserved;       /**< 0 */
 } similis_ms_ssim_options;
 #define SIMILIS_MS_SSIM_DEFAULTS                                                              \
   {                                                                                           \
     sizeof(similis_ms_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, NULL, 0, {11, 11, 11}, \
         SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_DOWNSAMPLE_VAINF,              \
-        SIMILIS_NEGATIVE_MEANS_RELU, SIMILIS_FORM_SIMILARITY                                  \
+        SIMILIS_FORM_SIMILARITY, 0                                                            \
   }
 
 /** MS-SSIM of x and y and the gradients of Σ upstream·value, as similis_ssim. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mutual information; see mutual_information.hpp for the formula, its sources and what is refused.
+ * Mutual information; see mutual_information.hpp for the formula, its sources and the refusals.
  */
 #ifndef SIMILIS_C_MUTUAL_INFORMATION_H
 #define SIMILIS_C_MUTUAL_INFORMATION_H
@@ -13,22 +13,22 @@ extern "C" {
 /** Values of options.kernel. */
 enum {
   SIMILIS_PARZEN_B_SPLINE = 0, /**< cubic B-spline: 4 bins */
-  SIMILIS_PARZEN_GAUSSIAN = 1, /**< of standard deviation sigma_ratio / 2 bins */
+  SIMILIS_PARZEN_GAUSSIAN = 1, /**< Gaussian with a standard deviation of sigma_ratio / 2 bins */
   SIMILIS_PARZEN_DELTA = 2     /**< the bin that holds the value; no gradient */
 };
 
 /** Values of options.range. */
 enum {
-  SIMILIS_RANGE_PER_IMAGE = 0,     /**< of a channel of an image, x and y each by itself */
-  SIMILIS_RANGE_COMMON = 1,        /**< the same, of x and y together */
+  SIMILIS_RANGE_PER_IMAGE = 0,     /**< limits of a channel of an image, for x and y separately */
+  SIMILIS_RANGE_COMMON = 1,        /**< the same, for x and y together */
   SIMILIS_RANGE_FIXED = 2,         /**< low and high */
-  SIMILIS_RANGE_UNIT_OR_COMMON = 3 /**< 0 and 1 if all of x and y lie there, else of them all */
+  SIMILIS_RANGE_UNIT_OR_COMMON = 3 /**< 0 and 1 if all values lie there, else limits of all */
 };
 
 /** Values of options.method. */
 enum {
-  SIMILIS_HISTOGRAM_EXACT = 0, /**< by the kernel's weights */
-  SIMILIS_HISTOGRAM_BINNED = 1 /**< by whole voxels, then blurred */
+  SIMILIS_HISTOGRAM_EXACT = 0, /**< voxels are counted by the kernel's weights */
+  SIMILIS_HISTOGRAM_BINNED = 1 /**< each voxel counts in one bin, then the histogram is blurred */
 };
 
 /** Values of options.form. */
@@ -42,10 +42,10 @@ typedef struct similis_mutual_information_options {
   double sigma_ratio;          /**< twice the Gaussian's standard deviation, in bins */
   double low, high;            /**< read with SIMILIS_RANGE_FIXED */
   double smooth_nr, smooth_dr; /**< log((p_ab + nr) / (p_a p_b + dr) + dr) if either is above 0 */
-  double sampling;             /**< share of the voxels that are looked at */
+  double sampling;             /**< share of the voxels that are counted */
   uint64_t seed;               /**< chooses them */
-  const similis_tensor* mask;  /**< voxels above 0 exist; NULL: all */
-  const similis_tensor* histogram; /**< of the whole that x and y are a part of; NULL: theirs */
+  const similis_tensor* mask;  /**< voxels with a mask above 0 are counted; NULL: all */
+  const similis_tensor* histogram; /**< of the whole image; NULL: of x and y */
   int32_t num_bins;                /**< 4 to 256 */
   int32_t kernel;                  /**< SIMILIS_PARZEN_… */
   int32_t range;                   /**< SIMILIS_RANGE_… */
@@ -77,8 +77,8 @@ SIMILIS_API similis_status similis_histogram(const similis_tensor* x, const simi
     const similis_mutual_information_options* options, const similis_tensor* histogram,
     const similis_execution* execution);
 
-/** What a histogram, or a sum of them, says. Of the options it reads sigma_ratio, smooth_nr,
- * smooth_dr, normalized, method and reduction. value: dense, float32 or float64. */
+/** The mutual information of a histogram, or of a sum of them. It reads the options sigma_ratio,
+ * smooth_nr, smooth_dr, normalized, method and reduction. value: dense, float32 or float64. */
 SIMILIS_API similis_status similis_mutual_information_from_histogram(
     const similis_tensor* histogram, const similis_mutual_information_options* options,
     const similis_tensor* value, const similis_execution* execution);

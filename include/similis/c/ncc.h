@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalised cross-correlation of whole images; see ncc.hpp for the formula and what is refused. */
+ * Normalised cross-correlation of whole images; see ncc.hpp for the formula and the refusals. */
 #ifndef SIMILIS_C_NCC_H
 #define SIMILIS_C_NCC_H
 

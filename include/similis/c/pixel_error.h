@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct similis_pixel_error_options {
   size_t struct_size;
-  double data_range; /**< of similis_psnr; 0: 1 for floats, 255 for uint8, 65535 for uint16 */
+  double data_range; /**< read by similis_psnr; 0: 1 for floats, 255 for uint8, 65535 for uint16 */
   int32_t reduction; /**< SIMILIS_REDUCTION_…, not NONE; for similis_psnr not SUM */
   int32_t reserved;  /**< 0 */
 } similis_pixel_error_options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Structural similarity; see ssim.hpp for the formula, its source and what is refused. */
+ * Structural similarity; see ssim.hpp for the formula, its source and the refusals. */
 #ifndef SIMILIS_C_SSIM_H
 #define SIMILIS_C_SSIM_H
 
@@ -18,7 +18,7 @@ typedef struct similis_ssim_options {
   double ssim_weight; /**< multiplies SSIM, or 1 - SSIM in a loss */
   double l1_weight;   /**< adds l1_weight·|x - y|, reduced as the map is, over all pixels */
   const similis_tensor* mask;       /**< weights on the map; NULL: none */
-  const similis_tensor* valid_mask; /**< which pixels exist; NULL: all */
+  const similis_tensor* valid_mask; /**< weights of the pixels; 0 leaves a pixel out; NULL: none */
   int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
   int32_t padding;        /**< SIMILIS_PADDING_… */
   int32_t reduction;      /**< SIMILIS_REDUCTION_… */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SSIMULACRA 2.1; see ssimulacra2.hpp for what it is, takes and refuses.
+ * SSIMULACRA 2.1; ssimulacra2.hpp defines it and lists its refusals.
  * x, y: the reference and the distorted picture, [C,H,W] or [N,C,H,W], of 1 to 4 channels. */
 #ifndef SIMILIS_C_SSIMULACRA2_H
 #define SIMILIS_C_SSIMULACRA2_H
@@ -15,7 +15,7 @@ enum {
   SIMILIS_SSIMULACRA2_FAST = 1   /**< a finite filter for its recursive blur */
 };
 
-/** What samples mean. */
+/** The meaning of samples. */
 enum {
   SIMILIS_TRANSFER_SRGB = 0,  /**< encoded as sRGB */
   SIMILIS_TRANSFER_LINEAR = 1 /**< linear light with sRGB's primaries */
@@ -34,13 +34,13 @@ SIMILIS_API similis_status similis_ssimulacra2(const similis_tensor* x, const si
     const similis_ssimulacra2_options* options, const similis_tensor* value,
     const similis_execution* execution);
 
-/** The same, and where the score is lost; on the CPU. map: float32, dense, [H,W] or [N,H,W].
+/** The same, and a map of the loss; on the CPU. map: float32, dense, [H,W] or [N,H,W].
  * value: NULL if not wanted. */
 SIMILIS_API similis_status similis_ssimulacra2_map(const similis_tensor* x, const similis_tensor* y,
     const similis_ssimulacra2_options* options, const similis_tensor* value,
     const similis_tensor* map, const similis_execution* execution);
 
-/** One reference picture, made ready to be compared with many. */
+/** One reference picture, prepared for comparison with many. */
 typedef struct similis_ssimulacra2_reference similis_ssimulacra2_reference;
 /** x: [C,H,W], on the CPU; it is not needed afterwards. */
 SIMILIS_API similis_status similis_ssimulacra2_reference_create(const similis_tensor* x,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sampling images, composing transforms, labels, exponentials, inverses and Jacobians; see warp.hpp
- * for what each computes, and for coordinates and shapes. */
+ * Sampling images and labels, composing transforms and affine grids; warp.hpp defines what each
+ * function computes, the coordinates and the shapes. */
 #ifndef SIMILIS_C_WARP_H
 #define SIMILIS_C_WARP_H
 
 #include "similis/c/core.h"
+#include "similis/c/fields.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,24 +18,24 @@ enum {
 };
 enum { SIMILIS_OUTSIDE_ZEROS = 0, SIMILIS_OUTSIDE_BORDER = 1, SIMILIS_OUTSIDE_REFLECTION = 2 };
 
-/** Of all functions here; each reads what it has a use for. */
+/** The options of all functions here; each function reads some of them. */
 typedef struct similis_warp_options {
   size_t struct_size;
-  const similis_tensor* affine;        /**< of similis_sample, _labels, _compose; NULL: identity */
-  const similis_tensor* displacement;  /**< of similis_sample, _labels, _affine_grid; or NULL */
-  const similis_tensor* grid;          /**< of similis_sample, _labels; NULL if there is none */
+  const similis_tensor* affine;        /**< for similis_sample, _labels, _compose; NULL: identity */
+  const similis_tensor* displacement;  /**< for similis_sample, _labels, _affine_grid; or NULL */
+  const similis_tensor* grid;          /**< for similis_sample, _labels; NULL if there is none */
   const similis_tensor* grid_affine;   /**< likewise; NULL: the identity */
   int64_t out_shape[3];                /**< [Y,X] or [Z,Y,X], if out_rank is 2 or 3 */
-  double min_coords[3], max_coords[3]; /**< (x,y,z), read if the next two say so */
-  double background;                   /**< of similis_sample_labels */
-  double smallest_label;               /**< of similis_sample_labels, if has_smallest_label */
+  double min_coords[3], max_coords[3]; /**< (x,y,z), read if has_min_coords, has_max_coords */
+  double background;                   /**< for similis_sample_labels */
+  double smallest_label;               /**< for similis_sample_labels, if has_smallest_label */
   int32_t has_min_coords, has_max_coords;
   int32_t out_rank;      /**< 0: the field's shape, or the image's */
   int32_t mode;          /**< SIMILIS_INTERPOLATION_… */
   int32_t padding_mode;  /**< SIMILIS_OUTSIDE_… */
   int32_t align_corners; /**< 0 or 1 */
   int32_t prefilter;     /**< 0 or 1 */
-  int32_t accumulate;    /**< 1: results are added to what stands in output */
+  int32_t accumulate;    /**< 1: results are added to the values in output */
   int32_t deterministic; /**< 1: an image's gradient has the same bits in every run on a GPU too */
   int32_t has_smallest_label;
 } similis_warp_options;
@@ -67,27 +68,12 @@ SIMILIS_API similis_status similis_affine_grid(const similis_tensor* affine,
     const similis_tensor* upstream, const similis_tensor* affine_gradient,
     const similis_execution* execution);
 
-/** The label with the heaviest votes, what they weigh, and the gradients of Σ upstream·weight. */
+/** The label with the largest sum of weights, that sum, and the gradients of Σ upstream·weight. */
 SIMILIS_API similis_status similis_sample_labels(const similis_tensor* image,
     const similis_warp_options* options, const similis_tensor* label, const similis_tensor* weight,
     const similis_tensor* upstream, const similis_tensor* affine_gradient,
     const similis_tensor* grid_gradient, const similis_tensor* grid_affine_gradient,
     const similis_execution* execution);
-
-/** exp(v), by n squarings. Of the options only align_corners is read. */
-SIMILIS_API similis_status similis_exponentiate(const similis_tensor* v, int32_t n,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_execution* execution);
-
-/** The displacement that undoes u, and (or NULL) [N] what is left. Likewise. */
-SIMILIS_API similis_status similis_invert(const similis_tensor* u, int32_t iterations,
-    const similis_warp_options* options, const similis_tensor* output,
-    const similis_tensor* residual, const similis_execution* execution);
-
-/** The determinant of the derivative of x + u(x), and [N] how many are not positive. */
-SIMILIS_API similis_status similis_jacobian_determinant(const similis_tensor* u,
-    const similis_warp_options* options, const similis_tensor* determinant,
-    const similis_tensor* folds, const similis_execution* execution);
 
 #ifdef __cplusplus
 }

@@ -102,8 +102,8 @@ class MsSsimOptions(ctypes.Structure):
         ("padding", ctypes.c_int32),
         ("reduction", ctypes.c_int32),
         ("downsample", ctypes.c_int32),
-        ("negative_means", ctypes.c_int32),
         ("form", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 

@@ -80,7 +80,7 @@ TEST_F(Ssimulacra2Golden, EveryDecimalOfTheReferenceProgram) {
       [](const std::string& reference, const std::string& distorted, const std::string& expected) {
         const media::Image x = media::read_image(reference), y = media::read_image(distorted);
         for (const test::Backend& backend : test::backends(test::Gpu::included)) {
-          const test::Chosen chosen(backend);
+          const test::ScopedBackend chosen(backend);
           for (const int threads : kThreadCounts) {
             ThreadPool pool(threads);
             const double actual = score(view_of(x), view_of(y), {.runner = pool.runner()});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a run-time DType to a compile-time element type.
+// Dispatch from a run-time DType to a compile-time element type.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a DLTensor says, or a refusal that names the argument of an operation.
+// The view of a DLTensor, or a refusal that names the argument of an operation.
 #pragma once
 
 #include "similis/c/core.h"

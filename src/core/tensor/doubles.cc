@@ -28,4 +28,15 @@ std::vector<double> to_doubles(const TensorView& view) {
   return result;
 }
 
+std::vector<double> broadcast_to_doubles(const TensorView& mask, const Extents& shape) {
+  if (mask.empty()) return {};
+  TensorView wide = mask;
+  wide.shape = wide.strides = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const int own = axis - (shape.rank() - mask.shape.rank());
+    wide.strides[axis] = own < 0 || mask.shape[own] == 1 ? 0 : mask.strides[own];
+  }
+  return to_doubles(wide);
+}
+
 }  // namespace similis

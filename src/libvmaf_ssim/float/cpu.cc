@@ -70,7 +70,7 @@ FloatPlane plane_of(const TensorView& planes, std::int64_t index, int bit_depth)
       .divisor = static_cast<float>(1 << (bit_depth - 8))};
 }
 
-// A plane of f32, and what it lies in.
+// A plane of f32, and its memory.
 struct OwnedPlane {
   FloatPlane plane;
   std::shared_ptr<void> memory;

@@ -16,7 +16,7 @@ namespace {
 
 using test::Layout;
 
-constexpr double kOneRounding = 0x1p-23;  // of means up to 2
+constexpr double kOneRounding = 0x1p-23;  // for means up to 2
 
 // All numbers of one call of float_ssim, in the order of SsimMeans, pair by pair.
 std::vector<double> all_of_float_ssim(
@@ -59,7 +59,7 @@ void expect_the_reference(const TestPlanes& planes, int scale) {
   const std::vector<double> expected = numbers_of(reference_float_ssim(planes.pairs(), scale));
   std::vector<double> first;
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const ParallelRunner& runner : {serial_runner(), seven_threads()}) {
       const std::vector<double> actual =
           all_of_float_ssim(planes, {.scale = scale}, {.runner = runner});
@@ -174,7 +174,7 @@ void expect_the_ms_reference(const TestPlanes& planes) {
   }
   std::vector<double> first;
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     const std::vector<double> numbers =
         MsSsimResults(planes, {}, {.runner = seven_threads()}).all();
     const std::vector<double> means(numbers.begin() + 1, numbers.end());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvmaf's float_ssim makes of the averages of a window, and its weights, for CPU and GPU.
-// Where libvmaf rounds to f32 and where it goes on in f64 is part of the definition.
+// The formula of libvmaf's float_ssim for the averages of a window, and its weights, for CPU and
+// GPU. The places where libvmaf rounds to f32 and where it goes on in f64 are part of the
+// definition.
 // Source: Wang et al., IEEE TIP 13(4), 2004, eq. 6, 9, 10, as Tom Distler's iqa has them.
 #pragma once
 

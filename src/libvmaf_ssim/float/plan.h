@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the passes of float_ssim are cut on the CPU, and what a piece returns. The cut depends on the
-// planes alone, and so does the order of all sums.
+// The pieces into which the passes of float_ssim are cut on the CPU, and their results. The cut
+// depends on the planes alone, and so does the order of all sums.
 #pragma once
 
 #include <algorithm>

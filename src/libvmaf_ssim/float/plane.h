@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plane on the CPU as float_ssim sees it: f32 from 0 to 255, whatever the samples in memory are.
+// A plane on the CPU as float_ssim reads it: f32 from 0 to 255, whatever the type of its samples.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct FloatPlane {
   const void* data;
   DType dtype;  ///< u8, u16 or f32
   std::int64_t row_stride, column_stride, height, width;
-  float divisor = 1;  ///< of the samples; a power of two
+  float divisor = 1;  ///< divisor of the samples; a power of two
 
   /// Copies columns of a row from `first` on, mirrored where they lie outside: at most one width.
   void load(std::int64_t row, std::int64_t first, std::int64_t count, float* out) const {

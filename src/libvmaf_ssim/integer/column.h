@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of integer SSIM as a GPU thread marches down it, for a test of it on the CPU too: each
-// row's products go into nine running sums down, the oldest of which is then complete; sums across
-// are of neighbouring columns' complete ones. All in integers that hold the sums.
+// A column of integer SSIM as a GPU thread computes it, also run by a test on the CPU: each row's
+// products go into nine running sums down, the oldest of which is then complete; sums across add
+// neighbouring columns' complete ones. All in integers that hold the sums.
 #pragma once
 
 #include <cstdint>

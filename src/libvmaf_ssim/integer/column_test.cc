@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GPU's kernels are made of, run on the CPU: marching down columns, maps of chunks
+// The parts of the GPU's kernels, run on the CPU: running sums down columns, maps of chunks
 // composed to groups, and the walk over them, against the loops that define them. All 64 bits.
 #include "src/libvmaf_ssim/integer/column.h"
 
@@ -19,7 +19,7 @@ namespace similis::libvmaf_ssim_internal {
 namespace {
 
 // The terms of one pair in raster order.
-template <class Sums> std::vector<double> marched_terms(const TestPlanes& planes) {
+template <class Sums> std::vector<double> column_terms(const TestPlanes& planes) {
   const std::int64_t height = planes.x.shape[0], width = planes.x.shape[1];
   const std::vector<double> x = to_doubles(planes.x), y = to_doubles(planes.y);
   const int middle = middle_of_range(planes.depth);
@@ -54,22 +54,22 @@ template <class Sums> std::vector<double> marched_terms(const TestPlanes& planes
   return terms;
 }
 
-std::vector<double> marched_terms_of(const TestPlanes& planes) {
-  return planes.depth == 8    ? marched_terms<Centred8>(planes)
-         : planes.depth == 10 ? marched_terms<Centred10>(planes)
-                              : marched_terms<Whole>(planes);
+std::vector<double> column_terms_of(const TestPlanes& planes) {
+  return planes.depth == 8    ? column_terms<Centred8>(planes)
+         : planes.depth == 10 ? column_terms<Centred10>(planes)
+                              : column_terms<Whole>(planes);
 }
 
 double in_order(const std::vector<double>& terms) {
   return add_one_by_one(0, terms.data(), static_cast<std::int64_t>(terms.size()));
 }
 
-TEST(IntegerMarch, HasTheReferencesTerms) {
+TEST(IntegerColumns, HasTheReferencesTerms) {
   for (const Scene scene : kScenes) {
     for (const int depth : {8, 10, 12, 16}) {
       for (const Extents& shape : {Extents{1, 1}, Extents{3, 7}, Extents{9, 40}, Extents{41, 23}}) {
         const TestPlanes planes(scene, shape, depth);
-        const std::vector<double> terms = marched_terms_of(planes);
+        const std::vector<double> terms = column_terms_of(planes);
         EXPECT_EQ(in_order(terms) / total_weight(shape[0], shape[1]),
             reference_integer_ssim(planes.pairs())[0])
             << name(scene) << ", " << depth << " bits, " << shape[0] << "x" << shape[1];
@@ -78,7 +78,7 @@ TEST(IntegerMarch, HasTheReferencesTerms) {
   }
 }
 
-// Maps as the GPU makes them, and what of them the walk asks for.
+// Maps as the GPU makes them, and the parts of them that the walk asks for.
 class Maps {
  public:
   explicit Maps(const std::vector<double>& terms) : terms_(terms) {
@@ -88,7 +88,7 @@ class Maps {
       const int in_chunk = at_most(count - first, kChunkTerms);
       chunks_.push_back(map_of(&terms_[static_cast<std::size_t>(first)], in_chunk, before));
       for (int i = 0; i < in_chunk; ++i) before += terms_[static_cast<std::size_t>(first + i)];
-      before *= 1.0001;  // not quite what it will be
+      before *= 1.0001;  // not quite the later value
     }
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       if (i % kGroupChunks == 0) {
@@ -198,8 +198,8 @@ TEST(OrderedWalk, AddsTermsThatAreOftenHalfway) {
 
 TEST(OrderedWalk, AddsTheTermsOfPlanes) {
   for (const Scene scene : kScenes) {
-    expect_the_loops_bits(marched_terms_of(TestPlanes(scene, {150, 130}, 8)));
-    expect_the_loops_bits(marched_terms_of(TestPlanes(scene, {150, 130}, 12)));
+    expect_the_loops_bits(column_terms_of(TestPlanes(scene, {150, 130}, 8)));
+    expect_the_loops_bits(column_terms_of(TestPlanes(scene, {150, 130}, 12)));
   }
 }
 

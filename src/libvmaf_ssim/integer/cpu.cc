@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer SSIM on the CPU. Tasks are stripes of rows: each finds the terms of its pixels, keeps of
-// every chunk what it does to the running sum (ordered_sum.h), and hands that to the ordered walk.
+// Integer SSIM on the CPU. Tasks are stripes of rows: each finds the terms of its pixels, reduces
+// every chunk to its effect on the running sum (ordered_sum.h), and hands that to the ordered walk.
 // No plane of terms or moments is kept: a chunk whose map does not hold is computed again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/libvmaf_ssim/integer/cpu.cc"
@@ -68,8 +68,8 @@ ChunkMap map_of(const double* HWY_RESTRICT terms, std::int64_t count, int first_
   return map;
 }
 
-// A stripe's maps. What the running sum will be at a chunk is expected from the mean so far: of
-// what the walk knew when the stripe began, or else of the stripe itself.
+// A stripe's maps. The running sum at a chunk is predicted from the mean so far: that of the walk
+// when the stripe began, or else that of the stripe itself.
 template <class Sample, class Sums>
 void map_tiles(const IntegerPlan& plan, std::int64_t pair, std::int64_t stripe,
     const KnownSum& known, ChunkMap* maps) {
@@ -77,7 +77,7 @@ void map_tiles(const IntegerPlan& plan, std::int64_t pair, std::int64_t stripe,
   const std::int64_t first_row = plan.first_row(stripe), width = plan.planes.width();
   KnownSum own;
   for (std::int64_t at = 0; at < plan.tiles; ++at) {
-    Tile<Sample, Sums> tile(plan, pair, at);
+    IntegerTile<Sample, Sums> tile(plan, pair, at);
     tile.start(first_row);
     for (std::int64_t row = 0; row < plan.rows(stripe); ++row) {
       tile.next(first_row + row, terms);
@@ -96,7 +96,7 @@ void map_tiles(const IntegerPlan& plan, std::int64_t pair, std::int64_t stripe,
 template <class Sample, class Sums>
 double add_terms(const IntegerPlan& plan, const ChunkPlace& place, double sum) {
   alignas(64) double terms[kTileColumns];
-  Tile<Sample, Sums> tile(plan, place.pair, place.tile);
+  IntegerTile<Sample, Sums> tile(plan, place.pair, place.tile);
   tile.start(place.row);
   tile.next(place.row, terms);
   return add_one_by_one(sum, terms, tile.columns());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one pixel adds to libvmaf's integer SSIM, from the sums of its window, for CPU and GPU.
+// The term of one pixel in libvmaf's integer SSIM, from the sums of its window, for CPU and GPU.
 //
 // With w the window's weight inside the plane, the sums Σ over the window, and c1, c2 that grow
 // with w²,
@@ -30,7 +30,7 @@ SIMILIS_HOST_DEVICE int tap_at(std::int64_t offset) {
   return taps[offset < 0 ? -offset : offset];
 }
 
-/// How much of the taps around a position lies inside the extent.
+/// The sum of the taps around a position that lie inside the extent.
 SIMILIS_HOST_DEVICE int weight_inside(std::int64_t position, std::int64_t extent) {
   int weight = 0;
   for (std::int64_t offset = -kRadius; offset <= kRadius; ++offset) {

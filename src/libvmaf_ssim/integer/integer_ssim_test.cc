@@ -32,7 +32,7 @@ std::vector<ParallelRunner> runners() {
 void expect_the_references_bits(const TestPlanes& planes) {
   const std::vector<double> expected = reference_integer_ssim(planes.pairs());
   for (const test::Backend& backend : test::backends()) {
-    const test::Chosen chosen(backend);
+    const test::ScopedBackend chosen(backend);
     for (const ParallelRunner& runner : runners()) {
       const std::vector<double> scores = scores_of(planes, {.runner = runner});
       ASSERT_EQ(scores.size(), expected.size());

@@ -20,7 +20,7 @@ namespace similis::libvmaf_ssim_internal {
 /// The binades of a map: the expected one and its neighbours.
 constexpr int kBinades = 3;
 
-/// e of 2^e ≤ |value| < 2^(e+1); -1023 for what is smaller than any normal number.
+/// e of 2^e ≤ |value| < 2^(e+1); -1023 for numbers smaller than any normal number.
 SIMILIS_HOST_DEVICE int exponent_of(double value) {
   return static_cast<int>(bits_as<std::uint64_t>(value) >> 52 & 0x7ff) - 1023;
 }
@@ -32,7 +32,7 @@ SIMILIS_HOST_DEVICE double power_of_two(int exponent) {
 
 SIMILIS_HOST_DEVICE double magnitude(double value) { return value < 0 ? -value : value; }
 
-/// Whether a sum is an odd number of the units of its binade.
+/// True if a sum is an odd number of the units of its binade.
 SIMILIS_HOST_DEVICE bool is_odd(double sum) { return (bits_as<std::uint64_t>(sum) & 1) != 0; }
 
 /// Sums from 2^e up to 2^(e+1): their unit, and one of them, even and far from both ends.
@@ -51,7 +51,8 @@ SIMILIS_HOST_DEVICE bool is_halfway(double term, double term_in_units, const Bin
   return magnitude(term - term_in_units) == b.unit / 2;
 }
 
-/// What a chunk of terms adds to a sum that is even or odd, by binade from `first_exponent` on.
+/// The numbers that a chunk of terms adds to an even or an odd sum, by binade from `first_exponent`
+/// on.
 struct ChunkMap {
   double from_even[kBinades], from_odd[kBinades];
   double reach;  ///< in none of the binades does a partial sum get further from its start
@@ -86,7 +87,7 @@ SIMILIS_HOST_DEVICE void map_in_order(
   map.from_odd[i] = add_one_by_one(odd, terms, count) - odd;
 }
 
-/// Whether a map holds for a sum: it is in one of its binades, and stays there.
+/// True if a map holds for a sum: the sum is in one of its binades, and stays there.
 SIMILIS_HOST_DEVICE bool holds(const ChunkMap& map, double sum) {
   const int i = exponent_of(sum) - map.first_exponent;
   if (i < 0 || i >= kBinades) return false;

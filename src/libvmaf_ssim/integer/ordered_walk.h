@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered walk over the maps of a long sum, for a GPU and for a test of it on the CPU: chunks
 // of terms, and groups of chunks whose maps are composed. It takes groups where they hold, else a
-// group's chunks, else the terms of a chunk. Whoever walks looks at a window of maps at once: in
-// the binade of the sum before them, what each does is a Step, and steps compose in any order.
+// group's chunks, else the terms of a chunk. The walk looks at a window of maps at once: in the
+// binade of the sum before them, the effect of each is a Step, and steps compose in any order.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ SIMILIS_HOST_DEVICE double larger(double a, double b) { return a > b ? a : b; }
 /// More than any sum gets to: a map that holds nowhere.
 constexpr double kNoReach = 0x1p1000;
 
-/// What is added to a sum of one binade that is even or odd.
+/// The numbers added to an even or an odd sum of one binade.
 struct Step {
   double from_even, from_odd;
   SIMILIS_HOST_DEVICE double from(double sum) const { return is_odd(sum) ? from_odd : from_even; }
@@ -51,7 +51,7 @@ SIMILIS_HOST_DEVICE Step then(const Step& a, const Step& b, const Binade& twice)
       a.from_odd + (odd_turns ? b.from_even : b.from_odd)};
 }
 
-/// What a map does to a sum in the binade of `exponent`; nothing if it does not know.
+/// The step of a map for a sum in the binade of `exponent`; 0 if the map does not hold it.
 SIMILIS_HOST_DEVICE Step step_of(const ChunkMap& map, int exponent) {
   Step step = {0, 0};
   for (int i = 0; i < kBinades; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How integer SSIM is cut on the CPU. A chunk is a row of a tile: its terms are looked at together,
-// and chunks are added up in raster order. A stripe of rows is a task.
+// The cut of integer SSIM on the CPU. A stripe of rows is a task. A chunk is a row of a tile: its
+// terms are examined together, and chunks are added up in raster order.
 #pragma once
 
 #include <algorithm>

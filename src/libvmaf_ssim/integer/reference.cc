@@ -23,7 +23,7 @@ struct Sums {
   }
 };
 
-// Along one axis, without what lies outside.
+// Along one axis, without the part outside.
 template <class At> Sums filtered(Integer position, Integer extent, const At& at) {
   Sums sums;
   for (Integer k = std::max<Integer>(0, 4 - position); k < 9 && position + k - 4 < extent; ++k) {

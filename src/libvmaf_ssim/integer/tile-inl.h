@@ -4,7 +4,7 @@
 // target, hence the guard that flips.
 //
 // All sums are whole numbers that their type holds, so neither the order of the filters nor the
-// target changes a term. Which type that is depends on the bits of a sample: see In32 and others.
+// target changes a term. The type depends on the bits of a sample: see In32 and others.
 #if defined(SIMILIS_LIBVMAF_SSIM_INTEGER_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_LIBVMAF_SSIM_INTEGER_TILE_INL_H
 #undef SIMILIS_LIBVMAF_SSIM_INTEGER_TILE_INL_H
@@ -194,9 +194,9 @@ template <class Sample> class SeenColumns {
   std::int64_t row_stride_, column_stride_;
 };
 
-template <class Sample, class Sums> class Tile {
+template <class Sample, class Sums> class IntegerTile {
  public:
-  Tile(const IntegerPlan& plan, std::int64_t pair, std::int64_t tile)
+  IntegerTile(const IntegerPlan& plan, std::int64_t pair, std::int64_t tile)
       : weights_(plan.planes, tile * kTileColumns),
         seen_x_(plan.planes.x, pair, tile * kTileColumns),
         seen_y_(plan.planes.y, pair, tile * kTileColumns),
@@ -241,7 +241,7 @@ template <class Sample, class Sums> class Tile {
     return ring_[static_cast<std::size_t>((row + kWindow) % kWindow)];  // row ≥ -kRadius
   }
 
-  // What lies outside the plane adds nothing to any sum.
+  // Samples outside the plane add nothing to any sum.
   void push(std::int64_t row) {
     Products& products = products_of(row);
     if (row < 0 || row >= height_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ordered walk over the chunks of one pair of planes: stripes are finished by any thread in any
-// order, and whoever finishes the next one in raster order adds it and what waits behind it.
+// order, and the thread that finishes the next one in raster order adds it and those that wait
+// behind it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class IntegerWalk {
   IntegerWalk(const IntegerPlan& plan, std::int64_t pair)
       : plan_(plan), pair_(pair), maps_(static_cast<std::size_t>(plan.stripes)) {}
 
-  /// What later stripes may expect from.
+  /// The sum from which later stripes may predict theirs.
   KnownSum known();
 
   /// Takes a stripe's maps, in raster order, and walks as far as stripes are finished.
@@ -35,7 +36,7 @@ class IntegerWalk {
   const IntegerPlan& plan_;
   const std::int64_t pair_;
   std::mutex mutex_;
-  std::vector<std::vector<ChunkMap>> maps_;  // of stripes that wait; none is empty
+  std::vector<std::vector<ChunkMap>> maps_;  // maps of stripes that wait; none is empty
   std::int64_t next_ = 0;
   KnownSum known_;
 };

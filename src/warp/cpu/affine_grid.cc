@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed of vector fields on the CPU besides sampling them: plain loops over rows in f64,
-// as fast as memory gives the fields.
+// Copies and affine grids on the CPU: plain loops over rows in f64, bound by memory.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_plan.h"
-#include "src/warp/jacobian.h"
+#include "src/warp/cpu/elements.h"
+#include "src/warp/cpu/plan.h"
 
 namespace similis::warp_internal {
 namespace {
 
-// The row-th row of the last three axes but one of [N,A,Z,Y,…]: for [N,C,Z,Y,X] and [N,Z,Y,X,d]
-// alike, a walk over all axes but the last two or one.
+// The offset of a row, where rows are counted over the first `axes` axes.
 std::int64_t row_offset(const TensorView& view, int axes, std::int64_t row) {
   std::int64_t offset = 0;
   for (int axis = axes - 1; axis >= 0; --axis) {
@@ -28,20 +24,6 @@ std::int64_t row_count(const TensorView& view, int axes) {
   std::int64_t count = 1;
   for (int axis = 0; axis < axes; ++axis) count *= view.shape[axis];
   return count;
-}
-
-double element_of(const TensorView& view, std::int64_t offset) { return element(view, offset); }
-
-void store_element(const TensorView& view, std::int64_t offset, double value) {
-  visit_dtype(view.dtype,
-      [&]<class E>(std::type_identity<E>) { store(value, static_cast<E*>(view.data()) + offset); });
-}
-
-// Where the voxel's vector begins in [N,Z,Y,X,d].
-std::int64_t at(
-    const TensorView& field, std::int64_t n, std::int64_t z, std::int64_t y, std::int64_t x) {
-  const Extents& s = field.strides;
-  return n * s[0] + z * s[1] + y * s[2] + x * s[3];
 }
 
 struct GridRow {
@@ -67,9 +49,11 @@ struct GridRow {
       for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
         double value = row + step * coordinate(0, x);
         if (!pass.field.empty()) {
-          value += element_of(pass.field, at(pass.field, n, z, y, x) + i * pass.field.strides[4]);
+          value +=
+              element(pass.field, voxel_offset(pass.field, n, z, y, x) + i * pass.field.strides[4]);
         }
-        store_element(pass.output, at(pass.output, n, z, y, x) + i * pass.output.strides[4], value);
+        store_element(
+            pass.output, voxel_offset(pass.output, n, z, y, x) + i * pass.output.strides[4], value);
       }
     }
   }
@@ -81,7 +65,7 @@ struct GridRow {
     for (int i = 0; i < pass.rank; ++i) {
       double sum = 0, along_x = 0;
       for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
-        const double value = element_of(g, at(g, n, z, y, x) + i * g.strides[4]);
+        const double value = element(g, voxel_offset(g, n, z, y, x) + i * g.strides[4]);
         sum += value;
         along_x += value * coordinate(0, x);
       }
@@ -92,7 +76,7 @@ struct GridRow {
   }
 };
 
-// Sums of the tasks of each matrix, in their order.
+// Adds the sums of each matrix's tasks in the order of the tasks.
 void store_affine_gradient(const Plan& plan, const std::vector<MatrixSums>& sums) {
   const TensorView& gradient = plan.pass.affine_gradient;
   const std::int64_t per_matrix = static_cast<std::int64_t>(sums.size()) / gradient.shape[0];
@@ -119,7 +103,7 @@ void copy_cpu(const TensorView& from, const TensorView& to, const Execution& exe
     const std::int64_t in = row_offset(from, rows_axes, row), out = row_offset(to, rows_axes, row);
     for (std::int64_t x = 0; x < width; ++x) {
       store_element(
-          to, out + x * to.strides[rows_axes], element_of(from, in + x * from.strides[rows_axes]));
+          to, out + x * to.strides[rows_axes], element(from, in + x * from.strides[rows_axes]));
     }
   });
 }
@@ -140,62 +124,6 @@ void affine_grid_cpu(const Pass& pass, const Execution& exec) {
     }
   });
   if (with_gradient) store_affine_gradient(plan, sums);
-}
-
-void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec) {
-  const std::int64_t rows = row_count(field, 3) / field.shape[0];
-  std::vector<double> largest(static_cast<std::size_t>(field.shape[0] * rows));
-  parallel_for(exec, field.shape[0] * rows, [&](std::int64_t row) {
-    const std::int64_t start = row_offset(field, 3, row);
-    double most = 0;
-    for (std::int64_t x = 0; x < field.shape[3]; ++x) {
-      double square = 0;
-      for (std::int64_t i = 0; i < field.shape[4]; ++i) {
-        const double c = element_of(field, start + x * field.strides[3] + i * field.strides[4]);
-        square += c * c;
-      }
-      if (!(square <= most)) most = square;  // a NaN stays
-      if (std::isnan(most)) break;
-    }
-    largest[static_cast<std::size_t>(row)] = most;
-  });
-  for (std::int64_t n = 0; n < field.shape[0]; ++n) {
-    double most = 0;
-    for (std::int64_t row = n * rows; row < (n + 1) * rows && !std::isnan(most); ++row) {
-      const double other = largest[static_cast<std::size_t>(row)];
-      if (!(other <= most)) most = other;
-    }
-    store_element(residual, n * residual.strides[0], std::sqrt(most));
-  }
-}
-
-void jacobian_cpu(const JacobianPass& pass, const Execution& exec) {
-  const TensorView &u = pass.u, &out = pass.determinant;
-  const std::int64_t height = pass.axes[1].out_extent, rows = height * pass.axes[2].out_extent;
-  std::vector<std::int64_t> folds(static_cast<std::size_t>(u.shape[0] * rows));
-  parallel_for(exec, u.shape[0] * rows, [&](std::int64_t task) {
-    const std::int64_t n = task / rows, z = task % rows / height, y = task % height;
-    std::int64_t count = 0;
-    for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
-      const std::int64_t voxel[3] = {x, y, z}, here = at(u, n, z, y, x);
-      const double value =
-          determinant(pass.axes, pass.rank, voxel, [&](int i, int a, std::int64_t other) {
-            const std::int64_t beside = (other - voxel[a]) * u.strides[3 - a];
-            return element_of(u, here + beside + i * u.strides[4]);
-          });
-      const Extents& s = out.strides;
-      store_element(out, n * s[0] + z * s[1] + y * s[2] + x * s[3], value);
-      count += value <= 0 ? 1 : 0;
-    }
-    folds[static_cast<std::size_t>(task)] = count;
-  });
-  for (std::int64_t n = 0; n < u.shape[0]; ++n) {
-    std::int64_t total = 0;
-    for (std::int64_t row = n * rows; row < (n + 1) * rows; ++row) {
-      total += folds[static_cast<std::size_t>(row)];
-    }
-    store_element(pass.folds, n * pass.folds.strides[0], static_cast<double>(total));
-  }
 }
 
 }  // namespace similis::warp_internal

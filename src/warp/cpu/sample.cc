@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling on the CPU: values, and gradients to whatever makes the coordinates.
+// Sampling on the CPU: values, and gradients to the field and the matrices.
 //
-// A task takes rows of the output in chunks. Where interpolation is linear and the image of the
-// arithmetic's own type, coordinates become cells in f64 and cells are interpolated in whole
-// vectors (cpu_linear-inl.h); everything else goes voxel by voxel, with the same operations in the
-// same order. cpu_scatter.cc has the gradient to the image.
+// A task takes rows of the output in chunks. If interpolation is linear and the image has the type
+// of the arithmetic, coordinates become cells in f64 and cells are interpolated in whole vectors
+// (linear-inl.h); everything else goes voxel by voxel, with the same operations in the same
+// order. scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/warp/cpu.cc"
+#define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
@@ -14,10 +14,10 @@
 #include <type_traits>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_chunk-inl.h"
-#include "src/warp/cpu_fast_path-inl.h"
-#include "src/warp/cpu_linear-inl.h"
-#include "src/warp/cpu_scatter.h"
+#include "src/warp/cpu/chunk-inl.h"
+#include "src/warp/cpu/fast_path-inl.h"
+#include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/scatter.h"
 #include "src/warp/vote.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -85,7 +85,7 @@ template <class T> class Task {
                pass_.image.dtype == (sizeof(T) == 4 ? DType::f32 : DType::f64) &&
                has_short_offsets(pass_.image);
 #if HWY_NATIVE_FMA
-    is_lean_ = is_lean(*plan);
+    has_fast_path_ = has_fast_path(*plan);
 #endif
   }
 
@@ -96,7 +96,7 @@ template <class T> class Task {
     for (std::int64_t row = first; row < end; ++row) {
       chunk_.z = row / pass_.axes[1].out_extent;
       chunk_.y = row % pass_.axes[1].out_extent;
-      if (run_lean_row(row)) continue;
+      if (run_fast_row(row)) continue;
       for (std::int64_t x = 0; x < width; x += kChunk) {
         chunk_.x = x;
         chunk_.count = std::min(kChunk, width - x);
@@ -106,10 +106,10 @@ template <class T> class Task {
   }
 
  private:
-  bool run_lean_row([[maybe_unused]] std::int64_t row) {
+  bool run_fast_row([[maybe_unused]] std::int64_t row) {
 #if HWY_NATIVE_FMA
     if constexpr (sizeof(T) == 4) {
-      if (!is_lean_) return false;
+      if (!has_fast_path_) return false;
       chunk_.image = outer_;
       chunk_.x = 0;
       const auto at = [&](const TensorView& view) {
@@ -122,7 +122,7 @@ template <class T> class Task {
                                   chunk_.z * s[1] + chunk_.y * s[2];
       };
       const TensorView& image = pass_.image;
-      sample_lean_row(plan_, chunk_,
+      sample_row_fast(plan_, chunk_,
           {.plane = static_cast<const float*>(image.data()) + chunk_.image * image.strides[0],
               .field = field_at(pass_.field),
               .upstream = at(pass_.upstream),
@@ -228,7 +228,7 @@ template <class T> class Task {
     }
   }
 
-  // From gradients to the index to those of the field and the matrices.
+  // Makes the gradients to the field and the matrices from those to the index.
   void add_gradients(const Transform& t, bool is_first_image) {
     if (pass_.padding != Outside::zeros) {
       gathers_ ? multiply_gradient(cells_.slope) : multiply_gradient(chunk_.slope);
@@ -248,7 +248,7 @@ template <class T> class Task {
     }
   }
 
-  // Of one image in T, over several in f64.
+  // The sums of one image are in T, those over several in f64.
   template <class Sum>
   void add_field_gradient(const Transform& t, bool is_first_image, Sum (&sums)[3][kChunk]) const {
     for (int j = 0; j < pass_.rank; ++j) {
@@ -339,7 +339,7 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false, is_lean_ = false;
+  bool gathers_ = false, has_fast_path_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;

@@ -4,10 +4,12 @@
 
 #include "src/warp/formula.h"
 
-namespace similis::warp_internal {
+namespace similis::fields_internal {
 
-/// Two voxels along one axis and the inverse of how far apart they are; central inside, one-sided
-/// at the border. The same voxel twice along an axis of one.
+using warp_internal::Axis;
+
+/// The two voxels of a difference along one axis and the inverse of their distance: central inside,
+/// one-sided at the border. Along an axis of one voxel both are that voxel, and the factor is 0.
 struct Difference {
   std::int64_t below, above;
   double factor;
@@ -20,7 +22,7 @@ SIMILIS_HOST_DEVICE Difference difference(std::int64_t voxel, const Axis& axis) 
   return {below, above, above > below ? 1 / distance : 0};
 }
 
-/// load(component, axis, voxel along that axis) gives u beside the voxel.
+/// load(component, axis, i) returns that component of u at the voxel whose index along axis is i.
 template <class Load>
 SIMILIS_HOST_DEVICE double determinant(
     const Axis (&axes)[3], int rank, const std::int64_t (&voxel)[3], const Load& load) {
@@ -35,4 +37,4 @@ SIMILIS_HOST_DEVICE double determinant(
          j[0][2] * (j[1][0] * j[2][1] - j[1][1] * j[2][0]);
 }
 
-}  // namespace similis::warp_internal
+}  // namespace similis::fields_internal

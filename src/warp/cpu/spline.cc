@@ -2,8 +2,8 @@
 // B-spline coefficients of an image on the CPU: every line along each axis in turn. Lines that are
 // not neighbours in memory are filtered where they are, one after another along a row, so that
 // their cache lines are shared.
-#include "src/core/parallel.h"
 #include "src/warp/spline.h"
+#include "src/core/parallel.h"
 #include "src/warp/warp.h"
 
 namespace similis::warp_internal {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pass on the CPU is cut into tasks, and what each leaves for the others. Nothing here
+// The tasks into which a pass on the CPU is cut, and the memory that they share. Nothing here
 // depends on the number of threads, and neither do the bits of the results.
 #pragma once
 
@@ -15,9 +15,9 @@
 namespace similis::warp_internal {
 
 constexpr std::int64_t kChunk = 256;  // voxels: a task's buffers fit the first-level cache
-constexpr float kReach = 1 << 21;     // of a whole number that f32 adds to kWholeBias and another
+constexpr float kReach = 1 << 21;     // f32 holds the sum of such a number, kWholeBias and another
 constexpr float kWholeBias = 3 << 22;
-constexpr std::int64_t kVoxelsOfTask = 16384;  // enough to hide what starting a task costs
+constexpr std::int64_t kVoxelsOfTask = 16384;  // enough to hide the cost of starting a task
 
 /// Sums over voxels of the gradient to the index along axis a: times the position (gx, gy, gz, 1),
 /// and times the field.
@@ -26,7 +26,7 @@ struct MatrixSums {
   double field[3][3] = {};
 };
 
-/// An index as the nearest whole number and what is left; the former NaN beyond kReach.
+/// An index as the nearest whole number and the rest; whole is NaN beyond kReach.
 struct WholeAndRest {
   float whole, rest;
 };
@@ -36,13 +36,13 @@ inline WholeAndRest split_index(double index) {
   return {static_cast<float>(whole), static_cast<float>(index - whole)};
 }
 
-/// Which planes (rows in 2D) of the image a row of the output touches; none if last < first.
+/// The planes (rows in 2D) of the image that a row of the output touches; none if last < first.
 struct Touched {
   int first, last;
 };
 
-/// What a column adds to the indices of its voxels, m[axis][0]·g, as a whole number and the rest:
-/// both in f32 and as exact together as f32 is about a voxel. NaN where the whole number is too
+/// The part m[axis][0]·g of the indices of a column's voxels, as a whole number and the rest, both
+/// in f32: together they are as exact as f32 is within a voxel. NaN where the whole number is too
 /// large for that. One vector more than there are columns can be read.
 struct Columns {
   Columns(const Axis& x, const Transform& t, int rank) {
@@ -98,8 +98,8 @@ struct Plan {
   /// A task computes its rows of images_of_task images, which share a field.
   std::int64_t tasks() const { return pass.batch / images_of_task * tasks_of_image; }
 
-  /// Whether components of the field other than an axis's own take part in an image's indices, as a
-  /// grid_affine with entries off its diagonal makes them.
+  /// True if the index along an axis takes other components of the field than its own, as a
+  /// grid_affine with entries off its diagonal makes it.
   bool mixes_components(std::int64_t image) const {
     const Transform& t = transforms[static_cast<std::size_t>(image)];
     bool mixes = false;
@@ -111,7 +111,7 @@ struct Plan {
 
   const Pass& pass;
   std::int64_t rows, rows_of_task, tasks_of_image, images_of_task;
-  std::vector<Transform> transforms;  // of each image
+  std::vector<Transform> transforms;  // one for each image
   std::vector<Columns> columns;       // likewise, for cells in f32; empty if these are not exact
   std::vector<MatrixSums> sums;       // [image][task of image]; empty if not wanted
   std::vector<Touched> touched;       // [image][row]; empty if not wanted

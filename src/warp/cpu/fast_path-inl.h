@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What registration asks for most, in one loop from the field to the result: one channel in f32,
-// linear, values and the gradient to a field whose vectors lie side by side. Nothing is kept
-// between the steps, so that one vector's arithmetic covers what another waits for memory; the bits
-// are those of the general way (cpu.cc). Included once per SIMD target, hence the guard that flips.
-#if defined(SIMILIS_WARP_CPU_LEAN_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef SIMILIS_WARP_CPU_LEAN_INL_H
-#undef SIMILIS_WARP_CPU_LEAN_INL_H
+// The fast path of registration's usual call, in one loop from the field to the result: one channel
+// in f32, linear, values and the gradient to a field whose vectors lie side by side. Nothing is
+// kept between the steps, so that one vector's arithmetic hides another's wait for memory; the bits
+// are those of the general path (sample.cc). Included once per SIMD target, hence the guard that
+// flips.
+#if defined(SIMILIS_WARP_CPU_FAST_PATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WARP_CPU_FAST_PATH_INL_H
+#undef SIMILIS_WARP_CPU_FAST_PATH_INL_H
 #else
-#define SIMILIS_WARP_CPU_LEAN_INL_H
+#define SIMILIS_WARP_CPU_FAST_PATH_INL_H
 #endif
 
 #include <algorithm>
@@ -15,14 +16,14 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "src/warp/cpu_linear-inl.h"
+#include "src/warp/cpu/linear-inl.h"
 
 #if HWY_NATIVE_FMA
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
-// A row of the output: where its field, its upstream and its results begin. Null: not wanted.
-struct LeanRow {
+// Pointers to a row of the output, its field and its upstream gradient. Null: not wanted.
+struct FastPathRow {
   const float *plane, *field, *upstream;
   float *value, *gradient;
   Touched* touched;
@@ -32,26 +33,26 @@ inline bool is_f32_row(const TensorView& view) {
   return view.empty() || (view.dtype == DType::f32 && view.strides[4] == 1);
 }
 
-/// Whether lean_row() computes the plan's results for all images.
-inline bool is_lean(const Plan& plan) {
+/// True if sample_row_fast() computes the plan's results for all images.
+inline bool has_fast_path(const Plan& plan) {
   const Pass& pass = plan.pass;
-  bool is_lean = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() &&
-                 plan.sums.empty() && plan.images_of_task == 1 && pass.channels == 1 &&
-                 pass.image.dtype == DType::f32 && pass.weight.empty() && pass.addend.empty() &&
-                 pass.factor == 1 && has_short_offsets(pass.image) && !pass.field.empty() &&
-                 is_interleaved(pass.field) && is_f32_row(pass.output) &&
-                 is_f32_row(pass.upstream) &&
-                 (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
+  bool result = !(pass.output.empty() && pass.field_gradient.empty()) && !plan.columns.empty() &&
+                plan.sums.empty() && plan.images_of_task == 1 && pass.channels == 1 &&
+                pass.image.dtype == DType::f32 && pass.weight.empty() && pass.addend.empty() &&
+                pass.factor == 1 && has_short_offsets(pass.image) && !pass.field.empty() &&
+                is_interleaved(pass.field) && is_f32_row(pass.output) &&
+                is_f32_row(pass.upstream) &&
+                (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
   for (const Axis& axis : pass.axes) {
-    is_lean = is_lean && static_cast<float>(axis.extent) <= 2 * kReach;
+    result = result && static_cast<float>(axis.extent) <= 2 * kReach;
   }
-  for (std::int64_t n = 0; n < pass.batch; ++n) is_lean = is_lean && !plan.mixes_components(n);
-  return is_lean;
+  for (std::int64_t n = 0; n < pass.batch; ++n) result = result && !plan.mixes_components(n);
+  return result;
 }
 
-template <int rank, Outside padding, bool with_gradient> class Lean {
+template <int rank, Outside padding, bool with_gradient> class FastPath {
  public:
-  Lean(const Plan& plan, const Chunk& chunk, const LeanRow& row)
+  FastPath(const Plan& plan, const Chunk& chunk, const FastPathRow& row)
       : row_(row),
         slab_axis_(plan.slab_axis),
         axes_{{plan, chunk, 0}, {plan, chunk, 1}, {plan, chunk, rank - 1}},
@@ -131,7 +132,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
     }
   }
 
-  // Fewer voxels than a vector has, as one.
+  // Samples fewer voxels than a vector has, as one vector.
   void sample_rest(std::int64_t i, std::int64_t count) {
     float field[rank * kMost] = {}, upstream[kMost] = {}, value[kMost], gradient[rank * kMost];
     std::copy_n(row_.field + rank * i, rank * count, field);
@@ -148,7 +149,7 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
     row_.touched->last = most + 1;
   }
 
-  const LeanRow row_;
+  const FastPathRow row_;
   const int slab_axis_;
   const RowOfCells<padding, false> axes_[3];
   const S sampler_;
@@ -156,10 +157,10 @@ template <int rank, Outside padding, bool with_gradient> class Lean {
   hn::Vec<decltype(di)> least_ = hn::Set(di, 1 << 30), most_ = hn::Set(di, -(1 << 30));
 };
 
-inline void sample_lean_row(const Plan& plan, const Chunk& chunk, const LeanRow& row) {
+inline void sample_row_fast(const Plan& plan, const Chunk& chunk, const FastPathRow& row) {
   visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
     const auto run = [&]<int rank, bool with_gradient>() HWY_ATTR {
-      Lean<rank, padding, with_gradient>(plan, chunk, row).run(plan.pass.axes[0].out_extent);
+      FastPath<rank, padding, with_gradient>(plan, chunk, row).run(plan.pass.axes[0].out_extent);
     };
     const bool with_gradient = row.gradient != nullptr;
     if (plan.pass.rank == 3) {

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/warp/cpu_plan.h"
-#include "src/warp/cpu_vectors-inl.h"
+#include "src/warp/cpu/plan.h"
+#include "src/warp/cpu/vectors-inl.h"
 #include "src/warp/formula.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,10 +24,11 @@ struct Chunk {
     return pass.axes[axis].first + static_cast<double>(axis == 1 ? y : z);
   }
 
-  std::int64_t image, z, y, x, count;   // where it begins, and how many voxels
+  std::int64_t image, z, y, x, count;   // its first voxel, and its number of voxels
   alignas(64) double field[3][kChunk];  // displacement or grid, as given
-  alignas(64) double index[3][kChunk];  // of the image's voxels, x, y, z
-  // Of the folded index by the index; not with zeros, where it is 1 or does not matter.
+  alignas(64) double index[3][kChunk];  // in the image's voxels, x, y, z
+  // Derivative of the folded index by the index; unused with zeros, where it is 1 or does not
+  // matter.
   alignas(64) double slope[3][kChunk];
 };
 
@@ -108,7 +109,7 @@ HWY_INLINE void place_voxels(const Plan& plan, Chunk* chunk, const Sink& sink) {
   });
 }
 
-// Fills in what follows from where the chunk is.
+// Fills in the members that follow from the chunk's place.
 inline void place_chunk(const Plan& plan, Chunk* chunk) {
   place_voxels(plan, chunk, [=](int axis, std::int32_t i, Place at) HWY_ATTR {
     chunk->index[axis][i] = at.index;

@@ -10,7 +10,7 @@
 
 namespace similis {
 
-/// Which results a function returns.
+/// The results that a function returns.
 struct Outputs {
   bool value = false, x_gradient = false, y_gradient = false;
 };
@@ -22,7 +22,7 @@ inline Outputs value_and_gradients(GradientOf wrt) {
   return {.value = true, .x_gradient = wrt != GradientOf::y, .y_gradient = wrt != GradientOf::x};
 }
 
-/// Where the value goes.
+/// The value's shape and dtype.
 struct ValueForm {
   Extents shape;
   DType dtype;

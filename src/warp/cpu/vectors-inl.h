@@ -13,13 +13,13 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/core/tensor/tensor_row-inl.h"
-#include "src/warp/cpu_plan.h"
+#include "src/warp/cpu/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Whether vectors lie side by side in f32: rows are then read and written whole, since one
+/// True if vectors lie side by side in f32: rows are then read and written whole, since one
 /// component after the other takes three times as long.
 inline bool is_interleaved(const TensorView& field) {
   return field.dtype == DType::f32 && field.strides[4] == 1 && field.strides[3] == field.shape[4];

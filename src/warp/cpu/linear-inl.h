@@ -18,23 +18,23 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "src/warp/cpu_cells-inl.h"
+#include "src/warp/cpu/cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What a chunk's voxels sample in one channel.
+// The values and slopes of a chunk's voxels in one channel.
 template <class T> struct Samples {
   alignas(64) T value[kChunk];
   alignas(64) T slope[3][kChunk];
-  alignas(64) T weight[kChunk];  // of labels
+  alignas(64) T weight[kChunk];  // for labels
 };
 
 // One vector of it.
 template <class T> struct SampledVector { hn::Vec<hn::ScalableTag<T>> value, slope[3]; };
 
-/// Whether a view's offsets, and those of cells beside it, fit 32 bits.
+/// True if a view's offsets, and those of cells beside it, fit 32 bits.
 inline bool has_short_offsets(const TensorView& view) {
   std::int64_t reach = 0;
   for (int axis = 2; axis < 5; ++axis) {
@@ -106,7 +106,7 @@ template <class T, int rank, bool with_slopes> class Sampler {
     return hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)));
   }
 
-  // Of cells that have all their corners.
+  // Samples cells that have all their corners.
   HWY_INLINE SampledVector<T> sample_inside(const V (&fraction)[3], const V32 (&voxel)[3]) const {
     V32 offset = hn::Mul(voxel[0], set(step_[0]));
     for (int a = 1; a < rank; ++a) offset = hn::Add(offset, hn::Mul(voxel[a], set(step_[a])));
@@ -135,7 +135,7 @@ template <class T, int rank, bool with_slopes> class Sampler {
 
   // Corners that are not there take the nearest voxel's place and become 0.
   HWY_INLINE SampledVector<T> sample_border(const V (&fraction)[3], const V32 (&voxel)[3]) const {
-    V32 offsets[3][2], exists[3][2];  // of the two voxels along each axis; all bits set, or none
+    V32 offsets[3][2], exists[3][2];  // for the two voxels along each axis; all bits set, or none
     for (int a = 0; a < rank; ++a) {
       const V32 last = set(axes_[a].extent - 1);
       for (int k = 0; k < 2; ++k) {

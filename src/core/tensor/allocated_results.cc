@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/core/tensor/owned.h"
+#include "src/core/tensor/allocated_results.h"
 
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"

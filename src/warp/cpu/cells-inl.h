@@ -21,7 +21,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "src/warp/cpu_chunk-inl.h"
+#include "src/warp/cpu/chunk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -29,7 +29,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // The eight (four) voxels around each index.
 template <class T> struct Cells {
-  alignas(64) T fraction[3][kChunk];          // of the step from the first to the second
+  alignas(64) T fraction[3][kChunk];          // position between the first voxel and the second
   alignas(64) std::int32_t voxel[3][kChunk];  // the first; outside of the image where count ends
   alignas(64) T slope[3][kChunk];             // as Chunk's
 };
@@ -52,7 +52,7 @@ struct CellsInF32 {
 
 // A row's cells along one axis from indices in two parts. Whole numbers have kWholeBias added to
 // them: between 2^23 and 2^24 every f32 is one, and its bits are those of kWholeBias plus it as an
-// integer. What leaves that range, or is not a number, is placed again in f64.
+// integer. Indices outside that range, and NaN, are placed again in f64.
 template <Outside padding, bool mixes> class RowOfCells {
  public:
   RowOfCells(const Plan& plan, const Chunk& chunk, int axis)
@@ -75,8 +75,8 @@ template <Outside padding, bool mixes> class RowOfCells {
 
   using V = hn::Vec<CellsInF32::D>;
 
-  // Of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis` is the
-  // constructor's, for the compiler to see which of w it is.
+  // The cells of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis`
+  // is the constructor's, passed again so that the compiler knows the element of w.
   HWY_INLINE CellsInF32 place(std::int64_t i, int axis, const V (&w)[3]) const {
     const VI bias = hn::BitCast(di, set(kWholeBias));
     V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole));
@@ -122,7 +122,7 @@ template <Outside padding, bool mixes> class RowOfCells {
   static constexpr std::int32_t kLost = 1 << 30;
 
   static HWY_INLINE V set(float value) { return hn::Set(d, value); }
-  // Of whole numbers that are not kWholeBias and 22 bits with a sign.
+  // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
   static HWY_INLINE auto is_far(VI voxel) {
     return hn::Ne(hn::ShiftRight<22>(voxel), hn::BroadcastSignBit(voxel));
   }
@@ -166,7 +166,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     cells->voxel = hn::ConvertTo(di, hn::Min(hn::Max(whole, zero), last));
   }
 
-  // From 0, or from half a voxel before it, there and back over what lies between the borders.
+  // The position runs from 0, or from half a voxel before it, there and back between the borders.
   HWY_INLINE void reflect(V* whole, V* rest, V* slope) const {
     if (last_ == 0) return;
     const V zero = set(0), one = set(1), half = set(0.5f);
@@ -230,7 +230,7 @@ void place_cells_in_f32(
 }
 #endif
 
-/// place_chunk() for the cells of a chunk. What follows its last voxel lies outside of the image.
+/// place_chunk() for the cells of a chunk. Elements after its last voxel lie outside of the image.
 template <class T> void place_cells(const Plan& plan, Chunk* chunk, Cells<T>* cells) {
   const Pass& pass = plan.pass;
   bool is_placed = false;

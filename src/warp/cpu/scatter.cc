@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient to the image on the CPU. A task owns a slab of the image and adds to it what every
-// row of the output that touches it brings, row after row: no two tasks write one voxel, and each
+// The gradient to the image on the CPU. A task owns a slab of the image and adds to it the part of
+// every row of the output that touches it, row after row: no two tasks write one voxel, and each
 // voxel's sum has one order, whatever the threads. Rows between two slabs are computed for both.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/warp/cpu_scatter.cc"
+#define HWY_TARGET_INCLUDE "src/warp/cpu/scatter.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
 #include <algorithm>
 
 #include "src/core/parallel.h"
-#include "src/warp/cpu_linear-inl.h"
-#include "src/warp/cpu_scatter.h"
+#include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/scatter.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -68,12 +68,12 @@ template <class T> struct Slab {
     }
   }
 
-  // Axes in the order in which bits of a corner stand for them: x, the other, that of slabs.
+  // The axes in the order of a corner's bits: x, the other one, that of slabs.
   int axis_of_bit(int bit) const {
     return bit == 0 ? 0 : bit == plan.pass.rank - 1 ? plan.slab_axis : 3 - plan.slab_axis;
   }
 
-  // What the cells of a chunk add to each of their corners, and where the first lies.
+  // The numbers that the cells of a chunk add to their corners, and the offset of the first corner.
   struct Corners {
     alignas(64) T weight[8][kChunk];
     std::int64_t offset[kChunk];
@@ -115,7 +115,7 @@ template <class T> struct Slab {
     const std::int64_t along_x = sums.strides[4], along_slab = sums.strides[4 - plan.slab_axis];
     const std::int64_t along_other = sums.strides[4 - axis_of_bit(1)];
     const std::int32_t* at = cells.voxel[plan.slab_axis];
-    // Of the corners in one plane of the slab (one row in 2D).
+    // Adds to the corners in one plane of the slab (one row in 2D).
     const auto add_to = [=](T* row, const T* weight) {
       row[0] += weight[0];
       row[along_x] += weight[kChunk];

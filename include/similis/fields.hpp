@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exponentials, inverses and Jacobian determinants of vector fields, in 2D and 3D.
+//
+// A vector field is [N,Y,X,2] or [N,Z,Y,X,3] with components in the order (x, y, z), x the fastest
+// axis, of f16, bf16, f32 or f64 and with any strides. It holds displacements u of x + u(x) in
+// coordinates that run from -1 to 1 along each axis: with align_corners voxel i of n is at
+// -1 + 2i/(n-1), without at (2i+1)/n - 1; an axis of one voxel is at 0. Outside its grid a field
+// is 0.
+#pragma once
+
+#include <optional>
+
+#include "similis/api.h"
+#include "similis/coordinates.hpp"
+#include "similis/execution.hpp"
+#include "similis/tensor.hpp"
+
+namespace similis {
+
+/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32.
+SIMILIS_API Tensor exponentiate(
+    const TensorView& v, int n = 7, bool align_corners = true, const Execution& exec = {});
+
+/// Into memory of the caller: shaped as v, any float dtype.
+SIMILIS_API void exponentiate_into(const TensorView& v, const TensorView& output, int n = 7,
+    bool align_corners = true, const Execution& exec = {});
+
+struct Inverse {
+  Tensor displacement;
+  Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, where w is the inverse
+};
+/// The displacement w that solves w = -u(x + w): repeats that rule `iterations` times, starting
+/// with -u. It converges where u changes by less than it moves; the residual, in u's units, shows
+/// if it did.
+SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
+    const Execution& exec = {});
+
+/// Into memory of the caller; residual may be empty.
+SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
+    const TensorView& residual, int iterations = 30, bool align_corners = true,
+    const Execution& exec = {});
+
+struct JacobianDeterminant {
+  Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
+  Tensor folds;        ///< [N], f64: number of voxels whose determinant is not positive
+};
+/// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
+/// border, exact for affine maps; along an axis of one voxel u counts as constant.
+SIMILIS_API JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners = true,
+    const std::optional<Coordinates>& min_coords = {},
+    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
+/// Into memory of the caller.
+SIMILIS_API void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
+    const TensorView& folds, bool align_corners = true,
+    const std::optional<Coordinates>& min_coords = {},
+    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
+
+}  // namespace similis
