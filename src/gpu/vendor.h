@@ -92,7 +92,7 @@ template <int threads> __device__ double block_sum(double value) {
 
 /// The sum over 32 neighbouring threads by halves (0 and 16, 1 and 17, …, then 0 and 8, …), which
 /// the first of them gets.
-__device__ inline double sum_of_32(double value) {
+__device__ inline double subgroup_sum(double value) {
   for (unsigned distance = 16; distance > 0; distance /= 2) {
 #if defined(__HIPCC__)
     value += __shfl_down(value, distance, 32);
@@ -104,32 +104,32 @@ __device__ inline double sum_of_32(double value) {
 }
 
 /// Threads that run together on every device, in a block of no more: half a wavefront on some.
-constexpr int kCrew = 32;
+constexpr int kSubgroup = 32;
 
 /// The value of a lane of the crew, and of the one `distance` below (one's own if there is none).
 __device__ inline double value_of(double value, int lane) {
 #if defined(__HIPCC__)
-  return __shfl(value, lane, kCrew);
+  return __shfl(value, lane, kSubgroup);
 #else
   return __shfl_sync(0xffffffffu, value, lane);
 #endif
 }
 __device__ inline double value_below(double value, int distance) {
 #if defined(__HIPCC__)
-  return __shfl_up(value, static_cast<unsigned>(distance), kCrew);
+  return __shfl_up(value, static_cast<unsigned>(distance), kSubgroup);
 #else
   return __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(distance));
 #endif
 }
 
-/// The lowest lane of the crew in which it is true; kCrew if in none.
+/// The lowest lane of the crew in which it is true; kSubgroup if in none.
 __device__ inline int first_lane(bool is_true) {
 #if defined(__HIPCC__)
   const auto lanes = static_cast<unsigned>(__ballot(is_true));
 #else
   const unsigned lanes = __ballot_sync(0xffffffffu, is_true);
 #endif
-  return lanes == 0 ? kCrew : __ffs(static_cast<int>(lanes)) - 1;
+  return lanes == 0 ? kSubgroup : __ffs(static_cast<int>(lanes)) - 1;
 }
 
 /// What the threads of a warp wrote to shared memory is there for all of them.

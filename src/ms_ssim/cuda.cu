@@ -277,7 +277,7 @@ class Pyramid {
       : pass_(pass),
         exec_(exec),
         device_(pass.level.x.device),
-        is_f32_(ssim_internal::is_marched(finest_level(pass))),
+        is_f32_(ssim_internal::uses_sliding_window(finest_level(pass))),
         planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
         levels_(pass.weights.size()) {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();

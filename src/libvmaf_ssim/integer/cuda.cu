@@ -295,8 +295,8 @@ struct WindowOfMaps {
   __device__ static Step steps_before(const Step& own, int exponent) {
     const int lane = static_cast<int>(threadIdx.x);
     Step all = own;
-    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kCrew) {
-      for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kSubgroup) {
+      for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
         const double below = gpu::value_below(all.from_even, distance);
         if (lane >= distance) all.from_even += below;
       }
@@ -304,7 +304,7 @@ struct WindowOfMaps {
       return lane == 0 ? Step{0, 0} : Step{before, before};
     }
     const Binade twice = binade(exponent + 1);
-    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
       const Step below = step_below(all, distance);
       if (lane >= distance) all = then(below, all, twice);
     }
@@ -318,7 +318,7 @@ struct WindowOfMaps {
 
 // What the terms of one lane do to a sum of a binade, and which of them leave it.
 struct TermsOfLane {
-  static constexpr int kEach = kChunkTerms / gpu::kCrew;
+  static constexpr int kEach = kChunkTerms / gpu::kSubgroup;
   double term[kEach];
 
   __device__ TermsOfLane(const double* terms, int count) {
@@ -330,7 +330,7 @@ struct TermsOfLane {
 };
 
 // The crew that walks: the threads of one block.
-struct Crew {
+struct Subgroup {
   double* near_terms;  // kChunkTerms, shared
 
   __device__ WindowOfMaps window(const ChunkMap* maps, int count) const {
@@ -356,7 +356,7 @@ struct Crew {
         any_halfway |= first + k >= done && is_halfway(own.term[k], units, in);
         after[k] = total += units;
       }
-      if (gpu::first_lane(any_halfway) < gpu::kCrew) break;
+      if (gpu::first_lane(any_halfway) < gpu::kSubgroup) break;
       const double start = sum + total_below(total);
       double before = start, leaving = 0;
       int leaves = kEach;
@@ -369,7 +369,7 @@ struct Crew {
         before = k == 0 ? start : start + after[k - 1];
       }
       const int lane = gpu::first_lane(leaves < kEach);
-      if (lane == gpu::kCrew) return gpu::value_of(start + total, gpu::kCrew - 1);
+      if (lane == gpu::kSubgroup) return gpu::value_of(start + total, gpu::kSubgroup - 1);
       sum = gpu::value_of(before, lane) + gpu::value_of(leaving, lane);
       done = lane * kEach + static_cast<int>(gpu::value_of(leaves, lane)) + 1;
       if (done >= count) return sum;
@@ -381,7 +381,7 @@ struct Crew {
   // The sum of the totals of lower lanes.
   __device__ static double total_below(double total) {
     const int lane = static_cast<int>(threadIdx.x);
-    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
       const double below = gpu::value_below(total, distance);
       if (lane >= distance) total += below;
     }
@@ -403,7 +403,7 @@ struct Crew {
 };
 
 // One block a frame.
-__global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
+__global__ __launch_bounds__(gpu::kSubgroup) void walk_kernel(
     Frames f, Workspace w, double total_weight, double* scores) {
   __shared__ double near_terms[kChunkTerms];
   const std::int64_t frame = blockIdx.x, count = f.height * f.width;
@@ -414,7 +414,7 @@ __global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
   }
   const MappedTerms all{w.terms + frame * count, w.chunks + frame * chunks_of(count),
       w.groups + frame * groups_of(count), count};
-  const double sum = walk(all, Crew{near_terms});
+  const double sum = walk(all, Subgroup{near_terms});
   if (threadIdx.x == 0) scores[frame] = sum / total_weight;
 }
 
@@ -462,7 +462,7 @@ void queue(const PlanePairs& planes, const Workspace& w, double* scores, void* s
   const auto groups = static_cast<unsigned>(groups_of(f.pixels()));
   gpu::launch("integer_ssim", stream, dim3(count), kThreads, 0, starts_kernel, f, w);
   gpu::launch("integer_ssim", stream, dim3(groups, count), kThreads, 0, maps_kernel, f, w);
-  gpu::launch("integer_ssim", stream, dim3(count), gpu::kCrew, 0, walk_kernel, f, w,
+  gpu::launch("integer_ssim", stream, dim3(count), gpu::kSubgroup, 0, walk_kernel, f, w,
       total_weight(f.height, f.width), scores);
 }
 

@@ -17,7 +17,7 @@ constexpr int kMostBlocks = 1 << 20;
 
 // Σ weight over the centres of each plane, [planes][slots].
 __global__ __launch_bounds__(kThreads) void weights_kernel(
-    const Measure m, int slots, double* weights) {
+    const Problem m, int slots, double* weights) {
   const Geometry& g = m.geometry;
   const std::int64_t rows = g.centres(0) * g.centres(1);
   for (std::int64_t block = blockIdx.x; block < g.planes * slots; block += gridDim.x) {
@@ -111,19 +111,20 @@ Groups groups_of(const Pass& pass) {
   return {count, planes / count};
 }
 
-void run_windows(const CudaPlan& plan, const March* march) {
-  if (march != nullptr) return run_march(*march);
+void run_windows(const CudaPlan& plan, const SlidingWindow* sliding_window) {
+  if (sliding_window != nullptr) return run_sliding_window(*sliding_window);
   run_direct(plan);
 }
 
 // A pass that reduces to numbers, with the memory for its sums.
-void run_reduced(CudaPlan& plan, const March* march) {
+void run_reduced(CudaPlan& plan, const SlidingWindow* sliding_window) {
   constexpr int kWeightSlots = 64;
   const Pass& pass = plan.pass;
-  const Geometry& g = plan.measure.geometry;
+  const Geometry& g = plan.problem.geometry;
   const Groups groups = groups_of(pass);
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
-  plan.slots = march != nullptr ? march_slots(*march) : direct_slots(plan);
+  plan.slots =
+      sliding_window != nullptr ? sliding_window_slots(*sliding_window) : direct_slots(plan);
   const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
   const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
   const auto memory =
@@ -132,16 +133,16 @@ void run_reduced(CudaPlan& plan, const March* march) {
   double* const slopes = units + groups.count;
   plan.partials = slopes + g.planes;
   double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
-  plan.measure.slopes = slopes;
+  plan.problem.slopes = slopes;
   if (is_weighted) {
     gpu::launch("lncc", plan.exec.stream, blocks_for(weights), kThreads, 0, weights_kernel,
-        plan.measure, kWeightSlots, weight_sums);
+        plan.problem, kWeightSlots, weight_sums);
   }
   const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
   gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, slopes_kernel,
       groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight, pass.weight,
       pass.reduction == Reduction::sum, Upstream(pass.upstream, g.channels), units, slopes);
-  run_windows(plan, march);
+  run_windows(plan, sliding_window);
   if (pass.value.empty()) return;
   gpu::launch("lncc", plan.exec.stream, blocks_for(groups.count), kThreads, 0, values_kernel,
       groups, static_cast<const double*>(plan.partials), plan.slots,
@@ -162,7 +163,7 @@ Geometry::Geometry(const Pass& pass)
   }
 }
 
-Measure::Measure(const Pass& pass)
+Problem::Problem(const Pass& pass)
     : geometry(pass),
       x(pass.x),
       y(pass.y),
@@ -183,7 +184,7 @@ Measure::Measure(const Pass& pass)
 }
 
 CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
-    : pass(the_pass), exec(execution), device(the_pass.x.device), measure(the_pass) {}
+    : pass(the_pass), exec(execution), device(the_pass.x.device), problem(the_pass) {}
 
 void lncc_cuda(const Pass& given, const Execution& exec) {
   const gpu::Current current(given.x.device);
@@ -193,11 +194,11 @@ void lncc_cuda(const Pass& given, const Execution& exec) {
     std::swap(pass.x_gradient, pass.y_gradient);
   }
   CudaPlan plan(pass, exec);
-  const std::shared_ptr<const March> march = find_march(plan);
-  if (plan.measure.reduces) {
-    run_reduced(plan, march.get());
+  const std::shared_ptr<const SlidingWindow> sliding_window = find_sliding_window(plan);
+  if (plan.problem.reduces) {
+    run_reduced(plan, sliding_window.get());
   } else {
-    run_windows(plan, march.get());
+    run_windows(plan, sliding_window.get());
   }
 }
 

@@ -12,14 +12,14 @@ namespace similis::lncc_internal {
 /// what lies before its beginning, so that it costs as much however wide it is.
 template <class Sums, class Add>
 __device__ __forceinline__ void add_to_windows(
-    Sums (&windows)[kEight], int window, const Add& add) {
+    Sums (&windows)[kOutputs], int window, const Add& add) {
   Sums before = {};
 #pragma unroll
-  for (int i = 1; i < kEight; ++i) {
+  for (int i = 1; i < kOutputs; ++i) {
     add(before, i - 1);
     windows[i] -= before;
   }
-  int line = kEight - 1;
+  int line = kOutputs - 1;
   if (window < line) {  // the first window ends among these lines: they are looked at again
     before = {};
     line = 0;
@@ -27,7 +27,7 @@ __device__ __forceinline__ void add_to_windows(
   for (; line < window; ++line) add(before, line);
   windows[0] += before;
 #pragma unroll
-  for (int i = 1; i < kEight; ++i) {
+  for (int i = 1; i < kOutputs; ++i) {
     add(before, window + i - 1);
     windows[i] += before;
   }
@@ -35,19 +35,19 @@ __device__ __forceinline__ void add_to_windows(
 
 /// The same under narrow windows, which end before the last of them begins.
 template <int window, class Sums, class Add>
-__device__ __forceinline__ void add_to_narrow(Sums (&windows)[kEight], const Add& add) {
-  static_assert(window < kEight);
+__device__ __forceinline__ void add_to_narrow(Sums (&windows)[kOutputs], const Add& add) {
+  static_assert(window < kOutputs);
   Sums before = {};
 #pragma unroll
-  for (int end = 1; end < window + kEight; ++end) {
+  for (int end = 1; end < window + kOutputs; ++end) {
     add(before, end - 1);
-    if (end < kEight) windows[end] -= before;
+    if (end < kOutputs) windows[end] -= before;
     if (end >= window) windows[end - window] += before;
   }
 }
 /// kWindow: how wide a narrow window is that a kernel is made for, or 0.
 template <int kWindow, class Sums, class Add>
-__device__ __forceinline__ void add_to(Sums (&windows)[kEight], int window, const Add& add) {
+__device__ __forceinline__ void add_to(Sums (&windows)[kOutputs], int window, const Add& add) {
   if constexpr (kWindow > 0) {
     add_to_narrow<kWindow>(windows, add);
   } else {
@@ -84,10 +84,10 @@ __device__ __forceinline__ void begin(Stage& stage, int z, int radius, const Add
 __device__ inline double sum_of_block(double value, double* room) {
   room[threadIdx.x] = value;
   __syncthreads();
-  if (threadIdx.x >= gpu::kCrew) return 0;
+  if (threadIdx.x >= gpu::kSubgroup) return 0;
   double sum = 0;
-  for (unsigned i = threadIdx.x; i < blockDim.x; i += gpu::kCrew) sum += room[i];
-  return gpu::sum_of_32(sum);
+  for (unsigned i = threadIdx.x; i < blockDim.x; i += gpu::kSubgroup) sum += room[i];
+  return gpu::subgroup_sum(sum);
 }
 
 }  // namespace similis::lncc_internal

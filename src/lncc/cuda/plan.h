@@ -43,7 +43,7 @@ struct Place {
 };
 
 /// What every kernel knows.
-struct Measure {
+struct Problem {
   Geometry geometry;
   gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
   Constants<double> constants;
@@ -51,7 +51,7 @@ struct Measure {
   bool is_signed, is_ants, reduces;
   const double* slopes;  ///< [planes], with a reduction to numbers and a gradient
 
-  explicit Measure(const Pass& pass);
+  explicit Problem(const Pass& pass);
 
   __device__ static std::int64_t offset(const gpu::View& view, const Place& at) {
     return view.plane(at.image, at.channel) + view.at(at.z, at.y, at.x);
@@ -103,22 +103,22 @@ struct Measure {
   }
 };
 
-/// The fields whose window sums make the gradients, as cpu_tile-inl.h has them: 3 of one image, 5
-/// of both, none for ANTs' gradient.
-inline int field_count(const Pass& pass) {
+/// The derivatives whose window sums make the gradients, as cpu_tile-inl.h has them: 3 of one
+/// image, 5 of both, none for ANTs' gradient.
+inline int derivative_count(const Pass& pass) {
   if (!pass.has_gradient() || pass.gradient == LnccGradient::ants) return 0;
   return !pass.x_gradient.empty() && !pass.y_gradient.empty() ? 5 : 3;
 }
 
 /// Fields of a centre with these means, of which a unit of v adds `weight` to the result, to
 /// out[0], out[stride], …
-template <int kFields>
-__device__ __forceinline__ void store_fields(const Correlation<double>& v, double weight,
+template <int kDerivatives>
+__device__ __forceinline__ void store_derivatives(const Correlation<double>& v, double weight,
     double mean_x, double mean_y, bool of_x, double* out, std::int64_t stride) {
   const double by_a = weight * v.gradient.a;
   const double by_b = 2 * weight * v.gradient.b, by_c = 2 * weight * v.gradient.c;
   out[0] = by_a;
-  if constexpr (kFields == 5) {
+  if constexpr (kDerivatives == 5) {
     out[stride] = by_b;
     out[2 * stride] = fma(by_a, mean_y, by_b * mean_x);
     out[3 * stride] = by_c;
@@ -130,19 +130,19 @@ __device__ __forceinline__ void store_fields(const Correlation<double>& v, doubl
   }
 }
 
-/// The gradients of a pixel from the window sums of the fields.
-template <int kFields>
-__device__ __forceinline__ void store_gradients(const Measure& measure, const Place& at,
-    const double (&sums)[kFields], double x, double y, double factor) {
-  const bool of_x = measure.x_gradient.data != nullptr;
+/// The gradients of a pixel from the window sums of the derivatives.
+template <int kDerivatives>
+__device__ __forceinline__ void store_gradients(const Problem& problem, const Place& at,
+    const double (&sums)[kDerivatives], double x, double y, double factor) {
+  const bool of_x = problem.x_gradient.data != nullptr;
   if (of_x) {
     const double by_x = fma(y, sums[0], fma(x, sums[1], -sums[2]));
-    measure.x_gradient.store(Measure::offset(measure.x_gradient, at), factor * by_x);
+    problem.x_gradient.store(Problem::offset(problem.x_gradient, at), factor * by_x);
   }
-  if (measure.y_gradient.data != nullptr) {
-    constexpr int kOwn = kFields == 5 ? 3 : 1;
+  if (problem.y_gradient.data != nullptr) {
+    constexpr int kOwn = kDerivatives == 5 ? 3 : 1;
     const double by_y = fma(x, sums[0], fma(y, sums[kOwn], -sums[kOwn + 1]));
-    measure.y_gradient.store(Measure::offset(measure.y_gradient, at), factor * by_y);
+    problem.y_gradient.store(Problem::offset(problem.y_gradient, at), factor * by_y);
   }
 }
 
@@ -151,7 +151,7 @@ struct CudaPlan {
   const Pass& pass;
   const Execution& exec;
   Device device;
-  Measure measure;
+  Problem problem;
   /// Σ weight·v of each plane in this many parts, [planes][slots]; null with a map.
   double* partials = nullptr;
   int slots = 1;
@@ -160,11 +160,11 @@ struct CudaPlan {
 };
 
 /// The march: boxes without valid_mask; null for others. It refers to the plan.
-class March;
-std::shared_ptr<const March> find_march(const CudaPlan& plan);
+class SlidingWindow;
+std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan);
 /// How many parts a plane's sum has, and the pass itself; plan.partials must have room for them.
-int march_slots(const March& march);
-void run_march(const March& march);
+int sliding_window_slots(const SlidingWindow& sliding_window);
+void run_sliding_window(const SlidingWindow& sliding_window);
 /// ANTs' gradient, 0, of the pixels on which no window is centred; of other passes, nothing.
 void clear_rim(const CudaPlan& plan);
 /// The general path: everything.

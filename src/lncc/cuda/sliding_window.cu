@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LNCC on the GPU under boxes: which passes the march takes, and how it deals them out. A part of
-// the image at a time: its windows, which leave fields, then its gradient. Where the gradient is a
-// dense f32 or f64 array, fields stand in what of it is not written yet, at its end: several images
-// while there are many, then slabs of planes, then strips of rows, each smaller than the last; what
-// remains goes through a small workspace. Other gradients go through a larger one. Windows between
-// two parts are looked through twice.
+// the image at a time: its windows, which leave derivatives, then its gradient. Where the gradient
+// is a dense f32 or f64 array, derivatives stand in what of it is not written yet, at its end:
+// several images while there are many, then slabs of planes, then strips of rows, each smaller than
+// the last; what remains goes through a small workspace. Other gradients go through a larger one.
+// Windows between two parts are looked through twice.
 #include "src/lncc/cuda/sliding_window.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace similis::lncc_internal {
 namespace {
 
-// Of the workspace: where images are small or the gradient holds no fields; and where it does, a
-// byte for so many elements under windows of 7 × 7 or less, and more for larger ones.
+// Of the workspace: where images are small or the gradient holds no derivatives; and where it does,
+// a byte for so many elements under windows of 7 × 7 or less, and more for larger ones.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kSmallElements = std::int64_t{1} << 23;
 constexpr double kElementsAByte = 12;
@@ -62,27 +62,27 @@ int images_of(const Pass& pass) {
   return (pass.x_gradient.empty() ? 0 : 1) + (pass.y_gradient.empty() ? 0 : 1);
 }
 
-// A box of pixels whose gradient is made at once, of some volumes, and where its fields stand.
+// A box of pixels whose gradient is made at once, of some volumes, and where its derivatives stand.
 using Axis = Range Box::*;
 struct Part {
   Box pixels;
   std::int64_t volume;
   int volumes;
-  Fields fields;  // `data` and `early` are null where they stand in the workspace
+  DerivativeMaps derivatives;  // `data` and `early` are null where they stand in the workspace
   Tiles window_tiles = {}, gradient_tiles = {};
   int first_slot = 0;  // of the sums of a volume's values, to which each part adds its own
 
-  int slots() const { return window_tiles.across * window_tiles.down * window_tiles.chunks; }
+  int slots() const { return window_tiles.count_x * window_tiles.count_y * window_tiles.chunks; }
 };
 
 }  // namespace
 
 // How a pass is dealt out.
-class March {
+class SlidingWindow {
  public:
-  explicit March(const CudaPlan& plan)
+  explicit SlidingWindow(const CudaPlan& plan)
       : plan_(plan),
-        g_(plan.measure.geometry),
+        g_(plan.problem.geometry),
         images_(images_of(plan.pass)),
         all_{{0, extent(g_, 0)}, {0, extent(g_, 1)}, {0, extent(g_, 2)}} {
     const gpu::Limits& limits = gpu::limits(plan.device);
@@ -92,8 +92,8 @@ class March {
     gradients_[1] = &plan.pass.y_gradient;
     if (!is_f32(plan.pass)) form_ = Form::f64;
     // Tiles that see little beside what their neighbours see are not worth a stage.
-    if (window_tiles(all_, 1).lanes <= 3 * g_.radius[2] ||
-        gradient_tiles(all_, 1).lanes <= 3 * g_.radius[1]) {
+    if (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
+        gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1]) {
       form_ = Form::far;
     }
     if (!fits()) return;
@@ -102,8 +102,8 @@ class March {
                             ? parts_.back().first_slot + parts_.back().slots()
                             : 0;
       part.first_slot = first;
-      if (count(part.fields.kept) > 0) {
-        part.window_tiles = window_tiles(part.fields.kept, part.volumes);
+      if (count(part.derivatives.kept) > 0) {
+        part.window_tiles = window_tiles(part.derivatives.kept, part.volumes);
       }
       if (images_ > 0) part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
       slots_ = std::max(slots_, first + part.slots());
@@ -114,7 +114,7 @@ class March {
   bool fits() const {
     const std::int64_t plane = std::int64_t{extent(g_, 1)} * extent(g_, 2);
     if (images_ > 0 && plane >= std::int64_t{1} << 31) return false;
-    return window_tiles(all_, 1).lanes != 0 && gradient_tiles(all_, 1).lanes != 0;
+    return window_tiles(all_, 1).threads_across != 0 && gradient_tiles(all_, 1).threads_across != 0;
   }
   int slots() const { return slots_; }
 
@@ -149,22 +149,24 @@ class March {
   static std::int64_t count(const Box& box) {
     return std::int64_t{box.planes.length()} * box.rows.length() * box.columns.length();
   }
-  std::int64_t field_bytes() const {
-    return form_ == Form::f32 ? sizeof(Field<float>) : sizeof(Field<double>);
+  std::int64_t derivative_bytes() const {
+    return form_ == Form::f32 ? sizeof(CentreDerivatives<float>)
+                              : sizeof(CentreDerivatives<double>);
   }
-  // Of a plane of fields, and of the fields of a box of pixels, of the gradient to one image.
-  std::int64_t plane_of_fields(const Box& centres) const {
+  // Of a plane of derivatives, and of the derivatives of a box of pixels, of the gradient to one
+  // image.
+  std::int64_t derivative_plane_bytes(const Box& centres) const {
     const std::int64_t bytes =
-        std::int64_t{centres.rows.length()} * centres.columns.length() * field_bytes();
-    return pieces(bytes, Fields::kAlignment) * Fields::kAlignment;
+        std::int64_t{centres.rows.length()} * centres.columns.length() * derivative_bytes();
+    return pieces(bytes, DerivativeMaps::kAlignment) * DerivativeMaps::kAlignment;
   }
   std::int64_t bytes_of(const Box& pixels) const {
     const Box centres = centres_around(pixels);
-    return centres.planes.length() * plane_of_fields(centres);
+    return centres.planes.length() * derivative_plane_bytes(centres);
   }
   std::int64_t element_bytes() const { return form_ == Form::f32 ? sizeof(float) : sizeof(double); }
 
-  // Whether the gradients can hold fields.
+  // Whether the gradients can hold derivatives.
   bool has_dense_gradients() const {
     for (int image = 0; image < images_; ++image) {
       const TensorView& view = *gradients_[image];
@@ -198,7 +200,7 @@ class March {
         emit(Part{.pixels = all_,
             .volume = volume,
             .volumes = static_cast<int>(std::min<std::int64_t>(kVolumes, g_.planes - volume)),
-            .fields = {.kept = centres_around(all_)}});
+            .derivatives = {.kept = centres_around(all_)}});
       }
       return;
     }
@@ -233,19 +235,19 @@ class March {
     return std::int64_t{extent(g_, 1)} * extent(g_, 2) * element_bytes();
   }
 
-  // How many volumes from this one on have room for their fields behind their gradients.
+  // How many volumes from this one on have room for their derivatives behind their gradients.
   std::int64_t volumes_in_gradient(std::int64_t volume) const {
     const std::int64_t each = bytes_of(all_) + all_.planes.last * plane_bytes();
-    return std::max<std::int64_t>(0, (bytes_from(volume, 0) - Fields::kAlignment) / each);
+    return std::max<std::int64_t>(0, (bytes_from(volume, 0) - DerivativeMaps::kAlignment) / each);
   }
 
-  // Slabs of planes whose fields stand at the end of the gradient; `rest` loses them.
+  // Slabs of planes whose derivatives stand at the end of the gradient; `rest` loses them.
   template <class Emit> void visit_slabs(Box& rest, std::int64_t volume, const Emit& emit) const {
     while (rest.planes.length() > 0) {
       Box slab = rest;
       const auto has_room = [&](int planes) {
         slab.planes.last = rest.planes.first + planes;
-        return bytes_of(slab) + Fields::kAlignment <= bytes_from(volume, slab.planes.last);
+        return bytes_of(slab) + DerivativeMaps::kAlignment <= bytes_from(volume, slab.planes.last);
       };
       const int planes = most(rest.planes.length(), has_room);
       if (planes < std::min(kFewest, rest.planes.length())) return;
@@ -255,8 +257,8 @@ class March {
     }
   }
 
-  // Strips of rows whose fields stand at the end of each plane of the gradient, but for those of
-  // the planes before.
+  // Strips of rows whose derivatives stand at the end of each plane of the gradient, but for those
+  // of the planes before.
   template <class Emit>
   void visit_strips(Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
     const std::int64_t row_bytes = std::int64_t{extent(g_, 2)} * element_bytes();
@@ -267,10 +269,10 @@ class March {
         return in_planes(strip, volume);
       };
       const auto has_room = [&](int rows) {
-        const Fields fields = part(rows).fields;
-        return plane_of_fields(fields.kept) + Fields::kAlignment <=
+        const DerivativeMaps derivatives = part(rows).derivatives;
+        return derivative_plane_bytes(derivatives.kept) + DerivativeMaps::kAlignment <=
                    (rest.rows.last - strip.rows.last) * row_bytes &&
-               early_bytes(fields) * images_ <= limit;
+               early_bytes(derivatives) * images_ <= limit;
       };
       const int rows = most(rest.rows.length(), has_room);
       if (rows < kFewest) return;
@@ -279,7 +281,7 @@ class March {
     }
   }
 
-  // Pieces whose fields fit into the workspace, or are as small as pieces become.
+  // Pieces whose derivatives fit into the workspace, or are as small as pieces become.
   template <class Emit>
   void visit_workspace(
       const Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
@@ -345,66 +347,67 @@ class March {
   }
 
   // Fields in one piece.
-  Fields dense_fields(const Box& pixels) const {
-    Fields fields = {.images = images_, .kept = centres_around(pixels)};
-    fields.first_plane = fields.kept.planes.first;
-    fields.plane_bytes = plane_of_fields(fields.kept);
-    fields.volume_bytes = fields.plane_bytes * fields.kept.planes.length();
-    return fields;
+  DerivativeMaps dense_derivatives(const Box& pixels) const {
+    DerivativeMaps derivatives = {.images = images_, .kept = centres_around(pixels)};
+    derivatives.first_plane = derivatives.kept.planes.first;
+    derivatives.plane_bytes = derivative_plane_bytes(derivatives.kept);
+    derivatives.volume_bytes = derivatives.plane_bytes * derivatives.kept.planes.length();
+    return derivatives;
   }
   Part in_workspace(const Box& pixels, std::int64_t volume, int volumes) const {
-    return {pixels, volume, volumes, dense_fields(pixels)};
+    return {pixels, volume, volumes, dense_derivatives(pixels)};
   }
   Part at_the_end(const Box& pixels, std::int64_t volume, int volumes) const {
     Part part = in_workspace(pixels, volume, volumes);
     const std::int64_t end = g_.planes * all_.planes.last * plane_bytes();
     for (int image = 0; image < images_; ++image) {
       char* const data = static_cast<char*>(gradients_[image]->data);
-      part.fields.data[image] =
-          data + (end - volumes * part.fields.volume_bytes - Fields::kAlignment);
+      part.derivatives.data[image] =
+          data + (end - volumes * part.derivatives.volume_bytes - DerivativeMaps::kAlignment);
     }
     return part;
   }
   Part in_planes(const Box& pixels, std::int64_t volume) const {
     Part part = in_workspace(pixels, volume, 1);
-    Fields& fields = part.fields;
-    fields.early_plane_bytes = fields.plane_bytes;
-    fields.plane_bytes = plane_bytes();
-    fields.first_plane = std::max(fields.kept.planes.first, pixels.planes.first);
+    DerivativeMaps& derivatives = part.derivatives;
+    derivatives.early_plane_bytes = derivatives.plane_bytes;
+    derivatives.plane_bytes = plane_bytes();
+    derivatives.first_plane = std::max(derivatives.kept.planes.first, pixels.planes.first);
     const std::int64_t offset =
-        (volume * all_.planes.last + fields.first_plane + 1) * plane_bytes() -
-        plane_of_fields(fields.kept) - Fields::kAlignment;
+        (volume * all_.planes.last + derivatives.first_plane + 1) * plane_bytes() -
+        derivative_plane_bytes(derivatives.kept) - DerivativeMaps::kAlignment;
     for (int image = 0; image < images_; ++image) {
-      fields.data[image] = static_cast<char*>(gradients_[image]->data) + offset;
+      derivatives.data[image] = static_cast<char*>(gradients_[image]->data) + offset;
     }
     return part;
   }
 
-  // What of a part's fields does not stand in the gradient.
+  // What of a part's derivatives does not stand in the gradient.
   std::int64_t workspace_bytes(const Part& part) const {
-    if (part.fields.data[0] != nullptr) return early_bytes(part.fields) * images_;
-    return part.fields.volume_bytes * images_ * part.volumes;
+    if (part.derivatives.data[0] != nullptr) return early_bytes(part.derivatives) * images_;
+    return part.derivatives.volume_bytes * images_ * part.volumes;
   }
-  static std::int64_t early_bytes(const Fields& fields) {
-    return (fields.first_plane - fields.kept.planes.first) * fields.early_plane_bytes;
+  static std::int64_t early_bytes(const DerivativeMaps& derivatives) {
+    return (derivatives.first_plane - derivatives.kept.planes.first) *
+           derivatives.early_plane_bytes;
   }
   void place_in(void* workspace, Part& part) const {
-    Fields& fields = part.fields;
-    const bool is_whole = fields.data[0] == nullptr;
+    DerivativeMaps& derivatives = part.derivatives;
+    const bool is_whole = derivatives.data[0] == nullptr;
     for (int image = 0; image < images_; ++image) {
       char* const place =
           static_cast<char*>(workspace) +
-          image * (is_whole ? fields.volume_bytes * part.volumes : early_bytes(fields));
-      (is_whole ? fields.data : fields.early)[image] = place;
+          image * (is_whole ? derivatives.volume_bytes * part.volumes : early_bytes(derivatives));
+      (is_whole ? derivatives.data : derivatives.early)[image] = place;
     }
   }
 
   void launch(const Part& part) const {
-    const Box& kept = part.fields.kept;
+    const Box& kept = part.derivatives.kept;
     if (count(kept) > 0) {
-      WindowMarch march = {.measure = plan_.measure,
+      WindowArguments arguments = {.problem = plan_.problem,
           .tiles = part.window_tiles,
-          .fields = part.fields,
+          .derivatives = part.derivatives,
           .centres = kept,
           .owned = {around(part.pixels.planes, 0, centres(g_, 0)),
               around(part.pixels.rows, 0, centres(g_, 1)),
@@ -414,23 +417,23 @@ class March {
           .slots = plan_.slots,
           .first_slot = part.first_slot,
           .has_quads = has_quads(plan_.pass)};
-      march.tiles.first_volume = part.volume;
-      launch_windows(plan_, march, form_);
+      arguments.tiles.first_volume = part.volume;
+      launch_windows(plan_, arguments, form_);
     }
     if (images_ == 0) return;
-    GradientMarch march = {.measure = plan_.measure,
+    GradientArguments arguments = {.problem = plan_.problem,
         .tiles = part.gradient_tiles,
-        .fields = part.fields,
+        .derivatives = part.derivatives,
         .pixels = part.pixels};
-    march.tiles.first_volume = part.volume;
-    launch_gradient(plan_, march, form_);
+    arguments.tiles.first_volume = part.volume;
+    launch_gradient(plan_, arguments, form_);
   }
 
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
   Tiles window_tiles(const Box& box, int volumes) const {
-    return best_tiles({.lanes = box.columns.length(),
+    return best_tiles({.across = box.columns.length(),
                           .halo = 2 * g_.radius[2],
-                          .eights = box.rows.length(),
+                          .along = box.rows.length(),
                           .planes = box.planes.length(),
                           .volumes = volumes,
                           .lines = 0.2 * g_.radius[1],  // most come in time
@@ -438,15 +441,15 @@ class March {
         window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
   }
   Tiles gradient_tiles(const Box& box, int volumes) const {
-    Tiles tiles = best_tiles({.lanes = box.rows.length(),
+    Tiles tiles = best_tiles({.across = box.rows.length(),
                                  .halo = 2 * g_.radius[1],
-                                 .eights = box.columns.length(),
+                                 .along = box.columns.length(),
                                  .planes = box.planes.length(),
                                  .volumes = volumes * std::max(1, images_),
                                  .lines = 2.0 * g_.radius[2],
                                  .begin = begin()},
         gradient_room_, [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
-    std::swap(tiles.across, tiles.down);
+    std::swap(tiles.count_x, tiles.count_y);
     return tiles;
   }
 
@@ -461,17 +464,17 @@ class March {
   int slots_ = 0;
 };
 
-std::shared_ptr<const March> find_march(const CudaPlan& plan) {
+std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan) {
   if (!plan.pass.is_box || !plan.pass.valid_mask.empty()) return nullptr;
-  for (const std::int64_t length : plan.measure.geometry.extent) {
+  for (const std::int64_t length : plan.problem.geometry.extent) {
     if (length > (1 << 30)) return nullptr;
   }
-  auto march = std::make_shared<const March>(plan);
-  return march->fits() ? march : nullptr;
+  auto sliding_window = std::make_shared<const SlidingWindow>(plan);
+  return sliding_window->fits() ? sliding_window : nullptr;
 }
 
-int march_slots(const March& march) { return march.slots(); }
+int sliding_window_slots(const SlidingWindow& sliding_window) { return sliding_window.slots(); }
 
-void run_march(const March& march) { march.run(); }
+void run_sliding_window(const SlidingWindow& sliding_window) { sliding_window.run(); }
 
 }  // namespace similis::lncc_internal

@@ -9,7 +9,7 @@
 
 namespace similis::lncc_internal {
 
-constexpr int kEight = 8;              // windows of a thread
+constexpr int kOutputs = 8;            // windows of a thread
 constexpr int kWindowThreads = 384;    // on a multiprocessor at once, with 168 registers each,
 constexpr int kGradientThreads = 384;  // in one block or several
 constexpr int kQuad = 4;               // pixels that are copied together
@@ -32,7 +32,7 @@ struct Box {
 /// Of the gradient to one image at one centre: window sums of by_covariance·(other image) +
 /// by_variance·(own image) - rest are the gradient. `rest` cancels the two others to many digits
 /// and is f64 where they are f32.
-template <class Value> struct alignas(2 * sizeof(Value)) Field {
+template <class Value> struct alignas(2 * sizeof(Value)) CentreDerivatives {
   Value by_covariance, by_variance;
   double rest;
 };
@@ -40,12 +40,12 @@ template <class Value> struct alignas(2 * sizeof(Value)) Field {
 /// Fields of a box of centres, of the gradients to one image or both, for some volumes (channels of
 /// images): [volume][plane][column][row], rows fastest. Planes before `first_plane` stand by
 /// themselves.
-struct Fields {
+struct DerivativeMaps {
   static constexpr std::int64_t kAlignment = 16;
 
   char* data[2] = {};   ///< of plane `first_plane`, for each image
   char* early[2] = {};  ///< of plane kept.planes.first
-  int images = 0;       ///< 0: no fields are asked for
+  int images = 0;       ///< 0: no derivatives are asked for
   int first_plane = 0;
   Box kept = {};
   std::int64_t plane_bytes = 0, early_plane_bytes = 0, volume_bytes = 0;
@@ -62,35 +62,35 @@ struct Fields {
 /// What a block takes, and how many of them there are. Along one axis a thread is a lane; along the
 /// other it has eight windows.
 struct Tiles {
-  int lanes = 0, eights = 0;         // of a block
-  int across = 0, down = 0;          // tiles along x and y
+  int threads_across = 0, threads_along = 0;
+  int count_x = 0, count_y = 0;
   int chunk_planes = 1, chunks = 1;  // along z
   int volumes = 1;                   // at once
   std::int64_t first_volume = 0;
 
-  int threads() const { return lanes * eights; }
-  std::int64_t blocks() const { return std::int64_t{across} * down * chunks * volumes; }
+  int threads() const { return threads_across * threads_along; }
+  std::int64_t blocks() const { return std::int64_t{count_x} * count_y * chunks * volumes; }
 };
 
 /// Which tile a block has.
-struct Tile {
-  int across, down, chunk, volume;
+struct BlockTile {
+  int x, y, chunk, volume;
 
-  __device__ explicit Tile(const Tiles& tiles) {
+  __device__ explicit BlockTile(const Tiles& tiles) {
     unsigned rest = blockIdx.x;
-    across = static_cast<int>(rest % static_cast<unsigned>(tiles.across));
-    rest /= static_cast<unsigned>(tiles.across);
-    down = static_cast<int>(rest % static_cast<unsigned>(tiles.down));
-    rest /= static_cast<unsigned>(tiles.down);
+    x = static_cast<int>(rest % static_cast<unsigned>(tiles.count_x));
+    rest /= static_cast<unsigned>(tiles.count_x);
+    y = static_cast<int>(rest % static_cast<unsigned>(tiles.count_y));
+    rest /= static_cast<unsigned>(tiles.count_y);
     chunk = static_cast<int>(rest % static_cast<unsigned>(tiles.chunks));
     volume = static_cast<int>(rest / static_cast<unsigned>(tiles.chunks));
   }
 };
 
-struct WindowMarch {
-  Measure measure;
+struct WindowArguments {
+  Problem problem;
   Tiles tiles;
-  Fields fields;
+  DerivativeMaps derivatives;
   Box centres;
   Box owned;         // those that add to values
   double scale;      // 1 / the number of taps
@@ -99,20 +99,21 @@ struct WindowMarch {
   bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
 };
 
-struct GradientMarch {
-  Measure measure;
+struct GradientArguments {
+  Problem problem;
   Tiles tiles;
-  Fields fields;
+  DerivativeMaps derivatives;
   Box pixels;
 };
 
 /// How a pass is computed: of images that are f32 and whose planes 32 bits can index; of others;
-/// and of any under windows so wide that a block has no room for the pixels or fields under them.
+/// and of any under windows so wide that a block has no room for the pixels or derivatives under
+/// them.
 enum class Form : std::uint8_t { f32, f64, far };
 
 /// Queue one kernel.
-void launch_windows(const CudaPlan& plan, const WindowMarch& march, Form form);
-void launch_gradient(const CudaPlan& plan, const GradientMarch& march, Form form);
+void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form);
+void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form);
 
 /// Bytes of shared memory that a block of either needs under a window of these radii (z, y, x).
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
@@ -126,11 +127,11 @@ using Offset = std::conditional_t<sizeof(Value) == sizeof(float), int, std::int6
 struct Shift {
   double x, y;
 };
-__device__ inline Shift shift_of(const Measure& m, std::int64_t volume) {
+__device__ inline Shift shift_of(const Problem& m, std::int64_t volume) {
   const Geometry& g = m.geometry;
   const Place middle{
       volume / g.channels, volume % g.channels, g.extent[0] / 2, g.extent[1] / 2, g.extent[2] / 2};
-  const double x = Measure::load(m.x, middle), y = Measure::load(m.y, middle);
+  const double x = Problem::load(m.x, middle), y = Problem::load(m.y, middle);
   return {x - x == 0 ? x : 0, y - y == 0 ? y : 0};
 }
 

@@ -13,7 +13,7 @@ template <class T> T pieces(T extent, T length) { return (extent + length - 1) /
 /// What one kernel has to do: `lanes` places of an axis, of which a tile sees `halo` more, `eights`
 /// of another, planes, and volumes.
 struct Work {
-  int lanes, halo, eights, planes, volumes;
+  int across, halo, along, planes, volumes;
   double lines;  ///< more than its eights that a tile waits for
   double begin;  ///< what a chunk's first plane costs more than any other
 };
@@ -31,11 +31,11 @@ struct Room {
 /// are there to wait for one another: on an H200 a plane takes as long as 16 warps more would.
 inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t bytes) {
   constexpr double kWarpsOfLatency = 16;
-  const std::int64_t columns = std::int64_t{tiles.across} * tiles.down * tiles.volumes;
+  const std::int64_t columns = std::int64_t{tiles.count_x} * tiles.count_y * tiles.volumes;
   const std::int64_t fit = std::max<std::int64_t>(
       1, std::min<std::int64_t>(room.threads / tiles.threads(), room.bytes / (bytes + kReserved)));
   const double alone = fit == 1 ? 1.06 : 1;  // none works while the block waits for itself
-  const double rim = 1 + work.lines / (tiles.eights * kEight);
+  const double rim = 1 + work.lines / (tiles.threads_along * kOutputs);
   double least = 0;
   for (int times = 1; times <= 3; ++times) {
     const std::int64_t chunks =
@@ -60,19 +60,19 @@ template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, cons
   double least = 0;
   for (const int threads : {384, 320, 192, 160, 128, 96}) {
     if (threads > room.threads) continue;
-    for (int eights = 1; threads / eights > work.halo && threads / eights >= 32; ++eights) {
-      const int lanes = threads / eights;
-      if (threads % eights != 0 || lanes % 16 != 0) continue;
+    for (int along = 1; threads / along > work.halo && threads / along >= 32; ++along) {
+      const int across = threads / along;
+      if (threads % along != 0 || across % 16 != 0) continue;
       Tiles tiles;
-      tiles.lanes = lanes;
-      tiles.eights = eights;
-      tiles.across = pieces(work.lanes, lanes - work.halo);
-      tiles.down = pieces(work.eights, eights * kEight);
+      tiles.threads_across = across;
+      tiles.threads_along = along;
+      tiles.count_x = pieces(work.across, across - work.halo);
+      tiles.count_y = pieces(work.along, along * kOutputs);
       tiles.volumes = work.volumes;
       const std::int64_t bytes = bytes_of(tiles);
       if (bytes > room.bytes) continue;
       const double cost = cut(tiles, work, room, bytes);
-      if (best.lanes != 0 && cost >= least) continue;
+      if (best.threads_across != 0 && cost >= least) continue;
       least = cost;
       best = tiles;
     }

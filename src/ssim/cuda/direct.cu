@@ -2,9 +2,9 @@
 // SSIM on the GPU, the general path: every thread walks through the whole window of its pixel, in
 // f64, whatever the rank, window, padding, masks, dtypes and strides are.
 //   windows kernel   a map element a thread: moments ─ formula.h ─> map or sums, and the four
-//   fields
+//   derivatives
 //                    that gradients average (derivatives, divided by the window's weight)
-//   gradient kernel  a pixel a thread: the fields of all windows that see it
+//   gradient kernel  a pixel a thread: the derivatives of all windows that see it
 // Fields of as many planes as fit into 64 MiB stand in memory at a time, of one plane at least.
 #include <algorithm>
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTapsAtOnce = 64;
-constexpr std::size_t kFieldBytes = std::size_t{64} << 20;
-constexpr int kFields = 4;
+constexpr std::size_t kDerivativeBytes = std::size_t{64} << 20;
+constexpr int kDerivatives = 4;
 
 struct TapPiece {
   double taps[kTapsAtOnce];
@@ -69,9 +69,9 @@ struct Work {
   PlaneSlope slope;
   Constants<double> constants;
   double bias, term_weight, l1_weight;
-  bool contrast, reduces, wants_fields;
+  bool contrast, reduces, wants_derivatives;
   bool of_sums;         // x holds x + y, and y holds x - y
-  double* fields;       // [planes at a time][4][map]
+  double* derivatives;  // [planes at a time][4][map]
   double* partials[4];  // term, l1, weight, l1_weight: [planes][slots]
   int slots;
 
@@ -162,9 +162,9 @@ __device__ double difference(
   return w.x.load(plane.of(w.x) + w.x.at(z, y, x)) - w.y.load(plane.of(w.y) + w.y.at(z, y, x));
 }
 
-// One map element: adds to `sum`, writes the map, and leaves fields for the gradient.
+// One map element: adds to `sum`, writes the map, and leaves derivatives for the gradient.
 __device__ void run_window(
-    const Work& w, std::int64_t plane_index, std::int64_t i, double* fields, double* sum) {
+    const Work& w, std::int64_t plane_index, std::int64_t i, double* derivatives, double* sum) {
   const Geometry& g = w.geometry;
   const Plane plane(w, plane_index);
   const Place place(i, g.map_extent);
@@ -172,7 +172,7 @@ __device__ void run_window(
                      cx = place.x + g.first_centre[2];
   const double weight = weight_of(w, plane, cz, cy, cx);
   const bool counts = exists(w, plane, cz, cy, cx) && weight != 0;
-  double field[kFields] = {};
+  double derivative[kDerivatives] = {};
   double value = 0;
   if (counts) {
     const Averages a = look(w, plane, cz, cy, cx);
@@ -182,7 +182,7 @@ __device__ void run_window(
     const Dissimilarity<double> result =
         w.contrast ? contrast_dissimilarity(m, w.constants) : dissimilarity(m, w.constants);
     value = result.value;
-    if (w.wants_fields) {
+    if (w.wants_derivatives) {
       const double slope =
           w.reduces ? w.slope.of(plane_index).term
           : w.upstream.data != nullptr
@@ -191,15 +191,15 @@ __device__ void run_window(
               : w.term_weight;
       const double factor = slope * weight / a.weight;
       const Moments<double>& r = result.gradient;
-      field[0] = factor * (r.mean_s - 2 * mean_s * r.var_s);
-      field[1] = factor * 2 * r.var_s;
-      field[2] = factor * (r.mean_d - 2 * mean_d * r.var_d);
-      field[3] = factor * 2 * r.var_d;
+      derivative[0] = factor * (r.mean_s - 2 * mean_s * r.var_s);
+      derivative[1] = factor * 2 * r.var_s;
+      derivative[2] = factor * (r.mean_d - 2 * mean_d * r.var_d);
+      derivative[3] = factor * 2 * r.var_d;
     }
   }
   *sum += weight * value;
-  if (w.wants_fields) {
-    for (int f = 0; f < kFields; ++f) fields[f * g.map_elements() + i] = field[f];
+  if (w.wants_derivatives) {
+    for (int f = 0; f < kDerivatives; ++f) derivatives[f * g.map_elements() + i] = derivative[f];
   }
   if (w.map.data == nullptr) return;
   double element = weight * (w.bias + w.term_weight * value);
@@ -214,11 +214,11 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(const Work w, std::in
   const std::int64_t local = blockIdx.x / static_cast<unsigned>(w.slots);
   const std::int64_t slot = blockIdx.x % static_cast<unsigned>(w.slots);
   const std::int64_t plane = first_plane + local;
-  double* const fields = w.fields + local * kFields * w.geometry.map_elements();
+  double* const derivatives = w.derivatives + local * kDerivatives * w.geometry.map_elements();
   double sum = 0;
   for (std::int64_t i = slot * kThreads + threadIdx.x; i < w.geometry.map_elements();
        i += std::int64_t{w.slots} * kThreads) {
-    run_window(w, plane, i, fields, &sum);
+    run_window(w, plane, i, derivatives, &sum);
   }
   if (!w.reduces) return;
   const double total = gpu::block_sum<kThreads>(sum);
@@ -254,9 +254,9 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   }
 }
 
-// The sums of the fields of all windows that see a pixel.
+// The sums of the derivatives of all windows that see a pixel.
 __device__ void gather(
-    const Work& w, const double* fields, const Place& p, double (&sums)[kFields]) {
+    const Work& w, const double* derivatives, const Place& p, double (&sums)[kDerivatives]) {
   const Geometry& g = w.geometry;
   const std::int64_t size[3] = {2 * g.radius[0] + 1, 2 * g.radius[1] + 1, 2 * g.radius[2] + 1};
   for (std::int64_t kz = 0; kz < size[0]; ++kz) {
@@ -267,12 +267,12 @@ __device__ void gather(
       const double wy = wz * w.transposed[1][p.y * size[1] + ky];
       if (wy == 0) continue;
       const std::int64_t y = p.y - g.radius[1] + ky - g.first_centre[1];
-      const double* const row = fields + (z * g.map_extent[1] + y) * g.map_extent[2];
+      const double* const row = derivatives + (z * g.map_extent[1] + y) * g.map_extent[2];
       for (std::int64_t kx = 0; kx < size[2]; ++kx) {
         const double weight = wy * w.transposed[2][p.x * size[2] + kx];
         if (weight == 0) continue;
         const std::int64_t x = p.x - g.radius[2] + kx - g.first_centre[2];
-        for (int f = 0; f < kFields; ++f) {
+        for (int f = 0; f < kDerivatives; ++f) {
           sums[f] = fma(weight, row[f * g.map_elements() + x], sums[f]);
         }
       }
@@ -281,13 +281,13 @@ __device__ void gather(
 }
 
 __device__ void run_pixel(
-    const Work& w, std::int64_t plane_index, std::int64_t i, const double* fields) {
+    const Work& w, std::int64_t plane_index, std::int64_t i, const double* derivatives) {
   const Plane plane(w, plane_index);
   const Place p(i, w.geometry.extent);
   double by_x = 0, by_y = 0;
   if (exists(w, plane, p.z, p.y, p.x)) {
-    double sums[kFields] = {};
-    gather(w, fields, p, sums);
+    double sums[kDerivatives] = {};
+    gather(w, derivatives, p, sums);
     const double vx = w.x.load(plane.of(w.x) + w.x.at(p.z, p.y, p.x));
     const double vy = w.y.load(plane.of(w.y) + w.y.at(p.z, p.y, p.x));
     const double valid =
@@ -323,7 +323,7 @@ __global__ void __launch_bounds__(kThreads)
        i < planes * w.geometry.pixels(); i += step) {
     const std::int64_t local = i / w.geometry.pixels();
     run_pixel(w, first_plane + local, i % w.geometry.pixels(),
-        w.fields + local * kFields * w.geometry.map_elements());
+        w.derivatives + local * kDerivatives * w.geometry.map_elements());
   }
 }
 
@@ -395,9 +395,9 @@ Work work_of(const CudaPlan& plan) {
       .l1_weight = pass.l1_weight,
       .contrast = pass.term == Term::contrast,
       .reduces = reduces,
-      .wants_fields = plan.has_gradient(),
+      .wants_derivatives = plan.has_gradient(),
       .of_sums = pass.of_sums,
-      .fields = nullptr,
+      .derivatives = nullptr,
       .partials = {},
       .slots = static_cast<int>(
           std::clamp<std::int64_t>(plan.geometry.pixels() / (4 * kThreads), 1, 512))};
@@ -424,16 +424,17 @@ void run_direct(CudaPlan& plan) {
   const Geometry& g = plan.geometry;
   Work work = work_of(plan);
   const Weights weights(plan, work);
-  // As many planes at a time as fields of them fit, and as blocks can be numbered.
-  const auto plane_bytes = static_cast<std::int64_t>(kFields * sizeof(double)) * g.map_elements();
+  // As many planes at a time as derivatives of them fit, and as blocks can be numbered.
+  const auto plane_bytes =
+      static_cast<std::int64_t>(kDerivatives * sizeof(double)) * g.map_elements();
   const std::int64_t at_once = std::clamp<std::int64_t>(
-      work.wants_fields ? static_cast<std::int64_t>(kFieldBytes) / plane_bytes : g.planes, 1,
-      std::min<std::int64_t>(g.planes, (std::int64_t{1} << 30) / work.slots));
-  std::shared_ptr<void> fields, partials;
-  if (work.wants_fields) {
-    fields =
+      work.wants_derivatives ? static_cast<std::int64_t>(kDerivativeBytes) / plane_bytes : g.planes,
+      1, std::min<std::int64_t>(g.planes, (std::int64_t{1} << 30) / work.slots));
+  std::shared_ptr<void> derivatives, partials;
+  if (work.wants_derivatives) {
+    derivatives =
         allocate_bytes(static_cast<std::size_t>(plane_bytes * at_once), plan.device, plan.exec);
-    work.fields = static_cast<double*>(fields.get());
+    work.derivatives = static_cast<double*>(derivatives.get());
   }
   const std::int64_t slots = g.planes * work.slots;
   if (work.reduces) {
@@ -452,7 +453,7 @@ void run_direct(CudaPlan& plan) {
     const std::int64_t planes = std::min(at_once, g.planes - first);
     gpu::launch("ssim", plan.exec.stream, static_cast<unsigned>(planes * work.slots), kThreads, 0,
         windows_kernel, work, first);
-    if (!work.wants_fields) continue;
+    if (!work.wants_derivatives) continue;
     gpu::launch("ssim", plan.exec.stream, blocks_for(planes * g.pixels()), kThreads, 0,
         gradient_kernel, work, first, planes);
   }

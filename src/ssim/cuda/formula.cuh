@@ -53,7 +53,7 @@ __device__ __forceinline__ Point point(
 
 // A quarter of what 1 - SSIM of one window has to do with each pixel's x: weight·(f0 - s·f1 +
 // d·f2).
-__device__ __forceinline__ void fields_of(
+__device__ __forceinline__ void derivatives_of(
     const Point& r, float shifted_s, float* f0, float* f1, float* f2) {
   const float k = fmaf(-2.f, r.q, 1.f) * r.reciprocal_a, h = r.rest_p * r.reciprocal_b;
   *f1 = h * r.q;

@@ -95,8 +95,8 @@ void run_direct(CudaPlan& plan);
 
 /// The fast path: 2-D images under a window of 11×11, padding valid or same, without valid_mask, in
 /// f32.
-bool can_march(const CudaPlan& plan);
-void run_march(CudaPlan& plan);
+bool can_slide_window(const CudaPlan& plan);
+void run_sliding_window(CudaPlan& plan);
 
 /// The path between: windows of up to 11 along each axis, volumes too, padding valid or same,
 /// without masks, reduced to numbers, in f32.

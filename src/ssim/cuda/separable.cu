@@ -3,13 +3,13 @@
 // not go: padding valid or same, no masks, reduced to numbers. Taps are 11 along each axis, of
 // which a smaller window's outer ones are 0.
 //   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
-//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; three fields, 11 slices of them
-//   back kernel   fields of a slice, across and down, with x and y ─> gradient
-//   finish        sums ─> values
-// Averages and fields of as many planes or, of one plane, of as many slices as fit into 128 MiB
-// stand in memory at a time, of kSegment slices at least. Of 128³ voxels they stay in the L2 cache:
-// 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps its
-// digits in f32. The gradient by y is that by x with d the other way round.
+//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; three derivatives, 11 slices of
+//   them back kernel   derivatives of a slice, across and down, with x and y ─> gradient finish
+//   sums ─> values
+// Averages and derivatives of as many planes or, of one plane, of as many slices as fit into 128
+// MiB stand in memory at a time, of kSegment slices at least. Of 128³ voxels they stay in the L2
+// cache: 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps
+// its digits in f32. The gradient by y is that by x with d the other way round.
 #include <algorithm>
 #include <vector>
 
@@ -28,7 +28,7 @@ constexpr int kWide = 64, kHigh = 32;  // a tile; 1.5 times its pixels are seen
 constexpr int kSeenHigh = kHigh + 2 * kRadius, kSeenWide = kWide + 2 * kRadius;
 constexpr int kPitch = kSeenWide + 2;  // rows begin at multiples of 16 bytes
 constexpr int kAcross = 4, kDown = 8;  // outputs of a thread in a row, and in a column
-constexpr int kAverages = 4, kFields = 3;
+constexpr int kAverages = 4, kDerivatives = 3;
 constexpr int kSegment = 32;  // slices that a thread of the deep kernel owns
 constexpr std::int64_t kBytes = std::int64_t{128} << 20;
 static_assert(kWide * kHigh == kThreads * kDown);
@@ -44,7 +44,7 @@ struct Work {
   std::int64_t slice0 = 0, slice1 = 0;           // whose gradients and windows are at hand
   std::int64_t average0 = 0, average1 = 0;       // whose averages are
   float* averages = nullptr;                     // [4][planes][slices][map]
-  float* fields = nullptr;                       // [3][planes][slices][map]; null without gradient
+  float* derivatives = nullptr;                  // [3][planes][slices][map]; null without gradient
   double* partials = nullptr;                    // [planes][segments][blocks of columns]; or null
   std::int64_t segments = 0, column_blocks = 0;  // of a plane
 
@@ -55,7 +55,9 @@ struct Work {
   __device__ std::int64_t average_count() const {
     return planes * (average1 - average0) * columns();
   }
-  __device__ std::int64_t field_count() const { return planes * (slice1 - slice0) * columns(); }
+  __device__ std::int64_t derivative_count() const {
+    return planes * (slice1 - slice0) * columns();
+  }
 };
 
 __device__ __forceinline__ float load(const gpu::View& view, std::int64_t offset) {
@@ -306,9 +308,9 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
     const auto first_centre = static_cast<int>(g.first_centre[0]);
     const int last_centre = first_centre + static_cast<int>(g.map_extent[0]);
     const std::int64_t stored = w.average1 - w.average0, columns = w.columns();
-    const std::int64_t average_count = w.average_count(), field_count = w.field_count();
+    const std::int64_t average_count = w.average_count(), derivative_count = w.derivative_count();
     const float* from = w.averages + (local * stored + before - w.average0) * columns + column;
-    float* to = w.fields +
+    float* to = w.derivatives +
                 (local * (w.slice1 - w.slice0) + before - 2 * kRadius - w.slice0) * columns +
                 column;
     // Of the slices in turn.
@@ -321,12 +323,12 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       }
       from += columns;
     };
-    float state[kAverages][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
+    float state[kAverages][kTaps - 1] = {}, derivative_state[kDerivatives][kTaps - 1] = {};
     float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
     fetch(before, next);
     fetch(before + 1, ahead);
     for (int slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
-      float average[kAverages], field[kFields] = {};
+      float average[kAverages], derivative[kDerivatives] = {};
 #pragma unroll
       for (int f = 0; f < kAverages; ++f) {
         average[f] = push(state[f], next[f], w.taps[0]);
@@ -338,15 +340,15 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       if (centre >= first_centre && centre < last_centre) {
         const Point r = point(average[0], w.sign * average[1], average[2], average[3], shift,
             w.constants.c1, w.constants.c2);
-        fields_of(r, average[0], &field[0], &field[1], &field[2]);
+        derivatives_of(r, average[0], &derivative[0], &derivative[1], &derivative[2]);
         if (centre >= first && centre < last) sum += static_cast<double>(2 * r.value);
       }
-      if (w.fields == nullptr) continue;
+      if (w.derivatives == nullptr) continue;
       const int pixel = centre - kRadius;
 #pragma unroll
-      for (int f = 0; f < kFields; ++f) {
-        const float complete = push(field_state[f], field[f], w.taps[0]);
-        if (pixel >= first) to[f * field_count] = complete;
+      for (int f = 0; f < kDerivatives; ++f) {
+        const float complete = push(derivative_state[f], derivative[f], w.taps[0]);
+        if (pixel >= first) to[f * derivative_count] = complete;
       }
     }
   }
@@ -367,22 +369,23 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
     const Tile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
     const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
                        x0 = tile.x - g.first_centre[2] - kRadius;
-    const float* const from = w.fields +
+    const float* const from = w.derivatives +
                               (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
                               y0 * g.map_extent[2] + x0;
     const Range rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
-    float sums[kFields][kDown], ahead[kSeenRows][kTimes];
+    float sums[kDerivatives][kDown], ahead[kSeenRows][kTimes];
     const auto fetch = [&](int f) {
-      const float* const field = from + f * w.field_count();
+      const float* const derivative = from + f * w.derivative_count();
       load_rows(
-          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return field[at]; }, ahead);
+          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return derivative[at]; },
+          ahead);
     };
     fetch(0);
 #pragma unroll
-    for (int f = 0; f < kFields; ++f) {
+    for (int f = 0; f < kDerivatives; ++f) {
       __syncthreads();
       store_rows(0, ahead, seen);
-      if (f + 1 < kFields) fetch(f + 1);
+      if (f + 1 < kDerivatives) fetch(f + 1);
       __syncthreads();
       average_rows<false>(seen, w.taps[2], &half);
       __syncthreads();
@@ -440,7 +443,7 @@ class Separable {
  public:
   explicit Separable(CudaPlan& plan) : plan_(plan), g_(plan.geometry) {
     const std::int64_t columns = g_.map_extent[1] * g_.map_extent[2];
-    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kFields : 0);
+    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kDerivatives : 0);
     const std::int64_t slice_bytes = arrays * columns * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t fitting = std::max<std::int64_t>(1, kBytes / slice_bytes);
     planes_ = std::clamp<std::int64_t>(fitting / g_.extent[0], 1, g_.planes);
@@ -450,15 +453,16 @@ class Separable {
     work_.segments = pieces(g_.extent[0], kSegment);
     work_.column_blocks = pieces(columns, kDeepThreads);
     const std::int64_t averages = planes_ * std::min(g_.extent[0], slices_ + 4 * kRadius) * columns;
-    const std::int64_t fields = plan.has_gradient() ? planes_ * slices_ * columns : 0;
+    const std::int64_t derivatives = plan.has_gradient() ? planes_ * slices_ * columns : 0;
     const std::int64_t partials = g_.planes * work_.segments * work_.column_blocks;
     memory_ = allocate_bytes(
         static_cast<std::size_t>(partials) * sizeof(double) +
-            static_cast<std::size_t>(kAverages * averages + kFields * fields) * sizeof(float),
+            static_cast<std::size_t>(kAverages * averages + kDerivatives * derivatives) *
+                sizeof(float),
         plan.device, plan.exec);
     partials_ = static_cast<double*>(memory_.get());
     work_.averages = reinterpret_cast<float*>(partials_ + partials);
-    work_.fields = fields > 0 ? work_.averages + kAverages * averages : nullptr;
+    work_.derivatives = derivatives > 0 ? work_.averages + kAverages * averages : nullptr;
     work_.geometry = g_;
     work_.x = gpu::View(plan.pass.x);
     work_.y = gpu::View(plan.pass.y);

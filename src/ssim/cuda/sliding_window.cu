@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(kThreads)
         double blocks_a_pair, const Partial* partials, PlaneSums* sums) {
   const std::int64_t pairs = planes * strips * pairs_a_strip;
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
-    const Partial sum = march::segments_sum(partials, blocks, blocks_a_pair, pairs, p * strips,
-        strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
+    const Partial sum = sliding_window::segments_sum(partials, blocks, blocks_a_pair, pairs,
+        p * strips, strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
     const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
     if (threadIdx.x == 0) {
       sums[p].of[kTerm] = term;
@@ -58,28 +58,28 @@ std::optional<PlaneArray> planes_in(const TensorView& view) {
   return PlaneArray{view.data, row, channel, image};
 }
 
-MarchVariant variant_of(const Pass& pass, bool is_in_place, MarchKind kind) {
-  if (pass.of_sums) return march_of_sums(kind);
-  if (!is_in_place) return march_of_any(kind);
+SlidingWindowVariant variant_of(const Pass& pass, bool is_in_place, SlidingWindowKind kind) {
+  if (pass.of_sums) return sliding_window_of_sums(kind);
+  if (!is_in_place) return sliding_window_of_any(kind);
   switch (pass.x.dtype) {
-    case DType::u8: return march_of_u8(kind);
-    case DType::f16: return march_of_f16(kind);
-    case DType::bf16: return march_of_bf16(kind);
-    default: return march_of_f32(kind);
+    case DType::u8: return sliding_window_of_u8(kind);
+    case DType::f16: return sliding_window_of_f16(kind);
+    case DType::bf16: return sliding_window_of_bf16(kind);
+    default: return sliding_window_of_f32(kind);
   }
 }
 
 // Sums become values in the march itself, if one launch makes few of them.
-constexpr std::int64_t kGroupsInMarch = 256;
+constexpr std::int64_t kGroupsInKernel = 256;
 
-class Marcher {
+class SlidingWindowRun {
  public:
-  explicit Marcher(CudaPlan& plan)
+  explicit SlidingWindowRun(CudaPlan& plan)
       : plan_(plan), pass_(plan.pass), x_(planes_in(pass_.x)), y_(planes_in(pass_.y)) {}
 
   void run() {
     sums_ = plan_.reduces() && !pass_.value.empty();
-    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInMarch;
+    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInKernel;
     if (plan_.reduces() && plan_.has_masks()) {
       plan_.allocate_sums();
       sum_weights(plan_);
@@ -96,10 +96,10 @@ class Marcher {
   bool is_in_place() const { return x_ && y_; }
   bool wants_map() const { return !plan_.reduces() && !pass_.value.empty(); }
 
-  March march() const {
+  SlidingWindow arguments() const {
     const Geometry& g = plan_.geometry;
     const auto taps = taps_in_f32(pass_.window.x);
-    March m = {};
+    SlidingWindow m = {};
     if (is_in_place()) {
       m.x = *x_;
       m.y = *y_;
@@ -127,7 +127,7 @@ class Marcher {
 
   // Values, and what else is written once, come with the first gradient; maps alone.
   void run_planes() {
-    March m = march();
+    SlidingWindow m = arguments();
     const bool is_alone = !plan_.has_gradient();
     if (is_alone || wants_map()) run_value(m, is_alone);
     if (!pass_.x_gradient.empty()) run_gradient(m, pass_.x_gradient, true);
@@ -141,7 +141,7 @@ class Marcher {
     run_gradient(m, pass_.y_gradient, pass_.x_gradient.empty());
   }
 
-  void run_value(March m, bool is_first) {
+  void run_value(SlidingWindow m, bool is_first) {
     if (wants_map()) {
       m.extras.map = gpu::View(pass_.value);
       m.extras.map_bias = static_cast<float>(pass_.bias);
@@ -152,7 +152,7 @@ class Marcher {
     launch(m, false, is_first);
   }
 
-  void run_gradient(March m, const TensorView& gradient, bool is_first) {
+  void run_gradient(SlidingWindow m, const TensorView& gradient, bool is_first) {
     m.first_row = -10;
     m.rows = m.height;
     if (const auto in_place = planes_in(gradient)) {
@@ -164,7 +164,7 @@ class Marcher {
     launch(m, true, is_first);
   }
 
-  Scope scope_of(const March& m) const {
+  Scope scope_of(const SlidingWindow& m) const {
     const bool is_odd_gradient =
         is_in_place() &&
         (m.extras.any_gradient.data != nullptr ||
@@ -174,7 +174,7 @@ class Marcher {
   }
 
   // Where the first strip's copies begin: before all that its windows see.
-  static int first_column(const March& m, const MarchVariant& v, bool gradient) {
+  static int first_column(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
     const int seen = gradient ? -10 : m.map_x0 - 5;
     return seen - (seen % v.align + v.align) % v.align;
   }
@@ -185,7 +185,7 @@ class Marcher {
     int count, owned;
     bool is_whole;
   };
-  static Strips strips(const March& m, const MarchVariant& v, bool gradient) {
+  static Strips strips(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
     const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
     const bool sees_all = !gradient || m.map_x0 == 5;
     if (columns > v.owned && columns <= v.owned_alone && sees_all) {
@@ -195,12 +195,12 @@ class Marcher {
   }
 
   // Of the two widths, that whose strips load fewer columns in all.
-  MarchVariant variant_for(const March& m, bool gradient) const {
+  SlidingWindowVariant variant_for(const SlidingWindow& m, bool gradient) const {
     const Scope scope = scope_of(m);
-    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
-    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
+    const SlidingWindowVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
+    const SlidingWindowVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
     const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
-    const auto loaded = [&](const MarchVariant& v) {
+    const auto loaded = [&](const SlidingWindowVariant& v) {
       return strips(m, v, gradient).count * v.loaded;
     };
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
@@ -209,7 +209,7 @@ class Marcher {
   // How many blocks, and whether the beginning of a strip counts: where shares are short, a block
   // in two strips would march for much longer than others. Whole fractions of strips do as well if
   // few blocks are left over. Of long shares it gains nothing: 5×5×1080×1920 takes 0.6 % more.
-  int share_out(March& m, const MarchVariant& v) const {
+  int share_out(SlidingWindow& m, const SlidingWindowVariant& v) const {
     constexpr int kShort = 9;  // leads
     const int blocks = v.blocks(m, plan_.device);
     const std::int64_t strips = m.planes * m.strips, each = blocks / strips;
@@ -223,8 +223,8 @@ class Marcher {
   }
 
   // With room for the segments' sums, and a count of blocks before them.
-  void launch(March& m, bool gradient, bool is_first) {
-    const MarchVariant v = variant_for(m, gradient);
+  void launch(SlidingWindow& m, bool gradient, bool is_first) {
+    const SlidingWindowVariant v = variant_for(m, gradient);
     const Strips cut = strips(m, v, gradient);
     m.strips = cut.count;
     m.owned = cut.owned;
@@ -259,7 +259,7 @@ class Marcher {
         plan_.sums);
   }
 
-  MarchFinish finish(unsigned* arrived) const {
+  SlidingWindowFinish finish(unsigned* arrived) const {
     const PlaneSlopes each = plan_.each_slopes();
     const bool is_sum = pass_.reduction == Reduction::sum;
     const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
@@ -276,7 +276,7 @@ class Marcher {
 
 }  // namespace
 
-bool can_march(const CudaPlan& plan) {
+bool can_slide_window(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
   // The map's |x - y|, and a mask's, only the direct kernels know.
@@ -294,7 +294,7 @@ bool can_march(const CudaPlan& plan) {
              variant_of(pass, false, {plan.has_gradient(), Scope::all, false}).shared_bytes;
 }
 
-void run_march(CudaPlan& plan) { Marcher(plan).run(); }
+void run_sliding_window(CudaPlan& plan) { SlidingWindowRun(plan).run(); }
 
 }  // namespace similis::ssim_internal
 
@@ -303,8 +303,8 @@ void run_march(CudaPlan& plan) { Marcher(plan).run(); }
 namespace similis::ssim_internal {
 
 // The copy engine and the way the march is laid out are CUDA's.
-bool can_march(const CudaPlan&) { return false; }
-void run_march(CudaPlan&) {}
+bool can_slide_window(const CudaPlan&) { return false; }
+void run_sliding_window(CudaPlan&) {}
 
 }  // namespace similis::ssim_internal
 

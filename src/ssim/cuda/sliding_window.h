@@ -21,7 +21,7 @@ struct Partial {
 };
 
 /// How partials become values, in the last block to arrive; `value` is null where other kernels do.
-struct MarchFinish {
+struct SlidingWindowFinish {
   void* value;
   DType dtype;
   std::int64_t groups, planes_each;
@@ -30,21 +30,21 @@ struct MarchFinish {
 };
 
 /// What few calls want.
-struct MarchExtras {
+struct SlidingWindowExtras {
   bool sums_l1 = false;
   float difference_sign = 1;          ///< of x - y as memory holds it: -1 for the gradient by y
   gpu::View map;                      ///< where the map goes
   float map_bias = 0, map_slope = 0;  ///< map = mask·(map_bias + map_slope·(1 - SSIM))
   gpu::View upstream, mask;           ///< of each map element; the mask is as large as the images
   gpu::View halved_sum, halved_difference;  ///< where they go; without data if nowhere
-  gpu::View any_gradient;                   ///< where it goes if March::gradient has no data
+  gpu::View any_gradient;  ///< where it goes if SlidingWindow::gradient has no data
 };
 
 /// Planes, and where their map lies. Work is counted in pairs of rows of strips of columns: `rows`
 /// of each strip, `strips` a plane, and `lead` before a strip's first, for what it costs a block to
 /// begin there with another strip behind it. Blocks take equal shares of them in order, and a
 /// block's share of a strip is a segment.
-struct March {
+struct SlidingWindow {
   PlaneArray x, y;
   gpu::View any_x, any_y;  ///< the same for kernels that take any strides and dtype
   std::int64_t planes, images, channels;
@@ -61,22 +61,22 @@ struct March {
   DType gradient_dtype;
   Partial* partials;  ///< [block + strip's number]; null if nothing is summed
   double blocks_a_pair;
-  MarchFinish finish;
-  MarchExtras extras;
+  SlidingWindowFinish finish;
+  SlidingWindowExtras extras;
 
   SIMILIS_HOST_DEVICE std::int64_t pairs_a_strip() const { return (rows + lead) / 2; }
   SIMILIS_HOST_DEVICE std::int64_t pairs() const { return planes * strips * pairs_a_strip(); }
 };
 
 /// One instance of the kernel, and what its strips are like.
-struct MarchVariant {
+struct SlidingWindowVariant {
   int owned, loaded;  ///< columns of a strip
   int owned_alone;    ///< of the only strip: all that it sees the windows of
   int align;          ///< copies begin at multiples of so many columns
   int lead;           ///< rows that a segment marches beside its own
   int shared_bytes;
-  int (*blocks)(const March& march, Device device);  ///< how many a launch takes
-  void (*launch)(const March& march, int blocks, const Execution& exec);
+  int (*blocks)(const SlidingWindow& window, Device device);  ///< how many a launch takes
+  void (*launch)(const SlidingWindow& window, int blocks, const Execution& exec);
 };
 
 /// What an instance of the kernel can do. Conditions that few calls need cost all of them 20 %.
@@ -87,16 +87,16 @@ enum class Scope : std::uint8_t {
 };
 
 /// What is asked for; the instance may do more, and know one width only.
-struct MarchKind {
+struct SlidingWindowKind {
   bool gradient;
   Scope scope;
   bool wide;
 };
-MarchVariant march_of_f32(MarchKind kind);
-MarchVariant march_of_f16(MarchKind kind);
-MarchVariant march_of_bf16(MarchKind kind);
-MarchVariant march_of_u8(MarchKind kind);
-MarchVariant march_of_sums(MarchKind kind);
-MarchVariant march_of_any(MarchKind kind);
+SlidingWindowVariant sliding_window_of_f32(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_f16(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_bf16(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_u8(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_sums(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_any(SlidingWindowKind kind);
 
 }  // namespace similis::ssim_internal

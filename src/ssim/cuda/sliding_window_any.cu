@@ -6,7 +6,7 @@
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_any(MarchKind kind) {
+SlidingWindowVariant sliding_window_of_any(SlidingWindowKind kind) {
   using Pairs = AnyPictures;
   const bool is_plain = kind.scope == Scope::plain;
   if (kind.gradient) {

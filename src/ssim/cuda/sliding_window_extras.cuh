@@ -7,7 +7,7 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
 // Which of the image's pixels a segment answers for, so that each belongs to one: those below its
 // first owned one too if it is the first, and so on.
@@ -17,7 +17,7 @@ struct Owned {
 
 template <class P>
 __device__ __forceinline__ Owned owned_pixels(
-    const March& m, int strip, int row0, int rows, int column0, int first_row) {
+    const SlidingWindow& m, int strip, int row0, int rows, int column0, int first_row) {
   constexpr int kRim = P::kGradient ? 10 : 6;
   return {row0 == 0 ? 0 : first_row + P::kHalo / 2,
       row0 + rows == m.rows ? m.height : first_row + P::kHalo / 2 + rows,
@@ -34,8 +34,8 @@ struct Halver {
   int before, count;  // pairs until the first that the segment owns; pairs that it owns
   float above_s, above_d;
 
-  __device__ Halver(
-      const March& m, std::int64_t plane, int column, const Owned& owned, int row, float shift_of_s)
+  __device__ Halver(const SlidingWindow& m, std::int64_t plane, int column, const Owned& owned,
+      int row, float shift_of_s)
       : row_stride(m.extras.halved_sum.strides[3]), shift(shift_of_s) {
     const std::int64_t offset = m.extras.halved_sum.plane(plane / m.channels, plane % m.channels) +
                                 column / 2 + std::int64_t{row >> 1} * row_stride;
@@ -68,7 +68,7 @@ struct Halver {
 struct MapPlane {
   std::int64_t map, upstream, mask;  // offsets of its first elements
 
-  __device__ MapPlane(const March& m, std::int64_t plane) {
+  __device__ MapPlane(const SlidingWindow& m, std::int64_t plane) {
     const std::int64_t image = plane / m.channels, channel = plane % m.channels;
     map = m.extras.map.plane(image, channel);
     upstream = m.extras.upstream.plane(image, channel);
@@ -150,6 +150,6 @@ struct RowsOfWarp {
   }
 };
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

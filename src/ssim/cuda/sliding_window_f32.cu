@@ -6,7 +6,7 @@
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_f32(MarchKind kind) {
+SlidingWindowVariant sliding_window_of_f32(SlidingWindowKind kind) {
   using Pairs = Pictures<float>;
   const bool is_plain = kind.scope == Scope::plain;
   if (!kind.gradient) {

@@ -6,7 +6,7 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
 // The block in whose share a pair of rows is. Without a division: where threads may part,
 // 64-bit ones cost the whole kernel the knowledge that its conditions are uniform (nvcc 13.0).
@@ -41,7 +41,7 @@ __device__ inline Partial segments_sum(const Partial* partials, std::int64_t blo
 }
 
 // The values, by the block that arrives last.
-template <class P> __device__ void finish(const March& m, double* words) {
+template <class P> __device__ void finish(const SlidingWindow& m, double* words) {
   __shared__ bool is_last;
   if (threadIdx.x == 0) {
     __threadfence();  // all that this block added up, this thread wrote
@@ -50,7 +50,7 @@ template <class P> __device__ void finish(const March& m, double* words) {
   }
   __syncthreads();
   if (!is_last) return;
-  const MarchFinish& f = m.finish;
+  const SlidingWindowFinish& f = m.finish;
   constexpr int kWarps = P::kThreads / gpu::kWarp;
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t pairs = m.pairs();
@@ -73,6 +73,6 @@ template <class P> __device__ void finish(const March& m, double* words) {
   }
 }
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

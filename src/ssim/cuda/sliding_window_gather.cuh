@@ -7,7 +7,7 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
@@ -19,7 +19,7 @@ struct Batch {
 // A batch of both images, loaded by all threads; zeros outside.
 template <class P, class T>
 __device__ __forceinline__ void gather_as(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   constexpr int kRows = P::kRows;
   const T* const from[2] = {
       static_cast<const T*>(m.any_x.data) + x_plane, static_cast<const T*>(m.any_y.data) + y_plane};
@@ -47,7 +47,7 @@ __device__ __forceinline__ void gather_as(
 // The same of f32, which arrives by itself.
 template <class P>
 __device__ __forceinline__ void gather_words(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   const float* const x_from = static_cast<const float*>(m.any_x.data) + x_plane;
   const float* const y_from = static_cast<const float*>(m.any_y.data) + y_plane;
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ __forceinline__ void gather_words(
 }
 template <class P>
 __device__ __forceinline__ void gather(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   switch (m.any_x.dtype) {
     case DType::u8: return gather_as<P, std::uint8_t>(m, x_plane, y_plane, batch, slot);
     case DType::f16: return gather_as<P, F16>(m, x_plane, y_plane, batch, slot);
@@ -81,6 +81,6 @@ __device__ __forceinline__ void gather(
 
 #endif
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

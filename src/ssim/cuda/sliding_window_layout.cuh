@@ -30,7 +30,7 @@ struct AnyPictures {
 /// The layout of one instance.
 template <class PixelPairs, int threads, int rows, int blocks_an_sm, bool with_gradient,
     Scope the_scope>
-struct MarchPolicy {
+struct SlidingWindowPolicy {
   using Pairs = PixelPairs;
   using Element = typename Pairs::Element;
   static constexpr int kThreads = threads;
@@ -51,8 +51,8 @@ struct MarchPolicy {
   static constexpr int kHalf = kColumns / 2 + 16;
   static constexpr int kPitch = 2 * kHalf;
   static_assert(kHalf % 32 == 16);
-  static constexpr int kField = rows * kPitch;
-  static constexpr int kFields = with_gradient ? 10 : 4;
+  static constexpr int kArray = rows * kPitch;
+  static constexpr int kArrays = with_gradient ? 10 : 4;
   static constexpr int kBoxes = (kColumns + 255) / 256;  // the copy engine takes 256 columns
   static constexpr int kBox = kColumns / kBoxes;
   static constexpr int kImage = rows * kBox * kBoxes;
@@ -70,10 +70,10 @@ struct MarchPolicy {
   static constexpr bool kStages = kDoesAll || (Pairs::kGathers && with_gradient);
   static constexpr int kStagedWords = kStages ? 8 * threads : 0;
   static_assert(!kStages || kTasks % 32 == 0);
-  static constexpr int kSharedBytes = kRawBytes + (kFields * kField + kStagedWords) * 4 + 16;
+  static constexpr int kSharedBytes = kRawBytes + (kArrays * kArray + kStagedWords) * 4 + 16;
 };
 
-namespace march {
+namespace sliding_window {
 
 // Where the two columns 2·pair and 2·pair + 1 stand in a row of A, B or D.
 __device__ __forceinline__ int word_of_pair(int pair, int half) {
@@ -81,7 +81,7 @@ __device__ __forceinline__ int word_of_pair(int pair, int half) {
   return (chunk & 1) * half + (chunk >> 1) * 4 + (pair & 1) * 2;
 }
 
-}  // namespace march
+}  // namespace sliding_window
 
 }  // namespace similis::ssim_internal
 

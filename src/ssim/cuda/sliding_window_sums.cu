@@ -6,7 +6,7 @@
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_sums(MarchKind kind) {
+SlidingWindowVariant sliding_window_of_sums(SlidingWindowKind kind) {
   using Pairs = Sums;
   return kind.gradient ? variant<Pairs, true, Scope::training>(kind.wide)
                        : variant<Pairs, false, Scope::training>(kind.wide);

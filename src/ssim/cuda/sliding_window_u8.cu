@@ -6,7 +6,7 @@
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_u8(MarchKind kind) {
+SlidingWindowVariant sliding_window_of_u8(SlidingWindowKind kind) {
   using Pairs = Pictures<std::uint8_t>;
   return kind.scope == Scope::plain ? variant<Pairs, false, Scope::plain>(kind.wide)
                                     : variant<Pairs, false, Scope::all>(kind.wide);

@@ -6,7 +6,7 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
 // The completed sum; the state moves on by one row.
 __device__ __forceinline__ float push(float (&state)[10], float value, const float (&w)[6]) {
@@ -107,6 +107,6 @@ __device__ __forceinline__ void store8(
   }
 }
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

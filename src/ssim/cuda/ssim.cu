@@ -178,13 +178,13 @@ void write_values(const CudaPlan& plan) {
       plan.pass.value.data, plan.pass.value.dtype);
 }
 
-bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }
+bool uses_sliding_window(const Pass& pass) { return can_slide_window(CudaPlan(pass, {})); }
 
 void ssim_cuda(const Pass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   CudaPlan plan(pass, exec);
-  if (can_march(plan)) {
-    run_march(plan);
+  if (can_slide_window(plan)) {
+    run_sliding_window(plan);
   } else if (can_separate(plan)) {
     run_separable(plan);
   } else {

@@ -162,7 +162,7 @@ __device__ __forceinline__ void store_tile(
 }
 
 template <int products>
-__device__ void march_across(
+__device__ void filter_across(
     const Scale& s, const Recursion& recursion, const Place& place, AcrossShared& shared) {
   constexpr bool shares = products == kProducts;
   constexpr int sides = shares ? kSides : 1, loaders = shares ? 4 * kLanes : kLanes;
@@ -227,9 +227,9 @@ __global__ __launch_bounds__(kAcrossThreads, 4) void across_kernel(
   const Place place(work);
   const Scale& s = work.scales[place.scale];
   if (s.products[place.channel] == kProducts) {
-    march_across<kProducts>(s, recursion, place, shared);
+    filter_across<kProducts>(s, recursion, place, shared);
   } else {
-    march_across<kMeans>(s, recursion, place, shared);
+    filter_across<kMeans>(s, recursion, place, shared);
   }
 }
 

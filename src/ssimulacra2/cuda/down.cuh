@@ -57,7 +57,7 @@ template <int products> class ColumnReader {
 };
 
 template <int products>
-__device__ void march_down(const Scale& s, const Recursion& recursion, const Place& place,
+__device__ void filter_down(const Scale& s, const Recursion& recursion, const Place& place,
     float (&ring)[kRingRows][kProducts][kDownThreads]) {
   const int t = static_cast<int>(threadIdx.x);
   const int channel = place.channel;
@@ -111,9 +111,9 @@ __global__ __launch_bounds__(kDownThreads, 3) void down_kernel(
   const Place place(work);
   const Scale& s = work.scales[place.scale];
   if (s.products[place.channel] == kProducts) {
-    march_down<kProducts>(s, recursion, place, ring);
+    filter_down<kProducts>(s, recursion, place, ring);
   } else {
-    march_down<kMeans>(s, recursion, place, ring);
+    filter_down<kMeans>(s, recursion, place, ring);
   }
 }
 

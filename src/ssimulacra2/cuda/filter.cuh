@@ -152,7 +152,7 @@ template <int products> class Strip {
   }
 
   // Rows of one stripe.
-  __device__ __forceinline__ void march(int count) {
+  __device__ __forceinline__ void filter_rows(int count) {
 #pragma unroll 1
     for (int first = 0; first < count; first += kRowsAtOnce) {
 #pragma unroll
@@ -203,12 +203,12 @@ template <int products> class Strip {
 };
 
 template <int products>
-__device__ void march_strip(const Scale& s, const Place& place, int first_row, int end_row,
+__device__ void filter_strip(const Scale& s, const Place& place, int first_row, int end_row,
     int first_column, StripRows& rows) {
   Strip<products> strip(s, place, first_row, first_column, rows);
 #pragma unroll 1
   for (int row = first_row; row < end_row; row += kStripe) {
-    strip.march(end_row - row < kStripe ? end_row - row : kStripe);
+    strip.filter_rows(end_row - row < kStripe ? end_row - row : kStripe);
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     write_partials(s, place.image, place.channel, row / kStripe, first_column + kColumnsEach * lane,
         strip.sums());
@@ -230,9 +230,9 @@ __global__ __launch_bounds__(kFilterThreads, 3) void filter_kernel(
   const auto end = static_cast<int>(below < s.extent.height ? below : s.extent.height);
   const auto column = static_cast<int>(strip % strips.beside) * kStripColumns;
   if (s.products[place.channel] == kProducts) {
-    march_strip<kProducts>(s, place, first, end, column, rows[warp]);
+    filter_strip<kProducts>(s, place, first, end, column, rows[warp]);
   } else {
-    march_strip<kMeans>(s, place, first, end, column, rows[warp]);
+    filter_strip<kMeans>(s, place, first, end, column, rows[warp]);
   }
 }
 

@@ -45,13 +45,13 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x / kTileX); }
 __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 
 /// A thread's column of voxels.
-struct LeanColumn {
+struct FastColumn {
   int x, y, z, end;  // along z it ends before `end`
   int n, c;          // the image, and the channel where blocks have one each
   bool is_mine;      // it repeats no other
   double base[3], by_z[3], by_u[3];
 
-  __device__ explicit LeanColumn(const LeanPass& p) {
+  __device__ explicit FastColumn(const FastPass& p) {
     x = row_x() + lane();
     y = static_cast<int>(blockIdx.y) * kTileY + warp();
     const int plane = static_cast<int>(blockIdx.z) / p.tiles_z;
@@ -73,10 +73,10 @@ struct LeanColumn {
     }
   }
   /// Of the voxel at z; of the warp's first lane.
-  __device__ std::int64_t offset(const LeanStrides& s, int at_z) const {
+  __device__ std::int64_t offset(const FastStrides& s, int at_z) const {
     return row_offset(s, at_z) + static_cast<std::int64_t>(x - row_x()) * s.x;
   }
-  __device__ std::int64_t row_offset(const LeanStrides& s, int at_z) const {
+  __device__ std::int64_t row_offset(const FastStrides& s, int at_z) const {
     return n * s.image + static_cast<std::int64_t>(at_z) * s.z +
            static_cast<std::int64_t>(y) * s.y + static_cast<std::int64_t>(row_x()) * s.x;
   }
@@ -90,13 +90,13 @@ struct LeanColumn {
 };
 
 /// The cell of one voxel.
-struct LeanCell {
+struct FastCell {
   int offset;  // of its first corner; 0 where there is no cell
   float fraction[3];
   int voxel[3];
 
   /// Of the first corner, which a voxel at the border may lack.
-  __device__ int place(const LeanStrides& s, int step) const {
+  __device__ int place(const FastStrides& s, int step) const {
     return voxel[2] * s.z + voxel[1] * s.y + voxel[0] * step;
   }
 };
@@ -114,16 +114,16 @@ __device__ __forceinline__ int split(double index, float* fraction) {
   return __double2hiint(shifted) - kHighWord;
 #else
   const double first = floor(index);
-  const bool is_near = fabs(first) < static_cast<double>(kMostLeanVoxels);
+  const bool is_near = fabs(first) < static_cast<double>(kMostFastVoxels);
   *fraction = is_near ? static_cast<float>(index - first) : 0;
-  return is_near ? static_cast<int>(first) : static_cast<int>(kMostLeanVoxels);
+  return is_near ? static_cast<int>(first) : static_cast<int>(kMostFastVoxels);
 #endif
 }
 
 /// The field at voxels from z on, u being at the first; beyond the column its last again.
 template <int count>
 __device__ __forceinline__ void load_field(
-    const LeanPass& p, const LeanColumn& column, int z, const float* u, float (&loaded)[count][3]) {
+    const FastPass& p, const FastColumn& column, int z, const float* u, float (&loaded)[count][3]) {
 #pragma unroll
   for (int d = 0; d < count; ++d) {
 #pragma unroll
@@ -134,7 +134,7 @@ __device__ __forceinline__ void load_field(
 
 /// Whether there is a cell at gz, of which the place is left to the caller.
 __device__ __forceinline__ bool find_cell(
-    const LeanPass& p, const LeanColumn& column, double gz, const float (&u)[3], LeanCell* cell) {
+    const FastPass& p, const FastColumn& column, double gz, const float (&u)[3], FastCell* cell) {
   bool is_inside = true;
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
@@ -146,8 +146,8 @@ __device__ __forceinline__ bool find_cell(
 
 /// The cells of voxels from z on. Returns which have one, a bit each.
 template <int count>
-__device__ __forceinline__ unsigned find_cells(const LeanPass& p, const LeanColumn& column, int z,
-    const float* u, int step, LeanCell (&cells)[count]) {
+__device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn& column, int z,
+    const float* u, int step, FastCell (&cells)[count]) {
   float loaded[count][3];
   load_field(p, column, z, u, loaded);
   const double gz = p.first[2] + z;
@@ -162,7 +162,7 @@ __device__ __forceinline__ unsigned find_cells(const LeanPass& p, const LeanColu
 }
 
 /// Which of a cell's corners are voxels, a bit each as in Corners.
-__device__ __forceinline__ unsigned corners_inside(const LeanPass& p, const LeanCell& cell) {
+__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell& cell) {
   unsigned which = 0xff;
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
@@ -178,12 +178,12 @@ __device__ __forceinline__ unsigned corners_inside(const LeanPass& p, const Lean
 /// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
 /// border, a bit each.
 template <class Body>
-__device__ __forceinline__ unsigned march(
-    const LeanPass& p, const LeanColumn& column, int step, const Body& body) {
+__device__ __forceinline__ unsigned for_each_batch(
+    const FastPass& p, const FastColumn& column, int step, const Body& body) {
   const float* u = opaque(p.field + column.offset(p.field_strides, column.z));
   unsigned at_border = 0;
   for (int z = column.z; z < column.end; z += kBatch) {
-    LeanCell cells[kBatch];
+    FastCell cells[kBatch];
     const unsigned inside = find_cells(p, column, z, u, step, cells);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
     at_border |= (column.mine(z, kBatch) & ~inside) << (z - column.z);
@@ -196,11 +196,11 @@ __device__ __forceinline__ unsigned march(
 /// voxel.
 template <class Body>
 __device__ __forceinline__ void for_each_with_corners(
-    const LeanPass& p, const LeanColumn& column, int step, unsigned which, const Body& body) {
+    const FastPass& p, const FastColumn& column, int step, unsigned which, const Body& body) {
 #pragma unroll 1
   for (; which != 0; which &= which - 1) {
     const int z = column.z + __ffs(static_cast<int>(which)) - 1;
-    LeanCell cells[1];
+    FastCell cells[1];
     find_cells(p, column, z, p.field + column.offset(p.field_strides, z), step, cells);
     if (corners_inside(p, cells[0]) != 0) body(z, cells[0]);
   }
@@ -211,7 +211,7 @@ __device__ __forceinline__ void for_each_with_corners(
 template <int step> struct Lines {
   const float* of[4];
 
-  __device__ Lines(const float* plane, const LeanStrides& s)
+  __device__ Lines(const float* plane, const FastStrides& s)
       : of{opaque(plane), opaque(plane + s.y), opaque(plane + s.z), opaque(plane + s.z + s.y)} {}
   __device__ const float* at(int line, int offset) const { return of[line] + offset; }
 };
@@ -219,7 +219,7 @@ template <> struct Lines<3> {
   const float* first;
   int y, z;
 
-  __device__ Lines(const float* plane, const LeanStrides& s)
+  __device__ Lines(const float* plane, const FastStrides& s)
       : first(opaque(plane)), y(s.y), z(s.z) {}
   __device__ const float* at(int line, int offset) const {
     return first + (offset + (line % 2 ? y : 0) + (line / 2 ? z : 0));
@@ -247,7 +247,7 @@ __device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int of
 /// Likewise, 0 for those that are no voxels.
 template <int step>
 __device__ __forceinline__ Corners load_corners_inside(
-    const LeanPass& p, const LeanCell& cell, const float* plane) {
+    const FastPass& p, const FastCell& cell, const float* plane) {
   const unsigned which = corners_inside(p, cell);
   const Lines<step> lines(plane, p.image_strides);
   const int offset = which == 0 ? 0 : cell.place(p.image_strides, step);
@@ -262,7 +262,7 @@ __device__ __forceinline__ Corners load_corners_inside(
 __device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f, b - a, a); }
 
 /// How many floats of the warp's row of vectors the output has.
-__device__ __forceinline__ int floats_of_row(const LeanPass& p) {
+__device__ __forceinline__ int floats_of_row(const FastPass& p) {
   const bool has_row = static_cast<int>(blockIdx.y) * kTileY + warp() < p.out[1];
   return has_row ? 3 * min(kTileX, p.out[0] - row_x()) : 0;
 }

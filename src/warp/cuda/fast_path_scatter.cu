@@ -66,7 +66,7 @@ struct Agreed {
 // From what u there is in a column: an index grows, or shrinks, with u and with z, rounded too. The
 // box is hardly wider for it. Cells that are not inside widen it, to the border at most.
 __device__ __forceinline__ void find_range(
-    const LeanPass& p, const LeanColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
+    const FastPass& p, const FastColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
   const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
@@ -91,7 +91,7 @@ __device__ __forceinline__ void find_range(
 // above all.
 template <int step>
 __device__ __forceinline__ void find_largest(
-    const LeanPass& p, const LeanColumn& column, const float* upstream, int (&largest)[kGroups]) {
+    const FastPass& p, const FastColumn& column, const float* upstream, int (&largest)[kGroups]) {
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
     if (d % kGroup == 0) largest[d / kGroup] = 0;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void agree_on_largest(
 }
 
 template <int step>
-__device__ __forceinline__ Box make_box(const LeanPass& p, const Agreed& agreed) {
+__device__ __forceinline__ Box make_box(const FastPass& p, const Agreed& agreed) {
   Box box;
   box.is_kept = true;
 #pragma unroll
@@ -148,13 +148,13 @@ __device__ __forceinline__ void clear(const Box& box, int4* kept) {
 
 // By their places in the box. Returns which voxels have one, a bit each.
 template <int step>
-__device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const LeanColumn& column,
-    const Box& box, const float (&u)[kDepth][3], LeanCell (&cells)[kDepth]) {
+__device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p, const FastColumn& column,
+    const Box& box, const float (&u)[kDepth][3], FastCell (&cells)[kDepth]) {
   const double gz = p.first[2] + column.z;
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
-    LeanCell& cell = cells[d];
+    FastCell& cell = cells[d];
     const bool is_inside = find_cell(p, column, gz + d, u[d], &cell);
     cell.offset = (cell.voxel[2] - box.first[2]) * box.plane +
                   (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * step;
@@ -165,7 +165,7 @@ __device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const L
 
 // Leaves the box cleared.
 __device__ __forceinline__ void count_cells(
-    const LeanCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
+    const FastCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
   int most = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -202,8 +202,8 @@ __device__ __forceinline__ void add_to_box(
 // which: voxels of the column, a bit each. For others a lane adds zeros somewhere: a jump around
 // that would keep loads from being in flight together.
 template <int step>
-__device__ __forceinline__ void scatter_to_box(const LeanPass& p, const LeanColumn& column,
-    const Box& box, const LeanCell (&cells)[kDepth], unsigned which, float words_of_1,
+__device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColumn& column,
+    const Box& box, const FastCell (&cells)[kDepth], unsigned which, float words_of_1,
     const float* upstream, int* words) {
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -229,8 +229,8 @@ __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 // The corners of one cell to the image: the neighbours of a line in pairs from an even address on.
 template <int step>
 __device__ __forceinline__ void add_to_image(
-    const LeanPass& p, const LeanCell& cell, const float* upstream, float* sums) {
-  const LeanStrides& s = p.sums_strides;
+    const FastPass& p, const FastCell& cell, const float* upstream, float* sums) {
+  const FastStrides& s = p.sums_strides;
   const unsigned which = corners_inside(p, cell);
   float* first = sums + cell.place(s, step);
   const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
@@ -289,12 +289,12 @@ __device__ __forceinline__ void add_words(float* to, int words, float inverse) {
 // The box to the image. What is 0, as all is that lies beyond the image, is left out.
 template <int step, class Vector>
 __device__ __forceinline__ void flush_vectors(
-    const LeanPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
+    const FastPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
   constexpr int width = sizeof(Vector) / sizeof(int);
   const int of_line = box.extent[0] * step / width, line = box.line / width,
             plane = box.plane / width;
   const Divisor by_line(of_line), by_plane(box.extent[1]);
-  const LeanStrides& s = p.sums_strides;
+  const FastStrides& s = p.sums_strides;
   float* first = sums + (box.first[2] * s.z + box.first[1] * s.y + box.first[0] * step);
   const int end = of_line * box.extent[1] * box.extent[2];
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
@@ -305,15 +305,15 @@ __device__ __forceinline__ void flush_vectors(
 }
 
 // Whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
-__device__ __forceinline__ bool takes_vectors(const LeanPass& p, const float* sums) {
-  const LeanStrides& s = p.sums_strides;
+__device__ __forceinline__ bool takes_vectors(const FastPass& p, const float* sums) {
+  const FastStrides& s = p.sums_strides;
   return (p.last[0] + 1) % 4 == 0 && s.y % 4 == 0 && s.z % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(sums) % sizeof(float4) == 0;
 }
 
 template <int step>
 __device__ __forceinline__ void flush(
-    const LeanPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
+    const FastPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
   if (takes_vectors(p, sums)) {
     flush_vectors<step>(p, box, kept, inverse, sums);
   } else {
@@ -323,13 +323,13 @@ __device__ __forceinline__ void flush(
 
 // Returns the voxels that are left, a bit each.
 template <int step>
-__device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColumn& column,
+__device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColumn& column,
     const Box& box, const float (&u)[kDepth][3], const float* upstream,
     const int (&largest)[kGroups], Agreed* agreed, int4* kept, float* sums) {
   int* words = reinterpret_cast<int*>(kept);
   unsigned left = column.mine(column.z, kDepth);
   clear(box, kept);
-  LeanCell cells[kDepth];
+  FastCell cells[kDepth];
   const unsigned inside = find_cells_in_box<step>(p, column, box, u, cells) & left;
   __syncthreads();
   count_cells(cells, inside, words, agreed);
@@ -358,11 +358,11 @@ __device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColu
 }
 
 template <int step>
-__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_kernel(
-    const SIMILIS_GRID_CONSTANT LeanPass p) {
+__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void fast_scatter_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
   extern __shared__ int4 kept[];
   __shared__ Agreed agreed;
-  LeanColumn column(p);
+  FastColumn column(p);
   const float* upstream = p.upstream + column.c * p.upstream_channel +
                           opaque(column.offset(p.upstream_strides, column.z));
   float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
@@ -391,7 +391,7 @@ __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_ker
   for (int i = 0; i < kGroups; ++i) {
     if (largest[i] == 0) left &= ~(((1u << kGroup) - 1) << i * kGroup);
   }
-  for_each_with_corners(p, column, step, left, [&](int z, const LeanCell& cell) {
+  for_each_with_corners(p, column, step, left, [&](int z, const FastCell& cell) {
     add_to_image<step>(
         p, cell, upstream + (z - column.z) * std::int64_t{p.upstream_strides.z}, sums);
   });
@@ -399,8 +399,8 @@ __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_ker
 
 }  // namespace
 
-LeanKernel lean_scatter(int step) {
-  return {step == 3 ? lean_scatter_kernel<3> : lean_scatter_kernel<1>, kDepth,
+FastKernel fast_scatter(int step) {
+  return {step == 3 ? fast_scatter_kernel<3> : fast_scatter_kernel<1>, kDepth,
       step == 3 ? kBoxBytes<3> : kBoxBytes<1>};
 }
 

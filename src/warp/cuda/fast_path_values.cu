@@ -21,8 +21,8 @@ __device__ __forceinline__ float value_of(const float (&fraction)[3], const Corn
 // Adds what corners inside contribute at the border. which: voxels of the column, a bit each.
 template <int step>
 __device__ __forceinline__ void add_at_border(
-    const LeanPass& p, const LeanColumn& column, unsigned which) {
-  for_each_with_corners(p, column, step, which, [&](int z, const LeanCell& cell) {
+    const FastPass& p, const FastColumn& column, unsigned which) {
+  for_each_with_corners(p, column, step, which, [&](int z, const FastCell& cell) {
     const int channels = step == 3 ? 1 : p.channels;
     for (int c = 0; c < channels; ++c) {
       const float* plane = p.image + column.n * p.image_strides.image + c * p.image_channel;
@@ -36,8 +36,8 @@ __device__ __forceinline__ void add_at_border(
 }
 
 // One channel at a time.
-__device__ __forceinline__ void store_channels(const LeanPass& p, const LeanColumn& column, int z,
-    const LeanCell (&cells)[kBatch], unsigned inside) {
+__device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn& column, int z,
+    const FastCell (&cells)[kBatch], unsigned inside) {
   const unsigned mine = column.mine(z, kBatch);
   for (int c = 0; c < p.channels; ++c) {
     const Lines<1> lines(
@@ -83,7 +83,7 @@ struct StagedCells {
   float4 of[kBatch][kTileX];  // the fractions, and the offset or kNone
 
   // Every lane of the warp calls it.
-  __device__ __forceinline__ void put(const LeanCell (&cells)[kBatch], unsigned inside) {
+  __device__ __forceinline__ void put(const FastCell (&cells)[kBatch], unsigned inside) {
     gpu::sync_warp();  // what was here before has been read
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
@@ -103,7 +103,7 @@ __device__ __forceinline__ float zero_unless(bool is_kept, float value) {
   return __int_as_float(__float_as_int(value) & -static_cast<int>(is_kept));
 }
 
-__device__ __forceinline__ void store_elements(const LeanPass& p, const LeanColumn& column, int z,
+__device__ __forceinline__ void store_elements(const FastPass& p, const FastColumn& column, int z,
     const StagedCells& staged, const Elements& e, const Lines<3>& lines) {
   const int floats = floats_of_row(p) - lane();
   std::int64_t at = opaque(column.row_offset(p.output_strides, z) + lane());
@@ -141,31 +141,33 @@ __device__ __forceinline__ void store_elements(const LeanPass& p, const LeanColu
 }
 
 template <int step>
-__global__ __launch_bounds__(kThreads, 4) void lean_values_kernel(
-    const SIMILIS_GRID_CONSTANT LeanPass p) {
-  const LeanColumn column(p);
+__global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
+  const FastColumn column(p);
   unsigned at_border;
   if constexpr (step == 3) {
     __shared__ StagedCells staged[kTileY];
     const Elements elements;
     const Lines<3> lines(p.image + column.n * p.image_strides.image, p.image_strides);
-    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
-      staged[warp()].put(cells, inside);
-      store_elements(p, column, z, staged[warp()], elements, lines);
-    });
+    at_border = for_each_batch(
+        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
+          staged[warp()].put(cells, inside);
+          store_elements(p, column, z, staged[warp()], elements, lines);
+        });
     gpu::sync_warp();  // what other lanes have stored is added to
   } else {
-    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
-      store_channels(p, column, z, cells, inside);
-    });
+    at_border = for_each_batch(
+        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
+          store_channels(p, column, z, cells, inside);
+        });
   }
   add_at_border<step>(p, column, at_border);
 }
 
 }  // namespace
 
-LeanKernel lean_values(int step) {
-  return {step == 3 ? lean_values_kernel<3> : lean_values_kernel<1>, 8, 0};
+FastKernel fast_values(int step) {
+  return {step == 3 ? fast_values_kernel<3> : fast_values_kernel<1>, 8, 0};
 }
 
 }  // namespace similis::warp_internal

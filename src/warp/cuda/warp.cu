@@ -197,7 +197,7 @@ class Call {
   }
 
   void run_values() {
-    if (run_lean_values(pass_, p_.transforms, exec_)) return;
+    if (run_fast_values(pass_, p_.transforms, exec_)) return;
     GpuPass p = p_;
     p.blocks = p.tiles;
     p.images = 1;
@@ -217,7 +217,7 @@ class Call {
     }
     TensorView sums;
     if (!pass_.image_gradient.empty()) sums = prepare_scatter();
-    if (!run_lean_gradients(pass_, p_.transforms, sums, exec_)) {
+    if (!run_fast_gradients(pass_, p_.transforms, sums, exec_)) {
       const Kernel kernel = pass_.form == Form::labels
                                 ? labels_kernel_for(is_wide_, true)
                                 : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
