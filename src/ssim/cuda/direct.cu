@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU, the general path: every thread walks through the whole window of its pixel, in
-// f64, whatever the rank, window, padding, masks, dtypes and strides are.
-//   windows kernel   a map element a thread: moments ─ formula.h ─> map or sums, and the four
+// SSIM on the GPU, the general path: every thread walks through the whole window of its pixel in
+// f64, for any rank, window, padding, masks, dtypes and strides.
+//   windows kernel   a map element a thread: moments ─ formula.h ─> map or sums, and four
 //   derivatives
-//                    that gradients average (derivatives, divided by the window's weight)
+//                    divided by the window's weight, which gradients average
 //   gradient kernel  a pixel a thread: the derivatives of all windows that see it
-// Fields of as many planes as fit into 64 MiB stand in memory at a time, of one plane at least.
+// Derivatives of as many planes as fit into 64 MiB, and at least of one plane, are in memory at a
+// time.
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/blocks.h"
 #include "src/ssim/cuda/plan.h"
+#include "src/window/axis.h"
 
 namespace similis::ssim_internal {
 namespace {
@@ -23,13 +26,13 @@ struct TapPiece {
   double taps[kTapsAtOnce];
 };
 
-// Taps travel as a parameter, so that a captured graph holds them.
+// Taps are a parameter of a kernel, so that a captured graph holds them.
 __global__ void upload_kernel(TapPiece piece, int count, double* to) {
   if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
 }
 
-// How much of each pixel along an axis the windows around it take: [pixel][2·radius + 1], element k
-// for the window centred on pixel - radius + k.
+// Writes how much of each pixel along an axis the windows around it take, as [pixel][2·radius + 1]:
+// element k is for the window centred on pixel - radius + k.
 __global__ void transpose_kernel(const double* taps, std::int64_t extent, int radius,
     std::int64_t first_centre, std::int64_t centres, Padding padding, double* transposed) {
   const std::int64_t size = 2 * radius + 1;
@@ -40,12 +43,7 @@ __global__ void transpose_kernel(const double* taps, std::int64_t extent, int ra
     double weight = 0;
     if (centre >= first_centre && centre < first_centre + centres) {
       for (std::int64_t k = 0; k < size; ++k) {
-        std::int64_t seen = centre - radius + k;
-        if (padding == Padding::reflect) {
-          seen = seen < 0 ? -seen : seen >= extent ? 2 * (extent - 1) - seen : seen;
-        } else if (padding == Padding::replicate) {
-          seen = seen < 0 ? 0 : seen >= extent ? extent - 1 : seen;
-        }
+        const std::int64_t seen = Axis::source(centre - radius + k, extent, padding);
         if (seen == pixel) weight += taps[k];
       }
     }
@@ -53,18 +51,10 @@ __global__ void transpose_kernel(const double* taps, std::int64_t extent, int ra
   }
 }
 
-// The pixel that stands at an index; -1 where none does.
-__device__ std::int64_t source(std::int64_t index, std::int64_t extent, Padding padding) {
-  if (index >= 0 && index < extent) return index;
-  if (padding == Padding::reflect) return index < 0 ? -index : 2 * (extent - 1) - index;
-  if (padding == Padding::replicate) return index < 0 ? 0 : extent - 1;
-  return -1;
-}
-
 struct Work {
   Geometry geometry;
   gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
-  const double* taps[3];  // along z, y, x
+  const double* taps[3];  // along z, y and x
   const double* transposed[3];
   PlaneSlope slope;
   Constants<double> constants;
@@ -79,14 +69,14 @@ struct Work {
   __device__ double difference(double vx, double vy) const { return of_sums ? vy : vx - vy; }
 };
 
-// An element's number, and where it is.
+// The place of an element of a given number.
 struct Place {
   std::int64_t z, y, x;
   __device__ Place(std::int64_t i, const std::int64_t (&extent)[3])
       : z(i / (extent[1] * extent[2])), y(i / extent[2] % extent[1]), x(i % extent[2]) {}
 };
 
-// Where the planes of the arrays begin.
+// A plane, and its first element in each array.
 struct Plane {
   std::int64_t image, channel;
   __device__ Plane(const Work& w, std::int64_t plane)
@@ -94,7 +84,7 @@ struct Plane {
   __device__ std::int64_t of(const gpu::View& view) const { return view.plane(image, channel); }
 };
 
-// How much a pixel counts in a reduction; in a map only the mask counts.
+// Returns the weight of a pixel in a reduction; in a map only the mask counts.
 __device__ double weight_of(
     const Work& w, const Plane& plane, std::int64_t z, std::int64_t y, std::int64_t x) {
   const double mask =
@@ -115,7 +105,7 @@ struct Averages {
   double weight, s, d, ss, dd;
 };
 
-// What the window centred on a pixel sees: its weight, and weighted sums.
+// Returns the weight and the weighted sums of the pixels that the window centred on a pixel sees.
 __device__ Averages look(
     const Work& w, const Plane& plane, std::int64_t cz, std::int64_t cy, std::int64_t cx) {
   const Geometry& g = w.geometry;
@@ -123,14 +113,14 @@ __device__ Averages look(
   Averages a = {};
   double seen_weight = 0;
   for (int kz = 0; kz <= 2 * g.radius[0]; ++kz) {
-    const std::int64_t pz = source(cz - g.radius[0] + kz, g.extent[0], g.padding);
+    const std::int64_t pz = Axis::source(cz - g.radius[0] + kz, g.extent[0], g.padding);
     if (pz < 0) continue;
     for (int ky = 0; ky <= 2 * g.radius[1]; ++ky) {
-      const std::int64_t py = source(cy - g.radius[1] + ky, g.extent[1], g.padding);
+      const std::int64_t py = Axis::source(cy - g.radius[1] + ky, g.extent[1], g.padding);
       if (py < 0) continue;
       const double row_weight = w.taps[0][kz] * w.taps[1][ky];
       for (int kx = 0; kx <= 2 * g.radius[2]; ++kx) {
-        const std::int64_t px = source(cx - g.radius[2] + kx, g.extent[2], g.padding);
+        const std::int64_t px = Axis::source(cx - g.radius[2] + kx, g.extent[2], g.padding);
         if (px < 0) continue;
         double weight = row_weight * w.taps[2][kx];
         seen_weight += weight;
@@ -150,7 +140,7 @@ __device__ Averages look(
       }
     }
   }
-  // Zeros outside count with padding same, and only there.
+  // With padding same, and only then, zeros outside count.
   if (g.padding == Padding::same) a.weight += 1 - seen_weight;
   return a;
 }
@@ -162,7 +152,7 @@ __device__ double difference(
   return w.x.load(plane.of(w.x) + w.x.at(z, y, x)) - w.y.load(plane.of(w.y) + w.y.at(z, y, x));
 }
 
-// One map element: adds to `sum`, writes the map, and leaves derivatives for the gradient.
+// Computes one map element: adds to `sum`, writes the map, and leaves derivatives for the gradient.
 __device__ void run_window(
     const Work& w, std::int64_t plane_index, std::int64_t i, double* derivatives, double* sum) {
   const Geometry& g = w.geometry;
@@ -209,7 +199,7 @@ __device__ void run_window(
   w.map.store(plane.of(w.map) + w.map.at(place.z, place.y, place.x), element);
 }
 
-// Blocks of one plane, `slots` of them, take its elements in turn.
+// The blocks of one plane, `slots` of them, take its elements in turn.
 __global__ void __launch_bounds__(kThreads) windows_kernel(const Work w, std::int64_t first_plane) {
   const std::int64_t local = blockIdx.x / static_cast<unsigned>(w.slots);
   const std::int64_t slot = blockIdx.x % static_cast<unsigned>(w.slots);
@@ -225,7 +215,7 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(const Work w, std::in
   if (threadIdx.x == 0) w.partials[0][plane * w.slots + slot] = total;
 }
 
-// Σ weight over the map, and over the pixels Σ weight and Σ weight·|x - y|.
+// Adds Σ weight over the map, and over the pixels Σ weight and Σ weight·|x - y|.
 __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   const Geometry& g = w.geometry;
   const std::int64_t plane_index = blockIdx.x / static_cast<unsigned>(w.slots);
@@ -254,7 +244,7 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   }
 }
 
-// The sums of the derivatives of all windows that see a pixel.
+// Adds the derivatives of all windows that see a pixel.
 __device__ void gather(
     const Work& w, const double* derivatives, const Place& p, double (&sums)[kDerivatives]) {
   const Geometry& g = w.geometry;
@@ -327,12 +317,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-// Taps and their transposes in device memory, which lives as long as this.
+// Taps and their transposes in device memory, which lives as long as this object.
 class Weights {
  public:
   Weights(const CudaPlan& plan, Work& work) {
@@ -353,8 +338,9 @@ class Weights {
       next += size;
       work.transposed[axis] = next;
       if (plan.has_gradient()) {
-        gpu::launch("ssim", plan.exec.stream, blocks_for(g.extent[axis] * size), kThreads, 0,
-            transpose_kernel, work.taps[axis], g.extent[axis], g.radius[axis], g.first_centre[axis],
+        gpu::launch("ssim", plan.exec.stream,
+            gpu::blocks_for_items(g.extent[axis] * size, kThreads), kThreads, 0, transpose_kernel,
+            work.taps[axis], g.extent[axis], g.radius[axis], g.first_centre[axis],
             g.map_extent[axis], g.padding, next);
       }
       next += g.extent[axis] * size;
@@ -424,7 +410,7 @@ void run_direct(CudaPlan& plan) {
   const Geometry& g = plan.geometry;
   Work work = work_of(plan);
   const Weights weights(plan, work);
-  // As many planes at a time as derivatives of them fit, and as blocks can be numbered.
+  // Take as many planes at a time as their derivatives fit and as blocks can be numbered.
   const auto plane_bytes =
       static_cast<std::int64_t>(kDerivatives * sizeof(double)) * g.map_elements();
   const std::int64_t at_once = std::clamp<std::int64_t>(
@@ -454,8 +440,8 @@ void run_direct(CudaPlan& plan) {
     gpu::launch("ssim", plan.exec.stream, static_cast<unsigned>(planes * work.slots), kThreads, 0,
         windows_kernel, work, first);
     if (!work.wants_derivatives) continue;
-    gpu::launch("ssim", plan.exec.stream, blocks_for(planes * g.pixels()), kThreads, 0,
-        gradient_kernel, work, first, planes);
+    gpu::launch("ssim", plan.exec.stream, gpu::blocks_for_items(planes * g.pixels(), kThreads),
+        kThreads, 0, gradient_kernel, work, first, planes);
   }
   if (!work.reduces) return;
   sum_partials(plan, work.partials[0], work.slots, kTerm);

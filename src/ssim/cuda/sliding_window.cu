@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU, the fast path: finds the instance of the march kernel that suits a pass, and
-// hands it the images as they stand in memory. Rows of unit stride that begin at multiples of 16
-// bytes go through the copy engine, all else through loads.
+// SSIM on the GPU, the fast path: finds the instance of the sliding window kernel that suits a
+// pass, and hands it the images as they lie in memory. Rows of unit stride that begin at multiples
+// of 16 bytes go through the copy engine; threads load all others.
 #include <algorithm>
 #include <optional>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/blocks.h"
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 #include "src/window/window.h"
 
@@ -16,12 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-// The sums of a march's segments, plane by plane.
+// Adds the sums of the segments, plane by plane.
 __global__ void __launch_bounds__(kThreads)
     segments_kernel(std::int64_t planes, int strips, std::int64_t pairs_a_strip, int blocks,
         double blocks_a_pair, const Partial* partials, PlaneSums* sums) {
@@ -42,13 +38,13 @@ bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data
 
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-// Whether planes stand in memory as the march wants them, and then how.
+// Returns the planes' layout if the copy engine can walk it.
 std::optional<PlaneArray> planes_in(const TensorView& view) {
   const std::int64_t at_once = 16 / static_cast<std::int64_t>(size_bytes(view.dtype));
   const std::int64_t images = view.shape[0], channels = view.shape[1];
   if (view.dtype == DType::f64 || !is_aligned(view.data)) return {};
   if (view.shape[4] > 1 && view.strides[4] != 1) return {};
-  // The copy engine walks planes, rows and columns of which each is a multiple of the next.
+  // The copy engine walks planes, rows and columns; the stride of each is a multiple of the next.
   const std::int64_t row = view.shape[3] > 1 ? view.strides[3] : round_up(view.shape[4], at_once);
   if (row < view.shape[4] || row % at_once != 0) return {};
   const std::int64_t channel = channels > 1 ? view.strides[1] : row * view.shape[3];
@@ -69,7 +65,7 @@ SlidingWindowVariant variant_of(const Pass& pass, bool is_in_place, SlidingWindo
   }
 }
 
-// Sums become values in the march itself, if one launch makes few of them.
+// The kernel itself turns sums into values if one launch makes at most this many.
 constexpr std::int64_t kGroupsInKernel = 256;
 
 class SlidingWindowRun {
@@ -125,7 +121,8 @@ class SlidingWindowRun {
     return m;
   }
 
-  // Values, and what else is written once, come with the first gradient; maps alone.
+  // Values, and all else that is written once, come with the first gradient; maps have a launch of
+  // their own.
   void run_planes() {
     SlidingWindow m = arguments();
     const bool is_alone = !plan_.has_gradient();
@@ -173,14 +170,14 @@ class SlidingWindowRun {
     return pass_.l1_weight != 0 || !pass_.halved_sum.empty() ? Scope::training : Scope::plain;
   }
 
-  // Where the first strip's copies begin: before all that its windows see.
+  // Returns the first column of the first strip's copies: it is before all that its windows see.
   static int first_column(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
     const int seen = gradient ? -10 : m.map_x0 - 5;
     return seen - (seen % v.align + v.align) % v.align;
   }
 
-  // A value's strip owns columns of the map from the sixth that it loads on, a gradient's of the
-  // image; of all that a valid gradient's windows see, if that is what it loads.
+  // A strip of a value owns columns of the map, from the sixth that it loads on; a strip of a
+  // gradient owns columns of the image. A single strip may own all that it loads the windows of.
   struct Strips {
     int count, owned;
     bool is_whole;
@@ -194,7 +191,7 @@ class SlidingWindowRun {
     return {(columns + v.owned - 1) / v.owned, v.owned, false};
   }
 
-  // Of the two widths, that whose strips load fewer columns in all.
+  // Returns the width whose strips load fewer columns in all.
   SlidingWindowVariant variant_for(const SlidingWindow& m, bool gradient) const {
     const Scope scope = scope_of(m);
     const SlidingWindowVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
@@ -206,9 +203,10 @@ class SlidingWindowRun {
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
   }
 
-  // How many blocks, and whether the beginning of a strip counts: where shares are short, a block
-  // in two strips would march for much longer than others. Whole fractions of strips do as well if
-  // few blocks are left over. Of long shares it gains nothing: 5×5×1080×1920 takes 0.6 % more.
+  // Returns the number of blocks, and decides whether the beginning of a strip counts as work: if
+  // shares are short, a block in two strips would work much longer than others. Whole fractions of
+  // strips do as well if few blocks are left over. With long shares this gains nothing:
+  // 5×5×1080×1920 takes 0.6 % more.
   int share_out(SlidingWindow& m, const SlidingWindowVariant& v) const {
     constexpr int kShort = 9;  // leads
     const int blocks = v.blocks(m, plan_.device);
@@ -222,7 +220,7 @@ class SlidingWindowRun {
     return static_cast<int>(each * strips);
   }
 
-  // With room for the segments' sums, and a count of blocks before them.
+  // Launches an instance, with memory for the segments' sums and a counter of blocks before them.
   void launch(SlidingWindow& m, bool gradient, bool is_first) {
     const SlidingWindowVariant v = variant_for(m, gradient);
     const Strips cut = strips(m, v, gradient);
@@ -247,16 +245,13 @@ class SlidingWindowRun {
       auto* const own = static_cast<unsigned*>(memory.get());
       m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
       if (pass_.counter == nullptr) {
-        gpu::check(
-            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.stream)),
-            "ssim");
+        gpu::clear("ssim", plan_.exec.stream, own, sizeof *own);
       }
     }
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;
-    gpu::launch("ssim", plan_.exec.stream, blocks_for(m.planes * kThreads), kThreads, 0,
-        segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
-        plan_.sums);
+    gpu::launch("ssim", plan_.exec.stream, gpu::blocks_of(m.planes), kThreads, 0, segments_kernel,
+        m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials, plan_.sums);
   }
 
   SlidingWindowFinish finish(unsigned* arrived) const {
@@ -279,7 +274,7 @@ class SlidingWindowRun {
 bool can_slide_window(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
-  // The map's |x - y|, and a mask's, only the direct kernels know.
+  // Only the direct kernels know |x - y| in a map or under a mask.
   const bool is_simple = pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
                          (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
                          (pass.padding == Padding::valid || pass.padding == Padding::same);
@@ -302,7 +297,7 @@ void run_sliding_window(CudaPlan& plan) { SlidingWindowRun(plan).run(); }
 
 namespace similis::ssim_internal {
 
-// The copy engine and the way the march is laid out are CUDA's.
+// The copy engine and the layout of the kernel are CUDA's.
 bool can_slide_window(const CudaPlan&) { return false; }
 void run_sliding_window(CudaPlan&) {}
 

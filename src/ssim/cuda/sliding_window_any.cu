@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march over images of any strides and dtype, which threads load.
+// The instances of the sliding window kernel for images of any strides and dtype, which threads
+// load.
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 
 #if !defined(__HIPCC__)
@@ -7,14 +8,7 @@
 namespace similis::ssim_internal {
 
 SlidingWindowVariant sliding_window_of_any(SlidingWindowKind kind) {
-  using Pairs = AnyPictures;
-  const bool is_plain = kind.scope == Scope::plain;
-  if (kind.gradient) {
-    return is_plain ? variant<Pairs, true, Scope::plain>(kind.wide)
-                    : variant<Pairs, true, Scope::all>(kind.wide);
-  }
-  return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
-                  : variant<Pairs, false, Scope::all>(kind.wide);
+  return plain_or_all<AnyPictures>(kind);
 }
 
 }  // namespace similis::ssim_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that the copy engine cannot take, loaded by threads.
+// Loads rows that the copy engine cannot take with threads.
 #pragma once
 
 #include "src/gpu/tensor_copy.h"
@@ -11,12 +11,12 @@ namespace similis::ssim_internal::sliding_window {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-// Where a plane's rows begin in the copies of a batch.
+// The place of a batch in a plane.
 struct Batch {
-  int x, y;  // of the first element; outside the image too
+  int x, y;  // of the first element; may lie outside the image
 };
 
-// A batch of both images, loaded by all threads; zeros outside.
+// Loads a batch of both images with all threads; outside they are 0.
 template <class P, class T>
 __device__ __forceinline__ void gather_as(
     const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void gather_as(
   }
 }
 
-// The same of f32, which arrives by itself.
+// Does the same for f32 images; the words arrive by themselves.
 template <class P>
 __device__ __forceinline__ void gather_words(
     const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march: one kernel for SSIM's value, and for value and gradient. A block owns a strip of
-// columns and marches down its rows, R of them a batch:
+// The sliding window kernel: one kernel for SSIM's value, and for value and gradient. A block owns
+// a strip of columns and moves down its rows, R of them in a batch:
 //   copy engine      rows of x and y, two batches ahead; threads, if it cannot ─> raw, shared
 //   V1  down         2 columns a thread: running sums of s, d, s², d²        ─> A, shared
-//   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivative derivatives ─> B,
-//   shared V2  down         running sums of the derivatives of the batch before         ─> D,
-//   shared H2  across       8 outputs a thread, with x and y from raw              ─> gradient
-// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stand
-// in uniform registers: with a third vector register each, the register file's banks collide (26 of
-// 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the value, of which 107 are fused, and
-// 239 with the gradient, of which 187 are; the limit is the rate at which they issue. s is shifted
-// by a constant of the strip, so that its variance keeps its digits in f32.
-// The last block to arrive adds the segments' sums up, in a fixed order, and writes the values.
+//   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivatives ─> B, shared
+//   V2  down         running sums of the derivatives of the batch before    ─> D, shared
+//   H2  across       8 outputs a thread, with x and y from raw              ─> gradient
+// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stay in
+// uniform registers: as a third vector register of each instruction they would make the banks of
+// the register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the
+// value, of which 107 are fused, and 239 with the gradient, of which 187 are; the rate at which
+// they issue is the limit. s is shifted by a constant of the strip, so that its variance keeps its
+// digits in f32. The last block to arrive adds the segments' sums in a fixed order and writes the
+// values.
 #pragma once
 
 #include <algorithm>
@@ -392,33 +393,29 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
 #endif
 }
 
-// How many blocks run at once on a device; the driver is asked once.
+// Returns the number of blocks that run at once on a device; the driver is asked once.
 template <class P> int resident_blocks(Device device) {
   constexpr int kDevices = 64;
   static std::atomic<int> known[kDevices] = {};
   if (device.index < kDevices && known[device.index] != 0) return known[device.index];
   const auto kernel = sliding_window_kernel<P>;
-  gpu::check(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, P::kSharedBytes),
-      "ssim");
-  int blocks = 0;
-  gpu::check(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, P::kThreads, P::kSharedBytes),
-      "ssim");
-  blocks *= gpu::limits(device).multiprocessors;
+  gpu::allow_shared_bytes(kernel, P::kSharedBytes);
+  const int blocks = gpu::blocks_per_multiprocessor(kernel, P::kThreads, P::kSharedBytes) *
+                     gpu::limits(device).multiprocessors;
   if (device.index < kDevices) known[device.index] = blocks;
   return blocks;
 }
 
-// Or fewer of each multiprocessor, where a block's rows would be few beside those that its segments
-// overlap in: of 256×256 a value takes 12 µs instead of 15.
+// Returns the number of blocks: as many as run at once, or fewer per multiprocessor if segments
+// would overlap in more rows than they own. For 256×256 a value then takes 12 µs instead of 15.
 template <class P> int sliding_window_blocks(const SlidingWindow& m, Device device) {
   constexpr std::int64_t kLeastRows = 10;
   const std::int64_t strips = m.planes * m.strips, rows = strips * m.rows;
   const int multiprocessors = gpu::limits(device).multiprocessors;
   std::int64_t blocks = resident_blocks<P>(device);
   while (blocks > multiprocessors && rows / blocks < kLeastRows) blocks -= multiprocessors;
-  return static_cast<int>(std::min(blocks, strips * ((m.rows + 1) / 2)));  // a pair each
+  return static_cast<int>(
+      std::min(blocks, strips * ((m.rows + 1) / 2)));  // each block has a pair of rows
 }
 
 template <class P>
@@ -438,9 +435,10 @@ template <class P> SlidingWindowVariant variant() {
       P::kHalo + P::kRows / 2, P::kSharedBytes, sliding_window_blocks<P>, launch_sliding_window<P>};
 }
 
-/// Two widths of each: what a strip loads and does not own is a rim of columns, so wide strips
-/// waste less, unless the image's width leaves much of the last one empty. What does all comes in
-/// one, that which leaves it most registers and a warp whole rows of a map.
+/// Returns the instance of one of two widths. The columns that a strip loads and does not own are a
+/// rim, so wide strips waste less, unless the image's width leaves much of the last one empty. The
+/// instance that does all has one width, the one that leaves it most registers and gives a warp
+/// whole rows of a map.
 template <class Pairs, bool gradient, Scope scope> SlidingWindowVariant variant(bool wide) {
   using Wide = std::conditional_t<gradient, SlidingWindowPolicy<Pairs, 256, 4, 1, true, scope>,
       SlidingWindowPolicy<Pairs, 128, 8, 3, false, scope>>;
@@ -451,6 +449,15 @@ template <class Pairs, bool gradient, Scope scope> SlidingWindowVariant variant(
   } else {
     return wide ? variant<Wide>() : variant<Narrow>();
   }
+}
+
+/// Returns the instance for plain calls, or the one that does all.
+template <class Pairs, bool gradient> SlidingWindowVariant plain_or_all(SlidingWindowKind kind) {
+  return kind.scope == Scope::plain ? variant<Pairs, gradient, Scope::plain>(kind.wide)
+                                    : variant<Pairs, gradient, Scope::all>(kind.wide);
+}
+template <class Pairs> SlidingWindowVariant plain_or_all(SlidingWindowKind kind) {
+  return kind.gradient ? plain_or_all<Pairs, true>(kind) : plain_or_all<Pairs, false>(kind);
 }
 
 }  // namespace similis::ssim_internal

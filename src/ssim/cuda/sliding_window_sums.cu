@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march over sums and differences, what halved images are kept as: never masked, nor a map.
+// The instances of the sliding window kernel for sums and differences, the form of halved images,
+// which have neither masks nor maps.
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 
 #if !defined(__HIPCC__)
