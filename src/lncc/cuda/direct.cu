@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the GPU, the general path: every thread walks through the whole window of its pixel, in
-// f64, whatever the rank, window, padding, masks, dtypes and strides are.
+// LNCC on the GPU, the general path: every thread walks through the whole window of its pixel in
+// f64, for any rank, window, padding, masks, dtypes and strides.
 //   windows kernel   a centre a thread: moments ─ formula.h ─> map or sums, and the derivatives
 //   gradient kernel  a pixel a thread: the derivatives of all windows that see it
-// Fields stand in memory for a slab of pixels and the windows around it: as many planes of z, or
-// rows of a picture, as fit into 64 MiB. Windows between two slabs are looked through twice.
+// Derivatives are in memory for a slab of pixels and the windows around it: as many planes of z, or
+// rows of a picture, as fit into 64 MiB. Windows between two slabs are computed twice.
 #include <algorithm>
 #include <array>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/blocks.h"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {
@@ -22,7 +23,7 @@ struct TapPiece {
   double taps[kTapsAtOnce];
 };
 
-// Taps travel as a parameter, so that a captured graph holds them.
+// Taps are a parameter of a kernel, so that a captured graph holds them.
 __global__ void upload_kernel(TapPiece piece, int count, double* to) {
   if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
 }
@@ -37,7 +38,7 @@ struct Box {
     return z >= first[0] && z < last[0] && y >= first[1] && y < last[1] && x >= first[2] &&
            x < last[2];
   }
-  // The i-th place of the box, x fastest.
+  // Returns the i-th place of the box, x fastest.
   __device__ Place place(const Geometry& g, std::int64_t plane, std::int64_t i) const {
     const std::int64_t row = i / extent(2);
     return {plane / g.channels, plane % g.channels, first[0] + row / extent(1),
@@ -47,14 +48,14 @@ struct Box {
 
 struct Work {
   Problem problem;
-  const double* taps[3];  // along z, y, x
+  const double* taps[3];  // along z, y and x
   double* derivatives;    // [planes at a time][derivatives][centres]
   double* partials;       // [planes][slots]
   int slots;
 };
 
-// Calls visit(place, weight) for all pixels under the window centred on a pixel; what lies outside
-// the image is left out.
+// Calls visit(place, weight) for all pixels under the window centred on a pixel, but for those
+// outside the image.
 template <class Visit>
 __device__ __forceinline__ void for_window(const Work& w, const Place& centre, const Visit& visit) {
   const Geometry& g = w.problem.geometry;
@@ -83,10 +84,11 @@ __device__ double sum_of_taps(const double* taps, int radius) {
 struct Window {
   Moments<double> moments;
   double mean_x, mean_y;
-  double share;  // of a pixel of weight 1 in the averages, times the number of taps
+  double share;  // share of a pixel of weight 1 in the averages, times the number of taps
 };
 
-// Sums are taken about the centre's own pixels, so that those far from 0 keep their digits.
+// Sums the window. Pixels count from the centre's own values, so that those far from 0 keep their
+// digits.
 __device__ Window look(const Work& w, const Place& centre) {
   const Problem& m = w.problem;
   const Geometry& g = m.geometry;
@@ -122,7 +124,7 @@ __device__ Window look(const Work& w, const Place& centre) {
       .share = factor};
 }
 
-// One centre: its weighted value, its derivatives, and ANTs' gradient.
+// Computes one centre: its weighted value, its derivatives, and ANTs' gradient.
 template <int kDerivatives>
 __device__ double run_centre(
     const Work& w, const Place& at, bool is_owned, double* derivatives, std::int64_t stride) {
@@ -142,7 +144,7 @@ __device__ double run_centre(
   return own_weight == 0 ? 0 : own_weight * v.value;
 }
 
-// All centres of a box, of which those in `owned` add to sums and maps.
+// Computes all centres of a box; those in `owned` add to sums and maps.
 template <int kDerivatives>
 __global__ __launch_bounds__(kThreads) void windows_kernel(
     const Work w, Box centres, Box owned, std::int64_t first_plane, std::int64_t planes) {
@@ -208,7 +210,7 @@ __global__ __launch_bounds__(kThreads) void gradient_kernel(
   }
 }
 
-// ANTs' gradient of pixels on which no window is centred.
+// Clears ANTs' gradient of pixels on which no window is centred.
 __global__ __launch_bounds__(kThreads) void rim_kernel(const Problem m, Box pixels) {
   const Geometry& g = m.geometry;
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
@@ -221,16 +223,7 @@ __global__ __launch_bounds__(kThreads) void rim_kernel(const Problem m, Box pixe
   }
 }
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-unsigned blocks_of(std::int64_t planes, int slots) {
-  return static_cast<unsigned>(std::min<std::int64_t>(planes * slots, 1 << 20));
-}
-
-// Taps in device memory, which lives as long as this.
+// Taps in device memory, which lives as long as this object.
 class Taps {
  public:
   Taps(const CudaPlan& plan, Work& work) {
@@ -266,7 +259,7 @@ Box all_centres(const Geometry& g) {
       {g.last_centre[0], g.last_centre[1], g.last_centre[2]}};
 }
 
-// The centres whose windows reach a box of pixels.
+// Returns the centres whose windows reach a box of pixels.
 Box centres_around(const Geometry& g, const Box& pixels) {
   Box centres = all_centres(g);
   for (int axis = 0; axis < 3; ++axis) {
@@ -280,7 +273,7 @@ Box centres_around(const Geometry& g, const Box& pixels) {
 template <int kDerivatives> void run_derivatives(const CudaPlan& plan, Work& work) {
   const Geometry& g = plan.problem.geometry;
   void* const stream = plan.exec.stream;
-  const int axis = g.extent[0] > 1 ? 0 : 1;  // along which slabs are cut
+  const int axis = g.extent[0] > 1 ? 0 : 1;  // slabs are cut along this axis
   const std::int64_t layer_bytes = kDerivatives * static_cast<std::int64_t>(sizeof(double)) *
                                    g.map_elements() / std::max<std::int64_t>(1, g.centres(axis));
   const std::int64_t layers = std::clamp<std::int64_t>(
@@ -302,10 +295,10 @@ template <int kDerivatives> void run_derivatives(const CudaPlan& plan, Work& wor
       pixels.first[axis] = first;
       pixels.last[axis] = std::min(g.extent[axis], first + layers);
       const Box centres = centres_around(g, pixels);
-      gpu::launch("lncc", stream, blocks_of(planes, work.slots), kThreads, 0,
+      gpu::launch("lncc", stream, gpu::blocks_of(planes * work.slots), kThreads, 0,
           windows_kernel<kDerivatives>, work, centres, pixels, plane, planes);
-      gpu::launch("lncc", stream, blocks_for(planes * pixels.count()), kThreads, 0,
-          gradient_kernel<kDerivatives>, work, pixels, centres, plane, planes);
+      gpu::launch("lncc", stream, gpu::blocks_for_items(planes * pixels.count(), kThreads),
+          kThreads, 0, gradient_kernel<kDerivatives>, work, pixels, centres, plane, planes);
     }
   }
 }
@@ -328,23 +321,25 @@ void run_direct(const CudaPlan& plan) {
   const Taps taps(plan, work);
   if (plan.partials != nullptr) {
     const std::int64_t count = g.planes * work.slots;
-    gpu::launch("lncc", stream, blocks_for(count), kThreads, 0, clear_kernel, plan.partials, count);
+    gpu::launch("lncc", stream, gpu::blocks_for_items(count, kThreads), kThreads, 0, clear_kernel,
+        plan.partials, count);
   }
   switch (derivative_count(plan.pass)) {
     case 3: return run_derivatives<3>(plan, work);
     case 5: return run_derivatives<5>(plan, work);
     default: break;
   }
-  gpu::launch("lncc", stream, blocks_of(g.planes, work.slots), kThreads, 0, windows_kernel<0>, work,
-      all_centres(g), all_centres(g), std::int64_t{0}, g.planes);
+  gpu::launch("lncc", stream, gpu::blocks_of(g.planes * work.slots), kThreads, 0, windows_kernel<0>,
+      work, all_centres(g), all_centres(g), std::int64_t{0}, g.planes);
   clear_rim(plan);
 }
 
 void clear_rim(const CudaPlan& plan) {
   const Geometry& g = plan.problem.geometry;
   if (!plan.pass.has_gradient() || g.padding != Padding::valid) return;
-  gpu::launch("lncc", plan.exec.stream, blocks_for(g.planes * all_pixels(g).count()), kThreads, 0,
-      rim_kernel, plan.problem, all_pixels(g));
+  gpu::launch("lncc", plan.exec.stream,
+      gpu::blocks_for_items(g.planes * all_pixels(g).count(), kThreads), kThreads, 0, rim_kernel,
+      plan.problem, all_pixels(g));
 }
 
 }  // namespace similis::lncc_internal

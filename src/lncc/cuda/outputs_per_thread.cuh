@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two kernels of the march do alike: eight windows that begin one line after the other,
-// and a block's sum.
+// Parts of the two sliding window kernels: each thread has kOutputs windows, which begin one line
+// after the other, and a block adds up its sums.
 #pragma once
 
 #include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
 
-/// Adds to each of a thread's windows the sum over its lines: of window i those from i to
-/// i + window - 1. add(sums, line) adds a line to sums. A window is what lies before its end less
-/// what lies before its beginning, so that it costs as much however wide it is.
+/// Adds to each of a thread's windows the sum over its lines: lines i to i + window - 1 for window
+/// i. add(sums, line) adds a line to sums. A window is the sum before its end less the sum before
+/// its beginning, so that it costs the same however wide it is.
 template <class Sums, class Add>
 __device__ __forceinline__ void add_to_windows(
     Sums (&windows)[kOutputs], int window, const Add& add) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ void add_to_windows(
     windows[i] -= before;
   }
   int line = kOutputs - 1;
-  if (window < line) {  // the first window ends among these lines: they are looked at again
+  if (window < line) {  // the first window ends among these lines: add them again
     before = {};
     line = 0;
   }
@@ -33,7 +33,7 @@ __device__ __forceinline__ void add_to_windows(
   }
 }
 
-/// The same under narrow windows, which end before the last of them begins.
+/// Does the same for narrow windows, the first of which ends before the last begins.
 template <int window, class Sums, class Add>
 __device__ __forceinline__ void add_to_narrow(Sums (&windows)[kOutputs], const Add& add) {
   static_assert(window < kOutputs);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void add_to_narrow(Sums (&windows)[kOutputs], const A
     if (end >= window) windows[end - window] += before;
   }
 }
-/// kWindow: how wide a narrow window is that a kernel is made for, or 0.
+/// kWindow is the width of the narrow window that a kernel is made for, or 0.
 template <int kWindow, class Sums, class Add>
 __device__ __forceinline__ void add_to(Sums (&windows)[kOutputs], int window, const Add& add) {
   if constexpr (kWindow > 0) {
@@ -55,8 +55,9 @@ __device__ __forceinline__ void add_to(Sums (&windows)[kOutputs], int window, co
   }
 }
 
-/// The windows centred on plane z, from two planes of the stage at a time; the next two are on
-/// their way if it has two places. add(place, has_two) adds what stands there. Ends with a barrier.
+/// Starts the windows centred on plane z, from two planes of the stage at a time; if the stage has
+/// two places, the next two planes are on their way meanwhile. add(place, has_two) adds the planes
+/// at a place. Ends with a barrier.
 template <class Stage, class Add>
 __device__ __forceinline__ void begin(Stage& stage, int z, int radius, const Add& add) {
   const int last = z + radius;
@@ -79,8 +80,9 @@ __device__ __forceinline__ void begin(Stage& stage, int z, int radius, const Add
   }
 }
 
-/// The sum of every thread's number, in an order that depends on nothing but how many threads there
-/// are; thread 0 gets it. `room` holds one a thread, and all threads are done with it.
+/// Returns the sum of every thread's number, in an order that depends on nothing but the number of
+/// threads; thread 0 gets it. `room` holds one number a thread, and all threads must be done with
+/// it.
 __device__ inline double sum_of_block(double value, double* room) {
   room[threadIdx.x] = value;
   __syncthreads();

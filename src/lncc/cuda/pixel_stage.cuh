@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pixels that the march's windows look at: planes of both images in shared memory, or where
-// they stand.
+// The pixels that the windows see: planes of both images in shared memory, or the images
+// themselves.
 #pragma once
 
 #include "src/gpu/bulk_copy.h"
@@ -8,7 +8,8 @@
 
 namespace similis::lncc_internal {
 
-// Columns of a row of the stage: whole quads wherever the tile begins between them.
+// Returns the number of columns in a row of the stage: whole quads wherever the tile begins between
+// them.
 SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles) {
   return (tiles.threads_across + 2 * kQuad - 2) / kQuad * kQuad;
 }
@@ -16,11 +17,11 @@ SIMILIS_HOST_DEVICE int stage_rows(const Tiles& tiles, int radius) {
   return tiles.threads_along * kOutputs + 2 * radius;
 }
 
-// The pixels that a step of the march looks at: x and y of a plane that enters, and of one that
-// leaves or, where sums begin, enters too.
+// The pixels that a step of the sliding window sees: x and y of a plane that enters, and of one
+// that leaves or, while sums begin, enters too.
 template <class Value> class PixelStage {
  public:
-  // A barrier comes before the first fill().
+  // A barrier must come before the first fill().
   __device__ PixelStage(unsigned char* shared, unsigned char* shared_tile, int shared_tile_bytes,
       const WindowArguments& m, const BlockTile& tile, const Shift& shift, int x_first, int y_first)
       : m_(m),
@@ -51,11 +52,11 @@ template <class Value> class PixelStage {
     }
   }
 
-  // There are two places, as long as nothing stands on the board and if that is large enough.
+  // There are two places while no sums are in the shared tile, if it is large enough.
   __device__ bool has_two_places() const {
     return 4 * image_size() * static_cast<int>(sizeof(Value)) <= shared_tile_bytes_;
   }
-  // Of two planes, of which the second may be none.
+  // Fills a place with two planes, the second of which may be missing.
   __device__ __forceinline__ void fill(int place, int one, int two, bool has_two) {
     const Geometry& g = m_.problem.geometry;
     const bool is_first = one >= 0 && one < g.extent[0];
@@ -68,7 +69,7 @@ template <class Value> class PixelStage {
     if (!is_first) clear_plane(place, 0);
     if (has_two && !is_second) clear_plane(place, 2);
   }
-  // What was asked for has come, for this thread; a barrier follows.
+  // Waits for this thread's copies; a barrier must follow.
   __device__ __forceinline__ void wait(int place) {
     if (m_.has_quads) {
       copies_.wait(place);
@@ -80,7 +81,7 @@ template <class Value> class PixelStage {
   struct Pixel {
     Value x, y;
   };
-  // The pixels under a thread's eight windows.
+  // The pixels under a thread's windows.
   struct Column {
     const Value* first;
     int columns, image_size;
@@ -101,7 +102,7 @@ template <class Value> class PixelStage {
  private:
   __device__ int image_size() const { return rows_ * columns_; }
   __device__ Value* pixels(int place) const { return place == 0 ? pixels_ : in_shared_tile_; }
-  // `part`: x or y of the first plane, x or y of the second.
+  // `part` counts x and y of the first plane, then x and y of the second.
   __device__ __forceinline__ Value* at(int place, int part, int row, int x) const {
     return pixels(place) + part * image_size() + (row - y_begin_) * columns_ + (x - x_begin_);
   }
@@ -112,7 +113,7 @@ template <class Value> class PixelStage {
   __device__ int row_bytes() const {
     return columns_in_image_.length() * static_cast<int>(sizeof(Value));
   }
-  // Rows are dealt out to warps, where one thread after the other asks the engine for one.
+  // Warps share the rows, and in each warp one thread after the other asks the engine for a row.
   __device__ __forceinline__ void copy_rows(
       int place, int one, bool is_first, int two, bool is_second) const {
     const int warps = static_cast<int>(blockDim.x) / gpu::kSubgroup;
@@ -125,7 +126,7 @@ template <class Value> class PixelStage {
       if (is_second) copy_row(place, 2, two, y, lane);
     }
   }
-  // Of both images.
+  // Copies a row of both images.
   __device__ __forceinline__ void copy_row(int place, int part, int z, int y, int lane) const {
     const gpu::View &x_view = m_.problem.x, &y_view = m_.problem.y;
     const std::int64_t x_row = x_volume_ + x_view.at(z, y, 0);
@@ -155,7 +156,8 @@ template <class Value> class PixelStage {
       *to = from.load(offset);
     }
   }
-  // To what lies around images; copies come later to what is of the image.
+  // Fills a plane with the value that lies around images; the image's pixels are copied over it
+  // later.
   __device__ void clear(Value* to, Value outside) const {
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < image_size();
@@ -170,14 +172,14 @@ template <class Value> class PixelStage {
   const int shared_tile_bytes_;
   const int columns_, rows_;
   gpu::BulkCopies copies_;
-  int lead_;               // columns before the tile's first
-  int x_begin_, y_begin_;  // of the image, where the stage begins
+  int lead_;               // number of columns before the tile's first
+  int x_begin_, y_begin_;  // the place in the image where the stage begins
   Range columns_in_image_, rows_in_image_;
   Value x_outside_, y_outside_;
   std::int64_t x_volume_, y_volume_;
 };
 
-// The same straight from the images, under windows that no stage has room for.
+// The same straight from the images, for windows that no stage has room for.
 class FarPixels {
  public:
   __device__ FarPixels(unsigned char*, unsigned char*, int, const WindowArguments& m,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the GPU under boxes: which passes the march takes, and how it deals them out. A part of
-// the image at a time: its windows, which leave derivatives, then its gradient. Where the gradient
-// is a dense f32 or f64 array, derivatives stand in what of it is not written yet, at its end:
-// several images while there are many, then slabs of planes, then strips of rows, each smaller than
-// the last; what remains goes through a small workspace. Other gradients go through a larger one.
-// Windows between two parts are looked through twice.
+// LNCC on the GPU under boxes: which passes the sliding window kernels take, and the division of
+// their work. They take one part of the image at a time: its windows, which leave derivatives, then
+// its gradient. If the gradient is a dense f32 or f64 array, derivatives are stored in the tail of
+// the gradient that is not written yet: those of several images while there are many, then of slabs
+// of planes, then of strips of rows, each smaller than the last; the remainder goes through a small
+// workspace. Other gradients go through a larger one. Windows between two parts are computed twice.
 #include "src/lncc/cuda/sliding_window.h"
 
 #include <algorithm>
@@ -18,12 +18,13 @@
 namespace similis::lncc_internal {
 namespace {
 
-// Of the workspace: where images are small or the gradient holds no derivatives; and where it does,
-// a byte for so many elements under windows of 7 × 7 or less, and more for larger ones.
+// The workspace has kWorkspaceBytes if images are small or the gradient holds no derivatives.
+// Otherwise it has a byte for kElementsAByte elements under windows of 7 × 7 or less, and more for
+// larger windows.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kSmallElements = std::int64_t{1} << 23;
 constexpr double kElementsAByte = 12;
-constexpr int kFewest = 8;  // planes of a slab or rows of a strip; fewer would not fill the GPU
+constexpr int kFewest = 8;  // planes of a slab or rows of a strip: fewer would not fill the GPU
 
 Range centres(const Geometry& g, int axis) {
   return {static_cast<int>(g.first_centre[axis]), static_cast<int>(g.last_centre[axis])};
@@ -44,7 +45,7 @@ bool is_f32(const Pass& pass) {
          fits(pass.y_gradient);
 }
 
-// Whether rows of both images begin at multiples of 16 bytes and have whole quads.
+// Returns whether rows of both images begin at multiples of 16 bytes and have whole quads.
 bool has_quads(const Pass& pass) {
   const auto has = [](const TensorView& view) {
     bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
@@ -62,22 +63,22 @@ int images_of(const Pass& pass) {
   return (pass.x_gradient.empty() ? 0 : 1) + (pass.y_gradient.empty() ? 0 : 1);
 }
 
-// A box of pixels whose gradient is made at once, of some volumes, and where its derivatives stand.
+// A box of pixels of some volumes whose gradient is made at once, and the place of its derivatives.
 using Axis = Range Box::*;
 struct Part {
   Box pixels;
   std::int64_t volume;
   int volumes;
-  DerivativeMaps derivatives;  // `data` and `early` are null where they stand in the workspace
+  DerivativeMaps derivatives;  // `data` and `early` are null for the workspace
   Tiles window_tiles = {}, gradient_tiles = {};
-  int first_slot = 0;  // of the sums of a volume's values, to which each part adds its own
+  int first_slot = 0;  // the part's first among the partial sums of a volume
 
   int slots() const { return window_tiles.count_x * window_tiles.count_y * window_tiles.chunks; }
 };
 
 }  // namespace
 
-// How a pass is dealt out.
+// The division of a pass into parts, and their launches.
 class SlidingWindow {
  public:
   explicit SlidingWindow(const CudaPlan& plan)
@@ -91,7 +92,7 @@ class SlidingWindow {
     gradients_[0] = &plan.pass.x_gradient;
     gradients_[1] = &plan.pass.y_gradient;
     if (!is_f32(plan.pass)) form_ = Form::f64;
-    // Tiles that see little beside what their neighbours see are not worth a stage.
+    // A stage does not pay for tiles that see little beside what their neighbours see.
     if (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
         gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1]) {
       form_ = Form::far;
@@ -125,12 +126,10 @@ class SlidingWindow {
     if (bytes > 0) {
       memory = allocate_bytes(static_cast<std::size_t>(bytes), plan_.device, plan_.exec);
     }
-    if (plan_.partials != nullptr && parts_.size() > 1) {  // which have not all as many sums
+    if (plan_.partials != nullptr && parts_.size() > 1) {  // parts have different numbers of sums
       const auto count =
           static_cast<std::size_t>(g_.planes) * static_cast<std::size_t>(plan_.slots);
-      gpu::check(SIMILIS_GPU(MemsetAsync)(plan_.partials, 0, count * sizeof(double),
-                     static_cast<gpu::Stream>(plan_.exec.stream)),
-          "lncc");
+      gpu::clear("lncc", plan_.exec.stream, plan_.partials, count * sizeof(double));
     }
     for (Part part : parts_) {
       place_in(memory.get(), part);
@@ -140,7 +139,7 @@ class SlidingWindow {
   }
 
  private:
-  // Of the windows that see a box of pixels.
+  // Returns the centres of the windows that see a box of pixels.
   Box centres_around(const Box& pixels) const {
     return {around(pixels.planes, g_.radius[0], centres(g_, 0)),
         around(pixels.rows, g_.radius[1], centres(g_, 1)),
@@ -153,8 +152,8 @@ class SlidingWindow {
     return form_ == Form::f32 ? sizeof(CentreDerivatives<float>)
                               : sizeof(CentreDerivatives<double>);
   }
-  // Of a plane of derivatives, and of the derivatives of a box of pixels, of the gradient to one
-  // image.
+  // Return the bytes of a plane of derivatives, and of the derivatives of a box of pixels, for the
+  // gradient to one image.
   std::int64_t derivative_plane_bytes(const Box& centres) const {
     const std::int64_t bytes =
         std::int64_t{centres.rows.length()} * centres.columns.length() * derivative_bytes();
@@ -166,7 +165,7 @@ class SlidingWindow {
   }
   std::int64_t element_bytes() const { return form_ == Form::f32 ? sizeof(float) : sizeof(double); }
 
-  // Whether the gradients can hold derivatives.
+  // Returns whether the gradients can hold derivatives.
   bool has_dense_gradients() const {
     for (int image = 0; image < images_; ++image) {
       const TensorView& view = *gradients_[image];
@@ -180,7 +179,8 @@ class SlidingWindow {
     return true;
   }
 
-  // Between small images and large ones it shrinks with the square of their size.
+  // Returns the bytes of the workspace. Between small images and large ones it shrinks with the
+  // square of their size.
   std::int64_t workspace_limit(bool is_dense) const {
     const auto elements = static_cast<double>(g_.planes * count(all_));
     if (!is_dense || elements <= kSmallElements) return kWorkspaceBytes;
@@ -227,7 +227,7 @@ class SlidingWindow {
     }
   }
 
-  // Bytes of a gradient from a plane of a volume on.
+  // Returns the bytes of a gradient from a plane of a volume on.
   std::int64_t bytes_from(std::int64_t volume, int plane) const {
     return ((g_.planes - volume) * all_.planes.last - plane) * plane_bytes();
   }
@@ -235,13 +235,15 @@ class SlidingWindow {
     return std::int64_t{extent(g_, 1)} * extent(g_, 2) * element_bytes();
   }
 
-  // How many volumes from this one on have room for their derivatives behind their gradients.
+  // Returns the number of volumes, from this one on, whose derivatives have room behind their
+  // gradients.
   std::int64_t volumes_in_gradient(std::int64_t volume) const {
     const std::int64_t each = bytes_of(all_) + all_.planes.last * plane_bytes();
     return std::max<std::int64_t>(0, (bytes_from(volume, 0) - DerivativeMaps::kAlignment) / each);
   }
 
-  // Slabs of planes whose derivatives stand at the end of the gradient; `rest` loses them.
+  // Emits slabs of planes whose derivatives fit at the end of the gradient, and removes them from
+  // `rest`.
   template <class Emit> void visit_slabs(Box& rest, std::int64_t volume, const Emit& emit) const {
     while (rest.planes.length() > 0) {
       Box slab = rest;
@@ -257,8 +259,8 @@ class SlidingWindow {
     }
   }
 
-  // Strips of rows whose derivatives stand at the end of each plane of the gradient, but for those
-  // of the planes before.
+  // Emits strips of rows whose derivatives fit at the end of each plane of the gradient, but for
+  // the derivatives of earlier planes.
   template <class Emit>
   void visit_strips(Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
     const std::int64_t row_bytes = std::int64_t{extent(g_, 2)} * element_bytes();
@@ -281,7 +283,7 @@ class SlidingWindow {
     }
   }
 
-  // Pieces whose derivatives fit into the workspace, or are as small as pieces become.
+  // Emits pieces whose derivatives fit into the workspace, or that are as small as pieces become.
   template <class Emit>
   void visit_workspace(
       const Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
@@ -291,7 +293,8 @@ class SlidingWindow {
       emit(in_workspace(rest, volume, 1));
       return;
     }
-    // Along the first axis where windows looked through twice are not the most, else the last.
+    // Cut along the first axis where fewer than half of the windows are computed twice, else along
+    // the last.
     for (const Axis axis : {&Box::planes, &Box::rows, &Box::columns}) {
       const int index = axis == &Box::planes ? 0 : axis == &Box::rows ? 1 : 2;
       Box piece = rest;
@@ -315,7 +318,7 @@ class SlidingWindow {
       return;
     }
   }
-  // A piece that no cut along columns makes small enough.
+  // Emits the parts of a piece that no cut along columns makes small enough.
   template <class Emit>
   void visit_halves(
       const Box& piece, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
@@ -332,7 +335,7 @@ class SlidingWindow {
     visit_halves(half, volume, limit, emit);
   }
 
-  // The largest number up to `limit` of which it is true, as it is of all below.
+  // Returns the largest number up to `limit` that `holds`; all smaller numbers do.
   template <class Holds> static int most(int limit, const Holds& holds) {
     int least = 0;
     while (least < limit) {
@@ -346,7 +349,7 @@ class SlidingWindow {
     return least;
   }
 
-  // Fields in one piece.
+  // Returns derivatives in one piece of memory.
   DerivativeMaps dense_derivatives(const Box& pixels) const {
     DerivativeMaps derivatives = {.images = images_, .kept = centres_around(pixels)};
     derivatives.first_plane = derivatives.kept.planes.first;
@@ -382,7 +385,7 @@ class SlidingWindow {
     return part;
   }
 
-  // What of a part's derivatives does not stand in the gradient.
+  // Returns the bytes of the part's derivatives that do not lie in the gradient.
   std::int64_t workspace_bytes(const Part& part) const {
     if (part.derivatives.data[0] != nullptr) return early_bytes(part.derivatives) * images_;
     return part.derivatives.volume_bytes * images_ * part.volumes;
@@ -436,7 +439,7 @@ class SlidingWindow {
                           .along = box.rows.length(),
                           .planes = box.planes.length(),
                           .volumes = volumes,
-                          .lines = 0.2 * g_.radius[1],  // most come in time
+                          .lines = 0.2 * g_.radius[1],  // most arrive in time
                           .begin = begin()},
         window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
   }

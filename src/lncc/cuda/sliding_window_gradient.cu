@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march, second half: window sums of the derivatives are the gradient. The same as the first
-// half with x and y exchanged, since the derivatives of a column stand side by side in memory: a
-// thread has a row of the stage and eight windows across, and writes the gradient of eight pixels
-// of a column. All sums are f64, as y·Σ and x·Σ cancel against the third.
+// The second sliding window kernel: window sums of the derivatives are the gradient. It is the
+// first kernel with x and y exchanged, since the derivatives of a column lie side by side in
+// memory: a thread has a row of the stage and kOutputs windows across, and writes the gradient of
+// kOutputs pixels of a column. All sums are f64, as y·Σ and x·Σ cancel against the third.
 #include "src/gpu/bulk_copy.h"
-#include "src/lncc/cuda/eights.cuh"
+#include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
@@ -60,11 +60,11 @@ SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles, int radius) {
   return tiles.threads_along * kOutputs + 2 * radius;
 }
 
-// The derivatives that a step of the march looks at: of a plane that enters, and of one that leaves
-// or, where sums begin, enters too. Where no window is centred they are 0.
+// The derivatives that a step of the sliding window sees: those of a plane that enters, and of one
+// that leaves or, while sums begin, enters too. They are 0 where no window is centred.
 template <class Value> class Stage {
  public:
-  // A barrier comes before the first fill().
+  // A barrier must come before the first fill().
   __device__ Stage(unsigned char* shared, unsigned char* shared_tile, const GradientArguments& m,
       int volume, int image, int x_first, int y_first)
       : m_(m),
@@ -92,12 +92,12 @@ template <class Value> class Stage {
     }
   }
 
-  // There are two places, as long as nothing stands on the board and if that is large enough.
+  // There are two places while no sums are in the shared tile, if it is large enough.
   __device__ bool has_two_places() const {
     return 2 * plane_size() * static_cast<int>(sizeof(CentreDerivatives<Value>)) <=
            SharedTile::bytes(m_.tiles);
   }
-  // Of two planes, of which the second may be none.
+  // Fills a place with two planes, the second of which may be missing.
   __device__ __forceinline__ void fill(int place, int one, int two, bool has_two) {
     const Range& planes = m_.derivatives.kept.planes;
     const bool is_first = planes.holds(one), is_second = has_two && planes.holds(two);
@@ -110,12 +110,12 @@ template <class Value> class Stage {
     if (!is_first) clear(place, 0);
     if (has_two && !is_second) clear(place, 1);
   }
-  // What was asked for has come, for this thread; a barrier follows.
+  // Waits for this thread's copies; a barrier must follow.
   __device__ __forceinline__ void wait(int place) {
     if (kCopies) copies_.wait(place);
   }
 
-  // The derivatives under a thread's eight windows.
+  // The derivatives under a thread's windows.
   struct Row {
     const CentreDerivatives<Value>* first;
     int rows, plane_size;
@@ -139,7 +139,8 @@ template <class Value> class Stage {
   __device__ int column_bytes() const {
     return kept_rows_.length() * static_cast<int>(sizeof(CentreDerivatives<Value>));
   }
-  // Columns are dealt out to warps, where one thread after the other asks the engine for one.
+  // Warps share the columns, and in each warp one thread after the other asks the engine for a
+  // column.
   __device__ __forceinline__ void copy(int place, int part, int z) const {
     const int warps = static_cast<int>(blockDim.x) / gpu::kSubgroup;
     const int warp = static_cast<int>(threadIdx.x) / gpu::kSubgroup;
@@ -176,11 +177,11 @@ template <class Value> class Stage {
   const int rows_, columns_;
   gpu::BulkCopies copies_;
   const int volume_, image_;
-  int x_begin_, y_begin_;  // where the stage begins
+  int x_begin_, y_begin_;  // the place in the image where the stage begins
   Range kept_columns_, kept_rows_;
 };
 
-// The same straight from where derivatives stand, under windows that no stage has room for.
+// The same straight from memory, for windows that no stage has room for.
 class Far {
  public:
   __device__ Far(unsigned char*, unsigned char*, const GradientArguments& m, int volume, int image,
@@ -218,7 +219,7 @@ class Far {
   int one_ = 0, two_ = 0;
 };
 
-// The windows centred on a plane anew, from two planes at a time.
+// Adds two planes at a time to the windows.
 template <class Row>
 __device__ __forceinline__ void add(
     Sums (&windows)[kOutputs], int window, bool has_two, const Row& row) {
@@ -227,7 +228,7 @@ __device__ __forceinline__ void add(
     if (has_two) sums += row.two(line);
   });
 }
-// The windows move on by a plane.
+// Moves the windows on by a plane.
 template <int kWindow, class Row>
 __device__ __forceinline__ void advance(Sums (&windows)[kOutputs], int window, const Row& row) {
   add_to<kWindow>(windows, window, [&](Sums& sums, int line) {
@@ -236,7 +237,7 @@ __device__ __forceinline__ void advance(Sums (&windows)[kOutputs], int window, c
   });
 }
 
-// An image as the pixels of a thread, one below the other, know it.
+// The pixels of a thread in an image, one below the other.
 template <class Value> class PixelColumn {
  public:
   __device__ PixelColumn(
@@ -273,7 +274,7 @@ template <class Value> class PixelColumn {
   const Offset<Value> first_, stride_;
 };
 
-// kWindow: how many columns a window has, where the kernel is made for that; else 0.
+// kWindow is the number of columns of a window that the kernel is made for, or 0.
 template <class Value, class KeptDerivatives, int kWindow = 0>
 __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
     const SIMILIS_GRID_CONSTANT GradientArguments m) {
@@ -292,7 +293,7 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   const int z_last = z_end < m.pixels.planes.last ? z_end : m.pixels.planes.last;
   KeptDerivatives stage(
       shared + SharedTile::bytes(m.tiles), shared, m, volume, image, x_first, y_first);
-  // As one that lays down sums, and as one that takes them up.
+  // The thread stores sums in its own column of the shared tile and then loads those of another.
   const int thread = static_cast<int>(threadIdx.x);
   const int own_row = thread % threads_across, first_column = thread / threads_across * kOutputs;
   const int down = first_column * shared_tile.column_length + own_row;
@@ -303,7 +304,7 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   const int left = in_tile < in_image ? in_tile : in_image;
   const int mine = x >= m.pixels.columns.last ? 0
                    : left < kOutputs          ? left
-                                              : kOutputs;  // <= 0: none
+                                              : kOutputs;  // none if <= 0
   const std::int64_t index = m.tiles.first_volume + volume;
   const std::int64_t of = index / g.channels, channel = index % g.channels;
   const Problem& problem = m.problem;

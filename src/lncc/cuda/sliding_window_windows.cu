@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march, first half: windows to values, and to the derivatives of the gradient. A block owns a
-// tile of a plane and marches along z; of each plane of centres
+// The first sliding window kernel: windows to values, and to the derivatives of the gradient. A
+// block owns a tile of a plane and moves along z; for each plane of centres
 //   the plane of pixels that enters and the one that leaves ─> stage                  shared
-//   a thread has a column of the stage and eight windows down; what enters less what leaves
+//   a thread has a column of the stage and kOutputs windows down; it adds the pixels
+//   that enter and subtracts those that leave
 //   ─> sums of x, y, x², y², 2xy along z and y                                        registers
-//   the board ─> sums along x, eight centres of a row a thread ─> moments ─ formula.h
-//   ─> value, derivatives                                                                  shared
+//   shared tile ─> sums along x, kOutputs centres of a row a thread ─> moments ─ formula.h
+//   ─> value, derivatives                                                             shared
 // The stage is filled for the next plane while centres are at work. Every sum is f64 about the
 // volume's middle pixel. Sums along z begin anew with every chunk. A NaN stays in the sums of the
 // windows below it and beside it, of a thread each, to the end of the chunk.
-#include "src/lncc/cuda/eights.cuh"
+#include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/pixel_stage.cuh"
 #include "src/lncc/cuda/sliding_window.h"
 
@@ -33,7 +34,7 @@ struct Sums {
     yy = fma(pixel_y, pixel_y, yy);
     xy = fma(pixel_x + pixel_x, pixel_y, xy);
   }
-  // A pixel comes for another: a² - b² = (a - b)(a + b), and with 2 the same of products.
+  // Replaces a pixel by another: a² - b² = (a - b)(a + b), and with 2 the same for products.
   __device__ __forceinline__ void exchange(
       double x_in, double y_in, double x_out, double y_out, const Shift& twice) {
     const double dx = x_in - x_out, dy = y_in - y_out;
@@ -46,8 +47,8 @@ struct Sums {
   }
 };
 
-// Where the threads of a block lay down their sums along z and y for those along x. Rows of odd
-// length: threads of neighbouring rows then use different banks.
+// The shared tile: threads store their sums along z and y here, and load them for the sums along x.
+// Rows have odd length, so that threads of neighbouring rows use different banks.
 struct SharedTile {
   double2 *means, *squares;
   double* products;
@@ -76,7 +77,7 @@ struct SharedTile {
   }
 };
 
-// The windows centred on a plane anew, from two planes at a time.
+// Adds two planes at a time to the windows.
 template <class Column>
 __device__ __forceinline__ void add(
     Sums (&windows)[kOutputs], int window, const Shift& shift, bool has_two, const Column& column) {
@@ -88,7 +89,7 @@ __device__ __forceinline__ void add(
     sums.add(two.x - shift.x, two.y - shift.y);
   });
 }
-// The windows move on by a plane.
+// Moves the windows on by a plane.
 template <int kWindow, class Column>
 __device__ __forceinline__ void advance(
     Sums (&windows)[kOutputs], int window, const Shift& shift, const Column& column) {
@@ -99,7 +100,7 @@ __device__ __forceinline__ void advance(
   });
 }
 
-// How many pixels of the image a window sees along an axis.
+// Returns the number of pixels of the image that a window sees along an axis.
 __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::int64_t centre) {
   const std::int64_t first = centre - g.radius[axis], last = centre + g.radius[axis];
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
@@ -115,13 +116,13 @@ __device__ __forceinline__ void store(
   *to = {by_covariance, by_variance, rest};
 }
 
-// The centres of a thread, which lie side by side in a row. Plain ones all weigh and average alike,
-// problem squares and make a number of them, with the exact gradient if any.
+// The centres of a thread, which lie side by side in a row. Plain centres all weigh and average
+// alike and have the squared measure, reduced to a number, with the exact gradient if any.
 template <class Value, bool kPlain> class Centres {
  public:
-  using Sum = std::conditional_t<kPlain, float, double>;  // of a few values
+  using Sum = std::conditional_t<kPlain, float, double>;  // the sum of a few values
 
-  // `count`: how many there are.
+  // `count` is the number of centres.
   __device__ Centres(
       const WindowArguments& m, const BlockTile& tile, const Shift& shift, int y, int x, int count)
       : m_(m),
@@ -143,7 +144,7 @@ template <class Value, bool kPlain> class Centres {
     owned_columns_ = {first < 0 ? 0 : first, last < count ? last : count};
   }
 
-  // Of the plane in which they are.
+  // Moves to a plane.
   __device__ __forceinline__ void enter(int z) {
     z_ = z;
     is_owned_ = has_owned_row_ && m_.owned.planes.holds(z);
@@ -156,7 +157,7 @@ template <class Value, bool kPlain> class Centres {
     }
   }
 
-  // The weighted value of the i-th, if there is one.
+  // Returns the weighted value of the i-th centre, if it exists.
   __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) const {
     const bool adds = is_owned_ && owned_columns_.holds(i);
     if constexpr (kPlain) {
@@ -206,7 +207,7 @@ template <class Value, bool kPlain> class Centres {
     return 1 / static_cast<double>(seen(g, 0, at.z) * seen(g, 1, at.y) * seen(g, 2, at.x));
   }
 
-  // T: f32 where centres are plain.
+  // T is f32 if centres are plain.
   template <class T>
   __device__ __forceinline__ void store_derivatives(
       const Correlation<T>& v, T weight, double mean_x, double mean_y, int i) const {
@@ -228,13 +229,13 @@ template <class Value, bool kPlain> class Centres {
   const float slope_f32_;
   const Constants<float> constants_;
   const bool has_owned_row_;
-  Range owned_columns_;  // counted from the first
+  Range owned_columns_;  // counted from the first centre
   bool is_owned_ = false;
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
 };
 
-// kWindow: how many rows a window has, where the kernel is made for that; else 0.
+// kWindow is the number of rows of a window that the kernel is made for, or 0.
 template <class Value, bool kPlain, class Pixels, int kWindow = 0>
 __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m) {
@@ -255,7 +256,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const int shared_tile_bytes = SharedTile::bytes(m.tiles);
   Pixels stage(
       shared + shared_tile_bytes, shared, shared_tile_bytes, m, tile, shift, x_first, y_first);
-  // As one that lays down sums, and as one that takes them up.
+  // The thread stores sums in its own column of the shared tile and then loads those of another.
   const int thread = static_cast<int>(threadIdx.x);
   const int own_column = thread % threads_across, first_row = thread / threads_across * kOutputs;
   const int down = first_row * shared_tile.row_length + own_column;
@@ -264,7 +265,9 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const int y = y_first + row, x = x_first + first;
   const int in_tile = owned - first, in_image = m.centres.columns.last - x;
   const int left = in_tile < in_image ? in_tile : in_image;
-  const int mine = y >= m.centres.rows.last ? 0 : left < kOutputs ? left : kOutputs;  // <= 0: none
+  const int mine = y >= m.centres.rows.last ? 0
+                   : left < kOutputs        ? left
+                                            : kOutputs;  // none if <= 0
   Centres<Value, kPlain> centres(m, tile, shift, y, x, mine);
   Sums windows[kOutputs] = {};
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
@@ -317,7 +320,7 @@ std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form)
 
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
   const Pass& pass = plan.pass;
-  // So small a bound of variances leaves f32's range.
+  // A smaller bound of variances leaves f32's range.
   constexpr double kLeastBound = 1e-15;
   const Constants<double>& constants = pass.constants;
   const bool is_plain = pass.mask.empty() && plan.problem.reduces && !pass.is_signed &&
