@@ -49,7 +49,8 @@ PixelPass pixel_pass(
   require_alike(operation, x, y);
   require(reduction != Reduction::none,
       "{}: reduction is none; it must be mean, sum, per_image or per_channel", operation);
-  PixelPass pass{.x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
+  PixelPass pass{
+      .operation = operation, .x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
   if (reduction != Reduction::sum) {
     pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
   }
