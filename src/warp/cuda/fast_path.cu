@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls are common, and their launches.
+// Decides which calls take the fast path, and launches them.
 #include "src/warp/cuda/fast_path.h"
 
 #include <algorithm>
@@ -16,20 +16,20 @@ bool fits_32_bits(std::int64_t stride) {
   return stride > -(std::int64_t{1} << 31) && stride < std::int64_t{1} << 31;
 }
 
-// 3 where the components of a voxel lie beside each other, else 1.
+// Returns 3 if the components of a voxel lie beside each other, else 1.
 int step_of(const Pass& pass) {
   const Extents& s = pass.image.strides;
   return pass.channels == 3 && s[1] == 1 && s[4] == 3 ? 3 : 1;
 }
 
-// [N,C,Z,Y,X]: voxels along x `step` apart.
+// Returns whether the fast path takes an image [N,C,Z,Y,X] whose voxels along x are `step` apart.
 bool is_fast(const TensorView& image, int step) {
   const Extents& s = image.strides;
   return image.dtype == DType::f32 && s[4] == step && (step == 1 || s[1] == 1) &&
          fits_32_bits(s[3]) && fits_32_bits(s[2]);
 }
 
-// What kernels gather from, or scatter to, by places of 32 bits.
+// Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits.
 bool has_short_places(const TensorView& image) {
   std::int64_t span = 3;
   for (int axis = 2; axis < 5; ++axis) {
@@ -39,7 +39,8 @@ bool has_short_places(const TensorView& image) {
   return fits_32_bits(span);
 }
 
-// [N,Z,Y,X,3]: components beside each other, and voxels along x.
+// Returns whether the fast path takes a field [N,Z,Y,X,3]: components lie beside each other, and so
+// do voxels along x.
 bool is_fast_field(const TensorView& field) {
   const Extents& s = field.strides;
   return field.dtype == DType::f32 && s[4] == 1 && s[3] == 3 && fits_32_bits(s[2]) &&
@@ -83,7 +84,7 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
 }
 
 constexpr std::int64_t kMostBlocksAcross = 65535;
-constexpr int kLeastDepth = 4;  // of columns
+constexpr int kLeastDepth = 4;  // of a column
 
 dim3 blocks_of(const Pass& pass, const FastPass& p, int depth) {
   const auto tiles = [](int extent, int tile) {
@@ -93,7 +94,7 @@ dim3 blocks_of(const Pass& pass, const FastPass& p, int depth) {
       tiles(p.out[2], depth) * static_cast<unsigned>(pass.batch * p.block_channels)};
 }
 
-// Whether no launch has more blocks than it may have.
+// Returns whether no launch needs more blocks than a launch may have.
 bool fits_launches(const Pass& pass) {
   const Axis* axes = pass.axes;
   return axes[0].out_extent < INT32_MAX && axes[1].out_extent <= kMostBlocksAcross &&
@@ -102,7 +103,7 @@ bool fits_launches(const Pass& pass) {
 
 void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
   const gpu::Limits& limits = gpu::limits(pass.image.device);
-  // Columns of fewer voxels where the GPU has not enough blocks.
+  // Columns have fewer voxels if the GPU would not have enough blocks.
   p.depth = kernel.depth;
   dim3 blocks = blocks_of(pass, p, p.depth);
   const auto enough = 8u * static_cast<unsigned>(limits.multiprocessors);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of cuda_lean.h share: where a thread's voxels are, their cells, and the eight
+// Parts that the kernels of fast_path.h share: the voxels of a thread, their cells, and the eight
 // loads of each.
 //
-// A warp takes 32 neighbours along x, a thread voxels behind each other, kBatch at a time so that
-// their loads are in flight together. Threads beyond the output repeat its last voxels and store
-// nothing. A voxel whose cell is not all inside reads voxel 0, counts as 0, and is noted; what its
-// corners inside contribute is added at the end, where that costs the others no registers.
+// A warp takes 32 neighbours along x, a thread takes voxels behind each other, kBatch at a time so
+// that their loads are in flight together. Threads beyond the output repeat its last voxels and
+// store nothing. A voxel whose cell is not all inside reads voxel 0, counts as 0, and is noted; the
+// contribution of its corners inside is added at the end, where it costs the other voxels no
+// registers.
 #pragma once
 
 #include "src/warp/cuda/cell.cuh"
@@ -15,8 +16,8 @@ namespace similis::warp_internal {
 
 constexpr int kBatch = 4;
 
-// Hides how a pointer or an offset was formed: else the compiler adds up in 64 bits, at every use,
-// what both are made of, and a voxel takes 180 instructions instead of 105.
+// Hides the origin of a pointer or an offset: else the compiler adds up in 64 bits, at every use,
+// the numbers that both are made of, and a voxel takes 180 instructions instead of 105.
 template <class T> __device__ __forceinline__ T opaque(T address) {
 #if !defined(__HIPCC__)
   if constexpr (sizeof(T) == 8) {
@@ -28,7 +29,8 @@ template <class T> __device__ __forceinline__ T opaque(T address) {
   return address;
 }
 
-// Likewise a number, so that what is made of it is not kept in registers until it is used again.
+// Hides the origin of a number, so that results made of it are not kept in registers until their
+// next use.
 template <class T> __device__ __forceinline__ T recomputed(T value) {
 #if !defined(__HIPCC__)
   if constexpr (sizeof(T) == 8) {
@@ -46,9 +48,9 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 
 /// A thread's column of voxels.
 struct FastColumn {
-  int x, y, z, end;  // along z it ends before `end`
-  int n, c;          // the image, and the channel where blocks have one each
-  bool is_mine;      // it repeats no other
+  int x, y, z, end;  // the column ends before `end` along z
+  int n, c;          // the image, and the channel if blocks have one each
+  bool is_mine;      // it repeats no other column
   double base[3], by_z[3], by_u[3];
 
   __device__ explicit FastColumn(const FastPass& p) {
@@ -66,13 +68,13 @@ struct FastColumn {
     const double gx = p.first[0] + x, gy = p.first[1] + y;
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      // As ColumnBase and find_index() form it.
+      // The same as in ColumnBase and find_index().
       base[a] = fma(t.m[a][0], gx, fma(t.m[a][1], gy, t.m[a][3]));
       by_z[a] = t.m[a][2];
       by_u[a] = t.s[a][a];
     }
   }
-  /// Of the voxel at z; of the warp's first lane.
+  /// Return the offset of the voxel at z, of this thread and of the warp's first lane.
   __device__ std::int64_t offset(const FastStrides& s, int at_z) const {
     return row_offset(s, at_z) + static_cast<std::int64_t>(x - row_x()) * s.x;
   }
@@ -83,7 +85,7 @@ struct FastColumn {
   __device__ double index(int a, double gz, float u) const {
     return fma(by_u[a], static_cast<double>(u), fma(by_z[a], gz, base[a]));
   }
-  /// Of `count` voxels from z on: those that are mine, a bit each.
+  /// Returns which of `count` voxels from z on are mine, a bit each.
   __device__ unsigned mine(int at_z, int count) const {
     return is_mine ? (1u << min(count, end - at_z)) - 1 : 0;
   }
@@ -91,19 +93,19 @@ struct FastColumn {
 
 /// The cell of one voxel.
 struct FastCell {
-  int offset;  // of its first corner; 0 where there is no cell
+  int offset;  // of its first corner; 0 if there is no cell
   float fraction[3];
   int voxel[3];
 
-  /// Of the first corner, which a voxel at the border may lack.
+  /// Returns the offset of the first corner, which a voxel at the border may lack.
   __device__ int place(const FastStrides& s, int step) const {
     return voxel[2] * s.z + voxel[1] * s.y + voxel[0] * step;
   }
 };
 
-// The floor of an index, far from any voxel if that is not a number, and what is above it. Where
-// the double's last bit is 2⁻³², its high word counts voxels and its low one is the fraction: no
-// conversions, which are 4 times as dear as an addition.
+// Returns the floor of an index, far from any voxel if that is not a number, and the fraction above
+// it. If the double's last bit is 2⁻³², its high word counts voxels and its low one is the
+// fraction: this needs no conversions, which cost 4 times as much as an addition.
 __device__ __forceinline__ int split(double index, float* fraction) {
 #if defined(__CUDA_ARCH__)
   constexpr double kCounter = 0x1.8p20;
@@ -120,7 +122,8 @@ __device__ __forceinline__ int split(double index, float* fraction) {
 #endif
 }
 
-/// The field at voxels from z on, u being at the first; beyond the column its last again.
+/// Loads the field at voxels from z on; u is at the first. Beyond the column its last voxel is
+/// repeated.
 template <int count>
 __device__ __forceinline__ void load_field(
     const FastPass& p, const FastColumn& column, int z, const float* u, float (&loaded)[count][3]) {
@@ -132,7 +135,7 @@ __device__ __forceinline__ void load_field(
   }
 }
 
-/// Whether there is a cell at gz, of which the place is left to the caller.
+/// Finds the cell at gz, and returns whether there is one; the caller computes its offset.
 __device__ __forceinline__ bool find_cell(
     const FastPass& p, const FastColumn& column, double gz, const float (&u)[3], FastCell* cell) {
   bool is_inside = true;
@@ -144,7 +147,7 @@ __device__ __forceinline__ bool find_cell(
   return is_inside;
 }
 
-/// The cells of voxels from z on. Returns which have one, a bit each.
+/// Finds the cells of voxels from z on. Returns which voxels have one, a bit each.
 template <int count>
 __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn& column, int z,
     const float* u, int step, FastCell (&cells)[count]) {
@@ -161,7 +164,7 @@ __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColu
   return inside;
 }
 
-/// Which of a cell's corners are voxels, a bit each as in Corners.
+/// Returns which of a cell's corners are voxels, a bit each as in Corners.
 __device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell& cell) {
   unsigned which = 0xff;
 #pragma unroll
@@ -192,8 +195,8 @@ __device__ __forceinline__ unsigned for_each_batch(
   return at_border;
 }
 
-/// Calls body(z, cell) for those of a column's voxels, a bit each, of whose cells some corner is a
-/// voxel.
+/// Calls body(z, cell) for those of the column's voxels in `which`, a bit each, whose cells have
+/// some corner that is a voxel.
 template <class Body>
 __device__ __forceinline__ void for_each_with_corners(
     const FastPass& p, const FastColumn& column, int step, unsigned which, const Body& body) {
@@ -206,8 +209,8 @@ __device__ __forceinline__ void for_each_with_corners(
   }
 }
 
-/// The four lines of an image on which a cell's corners lie. Of three components a thread has more
-/// to keep, so that there it is the way from the first line to the others.
+/// The four lines of an image on which a cell's corners lie. With three components a thread has
+/// more to keep, so it keeps the distances from the first line to the others.
 template <int step> struct Lines {
   const float* of[4];
 
@@ -231,7 +234,7 @@ struct Corners {
   float v[8];
 };
 
-/// step: how far voxels along x are apart.
+/// `step` is the distance of voxels along x.
 template <int step>
 __device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int offset) {
   Corners k;
@@ -244,7 +247,7 @@ __device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int of
   return k;
 }
 
-/// Likewise, 0 for those that are no voxels.
+/// Loads the corners, and 0 for those that are no voxels.
 template <int step>
 __device__ __forceinline__ Corners load_corners_inside(
     const FastPass& p, const FastCell& cell, const float* plane) {
@@ -261,7 +264,7 @@ __device__ __forceinline__ Corners load_corners_inside(
 
 __device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f, b - a, a); }
 
-/// How many floats of the warp's row of vectors the output has.
+/// Returns the number of floats that the output has of the warp's row of vectors.
 __device__ __forceinline__ int floats_of_row(const FastPass& p) {
   const bool has_row = static_cast<int>(blockIdx.y) * kTileY + warp() < p.out[1];
   return has_row ? 3 * min(kTileX, p.out[0] - row_x()) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The field's gradient of the common call.
+// The fast path's gradient to the field.
 //
 //   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> slopes · upstream ─> the field's
 //   gradient, through shared memory so that stores are whole
@@ -22,8 +22,8 @@ __device__ __forceinline__ void add_slopes(
   sum[2] = fmaf(g, mix(fy, l2, l3) - mix(fy, l0, l1), sum[2]);
 }
 
-// Stores the gradients at the border, where they are 0 yet. which: voxels of the column, a bit
-// each.
+// Stores the gradients at the border, where they are 0 yet, for the voxels of the column in
+// `which`, a bit each.
 template <int step>
 __device__ __forceinline__ void store_at_border(
     const FastPass& p, const FastColumn& column, unsigned which) {
@@ -43,15 +43,15 @@ __device__ __forceinline__ void store_at_border(
   });
 }
 
-// Three floats a lane, of voxels behind each other, stored by the warp as neighbours, in whole
-// vectors where the address allows it.
+// Stores three floats a lane, of voxels behind each other: the warp stores them as neighbours, in
+// whole vectors if the address allows it.
 struct Triplets {
   float4 of[kBatch][3 * kTileX / 4];
 
   __device__ __forceinline__ void put(int d, int component, float value) {
     reinterpret_cast<float*>(of[d])[3 * lane() + component] = value;
   }
-  /// row: of the first lane at z. Lanes beyond the output have none.
+  /// `row` is the first lane's at z. Lanes beyond the output have none.
   __device__ __forceinline__ void store(
       const FastPass& p, const FastColumn& column, int z, float* row, int stride) const {
     const int floats = floats_of_row(p);
@@ -69,7 +69,7 @@ struct Triplets {
   }
 };
 
-// One channel at a time, or three side by side.
+// Takes one channel at a time, or three side by side.
 template <int step>
 __device__ __forceinline__ void store_gradients(const FastPass& p, const FastColumn& column, int z,
     const FastCell (&cells)[kBatch], unsigned inside, Triplets& triplets) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image's gradient of the common call.
+// The fast path's gradient to the image.
 //
 //   u ─> indices of a block ─> the box of the image that its cells touch
 //   upstream ─> the largest of every 4 voxels; cells ─> how many share one, at most
-//   weights · upstream ─> integers added up in the box, in shared memory ─> red.add, 16 bytes at
-//   once
+//   weights · upstream ─> integers added in the box, in shared memory ─> red.add, 16 bytes at once
 //
 // Neighbours touch the same voxels: a block of 2048 with 16,384 corners has a box of about 6,000.
-// Shared memory adds integers by itself, where a float is a loop of load, add and compare. No sum
-// overflows, and small gradients stay right beside large ones: see Words. What does not fit, in
-// place or in size, is added to the image corner by corner.
+// Shared memory adds integers by itself, where a float needs a loop of load, add and compare. No
+// sum overflows, and small gradients stay right beside large ones: see Words. Voxels that do not
+// fit, in place or in size, are added to the image corner by corner.
 #include <climits>
 #include <cstddef>
 
@@ -19,24 +18,25 @@ namespace similis::warp_internal {
 namespace {
 
 constexpr int kDepth = 8;
-template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // of a multiprocessor
+template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // blocks of a multiprocessor
 template <int step> constexpr std::size_t kBoxBytes = (step == 3 ? 75 : 55) * 1024 - 256;
 constexpr int kBanks = 32;
 
-// The voxels of the image that a block's cells touch. Along x it begins and ends at multiples of 4.
+// The voxels of the image that a block's cells touch. Along x the box begins and ends at multiples
+// of 4.
 struct Box {
   int first[3], extent[3];
-  int line, plane;  // words from one line, and plane, to the next
-  bool is_kept;     // there is one, and it fits shared memory
+  int line, plane;  // number of words from one line, and plane, to the next
+  bool is_kept;     // the box exists and fits shared memory
 };
 
-// What a word of the box counts. With 2^e above all |g| that are added, and at most m voxels in a
-// cell, and so at most 8m at one of the image, with weights of no more than 1: sums stay below 2³⁰
-// words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An addition is off by half a word at most.
-// kGroup voxels behind each other are added if that is below 2⁻¹⁸ of their largest |g|, else they
-// wait for another round, with smaller words.
+// The unit of the box's words. Let 2^e be above all |g| that are added and m the largest number of
+// voxels in a cell, so that at most 8m are added to one voxel of the image, with weights of no more
+// than 1: then sums stay below 2³⁰ words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An
+// addition is off by half a word at most. kGroup voxels behind each other are added if that is
+// below 2⁻¹⁸ of their largest |g|; otherwise they wait for another round, with smaller words.
 struct Words {
-  int exponent, headroom;  // of a float's bits: 2^e is 126 less
+  int exponent, headroom;  // exponent is a float's: e + 126
 
   __device__ bool suit(int largest) const {
     return largest < kInfinity && headroom + exponent - (largest >> 23) <= kMostBits;
@@ -53,18 +53,19 @@ struct Words {
 };
 constexpr int kRounds = 3;
 constexpr int kGroup = 4, kGroups = kDepth / kGroup;
-constexpr int kLeastExponent = 36;  // for words that are normal numbers
+constexpr int kLeastExponent = 36;  // with it words are normal numbers
 constexpr int kMostFinite = 0x7f7fffff;
 
-// What the threads of a block agree on: least values, of which those of largest are negative.
+// Numbers that the threads of a block agree on: minima; maxima are kept as minima of the negative.
 struct Agreed {
   int low[3], high[3];
   int most_in_cell;
-  int largest[kRounds + 1];  // |g| that each round begins with, as bits
+  int largest[kRounds + 1];  // largest |g| of each round, as bits
 };
 
-// From what u there is in a column: an index grows, or shrinks, with u and with z, rounded too. The
-// box is hardly wider for it. Cells that are not inside widen it, to the border at most.
+// Finds the range of the block's indices from the range of u in each column: an index grows, or
+// shrinks, with u and with z, rounded too. The box is hardly wider for it. Cells that are not
+// inside widen it, to the border at most.
 __device__ __forceinline__ void find_range(
     const FastPass& p, const FastColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
   const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
@@ -87,8 +88,8 @@ __device__ __forceinline__ void find_range(
   }
 }
 
-// Of each group. Bits of numbers that are not negative order as they do, and infinity and NaN stand
-// above all.
+// Finds the largest |g| of each group. Bits of numbers that are not negative order as the numbers
+// do, and infinity and NaN stand above all.
 template <int step>
 __device__ __forceinline__ void find_largest(
     const FastPass& p, const FastColumn& column, const float* upstream, int (&largest)[kGroups]) {
@@ -104,7 +105,7 @@ __device__ __forceinline__ void find_largest(
   }
 }
 
-// Of the voxels that are left, a bit each.
+// Agrees on the largest |g| of the voxels in `left`, a bit each.
 __device__ __forceinline__ void agree_on_largest(
     const int (&largest)[kGroups], unsigned left, int* agreed) {
   int most = 0;
@@ -129,15 +130,15 @@ __device__ __forceinline__ Box make_box(const FastPass& p, const Agreed& agreed)
   if (!box.is_kept) return box;
   box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
   box.first[0] -= box.first[0] % 4;
-  // Lines that begin at one bank: hardly two lanes then meet at a bank, neighbours along x being
-  // at others. 2.2 at once of 32 for 2.6.
+  // Lines begin at one bank: then lanes hardly meet at a bank, as neighbours along x are at others.
+  // 2.2 of 32 instead of 2.6 meet.
   const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
   std::int64_t line = banks(step * box.extent[0]);
   if (line * box.extent[1] * box.extent[2] > p.box_floats) line = step * box.extent[0];
   const std::int64_t plane = banks(line * box.extent[1]);
   box.line = static_cast<int>(line);
   box.plane = static_cast<int>(plane);
-  box.is_kept = plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
+  box.is_kept = plane * box.extent[2] <= p.box_floats;  // extents are below 2²⁰
   return box;
 }
 
@@ -146,7 +147,8 @@ __device__ __forceinline__ void clear(const Box& box, int4* kept) {
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) kept[i] = {0, 0, 0, 0};
 }
 
-// By their places in the box. Returns which voxels have one, a bit each.
+// Finds the cells of the column by their places in the box. Returns which voxels have one, a bit
+// each.
 template <int step>
 __device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p, const FastColumn& column,
     const Box& box, const float (&u)[kDepth][3], FastCell (&cells)[kDepth]) {
@@ -163,7 +165,7 @@ __device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p, const F
   return inside;
 }
 
-// Leaves the box cleared.
+// Counts the cells that share a place. Leaves the box cleared.
 __device__ __forceinline__ void count_cells(
     const FastCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
   int most = 0;
@@ -180,7 +182,7 @@ __device__ __forceinline__ void count_cells(
   __syncthreads();
 }
 
-// The corners of a cell.
+// Adds to the corners of a cell.
 template <int step>
 __device__ __forceinline__ void add_to_box(
     const Box& box, const float (&fraction)[3], const float (&g)[step], int* first) {
@@ -199,8 +201,8 @@ __device__ __forceinline__ void add_to_box(
   }
 }
 
-// which: voxels of the column, a bit each. For others a lane adds zeros somewhere: a jump around
-// that would keep loads from being in flight together.
+// Adds the voxels of the column in `which`, a bit each. For others a lane adds zeros somewhere: a
+// jump around that would keep loads from being in flight together.
 template <int step>
 __device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColumn& column,
     const Box& box, const FastCell (&cells)[kDepth], unsigned which, float words_of_1,
@@ -216,7 +218,7 @@ __device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColu
   }
 }
 
-// Neighbours in memory, two of them in one addition where the device has that.
+// Adds to neighbours in memory, to both in one addition if the device has that.
 __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd(reinterpret_cast<float2*>(to), make_float2(first, second));
@@ -226,7 +228,8 @@ __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 #endif
 }
 
-// The corners of one cell to the image: the neighbours of a line in pairs from an even address on.
+// Adds to the corners of one cell in the image: neighbours of a line go in pairs from an even
+// address on.
 template <int step>
 __device__ __forceinline__ void add_to_image(
     const FastPass& p, const FastCell& cell, const float* upstream, float* sums) {
@@ -262,7 +265,7 @@ __device__ __forceinline__ void add_to_image(
   }
 }
 
-// Quotients of numbers below 2¹⁶ by one divisor.
+// Divides numbers below 2¹⁶ by one divisor.
 struct Divisor {
   unsigned factor;
   __device__ explicit Divisor(int divisor)
@@ -286,7 +289,7 @@ __device__ __forceinline__ void add_words(float* to, int words, float inverse) {
   if (words != 0) atomicAdd(to, static_cast<float>(words) * inverse);
 }
 
-// The box to the image. What is 0, as all is that lies beyond the image, is left out.
+// Adds the box to the image. Words of 0 are left out; all that lie beyond the image are 0.
 template <int step, class Vector>
 __device__ __forceinline__ void flush_vectors(
     const FastPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
@@ -304,7 +307,7 @@ __device__ __forceinline__ void flush_vectors(
   }
 }
 
-// Whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
+// Returns whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
 __device__ __forceinline__ bool takes_vectors(const FastPass& p, const float* sums) {
   const FastStrides& s = p.sums_strides;
   return (p.last[0] + 1) % 4 == 0 && s.y % 4 == 0 && s.z % 4 == 0 &&

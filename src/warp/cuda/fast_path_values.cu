@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the common call.
+// Values of the fast path.
 //
 //   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> values ─> output
 //
-// Where the components of a voxel lie beside each other, cells pass through shared memory, and a
-// warp takes its row of voxels element by element, a lane those 32 apart: what 32 lanes load at a
-// corner is then 128 bytes side by side, not 384, and so is what they store.
+// If the components of a voxel lie beside each other, cells pass through shared memory, and a warp
+// takes its row of voxels element by element; a lane takes elements 32 apart. The loads of 32 lanes
+// at a corner are then 128 bytes side by side, not 384, and so are their stores.
 #include "src/warp/cuda/fast_path.cuh"
 
 namespace similis::warp_internal {
@@ -18,7 +18,8 @@ __device__ __forceinline__ float value_of(const float (&fraction)[3], const Corn
   return mix(fraction[2], near, far);
 }
 
-// Adds what corners inside contribute at the border. which: voxels of the column, a bit each.
+// Adds the contributions of corners inside at the border, for the voxels of the column in `which`,
+// a bit each.
 template <int step>
 __device__ __forceinline__ void add_at_border(
     const FastPass& p, const FastColumn& column, unsigned which) {
@@ -35,7 +36,7 @@ __device__ __forceinline__ void add_at_border(
   });
 }
 
-// One channel at a time.
+// Takes one channel at a time.
 __device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn& column, int z,
     const FastCell (&cells)[kBatch], unsigned inside) {
   const unsigned mine = column.mine(z, kBatch);
@@ -65,7 +66,7 @@ __device__ __forceinline__ void store_channels(const FastPass& p, const FastColu
   }
 }
 
-// Of 32 voxels, those whose elements are a lane's.
+// The voxels, among 32, whose elements a lane takes.
 struct Elements {
   int voxel[3], component[3];
 
@@ -84,7 +85,7 @@ struct StagedCells {
 
   // Every lane of the warp calls it.
   __device__ __forceinline__ void put(const FastCell (&cells)[kBatch], unsigned inside) {
-    gpu::sync_warp();  // what was here before has been read
+    gpu::sync_warp();  // all lanes have read the cells before
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
       const float* f = cells[d].fraction;
@@ -98,7 +99,8 @@ struct StagedCells {
   static constexpr int kNone = -1;
 };
 
-// By bits: the compiler would jump around what is left out, and loads would wait for each other.
+// Works on bits: the compiler would jump around values that are left out, and loads would wait for
+// each other.
 __device__ __forceinline__ float zero_unless(bool is_kept, float value) {
   return __int_as_float(__float_as_int(value) & -static_cast<int>(is_kept));
 }
@@ -154,7 +156,7 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
           staged[warp()].put(cells, inside);
           store_elements(p, column, z, staged[warp()], elements, lines);
         });
-    gpu::sync_warp();  // what other lanes have stored is added to
+    gpu::sync_warp();  // the following adds to values that other lanes stored
   } else {
     at_border = for_each_batch(
         p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {

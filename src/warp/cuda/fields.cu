@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed of vector fields on the GPU besides sampling them, and B-spline coefficients: a
-// thread a voxel, or a line.
+// Computations on vector fields on the GPU besides sampling them, and B-spline coefficients; a
+// thread takes a voxel or a line.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -12,13 +12,6 @@
 
 namespace similis::warp_internal {
 namespace {
-
-constexpr std::int64_t kMostBlocks = 1 << 16;
-
-unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks));
-}
 
 // Voxel number `i` of [Z,Y,X].
 struct Voxel {
@@ -79,7 +72,7 @@ __global__ __launch_bounds__(kThreads) void affine_grid_kernel(
   }
 }
 
-// partials[n][block][12]: the sums of one block's voxels.
+// Writes the sums of one block's voxels to partials[n][block][12].
 __global__ __launch_bounds__(kThreads) void affine_sums_kernel(
     const GridPass p, std::int64_t voxels, unsigned blocks, double* partials) {
   const std::int64_t n = blockIdx.x / blocks;
@@ -102,7 +95,7 @@ __global__ __launch_bounds__(kThreads) void affine_sums_kernel(
   }
 }
 
-// An element of the gradient to A a thread.
+// Each thread computes an element of the gradient to A.
 __global__ void affine_gradient_kernel(const double* partials, std::int64_t rows, int rank,
     std::int64_t matrices, void* data, DType dtype, std::int64_t s0, std::int64_t s1,
     std::int64_t s2) {
@@ -144,7 +137,7 @@ __global__ __launch_bounds__(kThreads) void norms_kernel(const gpu::View field, 
   if (threadIdx.x == 0) atomicMax(largest + n, shared[0]);
 }
 
-// What was counted, or the square roots of what the bits stand for.
+// Writes counts, or the square roots of numbers given as bits.
 __global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
     void* data, DType dtype, std::int64_t stride) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -186,7 +179,7 @@ __global__ __launch_bounds__(kThreads) void jacobian_kernel(
   if (threadIdx.x == 0 && folded != 0) atomicAdd(folds + n, folded);
 }
 
-// Dense: [outer][count][stride].
+// Takes a dense [outer][count][stride].
 template <class T>
 __global__ __launch_bounds__(kThreads) void spline_kernel(
     T* image, std::int64_t lines, std::int64_t count, std::int64_t stride, bool is_transposed) {
@@ -199,9 +192,7 @@ __global__ __launch_bounds__(kThreads) void spline_kernel(
 std::shared_ptr<void> cleared(
     std::int64_t bytes, Device device, const char* operation, const Execution& exec) {
   std::shared_ptr<void> memory = allocate_bytes(static_cast<std::size_t>(bytes), device, exec);
-  gpu::check(SIMILIS_GPU(MemsetAsync)(memory.get(), 0, static_cast<std::size_t>(bytes),
-                 static_cast<gpu::Stream>(exec.stream)),
-      operation);
+  gpu::clear(operation, exec.stream, memory.get(), static_cast<std::size_t>(bytes));
   return memory;
 }
 
@@ -216,12 +207,12 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
   const GridPass p(pass);
   const std::int64_t voxels = voxel_count(pass.axes);
   if (!pass.output.empty()) {
-    gpu::launch("affine_grid", exec.stream, blocks_for(voxels * pass.batch), kThreads, 0,
+    gpu::launch("affine_grid", exec.stream, blocks_for_items(voxels * pass.batch), kThreads, 0,
         affine_grid_kernel, p, voxels, voxels * pass.batch);
   }
   const TensorView& gradient = pass.affine_gradient;
   if (gradient.empty()) return;
-  const unsigned blocks = std::min(blocks_for(voxels), 512u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 512u);
   const std::int64_t rows = pass.batch * blocks;
   const auto memory =
       allocate_bytes(static_cast<std::size_t>(rows) * 12 * sizeof(double), gradient.device, exec);
@@ -230,7 +221,7 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
       affine_sums_kernel, p, voxels, blocks, partials);
   const Extents& s = gradient.strides;
   const std::int64_t matrices = gradient.shape[0];
-  gpu::launch("affine_grid", exec.stream, blocks_for(matrices * 12), kThreads, 0,
+  gpu::launch("affine_grid", exec.stream, blocks_for_items(matrices * 12), kThreads, 0,
       affine_gradient_kernel, static_cast<const double*>(partials), rows / matrices, pass.rank,
       matrices, gradient.data, gradient.dtype, s[0], s[1], s[2]);
 }
@@ -243,11 +234,11 @@ void largest_norm_cuda(const TensorView& field, const TensorView& residual, cons
   Axis axes[3];
   for (int a = 0; a < 3; ++a) axes[a].out_extent = field.shape[3 - a];
   const std::int64_t voxels = voxel_count(axes);
-  const unsigned blocks = std::min(blocks_for(voxels), 1024u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 1024u);
   gpu::launch("invert", exec.stream, static_cast<unsigned>(count) * blocks, kThreads, 0,
       norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
       voxels, blocks, largest);
-  gpu::launch("invert", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
+  gpu::launch("invert", exec.stream, blocks_for_items(count), kThreads, 0, results_kernel,
       static_cast<const unsigned long long*>(largest), count, true, residual.data, residual.dtype,
       residual.strides[0]);
 }
@@ -265,11 +256,11 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
   for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
   const std::int64_t voxels = voxel_count(pass.axes);
-  const unsigned blocks = std::min(blocks_for(voxels), 4096u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 4096u);
   gpu::launch("jacobian_determinant", exec.stream, static_cast<unsigned>(count) * blocks, kThreads,
       0, jacobian_kernel, p, voxels, blocks, folds);
-  gpu::launch("jacobian_determinant", exec.stream, blocks_for(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(folds), count, false, pass.folds.data,
+  gpu::launch("jacobian_determinant", exec.stream, blocks_for_items(count), kThreads, 0,
+      results_kernel, static_cast<const unsigned long long*>(folds), count, false, pass.folds.data,
       pass.folds.dtype, pass.folds.strides[0]);
 }
 
@@ -280,10 +271,11 @@ void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const 
     const std::int64_t count = image.shape[axis], stride = image.strides[axis];
     const std::int64_t lines = image.shape.count() / count;
     if (image.dtype == DType::f64) {
-      gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<double>,
-          static_cast<double*>(image.data), lines, count, stride, is_transposed);
+      gpu::launch("sample", exec.stream, blocks_for_items(lines), kThreads, 0,
+          spline_kernel<double>, static_cast<double*>(image.data), lines, count, stride,
+          is_transposed);
     } else {
-      gpu::launch("sample", exec.stream, blocks_for(lines), kThreads, 0, spline_kernel<float>,
+      gpu::launch("sample", exec.stream, blocks_for_items(lines), kThreads, 0, spline_kernel<float>,
           static_cast<float*>(image.data), lines, count, stride, is_transposed);
     }
   }
