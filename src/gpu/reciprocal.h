@@ -5,6 +5,8 @@
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 
+#include "src/gpu/vendor.h"
+
 namespace similis::gpu {
 
 /// 1 / value to 1 unit in the last place; subnormal numbers count as 0.

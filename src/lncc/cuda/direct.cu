@@ -10,23 +10,14 @@
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/blocks.h"
+#include "src/gpu/upload.cuh"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTapsAtOnce = 64;
 constexpr std::int64_t kDerivativeBytes = std::int64_t{64} << 20;
-
-struct TapPiece {
-  double taps[kTapsAtOnce];
-};
-
-// Taps are a parameter of a kernel, so that a captured graph holds them.
-__global__ void upload_kernel(TapPiece piece, int count, double* to) {
-  if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
-}
 
 // A box of pixels or centres, [first, last) along z, y, x.
 struct Box {
@@ -235,21 +226,12 @@ class Taps {
     double* next = static_cast<double*>(memory_.get());
     for (int axis = 0; axis < 3; ++axis) {
       work.taps[axis] = next;
-      upload(plan, *taps[axis], next);
+      gpu::upload("lncc", plan.exec.stream, *taps[axis], next);
       next += taps[axis]->size();
     }
   }
 
  private:
-  static void upload(const CudaPlan& plan, const std::vector<double>& taps, double* to) {
-    for (std::size_t first = 0; first < taps.size(); first += kTapsAtOnce) {
-      TapPiece piece = {};
-      const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
-      std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("lncc", plan.exec.stream, 1, kTapsAtOnce, 0, upload_kernel, piece,
-          static_cast<int>(count), to + first);
-    }
-  }
   std::shared_ptr<void> memory_;
 };
 

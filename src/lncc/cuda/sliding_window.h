@@ -69,6 +69,10 @@ struct Tiles {
   std::int64_t first_volume = 0;
 
   int threads() const { return threads_across * threads_along; }
+  /// Number of sums in the shared tile, whose lines have one sum more than threads, an odd number.
+  SIMILIS_HOST_DEVICE int shared_sums() const {
+    return threads_along * kOutputs * (threads_across + 1) + kOutputs;
+  }
   std::int64_t blocks() const { return std::int64_t{count_x} * count_y * chunks * volumes; }
 };
 

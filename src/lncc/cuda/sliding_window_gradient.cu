@@ -26,16 +26,13 @@ struct SharedTile {
   double* rests;
   int column_length;
 
-  SIMILIS_HOST_DEVICE static int sums(const Tiles& tiles) {
-    return tiles.threads_along * kOutputs * (tiles.threads_across + 1) + kOutputs;
-  }
   SIMILIS_HOST_DEVICE static int bytes(const Tiles& tiles) {
-    return 3 * sums(tiles) * static_cast<int>(sizeof(double));
+    return 3 * tiles.shared_sums() * static_cast<int>(sizeof(double));
   }
   __device__ SharedTile(unsigned char* shared, const Tiles& tiles)
       : column_length(tiles.threads_across + 1) {
     pairs = reinterpret_cast<double2*>(shared);
-    rests = reinterpret_cast<double*>(pairs + sums(tiles));
+    rests = reinterpret_cast<double*>(pairs + tiles.shared_sums());
   }
   __device__ __forceinline__ void store(int at, const Sums& s) const {
     pairs[at] = {s.by_covariance, s.by_variance};

@@ -54,17 +54,14 @@ struct SharedTile {
   double* products;
   int row_length;
 
-  SIMILIS_HOST_DEVICE static int sums(const Tiles& tiles) {
-    return tiles.threads_along * kOutputs * (tiles.threads_across + 1) + kOutputs;
-  }
   SIMILIS_HOST_DEVICE static int bytes(const Tiles& tiles) {
-    return 5 * sums(tiles) * static_cast<int>(sizeof(double));
+    return 5 * tiles.shared_sums() * static_cast<int>(sizeof(double));
   }
   __device__ SharedTile(unsigned char* shared, const Tiles& tiles)
       : row_length(tiles.threads_across + 1) {
     means = reinterpret_cast<double2*>(shared);
-    squares = means + sums(tiles);
-    products = reinterpret_cast<double*>(squares + sums(tiles));
+    squares = means + tiles.shared_sums();
+    products = reinterpret_cast<double*>(squares + tiles.shared_sums());
   }
   __device__ __forceinline__ void store(int at, const Sums& s) const {
     means[at] = {s.x, s.y};

@@ -11,6 +11,7 @@
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/blocks.h"
+#include "src/gpu/upload.cuh"
 #include "src/ssim/cuda/plan.h"
 #include "src/window/axis.h"
 
@@ -18,18 +19,8 @@ namespace similis::ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTapsAtOnce = 64;
 constexpr std::size_t kDerivativeBytes = std::size_t{64} << 20;
 constexpr int kDerivatives = 4;
-
-struct TapPiece {
-  double taps[kTapsAtOnce];
-};
-
-// Taps are a parameter of a kernel, so that a captured graph holds them.
-__global__ void upload_kernel(TapPiece piece, int count, double* to) {
-  if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
-}
 
 // Writes how much of each pixel along an axis the windows around it take, as [pixel][2·radius + 1]:
 // element k is for the window centred on pixel - radius + k.
@@ -334,7 +325,7 @@ class Weights {
       const Geometry& g = work.geometry;
       const auto size = static_cast<std::int64_t>(taps[axis]->size());
       work.taps[axis] = next;
-      upload(plan, *taps[axis], next);
+      gpu::upload("ssim", plan.exec.stream, *taps[axis], next);
       next += size;
       work.transposed[axis] = next;
       if (plan.has_gradient()) {
@@ -348,15 +339,6 @@ class Weights {
   }
 
  private:
-  static void upload(const CudaPlan& plan, const std::vector<double>& taps, double* to) {
-    for (std::size_t first = 0; first < taps.size(); first += kTapsAtOnce) {
-      TapPiece piece = {};
-      const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
-      std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("ssim", plan.exec.stream, 1, kTapsAtOnce, 0, upload_kernel, piece,
-          static_cast<int>(count), to + first);
-    }
-  }
   std::shared_ptr<void> memory_;
 };
 
