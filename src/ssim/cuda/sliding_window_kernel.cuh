@@ -26,6 +26,7 @@
 #include "src/ssim/cuda/sliding_window_finish.cuh"
 #include "src/ssim/cuda/sliding_window_gather.cuh"
 #include "src/ssim/cuda/sliding_window_layout.cuh"
+#include "src/ssim/cuda/sliding_window_steps.cuh"
 #include "src/ssim/cuda/sliding_window_window.cuh"
 
 #if !defined(__HIPCC__)
@@ -50,8 +51,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   float* const staging = a_rows + P::kArrays * kArray;                    // [threads][8]
   gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
   const int t = static_cast<int>(threadIdx.x);
-  // A begins 10 columns before a gradient's first. Of a whole image there is nothing there, so its
-  // columns are loaded from its first on.
+  // A begins 10 columns before a gradient's first column. A whole image has nothing there, so its
+  // columns are loaded from the first on.
   const bool is_whole = kGradient && m.is_whole;
   const int before = is_whole ? 10 : 0, loaded_before = is_whole ? 0 : P::kDelta;
   const int own = word_of_pair(t, kHalf);  // of this thread's 2 columns; in A:
@@ -201,17 +202,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
         gpu::wait_for(flags + ((turn + n) & 1), (turn + n) >> 1);
       }
       __syncthreads();
-      if constexpr (kGradient) {  // V2
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-          for (int f = 0; f < 3; ++f) {
-            const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
-            const float first = push(derivative_state[f][0], v.x, w);
-            store2(d_rows + (f * kRows + i) * kPitch + own, first,
-                push(derivative_state[f][1], v.y, w));
-          }
-        }
+      if constexpr (kGradient) {
+        sum_derivatives_down<P>(b_rows, d_rows, own, w, derivative_state);  // V2
       }
       const Element* const in = raw + (n % P::kRing) * 2 * P::kImage + own_raw;
 #pragma unroll
@@ -313,33 +305,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
             }
           }
           if constexpr (kDoesAll) {
-            const int row_of_map = first_row + 5 + a;  // of the pixels that windows are centred on
-            const unsigned wanted = row_in_map ? in_map : 0;
             float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-            if (m.extras.mask.data != nullptr) {
-              load8(m.extras.mask, at_plane.mask + m.extras.mask.at(0, row_of_map, centre0), wanted,
-                  staging + t * 8, weight);
-#pragma unroll
-              for (int o = 0; o < 8; ++o) {
-                value[o] *= weight[o];
-                if constexpr (kGradient) {
-#pragma unroll
-                  for (int f = 0; f < 3; ++f) derivative[f][o] *= weight[o];
-                }
-              }
-            }
-            if (kGradient && m.extras.upstream.data != nullptr) {
-              float factor[8];
-              const gpu::View& upstream = m.extras.upstream;
-              load8(upstream,
-                  at_plane.upstream + upstream.at(0, row_of_map - m.map_y0, centre0 - m.map_x0),
-                  wanted, staging + t * 8, factor);
-#pragma unroll
-              for (int o = 0; o < 8; ++o) {
-#pragma unroll
-                for (int f = 0; f < 3; ++f) derivative[f][o] *= factor[o];
-              }
-            }
+            weigh<P>(m, at_plane, {first_row + 5 + a, centre0}, row_in_map ? in_map : 0,
+                staging + t * 8, weight, value, derivative);
 #pragma unroll
             for (int o = 0; o < 8; ++o) {
               if (owned_row) sum[o] += value[o];
