@@ -36,7 +36,8 @@ PixelPass pixel_pass(
   require(x.shape.rank() >= 2, "{}: x has shape {}; it must have 2 to 8 axes, [N, C, ...]",
       operation, x.shape);
   require_alike(operation, x, y);
-  PixelPass pass{.x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
+  PixelPass pass{
+      .operation = operation, .x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
   if (reduction != Reduction::sum) {
     pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
   }

@@ -27,6 +27,7 @@ namespace similis {
 ///   value[r] = Σ number(x, y) / divisor over the pixels of result r
 /// and the gradients of Σ upstream·value.
 struct PixelPass {
+  const char* operation = "";  ///< the public function, for errors of the device
   TensorView x, y;
   Extents result_shape;  ///< [], [N] or [N,C]
   double divisor = 1;

@@ -12,7 +12,7 @@
 namespace similis::fields_internal {
 namespace {
 
-using warp_internal::blocks_for;
+using warp_internal::blocks_for_items;
 using warp_internal::kThreads;
 using warp_internal::Voxel;
 using warp_internal::voxel_count;
@@ -45,7 +45,7 @@ __global__ __launch_bounds__(kThreads) void norms_kernel(const gpu::View field, 
   if (threadIdx.x == 0) atomicMax(largest + n, shared[0]);
 }
 
-// What was counted, or the square roots of what the bits stand for.
+// Writes counts, or the square roots of numbers given as bits.
 __global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
     void* data, DType dtype, std::int64_t stride) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -90,9 +90,7 @@ __global__ __launch_bounds__(kThreads) void jacobian_kernel(
 std::shared_ptr<void> cleared(
     std::int64_t bytes, Device device, const char* operation, const Execution& exec) {
   std::shared_ptr<void> memory = allocate_bytes(static_cast<std::size_t>(bytes), device, exec);
-  gpu::check(SIMILIS_GPU(MemsetAsync)(memory.get(), 0, static_cast<std::size_t>(bytes),
-                 static_cast<gpu::Stream>(exec.queue.handle)),
-      operation);
+  gpu::clear(operation, exec.queue.handle, memory.get(), static_cast<std::size_t>(bytes));
   return memory;
 }
 
@@ -106,11 +104,11 @@ void largest_norm_cuda(const TensorView& field, const TensorView& residual, cons
   Axis axes[3];
   for (int a = 0; a < 3; ++a) axes[a].out_extent = field.shape[3 - a];
   const std::int64_t voxels = voxel_count(axes);
-  const unsigned blocks = std::min(blocks_for(voxels), 1024u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 1024u);
   gpu::launch("invert", exec.queue.handle, static_cast<unsigned>(count) * blocks, kThreads, 0,
       norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
       voxels, blocks, largest);
-  gpu::launch("invert", exec.queue.handle, blocks_for(count), kThreads, 0, results_kernel,
+  gpu::launch("invert", exec.queue.handle, blocks_for_items(count), kThreads, 0, results_kernel,
       static_cast<const unsigned long long*>(largest), count, true, residual.data(), residual.dtype,
       residual.strides[0]);
 }
@@ -128,10 +126,10 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
   for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
   const std::int64_t voxels = voxel_count(pass.axes);
-  const unsigned blocks = std::min(blocks_for(voxels), 4096u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 4096u);
   gpu::launch("jacobian_determinant", exec.queue.handle, static_cast<unsigned>(count) * blocks,
       kThreads, 0, jacobian_kernel, p, voxels, blocks, folds);
-  gpu::launch("jacobian_determinant", exec.queue.handle, blocks_for(count), kThreads, 0,
+  gpu::launch("jacobian_determinant", exec.queue.handle, blocks_for_items(count), kThreads, 0,
       results_kernel, static_cast<const unsigned long long*>(folds), count, false,
       pass.folds.data(), pass.folds.dtype, pass.folds.strides[0]);
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "src/core/host_device.h"
+#include "src/gpu/cuda/reciprocal.h"
 
 namespace similis::lncc_internal {
 
@@ -31,8 +32,7 @@ template <class T> SIMILIS_HOST_DEVICE T at_least(T value, T bound) {
 /// last place, in a fifth of the instructions of a division.
 template <class T> SIMILIS_HOST_DEVICE T reciprocal(T value) {
 #if defined(__CUDA_ARCH__)
-  double result;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(value));  // 20 bits
+  double result = gpu::approximate_reciprocal(static_cast<double>(value));
   result = fma(fma(-value, result, 1.0), result, result);
   return fma(fma(-value, result, 1.0), result, result);
 #else

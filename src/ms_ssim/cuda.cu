@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// MS-SSIM on the GPU. A level's gradient is a number of each plane, which all levels' means decide,
-// times the gradient of the level's own mean. So each level is one pass of SSIM for both, from the
-// finest to the coarsest:
+// MS-SSIM on the GPU. The gradient of a level is the gradient of the level's own mean times a
+// number of each plane that the means of all levels decide. So each level is one pass of SSIM for
+// both, from the finest to the coarsest:
 //   level pass      mean of 1 - cs of each plane, its gradient, and the halved images on the way
 //   combine         means of all levels ─> values, and each plane's slope at each level
 //   mix             at each pixel: slope·gradient of its level and of the coarser ones over it
-// Halved images are kept as x + y and x - y: as x and y in f32 they lose x - y where images are
-// alike (0.6 % of the gradient at y = x + 1e-4 noise). Levels of passes in f64 are f64.
+// Halved images are kept as x + y and x - y: kept as x and y in f32 they would lose x - y where
+// images are alike (0.6 % of the gradient at y = x + 1e-4 noise). Passes in f64 have levels in f64.
 #include <algorithm>
 #include <vector>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
 #include "src/ssim/cuda/plan.h"
@@ -21,11 +22,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kMaxLevels = 16;
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>(items, 1, 1 << 20));
-}
-
-// Rows of an array of planes: one a block, in turn.
+// Rows of an array of planes; blocks take one row each, in turn.
 struct Rows {
   std::int64_t planes, channels, depth, height, width;
   explicit Rows(const Extents& shape)
@@ -54,10 +51,10 @@ struct Halvings {
 };
 
 struct HalveWork {
-  gpu::View x, y;  // of the finer level: x + y and x - y if of_sums
+  gpu::View x, y;  // the finer level: x + y and x - y if of_sums
   bool of_sums;
   Halvings halving;
-  int depth;  // taps along z: 1 where it is not halved
+  int depth;  // number of taps along z: 1 if z is not halved
   gpu::View sum, difference;
 };
 
@@ -84,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
             vy[k] = exists ? load_one(w.y, y0 + w.y.at(z, y, x)) : 0;
           }
         };
-        if (w.x.dtype == DType::f32) {  // all loads under way at once
+        if (w.x.dtype == DType::f32) {  // all loads are under way at once
           load([](const gpu::View& view, std::int64_t offset) {
             return static_cast<double>(static_cast<const float*>(view.data)[offset]);
           });
@@ -105,18 +102,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 struct CombineWork {
-  const double* means;  // [levels][planes], of 1 - cs (1 - SSIM at the coarsest)
-  double* slopes;       // likewise: d(Σ upstream·value)/d(mean)
+  const double* means;  // [levels][planes]: mean of 1 - cs (1 - SSIM at the coarsest)
+  double* slopes;       // [levels][planes]: d(Σ upstream·value)/d(mean)
   std::int64_t planes, planes_each;
   int levels;
   double weights[kMaxLevels];
   double bias, term_weight, share;
-  ssim_internal::Upstream upstream;
+  gpu::Upstream upstream;
   void* value;  // null if not wanted
   DType dtype;
 };
 
-// A block for each result.
+// Each block computes one result.
 __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) {
   for (std::int64_t g = blockIdx.x; g < w.planes / w.planes_each; g += gridDim.x) {
     double sum = 0;
@@ -141,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) 
 
 struct MixWork {
   const double* slopes;  // [planes]
-  gpu::View own;         // gradients of the level's means
+  gpu::View own;         // gradients by the level's means
   gpu::View coarse;      // the finished gradient of the coarser level; without data at the coarsest
   Halvings halving;
   gpu::View gradient;  // may be `own`
@@ -169,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// All levels at once, where they are f32, each width but the coarsest is even and rows begin at
+// Mixes all levels at once. They are f32, each width but the coarsest is even, and rows begin at
 // multiples of 16 bytes.
 struct MixAllWork {
   const double* slopes;  // [levels][planes]
@@ -181,14 +178,14 @@ struct MixAllWork {
   gpu::View gradient;
 };
 
-// Rows of a block, so that one look at the slopes serves several.
+// Number of rows that a block takes, so that one look at the slopes serves several.
 constexpr int kMixedRows = 8;
 
-// Four columns a thread: they share an element of each level but the finest two.
+// Each thread takes four columns: they share an element of each level but the finest two.
 __global__ void __launch_bounds__(kThreads)
     mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
-  constexpr int kUsual = 5;                              // levels whose loads are under way at once
-  constexpr int kTogether = 4;                           // rows whose loads are
+  constexpr int kUsual = 5;     // number of levels whose loads are under way at once
+  constexpr int kTogether = 4;  // number of rows whose loads are
   __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
   __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
   __shared__ std::int64_t to[kMixedRows];
@@ -258,7 +255,7 @@ __global__ void __launch_bounds__(kThreads)
 
 bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
 
-// f32 rows of unit stride that begin at multiples of 16 bytes.
+// Returns whether rows are f32, have unit stride and begin at multiples of 16 bytes.
 bool is_aligned(const TensorView& view) {
   return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
          view.strides[4] == 1 && view.strides[3] % 4 == 0 && view.strides[1] % 4 == 0 &&
@@ -267,8 +264,8 @@ bool is_aligned(const TensorView& view) {
 
 struct Level {
   ssim_internal::Pass pass;
-  Tensor sum, difference;         // halved images, but at the finest
-  Tensor x_gradient, y_gradient;  // of the level's means; the caller's at the finest
+  Tensor sum, difference;         // the halved images; empty at the finest level
+  Tensor x_gradient, y_gradient;  // by the level's means; the caller's at the finest level
 };
 
 class Pyramid {
@@ -277,7 +274,7 @@ class Pyramid {
       : pass_(pass),
         exec_(exec),
         device_(pass.level.x.device),
-        is_f32_(ssim_internal::is_marched(finest_level(pass))),
+        is_f32_(ssim_internal::uses_sliding_window(finest_level(pass))),
         planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
         levels_(pass.weights.size()) {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
@@ -286,9 +283,7 @@ class Pyramid {
     means_ = static_cast<double*>(numbers_.get());
     slopes_ = means_ + numbers;
     counters_ = reinterpret_cast<unsigned*>(slopes_ + numbers);
-    gpu::check(SIMILIS_GPU(MemsetAsync)(
-                   counters_, 0, count_bytes, static_cast<gpu::Stream>(exec.queue.handle)),
-        "ms_ssim");
+    gpu::clear("ms_ssim", exec.queue.handle, counters_, count_bytes);
   }
 
   void run() {
@@ -331,7 +326,7 @@ class Pyramid {
     pass.x_gradient = level.x_gradient;
     pass.y_gradient = level.y_gradient;
     if (!is_coarsest) allocate_coarser(l);
-    // The march then begins at even rows.
+    // The sliding window then begins at even rows.
     const bool is_even =
         !level.x_gradient.empty() || !level.y_gradient.empty() || pass.padding == Padding::valid;
     const bool on_the_way = !is_coarsest && is_f32_ && is_even && has_even_sides(pass.x.shape);
@@ -343,7 +338,8 @@ class Pyramid {
     if (!is_coarsest && !on_the_way) halve(l);
   }
 
-  // Planes whose rows begin at multiples of 16 bytes, in what the passes compute with.
+  // Allocates planes whose rows begin at multiples of 16 bytes, in the dtype that the passes
+  // compute with.
   Tensor allocate_planes(const Extents& shape) const {
     const DType dtype = is_f32_ ? DType::f32 : DType::f64;
     const std::int64_t pitch = (shape[4] + 3) / 4 * 4;
@@ -362,7 +358,8 @@ class Pyramid {
     levels_[l + 1].difference = allocate_planes(shape);
   }
 
-  // Where a level's own gradient goes; half types would be rounded before they are mixed.
+  // Returns the array for a level's own gradient; half types would be rounded before they are
+  // mixed.
   Tensor gradient_at(std::size_t l, const TensorView& finest) const {
     if (finest.empty()) return {};
     const bool is_half = size_bytes(finest.dtype) < sizeof(float);
@@ -384,17 +381,15 @@ class Pyramid {
         .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(levels_[l + 1].sum),
         .difference = gpu::View(levels_[l + 1].difference)};
-    gpu::launch("ms_ssim", exec_.queue.handle, blocks_for(coarse.count()), kThreads, 0,
+    gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(coarse.count()), kThreads, 0,
         halve_kernel, work, coarse, coarse.count());
   }
 
   void combine() {
-    const TensorView& u = pass_.upstream;
     const std::int64_t images = pass_.level.x.shape[0], channels = pass_.level.x.shape[1];
     const std::int64_t results = pass_.reduction == Reduction::per_channel ? planes_
                                  : pass_.reduction == Reduction::per_image ? images
                                                                            : 1;
-    const int rank = u.shape.rank();
     CombineWork work{.means = means_,
         .slopes = slopes_,
         .planes = planes_,
@@ -404,13 +399,12 @@ class Pyramid {
         .bias = pass_.bias,
         .term_weight = pass_.term_weight,
         .share = pass_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(planes_ / results),
-        .upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
-            channels},
+        .upstream = gpu::Upstream(pass_.upstream, channels),
         .value = pass_.value.data(),
         .dtype = pass_.value.dtype};
     std::copy(pass_.weights.begin(), pass_.weights.end(), work.weights);
     gpu::launch(
-        "ms_ssim", exec_.queue.handle, blocks_for(results), kThreads, 0, combine_kernel, work);
+        "ms_ssim", exec_.queue.handle, gpu::blocks_of(results), kThreads, 0, combine_kernel, work);
   }
 
   bool is_mixed_at_once(Tensor Level::*gradient, const TensorView& finest) const {
@@ -454,8 +448,8 @@ class Pyramid {
           .coarse = gpu::View(coarse),
           .halving = halvings_of(levels_[l].pass),
           .gradient = gpu::View(to)};
-      gpu::launch("ms_ssim", exec_.queue.handle, blocks_for(rows.count()), kThreads, 0, mix_kernel,
-          work, rows, rows.count());
+      gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(rows.count()), kThreads, 0,
+          mix_kernel, work, rows, rows.count());
     }
   }
 
@@ -467,7 +461,7 @@ class Pyramid {
   std::vector<Level> levels_;
   std::shared_ptr<void> numbers_;
   double *means_ = nullptr, *slopes_ = nullptr;
-  unsigned* counters_ = nullptr;  // one a level
+  unsigned* counters_ = nullptr;  // one for each level
 };
 
 }  // namespace

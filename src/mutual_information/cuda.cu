@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual information on the GPU, with nothing on the host:
-//   limits       the images' smallest and largest values, where the range is not given
-//   histogram    cuda_histogram.cu: integers, in whatever order
+// Mutual information on the GPU; nothing is done on the host:
+//   limits       the images' smallest and largest values, if the range is not given
+//   histogram    cuda_histogram.cu: integers, in any order
 //   information  one block a result: p, its margins, the value, and ∂value/∂p as a table
 //   gradient     cuda_gradient.cu
 //   values       results to one value, in their order
-// Results go by in groups whose tables fit 64 MB.
+// Results are taken in groups whose tables fit 64 MB.
 #include "src/mutual_information/cuda.h"
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/upstream.h"
 
 namespace similis::mutual_information_internal {
@@ -22,14 +23,14 @@ namespace {
 
 constexpr int kSmallThreads = 256;
 constexpr std::int64_t kVoxelsOfBlock = 16384;  // enough to hide clearing and adding up the copies
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // of the tables of a group
-constexpr std::int64_t kMostResults = 32768;                  // of a group
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // in the tables of a group
+constexpr std::int64_t kMostResults = 32768;                  // in a group
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 __device__ Limits none() { return {kInfinity, -kInfinity, kInfinity, -kInfinity}; }
 
-// Comparisons that no NaN passes.
+// No NaN passes these comparisons.
 __device__ Limits around(const Limits& a, const Limits& b) {
   return {b.x_low < a.x_low ? b.x_low : a.x_low, b.x_high > a.x_high ? b.x_high : a.x_high,
       b.y_low < a.y_low ? b.y_low : a.y_low, b.y_high > a.y_high ? b.y_high : a.y_high};
@@ -41,7 +42,7 @@ __device__ Limits common(const Limits& a) {
   return {low, high, low, high};
 }
 
-// Of all threads of the block, which all get them.
+// Returns the limits of all threads of the block to all of them.
 template <int threads> __device__ Limits block_limits(const Limits& own) {
   __shared__ Limits all[threads];
   all[threadIdx.x] = own;
@@ -53,7 +54,7 @@ template <int threads> __device__ Limits block_limits(const Limits& own) {
   return all[0];
 }
 
-// Of the voxels of each block, into parts[result][slot].
+// Writes the limits of the voxels of each block to parts[result][slot].
 template <class Images>
 __global__ __launch_bounds__(kThreads) void limits_kernel(const Job job, Limits* parts) {
   const Images images(job, job.result());
@@ -71,7 +72,7 @@ __global__ __launch_bounds__(kThreads) void limits_kernel(const Job job, Limits*
   if (threadIdx.x == 0) parts[blockIdx.x] = all;
 }
 
-// One block: from the parts of all results to their limits, as the range says.
+// One block turns the parts of all results into their limits, as the range says.
 __global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* parts,
     std::int64_t results, std::int64_t slots, ValueRange range, Limits* limits) {
   Limits own = none();
@@ -91,12 +92,12 @@ __global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* part
   }
 }
 
-// What information_kernel reads and writes, of a group.
+// Arrays that information_kernel reads and writes, of one group.
 struct Tables {
   const unsigned long long* counts;  // [result][bins][bins]
   const unsigned* found_nan;         // [result]
-  const double* given = nullptr;     // [result][bins][bins]; null: counts
-  double* histogram = nullptr;       // likewise; null: left out
+  const double* given = nullptr;     // [result][bins][bins]; if null, counts are taken
+  double* histogram = nullptr;       // [result][bins][bins]; null if not wanted
   double *p, *table;                 // [result][bins][bins]
   double *values, *factors;          // [result]
   gpu::Upstream upstream;
@@ -108,7 +109,7 @@ struct Tables {
   bool is_binned, is_normalized, needs_margin_slopes;
 };
 
-// One axis under the blur, with nothing outside, from one array to another.
+// Blurs one axis from one array to another; nothing lies outside.
 __device__ void blur_axis(
     const Blur& blur, int bins, int step, int across, const double* from, double* to) {
   for (int i = threadIdx.x; i < bins * bins; i += kSmallThreads) {
@@ -122,16 +123,14 @@ __device__ void blur_axis(
   __syncthreads();
 }
 
-// The sum over the block of number(i), i < count, for all threads.
+// Returns the sum over the block of number(i), i < count, to all threads.
 template <class Number> __device__ double sum_of(int count, const Number& number) {
-  double sum = 0;
-  for (int i = threadIdx.x; i < count; i += kSmallThreads) sum += number(i);
-  const double total = gpu::block_sum<kSmallThreads>(sum);
+  const double total = gpu::block_sum_of<kSmallThreads>(count, number);
   __syncthreads();
   return total;
 }
 
-// p of one result with its margins, shared by a block.
+// p of one result and its margins, which a block shares.
 struct Joint {
   const double *p, *p_a, *p_b;
   int bins, entries;
@@ -140,7 +139,7 @@ struct Joint {
   __device__ Entry at(int i) const { return {p[i], p_a[i / bins], p_b[i % bins]}; }
 };
 
-// Margins of p or, before it is scaled, of counts, by a thread for each bin.
+// Computes margins of p or, before it is scaled, of counts; a thread takes a bin.
 __device__ void load_margins(const double* p, int bins, double* p_a, double* p_b) {
   const int bin = static_cast<int>(threadIdx.x);
   if (bin < bins) {
@@ -155,7 +154,7 @@ __device__ void load_margins(const double* p, int bins, double* p_a, double* p_b
   __syncthreads();
 }
 
-// A margin under the blur, scaled to sum to 1.
+// Blurs a margin and scales it to sum to 1.
 __device__ void blur_margin(const Blur& blur, int bins, double* margin) {
   const int bin = static_cast<int>(threadIdx.x);
   double own = 0, sum = 0;
@@ -174,7 +173,7 @@ __device__ void blur_margin(const Blur& blur, int bins, double* margin) {
 }
 
 // Reads or scales the counts into p, blurs them, and scales them to sum to 1 unless they sum to 0.
-// Returns how many voxels there are and what p summed to.
+// Returns the number of voxels and the sum of p before that.
 struct Counted {
   double voxels, sum;
 };
@@ -272,7 +271,7 @@ __global__ __launch_bounds__(kSmallThreads) void values_kernel(const double* val
   }
 }
 
-// Memory of one call, cut into arrays.
+// The memory of one call, cut into arrays.
 class Workspace {
  public:
   Workspace(const Device& device, const Execution& exec) : device_(device), exec_(exec) {}
@@ -307,16 +306,16 @@ Job job_of(const Pass& pass) {
   return job;
 }
 
-// Copies of a histogram or table in shared memory that a kernel with so many taps has; 0 sends it
-// to the direct kernels.
+// Returns the number of copies of a histogram or table in shared memory that a kernel with so many
+// taps has; 0 sends it to the direct kernels.
 int copies_for(const Job& job, ParzenKernel kernel, const gpu::Limits& limits) {
   const bool is_fixed = kernel != ParzenKernel::gaussian || job.taps == 6;
   if (job.dtype == DType::f64 || !is_fixed) return 0;
   return copies_of(job.bins, static_cast<std::size_t>(limits.shared_bytes_a_block));
 }
 
-// How finely a weight of 1 is counted: as finely as the copies can between flushes that cost little
-// beside the voxels, or as 64 bits can over all voxels.
+// Returns the number of bits in which a weight of 1 is counted: as many as the copies can take
+// between flushes that cost little beside the voxels, or as 64 bits can take over all voxels.
 int step_bits_of(const Job& job, int copies) {
   if (copies > 0) {
     if (job.kernel == ParzenKernel::delta) return 0;
@@ -349,9 +348,7 @@ const Limits* queue_limits(
 }
 
 void clear(void* memory, std::int64_t bytes, const Execution& exec) {
-  gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
-                 static_cast<gpu::Stream>(exec.queue.handle)),
-      "mutual_information");
+  gpu::clear("mutual_information", exec.queue.handle, memory, static_cast<std::size_t>(bytes));
 }
 
 // The launches of a pass.
@@ -424,7 +421,7 @@ class Queue {
     write_gradients(job_, results, copies, exec_);
   }
 
-  // Returns what a count is in voxels.
+  // Returns the number of voxels that a count of 1 stands for.
   double count(std::int64_t results) {
     clear(counts_, group_ * entries_ * static_cast<std::int64_t>(sizeof(*counts_)), exec_);
     clear(found_nan_, group_ * static_cast<std::int64_t>(sizeof(*found_nan_)), exec_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of mutual information share: a pass as they take it, voxels, and their weights.
-// For .cu files.
+// Parts that the kernels of mutual information share: a pass as they take it, voxels, and their
+// weights. For .cu files.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,29 @@ struct Limits {
   double x_low, x_high, y_low, y_high;
 };
 
-/// The results of a group, which share launches, and how each one's voxels are dealt out.
+/// One group of results, which share launches, and the division of each result's voxels among
+/// blocks.
 struct Job {
   Voxels voxels;
   const void *x, *y, *mask;
-  void *x_gradient, *y_gradient;  // null: left out
+  void *x_gradient, *y_gradient;  // null if not wanted
   DType dtype, mask_dtype;
   bool takes_samples;
   std::uint64_t threshold, seed;
   int bins, taps;
   ParzenKernel kernel;
   double decay;                          // 1 / (2σ²) of the Gaussian, in bins
-  Limits fixed;                          // read without `limits`
-  const Limits* limits = nullptr;        // of all results
-  std::int64_t first = 0;                // result of the group
-  std::int64_t slots = 1;                // blocks that share a result
+  Limits fixed;                          // taken if `limits` is null
+  const Limits* limits = nullptr;        // [result]
+  std::int64_t first = 0;                // the group's first result
+  std::int64_t slots = 1;                // number of blocks that share a result
   int step_bits = 0;                     // a weight of 1 is counted as 2^step_bits
   unsigned long long* counts = nullptr;  // [result of the group][bins][bins]
   unsigned* found_nan = nullptr;         // [result of the group]
   const double* table = nullptr;         // [result of the group][bins][bins]: ∂value/∂p
-  const double* factors = nullptr;       // [result of the group]: of the gradient
+  const double* factors = nullptr;       // [result of the group]: factor of the gradient
 
-  __device__ std::int64_t result() const { return blockIdx.x / slots; }  // of the group
+  __device__ std::int64_t result() const { return blockIdx.x / slots; }  // within the group
   __device__ std::int64_t slot() const { return blockIdx.x % slots; }
   __device__ Limits limits_of(std::int64_t result) const {
     return limits == nullptr ? fixed : limits[first + result];
@@ -45,7 +46,7 @@ struct Job {
 
 template <class T> struct Pair { T x, y; };
 
-/// A block takes kChunk voxels at a time, of which each thread has kBatch.
+/// A block takes kChunk voxels at a time, and each of its threads kBatch of them.
 constexpr int kThreads = 1024, kBatch = 4, kChunk = kThreads * kBatch;
 
 template <class T> struct Batch {
@@ -53,8 +54,8 @@ template <class T> struct Batch {
   bool counts[kBatch];
 };
 
-/// The voxels of one result: f32 side by side, on multiples of 16 bytes, all of which count. A
-/// thread has neighbours.
+/// The voxels of one result, for f32 arrays without gaps that begin at multiples of 16 bytes and of
+/// which every voxel counts. A thread takes neighbouring voxels.
 class DenseVoxels {
  public:
   __device__ DenseVoxels(const Job& job, std::int64_t result) : count_(job.voxels.count) {
@@ -107,8 +108,8 @@ class DenseVoxels {
   float *x_gradient_, *y_gradient_;
 };
 
-/// Of any dtype and strides, of which some may not count; computed with in T. A warp has
-/// neighbours.
+/// The voxels of one result, for any dtype and strides; some may not count. Numbers are of type T.
+/// A warp takes neighbouring voxels.
 template <class T> class AnyVoxels {
  public:
   __device__ AnyVoxels(const Job& job, std::int64_t result)
@@ -167,14 +168,14 @@ template <class T> class AnyVoxels {
   Offsets start_;
 };
 
-/// A value's weights in neighbouring bins, in registers. `first` may be -2 and the last bins + 1:
-/// weights of bins that do not exist are 0, and who looks there finds memory to spare.
+/// Weights of a value in neighbouring bins, kept in registers. `first` may be -2 and the last bin
+/// bins + 1: bins that do not exist have weight 0, and memory to spare stands for them.
 template <int taps> struct Weights {
   int first;
   float value[taps], slope[taps];
 };
 
-/// Scaled so that the values sum to `one`. Who reads no slope pays for none.
+/// Scales the values to sum to `one`. The compiler drops the slopes if nobody reads them.
 template <int taps> __device__ __forceinline__ void normalize(float one, Weights<taps>* w) {
   float sum = 0, slope_sum = 0;
 #pragma unroll
@@ -190,8 +191,8 @@ template <int taps> __device__ __forceinline__ void normalize(float one, Weights
   }
 }
 
-/// The cubic B-spline as a polynomial of each neighbour, of f = t - ⌊t⌋, for a third of
-/// b_spline_weight()'s instructions; cut where no bin is.
+/// Returns the cubic B-spline's weights, one polynomial of f = t - ⌊t⌋ for each neighbour, in a
+/// third of b_spline_weight()'s instructions; bins that do not exist get 0.
 __device__ __forceinline__ Weights<4> b_spline_weights(float t, int bins) {
   const int floor = static_cast<int>(t + 1) - 1;
   const float f = t - static_cast<float>(floor), g = 1 - f;
@@ -236,7 +237,7 @@ __device__ __forceinline__ Weights<taps> weights_of(
   return w;
 }
 
-/// The same in a number of bins known at run time, each computed when it is asked for.
+/// The same for a number of bins known at run time; each weight is computed when it is asked for.
 class AnyWeights {
  public:
   __device__ AnyWeights(double v, const Scale<double>& scale, const Job& job)
@@ -272,9 +273,9 @@ class AnyWeights {
   int first_;
 };
 
-/// How the copies of a histogram or table lie in shared memory: copy k of entry e at e·copies + k,
-/// and a thread takes the copy of its number. With 32 copies each lane of a warp has a bank of its
-/// own, whatever the values are. Before and behind the entries are those that weights of 0 name.
+/// Copies of a histogram or table lie in shared memory with copy k of entry e at e·copies + k, and
+/// each thread takes the copy of its number. With 32 copies each lane of a warp has a bank of its
+/// own, whatever the values are. Spare entries before and behind stand for the bins of weight 0.
 constexpr int kMostCopies = 32;
 
 SIMILIS_HOST_DEVICE int spare_entries(int bins) { return 2 * bins + 2; }
@@ -284,18 +285,18 @@ inline std::size_t shared_bytes_of(int bins, int copies) {
   return static_cast<std::size_t>(all_entries(bins)) * static_cast<std::size_t>(copies) * 4;
 }
 
-/// How many copies fit: 0 to 32.
+/// Returns the number of copies that fit: 0 to 32.
 inline int copies_of(int bins, std::size_t shared_bytes) {
   int copies = kMostCopies;
   while (copies > 0 && shared_bytes_of(bins, copies) > shared_bytes) copies /= 2;
   return copies;
 }
 
-/// Whether DenseVoxels takes the images.
+/// Returns whether DenseVoxels takes the images.
 bool is_dense(const Job& job);
 
 /// Queue the kernels of cuda_histogram.cu and cuda_gradient.cu over `results` results of the group;
-/// with no copies, in f64 and global memory.
+/// with 0 copies they work in f64 and global memory.
 void count_voxels(const Job& job, std::int64_t results, int copies, const Execution& exec);
 void write_gradients(const Job& job, std::int64_t results, int copies, const Execution& exec);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of mutual information on the GPU, each image read once more:
+// Gradients of mutual information on the GPU; each image is read once more:
 //   table ∂value/∂p ─> 32 copies, one a lane                                  shared, 128 KB
 //   voxel ─> weights of one image, slopes of the other ─> 16 (36) look-ups    registers, shared
 //         ─> slope                                                            global
-// Per voxel 8 B read and 4 B written for each image that has a gradient.
+// Each voxel takes 8 B of reading, and 4 B of writing for each image that has a gradient.
 #include "src/mutual_information/cuda.h"
 
 namespace similis::mutual_information_internal {
@@ -15,8 +15,8 @@ struct Sums {
   float by_x, by_y;
 };
 
-// Σ_ab slope_a·weight_b·table[a][b], and the same with x and y exchanged. The table is the thread's
-// copy from the first bins on.
+// Returns Σ_ab slope_a·weight_b·table[a][b], and the same with x and y exchanged. The table is the
+// thread's copy from the first bins on.
 template <int taps>
 __device__ __forceinline__ Sums look_up(
     const float* table, int next_row, int next, const Weights<taps>& x, const Weights<taps>& y) {

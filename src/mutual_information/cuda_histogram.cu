@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joint histograms on the GPU: each image read once, each voxel's weights added as integers, so
-// that the order does not matter.
-//   voxel ─> 4 (6) weights of x and of y ─> 16 (36) products                  registers
-//         ─> added to a copy of the histogram, one a lane                     shared, 32-bit
-//         atomics
-//   copies ─> summed before they can overflow                                 global, 64-bit
-//   atomics
+// Joint histograms on the GPU: each image is read once, and each voxel's weights are added as
+// integers, so that their order does not matter.
+//   voxel ─> 4 (6) weights of x and of y ─> 16 (36) products              registers
+//         ─> added to a copy of the histogram, one a lane                 shared, 32-bit atomics
+//   copies ─> summed before they can overflow                             global, 64-bit atomics
 // With a copy for each lane of a warp neither a background nor a narrow distribution makes lanes
-// wait for each other. Voxels with the values of the first one, which is where a background would
+// wait for each other. Voxels with the values of the first voxel, which is where a background would
 // be, are counted in a register. A weight of 1 is 2^21 steps with 32 copies, less with fewer.
 //
-// Where no copy fits (more than 240 bins), in f64, and for wider Gaussians, weights are f64 and are
+// If no copy fits (more than 240 bins), in f64, and for wider Gaussians, weights are f64 and are
 // added in global memory in finer steps.
 #include "src/mutual_information/cuda.h"
 
@@ -19,7 +17,7 @@ namespace {
 
 constexpr int kDirectThreads = 256;
 
-// The copies of a histogram in shared memory; kCopies 0: as many as the launch says.
+// The copies of a histogram in shared memory. With kCopies 0 the launch says how many there are.
 template <int kCopies> class Copies {
  public:
   __device__ Copies(unsigned* memory, int bins, int copies)
@@ -60,7 +58,8 @@ template <int kCopies> class Copies {
     __syncthreads();
   }
 
-  // Of a number below 2³² in all, after a flush; in an entry that has stayed 0.
+  // Returns the sum over the block of numbers whose sum is below 2³². It uses an entry that is 0
+  // after a flush.
   __device__ unsigned sum_over_block(unsigned number) {
     if (number != 0) atomicAdd(memory_ - 1, number);
     __syncthreads();

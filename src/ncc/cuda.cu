@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCC on the GPU: each plane's rows are dealt out to blocks, which add five sums; a second launch
-// adds the blocks' up in their order, and a third writes gradients. Bits depend on the shape alone.
+// NCC on the GPU: blocks share the rows of each plane and add five sums; a second launch adds the
+// sums of the blocks in their order, and a third writes gradients. The bits of a result depend on
+// the shape alone.
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/ncc/ncc.h"
@@ -12,7 +14,7 @@ namespace similis::ncc_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMostSlots = 1024, kMostBlocks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostSlots = 1024;
 
 struct Shape {
   std::int64_t planes, channels, rows, height, width;
@@ -121,17 +123,14 @@ void ncc_cuda(const PixelPass& pass, const Execution& exec) {
   auto* const sums = static_cast<Sums*>(of_sums.get());
   auto* const correlations = static_cast<Correlation*>(of_planes.get());
   const gpu::View x(pass.x), y(pass.y), x_gradient(pass.x_gradient), y_gradient(pass.y_gradient);
-  const auto at_most = [](std::int64_t count) {
-    return static_cast<unsigned>(std::min(count, kMostBlocks));
-  };
-  gpu::launch("ncc", exec.queue.handle, at_most(blocks), kThreads, 0, sums_kernel, x, y, shape,
-      slots, sums);
-  gpu::launch("ncc", exec.queue.handle, at_most(results), kThreads, 0, values_kernel,
+  gpu::launch("ncc", exec.queue.handle, gpu::blocks_of(blocks), kThreads, 0, sums_kernel, x, y,
+      shape, slots, sums);
+  gpu::launch("ncc", exec.queue.handle, gpu::blocks_of(results), kThreads, 0, values_kernel,
       static_cast<const Sums*>(sums), slots, results, planes_each(pass),
       static_cast<double>(shape.rows * shape.width), pass.divisor, gpu::View(pass.value),
       correlations);
   if (!x_gradient.data && !y_gradient.data) return;
-  gpu::launch("ncc", exec.queue.handle, at_most(blocks), kThreads, 0, gradients_kernel, x, y,
+  gpu::launch("ncc", exec.queue.handle, gpu::blocks_of(blocks), kThreads, 0, gradients_kernel, x, y,
       x_gradient, y_gradient, shape, slots, static_cast<const Correlation*>(correlations),
       gpu::Upstream(pass.upstream), planes_each(pass), pass.divisor);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of pixels on the GPU. Each result's pixels are dealt out to blocks, which add them up as
-// doubles and write their gradients; a second launch adds up the blocks' sums in their order. How
-// they are dealt out depends on the shape alone, and so do the bits of the result.
+// Errors of pixels on the GPU. Blocks share the pixels of each result, add them up as doubles and
+// write their gradients; a second launch adds the sums of the blocks in their order. The shape
+// alone decides which block takes which pixels, and so the bits of the result.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/pixel_error/pixel_error.h"
@@ -17,16 +19,16 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kPixelsOfBlock = 16 * kThreads;
-constexpr std::int64_t kMostSlots = 1024, kMostBlocks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostSlots = 1024;
 
-// A PixelWalk, for kernels.
+// A PixelWalk in the form that kernels take.
 struct Walk {
   struct Axis {
     std::int64_t extent, x, y, x_gradient, y_gradient;
   };
   Axis axes[kMaxRank + 1];
   int rank, kept_axes;
-  std::int64_t results, pixels;  // of each result
+  std::int64_t results, pixels;  // pixels: of each result
 
   explicit Walk(const PixelWalk& walk)
       : rank(walk.rank()),
@@ -40,8 +42,8 @@ struct Walk {
     }
   }
 
-  // Moves `at` by the index-th place along the axes from `first` to `last`. What is left along the
-  // outermost needs no division: where all pixels lie in one line, none does.
+  // Moves `at` by the index-th place along the axes from `first` to `last`. The index that is left
+  // along the outermost axis needs no division: if all pixels lie in one line, nothing is divided.
   __device__ void move(Axis& at, int first, int last, std::int64_t index) const {
     for (int i = last; i >= first; --i) {
       const Axis& axis = axes[i];
@@ -59,12 +61,12 @@ struct Walk {
 struct Work {
   Walk walk;
   const void *x, *y;
-  void *x_gradient, *y_gradient;  // null: left out
+  void *x_gradient, *y_gradient;  // null if not wanted
   gpu::Upstream upstream;
   Error error;
   double divisor;
-  std::int64_t slots;  // blocks that share a result
-  double* sums;        // [result][slot]; null: left out
+  std::int64_t slots;  // number of blocks that share a result
+  double* sums;        // [result][slot]; null if not wanted
 };
 
 template <class T>
@@ -104,9 +106,8 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
 __global__ __launch_bounds__(kThreads) void values_kernel(const double* sums, std::int64_t results,
     std::int64_t slots, double divisor, void* value, DType dtype) {
   for (std::int64_t result = blockIdx.x; result < results; result += gridDim.x) {
-    double sum = 0;
-    for (std::int64_t i = threadIdx.x; i < slots; i += kThreads) sum += sums[result * slots + i];
-    const double total = gpu::block_sum<kThreads>(sum);
+    const double total = gpu::block_sum_of<kThreads>(
+        slots, [&](std::int64_t i) { return sums[result * slots + i]; });
     if (threadIdx.x == 0) gpu::store_element(value, dtype, result, total / divisor);
     __syncthreads();
   }
@@ -132,10 +133,6 @@ auto errors_kernel_of(DType dtype) {
   return errors_kernel<double>;
 }
 
-unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMostBlocks));
-}
-
 }  // namespace
 
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
@@ -157,10 +154,10 @@ void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec)
     memory = allocate_bytes(static_cast<std::size_t>(blocks) * sizeof(double), pass.x.device, exec);
     work.sums = static_cast<double*>(memory.get());
   }
-  gpu::launch("mse", exec.queue.handle, blocks_for(blocks), kThreads, 0,
+  gpu::launch(pass.operation, exec.queue.handle, gpu::blocks_of(blocks), kThreads, 0,
       errors_kernel_of(pass.x.dtype), work);
   if (pass.value.empty()) return;
-  gpu::launch("pixel_error", exec.queue.handle, blocks_for(work.walk.results), kThreads, 0,
+  gpu::launch(pass.operation, exec.queue.handle, gpu::blocks_of(work.walk.results), kThreads, 0,
       values_kernel, static_cast<const double*>(work.sums), work.walk.results, work.slots,
       pass.divisor, pass.value.data(), pass.value.dtype);
 }
@@ -169,7 +166,7 @@ void decibels_cuda(
     const TensorView& error, double data_range, const TensorView& value, const Execution& exec) {
   const gpu::Current current(error.device);
   const std::int64_t count = error.shape.count();
-  gpu::launch("psnr", exec.queue.handle, blocks_for((count + kThreads - 1) / kThreads), kThreads, 0,
+  gpu::launch("psnr", exec.queue.handle, gpu::blocks_for_items(count, kThreads), kThreads, 0,
       decibels_kernel, static_cast<const double*>(error.data()), count, data_range * data_range,
       value.data(), value.dtype);
 }

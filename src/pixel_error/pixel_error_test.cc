@@ -10,6 +10,7 @@
 
 #include "similis/error.hpp"
 #include "src/core/joined.h"
+#include "src/core/pixel_pass.h"
 #include "src/core/require.h"
 #include "src/pixel_error/reference.h"
 #include "tests/arrays.h"
@@ -344,6 +345,13 @@ TEST(PixelErrorRefuses, ResultsThatDoNotFit) {
       "float32 or float64");
   test::expect_refusal(
       [&] { psnr_into(x, x, {}); }, "psnr: value is empty; it must have the result's shape, []");
+}
+
+TEST(PixelPass, NamesTheFunctionThatErrorsOfTheDeviceSpeakOf) {
+  const Tensor x = allocate({1, 1, 2, 2}, DType::f32, {});
+  for (const char* operation : {"mse", "mae", "psnr"}) {
+    EXPECT_STREQ(pixel_pass(operation, x, x, Reduction::mean).operation, operation);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scale() on the GPU: every thread reads the factor, and leaves at once where it is 1.
+// scale() on the GPU: every thread reads the factor, and leaves at once if it is 1.
 #include "src/scale/scale.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace similis::scale_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocksAMultiprocessor = 4;  // all that run at once
-constexpr int kAtOnce = 4;                 // loads of a thread under way
+constexpr int kBlocksAMultiprocessor = 4;  // as many as run at once
+constexpr int kAtOnce = 4;                 // number of loads that a thread has under way
 
-/// What one access to memory takes.
+/// The elements of one memory access.
 template <class T> struct alignas(16) Pack {
   static constexpr int kCount = 16 / sizeof(T);
   T values[kCount];
@@ -35,7 +35,8 @@ template <class T> __device__ void scale_in_place(Pack<T>& pack, double factor) 
   for (T& value : pack.values) scale_in_place(value, factor);
 }
 
-/// Elements or packs, each of which belongs to one thread; at: where the i-th of them is.
+/// Scales `count` elements or packs, each of which belongs to one thread; at(i) is the i-th of
+/// them.
 template <class At> __device__ void scale_all(std::int64_t count, const At& at, double factor) {
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -88,7 +89,7 @@ void scale_cuda(const Pass& pass, const Execution& exec) {
   const TensorView &tensor = pass.tensor, &factor = pass.factor;
   const gpu::Current current(tensor.device);
   const Walk walk(tensor);
-  const std::int64_t accesses =  // at most one of each thread, if that fills the GPU
+  const std::int64_t accesses =  // each thread makes one at most, if that fills the GPU
       walk.is_dense() ? walk.count * static_cast<std::int64_t>(size_bytes(tensor.dtype)) / 16
                       : walk.count;
   const std::int64_t blocks = std::min<std::int64_t>(accesses / kThreads + 1,

@@ -43,8 +43,8 @@ struct Pass {
   /// images, dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is
   /// written. Empty if none.
   TensorView coarse_x_gradient, coarse_y_gradient;
-  /// On a GPU, if is_marched(): where x + y and x - y go, halved along both sides, which are then
-  /// even; f32 in rows of unit stride. Empty if nowhere.
+  /// On a GPU, if uses_sliding_window(): where x + y and x - y go, halved along both sides, which
+  /// are then even; f32 in rows of unit stride. Empty if nowhere.
   TensorView halved_sum, halved_difference;
   /// On a GPU, a number that is 0 when the pass begins, so that it need not clear one. Null if
   /// none.
@@ -58,7 +58,7 @@ void ssim_cpu(const Pass& pass, const Execution& exec);
 void ssim_cuda(const Pass& pass, const Execution& exec);
 
 /// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
-bool is_marched(const Pass& pass);
+bool uses_sliding_window(const Pass& pass);
 
 /// C1 and C2, from options that are checked.
 Constants<double> constants_of(std::optional<double> data_range, double k1, double k2, DType dtype);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/window/axis.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace similis {
@@ -11,18 +10,6 @@ Axis::Axis(std::int64_t extent, const std::vector<double>& taps, Padding padding
       radius_(static_cast<std::int64_t>(taps.size() / 2)),
       taps_(taps),
       padding_(padding) {}
-
-std::int64_t Axis::source(std::int64_t index) const {
-  if (index >= 0 && index < extent_) return index;
-  switch (padding_) {
-    case Padding::reflect: return index < 0 ? -index : 2 * (extent_ - 1) - index;
-    case Padding::replicate: return std::clamp<std::int64_t>(index, 0, extent_ - 1);
-    case Padding::valid:
-    case Padding::same:
-    case Padding::renormalize: break;
-  }
-  return kOutside;
-}
 
 double Axis::weight(std::int64_t centre) const {
   if (padding_ != Padding::renormalize) return 1;

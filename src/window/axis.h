@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "similis/window.hpp"
+#include "src/core/host_device.h"
 #include "src/window/tile.h"
 
 namespace similis {
@@ -28,8 +29,16 @@ class Axis {
   Interval centres() const { return {first_centre(), last_centre()}; }
 
   static constexpr std::int64_t kOutside = -1;
-  /// The pixel that is seen at any index, or kOutside where there is none.
-  std::int64_t source(std::int64_t index) const;
+  /// The pixel that a window sees at any index of an axis, or kOutside where padding puts none.
+  /// Kernels call it too.
+  SIMILIS_HOST_DEVICE static std::int64_t source(
+      std::int64_t index, std::int64_t extent, Padding padding) {
+    if (index >= 0 && index < extent) return index;
+    if (padding == Padding::reflect) return index < 0 ? -index : 2 * (extent - 1) - index;
+    if (padding == Padding::replicate) return index < 0 ? 0 : extent - 1;
+    return kOutside;
+  }
+  std::int64_t source(std::int64_t index) const { return source(index, extent_, padding_); }
 
   /// Σ of the taps that see a pixel from a window centred on `centre`: below 1 only where padding
   /// renormalize cuts the window.

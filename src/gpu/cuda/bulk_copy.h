@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of runs of bytes from global to shared memory that go on while the block does other
-// things: the copy engine's from compute capability 9.0, elsewhere done at once.
+// Copies runs of bytes from global to shared memory while the block does other things: the copy
+// engine of compute capability 9.0 does it, and elsewhere a thread copies at once.
 #pragma once
 
 #include "src/gpu/cuda/tensor_copy.h"
@@ -8,18 +8,17 @@
 
 namespace similis::gpu {
 
-/// Rounds of copies to two places, in each one round after the other with barriers of the block
-/// between them:
-///   expect(place, bytes)   by thread 0: what all copies of the round take; 0 if there is none
-///   copy(place, …)         by any thread
-///   wait(place)            by every thread: they have come
-/// Where threads wrote to shared memory what copies write to later, they publish() before the
-/// barrier that comes before these.
+/// Copies go to two places in rounds; barriers of the block separate the rounds of a place:
+///   expect(place, bytes)   thread 0 says what all copies of the round take; 0 if there is none
+///   copy(place, …)         any thread asks for a copy
+///   wait(place)            every thread waits for the copies of the round
+/// Threads that wrote to shared memory which copies write to later publish() before the barrier in
+/// front of these calls.
 class BulkCopies {
  public:
-  static constexpr int kBytes = 16;  ///< of shared memory, aligned to 8
+  static constexpr int kBytes = 16;  ///< shared memory that an object takes, aligned to 8
 
-  /// A barrier comes before the first round.
+  /// A barrier must come before the first round.
   __device__ explicit BulkCopies(void* room) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     flags_ = static_cast<Flag*>(room);
@@ -46,7 +45,7 @@ class BulkCopies {
     static_cast<void>(bytes);
 #endif
   }
-  /// Addresses and bytes are multiples of 16.
+  /// Addresses and bytes must be multiples of 16.
   __device__ void copy(int place, void* to, const void* from, int bytes) const {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile(
@@ -69,7 +68,7 @@ class BulkCopies {
 #endif
   }
 
-  /// One f32, beside the rounds; the thread that copied waits for its words.
+  /// Copies one f32 outside the rounds; the thread that copied waits for its words.
   __device__ static void copy_word(float* to, const float* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     gpu::copy_word(to, from, true);
@@ -86,7 +85,7 @@ class BulkCopies {
  private:
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   Flag* flags_;
-  int turns_ = 0;  // of each place, a bit
+  int turns_ = 0;  // bit k is the parity of place k
 #endif
 };
 

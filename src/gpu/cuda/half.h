@@ -13,12 +13,13 @@ namespace similis::gpu {
 
 template <class T> __device__ __forceinline__ float to_float(T value) { return load(value); }
 
-// Within an f32 of 2²³ a byte is its last bits: full-rate instructions, where a conversion is not.
+// A byte becomes the last bits of an f32 of 2²³: these instructions run at full rate, a conversion
+// does not.
 __device__ __forceinline__ float to_float(std::uint8_t value) {
   return bits_as<float>(0x4b000000u | value) - 0x1p23f;
 }
 
-/// To nearest.
+/// Rounds to nearest.
 template <class T> __device__ __forceinline__ T rounded(float value) {
   T result;
 #if defined(__CUDA_ARCH__)
@@ -35,7 +36,7 @@ template <class T> __device__ __forceinline__ T rounded(float value) {
   return result;
 }
 
-/// Two neighbours at once, the first in the lower bits.
+/// Rounds two neighbours at once; the first goes to the lower bits.
 template <class T> __device__ __forceinline__ unsigned rounded_pair(float first, float second) {
 #if defined(__CUDA_ARCH__)
   unsigned result;

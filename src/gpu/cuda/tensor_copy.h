@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of boxes of an array from global to shared memory that the copy engine of compute
-// capability 9.0 and later does by itself, with zeros where the box lies outside. One thread asks
-// for them; a flag in shared memory goes up when all bytes have come.
+// Copies boxes of an array from global to shared memory with the copy engine of compute capability
+// 9.0 and later, which writes zeros where a box lies outside. One thread asks for a copy; a flag in
+// shared memory goes up when all its bytes have come.
 #pragma once
 
 #if !defined(__HIPCC__)
@@ -22,15 +22,15 @@ template <> inline constexpr CUtensorMapDataType kCopiedAs<BF16> = CU_TENSOR_MAP
 template <>
 inline constexpr CUtensorMapDataType kCopiedAs<std::uint8_t> = CU_TENSOR_MAP_DATA_TYPE_UINT8;
 
-/// Planes of rows of unit stride: `channels` of each of `images`. The data and all strides are
-/// multiples of 16 bytes; strides count elements.
+/// Planes whose rows have unit stride: each of `images` has `channels` of them. The data and all
+/// strides are multiples of 16 bytes; strides count elements.
 struct Planes {
   const void* data;
   std::int64_t width, height, channels, images;
   std::int64_t row_stride, channel_stride, image_stride;
 };
 
-/// How the engine finds boxes of box_width × box_height elements in the planes.
+/// Describes to the engine boxes of box_width × box_height elements in the planes.
 template <class T> CUtensorMap tensor_map(const Planes& p, int box_width, int box_height) {
   static const auto encode = [] {
     void* function = nullptr;
@@ -74,13 +74,13 @@ __device__ inline void init_flag(Flag* flag) {
 __device__ inline void publish_flags() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// Announces how many bytes the flag is to wait for.
+/// Announces the number of bytes that the flag is to wait for.
 __device__ inline void expect_bytes(Flag* flag, unsigned bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(flag)), "r"(bytes)
       : "memory");
 }
-/// Waits until the flag has gone up as often as the parity of this number of times says.
+/// Waits until the flag has gone up as often as the parity of `turn` says.
 __device__ inline void wait_for(Flag* flag, int turn) {
   asm volatile(
       "{\n.reg .pred up;\nWAIT:\nmbarrier.try_wait.parity.shared.b64 up, [%0], %1;\n@up bra "
@@ -89,15 +89,16 @@ __device__ inline void wait_for(Flag* flag, int turn) {
       "r"(turn & 1)
       : "memory");
 }
-/// True in one thread of the warp; the compiler then knows that all it does there is uniform.
+/// Returns true in one thread of the warp; the compiler then knows that all it does there is
+/// uniform.
 __device__ inline bool elected() {
   int one;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.b32 %0, 1, 0, p;\n}"
                : "=r"(one));
   return one != 0;
 }
-/// Of the box that begins at column x of row y, a multiple of 16 bytes from column 0 (the engine
-/// calls any other an illegal instruction); `to` is aligned to 128 bytes.
+/// Copies the box that begins at column x of row y. Column x is a multiple of 16 bytes from column
+/// 0 (the engine calls any other an illegal instruction); `to` is aligned to 128 bytes.
 __device__ inline void copy_box(
     void* to, const CUtensorMap* map, int x, int y, int channel, int image, Flag* flag) {
   asm volatile(
@@ -107,8 +108,8 @@ __device__ inline void copy_box(
       : "memory");
 }
 
-/// Copies one f32, or a zero where none exists; it has come when its thread has awaited it. The
-/// copies asked for since the last mark are awaited together.
+/// Copies one f32, or a zero where none exists; its thread awaits it. The copies asked for since
+/// the last mark are awaited together.
 __device__ inline void copy_word(float* to, const float* from, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(exists ? 4 : 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that knows the vendor's API: its runtime's functions and types under one name each,
-// errors with the driver's words, launches, and sums over a block. CUDA and HIP.
+// The one place that knows the vendor's API: it gives the runtime's functions and types one name
+// each, turns errors into the driver's words, and launches kernels and adds up over a block, for
+// CUDA and HIP.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 #else
 #include <cuda_runtime.h>
 #define SIMILIS_GPU(name) cuda##name
-#define SIMILIS_GRID_CONSTANT __grid_constant__  // a parameter that is read where it is passed
+#define SIMILIS_GRID_CONSTANT __grid_constant__  // the parameter is read where it is passed
 #endif
 
 namespace similis::gpu {
@@ -53,13 +54,14 @@ class Current {
   bool changed_ = false;
 };
 
-/// What a launch asks of a device, asked of the driver once.
+/// Numbers that a launch needs to know of a device; the driver is asked once.
 struct Limits {
   int compute_major = 0, multiprocessors = 0, shared_bytes_a_block = 0;
 };
 const Limits& limits(Device device);
 
-/// Lets a kernel be launched with this much shared memory, which may be above what any kernel has.
+/// Lets a kernel be launched with this much shared memory, which may exceed what kernels have by
+/// default.
 template <class... Parameters>
 void allow_shared_bytes(void (*kernel)(Parameters...), std::size_t bytes) {
   check(SIMILIS_GPU(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
@@ -67,7 +69,23 @@ void allow_shared_bytes(void (*kernel)(Parameters...), std::size_t bytes) {
       "gpu: a kernel cannot have its shared memory");
 }
 
-/// Queues a kernel on the stream. The only place where a launch stands.
+/// Number of blocks of a kernel that one multiprocessor runs at once.
+template <class... Parameters>
+int blocks_per_multiprocessor(
+    void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
+  int blocks = 0;
+  check(SIMILIS_GPU(OccupancyMaxActiveBlocksPerMultiprocessor)(
+            &blocks, reinterpret_cast<const void*>(kernel), threads, shared_bytes),
+      "gpu: the blocks of a multiprocessor cannot be counted");
+  return blocks;
+}
+
+/// Queues the clearing of memory to zero bytes.
+inline void clear(const char* operation, void* stream, void* memory, std::size_t bytes) {
+  check(SIMILIS_GPU(MemsetAsync)(memory, 0, bytes, static_cast<Stream>(stream)), operation);
+}
+
+/// Queues a kernel on the stream. All launches go through here.
 template <class... Parameters, class... Arguments>
 void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,
     void (*kernel)(Parameters...), const Arguments&... arguments) {
@@ -76,8 +94,8 @@ void launch(const char* operation, void* stream, dim3 blocks, int threads, std::
   check(SIMILIS_GPU(GetLastError)(), operation);
 }
 
-/// The sum of every thread's value, in an order that depends on nothing but `threads`, a power of
-/// two; every thread of the block calls it, and thread 0 gets the sum.
+/// Returns the sum of every thread's value, in an order that depends on nothing but `threads`, a
+/// power of two; every thread of the block calls it, and thread 0 gets the sum.
 template <int threads> __device__ double block_sum(double value) {
   __shared__ double values[threads];
   const unsigned t = threadIdx.x;
@@ -90,9 +108,9 @@ template <int threads> __device__ double block_sum(double value) {
   return values[0];
 }
 
-/// The sum over 32 neighbouring threads by halves (0 and 16, 1 and 17, …, then 0 and 8, …), which
-/// the first of them gets.
-__device__ inline double sum_of_32(double value) {
+/// Returns the sum over a subgroup to its first thread, by halves: 0 and 16, 1 and 17, …, then 0
+/// and 8, ….
+__device__ inline double subgroup_sum(double value) {
   for (unsigned distance = 16; distance > 0; distance /= 2) {
 #if defined(__HIPCC__)
     value += __shfl_down(value, distance, 32);
@@ -103,36 +121,38 @@ __device__ inline double sum_of_32(double value) {
   return value;
 }
 
-/// Threads that run together on every device, in a block of no more: half a wavefront on some.
-constexpr int kCrew = 32;
+/// Size of a subgroup: threads that run together on every device, half a wavefront on some. A block
+/// that uses the functions below has no more.
+constexpr int kSubgroup = 32;
 
-/// The value of a lane of the crew, and of the one `distance` below (one's own if there is none).
+/// Return the value of another lane of the subgroup: of `lane`, or of the one `distance` below (the
+/// own value if there is none).
 __device__ inline double value_of(double value, int lane) {
 #if defined(__HIPCC__)
-  return __shfl(value, lane, kCrew);
+  return __shfl(value, lane, kSubgroup);
 #else
   return __shfl_sync(0xffffffffu, value, lane);
 #endif
 }
 __device__ inline double value_below(double value, int distance) {
 #if defined(__HIPCC__)
-  return __shfl_up(value, static_cast<unsigned>(distance), kCrew);
+  return __shfl_up(value, static_cast<unsigned>(distance), kSubgroup);
 #else
   return __shfl_up_sync(0xffffffffu, value, static_cast<unsigned>(distance));
 #endif
 }
 
-/// The lowest lane of the crew in which it is true; kCrew if in none.
+/// Returns the lowest lane of the subgroup in which it is true; kSubgroup if it is true in none.
 __device__ inline int first_lane(bool is_true) {
 #if defined(__HIPCC__)
   const auto lanes = static_cast<unsigned>(__ballot(is_true));
 #else
   const unsigned lanes = __ballot_sync(0xffffffffu, is_true);
 #endif
-  return lanes == 0 ? kCrew : __ffs(static_cast<int>(lanes)) - 1;
+  return lanes == 0 ? kSubgroup : __ffs(static_cast<int>(lanes)) - 1;
 }
 
-/// What the threads of a warp wrote to shared memory is there for all of them.
+/// Makes what the threads of a warp wrote to shared memory visible to all of them.
 __device__ inline void sync_warp() {
 #if defined(__HIPCC__)
   __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
@@ -145,18 +165,11 @@ __device__ inline void sync_warp() {
 #if !defined(__HIPCC__)
 constexpr int kWarp = 32;
 
-/// The sum over a warp, which its first thread gets.
-__device__ inline double warp_sum(double value) {
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value += __shfl_down_sync(0xffffffffu, value, static_cast<unsigned>(distance));
-  }
-  return value;
-}
-
-/// block_sum() by shuffles, for any number of whole warps; `values` holds one a warp.
+/// Does the same as block_sum() by shuffles, for any number of whole warps; `values` holds one
+/// number a warp.
 template <int threads> __device__ double block_sum_warps(double value, double* values) {
   static_assert(threads % kWarp == 0);
-  value = warp_sum(value);
+  value = subgroup_sum(value);
   if (threadIdx.x % kWarp == 0) values[threadIdx.x / kWarp] = value;
   __syncthreads();
   double sum = 0;

@@ -11,7 +11,7 @@
 
 namespace similis::gpu {
 
-/// One element of a dtype known at run time, as a double.
+/// Loads one element of a dtype known at run time, as a double.
 __device__ inline double load_element(const void* data, DType dtype, std::int64_t offset) {
   switch (dtype) {
     case DType::u8: return static_cast<const std::uint8_t*>(data)[offset];
@@ -24,7 +24,7 @@ __device__ inline double load_element(const void* data, DType dtype, std::int64_
   return static_cast<const double*>(data)[offset];
 }
 
-/// The same as f32: rounded once if the element is f64.
+/// Loads the same as f32: an f64 element is rounded once.
 __device__ inline float load_element_f32(const void* data, DType dtype, std::int64_t offset) {
   switch (dtype) {
     case DType::u8: return to_float(static_cast<const std::uint8_t*>(data)[offset]);
@@ -37,7 +37,7 @@ __device__ inline float load_element_f32(const void* data, DType dtype, std::int
   return static_cast<float>(static_cast<const double*>(data)[offset]);
 }
 
-/// Rounded once. Integers are never results.
+/// Stores a number, rounded once. Integers are never results.
 __device__ inline void store_element(void* data, DType dtype, std::int64_t offset, double value) {
   switch (dtype) {
     case DType::f16: return store(value, static_cast<F16*>(data) + offset);
@@ -47,7 +47,7 @@ __device__ inline void store_element(void* data, DType dtype, std::int64_t offse
   }
 }
 
-/// Five axes, [N,C,D,H,W]. Null data: left out.
+/// An array of five axes, [N,C,D,H,W]. Null data means that it is left out.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer SSIM on the GPU, all pairs of a batch in four launches and nothing on the host:
+// Integer SSIM on the GPU: four launches take all pairs of a batch, and nothing is done on the
+// host.
 //   terms    raw samples ─> term of each pixel, read once                     8 B a pixel written
 //            and the plain sum of each block's terms
-//   starts   plain sums ─> what the running sum is about at each stripe
+//   starts   plain sums ─> about what the running sum is at each stripe
 //   maps     terms ─> what each chunk does to the running sum, by binade      8 B a pixel read
 //   walk     maps ─> the sum with the bits of a loop, a warp a frame: 32 maps at once, their terms
 //            only where it leaves a binade; the score
-// Terms are kept rather than computed twice: where the sum wanders about 0 the walk needs many, and
-// the maps need to know about where the sum will be. Moments never leave registers and one row of
-// shared memory. A thread marches down a column (integer_march.h).
+// Terms are kept rather than computed twice: where the sum wanders about 0 the walk needs many of
+// them, and the maps need to know about where the sum will be. Moments never leave registers and
+// one row of shared memory. A thread moves a window down its column (column.h).
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
@@ -21,13 +22,14 @@ namespace similis::libvmaf_ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = kThreads - 2 * kRadius;  // the others only feed their neighbours (3 %)
-constexpr int kRows = 32;  // of a stripe: 8 more are read; enough blocks to fill the GPU at 4K
-// Frames are taken together, so that one's walk runs beside another's kernels, as long as their
-// terms take at most 512 MB.
+constexpr int kColumns =
+    kThreads - 2 * kRadius;  // the other threads only feed their neighbours (3 %)
+constexpr int kRows = 32;    // rows of a stripe, which reads 8 more; at 4K the blocks fill the GPU
+// Several frames go together, as long as their terms take at most 512 MB, so that the walk of one
+// runs beside the kernels of another.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 26, kMostFrames = 32768;
 
-// A batch of planes and how it is cut.
+// A batch of planes and its division into tiles and stripes.
 struct Frames {
   const void *x, *y;
   std::int64_t strides_x[3], strides_y[3];
@@ -52,7 +54,7 @@ struct Frames {
   std::int64_t pixels() const { return height * width; }
 };
 
-// What the launches hand on.
+// Arrays that one launch hands to the next.
 struct Workspace {
   double* terms;      // [frame][row][column]
   double* tile_sums;  // [frame][stripe][tile]; NaN where a sample has more bits than bit_depth
@@ -63,7 +65,7 @@ struct Workspace {
 
 __device__ double not_a_number() { return bits_as<double>(std::uint64_t{0x7ff8} << 48); }
 
-// A weight along one axis; most windows are whole.
+// Returns a weight along one axis; most windows are whole.
 __device__ int weight_along(std::int64_t position, std::int64_t extent) {
   constexpr int whole = 256;
   const bool is_whole = position >= kRadius && position < extent - kRadius;
@@ -96,7 +98,7 @@ __global__ __launch_bounds__(kThreads, Sums::blocks) void terms_kernel(Frames f,
   ColumnSums<Sums> sums;
   double sum = 0;
   bool exceeded = false;
-  int next_x = 0, next_y = 0;  // fetched a row ahead, so that no row waits for its own
+  int next_x = 0, next_y = 0;  // fetched a row ahead, so that no row waits for its own loads
   bool next_exists = false;
   const auto fetch = [&](std::int64_t row) {
     next_exists = is_inside && row >= 0 && row < f.height;
@@ -154,7 +156,7 @@ __global__ void starts_kernel(Frames f, Workspace w) {
   for (std::int64_t stripe = 0; stripe < f.stripes; ++stripe) starts[stripe + 1] += starts[stripe];
 }
 
-// About what the sum is before a term, as if it grew evenly within a stripe.
+// Returns about what the sum is before a term, as if it grew evenly within a stripe.
 __device__ double expected_before(std::int64_t term, const Frames& f, const double* starts) {
   const std::int64_t stripe_terms = kRows * f.width, stripe = term / stripe_terms;
   const std::int64_t in_stripe =
@@ -164,7 +166,7 @@ __device__ double expected_before(std::int64_t term, const Frames& f, const doub
   return starts[stripe] + part * (starts[stripe + 1] - starts[stripe]);
 }
 
-// What one thread finds in its part of a chunk, neighbouring terms. Sums of units are exact.
+// Results of one thread for its part of a chunk, neighbouring terms. Sums of units are exact.
 struct PartOfChunk {
   double sums[kBinades];
   double sum, lowest, highest;  // of the terms, and of their partial sums
@@ -188,7 +190,7 @@ __device__ PartOfChunk part_of(const double* terms, int count, int first_exponen
   return part;
 }
 
-// A part and then the next.
+// Returns the results of part a followed by part b.
 __device__ PartOfChunk then(const PartOfChunk& a, const PartOfChunk& b) {
   PartOfChunk both;
   both.lowest = -larger(-a.lowest, -(a.sum + b.lowest));
@@ -201,8 +203,8 @@ __device__ PartOfChunk then(const PartOfChunk& a, const PartOfChunk& b) {
   return both;
 }
 
-// Composes `count` neighbours into the first, by as many threads, of which this is the one at
-// `index`; all threads of the block come here.
+// Composes `count` neighbours into the first. As many threads take part, of which this is the one
+// at `index`; all threads of the block call it.
 template <class T> __device__ void compose(T* all, int index, int count) {
   for (int distance = 1; distance < count; distance *= 2) {
     __syncthreads();
@@ -212,7 +214,7 @@ template <class T> __device__ void compose(T* all, int index, int count) {
   __syncthreads();
 }
 
-// The map of a chunk from what all of it does.
+// Returns the map of a chunk from the results of all its parts.
 __device__ ChunkMap map_of(
     const PartOfChunk& all, const double* terms, int term_count, int first_exponent) {
   ChunkMap map;
@@ -225,15 +227,15 @@ __device__ ChunkMap map_of(
   return map;
 }
 
-// A block a group, half of it at a time: its terms in shared memory, a chunk's parts by 16 threads.
-// Parts are composed as a tree, then maps.
+// Each block takes a group, one half after the other: its terms lie in shared memory, and 16
+// threads take the parts of a chunk. Parts are composed as a tree, then maps.
 constexpr int kPartTerms = 16, kChunkThreads = kChunkTerms / kPartTerms;
 constexpr int kAtATime = kThreads / kChunkThreads;
 constexpr int kPartPitch = kPartTerms + 1;  // so that no two threads of a warp meet in a bank
 static_assert(kPartPitch * sizeof(double) >= sizeof(PartOfChunk));
 
 __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
-  __shared__ double near_terms[kThreads * kPartPitch];  // and then each thread's part of a chunk
+  __shared__ double near_terms[kThreads * kPartPitch];  // later each thread's part of a chunk
   __shared__ ChunkMap maps[kGroupChunks];
   auto* const parts = reinterpret_cast<PartOfChunk*>(near_terms);
   const int t = static_cast<int>(threadIdx.x), in_chunk = t % kChunkThreads;
@@ -271,7 +273,7 @@ __global__ __launch_bounds__(kThreads) void maps_kernel(Frames f, Workspace w) {
   if (t == 0) w.groups[frame * groups_of(count) + group] = maps[0];
 }
 
-// A crew of threads looks at a window of maps, one each.
+// A window of maps: each lane of a subgroup has one.
 struct WindowOfMaps {
   ChunkMap map;
   int count;
@@ -295,8 +297,8 @@ struct WindowOfMaps {
   __device__ static Step steps_before(const Step& own, int exponent) {
     const int lane = static_cast<int>(threadIdx.x);
     Step all = own;
-    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kCrew) {
-      for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    if (gpu::first_lane(own.from_even != own.from_odd) == gpu::kSubgroup) {
+      for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
         const double below = gpu::value_below(all.from_even, distance);
         if (lane >= distance) all.from_even += below;
       }
@@ -304,7 +306,7 @@ struct WindowOfMaps {
       return lane == 0 ? Step{0, 0} : Step{before, before};
     }
     const Binade twice = binade(exponent + 1);
-    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
       const Step below = step_below(all, distance);
       if (lane >= distance) all = then(below, all, twice);
     }
@@ -316,9 +318,9 @@ struct WindowOfMaps {
   }
 };
 
-// What the terms of one lane do to a sum of a binade, and which of them leave it.
+// The terms of one lane.
 struct TermsOfLane {
-  static constexpr int kEach = kChunkTerms / gpu::kCrew;
+  static constexpr int kEach = kChunkTerms / gpu::kSubgroup;
   double term[kEach];
 
   __device__ TermsOfLane(const double* terms, int count) {
@@ -329,8 +331,8 @@ struct TermsOfLane {
   }
 };
 
-// The crew that walks: the threads of one block.
-struct Crew {
+// The subgroup that walks: the threads of one block.
+struct Subgroup {
   double* near_terms;  // kChunkTerms, shared
 
   __device__ WindowOfMaps window(const ChunkMap* maps, int count) const {
@@ -338,9 +340,8 @@ struct Crew {
     return {lane < count ? maps[lane] : ChunkMap{}, count};
   }
 
-  // As long as the sum stays in a binade, terms are added in its units by all lanes; the term that
-  // takes it to another is added by itself. Halfway terms, and sums that leave often, go one by
-  // one.
+  // While the sum stays in a binade, all lanes add terms in its units; the term that takes it to
+  // another binade is added by itself. Halfway terms, and sums that leave often, go one by one.
   __device__ double add(const double* terms, int count, double sum) const {
     constexpr int kEach = TermsOfLane::kEach, kBinadesAtMost = 4;
     const int first = static_cast<int>(threadIdx.x) * kEach;
@@ -356,7 +357,7 @@ struct Crew {
         any_halfway |= first + k >= done && is_halfway(own.term[k], units, in);
         after[k] = total += units;
       }
-      if (gpu::first_lane(any_halfway) < gpu::kCrew) break;
+      if (gpu::first_lane(any_halfway) < gpu::kSubgroup) break;
       const double start = sum + total_below(total);
       double before = start, leaving = 0;
       int leaves = kEach;
@@ -369,7 +370,7 @@ struct Crew {
         before = k == 0 ? start : start + after[k - 1];
       }
       const int lane = gpu::first_lane(leaves < kEach);
-      if (lane == gpu::kCrew) return gpu::value_of(start + total, gpu::kCrew - 1);
+      if (lane == gpu::kSubgroup) return gpu::value_of(start + total, gpu::kSubgroup - 1);
       sum = gpu::value_of(before, lane) + gpu::value_of(leaving, lane);
       done = lane * kEach + static_cast<int>(gpu::value_of(leaves, lane)) + 1;
       if (done >= count) return sum;
@@ -378,10 +379,10 @@ struct Crew {
   }
 
  private:
-  // The sum of the totals of lower lanes.
+  // Returns the sum of the totals of lower lanes.
   __device__ static double total_below(double total) {
     const int lane = static_cast<int>(threadIdx.x);
-    for (int distance = 1; distance < gpu::kCrew; distance *= 2) {
+    for (int distance = 1; distance < gpu::kSubgroup; distance *= 2) {
       const double below = gpu::value_below(total, distance);
       if (lane >= distance) total += below;
     }
@@ -403,7 +404,7 @@ struct Crew {
 };
 
 // One block a frame.
-__global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
+__global__ __launch_bounds__(gpu::kSubgroup) void walk_kernel(
     Frames f, Workspace w, double total_weight, double* scores) {
   __shared__ double near_terms[kChunkTerms];
   const std::int64_t frame = blockIdx.x, count = f.height * f.width;
@@ -414,11 +415,11 @@ __global__ __launch_bounds__(gpu::kCrew) void walk_kernel(
   }
   const MappedTerms all{w.terms + frame * count, w.chunks + frame * chunks_of(count),
       w.groups + frame * groups_of(count), count};
-  const double sum = walk(all, Crew{near_terms});
+  const double sum = walk(all, Subgroup{near_terms});
   if (threadIdx.x == 0) scores[frame] = sum / total_weight;
 }
 
-// The parts of one allocation, each aligned.
+// Cuts one allocation into aligned parts.
 class Cut {
  public:
   explicit Cut(char* memory) : memory_(memory) {}
@@ -462,11 +463,11 @@ void queue(const PlanePairs& planes, const Workspace& w, double* scores, void* s
   const auto groups = static_cast<unsigned>(groups_of(f.pixels()));
   gpu::launch("integer_ssim", stream, dim3(count), kThreads, 0, starts_kernel, f, w);
   gpu::launch("integer_ssim", stream, dim3(groups, count), kThreads, 0, maps_kernel, f, w);
-  gpu::launch("integer_ssim", stream, dim3(count), gpu::kCrew, 0, walk_kernel, f, w,
+  gpu::launch("integer_ssim", stream, dim3(count), gpu::kSubgroup, 0, walk_kernel, f, w,
       total_weight(f.height, f.width), scores);
 }
 
-// Some pairs of a batch.
+// Returns some pairs of a batch.
 PlanePairs part_of_batch(const PlanePairs& planes, std::int64_t first, std::int64_t count) {
   PlanePairs part = planes;
   for (TensorView* view : {&part.x, &part.y}) {

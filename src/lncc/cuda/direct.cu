@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the GPU, the general path: every thread walks through the whole window of its pixel, in
-// f64, whatever the rank, window, padding, masks, dtypes and strides are.
-//   windows kernel   a centre a thread: moments ─ formula.h ─> map or sums, and the fields
-//   gradient kernel  a pixel a thread: the fields of all windows that see it
-// Fields stand in memory for a slab of pixels and the windows around it: as many planes of z, or
-// rows of a picture, as fit into 64 MiB. Windows between two slabs are looked through twice.
+// LNCC on the GPU, the general path: every thread walks through the whole window of its pixel in
+// f64, for any rank, window, padding, masks, dtypes and strides.
+//   windows kernel   a centre a thread: moments ─ formula.h ─> map or sums, and the derivatives
+//   gradient kernel  a pixel a thread: the derivatives of all windows that see it
+// Derivatives are in memory for a slab of pixels and the windows around it: as many planes of z, or
+// rows of a picture, as fit into 64 MiB. Windows between two slabs are computed twice.
 #include <algorithm>
 #include <array>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
+#include "src/gpu/cuda/upload.cuh"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTapsAtOnce = 64;
-constexpr std::int64_t kFieldBytes = std::int64_t{64} << 20;
-
-struct TapPiece {
-  double taps[kTapsAtOnce];
-};
-
-// Taps travel as a parameter, so that a captured graph holds them.
-__global__ void upload_kernel(TapPiece piece, int count, double* to) {
-  if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
-}
+constexpr std::int64_t kDerivativeBytes = std::int64_t{64} << 20;
 
 // A box of pixels or centres, [first, last) along z, y, x.
 struct Box {
@@ -37,7 +29,7 @@ struct Box {
     return z >= first[0] && z < last[0] && y >= first[1] && y < last[1] && x >= first[2] &&
            x < last[2];
   }
-  // The i-th place of the box, x fastest.
+  // Returns the i-th place of the box, x fastest.
   __device__ Place place(const Geometry& g, std::int64_t plane, std::int64_t i) const {
     const std::int64_t row = i / extent(2);
     return {plane / g.channels, plane % g.channels, first[0] + row / extent(1),
@@ -46,18 +38,18 @@ struct Box {
 };
 
 struct Work {
-  Measure measure;
-  const double* taps[3];  // along z, y, x
-  double* fields;         // [planes at a time][fields][centres]
+  Problem problem;
+  const double* taps[3];  // along z, y and x
+  double* derivatives;    // [planes at a time][derivatives][centres]
   double* partials;       // [planes][slots]
   int slots;
 };
 
-// Calls visit(place, weight) for all pixels under the window centred on a pixel; what lies outside
-// the image is left out.
+// Calls visit(place, weight) for all pixels under the window centred on a pixel, but for those
+// outside the image.
 template <class Visit>
 __device__ __forceinline__ void for_window(const Work& w, const Place& centre, const Visit& visit) {
-  const Geometry& g = w.measure.geometry;
+  const Geometry& g = w.problem.geometry;
   Place at = centre;
   for (int kz = 0; kz <= 2 * g.radius[0]; ++kz) {
     at.z = centre.z - g.radius[0] + kz;
@@ -83,16 +75,17 @@ __device__ double sum_of_taps(const double* taps, int radius) {
 struct Window {
   Moments<double> moments;
   double mean_x, mean_y;
-  double share;  // of a pixel of weight 1 in the averages, times the number of taps
+  double share;  // share of a pixel of weight 1 in the averages, times the number of taps
 };
 
-// Sums are taken about the centre's own pixels, so that those far from 0 keep their digits.
+// Sums the window. Pixels count from the centre's own values, so that those far from 0 keep their
+// digits.
 __device__ Window look(const Work& w, const Place& centre) {
-  const Measure& m = w.measure;
+  const Problem& m = w.problem;
   const Geometry& g = m.geometry;
   const bool is_shifted = m.exists(centre);
-  const double shift_x = is_shifted ? Measure::load(m.x, centre) : 0;
-  const double shift_y = is_shifted ? Measure::load(m.y, centre) : 0;
+  const double shift_x = is_shifted ? Problem::load(m.x, centre) : 0;
+  const double shift_y = is_shifted ? Problem::load(m.y, centre) : 0;
   double weight = 0, inside = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
   const auto add = [&](double tap, double x, double y) {
     sx = fma(tap, x, sx);
@@ -104,9 +97,9 @@ __device__ Window look(const Work& w, const Place& centre) {
   };
   for_window(w, centre, [&](const Place& at, double tap) {
     inside += tap;
-    const double valid = m.valid_mask.data == nullptr ? 1 : Measure::load(m.valid_mask, at);
+    const double valid = m.valid_mask.data == nullptr ? 1 : Problem::load(m.valid_mask, at);
     if (!(valid > 0)) return;
-    add(tap * valid, Measure::load(m.x, at) - shift_x, Measure::load(m.y, at) - shift_y);
+    add(tap * valid, Problem::load(m.x, at) - shift_x, Problem::load(m.y, at) - shift_y);
   });
   if (g.padding == Padding::same) {
     double all = 1;
@@ -122,39 +115,40 @@ __device__ Window look(const Work& w, const Place& centre) {
       .share = factor};
 }
 
-// One centre: its weighted value, its fields, and ANTs' gradient.
-template <int kFields>
+// Computes one centre: its weighted value, its derivatives, and ANTs' gradient.
+template <int kDerivatives>
 __device__ double run_centre(
-    const Work& w, const Place& at, bool is_owned, double* fields, std::int64_t stride) {
-  const Measure& m = w.measure;
+    const Work& w, const Place& at, bool is_owned, double* derivatives, std::int64_t stride) {
+  const Problem& m = w.problem;
   const double own_weight = m.pixel_weight(at);
   const Window window = look(w, at);
   const Correlation<double> v = m.correlation(window.moments);
-  if constexpr (kFields > 0) {
-    store_fields<kFields>(v, m.slope(at, own_weight) * window.share, window.mean_x, window.mean_y,
-        m.x_gradient.data != nullptr, fields, stride);
+  if constexpr (kDerivatives > 0) {
+    store_derivatives<kDerivatives>(v, m.slope(at, own_weight) * window.share, window.mean_x,
+        window.mean_y, m.x_gradient.data != nullptr, derivatives, stride);
   } else if (m.x_gradient.data != nullptr || m.y_gradient.data != nullptr) {
     m.store_centre_gradients(at, window.moments, m.slope(at, own_weight),
-        Measure::load(m.x, at) - window.mean_x, Measure::load(m.y, at) - window.mean_y);
+        Problem::load(m.x, at) - window.mean_x, Problem::load(m.y, at) - window.mean_y);
   }
   if (!is_owned) return 0;
   if (m.map.data != nullptr) m.store_map(at, own_weight, v.value);
   return own_weight == 0 ? 0 : own_weight * v.value;
 }
 
-// All centres of a box, of which those in `owned` add to sums and maps.
-template <int kFields>
+// Computes all centres of a box; those in `owned` add to sums and maps.
+template <int kDerivatives>
 __global__ __launch_bounds__(kThreads) void windows_kernel(
     const Work w, Box centres, Box owned, std::int64_t first_plane, std::int64_t planes) {
-  const Geometry& g = w.measure.geometry;
+  const Geometry& g = w.problem.geometry;
   for (std::int64_t block = blockIdx.x; block < planes * w.slots; block += gridDim.x) {
     const std::int64_t local = block / w.slots, plane = first_plane + local;
-    double* const fields = w.fields + local * kFields * centres.count();
+    double* const derivatives = w.derivatives + local * kDerivatives * centres.count();
     double sum = 0;
     for (std::int64_t i = block % w.slots * kThreads + threadIdx.x; i < centres.count();
          i += std::int64_t{w.slots} * kThreads) {
       const Place at = centres.place(g, plane, i);
-      sum += run_centre<kFields>(w, at, owned.holds(at.z, at.y, at.x), fields + i, centres.count());
+      sum += run_centre<kDerivatives>(
+          w, at, owned.holds(at.z, at.y, at.x), derivatives + i, centres.count());
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (w.partials != nullptr && threadIdx.x == 0) {
@@ -171,12 +165,12 @@ __global__ void clear_kernel(double* numbers, std::int64_t count) {
   }
 }
 
-template <int kFields>
+template <int kDerivatives>
 __device__ void run_pixel(
-    const Work& w, const Place& pixel, const Box& centres, const double* fields) {
-  const Measure& m = w.measure;
-  const double valid = m.valid_mask.data == nullptr ? 1 : Measure::load(m.valid_mask, pixel);
-  double sums[kFields] = {};
+    const Work& w, const Place& pixel, const Box& centres, const double* derivatives) {
+  const Problem& m = w.problem;
+  const double valid = m.valid_mask.data == nullptr ? 1 : Problem::load(m.valid_mask, pixel);
+  double sums[kDerivatives] = {};
   double x = 0, y = 0;
   if (valid > 0) {
     for_window(w, pixel, [&](const Place& at, double tap) {
@@ -185,51 +179,42 @@ __device__ void run_pixel(
           ((at.z - centres.first[0]) * centres.extent(1) + at.y - centres.first[1]) *
               centres.extent(2) +
           at.x - centres.first[2];
-      for (int j = 0; j < kFields; ++j) {
-        sums[j] = fma(tap, fields[i + j * centres.count()], sums[j]);
+      for (int j = 0; j < kDerivatives; ++j) {
+        sums[j] = fma(tap, derivatives[i + j * centres.count()], sums[j]);
       }
     });
-    x = Measure::load(m.x, pixel);
-    y = Measure::load(m.y, pixel);
+    x = Problem::load(m.x, pixel);
+    y = Problem::load(m.y, pixel);
   }
-  store_gradients<kFields>(m, pixel, sums, x, y, valid > 0 ? valid : 0);
+  store_gradients<kDerivatives>(m, pixel, sums, x, y, valid > 0 ? valid : 0);
 }
 
-template <int kFields>
+template <int kDerivatives>
 __global__ __launch_bounds__(kThreads) void gradient_kernel(
     const Work w, Box pixels, Box centres, std::int64_t first_plane, std::int64_t planes) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
        i < planes * pixels.count(); i += step) {
     const std::int64_t local = i / pixels.count();
-    const Place at = pixels.place(w.measure.geometry, first_plane + local, i % pixels.count());
-    run_pixel<kFields>(w, at, centres, w.fields + local * kFields * centres.count());
+    const Place at = pixels.place(w.problem.geometry, first_plane + local, i % pixels.count());
+    run_pixel<kDerivatives>(w, at, centres, w.derivatives + local * kDerivatives * centres.count());
   }
 }
 
-// ANTs' gradient of pixels on which no window is centred.
-__global__ __launch_bounds__(kThreads) void rim_kernel(const Measure m, Box pixels) {
+// Clears ANTs' gradient of pixels on which no window is centred.
+__global__ __launch_bounds__(kThreads) void rim_kernel(const Problem m, Box pixels) {
   const Geometry& g = m.geometry;
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
        i < g.planes * pixels.count(); i += step) {
     const Place at = pixels.place(g, i / pixels.count(), i % pixels.count());
     if (g.is_centre(0, at.z) && g.is_centre(1, at.y) && g.is_centre(2, at.x)) continue;
-    if (m.x_gradient.data != nullptr) m.x_gradient.store(Measure::offset(m.x_gradient, at), 0);
-    if (m.y_gradient.data != nullptr) m.y_gradient.store(Measure::offset(m.y_gradient, at), 0);
+    if (m.x_gradient.data != nullptr) m.x_gradient.store(Problem::offset(m.x_gradient, at), 0);
+    if (m.y_gradient.data != nullptr) m.y_gradient.store(Problem::offset(m.y_gradient, at), 0);
   }
 }
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-unsigned blocks_of(std::int64_t planes, int slots) {
-  return static_cast<unsigned>(std::min<std::int64_t>(planes * slots, 1 << 20));
-}
-
-// Taps in device memory, which lives as long as this.
+// Taps in device memory, which lives as long as this object.
 class Taps {
  public:
   Taps(const CudaPlan& plan, Work& work) {
@@ -241,21 +226,12 @@ class Taps {
     double* next = static_cast<double*>(memory_.get());
     for (int axis = 0; axis < 3; ++axis) {
       work.taps[axis] = next;
-      upload(plan, *taps[axis], next);
+      gpu::upload("lncc", plan.exec.queue.handle, *taps[axis], next);
       next += taps[axis]->size();
     }
   }
 
  private:
-  static void upload(const CudaPlan& plan, const std::vector<double>& taps, double* to) {
-    for (std::size_t first = 0; first < taps.size(); first += kTapsAtOnce) {
-      TapPiece piece = {};
-      const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
-      std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("lncc", plan.exec.queue.handle, 1, kTapsAtOnce, 0, upload_kernel, piece,
-          static_cast<int>(count), to + first);
-    }
-  }
   std::shared_ptr<void> memory_;
 };
 
@@ -265,7 +241,7 @@ Box all_centres(const Geometry& g) {
       {g.last_centre[0], g.last_centre[1], g.last_centre[2]}};
 }
 
-// The centres whose windows reach a box of pixels.
+// Returns the centres whose windows reach a box of pixels.
 Box centres_around(const Geometry& g, const Box& pixels) {
   Box centres = all_centres(g);
   for (int axis = 0; axis < 3; ++axis) {
@@ -276,23 +252,24 @@ Box centres_around(const Geometry& g, const Box& pixels) {
   return centres;
 }
 
-template <int kFields> void run_fields(const CudaPlan& plan, Work& work) {
-  const Geometry& g = plan.measure.geometry;
+template <int kDerivatives> void run_derivatives(const CudaPlan& plan, Work& work) {
+  const Geometry& g = plan.problem.geometry;
   void* const stream = plan.exec.queue.handle;
-  const int axis = g.extent[0] > 1 ? 0 : 1;  // along which slabs are cut
-  const std::int64_t layer_bytes = kFields * static_cast<std::int64_t>(sizeof(double)) *
+  const int axis = g.extent[0] > 1 ? 0 : 1;  // slabs are cut along this axis
+  const std::int64_t layer_bytes = kDerivatives * static_cast<std::int64_t>(sizeof(double)) *
                                    g.map_elements() / std::max<std::int64_t>(1, g.centres(axis));
-  const std::int64_t layers =
-      std::clamp<std::int64_t>(kFieldBytes / layer_bytes - 2 * g.radius[axis], 1, g.extent[axis]);
+  const std::int64_t layers = std::clamp<std::int64_t>(
+      kDerivativeBytes / layer_bytes - 2 * g.radius[axis], 1, g.extent[axis]);
   const bool fits = layers == g.extent[axis];
   const std::int64_t at_once =
       fits ? std::clamp<std::int64_t>(
-                 kFieldBytes / std::max<std::int64_t>(1, layer_bytes * g.extent[axis]), 1, g.planes)
+                 kDerivativeBytes / std::max<std::int64_t>(1, layer_bytes * g.extent[axis]), 1,
+                 g.planes)
            : 1;
   const std::int64_t most_layers = std::min(g.extent[axis], layers + 2 * g.radius[axis]);
   const auto memory = allocate_bytes(
       static_cast<std::size_t>(at_once * most_layers * layer_bytes), plan.device, plan.exec);
-  work.fields = static_cast<double*>(memory.get());
+  work.derivatives = static_cast<double*>(memory.get());
   for (std::int64_t plane = 0; plane < g.planes; plane += at_once) {
     const std::int64_t planes = std::min(at_once, g.planes - plane);
     for (std::int64_t first = 0; first < g.extent[axis]; first += layers) {
@@ -300,10 +277,10 @@ template <int kFields> void run_fields(const CudaPlan& plan, Work& work) {
       pixels.first[axis] = first;
       pixels.last[axis] = std::min(g.extent[axis], first + layers);
       const Box centres = centres_around(g, pixels);
-      gpu::launch("lncc", stream, blocks_of(planes, work.slots), kThreads, 0,
-          windows_kernel<kFields>, work, centres, pixels, plane, planes);
-      gpu::launch("lncc", stream, blocks_for(planes * pixels.count()), kThreads, 0,
-          gradient_kernel<kFields>, work, pixels, centres, plane, planes);
+      gpu::launch("lncc", stream, gpu::blocks_of(planes * work.slots), kThreads, 0,
+          windows_kernel<kDerivatives>, work, centres, pixels, plane, planes);
+      gpu::launch("lncc", stream, gpu::blocks_for_items(planes * pixels.count(), kThreads),
+          kThreads, 0, gradient_kernel<kDerivatives>, work, pixels, centres, plane, planes);
     }
   }
 }
@@ -312,37 +289,39 @@ template <int kFields> void run_fields(const CudaPlan& plan, Work& work) {
 
 int direct_slots(const CudaPlan& plan) {
   return static_cast<int>(
-      std::clamp<std::int64_t>(plan.measure.geometry.map_elements() / (4 * kThreads), 1, 4096));
+      std::clamp<std::int64_t>(plan.problem.geometry.map_elements() / (4 * kThreads), 1, 4096));
 }
 
 void run_direct(const CudaPlan& plan) {
-  const Geometry& g = plan.measure.geometry;
+  const Geometry& g = plan.problem.geometry;
   void* const stream = plan.exec.queue.handle;
-  Work work{.measure = plan.measure,
+  Work work{.problem = plan.problem,
       .taps = {},
-      .fields = nullptr,
+      .derivatives = nullptr,
       .partials = plan.partials,
       .slots = plan.partials != nullptr ? plan.slots : direct_slots(plan)};
   const Taps taps(plan, work);
   if (plan.partials != nullptr) {
     const std::int64_t count = g.planes * work.slots;
-    gpu::launch("lncc", stream, blocks_for(count), kThreads, 0, clear_kernel, plan.partials, count);
+    gpu::launch("lncc", stream, gpu::blocks_for_items(count, kThreads), kThreads, 0, clear_kernel,
+        plan.partials, count);
   }
-  switch (field_count(plan.pass)) {
-    case 3: return run_fields<3>(plan, work);
-    case 5: return run_fields<5>(plan, work);
+  switch (derivative_count(plan.pass)) {
+    case 3: return run_derivatives<3>(plan, work);
+    case 5: return run_derivatives<5>(plan, work);
     default: break;
   }
-  gpu::launch("lncc", stream, blocks_of(g.planes, work.slots), kThreads, 0, windows_kernel<0>, work,
-      all_centres(g), all_centres(g), std::int64_t{0}, g.planes);
+  gpu::launch("lncc", stream, gpu::blocks_of(g.planes * work.slots), kThreads, 0, windows_kernel<0>,
+      work, all_centres(g), all_centres(g), std::int64_t{0}, g.planes);
   clear_rim(plan);
 }
 
 void clear_rim(const CudaPlan& plan) {
-  const Geometry& g = plan.measure.geometry;
+  const Geometry& g = plan.problem.geometry;
   if (!plan.pass.has_gradient() || g.padding != Padding::valid) return;
-  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(g.planes * all_pixels(g).count()),
-      kThreads, 0, rim_kernel, plan.measure, all_pixels(g));
+  gpu::launch("lncc", plan.exec.queue.handle,
+      gpu::blocks_for_items(g.planes * all_pixels(g).count(), kThreads), kThreads, 0, rim_kernel,
+      plan.problem, all_pixels(g));
 }
 
 }  // namespace similis::lncc_internal

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the GPU: what stands around the kernels that look through windows. Weights become the
-// slope of each plane, and sums become values, on the device: nothing waits for the host. The march
-// (cuda_march.cu) takes what registration calls all day, the direct kernels (cuda_direct.cu)
-// everything else.
-#include <algorithm>
+// The frame of LNCC on the GPU around the kernels that look through windows: weights become the
+// slope of each plane, and sums become values, on the device, so that nothing waits for the host.
+// The sliding window kernels (sliding_window.cu) take the calls of registration, the direct kernels
+// (direct.cu) take everything else.
 #include <utility>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
+#include "src/gpu/cuda/blocks.h"
+#include "src/gpu/cuda/upstream.h"
 #include "src/lncc/cuda/plan.h"
 
 namespace similis::lncc_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostBlocks = 1 << 20;
 
-// Σ weight over the centres of each plane, [planes][slots].
+// Adds Σ weight over the centres of each plane, [planes][slots].
 __global__ __launch_bounds__(kThreads) void weights_kernel(
-    const Measure m, int slots, double* weights) {
+    const Problem m, int slots, double* weights) {
   const Geometry& g = m.geometry;
   const std::int64_t rows = g.centres(0) * g.centres(1);
   for (std::int64_t block = blockIdx.x; block < g.planes * slots; block += gridDim.x) {
@@ -36,43 +37,25 @@ __global__ __launch_bounds__(kThreads) void weights_kernel(
   }
 }
 
-// Σ of `count` numbers, by one block.
+// Returns the sum of `count` numbers, by one block.
 __device__ double sum_of(const double* numbers, std::int64_t count) {
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += numbers[i];
-  const double total = gpu::block_sum<kThreads>(sum);
+  const double total =
+      gpu::block_sum_of<kThreads>(count, [&](std::int64_t i) { return numbers[i]; });
   __syncthreads();
   return total;
 }
 
-// Upstream of a plane's result: of rank 0, 1 ([N]) or 2 ([N,C]); 1 without data.
-struct Upstream {
-  const void* data = nullptr;
-  DType dtype = DType::f32;
-  std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
-
-  Upstream(const TensorView& u, std::int64_t channel_count)
-      : data(u.data()), dtype(u.dtype), channels(channel_count) {
-    if (!u.empty() && u.shape.rank() > 0) image_stride = u.strides[0];
-    if (!u.empty() && u.shape.rank() > 1) channel_stride = u.strides[1];
-  }
-  __device__ double of(std::int64_t plane) const {
-    if (data == nullptr) return 1;
-    return gpu::load_element(
-        data, dtype, plane / channels * image_stride + plane % channels * channel_stride);
-  }
-};
-
-// The planes that make one result.
+// Groups of planes; each group makes one result.
 struct Groups {
   std::int64_t count, planes_each;
 };
 
-// What a unit of v at a pixel of weight 1 adds to each group's value, and with upstream to
-// Σ upstream·value from each plane. A mean over nothing is 0.
+// Writes the amount that a unit of v at a pixel of weight 1 adds to each group's value, and the
+// amount that it adds, with upstream, to Σ upstream·value from each plane. A mean over nothing is
+// 0.
 __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
-    int slots, double known_weight, double weight, bool is_sum, Upstream upstream, double* units,
-    double* slopes) {
+    int slots, double known_weight, double weight, bool is_sum, gpu::Upstream upstream,
+    double* units, double* slopes) {
   __shared__ double unit;
   for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
     const std::int64_t first = group * groups.planes_each;
@@ -99,10 +82,6 @@ __global__ __launch_bounds__(kThreads) void values_kernel(Groups groups, const d
   }
 }
 
-unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMostBlocks));
-}
-
 Groups groups_of(const Pass& pass) {
   const std::int64_t planes = pass.x.shape[0] * pass.x.shape[1];
   const std::int64_t count = pass.reduction == Reduction::per_channel ? planes
@@ -111,19 +90,20 @@ Groups groups_of(const Pass& pass) {
   return {count, planes / count};
 }
 
-void run_windows(const CudaPlan& plan, const March* march) {
-  if (march != nullptr) return run_march(*march);
+void run_windows(const CudaPlan& plan, const SlidingWindow* sliding_window) {
+  if (sliding_window != nullptr) return run_sliding_window(*sliding_window);
   run_direct(plan);
 }
 
-// A pass that reduces to numbers, with the memory for its sums.
-void run_reduced(CudaPlan& plan, const March* march) {
+// Runs a pass that reduces to numbers, with memory for its sums.
+void run_reduced(CudaPlan& plan, const SlidingWindow* sliding_window) {
   constexpr int kWeightSlots = 64;
   const Pass& pass = plan.pass;
-  const Geometry& g = plan.measure.geometry;
+  const Geometry& g = plan.problem.geometry;
   const Groups groups = groups_of(pass);
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
-  plan.slots = march != nullptr ? march_slots(*march) : direct_slots(plan);
+  plan.slots =
+      sliding_window != nullptr ? sliding_window_slots(*sliding_window) : direct_slots(plan);
   const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
   const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
   const auto memory =
@@ -132,19 +112,20 @@ void run_reduced(CudaPlan& plan, const March* march) {
   double* const slopes = units + groups.count;
   plan.partials = slopes + g.planes;
   double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
-  plan.measure.slopes = slopes;
+  plan.problem.slopes = slopes;
   if (is_weighted) {
-    gpu::launch("lncc", plan.exec.queue.handle, blocks_for(weights), kThreads, 0, weights_kernel,
-        plan.measure, kWeightSlots, weight_sums);
+    gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(weights), kThreads, 0,
+        weights_kernel, plan.problem, kWeightSlots, weight_sums);
   }
   const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
-  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(groups.count), kThreads, 0, slopes_kernel,
-      groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight, pass.weight,
-      pass.reduction == Reduction::sum, Upstream(pass.upstream, g.channels), units, slopes);
-  run_windows(plan, march);
+  gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
+      slopes_kernel, groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight,
+      pass.weight, pass.reduction == Reduction::sum, gpu::Upstream(pass.upstream, g.channels),
+      units, slopes);
+  run_windows(plan, sliding_window);
   if (pass.value.empty()) return;
-  gpu::launch("lncc", plan.exec.queue.handle, blocks_for(groups.count), kThreads, 0, values_kernel,
-      groups, static_cast<const double*>(plan.partials), plan.slots,
+  gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
+      values_kernel, groups, static_cast<const double*>(plan.partials), plan.slots,
       static_cast<const double*>(units), pass.value.data(), pass.value.dtype);
 }
 
@@ -162,7 +143,7 @@ Geometry::Geometry(const Pass& pass)
   }
 }
 
-Measure::Measure(const Pass& pass)
+Problem::Problem(const Pass& pass)
     : geometry(pass),
       x(pass.x),
       y(pass.y),
@@ -183,21 +164,21 @@ Measure::Measure(const Pass& pass)
 }
 
 CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
-    : pass(the_pass), exec(execution), device(the_pass.x.device), measure(the_pass) {}
+    : pass(the_pass), exec(execution), device(the_pass.x.device), problem(the_pass) {}
 
 void lncc_cuda(const Pass& given, const Execution& exec) {
   const gpu::Current current(given.x.device);
   Pass pass = given;
-  if (pass.x_gradient.empty()) {  // neither image is different from the other
+  if (pass.x_gradient.empty()) {  // LNCC is symmetric
     std::swap(pass.x, pass.y);
     std::swap(pass.x_gradient, pass.y_gradient);
   }
   CudaPlan plan(pass, exec);
-  const std::shared_ptr<const March> march = find_march(plan);
-  if (plan.measure.reduces) {
-    run_reduced(plan, march.get());
+  const std::shared_ptr<const SlidingWindow> sliding_window = find_sliding_window(plan);
+  if (plan.problem.reduces) {
+    run_reduced(plan, sliding_window.get());
   } else {
-    run_windows(plan, march.get());
+    run_windows(plan, sliding_window.get());
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pixels that the march's windows look at: planes of both images in shared memory, or where
-// they stand.
+// The pixels that the windows see: planes of both images in shared memory, or the images
+// themselves.
 #pragma once
 
 #include "src/gpu/cuda/bulk_copy.h"
@@ -8,29 +8,30 @@
 
 namespace similis::lncc_internal {
 
-// Columns of a row of the stage: whole quads wherever the tile begins between them.
+// Returns the number of columns in a row of the stage: whole quads wherever the tile begins between
+// them.
 SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles) {
-  return (tiles.lanes + 2 * kQuad - 2) / kQuad * kQuad;
+  return (tiles.threads_across + 2 * kQuad - 2) / kQuad * kQuad;
 }
 SIMILIS_HOST_DEVICE int stage_rows(const Tiles& tiles, int radius) {
-  return tiles.eights * kEight + 2 * radius;
+  return tiles.threads_along * kOutputs + 2 * radius;
 }
 
-// The pixels that a step of the march looks at: x and y of a plane that enters, and of one that
-// leaves or, where sums begin, enters too.
+// The pixels that a step of the sliding window sees: x and y of a plane that enters, and of one
+// that leaves or, while sums begin, enters too.
 template <class Value> class PixelStage {
  public:
-  // A barrier comes before the first fill().
-  __device__ PixelStage(unsigned char* shared, unsigned char* board, int board_bytes,
-      const WindowMarch& m, const Tile& tile, const Shift& shift, int x_first, int y_first)
+  // A barrier must come before the first fill().
+  __device__ PixelStage(unsigned char* shared, unsigned char* shared_tile, int shared_tile_bytes,
+      const WindowArguments& m, const BlockTile& tile, const Shift& shift, int x_first, int y_first)
       : m_(m),
         pixels_(reinterpret_cast<Value*>(shared)),
-        on_board_(reinterpret_cast<Value*>(board)),
-        board_bytes_(board_bytes),
+        in_shared_tile_(reinterpret_cast<Value*>(shared_tile)),
+        shared_tile_bytes_(shared_tile_bytes),
         columns_(stage_columns(m.tiles)),
-        rows_(stage_rows(m.tiles, m.measure.geometry.radius[1])),
+        rows_(stage_rows(m.tiles, m.problem.geometry.radius[1])),
         copies_(pixels_ + 4 * rows_ * columns_) {
-    const Geometry& g = m.measure.geometry;
+    const Geometry& g = m.problem.geometry;
     const int x_begin = x_first - g.radius[2];
     lead_ = (x_begin % kQuad + kQuad) % kQuad;
     x_begin_ = x_begin - lead_;
@@ -39,8 +40,8 @@ template <class Value> class PixelStage {
     x_outside_ = static_cast<Value>(is_black ? 0 : shift.x);
     y_outside_ = static_cast<Value>(is_black ? 0 : shift.y);
     const std::int64_t volume = m.tiles.first_volume + tile.volume;
-    x_volume_ = m.measure.x.plane(volume / g.channels, volume % g.channels);
-    y_volume_ = m.measure.y.plane(volume / g.channels, volume % g.channels);
+    x_volume_ = m.problem.x.plane(volume / g.channels, volume % g.channels);
+    y_volume_ = m.problem.y.plane(volume / g.channels, volume % g.channels);
     const int width = static_cast<int>(g.extent[2]), height = static_cast<int>(g.extent[1]);
     const int x_end = x_begin_ + columns_, y_end = y_begin_ + rows_;
     columns_in_image_ = {x_begin_ < 0 ? 0 : x_begin_, x_end < width ? x_end : width};
@@ -51,13 +52,13 @@ template <class Value> class PixelStage {
     }
   }
 
-  // There are two places, as long as nothing stands on the board and if that is large enough.
+  // There are two places while no sums are in the shared tile, if it is large enough.
   __device__ bool has_two_places() const {
-    return 4 * image_size() * static_cast<int>(sizeof(Value)) <= board_bytes_;
+    return 4 * image_size() * static_cast<int>(sizeof(Value)) <= shared_tile_bytes_;
   }
-  // Of two planes, of which the second may be none.
+  // Fills a place with two planes, the second of which may be missing.
   __device__ __forceinline__ void fill(int place, int one, int two, bool has_two) {
-    const Geometry& g = m_.measure.geometry;
+    const Geometry& g = m_.problem.geometry;
     const bool is_first = one >= 0 && one < g.extent[0];
     const bool is_second = has_two && two >= 0 && two < g.extent[0];
     if (m_.has_quads && threadIdx.x == 0) {
@@ -68,7 +69,7 @@ template <class Value> class PixelStage {
     if (!is_first) clear_plane(place, 0);
     if (has_two && !is_second) clear_plane(place, 2);
   }
-  // What was asked for has come, for this thread; a barrier follows.
+  // Waits for this thread's copies; a barrier must follow.
   __device__ __forceinline__ void wait(int place) {
     if (m_.has_quads) {
       copies_.wait(place);
@@ -80,7 +81,7 @@ template <class Value> class PixelStage {
   struct Pixel {
     Value x, y;
   };
-  // The pixels under a thread's eight windows.
+  // The pixels under a thread's windows.
   struct Column {
     const Value* first;
     int columns, image_size;
@@ -94,14 +95,14 @@ template <class Value> class PixelStage {
       return {at[2 * image_size], at[3 * image_size]};
     }
   };
-  __device__ __forceinline__ Column column(int place, int row, int lane) const {
-    return {pixels(place) + row * columns_ + lead_ + lane, columns_, image_size()};
+  __device__ __forceinline__ Column column(int place, int row, int column) const {
+    return {pixels(place) + row * columns_ + lead_ + column, columns_, image_size()};
   }
 
  private:
   __device__ int image_size() const { return rows_ * columns_; }
-  __device__ Value* pixels(int place) const { return place == 0 ? pixels_ : on_board_; }
-  // `part`: x or y of the first plane, x or y of the second.
+  __device__ Value* pixels(int place) const { return place == 0 ? pixels_ : in_shared_tile_; }
+  // `part` counts x and y of the first plane, then x and y of the second.
   __device__ __forceinline__ Value* at(int place, int part, int row, int x) const {
     return pixels(place) + part * image_size() + (row - y_begin_) * columns_ + (x - x_begin_);
   }
@@ -112,22 +113,22 @@ template <class Value> class PixelStage {
   __device__ int row_bytes() const {
     return columns_in_image_.length() * static_cast<int>(sizeof(Value));
   }
-  // Rows are dealt out to warps, where one thread after the other asks the engine for one.
+  // Warps share the rows, and in each warp one thread after the other asks the engine for a row.
   __device__ __forceinline__ void copy_rows(
       int place, int one, bool is_first, int two, bool is_second) const {
-    const int warps = static_cast<int>(blockDim.x) / gpu::kCrew;
-    const int warp = static_cast<int>(threadIdx.x) / gpu::kCrew;
-    const int lane = static_cast<int>(threadIdx.x) % gpu::kCrew;
+    const int warps = static_cast<int>(blockDim.x) / gpu::kSubgroup;
+    const int warp = static_cast<int>(threadIdx.x) / gpu::kSubgroup;
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kSubgroup;
     const int first = m_.has_quads ? lane * warps + warp : warp;
-    const int step = m_.has_quads ? warps * gpu::kCrew : warps;
+    const int step = m_.has_quads ? warps * gpu::kSubgroup : warps;
     for (int y = rows_in_image_.first + first; y < rows_in_image_.last; y += step) {
       if (is_first) copy_row(place, 0, one, y, lane);
       if (is_second) copy_row(place, 2, two, y, lane);
     }
   }
-  // Of both images.
+  // Copies a row of both images.
   __device__ __forceinline__ void copy_row(int place, int part, int z, int y, int lane) const {
-    const gpu::View &x_view = m_.measure.x, &y_view = m_.measure.y;
+    const gpu::View &x_view = m_.problem.x, &y_view = m_.problem.y;
     const std::int64_t x_row = x_volume_ + x_view.at(z, y, 0);
     const std::int64_t y_row = y_volume_ + y_view.at(z, y, 0);
     const int first = columns_in_image_.first;
@@ -141,7 +142,8 @@ template <class Value> class PixelStage {
     }
     to += lane;
 #pragma unroll 1
-    for (int x = first + lane; x < columns_in_image_.last; x += gpu::kCrew, to += gpu::kCrew) {
+    for (int x = first + lane; x < columns_in_image_.last;
+         x += gpu::kSubgroup, to += gpu::kSubgroup) {
       copy_pixel(to, x_view, x_row + x * x_view.strides[4]);
       copy_pixel(to + image_size(), y_view, y_row + x * y_view.strides[4]);
     }
@@ -154,7 +156,8 @@ template <class Value> class PixelStage {
       *to = from.load(offset);
     }
   }
-  // To what lies around images; copies come later to what is of the image.
+  // Fills a plane with the value that lies around images; the image's pixels are copied over it
+  // later.
   __device__ void clear(Value* to, Value outside) const {
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < image_size();
@@ -164,30 +167,30 @@ template <class Value> class PixelStage {
     gpu::BulkCopies::publish();
   }
 
-  const WindowMarch& m_;
-  Value *const pixels_, *const on_board_;
-  const int board_bytes_;
+  const WindowArguments& m_;
+  Value *const pixels_, *const in_shared_tile_;
+  const int shared_tile_bytes_;
   const int columns_, rows_;
   gpu::BulkCopies copies_;
-  int lead_;               // columns before the tile's first
-  int x_begin_, y_begin_;  // of the image, where the stage begins
+  int lead_;               // number of columns before the tile's first
+  int x_begin_, y_begin_;  // the place in the image where the stage begins
   Range columns_in_image_, rows_in_image_;
   Value x_outside_, y_outside_;
   std::int64_t x_volume_, y_volume_;
 };
 
-// The same straight from the images, under windows that no stage has room for.
+// The same straight from the images, for windows that no stage has room for.
 class FarPixels {
  public:
-  __device__ FarPixels(unsigned char*, unsigned char*, int, const WindowMarch& m, const Tile& tile,
-      const Shift& shift, int x_first, int y_first)
+  __device__ FarPixels(unsigned char*, unsigned char*, int, const WindowArguments& m,
+      const BlockTile& tile, const Shift& shift, int x_first, int y_first)
       : m_(m),
-        outside_(m.measure.geometry.padding == Padding::same ? Shift{0, 0} : shift),
-        x_begin_(x_first - m.measure.geometry.radius[2]),
-        y_begin_(y_first - m.measure.geometry.radius[1]) {
+        outside_(m.problem.geometry.padding == Padding::same ? Shift{0, 0} : shift),
+        x_begin_(x_first - m.problem.geometry.radius[2]),
+        y_begin_(y_first - m.problem.geometry.radius[1]) {
     const std::int64_t volume = m.tiles.first_volume + tile.volume;
-    image_ = volume / m.measure.geometry.channels;
-    channel_ = volume % m.measure.geometry.channels;
+    image_ = volume / m.problem.geometry.channels;
+    channel_ = volume % m.problem.geometry.channels;
   }
   struct Column {
     const FarPixels& far;
@@ -199,20 +202,20 @@ class FarPixels {
   __device__ static bool has_two_places() { return false; }
   __device__ void fill(int, int one, int two, bool) { one_ = one, two_ = two; }
   __device__ static void wait(int) {}
-  __device__ Column column(int, int row, int lane) const {
-    return {*this, x_begin_ + lane, y_begin_ + row};
+  __device__ Column column(int, int row, int column) const {
+    return {*this, x_begin_ + column, y_begin_ + row};
   }
 
  private:
   __device__ Shift pixels(int z, int y, int x) const {
-    const Measure& m = m_.measure;
+    const Problem& m = m_.problem;
     const Geometry& g = m.geometry;
     if (!g.is_pixel(0, z) || !g.is_pixel(1, y) || !g.is_pixel(2, x)) return outside_;
     const Place at{image_, channel_, z, y, x};
-    return {Measure::load(m.x, at), Measure::load(m.y, at)};
+    return {Problem::load(m.x, at), Problem::load(m.y, at)};
   }
 
-  const WindowMarch& m_;
+  const WindowArguments& m_;
   const Shift outside_;
   const int x_begin_, y_begin_;
   std::int64_t image_, channel_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of a pass on the GPU share: geometry, arrays, how much a pixel counts, and the
-// few numbers of planes (channels of images) that stand in device memory between them.
+// Parts that the kernels of a pass on the GPU share: geometry, arrays, the weight of a pixel, and
+// the few numbers of planes (channels of images) that pass between them in device memory.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace similis::lncc_internal {
 
-/// Extents along z, y, x.
+/// Extents are along z, y, x.
 struct Geometry {
   std::int64_t channels = 1, planes = 1;
   std::int64_t extent[3] = {};
@@ -42,16 +42,16 @@ struct Place {
   std::int64_t image, channel, z, y, x;
 };
 
-/// What every kernel knows.
-struct Measure {
+/// The arguments that every kernel takes.
+struct Problem {
   Geometry geometry;
   gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
   Constants<double> constants;
   double taps, weight;
   bool is_signed, is_ants, reduces;
-  const double* slopes;  ///< [planes], with a reduction to numbers and a gradient
+  const double* slopes;  ///< [planes]; set if a pass reduces to numbers and has a gradient
 
-  explicit Measure(const Pass& pass);
+  explicit Problem(const Pass& pass);
 
   __device__ static std::int64_t offset(const gpu::View& view, const Place& at) {
     return view.plane(at.image, at.channel) + view.at(at.z, at.y, at.x);
@@ -59,7 +59,7 @@ struct Measure {
   __device__ static double load(const gpu::View& view, const Place& at) {
     return view.load(offset(view, at));
   }
-  /// Of the value centred on a pixel in a map.
+  /// Returns the offset in a map of the value centred on a pixel.
   __device__ std::int64_t map_offset(const gpu::View& view, const Place& at) const {
     const std::int64_t* first = geometry.first_centre;
     return view.plane(at.image, at.channel) +
@@ -68,14 +68,15 @@ struct Measure {
   __device__ bool exists(const Place& at) const {
     return valid_mask.data == nullptr || load(valid_mask, at) > 0;
   }
-  /// How much a pixel counts: mask, else in a reduction valid_mask, else 1; 0 if it is none.
+  /// Returns the weight of a pixel: that of mask, else in a reduction that of valid_mask, else 1; 0
+  /// if valid_mask excludes it.
   __device__ double pixel_weight(const Place& at) const {
     const double valid = valid_mask.data == nullptr ? 1 : load(valid_mask, at);
     if (!(valid > 0)) return 0;
     if (mask.data != nullptr) return load(mask, at);
     return reduces ? valid : 1;
   }
-  /// What v at a pixel of this weight adds to Σ upstream·value.
+  /// Returns the amount that v at a pixel of this weight adds to Σ upstream·value.
   __device__ double slope(const Place& at, double own_weight) const {
     if (own_weight == 0) return 0;
     if (reduces) return own_weight * slopes[at.image * geometry.channels + at.channel];
@@ -89,7 +90,7 @@ struct Measure {
     return is_signed ? signed_correlation(moments, constants, SquareRoot())
                      : squared_correlation(moments, constants);
   }
-  /// ANTs' gradients of a centre, from its deviations from the means of its window.
+  /// Stores ANTs' gradients of a centre, from its deviations from the means of its window.
   __device__ void store_centre_gradients(const Place& at, const Moments<double>& m, double slope,
       double x_deviation, double y_deviation) const {
     if (x_gradient.data != nullptr) {
@@ -103,22 +104,22 @@ struct Measure {
   }
 };
 
-/// The fields whose window sums make the gradients, as cpu_tile-inl.h has them: 3 of one image, 5
-/// of both, none for ANTs' gradient.
-inline int field_count(const Pass& pass) {
+/// Returns the number of derivatives whose window sums make the gradients, as cpu_tile-inl.h has
+/// them: 3 for one image, 5 for both, 0 for ANTs' gradient.
+inline int derivative_count(const Pass& pass) {
   if (!pass.has_gradient() || pass.gradient == LnccGradient::ants) return 0;
   return !pass.x_gradient.empty() && !pass.y_gradient.empty() ? 5 : 3;
 }
 
-/// Fields of a centre with these means, of which a unit of v adds `weight` to the result, to
-/// out[0], out[stride], …
-template <int kFields>
-__device__ __forceinline__ void store_fields(const Correlation<double>& v, double weight,
+/// Stores the derivatives of a centre with these means, of which a unit of v adds `weight` to the
+/// result, to out[0], out[stride], …
+template <int kDerivatives>
+__device__ __forceinline__ void store_derivatives(const Correlation<double>& v, double weight,
     double mean_x, double mean_y, bool of_x, double* out, std::int64_t stride) {
   const double by_a = weight * v.gradient.a;
   const double by_b = 2 * weight * v.gradient.b, by_c = 2 * weight * v.gradient.c;
   out[0] = by_a;
-  if constexpr (kFields == 5) {
+  if constexpr (kDerivatives == 5) {
     out[stride] = by_b;
     out[2 * stride] = fma(by_a, mean_y, by_b * mean_x);
     out[3 * stride] = by_c;
@@ -130,44 +131,47 @@ __device__ __forceinline__ void store_fields(const Correlation<double>& v, doubl
   }
 }
 
-/// The gradients of a pixel from the window sums of the fields.
-template <int kFields>
-__device__ __forceinline__ void store_gradients(const Measure& measure, const Place& at,
-    const double (&sums)[kFields], double x, double y, double factor) {
-  const bool of_x = measure.x_gradient.data != nullptr;
+/// Stores the gradients of a pixel from the window sums of the derivatives.
+template <int kDerivatives>
+__device__ __forceinline__ void store_gradients(const Problem& problem, const Place& at,
+    const double (&sums)[kDerivatives], double x, double y, double factor) {
+  const bool of_x = problem.x_gradient.data != nullptr;
   if (of_x) {
     const double by_x = fma(y, sums[0], fma(x, sums[1], -sums[2]));
-    measure.x_gradient.store(Measure::offset(measure.x_gradient, at), factor * by_x);
+    problem.x_gradient.store(Problem::offset(problem.x_gradient, at), factor * by_x);
   }
-  if (measure.y_gradient.data != nullptr) {
-    constexpr int kOwn = kFields == 5 ? 3 : 1;
+  if (problem.y_gradient.data != nullptr) {
+    constexpr int kOwn = kDerivatives == 5 ? 3 : 1;
     const double by_y = fma(x, sums[0], fma(y, sums[kOwn], -sums[kOwn + 1]));
-    measure.y_gradient.store(Measure::offset(measure.y_gradient, at), factor * by_y);
+    problem.y_gradient.store(Problem::offset(problem.y_gradient, at), factor * by_y);
   }
 }
 
-/// Everything that a pass needs on the device. A gradient to one image is one to x.
+/// All that a pass needs on the device. A gradient to one image is one to x.
 struct CudaPlan {
   const Pass& pass;
   const Execution& exec;
   Device device;
-  Measure measure;
-  /// Σ weight·v of each plane in this many parts, [planes][slots]; null with a map.
+  Problem problem;
+  /// Partial sums of Σ weight·v of each plane, [planes][slots]; null with a map.
   double* partials = nullptr;
   int slots = 1;
 
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };
 
-/// The march: boxes without valid_mask; null for others. It refers to the plan.
-class March;
-std::shared_ptr<const March> find_march(const CudaPlan& plan);
-/// How many parts a plane's sum has, and the pass itself; plan.partials must have room for them.
-int march_slots(const March& march);
-void run_march(const March& march);
-/// ANTs' gradient, 0, of the pixels on which no window is centred; of other passes, nothing.
+/// The sliding window path takes box windows without valid_mask; find_sliding_window() returns null
+/// for others. It refers to the plan.
+class SlidingWindow;
+std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan);
+/// The number of partial sums of a plane, for which plan.partials must have room, and the pass
+/// itself.
+int sliding_window_slots(const SlidingWindow& sliding_window);
+void run_sliding_window(const SlidingWindow& sliding_window);
+/// Sets ANTs' gradient of the pixels on which no window is centred to 0; does nothing for other
+/// passes.
 void clear_rim(const CudaPlan& plan);
-/// The general path: everything.
+/// The general path takes everything.
 int direct_slots(const CudaPlan& plan);
 void run_direct(const CudaPlan& plan);
 

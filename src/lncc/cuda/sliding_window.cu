@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// LNCC on the GPU under boxes: which passes the march takes, and how it deals them out. A part of
-// the image at a time: its windows, which leave fields, then its gradient. Where the gradient is a
-// dense f32 or f64 array, fields stand in what of it is not written yet, at its end: several images
-// while there are many, then slabs of planes, then strips of rows, each smaller than the last; what
-// remains goes through a small workspace. Other gradients go through a larger one. Windows between
-// two parts are looked through twice.
+// LNCC on the GPU under boxes: which passes the sliding window kernels take, and the division of
+// their work. They take one part of the image at a time: its windows, which leave derivatives, then
+// its gradient. If the gradient is a dense f32 or f64 array, derivatives are stored in the tail of
+// the gradient that is not written yet: those of several images while there are many, then of slabs
+// of planes, then of strips of rows, each smaller than the last; the remainder goes through a small
+// workspace. Other gradients go through a larger one. Windows between two parts are computed twice.
 #include "src/lncc/cuda/sliding_window.h"
 
 #include <algorithm>
@@ -18,12 +18,13 @@
 namespace similis::lncc_internal {
 namespace {
 
-// Of the workspace: where images are small or the gradient holds no fields; and where it does, a
-// byte for so many elements under windows of 7 × 7 or less, and more for larger ones.
+// The workspace has kWorkspaceBytes if images are small or the gradient holds no derivatives.
+// Otherwise it has a byte for kElementsAByte elements under windows of 7 × 7 or less, and more for
+// larger windows.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kSmallElements = std::int64_t{1} << 23;
 constexpr double kElementsAByte = 12;
-constexpr int kFewest = 8;  // planes of a slab or rows of a strip; fewer would not fill the GPU
+constexpr int kFewest = 8;  // planes of a slab or rows of a strip: fewer would not fill the GPU
 
 Range centres(const Geometry& g, int axis) {
   return {static_cast<int>(g.first_centre[axis]), static_cast<int>(g.last_centre[axis])};
@@ -44,7 +45,7 @@ bool is_f32(const Pass& pass) {
          fits(pass.y_gradient);
 }
 
-// Whether rows of both images begin at multiples of 16 bytes and have whole quads.
+// Returns whether rows of both images begin at multiples of 16 bytes and have whole quads.
 bool has_quads(const Pass& pass) {
   const auto has = [](const TensorView& view) {
     bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
@@ -62,27 +63,27 @@ int images_of(const Pass& pass) {
   return (pass.x_gradient.empty() ? 0 : 1) + (pass.y_gradient.empty() ? 0 : 1);
 }
 
-// A box of pixels whose gradient is made at once, of some volumes, and where its fields stand.
+// A box of pixels of some volumes whose gradient is made at once, and the place of its derivatives.
 using Axis = Range Box::*;
 struct Part {
   Box pixels;
   std::int64_t volume;
   int volumes;
-  Fields fields;  // `data` and `early` are null where they stand in the workspace
+  DerivativeMaps derivatives;  // `data` and `early` are null for the workspace
   Tiles window_tiles = {}, gradient_tiles = {};
-  int first_slot = 0;  // of the sums of a volume's values, to which each part adds its own
+  int first_slot = 0;  // the part's first among the partial sums of a volume
 
-  int slots() const { return window_tiles.across * window_tiles.down * window_tiles.chunks; }
+  int slots() const { return window_tiles.count_x * window_tiles.count_y * window_tiles.chunks; }
 };
 
 }  // namespace
 
-// How a pass is dealt out.
-class March {
+// The division of a pass into parts, and their launches.
+class SlidingWindow {
  public:
-  explicit March(const CudaPlan& plan)
+  explicit SlidingWindow(const CudaPlan& plan)
       : plan_(plan),
-        g_(plan.measure.geometry),
+        g_(plan.problem.geometry),
         images_(images_of(plan.pass)),
         all_{{0, extent(g_, 0)}, {0, extent(g_, 1)}, {0, extent(g_, 2)}} {
     const gpu::Limits& limits = gpu::limits(plan.device);
@@ -91,9 +92,9 @@ class March {
     gradients_[0] = &plan.pass.x_gradient;
     gradients_[1] = &plan.pass.y_gradient;
     if (!is_f32(plan.pass)) form_ = Form::f64;
-    // Tiles that see little beside what their neighbours see are not worth a stage.
-    if (window_tiles(all_, 1).lanes <= 3 * g_.radius[2] ||
-        gradient_tiles(all_, 1).lanes <= 3 * g_.radius[1]) {
+    // A stage does not pay for tiles that see little beside what their neighbours see.
+    if (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
+        gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1]) {
       form_ = Form::far;
     }
     if (!fits()) return;
@@ -102,8 +103,8 @@ class March {
                             ? parts_.back().first_slot + parts_.back().slots()
                             : 0;
       part.first_slot = first;
-      if (count(part.fields.kept) > 0) {
-        part.window_tiles = window_tiles(part.fields.kept, part.volumes);
+      if (count(part.derivatives.kept) > 0) {
+        part.window_tiles = window_tiles(part.derivatives.kept, part.volumes);
       }
       if (images_ > 0) part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
       slots_ = std::max(slots_, first + part.slots());
@@ -114,7 +115,7 @@ class March {
   bool fits() const {
     const std::int64_t plane = std::int64_t{extent(g_, 1)} * extent(g_, 2);
     if (images_ > 0 && plane >= std::int64_t{1} << 31) return false;
-    return window_tiles(all_, 1).lanes != 0 && gradient_tiles(all_, 1).lanes != 0;
+    return window_tiles(all_, 1).threads_across != 0 && gradient_tiles(all_, 1).threads_across != 0;
   }
   int slots() const { return slots_; }
 
@@ -125,12 +126,10 @@ class March {
     if (bytes > 0) {
       memory = allocate_bytes(static_cast<std::size_t>(bytes), plan_.device, plan_.exec);
     }
-    if (plan_.partials != nullptr && parts_.size() > 1) {  // which have not all as many sums
+    if (plan_.partials != nullptr && parts_.size() > 1) {  // parts have different numbers of sums
       const auto count =
           static_cast<std::size_t>(g_.planes) * static_cast<std::size_t>(plan_.slots);
-      gpu::check(SIMILIS_GPU(MemsetAsync)(plan_.partials, 0, count * sizeof(double),
-                     static_cast<gpu::Stream>(plan_.exec.queue.handle)),
-          "lncc");
+      gpu::clear("lncc", plan_.exec.queue.handle, plan_.partials, count * sizeof(double));
     }
     for (Part part : parts_) {
       place_in(memory.get(), part);
@@ -140,7 +139,7 @@ class March {
   }
 
  private:
-  // Of the windows that see a box of pixels.
+  // Returns the centres of the windows that see a box of pixels.
   Box centres_around(const Box& pixels) const {
     return {around(pixels.planes, g_.radius[0], centres(g_, 0)),
         around(pixels.rows, g_.radius[1], centres(g_, 1)),
@@ -149,22 +148,24 @@ class March {
   static std::int64_t count(const Box& box) {
     return std::int64_t{box.planes.length()} * box.rows.length() * box.columns.length();
   }
-  std::int64_t field_bytes() const {
-    return form_ == Form::f32 ? sizeof(Field<float>) : sizeof(Field<double>);
+  std::int64_t derivative_bytes() const {
+    return form_ == Form::f32 ? sizeof(CentreDerivatives<float>)
+                              : sizeof(CentreDerivatives<double>);
   }
-  // Of a plane of fields, and of the fields of a box of pixels, of the gradient to one image.
-  std::int64_t plane_of_fields(const Box& centres) const {
+  // Return the bytes of a plane of derivatives, and of the derivatives of a box of pixels, for the
+  // gradient to one image.
+  std::int64_t derivative_plane_bytes(const Box& centres) const {
     const std::int64_t bytes =
-        std::int64_t{centres.rows.length()} * centres.columns.length() * field_bytes();
-    return pieces(bytes, Fields::kAlignment) * Fields::kAlignment;
+        std::int64_t{centres.rows.length()} * centres.columns.length() * derivative_bytes();
+    return pieces(bytes, DerivativeMaps::kAlignment) * DerivativeMaps::kAlignment;
   }
   std::int64_t bytes_of(const Box& pixels) const {
     const Box centres = centres_around(pixels);
-    return centres.planes.length() * plane_of_fields(centres);
+    return centres.planes.length() * derivative_plane_bytes(centres);
   }
   std::int64_t element_bytes() const { return form_ == Form::f32 ? sizeof(float) : sizeof(double); }
 
-  // Whether the gradients can hold fields.
+  // Returns whether the gradients can hold derivatives.
   bool has_dense_gradients() const {
     for (int image = 0; image < images_; ++image) {
       const TensorView& view = *gradients_[image];
@@ -178,7 +179,8 @@ class March {
     return true;
   }
 
-  // Between small images and large ones it shrinks with the square of their size.
+  // Returns the bytes of the workspace. Between small images and large ones it shrinks with the
+  // square of their size.
   std::int64_t workspace_limit(bool is_dense) const {
     const auto elements = static_cast<double>(g_.planes * count(all_));
     if (!is_dense || elements <= kSmallElements) return kWorkspaceBytes;
@@ -198,7 +200,7 @@ class March {
         emit(Part{.pixels = all_,
             .volume = volume,
             .volumes = static_cast<int>(std::min<std::int64_t>(kVolumes, g_.planes - volume)),
-            .fields = {.kept = centres_around(all_)}});
+            .derivatives = {.kept = centres_around(all_)}});
       }
       return;
     }
@@ -225,7 +227,7 @@ class March {
     }
   }
 
-  // Bytes of a gradient from a plane of a volume on.
+  // Returns the bytes of a gradient from a plane of a volume on.
   std::int64_t bytes_from(std::int64_t volume, int plane) const {
     return ((g_.planes - volume) * all_.planes.last - plane) * plane_bytes();
   }
@@ -233,19 +235,21 @@ class March {
     return std::int64_t{extent(g_, 1)} * extent(g_, 2) * element_bytes();
   }
 
-  // How many volumes from this one on have room for their fields behind their gradients.
+  // Returns the number of volumes, from this one on, whose derivatives have room behind their
+  // gradients.
   std::int64_t volumes_in_gradient(std::int64_t volume) const {
     const std::int64_t each = bytes_of(all_) + all_.planes.last * plane_bytes();
-    return std::max<std::int64_t>(0, (bytes_from(volume, 0) - Fields::kAlignment) / each);
+    return std::max<std::int64_t>(0, (bytes_from(volume, 0) - DerivativeMaps::kAlignment) / each);
   }
 
-  // Slabs of planes whose fields stand at the end of the gradient; `rest` loses them.
+  // Emits slabs of planes whose derivatives fit at the end of the gradient, and removes them from
+  // `rest`.
   template <class Emit> void visit_slabs(Box& rest, std::int64_t volume, const Emit& emit) const {
     while (rest.planes.length() > 0) {
       Box slab = rest;
       const auto has_room = [&](int planes) {
         slab.planes.last = rest.planes.first + planes;
-        return bytes_of(slab) + Fields::kAlignment <= bytes_from(volume, slab.planes.last);
+        return bytes_of(slab) + DerivativeMaps::kAlignment <= bytes_from(volume, slab.planes.last);
       };
       const int planes = most(rest.planes.length(), has_room);
       if (planes < std::min(kFewest, rest.planes.length())) return;
@@ -255,8 +259,8 @@ class March {
     }
   }
 
-  // Strips of rows whose fields stand at the end of each plane of the gradient, but for those of
-  // the planes before.
+  // Emits strips of rows whose derivatives fit at the end of each plane of the gradient, but for
+  // the derivatives of earlier planes.
   template <class Emit>
   void visit_strips(Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
     const std::int64_t row_bytes = std::int64_t{extent(g_, 2)} * element_bytes();
@@ -267,10 +271,10 @@ class March {
         return in_planes(strip, volume);
       };
       const auto has_room = [&](int rows) {
-        const Fields fields = part(rows).fields;
-        return plane_of_fields(fields.kept) + Fields::kAlignment <=
+        const DerivativeMaps derivatives = part(rows).derivatives;
+        return derivative_plane_bytes(derivatives.kept) + DerivativeMaps::kAlignment <=
                    (rest.rows.last - strip.rows.last) * row_bytes &&
-               early_bytes(fields) * images_ <= limit;
+               early_bytes(derivatives) * images_ <= limit;
       };
       const int rows = most(rest.rows.length(), has_room);
       if (rows < kFewest) return;
@@ -279,7 +283,7 @@ class March {
     }
   }
 
-  // Pieces whose fields fit into the workspace, or are as small as pieces become.
+  // Emits pieces whose derivatives fit into the workspace, or that are as small as pieces become.
   template <class Emit>
   void visit_workspace(
       const Box& rest, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
@@ -289,7 +293,8 @@ class March {
       emit(in_workspace(rest, volume, 1));
       return;
     }
-    // Along the first axis where windows looked through twice are not the most, else the last.
+    // Cut along the first axis where fewer than half of the windows are computed twice, else along
+    // the last.
     for (const Axis axis : {&Box::planes, &Box::rows, &Box::columns}) {
       const int index = axis == &Box::planes ? 0 : axis == &Box::rows ? 1 : 2;
       Box piece = rest;
@@ -313,7 +318,7 @@ class March {
       return;
     }
   }
-  // A piece that no cut along columns makes small enough.
+  // Emits the parts of a piece that no cut along columns makes small enough.
   template <class Emit>
   void visit_halves(
       const Box& piece, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
@@ -330,7 +335,7 @@ class March {
     visit_halves(half, volume, limit, emit);
   }
 
-  // The largest number up to `limit` of which it is true, as it is of all below.
+  // Returns the largest number up to `limit` that `holds`; all smaller numbers do.
   template <class Holds> static int most(int limit, const Holds& holds) {
     int least = 0;
     while (least < limit) {
@@ -344,67 +349,68 @@ class March {
     return least;
   }
 
-  // Fields in one piece.
-  Fields dense_fields(const Box& pixels) const {
-    Fields fields = {.images = images_, .kept = centres_around(pixels)};
-    fields.first_plane = fields.kept.planes.first;
-    fields.plane_bytes = plane_of_fields(fields.kept);
-    fields.volume_bytes = fields.plane_bytes * fields.kept.planes.length();
-    return fields;
+  // Returns derivatives in one piece of memory.
+  DerivativeMaps dense_derivatives(const Box& pixels) const {
+    DerivativeMaps derivatives = {.images = images_, .kept = centres_around(pixels)};
+    derivatives.first_plane = derivatives.kept.planes.first;
+    derivatives.plane_bytes = derivative_plane_bytes(derivatives.kept);
+    derivatives.volume_bytes = derivatives.plane_bytes * derivatives.kept.planes.length();
+    return derivatives;
   }
   Part in_workspace(const Box& pixels, std::int64_t volume, int volumes) const {
-    return {pixels, volume, volumes, dense_fields(pixels)};
+    return {pixels, volume, volumes, dense_derivatives(pixels)};
   }
   Part at_the_end(const Box& pixels, std::int64_t volume, int volumes) const {
     Part part = in_workspace(pixels, volume, volumes);
     const std::int64_t end = g_.planes * all_.planes.last * plane_bytes();
     for (int image = 0; image < images_; ++image) {
       char* const data = static_cast<char*>(gradients_[image]->data());
-      part.fields.data[image] =
-          data + (end - volumes * part.fields.volume_bytes - Fields::kAlignment);
+      part.derivatives.data[image] =
+          data + (end - volumes * part.derivatives.volume_bytes - DerivativeMaps::kAlignment);
     }
     return part;
   }
   Part in_planes(const Box& pixels, std::int64_t volume) const {
     Part part = in_workspace(pixels, volume, 1);
-    Fields& fields = part.fields;
-    fields.early_plane_bytes = fields.plane_bytes;
-    fields.plane_bytes = plane_bytes();
-    fields.first_plane = std::max(fields.kept.planes.first, pixels.planes.first);
+    DerivativeMaps& derivatives = part.derivatives;
+    derivatives.early_plane_bytes = derivatives.plane_bytes;
+    derivatives.plane_bytes = plane_bytes();
+    derivatives.first_plane = std::max(derivatives.kept.planes.first, pixels.planes.first);
     const std::int64_t offset =
-        (volume * all_.planes.last + fields.first_plane + 1) * plane_bytes() -
-        plane_of_fields(fields.kept) - Fields::kAlignment;
+        (volume * all_.planes.last + derivatives.first_plane + 1) * plane_bytes() -
+        derivative_plane_bytes(derivatives.kept) - DerivativeMaps::kAlignment;
     for (int image = 0; image < images_; ++image) {
-      fields.data[image] = static_cast<char*>(gradients_[image]->data()) + offset;
+      derivatives.data[image] = static_cast<char*>(gradients_[image]->data()) + offset;
     }
     return part;
   }
 
-  // What of a part's fields does not stand in the gradient.
+  // Returns the bytes of the part's derivatives that do not lie in the gradient.
   std::int64_t workspace_bytes(const Part& part) const {
-    if (part.fields.data[0] != nullptr) return early_bytes(part.fields) * images_;
-    return part.fields.volume_bytes * images_ * part.volumes;
+    if (part.derivatives.data[0] != nullptr) return early_bytes(part.derivatives) * images_;
+    return part.derivatives.volume_bytes * images_ * part.volumes;
   }
-  static std::int64_t early_bytes(const Fields& fields) {
-    return (fields.first_plane - fields.kept.planes.first) * fields.early_plane_bytes;
+  static std::int64_t early_bytes(const DerivativeMaps& derivatives) {
+    return (derivatives.first_plane - derivatives.kept.planes.first) *
+           derivatives.early_plane_bytes;
   }
   void place_in(void* workspace, Part& part) const {
-    Fields& fields = part.fields;
-    const bool is_whole = fields.data[0] == nullptr;
+    DerivativeMaps& derivatives = part.derivatives;
+    const bool is_whole = derivatives.data[0] == nullptr;
     for (int image = 0; image < images_; ++image) {
       char* const place =
           static_cast<char*>(workspace) +
-          image * (is_whole ? fields.volume_bytes * part.volumes : early_bytes(fields));
-      (is_whole ? fields.data : fields.early)[image] = place;
+          image * (is_whole ? derivatives.volume_bytes * part.volumes : early_bytes(derivatives));
+      (is_whole ? derivatives.data : derivatives.early)[image] = place;
     }
   }
 
   void launch(const Part& part) const {
-    const Box& kept = part.fields.kept;
+    const Box& kept = part.derivatives.kept;
     if (count(kept) > 0) {
-      WindowMarch march = {.measure = plan_.measure,
+      WindowArguments arguments = {.problem = plan_.problem,
           .tiles = part.window_tiles,
-          .fields = part.fields,
+          .derivatives = part.derivatives,
           .centres = kept,
           .owned = {around(part.pixels.planes, 0, centres(g_, 0)),
               around(part.pixels.rows, 0, centres(g_, 1)),
@@ -414,39 +420,39 @@ class March {
           .slots = plan_.slots,
           .first_slot = part.first_slot,
           .has_quads = has_quads(plan_.pass)};
-      march.tiles.first_volume = part.volume;
-      launch_windows(plan_, march, form_);
+      arguments.tiles.first_volume = part.volume;
+      launch_windows(plan_, arguments, form_);
     }
     if (images_ == 0) return;
-    GradientMarch march = {.measure = plan_.measure,
+    GradientArguments arguments = {.problem = plan_.problem,
         .tiles = part.gradient_tiles,
-        .fields = part.fields,
+        .derivatives = part.derivatives,
         .pixels = part.pixels};
-    march.tiles.first_volume = part.volume;
-    launch_gradient(plan_, march, form_);
+    arguments.tiles.first_volume = part.volume;
+    launch_gradient(plan_, arguments, form_);
   }
 
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
   Tiles window_tiles(const Box& box, int volumes) const {
-    return best_tiles({.lanes = box.columns.length(),
+    return best_tiles({.across = box.columns.length(),
                           .halo = 2 * g_.radius[2],
-                          .eights = box.rows.length(),
+                          .along = box.rows.length(),
                           .planes = box.planes.length(),
                           .volumes = volumes,
-                          .lines = 0.2 * g_.radius[1],  // most come in time
+                          .lines = 0.2 * g_.radius[1],  // most arrive in time
                           .begin = begin()},
         window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
   }
   Tiles gradient_tiles(const Box& box, int volumes) const {
-    Tiles tiles = best_tiles({.lanes = box.rows.length(),
+    Tiles tiles = best_tiles({.across = box.rows.length(),
                                  .halo = 2 * g_.radius[1],
-                                 .eights = box.columns.length(),
+                                 .along = box.columns.length(),
                                  .planes = box.planes.length(),
                                  .volumes = volumes * std::max(1, images_),
                                  .lines = 2.0 * g_.radius[2],
                                  .begin = begin()},
         gradient_room_, [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
-    std::swap(tiles.across, tiles.down);
+    std::swap(tiles.count_x, tiles.count_y);
     return tiles;
   }
 
@@ -461,17 +467,17 @@ class March {
   int slots_ = 0;
 };
 
-std::shared_ptr<const March> find_march(const CudaPlan& plan) {
+std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan) {
   if (!plan.pass.is_box || !plan.pass.valid_mask.empty()) return nullptr;
-  for (const std::int64_t length : plan.measure.geometry.extent) {
+  for (const std::int64_t length : plan.problem.geometry.extent) {
     if (length > (1 << 30)) return nullptr;
   }
-  auto march = std::make_shared<const March>(plan);
-  return march->fits() ? march : nullptr;
+  auto sliding_window = std::make_shared<const SlidingWindow>(plan);
+  return sliding_window->fits() ? sliding_window : nullptr;
 }
 
-int march_slots(const March& march) { return march.slots(); }
+int sliding_window_slots(const SlidingWindow& sliding_window) { return sliding_window.slots(); }
 
-void run_march(const March& march) { march.run(); }
+void run_sliding_window(const SlidingWindow& sliding_window) { sliding_window.run(); }
 
 }  // namespace similis::lncc_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march: what its two kernels are told. cuda_march.cu deals the work out.
+// The arguments of the two sliding window kernels. sliding_window.cu divides the work.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace similis::lncc_internal {
 
-constexpr int kEight = 8;              // windows of a thread
-constexpr int kWindowThreads = 384;    // on a multiprocessor at once, with 168 registers each,
+constexpr int kOutputs = 8;  // outputs per thread: windows that begin one line after the other
+constexpr int kWindowThreads = 384;    // on a multiprocessor at once with 168 registers each,
 constexpr int kGradientThreads = 384;  // in one block or several
-constexpr int kQuad = 4;               // pixels that are copied together
+constexpr int kQuad = 4;               // number of pixels that are copied together
 
 /// [first, last) along an axis.
 struct Range {
@@ -24,33 +24,33 @@ struct Range {
   }
 };
 
-/// Of centres or of pixels.
+/// A box of centres or of pixels.
 struct Box {
   Range planes, rows, columns;
 };
 
-/// Of the gradient to one image at one centre: window sums of by_covariance·(other image) +
-/// by_variance·(own image) - rest are the gradient. `rest` cancels the two others to many digits
-/// and is f64 where they are f32.
-template <class Value> struct alignas(2 * sizeof(Value)) Field {
+/// Derivatives of one centre, for the gradient to one image: the window sums of
+/// by_covariance·(other image) + by_variance·(own image) - rest are the gradient. `rest` cancels
+/// the two others to many digits and is f64 even if they are f32.
+template <class Value> struct alignas(2 * sizeof(Value)) CentreDerivatives {
   Value by_covariance, by_variance;
   double rest;
 };
 
-/// Fields of a box of centres, of the gradients to one image or both, for some volumes (channels of
-/// images): [volume][plane][column][row], rows fastest. Planes before `first_plane` stand by
-/// themselves.
-struct Fields {
+/// Derivatives of a box of centres, for the gradients to one image or both, of some volumes
+/// (channels of images): [volume][plane][column][row], rows fastest. Planes before `first_plane`
+/// have memory of their own.
+struct DerivativeMaps {
   static constexpr std::int64_t kAlignment = 16;
 
-  char* data[2] = {};   ///< of plane `first_plane`, for each image
-  char* early[2] = {};  ///< of plane kept.planes.first
-  int images = 0;       ///< 0: no fields are asked for
+  char* data[2] = {};   ///< plane `first_plane`, for each image
+  char* early[2] = {};  ///< plane kept.planes.first
+  int images = 0;       ///< 0 if no derivatives are asked for
   int first_plane = 0;
   Box kept = {};
   std::int64_t plane_bytes = 0, early_plane_bytes = 0, volume_bytes = 0;
 
-  /// Where a plane of a volume (counted from the first of those at work) begins.
+  /// Returns the first byte of a plane of a volume, counted from the first volume at work.
   SIMILIS_HOST_DEVICE char* plane(int volume, int image, int z) const {
     if (z < first_plane) return early[image] + (z - kept.planes.first) * early_plane_bytes;
     char* const start = data[image] + volume * volume_bytes + (z - first_plane) * plane_bytes;
@@ -59,78 +59,84 @@ struct Fields {
   }
 };
 
-/// What a block takes, and how many of them there are. Along one axis a thread is a lane; along the
-/// other it has eight windows.
+/// The size of a block's tile, and the number of tiles. A block has threads_across threads side by
+/// side along one axis; along the other axis it has threads_along threads of kOutputs windows each.
 struct Tiles {
-  int lanes = 0, eights = 0;         // of a block
-  int across = 0, down = 0;          // tiles along x and y
-  int chunk_planes = 1, chunks = 1;  // along z
-  int volumes = 1;                   // at once
+  int threads_across = 0, threads_along = 0;
+  int count_x = 0, count_y = 0;      // number of tiles along x and y
+  int chunk_planes = 1, chunks = 1;  // number of chunks along z, and their planes
+  int volumes = 1;                   // volumes that a launch takes
   std::int64_t first_volume = 0;
 
-  int threads() const { return lanes * eights; }
-  std::int64_t blocks() const { return std::int64_t{across} * down * chunks * volumes; }
+  int threads() const { return threads_across * threads_along; }
+  /// Number of sums in the shared tile, whose lines have one sum more than threads, an odd number.
+  SIMILIS_HOST_DEVICE int shared_sums() const {
+    return threads_along * kOutputs * (threads_across + 1) + kOutputs;
+  }
+  std::int64_t blocks() const { return std::int64_t{count_x} * count_y * chunks * volumes; }
 };
 
-/// Which tile a block has.
-struct Tile {
-  int across, down, chunk, volume;
+/// The tile of a block.
+struct BlockTile {
+  int x, y, chunk, volume;
 
-  __device__ explicit Tile(const Tiles& tiles) {
+  __device__ explicit BlockTile(const Tiles& tiles) {
     unsigned rest = blockIdx.x;
-    across = static_cast<int>(rest % static_cast<unsigned>(tiles.across));
-    rest /= static_cast<unsigned>(tiles.across);
-    down = static_cast<int>(rest % static_cast<unsigned>(tiles.down));
-    rest /= static_cast<unsigned>(tiles.down);
+    x = static_cast<int>(rest % static_cast<unsigned>(tiles.count_x));
+    rest /= static_cast<unsigned>(tiles.count_x);
+    y = static_cast<int>(rest % static_cast<unsigned>(tiles.count_y));
+    rest /= static_cast<unsigned>(tiles.count_y);
     chunk = static_cast<int>(rest % static_cast<unsigned>(tiles.chunks));
     volume = static_cast<int>(rest / static_cast<unsigned>(tiles.chunks));
   }
 };
 
-struct WindowMarch {
-  Measure measure;
+struct WindowArguments {
+  Problem problem;
   Tiles tiles;
-  Fields fields;
+  DerivativeMaps derivatives;
   Box centres;
-  Box owned;         // those that add to values
+  Box owned;         // the centres that add to values
   double scale;      // 1 / the number of taps
   double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
   bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
 };
 
-struct GradientMarch {
-  Measure measure;
+struct GradientArguments {
+  Problem problem;
   Tiles tiles;
-  Fields fields;
+  DerivativeMaps derivatives;
   Box pixels;
 };
 
-/// How a pass is computed: of images that are f32 and whose planes 32 bits can index; of others;
-/// and of any under windows so wide that a block has no room for the pixels or fields under them.
+/// The form of a pass: f32 for f32 images whose planes 32 bits can index; f64 for others; far for
+/// windows so wide that a block has no room for the pixels or derivatives under them.
 enum class Form : std::uint8_t { f32, f64, far };
 
 /// Queue one kernel.
-void launch_windows(const CudaPlan& plan, const WindowMarch& march, Form form);
-void launch_gradient(const CudaPlan& plan, const GradientMarch& march, Form form);
+void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form);
+void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form);
 
-/// Bytes of shared memory that a block of either needs under a window of these radii (z, y, x).
+/// Return the bytes of shared memory that a block of either kernel needs under a window of these
+/// radii (z, y, x).
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
 std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
 
-/// Where a pixel of a plane lies: 32 bits where they are known to do.
+/// An offset within a plane, of 32 bits if they are known to be enough.
 template <class Value>
 using Offset = std::conditional_t<sizeof(Value) == sizeof(float), int, std::int64_t>;
 
-/// What pixels are counted from, so that sums of squares keep their digits: each volume's middle.
+/// The values that pixels are counted from, so that sums of squares keep their digits: those of
+/// each volume's middle pixel.
 struct Shift {
   double x, y;
 };
-__device__ inline Shift shift_of(const Measure& m, std::int64_t volume) {
+__device__ inline Shift shift_of(const Problem& m, std::int64_t volume) {
   const Geometry& g = m.geometry;
   const Place middle{
       volume / g.channels, volume % g.channels, g.extent[0] / 2, g.extent[1] / 2, g.extent[2] / 2};
-  const double x = Measure::load(m.x, middle), y = Measure::load(m.y, middle);
+  const double x = Problem::load(m.x, middle), y = Problem::load(m.y, middle);
   return {x - x == 0 ? x : 0, y - y == 0 ? y : 0};
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march, second half: window sums of the fields are the gradient. The same as the first half
-// with x and y exchanged, since the fields of a column stand side by side in memory: a thread has a
-// row of the stage and eight windows across, and writes the gradient of eight pixels of a column.
-// All sums are f64, as y·Σ and x·Σ cancel against the third.
+// The second sliding window kernel: window sums of the derivatives are the gradient. It is the
+// first kernel with x and y exchanged, since the derivatives of a column lie side by side in
+// memory: a thread has a row of the stage and kOutputs windows across, and writes the gradient of
+// kOutputs pixels of a column. All sums are f64, as y·Σ and x·Σ cancel against the third.
 #include "src/gpu/cuda/bulk_copy.h"
-#include "src/lncc/cuda/eights.cuh"
+#include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
@@ -21,20 +21,18 @@ struct Sums {
   }
 };
 
-struct Board {
+struct SharedTile {
   double2* pairs;
   double* rests;
   int column_length;
 
-  SIMILIS_HOST_DEVICE static int sums(const Tiles& tiles) {
-    return tiles.eights * kEight * (tiles.lanes + 1) + kEight;
-  }
   SIMILIS_HOST_DEVICE static int bytes(const Tiles& tiles) {
-    return 3 * sums(tiles) * static_cast<int>(sizeof(double));
+    return 3 * tiles.shared_sums() * static_cast<int>(sizeof(double));
   }
-  __device__ Board(unsigned char* shared, const Tiles& tiles) : column_length(tiles.lanes + 1) {
+  __device__ SharedTile(unsigned char* shared, const Tiles& tiles)
+      : column_length(tiles.threads_across + 1) {
     pairs = reinterpret_cast<double2*>(shared);
-    rests = reinterpret_cast<double*>(pairs + sums(tiles));
+    rests = reinterpret_cast<double*>(pairs + tiles.shared_sums());
   }
   __device__ __forceinline__ void store(int at, const Sums& s) const {
     pairs[at] = {s.by_covariance, s.by_variance};
@@ -46,39 +44,39 @@ struct Board {
   }
 };
 
-__device__ __forceinline__ Sums load(const Field<float>* from) {
-  const double2 field = *reinterpret_cast<const double2*>(from);
-  return {
-      __int_as_float(__double2loint(field.x)), __int_as_float(__double2hiint(field.x)), field.y};
+__device__ __forceinline__ Sums load(const CentreDerivatives<float>* from) {
+  const double2 derivative = *reinterpret_cast<const double2*>(from);
+  return {__int_as_float(__double2loint(derivative.x)),
+      __int_as_float(__double2hiint(derivative.x)), derivative.y};
 }
-__device__ __forceinline__ Sums load(const Field<double>* from) {
+__device__ __forceinline__ Sums load(const CentreDerivatives<double>* from) {
   return {from->by_covariance, from->by_variance, from->rest};
 }
 
 SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles, int radius) {
-  return tiles.eights * kEight + 2 * radius;
+  return tiles.threads_along * kOutputs + 2 * radius;
 }
 
-// The fields that a step of the march looks at: of a plane that enters, and of one that leaves or,
-// where sums begin, enters too. Where no window is centred they are 0.
+// The derivatives that a step of the sliding window sees: those of a plane that enters, and of one
+// that leaves or, while sums begin, enters too. They are 0 where no window is centred.
 template <class Value> class Stage {
  public:
-  // A barrier comes before the first fill().
-  __device__ Stage(unsigned char* shared, unsigned char* board, const GradientMarch& m, int volume,
-      int image, int x_first, int y_first)
+  // A barrier must come before the first fill().
+  __device__ Stage(unsigned char* shared, unsigned char* shared_tile, const GradientArguments& m,
+      int volume, int image, int x_first, int y_first)
       : m_(m),
-        fields_(reinterpret_cast<Field<Value>*>(shared)),
-        on_board_(reinterpret_cast<Field<Value>*>(board)),
-        lanes_(m.tiles.lanes),
-        columns_(stage_columns(m.tiles, m.measure.geometry.radius[2])),
-        copies_(fields_ + 2 * columns_ * lanes_),
+        derivatives_(reinterpret_cast<CentreDerivatives<Value>*>(shared)),
+        in_shared_tile_(reinterpret_cast<CentreDerivatives<Value>*>(shared_tile)),
+        rows_(m.tiles.threads_across),
+        columns_(stage_columns(m.tiles, m.problem.geometry.radius[2])),
+        copies_(derivatives_ + 2 * columns_ * rows_),
         volume_(volume),
         image_(image) {
-    const Geometry& g = m.measure.geometry;
-    const Box& kept = m.fields.kept;
+    const Geometry& g = m.problem.geometry;
+    const Box& kept = m.derivatives.kept;
     x_begin_ = x_first - g.radius[2];
     y_begin_ = y_first - g.radius[1];
-    const int x_end = x_begin_ + columns_, y_end = y_begin_ + lanes_;
+    const int x_end = x_begin_ + columns_, y_end = y_begin_ + rows_;
     kept_columns_ = {x_begin_ < kept.columns.first ? kept.columns.first : x_begin_,
         x_end < kept.columns.last ? x_end : kept.columns.last};
     kept_rows_ = {y_begin_ < kept.rows.first ? kept.rows.first : y_begin_,
@@ -91,13 +89,14 @@ template <class Value> class Stage {
     }
   }
 
-  // There are two places, as long as nothing stands on the board and if that is large enough.
+  // There are two places while no sums are in the shared tile, if it is large enough.
   __device__ bool has_two_places() const {
-    return 2 * plane_size() * static_cast<int>(sizeof(Field<Value>)) <= Board::bytes(m_.tiles);
+    return 2 * plane_size() * static_cast<int>(sizeof(CentreDerivatives<Value>)) <=
+           SharedTile::bytes(m_.tiles);
   }
-  // Of two planes, of which the second may be none.
+  // Fills a place with two planes, the second of which may be missing.
   __device__ __forceinline__ void fill(int place, int one, int two, bool has_two) {
-    const Range& planes = m_.fields.kept.planes;
+    const Range& planes = m_.derivatives.kept.planes;
     const bool is_first = planes.holds(one), is_second = has_two && planes.holds(two);
     if (kCopies && threadIdx.x == 0) {
       copies_.expect(place,
@@ -108,48 +107,51 @@ template <class Value> class Stage {
     if (!is_first) clear(place, 0);
     if (has_two && !is_second) clear(place, 1);
   }
-  // What was asked for has come, for this thread; a barrier follows.
+  // Waits for this thread's copies; a barrier must follow.
   __device__ __forceinline__ void wait(int place) {
     if (kCopies) copies_.wait(place);
   }
 
-  // The fields under a thread's eight windows.
+  // The derivatives under a thread's windows.
   struct Row {
-    const Field<Value>* first;
-    int lanes, plane_size;
+    const CentreDerivatives<Value>* first;
+    int rows, plane_size;
 
-    __device__ __forceinline__ Sums one(int line) const { return load(first + line * lanes); }
+    __device__ __forceinline__ Sums one(int line) const { return load(first + line * rows); }
     __device__ __forceinline__ Sums two(int line) const {
-      return load(first + line * lanes + plane_size);
+      return load(first + line * rows + plane_size);
     }
   };
-  __device__ __forceinline__ Row row(int place, int column, int lane) const {
-    return {fields(place) + column * lanes_ + lane, lanes_, plane_size()};
+  __device__ __forceinline__ Row row(int place, int column, int row) const {
+    return {derivatives(place) + column * rows_ + row, rows_, plane_size()};
   }
 
  private:
-  static constexpr bool kCopies = sizeof(Field<Value>) == 16;
+  static constexpr bool kCopies = sizeof(CentreDerivatives<Value>) == 16;
 
-  __device__ int plane_size() const { return columns_ * lanes_; }
-  __device__ Field<Value>* fields(int place) const { return place == 0 ? fields_ : on_board_; }
-  __device__ int column_bytes() const {
-    return kept_rows_.length() * static_cast<int>(sizeof(Field<Value>));
+  __device__ int plane_size() const { return columns_ * rows_; }
+  __device__ CentreDerivatives<Value>* derivatives(int place) const {
+    return place == 0 ? derivatives_ : in_shared_tile_;
   }
-  // Columns are dealt out to warps, where one thread after the other asks the engine for one.
+  __device__ int column_bytes() const {
+    return kept_rows_.length() * static_cast<int>(sizeof(CentreDerivatives<Value>));
+  }
+  // Warps share the columns, and in each warp one thread after the other asks the engine for a
+  // column.
   __device__ __forceinline__ void copy(int place, int part, int z) const {
-    const int warps = static_cast<int>(blockDim.x) / gpu::kCrew;
-    const int warp = static_cast<int>(threadIdx.x) / gpu::kCrew;
-    const int lane = static_cast<int>(threadIdx.x) % gpu::kCrew;
-    const Box& kept = m_.fields.kept;
+    const int warps = static_cast<int>(blockDim.x) / gpu::kSubgroup;
+    const int warp = static_cast<int>(threadIdx.x) / gpu::kSubgroup;
+    const int lane = static_cast<int>(threadIdx.x) % gpu::kSubgroup;
+    const Box& kept = m_.derivatives.kept;
     const int kept_rows = kept.rows.length();
     const auto* const plane =
-        reinterpret_cast<const Field<Value>*>(m_.fields.plane(volume_, image_, z));
+        reinterpret_cast<const CentreDerivatives<Value>*>(m_.derivatives.plane(volume_, image_, z));
     for (int x = kept_columns_.first + lane * warps + warp; x < kept_columns_.last;
-         x += warps * gpu::kCrew) {
-      const Field<Value>* const from =
+         x += warps * gpu::kSubgroup) {
+      const CentreDerivatives<Value>* const from =
           plane + ((x - kept.columns.first) * kept_rows + (kept_rows_.first - kept.rows.first));
-      Field<Value>* const to =
-          fields_ + part * plane_size() + (x - x_begin_) * lanes_ + (kept_rows_.first - y_begin_);
+      CentreDerivatives<Value>* const to = derivatives_ + part * plane_size() +
+                                           (x - x_begin_) * rows_ + (kept_rows_.first - y_begin_);
       if constexpr (kCopies) {
         if (kept_rows_.length() > 0) copies_.copy(place, to, from, column_bytes());
       } else {
@@ -158,7 +160,7 @@ template <class Value> class Stage {
     }
   }
   __device__ void clear(int place, int part) const {
-    Field<Value>* const to = fields(place) + part * plane_size();
+    CentreDerivatives<Value>* const to = derivatives(place) + part * plane_size();
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < plane_size();
          i += static_cast<int>(blockDim.x)) {
@@ -167,25 +169,25 @@ template <class Value> class Stage {
     gpu::BulkCopies::publish();
   }
 
-  const GradientMarch& m_;
-  Field<Value>*const fields_, *const on_board_;
-  const int lanes_, columns_;
+  const GradientArguments& m_;
+  CentreDerivatives<Value>*const derivatives_, *const in_shared_tile_;
+  const int rows_, columns_;
   gpu::BulkCopies copies_;
   const int volume_, image_;
-  int x_begin_, y_begin_;  // where the stage begins
+  int x_begin_, y_begin_;  // the place in the image where the stage begins
   Range kept_columns_, kept_rows_;
 };
 
-// The same straight from where fields stand, under windows that no stage has room for.
+// The same straight from memory, for windows that no stage has room for.
 class Far {
  public:
-  __device__ Far(unsigned char*, unsigned char*, const GradientMarch& m, int volume, int image,
+  __device__ Far(unsigned char*, unsigned char*, const GradientArguments& m, int volume, int image,
       int x_first, int y_first)
       : m_(m),
         volume_(volume),
         image_(image),
-        x_begin_(x_first - m.measure.geometry.radius[2]),
-        y_begin_(y_first - m.measure.geometry.radius[1]) {}
+        x_begin_(x_first - m.problem.geometry.radius[2]),
+        y_begin_(y_first - m.problem.geometry.radius[1]) {}
   struct Row {
     const Far& far;
     int x, y;
@@ -196,43 +198,43 @@ class Far {
   __device__ static bool has_two_places() { return false; }
   __device__ void fill(int, int one, int two, bool) { one_ = one, two_ = two; }
   __device__ static void wait(int) {}
-  __device__ Row row(int, int column, int lane) const {
-    return {*this, x_begin_ + column, y_begin_ + lane};
+  __device__ Row row(int, int column, int row) const {
+    return {*this, x_begin_ + column, y_begin_ + row};
   }
 
  private:
   __device__ Sums sums(int z, int y, int x) const {
-    const Box& kept = m_.fields.kept;
+    const Box& kept = m_.derivatives.kept;
     if (!kept.planes.holds(z) || !kept.rows.holds(y) || !kept.columns.holds(x)) return {};
-    const auto* const plane =
-        reinterpret_cast<const Field<double>*>(m_.fields.plane(volume_, image_, z));
+    const auto* const plane = reinterpret_cast<const CentreDerivatives<double>*>(
+        m_.derivatives.plane(volume_, image_, z));
     return load(plane + ((x - kept.columns.first) * kept.rows.length() + (y - kept.rows.first)));
   }
 
-  const GradientMarch& m_;
+  const GradientArguments& m_;
   const int volume_, image_, x_begin_, y_begin_;
   int one_ = 0, two_ = 0;
 };
 
-// The windows centred on a plane anew, from two planes at a time.
+// Adds two planes at a time to the windows.
 template <class Row>
 __device__ __forceinline__ void add(
-    Sums (&windows)[kEight], int window, bool has_two, const Row& row) {
+    Sums (&windows)[kOutputs], int window, bool has_two, const Row& row) {
   add_to_windows(windows, window, [&](Sums& sums, int line) {
     sums += row.one(line);
     if (has_two) sums += row.two(line);
   });
 }
-// The windows move on by a plane.
+// Moves the windows on by a plane.
 template <int kWindow, class Row>
-__device__ __forceinline__ void advance(Sums (&windows)[kEight], int window, const Row& row) {
+__device__ __forceinline__ void advance(Sums (&windows)[kOutputs], int window, const Row& row) {
   add_to<kWindow>(windows, window, [&](Sums& sums, int line) {
     sums += row.one(line);
     sums -= row.two(line);
   });
 }
 
-// An image as the pixels of a thread, one below the other, know it.
+// The pixels of a thread in an image, one below the other.
 template <class Value> class PixelColumn {
  public:
   __device__ PixelColumn(
@@ -269,52 +271,55 @@ template <class Value> class PixelColumn {
   const Offset<Value> first_, stride_;
 };
 
-// kWindow: how many columns a window has, where the kernel is made for that; else 0.
-template <class Value, class KeptFields, int kWindow = 0>
+// kWindow is the number of columns of a window that the kernel is made for, or 0.
+template <class Value, class KeptDerivatives, int kWindow = 0>
 __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
-    const SIMILIS_GRID_CONSTANT GradientMarch m) {
+    const SIMILIS_GRID_CONSTANT GradientArguments m) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const Geometry& g = m.measure.geometry;
-  const Tile tile(m.tiles);
-  const int volume = tile.volume / m.fields.images, image = tile.volume % m.fields.images;
-  const Board board(shared, m.tiles);
-  const int lanes = m.tiles.lanes, columns = m.tiles.eights * kEight;
+  const Geometry& g = m.problem.geometry;
+  const BlockTile tile(m.tiles);
+  const int volume = tile.volume / m.derivatives.images, image = tile.volume % m.derivatives.images;
+  const SharedTile shared_tile(shared, m.tiles);
+  const int threads_across = m.tiles.threads_across, columns = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = lanes - (window_y - 1);
-  const int x_first = m.pixels.columns.first + tile.across * columns;
-  const int y_first = m.pixels.rows.first + tile.down * owned;
+  const int owned = threads_across - (window_y - 1);
+  const int x_first = m.pixels.columns.first + tile.x * columns;
+  const int y_first = m.pixels.rows.first + tile.y * owned;
   const int z_first = m.pixels.planes.first + tile.chunk * m.tiles.chunk_planes;
   const int z_end = z_first + m.tiles.chunk_planes;
   const int z_last = z_end < m.pixels.planes.last ? z_end : m.pixels.planes.last;
-  KeptFields stage(shared + Board::bytes(m.tiles), shared, m, volume, image, x_first, y_first);
-  // As one that lays down sums, and as one that takes them up.
+  KeptDerivatives stage(
+      shared + SharedTile::bytes(m.tiles), shared, m, volume, image, x_first, y_first);
+  // The thread stores sums in its own column of the shared tile and then loads those of another.
   const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % lanes, first_column = thread / lanes * kEight;
-  const int down = first_column * board.column_length + lane;
-  const int column = thread % columns, first = thread / columns * kEight;
-  const int up = column * board.column_length + first;
+  const int own_row = thread % threads_across, first_column = thread / threads_across * kOutputs;
+  const int down = first_column * shared_tile.column_length + own_row;
+  const int column = thread % columns, first = thread / columns * kOutputs;
+  const int up = column * shared_tile.column_length + first;
   const int x = x_first + column, y = y_first + first;
   const int in_tile = owned - first, in_image = m.pixels.rows.last - y;
   const int left = in_tile < in_image ? in_tile : in_image;
-  const int mine = x >= m.pixels.columns.last ? 0 : left < kEight ? left : kEight;  // <= 0: none
+  const int mine = x >= m.pixels.columns.last ? 0
+                   : left < kOutputs          ? left
+                                              : kOutputs;  // none if <= 0
   const std::int64_t index = m.tiles.first_volume + volume;
   const std::int64_t of = index / g.channels, channel = index % g.channels;
-  const Measure& measure = m.measure;
-  const Shift shift = shift_of(measure, index);
+  const Problem& problem = m.problem;
+  const Shift shift = shift_of(problem, index);
   const bool of_x = image == 0;
-  const PixelColumn<Value> own(of_x ? measure.x : measure.y, of, channel, y, x);
-  const PixelColumn<Value> other(of_x ? measure.y : measure.x, of, channel, y, x);
+  const PixelColumn<Value> own(of_x ? problem.x : problem.y, of, channel, y, x);
+  const PixelColumn<Value> other(of_x ? problem.y : problem.x, of, channel, y, x);
   const PixelColumn<Value> gradient(
-      of_x ? measure.x_gradient : measure.y_gradient, of, channel, y, x);
+      of_x ? problem.x_gradient : problem.y_gradient, of, channel, y, x);
   const double own_shift = of_x ? shift.x : shift.y, other_shift = of_x ? shift.y : shift.x;
-  Sums windows[kEight] = {};
+  Sums windows[kOutputs] = {};
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
-    add(windows, window_x, has_two, stage.row(place, first_column, lane));
+    add(windows, window_x, has_two, stage.row(place, first_column, own_row));
   });
-  Value own_pixel[kEight] = {}, other_pixel[kEight] = {};
+  Value own_pixel[kOutputs] = {}, other_pixel[kOutputs] = {};
   const auto ask = [&](int z) {
 #pragma unroll
-    for (int i = 0; i < kEight; ++i) {
+    for (int i = 0; i < kOutputs; ++i) {
       if (i >= mine) break;
       own_pixel[i] = own.load(z, i);
       other_pixel[i] = other.load(z, i);
@@ -323,22 +328,23 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   ask(z_first);
   for (int z = z_first;;) {
 #pragma unroll
-    for (int i = 0; i < kEight; ++i) board.store(down + i * board.column_length, windows[i]);
+    for (int i = 0; i < kOutputs; ++i)
+      shared_tile.store(down + i * shared_tile.column_length, windows[i]);
     __syncthreads();
     const bool has_next = z + 1 < z_last;
     if (has_next) stage.fill(0, z + 1 + g.radius[0], z - g.radius[0], true);
     if (mine > 0) {
-      Sums sums = board.load(up);
-      for (int k = 1; k < window_y; ++k) sums += board.load(up + k);
+      Sums sums = shared_tile.load(up);
+      for (int k = 1; k < window_y; ++k) sums += shared_tile.load(up + k);
 #pragma unroll
-      for (int i = 0; i < kEight; ++i) {
+      for (int i = 0; i < kOutputs; ++i) {
         if (i < mine) {
           gradient.store(z, i,
               fma(other_pixel[i] - other_shift, sums.by_covariance,
                   fma(own_pixel[i] - own_shift, sums.by_variance, -sums.rest)));
         }
-        Sums change = board.load(up + i + window_y);
-        change -= board.load(up + i);
+        Sums change = shared_tile.load(up + i + window_y);
+        change -= shared_tile.load(up + i);
         sums += change;
       }
     }
@@ -347,31 +353,33 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
     ask(z);
     stage.wait(0);
     __syncthreads();
-    advance<kWindow>(windows, window_x, stage.row(0, first_column, lane));
+    advance<kWindow>(windows, window_x, stage.row(0, first_column, own_row));
   }
 }
 
 }  // namespace
 
 std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
-  if (form == Form::far) return Board::bytes(tiles);
-  const std::int64_t field = form == Form::f32 ? sizeof(Field<float>) : sizeof(Field<double>);
-  return Board::bytes(tiles) + 2 * field * stage_columns(tiles, radius[2]) * tiles.lanes +
+  if (form == Form::far) return SharedTile::bytes(tiles);
+  const std::int64_t derivative =
+      form == Form::f32 ? sizeof(CentreDerivatives<float>) : sizeof(CentreDerivatives<double>);
+  return SharedTile::bytes(tiles) +
+         2 * derivative * stage_columns(tiles, radius[2]) * tiles.threads_across +
          gpu::BulkCopies::kBytes;
 }
 
-void launch_gradient(const CudaPlan& plan, const GradientMarch& march, Form form) {
-  const int columns = 2 * plan.measure.geometry.radius[2] + 1;
+void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form) {
+  const int columns = 2 * plan.problem.geometry.radius[2] + 1;
   const auto kernel = form == Form::far   ? gradient_kernel<double, Far>
                       : form == Form::f64 ? gradient_kernel<double, Stage<double>>
                       : columns == 3      ? gradient_kernel<float, Stage<float>, 3>
                       : columns == 5      ? gradient_kernel<float, Stage<float>, 5>
                                           : gradient_kernel<float, Stage<float>>;
   const auto bytes =
-      static_cast<std::size_t>(gradient_bytes(march.tiles, plan.measure.geometry.radius, form));
+      static_cast<std::size_t>(gradient_bytes(arguments.tiles, plan.problem.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);
-  gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(march.tiles.blocks()),
-      march.tiles.threads(), bytes, kernel, march);
+  gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(arguments.tiles.blocks()),
+      arguments.tiles.threads(), bytes, kernel, arguments);
 }
 
 }  // namespace similis::lncc_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tile a block of the march takes, and into how many chunks planes are cut.
+// Chooses the tile of a block of the sliding window kernels, and the number of chunks along z.
 #pragma once
 
 #include <algorithm>
@@ -10,32 +10,32 @@ namespace similis::lncc_internal {
 
 template <class T> T pieces(T extent, T length) { return (extent + length - 1) / length; }
 
-/// What one kernel has to do: `lanes` places of an axis, of which a tile sees `halo` more, `eights`
-/// of another, planes, and volumes.
+/// The work of one kernel: `across` places along one axis, of which a tile sees `halo` more,
+/// `along` places along another, planes, and volumes.
 struct Work {
-  int lanes, halo, eights, planes, volumes;
-  double lines;  ///< more than its eights that a tile waits for
-  double begin;  ///< what a chunk's first plane costs more than any other
+  int across, halo, along, planes, volumes;
+  double lines;  ///< lines beyond its outputs that a tile waits for
+  double begin;  ///< the cost of a chunk's first plane above that of any other, in planes
 };
 
-constexpr std::int64_t kReserved = 1024;  // bytes of a block that the driver takes
+constexpr std::int64_t kReserved = 1024;  // bytes of a block's shared memory that the driver takes
 
-/// What a multiprocessor holds of a kernel.
+/// The room for a kernel on a multiprocessor.
 struct Room {
   int multiprocessors, threads;
   std::int64_t bytes;
 };
 
-/// Cuts the planes into as many chunks as fill the device once, twice or three times; what the best
-/// of these costs. Each multiprocessor takes block after block, and is the faster the more warps
-/// are there to wait for one another: on an H200 a plane takes as long as 16 warps more would.
+/// Cuts the planes into as many chunks as fill the device once, twice or three times, and returns
+/// the cost of the best cut. Each multiprocessor takes block after block, and is the faster the
+/// more warps it has to hide latency: on an H200 a plane takes as long as 16 warps more would.
 inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t bytes) {
   constexpr double kWarpsOfLatency = 16;
-  const std::int64_t columns = std::int64_t{tiles.across} * tiles.down * tiles.volumes;
+  const std::int64_t columns = std::int64_t{tiles.count_x} * tiles.count_y * tiles.volumes;
   const std::int64_t fit = std::max<std::int64_t>(
       1, std::min<std::int64_t>(room.threads / tiles.threads(), room.bytes / (bytes + kReserved)));
-  const double alone = fit == 1 ? 1.06 : 1;  // none works while the block waits for itself
-  const double rim = 1 + work.lines / (tiles.eights * kEight);
+  const double alone = fit == 1 ? 1.06 : 1;  // no other block works while this one waits
+  const double rim = 1 + work.lines / (tiles.threads_along * kOutputs);
   double least = 0;
   for (int times = 1; times <= 3; ++times) {
     const std::int64_t chunks =
@@ -54,25 +54,25 @@ inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t
   return least;
 }
 
-/// The tiles and chunks that cost the least; lanes == 0 if no tile fits.
+/// Returns the tiles and chunks that cost the least; threads_across is 0 if no tile fits.
 template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, const Bytes& bytes_of) {
   Tiles best;
   double least = 0;
   for (const int threads : {384, 320, 192, 160, 128, 96}) {
     if (threads > room.threads) continue;
-    for (int eights = 1; threads / eights > work.halo && threads / eights >= 32; ++eights) {
-      const int lanes = threads / eights;
-      if (threads % eights != 0 || lanes % 16 != 0) continue;
+    for (int along = 1; threads / along > work.halo && threads / along >= 32; ++along) {
+      const int across = threads / along;
+      if (threads % along != 0 || across % 16 != 0) continue;
       Tiles tiles;
-      tiles.lanes = lanes;
-      tiles.eights = eights;
-      tiles.across = pieces(work.lanes, lanes - work.halo);
-      tiles.down = pieces(work.eights, eights * kEight);
+      tiles.threads_across = across;
+      tiles.threads_along = along;
+      tiles.count_x = pieces(work.across, across - work.halo);
+      tiles.count_y = pieces(work.along, along * kOutputs);
       tiles.volumes = work.volumes;
       const std::int64_t bytes = bytes_of(tiles);
       if (bytes > room.bytes) continue;
       const double cost = cut(tiles, work, room, bytes);
-      if (best.lanes != 0 && cost >= least) continue;
+      if (best.threads_across != 0 && cost >= least) continue;
       least = cost;
       best = tiles;
     }

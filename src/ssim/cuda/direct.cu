@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU, the general path: every thread walks through the whole window of its pixel, in
-// f64, whatever the rank, window, padding, masks, dtypes and strides are.
-//   windows kernel   a map element a thread: moments ─ formula.h ─> map or sums, and the four
-//   fields
-//                    that gradients average (derivatives, divided by the window's weight)
-//   gradient kernel  a pixel a thread: the fields of all windows that see it
-// Fields of as many planes as fit into 64 MiB stand in memory at a time, of one plane at least.
+// SSIM on the GPU, the general path: every thread walks through the whole window of its pixel in
+// f64, for any rank, window, padding, masks, dtypes and strides.
+//   windows kernel   a map element a thread: moments ─ formula.h ─> map or sums, and four
+//   derivatives
+//                    divided by the window's weight, which gradients average
+//   gradient kernel  a pixel a thread: the derivatives of all windows that see it
+// Derivatives of as many planes as fit into 64 MiB, and at least of one plane, are in memory at a
+// time.
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
+#include "src/gpu/cuda/upload.cuh"
 #include "src/ssim/cuda/plan.h"
+#include "src/window/axis.h"
 
 namespace similis::ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTapsAtOnce = 64;
-constexpr std::size_t kFieldBytes = std::size_t{64} << 20;
-constexpr int kFields = 4;
+constexpr std::size_t kDerivativeBytes = std::size_t{64} << 20;
+constexpr int kDerivatives = 4;
 
-struct TapPiece {
-  double taps[kTapsAtOnce];
-};
-
-// Taps travel as a parameter, so that a captured graph holds them.
-__global__ void upload_kernel(TapPiece piece, int count, double* to) {
-  if (static_cast<int>(threadIdx.x) < count) to[threadIdx.x] = piece.taps[threadIdx.x];
-}
-
-// How much of each pixel along an axis the windows around it take: [pixel][2·radius + 1], element k
-// for the window centred on pixel - radius + k.
+// Writes how much of each pixel along an axis the windows around it take, as [pixel][2·radius + 1]:
+// element k is for the window centred on pixel - radius + k.
 __global__ void transpose_kernel(const double* taps, std::int64_t extent, int radius,
     std::int64_t first_centre, std::int64_t centres, Padding padding, double* transposed) {
   const std::int64_t size = 2 * radius + 1;
@@ -40,12 +34,7 @@ __global__ void transpose_kernel(const double* taps, std::int64_t extent, int ra
     double weight = 0;
     if (centre >= first_centre && centre < first_centre + centres) {
       for (std::int64_t k = 0; k < size; ++k) {
-        std::int64_t seen = centre - radius + k;
-        if (padding == Padding::reflect) {
-          seen = seen < 0 ? -seen : seen >= extent ? 2 * (extent - 1) - seen : seen;
-        } else if (padding == Padding::replicate) {
-          seen = seen < 0 ? 0 : seen >= extent ? extent - 1 : seen;
-        }
+        const std::int64_t seen = Axis::source(centre - radius + k, extent, padding);
         if (seen == pixel) weight += taps[k];
       }
     }
@@ -53,25 +42,17 @@ __global__ void transpose_kernel(const double* taps, std::int64_t extent, int ra
   }
 }
 
-// The pixel that stands at an index; -1 where none does.
-__device__ std::int64_t source(std::int64_t index, std::int64_t extent, Padding padding) {
-  if (index >= 0 && index < extent) return index;
-  if (padding == Padding::reflect) return index < 0 ? -index : 2 * (extent - 1) - index;
-  if (padding == Padding::replicate) return index < 0 ? 0 : extent - 1;
-  return -1;
-}
-
 struct Work {
   Geometry geometry;
   gpu::View x, y, mask, valid_mask, map, upstream, x_gradient, y_gradient;
-  const double* taps[3];  // along z, y, x
+  const double* taps[3];  // along z, y and x
   const double* transposed[3];
   PlaneSlope slope;
   Constants<double> constants;
   double bias, term_weight, l1_weight;
-  bool contrast, reduces, wants_fields;
+  bool contrast, reduces, wants_derivatives;
   bool of_sums;         // x holds x + y, and y holds x - y
-  double* fields;       // [planes at a time][4][map]
+  double* derivatives;  // [planes at a time][4][map]
   double* partials[4];  // term, l1, weight, l1_weight: [planes][slots]
   int slots;
 
@@ -79,14 +60,14 @@ struct Work {
   __device__ double difference(double vx, double vy) const { return of_sums ? vy : vx - vy; }
 };
 
-// An element's number, and where it is.
+// The place of an element of a given number.
 struct Place {
   std::int64_t z, y, x;
   __device__ Place(std::int64_t i, const std::int64_t (&extent)[3])
       : z(i / (extent[1] * extent[2])), y(i / extent[2] % extent[1]), x(i % extent[2]) {}
 };
 
-// Where the planes of the arrays begin.
+// A plane, and its first element in each array.
 struct Plane {
   std::int64_t image, channel;
   __device__ Plane(const Work& w, std::int64_t plane)
@@ -94,7 +75,7 @@ struct Plane {
   __device__ std::int64_t of(const gpu::View& view) const { return view.plane(image, channel); }
 };
 
-// How much a pixel counts in a reduction; in a map only the mask counts.
+// Returns the weight of a pixel in a reduction; in a map only the mask counts.
 __device__ double weight_of(
     const Work& w, const Plane& plane, std::int64_t z, std::int64_t y, std::int64_t x) {
   const double mask =
@@ -115,7 +96,7 @@ struct Averages {
   double weight, s, d, ss, dd;
 };
 
-// What the window centred on a pixel sees: its weight, and weighted sums.
+// Returns the weight and the weighted sums of the pixels that the window centred on a pixel sees.
 __device__ Averages look(
     const Work& w, const Plane& plane, std::int64_t cz, std::int64_t cy, std::int64_t cx) {
   const Geometry& g = w.geometry;
@@ -123,14 +104,14 @@ __device__ Averages look(
   Averages a = {};
   double seen_weight = 0;
   for (int kz = 0; kz <= 2 * g.radius[0]; ++kz) {
-    const std::int64_t pz = source(cz - g.radius[0] + kz, g.extent[0], g.padding);
+    const std::int64_t pz = Axis::source(cz - g.radius[0] + kz, g.extent[0], g.padding);
     if (pz < 0) continue;
     for (int ky = 0; ky <= 2 * g.radius[1]; ++ky) {
-      const std::int64_t py = source(cy - g.radius[1] + ky, g.extent[1], g.padding);
+      const std::int64_t py = Axis::source(cy - g.radius[1] + ky, g.extent[1], g.padding);
       if (py < 0) continue;
       const double row_weight = w.taps[0][kz] * w.taps[1][ky];
       for (int kx = 0; kx <= 2 * g.radius[2]; ++kx) {
-        const std::int64_t px = source(cx - g.radius[2] + kx, g.extent[2], g.padding);
+        const std::int64_t px = Axis::source(cx - g.radius[2] + kx, g.extent[2], g.padding);
         if (px < 0) continue;
         double weight = row_weight * w.taps[2][kx];
         seen_weight += weight;
@@ -150,7 +131,7 @@ __device__ Averages look(
       }
     }
   }
-  // Zeros outside count with padding same, and only there.
+  // With padding same, and only then, zeros outside count.
   if (g.padding == Padding::same) a.weight += 1 - seen_weight;
   return a;
 }
@@ -162,9 +143,9 @@ __device__ double difference(
   return w.x.load(plane.of(w.x) + w.x.at(z, y, x)) - w.y.load(plane.of(w.y) + w.y.at(z, y, x));
 }
 
-// One map element: adds to `sum`, writes the map, and leaves fields for the gradient.
+// Computes one map element: adds to `sum`, writes the map, and leaves derivatives for the gradient.
 __device__ void run_window(
-    const Work& w, std::int64_t plane_index, std::int64_t i, double* fields, double* sum) {
+    const Work& w, std::int64_t plane_index, std::int64_t i, double* derivatives, double* sum) {
   const Geometry& g = w.geometry;
   const Plane plane(w, plane_index);
   const Place place(i, g.map_extent);
@@ -172,7 +153,7 @@ __device__ void run_window(
                      cx = place.x + g.first_centre[2];
   const double weight = weight_of(w, plane, cz, cy, cx);
   const bool counts = exists(w, plane, cz, cy, cx) && weight != 0;
-  double field[kFields] = {};
+  double derivative[kDerivatives] = {};
   double value = 0;
   if (counts) {
     const Averages a = look(w, plane, cz, cy, cx);
@@ -182,7 +163,7 @@ __device__ void run_window(
     const Dissimilarity<double> result =
         w.contrast ? contrast_dissimilarity(m, w.constants) : dissimilarity(m, w.constants);
     value = result.value;
-    if (w.wants_fields) {
+    if (w.wants_derivatives) {
       const double slope =
           w.reduces ? w.slope.of(plane_index).term
           : w.upstream.data != nullptr
@@ -191,15 +172,15 @@ __device__ void run_window(
               : w.term_weight;
       const double factor = slope * weight / a.weight;
       const Moments<double>& r = result.gradient;
-      field[0] = factor * (r.mean_s - 2 * mean_s * r.var_s);
-      field[1] = factor * 2 * r.var_s;
-      field[2] = factor * (r.mean_d - 2 * mean_d * r.var_d);
-      field[3] = factor * 2 * r.var_d;
+      derivative[0] = factor * (r.mean_s - 2 * mean_s * r.var_s);
+      derivative[1] = factor * 2 * r.var_s;
+      derivative[2] = factor * (r.mean_d - 2 * mean_d * r.var_d);
+      derivative[3] = factor * 2 * r.var_d;
     }
   }
   *sum += weight * value;
-  if (w.wants_fields) {
-    for (int f = 0; f < kFields; ++f) fields[f * g.map_elements() + i] = field[f];
+  if (w.wants_derivatives) {
+    for (int f = 0; f < kDerivatives; ++f) derivatives[f * g.map_elements() + i] = derivative[f];
   }
   if (w.map.data == nullptr) return;
   double element = weight * (w.bias + w.term_weight * value);
@@ -209,23 +190,23 @@ __device__ void run_window(
   w.map.store(plane.of(w.map) + w.map.at(place.z, place.y, place.x), element);
 }
 
-// Blocks of one plane, `slots` of them, take its elements in turn.
+// The blocks of one plane, `slots` of them, take its elements in turn.
 __global__ void __launch_bounds__(kThreads) windows_kernel(const Work w, std::int64_t first_plane) {
   const std::int64_t local = blockIdx.x / static_cast<unsigned>(w.slots);
   const std::int64_t slot = blockIdx.x % static_cast<unsigned>(w.slots);
   const std::int64_t plane = first_plane + local;
-  double* const fields = w.fields + local * kFields * w.geometry.map_elements();
+  double* const derivatives = w.derivatives + local * kDerivatives * w.geometry.map_elements();
   double sum = 0;
   for (std::int64_t i = slot * kThreads + threadIdx.x; i < w.geometry.map_elements();
        i += std::int64_t{w.slots} * kThreads) {
-    run_window(w, plane, i, fields, &sum);
+    run_window(w, plane, i, derivatives, &sum);
   }
   if (!w.reduces) return;
   const double total = gpu::block_sum<kThreads>(sum);
   if (threadIdx.x == 0) w.partials[0][plane * w.slots + slot] = total;
 }
 
-// Σ weight over the map, and over the pixels Σ weight and Σ weight·|x - y|.
+// Adds Σ weight over the map, and over the pixels Σ weight and Σ weight·|x - y|.
 __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   const Geometry& g = w.geometry;
   const std::int64_t plane_index = blockIdx.x / static_cast<unsigned>(w.slots);
@@ -254,9 +235,9 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   }
 }
 
-// The sums of the fields of all windows that see a pixel.
+// Adds the derivatives of all windows that see a pixel.
 __device__ void gather(
-    const Work& w, const double* fields, const Place& p, double (&sums)[kFields]) {
+    const Work& w, const double* derivatives, const Place& p, double (&sums)[kDerivatives]) {
   const Geometry& g = w.geometry;
   const std::int64_t size[3] = {2 * g.radius[0] + 1, 2 * g.radius[1] + 1, 2 * g.radius[2] + 1};
   for (std::int64_t kz = 0; kz < size[0]; ++kz) {
@@ -267,12 +248,12 @@ __device__ void gather(
       const double wy = wz * w.transposed[1][p.y * size[1] + ky];
       if (wy == 0) continue;
       const std::int64_t y = p.y - g.radius[1] + ky - g.first_centre[1];
-      const double* const row = fields + (z * g.map_extent[1] + y) * g.map_extent[2];
+      const double* const row = derivatives + (z * g.map_extent[1] + y) * g.map_extent[2];
       for (std::int64_t kx = 0; kx < size[2]; ++kx) {
         const double weight = wy * w.transposed[2][p.x * size[2] + kx];
         if (weight == 0) continue;
         const std::int64_t x = p.x - g.radius[2] + kx - g.first_centre[2];
-        for (int f = 0; f < kFields; ++f) {
+        for (int f = 0; f < kDerivatives; ++f) {
           sums[f] = fma(weight, row[f * g.map_elements() + x], sums[f]);
         }
       }
@@ -281,13 +262,13 @@ __device__ void gather(
 }
 
 __device__ void run_pixel(
-    const Work& w, std::int64_t plane_index, std::int64_t i, const double* fields) {
+    const Work& w, std::int64_t plane_index, std::int64_t i, const double* derivatives) {
   const Plane plane(w, plane_index);
   const Place p(i, w.geometry.extent);
   double by_x = 0, by_y = 0;
   if (exists(w, plane, p.z, p.y, p.x)) {
-    double sums[kFields] = {};
-    gather(w, fields, p, sums);
+    double sums[kDerivatives] = {};
+    gather(w, derivatives, p, sums);
     const double vx = w.x.load(plane.of(w.x) + w.x.at(p.z, p.y, p.x));
     const double vy = w.y.load(plane.of(w.y) + w.y.at(p.z, p.y, p.x));
     const double valid =
@@ -323,16 +304,11 @@ __global__ void __launch_bounds__(kThreads)
        i < planes * w.geometry.pixels(); i += step) {
     const std::int64_t local = i / w.geometry.pixels();
     run_pixel(w, first_plane + local, i % w.geometry.pixels(),
-        w.fields + local * kFields * w.geometry.map_elements());
+        w.derivatives + local * kDerivatives * w.geometry.map_elements());
   }
 }
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-// Taps and their transposes in device memory, which lives as long as this.
+// Taps and their transposes in device memory, which lives as long as this object.
 class Weights {
  public:
   Weights(const CudaPlan& plan, Work& work) {
@@ -349,12 +325,13 @@ class Weights {
       const Geometry& g = work.geometry;
       const auto size = static_cast<std::int64_t>(taps[axis]->size());
       work.taps[axis] = next;
-      upload(plan, *taps[axis], next);
+      gpu::upload("ssim", plan.exec.queue.handle, *taps[axis], next);
       next += size;
       work.transposed[axis] = next;
       if (plan.has_gradient()) {
-        gpu::launch("ssim", plan.exec.queue.handle, blocks_for(g.extent[axis] * size), kThreads, 0,
-            transpose_kernel, work.taps[axis], g.extent[axis], g.radius[axis], g.first_centre[axis],
+        gpu::launch("ssim", plan.exec.queue.handle,
+            gpu::blocks_for_items(g.extent[axis] * size, kThreads), kThreads, 0, transpose_kernel,
+            work.taps[axis], g.extent[axis], g.radius[axis], g.first_centre[axis],
             g.map_extent[axis], g.padding, next);
       }
       next += g.extent[axis] * size;
@@ -362,15 +339,6 @@ class Weights {
   }
 
  private:
-  static void upload(const CudaPlan& plan, const std::vector<double>& taps, double* to) {
-    for (std::size_t first = 0; first < taps.size(); first += kTapsAtOnce) {
-      TapPiece piece = {};
-      const std::size_t count = std::min<std::size_t>(kTapsAtOnce, taps.size() - first);
-      std::copy_n(taps.begin() + static_cast<std::ptrdiff_t>(first), count, piece.taps);
-      gpu::launch("ssim", plan.exec.queue.handle, 1, kTapsAtOnce, 0, upload_kernel, piece,
-          static_cast<int>(count), to + first);
-    }
-  }
   std::shared_ptr<void> memory_;
 };
 
@@ -395,9 +363,9 @@ Work work_of(const CudaPlan& plan) {
       .l1_weight = pass.l1_weight,
       .contrast = pass.term == Term::contrast,
       .reduces = reduces,
-      .wants_fields = plan.has_gradient(),
+      .wants_derivatives = plan.has_gradient(),
       .of_sums = pass.of_sums,
-      .fields = nullptr,
+      .derivatives = nullptr,
       .partials = {},
       .slots = static_cast<int>(
           std::clamp<std::int64_t>(plan.geometry.pixels() / (4 * kThreads), 1, 512))};
@@ -424,16 +392,17 @@ void run_direct(CudaPlan& plan) {
   const Geometry& g = plan.geometry;
   Work work = work_of(plan);
   const Weights weights(plan, work);
-  // As many planes at a time as fields of them fit, and as blocks can be numbered.
-  const auto plane_bytes = static_cast<std::int64_t>(kFields * sizeof(double)) * g.map_elements();
+  // Take as many planes at a time as their derivatives fit and as blocks can be numbered.
+  const auto plane_bytes =
+      static_cast<std::int64_t>(kDerivatives * sizeof(double)) * g.map_elements();
   const std::int64_t at_once = std::clamp<std::int64_t>(
-      work.wants_fields ? static_cast<std::int64_t>(kFieldBytes) / plane_bytes : g.planes, 1,
-      std::min<std::int64_t>(g.planes, (std::int64_t{1} << 30) / work.slots));
-  std::shared_ptr<void> fields, partials;
-  if (work.wants_fields) {
-    fields =
+      work.wants_derivatives ? static_cast<std::int64_t>(kDerivativeBytes) / plane_bytes : g.planes,
+      1, std::min<std::int64_t>(g.planes, (std::int64_t{1} << 30) / work.slots));
+  std::shared_ptr<void> derivatives, partials;
+  if (work.wants_derivatives) {
+    derivatives =
         allocate_bytes(static_cast<std::size_t>(plane_bytes * at_once), plan.device, plan.exec);
-    work.fields = static_cast<double*>(fields.get());
+    work.derivatives = static_cast<double*>(derivatives.get());
   }
   const std::int64_t slots = g.planes * work.slots;
   if (work.reduces) {
@@ -452,9 +421,10 @@ void run_direct(CudaPlan& plan) {
     const std::int64_t planes = std::min(at_once, g.planes - first);
     gpu::launch("ssim", plan.exec.queue.handle, static_cast<unsigned>(planes * work.slots),
         kThreads, 0, windows_kernel, work, first);
-    if (!work.wants_fields) continue;
-    gpu::launch("ssim", plan.exec.queue.handle, blocks_for(planes * g.pixels()), kThreads, 0,
-        gradient_kernel, work, first, planes);
+    if (!work.wants_derivatives) continue;
+    gpu::launch("ssim", plan.exec.queue.handle,
+        gpu::blocks_for_items(planes * g.pixels(), kThreads), kThreads, 0, gradient_kernel, work,
+        first, planes);
   }
   if (!work.reduces) return;
   sum_partials(plan, work.partials[0], work.slots, kTerm);

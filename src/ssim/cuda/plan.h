@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a pass on the GPU share: the geometry of the images, and sums and slopes of
-// each plane (a channel of an image) in device memory.
+// Parts that all paths of a pass on the GPU share: the geometry of the images, and sums and slopes
+// of each plane (a channel of an image) in device memory.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/ssim/ssim.h"
 
 namespace similis::ssim_internal {
 
-/// Extents along z, y, x.
+/// Extents are along z, y, x.
 struct Geometry {
   std::int64_t channels = 1, planes = 1;
   std::int64_t extent[3] = {};
@@ -27,7 +28,7 @@ struct Geometry {
   }
 };
 
-/// What a plane adds to the results.
+/// Numbers that a plane adds to the results.
 enum Sum : int {
   kTerm,      ///< Σ weight·(1 - SSIM) over the map
   kL1,        ///< Σ weight·|x - y| over the pixels
@@ -39,30 +40,18 @@ struct PlaneSums {
   double of[kSums];
 };
 
-/// What a unit of 1 - SSIM, and of |x - y|, at a pixel of weight 1 adds to Σ upstream·value.
+/// The amount that a unit of 1 - SSIM, and of |x - y|, at a pixel of weight 1 adds to Σ
+/// upstream·value.
 struct PlaneSlopes {
   double term, l1;
 };
 
-/// Upstream of a plane's result: of rank 0, 1 ([N]) or 2 ([N,C]); 1 without data.
-struct Upstream {
-  const void* data = nullptr;
-  DType dtype = DType::f32;
-  std::int64_t image_stride = 0, channel_stride = 0, channels = 1;
-
-  __device__ double of(std::int64_t plane) const {
-    if (data == nullptr) return 1;
-    return gpu::load_element(
-        data, dtype, plane / channels * image_stride + plane % channels * channel_stride);
-  }
-};
-
-/// The slopes of a plane: found on the device where masks weigh pixels, else known but for
-/// upstream.
+/// The slopes of planes: kernels find them on the device if masks weigh pixels; otherwise all but
+/// upstream is known.
 struct PlaneSlope {
   const PlaneSlopes* found = nullptr;
   PlaneSlopes each = {};
-  Upstream upstream;
+  gpu::Upstream upstream;
 
   __device__ PlaneSlopes of(std::int64_t plane) const {
     if (found != nullptr) return found[plane];
@@ -71,48 +60,48 @@ struct PlaneSlope {
   }
 };
 
-/// Everything that a pass needs on the device.
+/// All that a pass needs on the device.
 struct CudaPlan {
   const Pass& pass;
   Geometry geometry;
   Device device;
   const Execution& exec;
-  std::int64_t groups, planes_each;  ///< a result comes from each group of planes
+  std::int64_t groups, planes_each;  ///< each group of planes makes one result
   std::shared_ptr<void> memory;
-  PlaneSums* sums = nullptr;  ///< [planes], if asked for
+  PlaneSums* sums = nullptr;  ///< [planes], once allocate_sums() was called
 
   CudaPlan(const Pass& pass, const Execution& exec);
   bool has_gradient() const { return !pass.x_gradient.empty() || !pass.y_gradient.empty(); }
   bool has_masks() const { return !pass.mask.empty() || !pass.valid_mask.empty(); }
   bool reduces() const { return pass.reduction != Reduction::none; }
-  /// What a result's sums of 1 - SSIM and of |x - y| are multiplied with where there is no mask.
+  /// The factors of a result's sums of 1 - SSIM and of |x - y| if there is no mask.
   PlaneSlopes each_slopes() const;
   void allocate_sums();
 };
 
-/// The general path: any window, padding, mask, dtype and rank, in f64.
+/// The general path takes any window, padding, mask, dtype and rank, and computes in f64.
 void run_direct(CudaPlan& plan);
 
-/// The fast path: 2-D images under a window of 11×11, padding valid or same, without valid_mask, in
-/// f32.
-bool can_march(const CudaPlan& plan);
-void run_march(CudaPlan& plan);
+/// The fast path takes 2-D images under a window of 11×11 with padding valid or same and without
+/// valid_mask, and computes in f32.
+bool can_slide_window(const CudaPlan& plan);
+void run_sliding_window(CudaPlan& plan);
 
-/// The path between: windows of up to 11 along each axis, volumes too, padding valid or same,
-/// without masks, reduced to numbers, in f32.
+/// The path between takes windows of up to 11 along each axis, volumes too, with padding valid or
+/// same, without masks, reduced to numbers, and computes in f32.
 bool can_separate(const CudaPlan& plan);
 void run_separable(CudaPlan& plan);
 
-/// Adds each plane's partial sums up, in a fixed order: partials is [planes][slots].
+/// Adds each plane's partial sums in a fixed order; partials is [planes][slots].
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to);
 
-/// The sums of weights, in plan.sums: known of images without masks, added up with masks, then with
-/// |x - y|.
+/// Put the sums of weights in plan.sums: fill_weights() for images without masks, whose sums are
+/// known, sum_weights() with masks, together with the sums of |x - y|.
 void fill_weights(const CudaPlan& plan);
 void sum_weights(const CudaPlan& plan);
-/// The slopes of planes; with masks from plan.sums.
+/// Returns the slopes of planes; with masks they come from plan.sums.
 PlaneSlope slope_of(CudaPlan& plan);
-/// The reduction's results, from plan.sums.
+/// Writes the reduction's results, from plan.sums.
 void write_values(const CudaPlan& plan);
 
 }  // namespace similis::ssim_internal

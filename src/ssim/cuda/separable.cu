@@ -1,209 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU in f32 for windows of up to 11 along each axis, volumes too, where the march does
-// not go: padding valid or same, no masks, reduced to numbers. Taps are 11 along each axis, of
-// which a smaller window's outer ones are 0.
+// SSIM on the GPU in f32 for windows of up to 11 along each axis, volumes too, where the sliding
+// window kernel does not apply: padding valid or same, no masks, reduced to numbers. There are 11
+// taps along each axis; the outer ones of a smaller window are 0.
 //   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
-//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; three fields, 11 slices of them
-//   back kernel   fields of a slice, across and down, with x and y ─> gradient
+//   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; 3 derivatives, 11 slices of them
+//   back kernel   derivatives of a slice, across and down, with x and y ─> gradient
 //   finish        sums ─> values
-// Averages and fields of as many planes or, of one plane, of as many slices as fit into 128 MiB
-// stand in memory at a time, of kSegment slices at least. Of 128³ voxels they stay in the L2 cache:
-// 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps its
-// digits in f32. The gradient by y is that by x with d the other way round.
+// Averages and derivatives of as many planes or, of one plane, of as many slices as fit into 128
+// MiB are in memory at a time, of kSegment slices at least. Those of 128³ voxels stay in the L2
+// cache: 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps
+// its digits in f32. The gradient by y is the gradient by x with the sign of d changed.
 #include <algorithm>
 #include <vector>
 
 #include "src/core/tensor/memory.h"
-#include "src/ssim/cuda/formula.cuh"
-#include "src/ssim/cuda/plan.h"
+#include "src/gpu/cuda/block_sum_of.h"
+#include "src/gpu/cuda/blocks.h"
+#include "src/ssim/cuda/separable.cuh"
 #include "src/window/window.h"
 
 namespace similis::ssim_internal {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kDeepThreads = 128;
-constexpr int kRadius = 5, kTaps = 2 * kRadius + 1;
-constexpr int kWide = 64, kHigh = 32;  // a tile; 1.5 times its pixels are seen
-constexpr int kSeenHigh = kHigh + 2 * kRadius, kSeenWide = kWide + 2 * kRadius;
-constexpr int kPitch = kSeenWide + 2;  // rows begin at multiples of 16 bytes
-constexpr int kAcross = 4, kDown = 8;  // outputs of a thread in a row, and in a column
-constexpr int kAverages = 4, kFields = 3;
-constexpr int kSegment = 32;  // slices that a thread of the deep kernel owns
-constexpr std::int64_t kBytes = std::int64_t{128} << 20;
-static_assert(kWide * kHigh == kThreads * kDown);
-
-struct Work {
-  Geometry geometry;
-  gpu::View x, y, gradient;
-  float sign = 1;             // of d: -1 for the gradient by y
-  float taps[3][kTaps] = {};  // along z, y, x
-  Constants<float> constants = {};
-  PlaneSlope slope;
-  std::int64_t first_plane = 0, planes = 0;      // at hand
-  std::int64_t slice0 = 0, slice1 = 0;           // whose gradients and windows are at hand
-  std::int64_t average0 = 0, average1 = 0;       // whose averages are
-  float* averages = nullptr;                     // [4][planes][slices][map]
-  float* fields = nullptr;                       // [3][planes][slices][map]; null without gradient
-  double* partials = nullptr;                    // [planes][segments][blocks of columns]; or null
-  std::int64_t segments = 0, column_blocks = 0;  // of a plane
-
-  explicit Work(const Geometry& g) : geometry(g) {}
-  __device__ std::int64_t columns() const {
-    return geometry.map_extent[1] * geometry.map_extent[2];
-  }
-  __device__ std::int64_t average_count() const {
-    return planes * (average1 - average0) * columns();
-  }
-  __device__ std::int64_t field_count() const { return planes * (slice1 - slice0) * columns(); }
-};
-
-__device__ __forceinline__ float load(const gpu::View& view, std::int64_t offset) {
-  if (view.dtype == DType::f32) return static_cast<const float*>(view.data)[offset];
-  return view.load_f32(offset);
-}
-
-// Where a plane's arrays begin, and what its sums are shifted by.
-struct Plane {
-  std::int64_t x, y;
-  float half_shift;
-  __device__ Plane(const Work& w, std::int64_t plane) {
-    const auto image = static_cast<unsigned>(plane) / static_cast<unsigned>(w.geometry.channels);
-    const std::int64_t channel = plane - image * w.geometry.channels;
-    x = w.x.plane(image, channel);
-    y = w.y.plane(image, channel);
-    const std::int64_t(&e)[3] = w.geometry.extent;
-    half_shift = (load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
-                     load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
-                 2;
-  }
-};
-
-// A tile of a slice. There are fewer than 2³⁰ (can_separate()), and 32-bit divisions take a fifth
-// of the instructions.
-struct Tile {
-  std::int64_t plane, slice;  // of those at hand
-  std::int64_t y, x;          // of its first element
-  __device__ Tile(unsigned index, std::int64_t slices, std::int64_t height, std::int64_t width) {
-    const auto across = static_cast<unsigned>((width + kWide - 1) / kWide);
-    const auto down = static_cast<unsigned>((height + kHigh - 1) / kHigh);
-    const unsigned row = index / across, at_slice = row / down;
-    x = std::int64_t{index - row * across} * kWide;
-    y = std::int64_t{row - at_slice * down} * kHigh;
-    plane = at_slice / static_cast<unsigned>(slices);
-    slice = at_slice - plane * slices;
-  }
-};
-
-// Which of what a tile's windows see exists, along one axis.
-struct Range {
-  int first;
-  unsigned count;
-  __device__ Range(std::int64_t seen_from, std::int64_t extent, int seen)
-      : first(static_cast<int>(seen_from < 0 ? -seen_from : 0)) {
-    const auto end = static_cast<int>(extent - seen_from < seen ? extent - seen_from : seen);
-    count = static_cast<unsigned>(end > first ? end - first : 0);
-  }
-  __device__ bool has(int i) const { return static_cast<unsigned>(i - first) < count; }
-};
-
-using Seen = float[kSeenHigh][kPitch];
-using Half = float[kSeenHigh][kWide];
-
-// What a thread brings of all that a tile's windows see: kTimes columns in each of kSeenRows rows,
-// neighbours in a row together. Loads of several rows are under way at once.
-constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
-constexpr int kApart = kThreads / kTogether;  // rows between a thread's
-constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
-
-// 0 where nothing exists. load takes an offset; elements of the tile's array are `row_stride` and
-// `column_stride` apart.
-template <int rows, class Load>
-__device__ __forceinline__ void load_rows(int first, const Range& y, const Range& x,
-    std::int64_t row_stride, std::int64_t column_stride, Load load, float (&values)[rows][kTimes]) {
-  const int own_column = static_cast<int>(threadIdx.x) % kTogether;
-  const int own_row = static_cast<int>(threadIdx.x) / kTogether + first * kApart;
-  std::int64_t at = own_row * row_stride + own_column * column_stride;
-#pragma unroll
-  for (int i = 0; i < rows; ++i) {
-#pragma unroll
-    for (int k = 0; k < kTimes; ++k) {
-      const bool exists = y.has(own_row + i * kApart) && x.has(own_column + k * kTogether);
-      values[i][k] = exists ? load(at + k * kTogether * column_stride) : 0;
-    }
-    at += kApart * row_stride;
-  }
-}
-template <int rows>
-__device__ __forceinline__ void store_rows(
-    int first, const float (&values)[rows][kTimes], Seen& seen) {
-  const int t = static_cast<int>(threadIdx.x);
-#pragma unroll
-  for (int i = 0; i < rows; ++i) {
-    const int row = t / kTogether + (first + i) * kApart;
-#pragma unroll
-    for (int k = 0; k < kTimes; ++k) {
-      const int column = t % kTogether + k * kTogether;
-      if (row < kSeenHigh && column < kSeenWide) seen[row][column] = values[i][k];
-    }
-  }
-}
-
-// out[o] = Σ taps[k]·in[o + k]
-template <int outputs, int inputs>
-__device__ __forceinline__ void average_some(
-    const float (&in)[inputs], const float (&taps)[kTaps], float (&out)[outputs]) {
-  static_assert(inputs >= outputs + 2 * kRadius);
-#pragma unroll
-  for (int o = 0; o < outputs; ++o) out[o] = taps[0] * in[o];
-#pragma unroll
-  for (int k = 1; k < kTaps; ++k) {
-#pragma unroll
-    for (int o = 0; o < outputs; ++o) out[o] = fmaf(taps[k], in[o + k], out[o]);
-  }
-}
-
-__device__ __forceinline__ void store4(float* to, const float (&v)[kAcross]) {
-  *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
-}
-
-// Rows of `seen`, averaged across into half[0]; their squares into half[1] if asked for.
-template <bool with_squares>
-__device__ __forceinline__ void average_rows(
-    const Seen& seen, const float (&taps)[kTaps], Half* half) {
-  constexpr int kTasks = kWide / kAcross;  // of a row
-  for (int task = static_cast<int>(threadIdx.x); task < kSeenHigh * kTasks; task += kThreads) {
-    const int row = task / kTasks, column = task % kTasks * kAcross;
-    float in[16], out[kAcross];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float4 some = *reinterpret_cast<const float4*>(&seen[row][column + 4 * j]);
-      in[4 * j] = some.x;
-      in[4 * j + 1] = some.y;
-      in[4 * j + 2] = some.z;
-      in[4 * j + 3] = some.w;
-    }
-    average_some(in, taps, out);
-    store4(&half[0][row][column], out);
-    if constexpr (with_squares) {
-#pragma unroll
-      for (float& value : in) value *= value;
-      average_some(in, taps, out);
-      store4(&half[1][row][column], out);
-    }
-  }
-}
-
-// Averages down of the kDown outputs of this thread.
-__device__ __forceinline__ void average_column(
-    const Half& half, const float (&taps)[kTaps], float (&out)[kDown]) {
-  const int column = static_cast<int>(threadIdx.x) % kWide;
-  const int row = static_cast<int>(threadIdx.x) / kWide * kDown;
-  float in[kDown + 2 * kRadius];
-#pragma unroll
-  for (int k = 0; k < kDown + 2 * kRadius; ++k) in[k] = half[row + k][column];
-  average_some(in, taps, out);
-}
+using namespace separable;
 
 __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned tiles) {
   alignas(16) __shared__ Seen seen[2];
@@ -211,14 +30,14 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned t
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
+    const SliceTile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
     const Plane plane(w, w.first_plane + tile.plane);
     const std::int64_t y0 = tile.y + g.first_centre[1] - kRadius,
                        x0 = tile.x + g.first_centre[2] - kRadius;
     const std::int64_t z = w.average0 + tile.slice;
     const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
-    const Range rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
+    const SeenRange rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
     const auto fill = [&](std::int64_t x_step, std::int64_t y_step, auto load_one) {
       constexpr int kHalf = kSeenRows / 2;
 #pragma unroll
@@ -276,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned t
   }
 }
 
-// The completed sum of 11 slices; the state moves on by one.
+// Returns the completed sum of 11 slices; the state moves on by one slice.
 __device__ __forceinline__ float push(
     float (&state)[kTaps - 1], float value, const float (&taps)[kTaps]) {
   const float complete = fmaf(taps[kTaps - 1], value, state[0]);
@@ -288,7 +107,7 @@ __device__ __forceinline__ float push(
 
 __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   const Geometry& g = w.geometry;
-  // Slices and blocks are counted in 32 bits: can_separate().
+  // Slices and blocks are counted in 32 bits: see can_separate().
   const auto slice0 = static_cast<int>(w.slice0), slice1 = static_cast<int>(w.slice1);
   const auto column_blocks = static_cast<unsigned>(w.column_blocks);
   const unsigned segments = static_cast<unsigned>(slice1 - slice0 + kSegment - 1) / kSegment;
@@ -306,12 +125,12 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
     const auto first_centre = static_cast<int>(g.first_centre[0]);
     const int last_centre = first_centre + static_cast<int>(g.map_extent[0]);
     const std::int64_t stored = w.average1 - w.average0, columns = w.columns();
-    const std::int64_t average_count = w.average_count(), field_count = w.field_count();
+    const std::int64_t average_count = w.average_count(), derivative_count = w.derivative_count();
     const float* from = w.averages + (local * stored + before - w.average0) * columns + column;
-    float* to = w.fields +
+    float* to = w.derivatives +
                 (local * (w.slice1 - w.slice0) + before - 2 * kRadius - w.slice0) * columns +
                 column;
-    // Of the slices in turn.
+    // Loads the averages of the next slice.
     const auto fetch = [&](int slice, float(&average)[kAverages]) {
       const float outside[kAverages] = {-shift, 0, shift * shift, 0};
       const bool exists = slice >= 0 && slice < extent;
@@ -321,12 +140,12 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       }
       from += columns;
     };
-    float state[kAverages][kTaps - 1] = {}, field_state[kFields][kTaps - 1] = {};
-    float next[kAverages], ahead[kAverages];  // two slices: no slice waits for its own
+    float state[kAverages][kTaps - 1] = {}, derivative_state[kDerivatives][kTaps - 1] = {};
+    float next[kAverages], ahead[kAverages];  // two slices ahead: no slice waits for its own loads
     fetch(before, next);
     fetch(before + 1, ahead);
     for (int slice = before; slice < last + 2 * kRadius; ++slice, to += columns) {
-      float average[kAverages], field[kFields] = {};
+      float average[kAverages], derivative[kDerivatives] = {};
 #pragma unroll
       for (int f = 0; f < kAverages; ++f) {
         average[f] = push(state[f], next[f], w.taps[0]);
@@ -338,15 +157,15 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       if (centre >= first_centre && centre < last_centre) {
         const Point r = point(average[0], w.sign * average[1], average[2], average[3], shift,
             w.constants.c1, w.constants.c2);
-        fields_of(r, average[0], &field[0], &field[1], &field[2]);
+        derivatives_of(r, average[0], &derivative[0], &derivative[1], &derivative[2]);
         if (centre >= first && centre < last) sum += static_cast<double>(2 * r.value);
       }
-      if (w.fields == nullptr) continue;
+      if (w.derivatives == nullptr) continue;
       const int pixel = centre - kRadius;
 #pragma unroll
-      for (int f = 0; f < kFields; ++f) {
-        const float complete = push(field_state[f], field[f], w.taps[0]);
-        if (pixel >= first) to[f * field_count] = complete;
+      for (int f = 0; f < kDerivatives; ++f) {
+        const float complete = push(derivative_state[f], derivative[f], w.taps[0]);
+        if (pixel >= first) to[f * derivative_count] = complete;
       }
     }
   }
@@ -364,25 +183,26 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
+    const SliceTile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
     const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
                        x0 = tile.x - g.first_centre[2] - kRadius;
-    const float* const from = w.fields +
+    const float* const from = w.derivatives +
                               (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
                               y0 * g.map_extent[2] + x0;
-    const Range rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
-    float sums[kFields][kDown], ahead[kSeenRows][kTimes];
+    const SeenRange rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
+    float sums[kDerivatives][kDown], ahead[kSeenRows][kTimes];
     const auto fetch = [&](int f) {
-      const float* const field = from + f * w.field_count();
+      const float* const derivative = from + f * w.derivative_count();
       load_rows(
-          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return field[at]; }, ahead);
+          0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return derivative[at]; },
+          ahead);
     };
     fetch(0);
 #pragma unroll
-    for (int f = 0; f < kFields; ++f) {
+    for (int f = 0; f < kDerivatives; ++f) {
       __syncthreads();
       store_rows(0, ahead, seen);
-      if (f + 1 < kFields) fetch(f + 1);
+      if (f + 1 < kDerivatives) fetch(f + 1);
       __syncthreads();
       average_rows<false>(seen, w.taps[2], &half);
       __syncthreads();
@@ -414,17 +234,18 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
   }
 }
 
-// A block a result: value = bias + term·Σ partials, in a fixed order.
+// Each block computes one result: value = bias + term·Σ partials, in a fixed order.
 __global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
     std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
   for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
-    double sum = 0;
-    for (std::int64_t i = threadIdx.x; i < each; i += kThreads) sum += partials[g * each + i];
-    const double total = gpu::block_sum<kThreads>(sum);
+    const double total =
+        gpu::block_sum_of<kThreads>(each, [&](std::int64_t i) { return partials[g * each + i]; });
     if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
     __syncthreads();
   }
 }
+
+constexpr std::int64_t kBytes = std::int64_t{128} << 20;
 
 void copy_taps(const std::vector<double>& taps, float (&to)[kTaps]) {
   const std::vector<float> rounded = taps_in_f32(taps);
@@ -440,7 +261,7 @@ class Separable {
  public:
   explicit Separable(CudaPlan& plan) : plan_(plan), g_(plan.geometry) {
     const std::int64_t columns = g_.map_extent[1] * g_.map_extent[2];
-    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kFields : 0);
+    const std::int64_t arrays = kAverages + (plan.has_gradient() ? kDerivatives : 0);
     const std::int64_t slice_bytes = arrays * columns * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t fitting = std::max<std::int64_t>(1, kBytes / slice_bytes);
     planes_ = std::clamp<std::int64_t>(fitting / g_.extent[0], 1, g_.planes);
@@ -450,15 +271,16 @@ class Separable {
     work_.segments = pieces(g_.extent[0], kSegment);
     work_.column_blocks = pieces(columns, kDeepThreads);
     const std::int64_t averages = planes_ * std::min(g_.extent[0], slices_ + 4 * kRadius) * columns;
-    const std::int64_t fields = plan.has_gradient() ? planes_ * slices_ * columns : 0;
+    const std::int64_t derivatives = plan.has_gradient() ? planes_ * slices_ * columns : 0;
     const std::int64_t partials = g_.planes * work_.segments * work_.column_blocks;
     memory_ = allocate_bytes(
         static_cast<std::size_t>(partials) * sizeof(double) +
-            static_cast<std::size_t>(kAverages * averages + kFields * fields) * sizeof(float),
+            static_cast<std::size_t>(kAverages * averages + kDerivatives * derivatives) *
+                sizeof(float),
         plan.device, plan.exec);
     partials_ = static_cast<double*>(memory_.get());
     work_.averages = reinterpret_cast<float*>(partials_ + partials);
-    work_.fields = fields > 0 ? work_.averages + kAverages * averages : nullptr;
+    work_.derivatives = derivatives > 0 ? work_.averages + kAverages * averages : nullptr;
     work_.geometry = g_;
     work_.x = gpu::View(plan.pass.x);
     work_.y = gpu::View(plan.pass.y);
@@ -496,7 +318,7 @@ class Separable {
     if (!pass.y_gradient.empty()) run_gradient(pass.y_gradient);
   }
 
-  // The sums come with the first.
+  // The sums come with the first gradient.
   void run_gradient(const TensorView& gradient) {
     work_.gradient = gpu::View(gradient);
     launch_deep();
@@ -515,8 +337,7 @@ class Separable {
     return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
   }
   void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
-    gpu::launch("ssim", plan_.exec.queue.handle,
-        static_cast<unsigned>(std::min<std::int64_t>(tiles, 1 << 20)), kThreads, 0, kernel, work_,
+    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(tiles), kThreads, 0, kernel, work_,
         static_cast<unsigned>(tiles));
   }
 
@@ -526,8 +347,7 @@ class Separable {
     const double elements = static_cast<double>(plan_.planes_each * g_.map_elements());
     const bool is_sum = plan_.pass.reduction == Reduction::sum;
     const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
-    gpu::launch("ssim", plan_.exec.queue.handle,
-        static_cast<unsigned>(std::min<std::int64_t>(plan_.groups, 1 << 20)), kThreads, 0,
+    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(plan_.groups), kThreads, 0,
         finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data(),
         value.dtype);
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU, the fast path: finds the instance of the march kernel that suits a pass, and
-// hands it the images as they stand in memory. Rows of unit stride that begin at multiples of 16
-// bytes go through the copy engine, all else through loads.
+// SSIM on the GPU, the fast path: finds the instance of the sliding window kernel that suits a
+// pass, and hands it the images as they lie in memory. Rows of unit stride that begin at multiples
+// of 16 bytes go through the copy engine; threads load all others.
 #include <algorithm>
 #include <optional>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 #include "src/window/window.h"
 
@@ -16,19 +17,14 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(std::int64_t items) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 20));
-}
-
-// The sums of a march's segments, plane by plane.
+// Adds the sums of the segments, plane by plane.
 __global__ void __launch_bounds__(kThreads)
     segments_kernel(std::int64_t planes, int strips, std::int64_t pairs_a_strip, int blocks,
         double blocks_a_pair, const Partial* partials, PlaneSums* sums) {
   const std::int64_t pairs = planes * strips * pairs_a_strip;
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
-    const Partial sum = march::segments_sum(partials, blocks, blocks_a_pair, pairs, p * strips,
-        strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
+    const Partial sum = sliding_window::segments_sum(partials, blocks, blocks_a_pair, pairs,
+        p * strips, strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
     const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
     if (threadIdx.x == 0) {
       sums[p].of[kTerm] = term;
@@ -42,13 +38,13 @@ bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data
 
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-// Whether planes stand in memory as the march wants them, and then how.
+// Returns the planes' layout if the copy engine can walk it.
 std::optional<PlaneArray> planes_in(const TensorView& view) {
   const std::int64_t at_once = 16 / static_cast<std::int64_t>(size_bytes(view.dtype));
   const std::int64_t images = view.shape[0], channels = view.shape[1];
   if (view.dtype == DType::f64 || !is_aligned(view.data())) return {};
   if (view.shape[4] > 1 && view.strides[4] != 1) return {};
-  // The copy engine walks planes, rows and columns of which each is a multiple of the next.
+  // The copy engine walks planes, rows and columns; the stride of each is a multiple of the next.
   const std::int64_t row = view.shape[3] > 1 ? view.strides[3] : round_up(view.shape[4], at_once);
   if (row < view.shape[4] || row % at_once != 0) return {};
   const std::int64_t channel = channels > 1 ? view.strides[1] : row * view.shape[3];
@@ -58,28 +54,28 @@ std::optional<PlaneArray> planes_in(const TensorView& view) {
   return PlaneArray{view.data(), row, channel, image};
 }
 
-MarchVariant variant_of(const Pass& pass, bool is_in_place, MarchKind kind) {
-  if (pass.of_sums) return march_of_sums(kind);
-  if (!is_in_place) return march_of_any(kind);
+SlidingWindowVariant variant_of(const Pass& pass, bool is_in_place, SlidingWindowKind kind) {
+  if (pass.of_sums) return sliding_window_of_sums(kind);
+  if (!is_in_place) return sliding_window_of_any(kind);
   switch (pass.x.dtype) {
-    case DType::u8: return march_of_u8(kind);
-    case DType::f16: return march_of_f16(kind);
-    case DType::bf16: return march_of_bf16(kind);
-    default: return march_of_f32(kind);
+    case DType::u8: return sliding_window_of_u8(kind);
+    case DType::f16: return sliding_window_of_f16(kind);
+    case DType::bf16: return sliding_window_of_bf16(kind);
+    default: return sliding_window_of_f32(kind);
   }
 }
 
-// Sums become values in the march itself, if one launch makes few of them.
-constexpr std::int64_t kGroupsInMarch = 256;
+// The kernel itself turns sums into values if one launch makes at most this many.
+constexpr std::int64_t kGroupsInKernel = 256;
 
-class Marcher {
+class SlidingWindowRun {
  public:
-  explicit Marcher(CudaPlan& plan)
+  explicit SlidingWindowRun(CudaPlan& plan)
       : plan_(plan), pass_(plan.pass), x_(planes_in(pass_.x)), y_(planes_in(pass_.y)) {}
 
   void run() {
     sums_ = plan_.reduces() && !pass_.value.empty();
-    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInMarch;
+    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInKernel;
     if (plan_.reduces() && plan_.has_masks()) {
       plan_.allocate_sums();
       sum_weights(plan_);
@@ -96,10 +92,10 @@ class Marcher {
   bool is_in_place() const { return x_ && y_; }
   bool wants_map() const { return !plan_.reduces() && !pass_.value.empty(); }
 
-  March march() const {
+  SlidingWindow arguments() const {
     const Geometry& g = plan_.geometry;
     const auto taps = taps_in_f32(pass_.window.x);
-    March m = {};
+    SlidingWindow m = {};
     if (is_in_place()) {
       m.x = *x_;
       m.y = *y_;
@@ -125,9 +121,10 @@ class Marcher {
     return m;
   }
 
-  // Values, and what else is written once, come with the first gradient; maps alone.
+  // Values, and all else that is written once, come with the first gradient; maps have a launch of
+  // their own.
   void run_planes() {
-    March m = march();
+    SlidingWindow m = arguments();
     const bool is_alone = !plan_.has_gradient();
     if (is_alone || wants_map()) run_value(m, is_alone);
     if (!pass_.x_gradient.empty()) run_gradient(m, pass_.x_gradient, true);
@@ -141,7 +138,7 @@ class Marcher {
     run_gradient(m, pass_.y_gradient, pass_.x_gradient.empty());
   }
 
-  void run_value(March m, bool is_first) {
+  void run_value(SlidingWindow m, bool is_first) {
     if (wants_map()) {
       m.extras.map = gpu::View(pass_.value);
       m.extras.map_bias = static_cast<float>(pass_.bias);
@@ -152,7 +149,7 @@ class Marcher {
     launch(m, false, is_first);
   }
 
-  void run_gradient(March m, const TensorView& gradient, bool is_first) {
+  void run_gradient(SlidingWindow m, const TensorView& gradient, bool is_first) {
     m.first_row = -10;
     m.rows = m.height;
     if (const auto in_place = planes_in(gradient)) {
@@ -164,7 +161,7 @@ class Marcher {
     launch(m, true, is_first);
   }
 
-  Scope scope_of(const March& m) const {
+  Scope scope_of(const SlidingWindow& m) const {
     const bool is_odd_gradient =
         is_in_place() &&
         (m.extras.any_gradient.data != nullptr ||
@@ -173,19 +170,19 @@ class Marcher {
     return pass_.l1_weight != 0 || !pass_.halved_sum.empty() ? Scope::training : Scope::plain;
   }
 
-  // Where the first strip's copies begin: before all that its windows see.
-  static int first_column(const March& m, const MarchVariant& v, bool gradient) {
+  // Returns the first column of the first strip's copies: it is before all that its windows see.
+  static int first_column(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
     const int seen = gradient ? -10 : m.map_x0 - 5;
     return seen - (seen % v.align + v.align) % v.align;
   }
 
-  // A value's strip owns columns of the map from the sixth that it loads on, a gradient's of the
-  // image; of all that a valid gradient's windows see, if that is what it loads.
+  // A strip of a value owns columns of the map, from the sixth that it loads on; a strip of a
+  // gradient owns columns of the image. A single strip may own all that it loads the windows of.
   struct Strips {
     int count, owned;
     bool is_whole;
   };
-  static Strips strips(const March& m, const MarchVariant& v, bool gradient) {
+  static Strips strips(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
     const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
     const bool sees_all = !gradient || m.map_x0 == 5;
     if (columns > v.owned && columns <= v.owned_alone && sees_all) {
@@ -194,22 +191,23 @@ class Marcher {
     return {(columns + v.owned - 1) / v.owned, v.owned, false};
   }
 
-  // Of the two widths, that whose strips load fewer columns in all.
-  MarchVariant variant_for(const March& m, bool gradient) const {
+  // Returns the width whose strips load fewer columns in all.
+  SlidingWindowVariant variant_for(const SlidingWindow& m, bool gradient) const {
     const Scope scope = scope_of(m);
-    const MarchVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
-    const MarchVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
+    const SlidingWindowVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
+    const SlidingWindowVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
     const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
-    const auto loaded = [&](const MarchVariant& v) {
+    const auto loaded = [&](const SlidingWindowVariant& v) {
       return strips(m, v, gradient).count * v.loaded;
     };
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
   }
 
-  // How many blocks, and whether the beginning of a strip counts: where shares are short, a block
-  // in two strips would march for much longer than others. Whole fractions of strips do as well if
-  // few blocks are left over. Of long shares it gains nothing: 5×5×1080×1920 takes 0.6 % more.
-  int share_out(March& m, const MarchVariant& v) const {
+  // Returns the number of blocks, and decides whether the beginning of a strip counts as work: if
+  // shares are short, a block in two strips would work much longer than others. Whole fractions of
+  // strips do as well if few blocks are left over. With long shares this gains nothing:
+  // 5×5×1080×1920 takes 0.6 % more.
+  int share_out(SlidingWindow& m, const SlidingWindowVariant& v) const {
     constexpr int kShort = 9;  // leads
     const int blocks = v.blocks(m, plan_.device);
     const std::int64_t strips = m.planes * m.strips, each = blocks / strips;
@@ -222,9 +220,9 @@ class Marcher {
     return static_cast<int>(each * strips);
   }
 
-  // With room for the segments' sums, and a count of blocks before them.
-  void launch(March& m, bool gradient, bool is_first) {
-    const MarchVariant v = variant_for(m, gradient);
+  // Launches an instance, with memory for the segments' sums and a counter of blocks before them.
+  void launch(SlidingWindow& m, bool gradient, bool is_first) {
+    const SlidingWindowVariant v = variant_for(m, gradient);
     const Strips cut = strips(m, v, gradient);
     m.strips = cut.count;
     m.owned = cut.owned;
@@ -247,19 +245,17 @@ class Marcher {
       auto* const own = static_cast<unsigned*>(memory.get());
       m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
       if (pass_.counter == nullptr) {
-        gpu::check(
-            cudaMemsetAsync(own, 0, sizeof *own, static_cast<gpu::Stream>(plan_.exec.queue.handle)),
-            "ssim");
+        gpu::clear("ssim", plan_.exec.queue.handle, own, sizeof *own);
       }
     }
     v.launch(m, blocks, plan_.exec);
     if (finishes_) return;
-    gpu::launch("ssim", plan_.exec.queue.handle, blocks_for(m.planes * kThreads), kThreads, 0,
+    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(m.planes), kThreads, 0,
         segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
         plan_.sums);
   }
 
-  MarchFinish finish(unsigned* arrived) const {
+  SlidingWindowFinish finish(unsigned* arrived) const {
     const PlaneSlopes each = plan_.each_slopes();
     const bool is_sum = pass_.reduction == Reduction::sum;
     const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
@@ -276,10 +272,10 @@ class Marcher {
 
 }  // namespace
 
-bool can_march(const CudaPlan& plan) {
+bool can_slide_window(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
-  // The map's |x - y|, and a mask's, only the direct kernels know.
+  // Only the direct kernels know |x - y| in a map or under a mask.
   const bool is_simple = pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
                          (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
                          (pass.padding == Padding::valid || pass.padding == Padding::same);
@@ -294,7 +290,7 @@ bool can_march(const CudaPlan& plan) {
              variant_of(pass, false, {plan.has_gradient(), Scope::all, false}).shared_bytes;
 }
 
-void run_march(CudaPlan& plan) { Marcher(plan).run(); }
+void run_sliding_window(CudaPlan& plan) { SlidingWindowRun(plan).run(); }
 
 }  // namespace similis::ssim_internal
 
@@ -302,9 +298,9 @@ void run_march(CudaPlan& plan) { Marcher(plan).run(); }
 
 namespace similis::ssim_internal {
 
-// The copy engine and the way the march is laid out are CUDA's.
-bool can_march(const CudaPlan&) { return false; }
-void run_march(CudaPlan&) {}
+// The copy engine and the layout of the kernel are CUDA's.
+bool can_slide_window(const CudaPlan&) { return false; }
+void run_sliding_window(CudaPlan&) {}
 
 }  // namespace similis::ssim_internal
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the march kernel is given, and who queues it.
+// The arguments of the sliding window kernel, and the functions that queue it.
 #pragma once
 
 #include <cstdint>
@@ -8,95 +8,97 @@
 
 namespace similis::ssim_internal {
 
-/// Planes in memory that the copy engine can walk: rows of unit stride, all else at multiples of 16
-/// bytes. Strides count elements.
+/// Planes in memory that the copy engine can walk: rows have unit stride, all else lies at
+/// multiples of 16 bytes. Strides count elements.
 struct PlaneArray {
   const void* data = nullptr;
   std::int64_t row_stride = 0, channel_stride = 0, image_stride = 0;
 };
 
-/// What a segment adds to its plane: halves of Σ (1 - SSIM), and Σ |x - y|.
+/// The amount that a segment adds to its plane: half of Σ (1 - SSIM), and Σ |x - y|.
 struct Partial {
   double term, l1;
 };
 
-/// How partials become values, in the last block to arrive; `value` is null where other kernels do.
-struct MarchFinish {
+/// The last block to arrive turns partials into values by this; `value` is null if another kernel
+/// does.
+struct SlidingWindowFinish {
   void* value;
   DType dtype;
   std::int64_t groups, planes_each;
   double bias, term, l1;  ///< value = bias + term·Σ (1 - SSIM) + l1·Σ |x - y|
-  unsigned* arrived;      ///< how many blocks are done; 0 before the launch
+  unsigned* arrived;      ///< number of blocks that are done; 0 before the launch
 };
 
-/// What few calls want.
-struct MarchExtras {
+/// Outputs and inputs that few calls have.
+struct SlidingWindowExtras {
   bool sums_l1 = false;
-  float difference_sign = 1;          ///< of x - y as memory holds it: -1 for the gradient by y
-  gpu::View map;                      ///< where the map goes
+  float difference_sign = 1;          ///< of the x - y in memory: -1 for the gradient by y
+  gpu::View map;                      ///< the map to write
   float map_bias = 0, map_slope = 0;  ///< map = mask·(map_bias + map_slope·(1 - SSIM))
-  gpu::View upstream, mask;           ///< of each map element; the mask is as large as the images
-  gpu::View halved_sum, halved_difference;  ///< where they go; without data if nowhere
-  gpu::View any_gradient;                   ///< where it goes if March::gradient has no data
+  gpu::View upstream, mask;           ///< upstream is shaped as the map, mask as the images
+  gpu::View halved_sum,
+      halved_difference;   ///< halved images to write; without data if there are none
+  gpu::View any_gradient;  ///< the gradient to write if `gradient` has no data
 };
 
-/// Planes, and where their map lies. Work is counted in pairs of rows of strips of columns: `rows`
-/// of each strip, `strips` a plane, and `lead` before a strip's first, for what it costs a block to
-/// begin there with another strip behind it. Blocks take equal shares of them in order, and a
-/// block's share of a strip is a segment.
-struct March {
+/// Planes, their map, and the division of the work. Work is counted in pairs of rows of strips of
+/// columns: each plane has `strips` strips, each strip `rows` rows, and `lead` rows count before a
+/// strip's first row, for the cost to a block of beginning there after another strip. Blocks take
+/// equal shares in order; the part of a share that lies in one strip is a segment.
+struct SlidingWindow {
   PlaneArray x, y;
-  gpu::View any_x, any_y;  ///< the same for kernels that take any strides and dtype
+  gpu::View any_x, any_y;  ///< the same for instances that take any strides and dtype
   std::int64_t planes, images, channels;
   int width, height;
-  int strips, rows, lead;       ///< rows and lead are an even number together
-  int owned;                    ///< columns of a strip that it answers for
-  bool is_whole;                ///< a gradient's strip is a whole image, with nothing beside it
-  int first_column, first_row;  ///< of what the first strip loads; outside the image too
+  int strips, rows, lead;              ///< rows + lead is even
+  int owned;                           ///< number of columns that a strip writes
+  bool is_whole;                       ///< a gradient's only strip is a whole image
+  int first_column, first_row;         ///< first that a strip loads; may lie outside the image
   int map_x0, map_x1, map_y0, map_y1;  ///< pixels that windows are centred on
   float taps[6];                       ///< the first half and the middle one
   float c1, c2;                        ///< 2·C1, infinite for the contrast term alone, and 2·C2
   PlaneSlope slope;
   PlaneArray gradient;  ///< by x
   DType gradient_dtype;
-  Partial* partials;  ///< [block + strip's number]; null if nothing is summed
+  Partial* partials;  ///< [block + number of the strip]; null if nothing is summed
   double blocks_a_pair;
-  MarchFinish finish;
-  MarchExtras extras;
+  SlidingWindowFinish finish;
+  SlidingWindowExtras extras;
 
   SIMILIS_HOST_DEVICE std::int64_t pairs_a_strip() const { return (rows + lead) / 2; }
   SIMILIS_HOST_DEVICE std::int64_t pairs() const { return planes * strips * pairs_a_strip(); }
 };
 
-/// One instance of the kernel, and what its strips are like.
-struct MarchVariant {
+/// One instance of the kernel, and the size of its strips.
+struct SlidingWindowVariant {
   int owned, loaded;  ///< columns of a strip
-  int owned_alone;    ///< of the only strip: all that it sees the windows of
+  int owned_alone;    ///< columns that a single strip owns
   int align;          ///< copies begin at multiples of so many columns
-  int lead;           ///< rows that a segment marches beside its own
+  int lead;           ///< rows that a segment takes beside its own
   int shared_bytes;
-  int (*blocks)(const March& march, Device device);  ///< how many a launch takes
-  void (*launch)(const March& march, int blocks, const Execution& exec);
+  int (*blocks)(const SlidingWindow& window, Device device);  ///< number of blocks of a launch
+  void (*launch)(const SlidingWindow& window, int blocks, const Execution& exec);
 };
 
-/// What an instance of the kernel can do. Conditions that few calls need cost all of them 20 %.
+/// The calls that an instance can take. Conditions that few calls need would cost all of them 20 %.
 enum class Scope : std::uint8_t {
   plain,     ///< means and sums, their gradient in the images' dtype
   training,  ///< with |x - y|, and with halved images on the way
   all,       ///< with masks, maps and their upstream, and gradients of any dtype and strides
 };
 
-/// What is asked for; the instance may do more, and know one width only.
-struct MarchKind {
+/// The instance that is asked for; the one that is given may do more, and have one width only.
+struct SlidingWindowKind {
   bool gradient;
   Scope scope;
   bool wide;
 };
-MarchVariant march_of_f32(MarchKind kind);
-MarchVariant march_of_f16(MarchKind kind);
-MarchVariant march_of_bf16(MarchKind kind);
-MarchVariant march_of_u8(MarchKind kind);
-MarchVariant march_of_sums(MarchKind kind);
-MarchVariant march_of_any(MarchKind kind);
+SlidingWindowVariant sliding_window_of_f32(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_f16(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_bf16(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_u8(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_sums(SlidingWindowKind kind);
+SlidingWindowVariant sliding_window_of_any(SlidingWindowKind kind);
 
 }  // namespace similis::ssim_internal

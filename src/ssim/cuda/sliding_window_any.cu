@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march over images of any strides and dtype, which threads load.
+// The instances of the sliding window kernel for images of any strides and dtype, which threads
+// load.
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 
 #if !defined(__HIPCC__)
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_any(MarchKind kind) {
-  using Pairs = AnyPictures;
-  const bool is_plain = kind.scope == Scope::plain;
-  if (kind.gradient) {
-    return is_plain ? variant<Pairs, true, Scope::plain>(kind.wide)
-                    : variant<Pairs, true, Scope::all>(kind.wide);
-  }
-  return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
-                  : variant<Pairs, false, Scope::all>(kind.wide);
+SlidingWindowVariant sliding_window_of_any(SlidingWindowKind kind) {
+  return plain_or_all<AnyPictures>(kind);
 }
 
 }  // namespace similis::ssim_internal

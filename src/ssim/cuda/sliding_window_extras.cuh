@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few calls want of the march: halved images, masks, maps and their upstream.
+// Parts of the sliding window kernel that few calls need: halved images, masks, maps and their
+// upstream.
 #pragma once
 
 #include "src/ssim/cuda/sliding_window.h"
@@ -7,35 +8,35 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
-// Which of the image's pixels a segment answers for, so that each belongs to one: those below its
-// first owned one too if it is the first, and so on.
+// The pixels that a segment answers for, so that each pixel belongs to one segment: the first
+// segment also has the pixels before its first owned one, the last also those behind.
 struct Owned {
   int row0, row1, column0, column1;
 };
 
 template <class P>
 __device__ __forceinline__ Owned owned_pixels(
-    const March& m, int strip, int row0, int rows, int column0, int first_row) {
+    const SlidingWindow& m, int strip, int row0, int rows, int column0, int first_row) {
   constexpr int kRim = P::kGradient ? 10 : 6;
   return {row0 == 0 ? 0 : first_row + P::kHalo / 2,
       row0 + rows == m.rows ? m.height : first_row + P::kHalo / 2 + rows,
       strip == 0 ? 0 : column0 + kRim, strip == m.strips - 1 ? m.width : column0 + kRim + m.owned};
 }
 
-// Halves sums and differences on their way through V1: a thread's two columns make one of the
-// halved image, and two rows one. Segments begin at even rows, so rows 2j and 2j + 1 come at places
-// of a batch that the compiler knows.
+// Halves sums and differences on their way through V1: a thread's two columns make one column of
+// the halved image, and two rows make one. Segments begin at even rows, so rows 2j and 2j + 1 come
+// at places of a batch that the compiler knows.
 struct Halver {
   float *sum, *difference;  // this thread's element of the next pair of rows
   std::int64_t row_stride;
   float shift;
-  int before, count;  // pairs until the first that the segment owns; pairs that it owns
+  int before, count;  // pairs of rows before the first owned one; number of owned pairs
   float above_s, above_d;
 
-  __device__ Halver(
-      const March& m, std::int64_t plane, int column, const Owned& owned, int row, float shift_of_s)
+  __device__ Halver(const SlidingWindow& m, std::int64_t plane, int column, const Owned& owned,
+      int row, float shift_of_s)
       : row_stride(m.extras.halved_sum.strides[3]), shift(shift_of_s) {
     const std::int64_t offset = m.extras.halved_sum.plane(plane / m.channels, plane % m.channels) +
                                 column / 2 + std::int64_t{row >> 1} * row_stride;
@@ -46,7 +47,7 @@ struct Halver {
     count = owns_column ? (owned.row1 >> 1) - (owned.row0 >> 1) : 0;
   }
 
-  // Row i of a batch; `s` is shifted.
+  // Takes row i of a batch; `s` is shifted.
   __device__ __forceinline__ void push(int i, const float (&s)[2], const float (&d)[2]) {
     const float pair_s = s[0] + s[1], pair_d = d[0] + d[1];
     if ((i & 1) == 0) {
@@ -64,11 +65,11 @@ struct Halver {
   }
 };
 
-// Where the map elements of a plane and what belongs to them stand.
+// The offsets of the map elements of a plane and of their upstream and mask.
 struct MapPlane {
-  std::int64_t map, upstream, mask;  // offsets of its first elements
+  std::int64_t map, upstream, mask;  // offsets of the first elements
 
-  __device__ MapPlane(const March& m, std::int64_t plane) {
+  __device__ MapPlane(const SlidingWindow& m, std::int64_t plane) {
     const std::int64_t image = plane / m.channels, channel = plane % m.channels;
     map = m.extras.map.plane(image, channel);
     upstream = m.extras.upstream.plane(image, channel);
@@ -76,9 +77,9 @@ struct MapPlane {
   }
 };
 
-// 8 neighbours in a row as f32, and 1 for those that are not wanted. What is not f32 comes one by
-// one through `staging`, 8 words of this thread's: six dtypes unrolled would crowd the instruction
-// cache.
+// Loads 8 neighbours in a row as f32, and 1 for those that are not wanted. Elements that are not
+// f32 come one by one through `staging`, 8 words of this thread: six dtypes unrolled would crowd
+// the instruction cache.
 __device__ __forceinline__ void load8(
     const gpu::View& view, std::int64_t offset, unsigned wanted, float* staging, float (&out)[8]) {
   const std::int64_t stride = view.strides[4];
@@ -96,7 +97,7 @@ __device__ __forceinline__ void load8(
   for (int o = 0; o < 8; ++o) out[o] = staging[o];
 }
 
-// 8 neighbours in a row, of any dtype and stride.
+// Stores 8 neighbours in a row, of any dtype and stride.
 template <class T>
 __device__ __forceinline__ void store8_apart_as(
     void* data, std::int64_t offset, std::int64_t stride, const float (&v)[8], int columns) {
@@ -118,8 +119,8 @@ __device__ __forceinline__ void store8_apart(
 
 // Rows of f32 of unit stride that begin anywhere: a warp's part of them, 256 columns.
 struct RowsOfWarp {
-  float* first = nullptr;  // this lane's column of row 0; null if the rows are not like that
-  unsigned wanted = 0;     // bit j: whether column lane + 32·j is stored
+  float* first = nullptr;  // this lane's column of row 0; null for other rows
+  unsigned wanted = 0;     // bit j is set if column lane + 32·j is stored
 
   __device__ RowsOfWarp(
       const gpu::View& view, std::int64_t first_of_rows, int columns0, int columns1) {
@@ -133,7 +134,8 @@ struct RowsOfWarp {
     }
   }
 
-  // 8 neighbours a thread come in; stores of neighbours in the warp fill whole sectors.
+  // Each thread brings 8 neighbours; neighbours in the warp store neighbours in memory, which fills
+  // whole sectors.
   __device__ __forceinline__ void store(
       std::int64_t offset_of_row, const float (&values)[8], float* staging) const {
     const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp;
@@ -150,6 +152,6 @@ struct RowsOfWarp {
   }
 };
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

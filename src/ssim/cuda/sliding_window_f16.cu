@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march over f16 images.
+// The instances of the sliding window kernel for f16 images.
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 
 #if !defined(__HIPCC__)
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_f16(MarchKind kind) {
-  using Pairs = Pictures<F16>;
-  const bool is_plain = kind.scope == Scope::plain;
-  if (kind.gradient) {
-    return is_plain ? variant<Pairs, true, Scope::plain>(kind.wide)
-                    : variant<Pairs, true, Scope::all>(kind.wide);
-  }
-  return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
-                  : variant<Pairs, false, Scope::all>(kind.wide);
+SlidingWindowVariant sliding_window_of_f16(SlidingWindowKind kind) {
+  return plain_or_all<Pictures<F16>>(kind);
 }
 
 }  // namespace similis::ssim_internal

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march over f32 images.
+// The instances of the sliding window kernel for f32 images.
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
 
 #if !defined(__HIPCC__)
 
 namespace similis::ssim_internal {
 
-MarchVariant march_of_f32(MarchKind kind) {
+SlidingWindowVariant sliding_window_of_f32(SlidingWindowKind kind) {
   using Pairs = Pictures<float>;
-  const bool is_plain = kind.scope == Scope::plain;
-  if (!kind.gradient) {
-    return is_plain ? variant<Pairs, false, Scope::plain>(kind.wide)
-                    : variant<Pairs, false, Scope::all>(kind.wide);
+  if (kind.gradient && kind.scope == Scope::training) {
+    return variant<Pairs, true, Scope::training>(kind.wide);
   }
-  switch (kind.scope) {
-    case Scope::plain: return variant<Pairs, true, Scope::plain>(kind.wide);
-    case Scope::training: return variant<Pairs, true, Scope::training>(kind.wide);
-    default: return variant<Pairs, true, Scope::all>(kind.wide);
-  }
+  return plain_or_all<Pairs>(kind);
 }
 
 }  // namespace similis::ssim_internal

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of segments, and values from them in the last block.
+// Adds the sums of segments, and turns them into values in the last block.
 #pragma once
 
 #include "src/ssim/cuda/sliding_window.h"
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
-// The block in whose share a pair of rows is. Without a division: where threads may part,
-// 64-bit ones cost the whole kernel the knowledge that its conditions are uniform (nvcc 13.0).
+// Returns the block whose share holds a pair of rows. It does not divide: where threads may
+// diverge, 64-bit divisions cost the whole kernel the knowledge that its conditions are uniform
+// (nvcc 13.0).
 __device__ inline std::int64_t block_of(
     std::int64_t pair, std::int64_t blocks, std::int64_t pairs, double blocks_a_pair) {
   // Block b begins at pair pairs·b / blocks.
@@ -19,8 +20,8 @@ __device__ inline std::int64_t block_of(
   return b;
 }
 
-// The sum of the segments of planes that follow one another, by `lanes` threads of which this is
-// one; each gets its part.
+// Adds the segments of planes that follow one another with `lanes` threads, of which this is number
+// `lane`; each gets its part of the sum.
 __device__ inline Partial segments_sum(const Partial* partials, std::int64_t blocks,
     double blocks_a_pair, std::int64_t pairs, std::int64_t first_strip, std::int64_t strips,
     std::int64_t pairs_a_strip, int lane, int lanes) {
@@ -40,22 +41,22 @@ __device__ inline Partial segments_sum(const Partial* partials, std::int64_t blo
   return sum;
 }
 
-// The values, by the block that arrives last.
-template <class P> __device__ void finish(const March& m, double* words) {
+// Writes the values, in the block that arrives last.
+template <class P> __device__ void finish(const SlidingWindow& m, double* words) {
   __shared__ bool is_last;
   if (threadIdx.x == 0) {
-    __threadfence();  // all that this block added up, this thread wrote
+    __threadfence();  // this thread wrote all that the block added up
     is_last = atomicAdd(m.finish.arrived, 1u) == gridDim.x - 1;
     __threadfence();
   }
   __syncthreads();
   if (!is_last) return;
-  const MarchFinish& f = m.finish;
+  const SlidingWindowFinish& f = m.finish;
   constexpr int kWarps = P::kThreads / gpu::kWarp;
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t pairs = m.pairs();
   const std::int64_t strips = f.planes_each * m.strips;
-  const bool together = f.groups < kWarps;  // the whole block on each group, or a warp
+  const bool together = f.groups < kWarps;  // the whole block takes each group, or a warp does
   const int lanes = together ? P::kThreads : gpu::kWarp;
   for (std::int64_t g = together ? 0 : t / gpu::kWarp; g < f.groups; g += together ? 1 : kWarps) {
     Partial sum = segments_sum(m.partials, gridDim.x, m.blocks_a_pair, pairs, g * strips, strips,
@@ -64,8 +65,8 @@ template <class P> __device__ void finish(const March& m, double* words) {
       sum.term = gpu::block_sum_warps<P::kThreads>(sum.term, words);
       sum.l1 = gpu::block_sum_warps<P::kThreads>(sum.l1, words);
     } else {
-      sum.term = gpu::warp_sum(sum.term);
-      sum.l1 = gpu::warp_sum(sum.l1);
+      sum.term = gpu::subgroup_sum(sum.term);
+      sum.l1 = gpu::subgroup_sum(sum.l1);
     }
     if (t % lanes == 0) {
       gpu::store_element(f.value, f.dtype, g, f.bias + f.term * sum.term + f.l1 * sum.l1);
@@ -73,6 +74,6 @@ template <class P> __device__ void finish(const March& m, double* words) {
   }
 }
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

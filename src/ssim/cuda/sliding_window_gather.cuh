@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that the copy engine cannot take, loaded by threads.
+// Loads rows that the copy engine cannot take with threads.
 #pragma once
 
 #include "src/gpu/cuda/tensor_copy.h"
@@ -7,19 +7,19 @@
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-// Where a plane's rows begin in the copies of a batch.
+// The place of a batch in a plane.
 struct Batch {
-  int x, y;  // of the first element; outside the image too
+  int x, y;  // of the first element; may lie outside the image
 };
 
-// A batch of both images, loaded by all threads; zeros outside.
+// Loads a batch of both images with all threads; outside they are 0.
 template <class P, class T>
 __device__ __forceinline__ void gather_as(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   constexpr int kRows = P::kRows;
   const T* const from[2] = {
       static_cast<const T*>(m.any_x.data) + x_plane, static_cast<const T*>(m.any_y.data) + y_plane};
@@ -44,10 +44,10 @@ __device__ __forceinline__ void gather_as(
   }
 }
 
-// The same of f32, which arrives by itself.
+// Does the same for f32 images; the words arrive by themselves.
 template <class P>
 __device__ __forceinline__ void gather_words(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   const float* const x_from = static_cast<const float*>(m.any_x.data) + x_plane;
   const float* const y_from = static_cast<const float*>(m.any_y.data) + y_plane;
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ __forceinline__ void gather_words(
 }
 template <class P>
 __device__ __forceinline__ void gather(
-    const March& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
+    const SlidingWindow& m, std::int64_t x_plane, std::int64_t y_plane, Batch batch, float* slot) {
   switch (m.any_x.dtype) {
     case DType::u8: return gather_as<P, std::uint8_t>(m, x_plane, y_plane, batch, slot);
     case DType::f16: return gather_as<P, F16>(m, x_plane, y_plane, batch, slot);
@@ -81,6 +81,6 @@ __device__ __forceinline__ void gather(
 
 #endif
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

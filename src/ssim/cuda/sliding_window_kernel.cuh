@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The march: one kernel for SSIM's value, and for value and gradient. A block owns a strip of
-// columns and marches down its rows, R of them a batch:
+// The sliding window kernel: one kernel for SSIM's value, and for value and gradient. A block owns
+// a strip of columns and moves down its rows, R of them in a batch:
 //   copy engine      rows of x and y, two batches ahead; threads, if it cannot ─> raw, shared
 //   V1  down         2 columns a thread: running sums of s, d, s², d²        ─> A, shared
-//   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivative fields ─> B, shared
-//   V2  down         running sums of the fields of the batch before         ─> D, shared
+//   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivatives ─> B, shared
+//   V2  down         running sums of the derivatives of the batch before    ─> D, shared
 //   H2  across       8 outputs a thread, with x and y from raw              ─> gradient
-// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stand
-// in uniform registers: with a third vector register each, the register file's banks collide (26 of
-// 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the value, of which 107 are fused, and
-// 239 with the gradient, of which 187 are; the limit is the rate at which they issue. s is shifted
-// by a constant of the strip, so that its variance keeps its digits in f32.
-// The last block to arrive adds the segments' sums up, in a fixed order, and writes the values.
+// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stay in
+// uniform registers: as a third vector register of each instruction they would make the banks of
+// the register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the
+// value, of which 107 are fused, and 239 with the gradient, of which 187 are; the rate at which
+// they issue is the limit. s is shifted by a constant of the strip, so that its variance keeps its
+// digits in f32. The last block to arrive adds the segments' sums in a fixed order and writes the
+// values.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,7 @@
 #include "src/ssim/cuda/sliding_window_finish.cuh"
 #include "src/ssim/cuda/sliding_window_gather.cuh"
 #include "src/ssim/cuda/sliding_window_layout.cuh"
+#include "src/ssim/cuda/sliding_window_steps.cuh"
 #include "src/ssim/cuda/sliding_window_window.cuh"
 
 #if !defined(__HIPCC__)
@@ -32,24 +34,25 @@
 namespace similis::ssim_internal {
 
 template <class P>
-__global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const March m,
-    const __grid_constant__ CUtensorMap x_map, const __grid_constant__ CUtensorMap y_map) {
+__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
+    sliding_window_kernel(const SlidingWindow m, const __grid_constant__ CUtensorMap x_map,
+        const __grid_constant__ CUtensorMap y_map) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  using namespace march;
+  using namespace sliding_window;
   using Pairs = typename P::Pairs;
   using Element = typename P::Element;
-  constexpr int kRows = P::kRows, kPitch = P::kPitch, kField = P::kField, kHalf = P::kHalf;
+  constexpr int kRows = P::kRows, kPitch = P::kPitch, kArray = P::kArray, kHalf = P::kHalf;
   constexpr bool kGradient = P::kGradient, kTrains = P::kTrains, kDoesAll = P::kDoesAll;
   extern __shared__ __align__(128) unsigned char shared[];
   Element* const raw = reinterpret_cast<Element*>(shared);  // [ring][x, y][boxes][rows][box]
   float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
-  float* const b_rows = a_rows + 4 * kField;                              // [3][rows][pitch]
-  float* const d_rows = b_rows + 3 * kField;                              // [3][rows][pitch]
-  float* const staging = a_rows + P::kFields * kField;                    // [threads][8]
+  float* const b_rows = a_rows + 4 * kArray;                              // [3][rows][pitch]
+  float* const d_rows = b_rows + 3 * kArray;                              // [3][rows][pitch]
+  float* const staging = a_rows + P::kArrays * kArray;                    // [threads][8]
   gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
   const int t = static_cast<int>(threadIdx.x);
-  // A begins 10 columns before a gradient's first. Of a whole image there is nothing there, so its
-  // columns are loaded from its first on.
+  // A begins 10 columns before a gradient's first column. A whole image has nothing there, so its
+  // columns are loaded from the first on.
   const bool is_whole = kGradient && m.is_whole;
   const int before = is_whole ? 10 : 0, loaded_before = is_whole ? 0 : P::kDelta;
   const int own = word_of_pair(t, kHalf);  // of this thread's 2 columns; in A:
@@ -75,7 +78,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
   float w[6];
 #pragma unroll
   for (int k = 0; k < 6; ++k) w[k] = m.taps[k];
-  float state[4][2][10], field_state[3][2][10];
+  float state[4][2][10], derivative_state[3][2][10];
   std::int64_t pair = m.pairs() * blockIdx.x / gridDim.x;
   const std::int64_t last_pair = m.pairs() * (blockIdx.x + 1) / gridDim.x;
   while (pair < last_pair) {
@@ -199,16 +202,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
         gpu::wait_for(flags + ((turn + n) & 1), (turn + n) >> 1);
       }
       __syncthreads();
-      if constexpr (kGradient) {  // V2
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-          for (int f = 0; f < 3; ++f) {
-            const float2 v = load2(b_rows + (f * kRows + i) * kPitch + own);
-            const float first = push(field_state[f][0], v.x, w);
-            store2(d_rows + (f * kRows + i) * kPitch + own, first, push(field_state[f][1], v.y, w));
-          }
-        }
+      if constexpr (kGradient) {
+        sum_derivatives_down<P>(b_rows, d_rows, own, w, derivative_state);  // V2
       }
       const Element* const in = raw + (n % P::kRing) * 2 * P::kImage + own_raw;
 #pragma unroll
@@ -246,7 +241,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           const Element* const centre = raw +
                                         ((n - 4 + (task_row >> 1)) % P::kRing) * 2 * P::kImage +
                                         ((task_row + 2) & 3) * P::kBox;
-          float x[8], y[8], s[8], d[8], g[8], field[8];
+          float x[8], y[8], s[8], d[8], g[8], derivative[8];
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
             const int word =
@@ -257,12 +252,12 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           sums_of<Pairs>(x, y, half_shift, sign, s, d);
           const float* const row = d_rows + at_task;
           across<kHalf>(row, w, g);
-          across<kHalf>(row + kField, w, field);
+          across<kHalf>(row + kArray, w, derivative);
 #pragma unroll
-          for (int o = 0; o < 8; ++o) g[o] = fmaf(-s[o], field[o], g[o]);
-          across<kHalf>(row + 2 * kField, w, field);
+          for (int o = 0; o < 8; ++o) g[o] = fmaf(-s[o], derivative[o], g[o]);
+          across<kHalf>(row + 2 * kArray, w, derivative);
 #pragma unroll
-          for (int o = 0; o < 8; ++o) g[o] = slope * fmaf(d[o], field[o], g[o]);
+          for (int o = 0; o < 8; ++o) g[o] = slope * fmaf(d[o], derivative[o], g[o]);
           if constexpr (kTrains) {
             if (l1_slope != 0) {
 #pragma unroll
@@ -294,10 +289,10 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
           const bool row_in_map = a >= map_row0 && a < map_row1;
           float mean[4][8];
 #pragma unroll
-          for (int f = 0; f < 4; ++f) across<kHalf>(row + f * kField, w, mean[f]);
+          for (int f = 0; f < 4; ++f) across<kHalf>(row + f * kArray, w, mean[f]);
           const bool owned_row =
               kGradient ? a >= 5 && a < rows + 5 && row_in_map : a >= 0 && a < rows;
-          float field[3][8], value[8];
+          float derivative[3][8], value[8];
 #pragma unroll
           for (int o = 0; o < 8; ++o) {
             const Point r =
@@ -305,37 +300,14 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
             value[o] = r.value;
             if (!kDoesAll && owned_row) sum[o] += r.value;
             if constexpr (kGradient) {
-              fields_of(r, mean[0][o], &field[0][o], &field[1][o], &field[2][o]);
+              derivatives_of(
+                  r, mean[0][o], &derivative[0][o], &derivative[1][o], &derivative[2][o]);
             }
           }
           if constexpr (kDoesAll) {
-            const int row_of_map = first_row + 5 + a;  // of the pixels that windows are centred on
-            const unsigned wanted = row_in_map ? in_map : 0;
             float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-            if (m.extras.mask.data != nullptr) {
-              load8(m.extras.mask, at_plane.mask + m.extras.mask.at(0, row_of_map, centre0), wanted,
-                  staging + t * 8, weight);
-#pragma unroll
-              for (int o = 0; o < 8; ++o) {
-                value[o] *= weight[o];
-                if constexpr (kGradient) {
-#pragma unroll
-                  for (int f = 0; f < 3; ++f) field[f][o] *= weight[o];
-                }
-              }
-            }
-            if (kGradient && m.extras.upstream.data != nullptr) {
-              float factor[8];
-              const gpu::View& upstream = m.extras.upstream;
-              load8(upstream,
-                  at_plane.upstream + upstream.at(0, row_of_map - m.map_y0, centre0 - m.map_x0),
-                  wanted, staging + t * 8, factor);
-#pragma unroll
-              for (int o = 0; o < 8; ++o) {
-#pragma unroll
-                for (int f = 0; f < 3; ++f) field[f][o] *= factor[o];
-              }
-            }
+            weigh<P>(m, at_plane, {first_row + 5 + a, centre0}, row_in_map ? in_map : 0,
+                staging + t * 8, weight, value, derivative);
 #pragma unroll
             for (int o = 0; o < 8; ++o) {
               if (owned_row) sum[o] += value[o];
@@ -355,14 +327,14 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
               for (int o = 0; o < 8; ++o) {
                 const bool in_map = row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
 #pragma unroll
-                for (int f = 0; f < 3; ++f) field[f][o] = in_map ? field[f][o] : 0.f;
+                for (int f = 0; f < 3; ++f) derivative[f][o] = in_map ? derivative[f][o] : 0.f;
               }
             }
 #pragma unroll
             for (int f = 0; f < 3; ++f) {
 #pragma unroll
               for (int j = 0; j < 2; ++j) {
-                store4(row + (4 + f) * kField + j * kHalf, field[f] + 4 * j);
+                store4(row + (4 + f) * kArray + j * kHalf, derivative[f] + 4 * j);
               }
             }
           }
@@ -389,36 +361,33 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks) march_kernel(const Ma
 #endif
 }
 
-// How many blocks run at once on a device; the driver is asked once.
+// Returns the number of blocks that run at once on a device; the driver is asked once.
 template <class P> int resident_blocks(Device device) {
   constexpr int kDevices = 64;
   static std::atomic<int> known[kDevices] = {};
   if (device.index < kDevices && known[device.index] != 0) return known[device.index];
-  const auto kernel = march_kernel<P>;
-  gpu::check(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, P::kSharedBytes),
-      "ssim");
-  int blocks = 0;
-  gpu::check(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, P::kThreads, P::kSharedBytes),
-      "ssim");
-  blocks *= gpu::limits(device).multiprocessors;
+  const auto kernel = sliding_window_kernel<P>;
+  gpu::allow_shared_bytes(kernel, P::kSharedBytes);
+  const int blocks = gpu::blocks_per_multiprocessor(kernel, P::kThreads, P::kSharedBytes) *
+                     gpu::limits(device).multiprocessors;
   if (device.index < kDevices) known[device.index] = blocks;
   return blocks;
 }
 
-// Or fewer of each multiprocessor, where a block's rows would be few beside those that its segments
-// overlap in: of 256×256 a value takes 12 µs instead of 15.
-template <class P> int march_blocks(const March& m, Device device) {
+// Returns the number of blocks: as many as run at once, or fewer per multiprocessor if segments
+// would overlap in more rows than they own. For 256×256 a value then takes 12 µs instead of 15.
+template <class P> int sliding_window_blocks(const SlidingWindow& m, Device device) {
   constexpr std::int64_t kLeastRows = 10;
   const std::int64_t strips = m.planes * m.strips, rows = strips * m.rows;
   const int multiprocessors = gpu::limits(device).multiprocessors;
   std::int64_t blocks = resident_blocks<P>(device);
   while (blocks > multiprocessors && rows / blocks < kLeastRows) blocks -= multiprocessors;
-  return static_cast<int>(std::min(blocks, strips * ((m.rows + 1) / 2)));  // a pair each
+  return static_cast<int>(
+      std::min(blocks, strips * ((m.rows + 1) / 2)));  // each block has a pair of rows
 }
 
-template <class P> void launch_march(const March& m, int blocks, const Execution& exec) {
+template <class P>
+void launch_sliding_window(const SlidingWindow& m, int blocks, const Execution& exec) {
   const auto map_of = [&](const PlaneArray& a) {
     if (P::Pairs::kGathers) return CUtensorMap{};
     return gpu::tensor_map<typename P::Element>({a.data, m.width, m.height, m.channels, m.images,
@@ -426,27 +395,37 @@ template <class P> void launch_march(const March& m, int blocks, const Execution
         P::kBox, P::kRows);
   };
   gpu::launch("ssim", exec.queue.handle, static_cast<unsigned>(blocks), P::kThreads,
-      P::kSharedBytes, march_kernel<P>, m, map_of(m.x), map_of(m.y));
+      P::kSharedBytes, sliding_window_kernel<P>, m, map_of(m.x), map_of(m.y));
 }
 
-template <class P> MarchVariant variant() {
+template <class P> SlidingWindowVariant variant() {
   return {P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - 10, P::kAlign,
-      P::kHalo + P::kRows / 2, P::kSharedBytes, march_blocks<P>, launch_march<P>};
+      P::kHalo + P::kRows / 2, P::kSharedBytes, sliding_window_blocks<P>, launch_sliding_window<P>};
 }
 
-/// Two widths of each: what a strip loads and does not own is a rim of columns, so wide strips
-/// waste less, unless the image's width leaves much of the last one empty. What does all comes in
-/// one, that which leaves it most registers and a warp whole rows of a map.
-template <class Pairs, bool gradient, Scope scope> MarchVariant variant(bool wide) {
-  using Wide = std::conditional_t<gradient, MarchPolicy<Pairs, 256, 4, 1, true, scope>,
-      MarchPolicy<Pairs, 128, 8, 3, false, scope>>;
-  using Narrow = std::conditional_t<gradient, MarchPolicy<Pairs, 128, 4, 2, true, scope>,
-      MarchPolicy<Pairs, 96, 8, 4, false, scope>>;
+/// Returns the instance of one of two widths. The columns that a strip loads and does not own are a
+/// rim, so wide strips waste less, unless the image's width leaves much of the last one empty. The
+/// instance that does all has one width, the one that leaves it most registers and gives a warp
+/// whole rows of a map.
+template <class Pairs, bool gradient, Scope scope> SlidingWindowVariant variant(bool wide) {
+  using Wide = std::conditional_t<gradient, SlidingWindowPolicy<Pairs, 256, 4, 1, true, scope>,
+      SlidingWindowPolicy<Pairs, 128, 8, 3, false, scope>>;
+  using Narrow = std::conditional_t<gradient, SlidingWindowPolicy<Pairs, 128, 4, 2, true, scope>,
+      SlidingWindowPolicy<Pairs, 96, 8, 4, false, scope>>;
   if constexpr (scope == Scope::all) {
     return variant<std::conditional_t<gradient, Narrow, Wide>>();
   } else {
     return wide ? variant<Wide>() : variant<Narrow>();
   }
+}
+
+/// Returns the instance for plain calls, or the one that does all.
+template <class Pairs, bool gradient> SlidingWindowVariant plain_or_all(SlidingWindowKind kind) {
+  return kind.scope == Scope::plain ? variant<Pairs, gradient, Scope::plain>(kind.wide)
+                                    : variant<Pairs, gradient, Scope::all>(kind.wide);
+}
+template <class Pairs> SlidingWindowVariant plain_or_all(SlidingWindowKind kind) {
+  return kind.gradient ? plain_or_all<Pairs, true>(kind) : plain_or_all<Pairs, false>(kind);
 }
 
 }  // namespace similis::ssim_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a block of the march lies in shared memory, by what the images are made of.
+// The layout of the sliding window kernel's shared memory, by the form of the images.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace similis::ssim_internal {
 
-/// What memory holds of a pixel pair, x and y or x + y and x - y, and whether threads gather it
-/// instead of the copy engine.
+/// The form of a pixel pair in memory, x and y or x + y and x - y; kGathers says that threads load
+/// it instead of the copy engine.
 template <class T> struct Pictures {
   using Element = T;
   static constexpr bool kSums = false, kGathers = false;
@@ -30,58 +30,58 @@ struct AnyPictures {
 /// The layout of one instance.
 template <class PixelPairs, int threads, int rows, int blocks_an_sm, bool with_gradient,
     Scope the_scope>
-struct MarchPolicy {
+struct SlidingWindowPolicy {
   using Pairs = PixelPairs;
   using Element = typename Pairs::Element;
   static constexpr int kThreads = threads;
-  static constexpr int kRows = rows;            // a batch; more cost shared memory, fewer barriers
-  static constexpr int kBlocks = blocks_an_sm;  // bounds registers
+  static constexpr int kRows = rows;  // of a batch; more cost shared memory, fewer cost barriers
+  static constexpr int kBlocks = blocks_an_sm;  // bounds the number of registers
   static constexpr bool kGradient = with_gradient;
   static constexpr bool kTrains = the_scope != Scope::plain;
   static constexpr bool kDoesAll = the_scope == Scope::all;
-  static constexpr int kColumns = 2 * threads;  // loaded, of which a rim only feeds neighbours
+  static constexpr int kColumns = 2 * threads;  // loaded; a rim of them only feeds neighbours
   static constexpr int kHalo = with_gradient ? 20 : 10;
   // Copies begin at multiples of 16 bytes, and a gradient's rows at multiples of 8 columns.
   static constexpr int kAlign = 16 / static_cast<int>(sizeof(Element));
   static constexpr int kDelta = with_gradient ? kAlign - 2 : 0;
   static constexpr int kOwned =
       with_gradient ? (kColumns - 20 - kDelta) / 8 * 8 : (kColumns - 10) / kAlign * kAlign;
-  // Rows of A, B, D: chunks of 4 columns, the even ones and then the odd ones, so that neighbours
-  // in a warp that each read 8 columns and more meet no bank twice.
+  // Rows of A, B, D are chunks of 4 columns, first the even chunks and then the odd ones: threads
+  // that are neighbours in a warp and read 8 columns or more each then use different banks.
   static constexpr int kHalf = kColumns / 2 + 16;
   static constexpr int kPitch = 2 * kHalf;
   static_assert(kHalf % 32 == 16);
-  static constexpr int kField = rows * kPitch;
-  static constexpr int kFields = with_gradient ? 10 : 4;
+  static constexpr int kArray = rows * kPitch;
+  static constexpr int kArrays = with_gradient ? 10 : 4;
   static constexpr int kBoxes = (kColumns + 255) / 256;  // the copy engine takes 256 columns
   static constexpr int kBox = kColumns / kBoxes;
   static constexpr int kImage = rows * kBox * kBoxes;
   static_assert(kBox * sizeof(Element) % 16 == 0 && rows * kBox * sizeof(Element) % 128 == 0);
   static constexpr int kRing = with_gradient ? 7 : 2;  // batches of raw rows; H2 looks 4 back
-  static constexpr int kTasks = kColumns / 8;          // of 8 outputs, a row
-  static constexpr int kTaskRows = threads / kTasks;   // at once: 4
+  static constexpr int kTasks = kColumns / 8;          // each of 8 outputs; a row has so many
+  static constexpr int kTaskRows = threads / kTasks;   // 4 rows at once
   static_assert(!with_gradient || rows == 4);
   static constexpr int kRawBytes = kRing * 2 * kImage * static_cast<int>(sizeof(Element));
-  // Of a column in a batch of an image.
+  // Returns the place of a column in a batch of an image.
   SIMILIS_HOST_DEVICE static int word_of(int column) {
     return column / kBox * (kRows * kBox) + column % kBox;
   }
-  // Maps, and gradients of rows that begin anywhere, go through shared memory, a warp a row.
+  // Maps, and gradients whose rows begin anywhere, go through shared memory; a warp stores a row.
   static constexpr bool kStages = kDoesAll || (Pairs::kGathers && with_gradient);
   static constexpr int kStagedWords = kStages ? 8 * threads : 0;
   static_assert(!kStages || kTasks % 32 == 0);
-  static constexpr int kSharedBytes = kRawBytes + (kFields * kField + kStagedWords) * 4 + 16;
+  static constexpr int kSharedBytes = kRawBytes + (kArrays * kArray + kStagedWords) * 4 + 16;
 };
 
-namespace march {
+namespace sliding_window {
 
-// Where the two columns 2·pair and 2·pair + 1 stand in a row of A, B or D.
+// Returns the place of the columns 2·pair and 2·pair + 1 in a row of A, B or D.
 __device__ __forceinline__ int word_of_pair(int pair, int half) {
   const int chunk = pair >> 1;
   return (chunk & 1) * half + (chunk >> 1) * 4 + (pair & 1) * 2;
 }
 
-}  // namespace march
+}  // namespace sliding_window
 
 }  // namespace similis::ssim_internal
 

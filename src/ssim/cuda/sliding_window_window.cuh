@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of 11 down and across, as the march averages them, and how it loads and stores pixels.
+// Averages windows of 11 down and across, and loads and stores pixels, for the sliding window
+// kernel.
 #pragma once
 
 #include "src/gpu/cuda/view.h"
 
 #if !defined(__HIPCC__)
 
-namespace similis::ssim_internal::march {
+namespace similis::ssim_internal::sliding_window {
 
-// The completed sum; the state moves on by one row.
+// Returns the completed sum; the state moves on by one row.
 __device__ __forceinline__ float push(float (&state)[10], float value, const float (&w)[6]) {
   const float complete = fmaf(w[0], value, state[0]);
 #pragma unroll
@@ -40,7 +41,7 @@ __device__ __forceinline__ void across(const float* row, const float (&w)[6], fl
   }
 }
 
-// `count` neighbours in one access, as f32.
+// Loads `count` neighbours in one access, as f32.
 template <int count, class T> __device__ __forceinline__ void load_some(const T* p, float* out) {
   struct alignas(count * sizeof(T)) Pack {
     T of[count];
@@ -59,7 +60,7 @@ __device__ __forceinline__ void store4(float* p, const float* v) {
   *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);
 }
 
-// Shifted sums and differences of pixels, from what memory holds of them.
+// Computes shifted sums and differences of pixels from the form in memory.
 template <class Pairs, int count>
 __device__ __forceinline__ void sums_of(const float (&x)[count], const float (&y)[count],
     float half_shift, float sign, float (&s)[count], float (&d)[count]) {
@@ -70,7 +71,7 @@ __device__ __forceinline__ void sums_of(const float (&x)[count], const float (&y
   }
 }
 
-// 8 results, or as many as there are columns left; `to` is aligned to 16 bytes.
+// Stores 8 results, or as many as there are columns left; `to` is aligned to 16 bytes.
 template <class T> __device__ __forceinline__ void store8(T* to, const float (&v)[8], int columns) {
   constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T)), kEach = 4 / static_cast<int>(sizeof(T));
   union {
@@ -107,6 +108,6 @@ __device__ __forceinline__ void store8(
   }
 }
 
-}  // namespace similis::ssim_internal::march
+}  // namespace similis::ssim_internal::sliding_window
 
 #endif

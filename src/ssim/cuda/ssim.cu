@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM on the GPU: what stands around the kernels that average windows. Sums of planes become
-// values, and upstream becomes the slope of each plane, on the device: nothing waits for the host.
-// The march (cuda_march.cu) takes what training and evaluation call all day, the separable kernels
-// (cuda_separable.cu) volumes and other windows of up to 11, the direct kernels (cuda_direct.cu)
-// everything else.
+// The frame of SSIM on the GPU around the kernels that average windows: sums of planes become
+// values, and upstream becomes the slope of each plane, on the device, so that nothing waits for
+// the host. The sliding window kernel (sliding_window.cu) takes the calls of training and
+// evaluation, the separable kernels (separable.cu) take volumes and other windows of up to 11, and
+// the direct kernels (direct.cu) take everything else.
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal {
 namespace {
 
 constexpr int kThreads = 256;
-
-unsigned blocks_for(std::int64_t items) {
-  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(blocks < 1 << 20 ? blocks : 1 << 20);
-}
 
 __global__ void fill_weights_kernel(
     std::int64_t planes, double weight, double l1_weight, PlaneSums* sums) {
@@ -30,21 +27,17 @@ __global__ void fill_weights_kernel(
 __global__ void sum_partials_kernel(
     std::int64_t planes, int slots, const double* partials, PlaneSums* sums, Sum to) {
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
-    double sum = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < slots; i += kThreads) {
-      sum += partials[p * slots + i];
-    }
-    const double total = gpu::block_sum<kThreads>(sum);
+    const double total =
+        gpu::block_sum_of<kThreads>(slots, [&](int i) { return partials[p * slots + i]; });
     if (threadIdx.x == 0) sums[p].of[to] = total;
     __syncthreads();
   }
 }
 
-// Σ over a group's planes, by one block.
+// Adds one of the sums over a group's planes, by one block.
 __device__ double group_sum(const PlaneSums* sums, std::int64_t first, std::int64_t count, Sum of) {
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += sums[first + i].of[of];
-  const double total = gpu::block_sum<kThreads>(sum);
+  const double total =
+      gpu::block_sum_of<kThreads>(count, [&](std::int64_t i) { return sums[first + i].of[of]; });
   __syncthreads();
   return total;
 }
@@ -82,7 +75,7 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
 }
 
 __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
-    Terms terms, Upstream upstream, PlaneSlopes* slopes) {
+    Terms terms, gpu::Upstream upstream, PlaneSlopes* slopes) {
   for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
     const std::int64_t first = g * planes_each;
     __shared__ double term, l1;
@@ -142,14 +135,14 @@ void CudaPlan::allocate_sums() {
 
 void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to) {
   const std::int64_t planes = plan.geometry.planes;
-  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(planes * kThreads), kThreads, 0,
+  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(planes), kThreads, 0,
       sum_partials_kernel, planes, slots, partials, plan.sums, to);
 }
 
 void fill_weights(const CudaPlan& plan) {
   const Geometry& g = plan.geometry;
-  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(g.planes), kThreads, 0,
-      fill_weights_kernel, g.planes, static_cast<double>(g.map_elements()),
+  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_for_items(g.planes, kThreads), kThreads,
+      0, fill_weights_kernel, g.planes, static_cast<double>(g.map_elements()),
       static_cast<double>(g.pixels()), plan.sums);
 }
 
@@ -158,13 +151,11 @@ PlaneSlope slope_of(CudaPlan& plan) {
   PlaneSlope slope;
   slope.each = plan.each_slopes();
   if (plan.reduces() && !u.empty()) {
-    const int rank = u.shape.rank();
-    slope.upstream = {u.data(), u.dtype, rank > 0 ? u.strides[0] : 0, rank > 1 ? u.strides[1] : 0,
-        plan.geometry.channels};
+    slope.upstream = gpu::Upstream(u, plan.geometry.channels);
   }
   if (plan.reduces() && plan.has_masks()) {
     auto* const slopes = reinterpret_cast<PlaneSlopes*>(plan.sums + plan.geometry.planes);
-    gpu::launch("ssim", plan.exec.queue.handle, blocks_for(plan.groups * kThreads), kThreads, 0,
+    gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
         slopes_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
         slope.upstream, slopes);
     slope.found = slopes;
@@ -174,18 +165,18 @@ PlaneSlope slope_of(CudaPlan& plan) {
 
 void write_values(const CudaPlan& plan) {
   if (plan.pass.value.empty()) return;
-  gpu::launch("ssim", plan.exec.queue.handle, blocks_for(plan.groups * kThreads), kThreads, 0,
+  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
       values_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
       plan.pass.value.data(), plan.pass.value.dtype);
 }
 
-bool is_marched(const Pass& pass) { return can_march(CudaPlan(pass, {})); }
+bool uses_sliding_window(const Pass& pass) { return can_slide_window(CudaPlan(pass, {})); }
 
 void ssim_cuda(const Pass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   CudaPlan plan(pass, exec);
-  if (can_march(plan)) {
-    run_march(plan);
+  if (can_slide_window(plan)) {
+    run_sliding_window(plan);
   } else if (can_separate(plan)) {
     run_separable(plan);
   } else {

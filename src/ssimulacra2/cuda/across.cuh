@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mode exact: X, Y, B ─> products blurred across, by the recursion, a thread for a row of one.
-// A warp filters 32 rows of one product. Rows come and go 32 columns at a time through shared
-// memory, four neighbours an access: a thread reads and writes along its row, all of them load and
-// store rows. Where a channel has five products, the five warps of a block share 32 rows of x and
-// y; where it has the two means, each warp has 32 rows of its own, of x or of y.
+// Mode exact: X, Y, B ─> products blurred across by the recursion; a thread filters a row of one
+// product, and a warp 32 rows. Rows come and go 32 columns at a time through shared memory, four
+// neighbours in an access: a thread reads and writes along its row, and all threads together load
+// and store rows. If a channel has five products, the five warps of a block share 32 rows of x and
+// y; if it has the two means, each warp has 32 rows of its own, of x or of y.
 #pragma once
 
 #include "src/ssimulacra2/cuda/scale.cuh"
@@ -11,27 +11,27 @@
 namespace similis::ssimulacra2_internal {
 
 constexpr int kAcrossWarps = kProducts, kAcrossThreads = kAcrossWarps * kLanes;
-constexpr int kSpan = kBehind + kAhead;  // the columns between the two that a step reads
-constexpr int kQuads = kLanes / 4;       // accesses to 32 columns
+constexpr int kSpan = kBehind + kAhead;  // number of columns between the two that a step reads
+constexpr int kQuads = kLanes / 4;       // number of accesses to 32 columns
 
-// 32 rows of 32 columns, whose pitch puts eight neighbouring accesses in different banks, down as
-// across.
+// A tile of 32 rows of 32 columns. Its pitch puts eight neighbouring accesses in different banks,
+// down as across.
 using Tile = float4[kLanes][kQuads + 1];
 struct AcrossShared {
   Tile in[kAcrossWarps], out[kAcrossWarps];
 };
 
-// Blocks for all rows of a channel.
+// Returns the number of blocks for all rows of a channel.
 inline std::int64_t across_blocks(const Scale& s, int products) {
   const std::int64_t groups = (s.extent.height + kLanes - 1) / kLanes;
   return products == kProducts ? groups : (products * groups + kAcrossWarps - 1) / kAcrossWarps;
 }
 
-// Loads tiles of `sides` planes, 32 columns after the other, by some threads of which this is
-// number `thread`; each has four neighbours of every so many rows.
+// Loads tiles of `sides` planes, one 32 columns after the other, with `threads` threads, of which
+// this is number `thread`; each takes four neighbours of every so many rows.
 template <int sides, int threads> class TileReader {
  public:
-  /// at: the first row and column, of a picture that has `below` rows and `right` columns from
+  /// `at` is the first row and column in a picture that has `below` rows and `right` columns from
   /// there.
   __device__ TileReader(const float* at, std::int64_t pitch, std::int64_t from_x_to_y, int below,
       int right, int thread)
@@ -43,7 +43,7 @@ template <int sides, int threads> class TileReader {
         below_(below - row_),
         right_(right - 4 * quad_) {}
 
-  /// 0 outside the picture.
+  /// Loads the next tile; pixels outside the picture are 0.
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn) {
@@ -59,7 +59,7 @@ template <int sides, int threads> class TileReader {
     at_ += kLanes;
     right_ -= kLanes;
   }
-  /// What was loaded.
+  /// Stores the loaded tile in shared memory.
   __device__ __forceinline__ void put(Tile* tiles) {
     const int right = right_ + kLanes;
 #pragma unroll
@@ -67,7 +67,7 @@ template <int sides, int threads> class TileReader {
 #pragma unroll
       for (int side = 0; side < sides; ++side) {
         float4 value = values_[side][turn];
-        if (right < 4) {  // rows go on to a multiple of four
+        if (right < 4) {  // rows in memory end at a multiple of four
           if (right < 2) value.y = 0;
           if (right < 3) value.z = 0;
           value.w = 0;
@@ -86,13 +86,13 @@ template <int sides, int threads> class TileReader {
   float4 values_[sides][turns];
 };
 
-// What the recursion knows of a row: its states, and the samples that the next steps read again.
+// The recursion's state in a row, and the samples that the next steps read again.
 struct RowState {
   float y1[kSections] = {}, y2[kSections] = {};
-  float samples[kSpan] = {};  // the first is that of n - 6
+  float samples[kSpan] = {};  // the first is sample n - 6
 };
 
-// Outputs n to n + 3, from samples n + 4 to n + 7.
+// Returns outputs n to n + 3, from samples n + 4 to n + 7.
 template <bool is_block>
 __device__ __forceinline__ float4 filter_four(
     const Recursion& recursion, const float4& fresh, RowState& row) {
@@ -123,13 +123,14 @@ __device__ __forceinline__ float4 multiplied(const float4& a, const float4& b) {
   return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w);
 }
 
-// 32 outputs of a row from n on, of the samples a or a·b. is_inner: all are in blocks.
+// Computes 32 outputs of a row from n on, of the samples a or a·b. is_inner says that all are in
+// blocks.
 template <bool is_mean, bool is_inner>
 __device__ __forceinline__ void filter_chunk(const Recursion& recursion, const Blocks& blocks,
     int n, const float4* a, const float4* b, float4* out, RowState& row) {
   const auto load = [&](int i) { return is_mean ? a[i] : multiplied(a[i], b[i]); };
   constexpr int kUnrolled = is_inner ? 4 : 1;
-  float4 next = load(0);  // ahead of the store before it, which might be to the same place
+  float4 next = load(0);  // before the store above it, which might go to the same place
 #pragma unroll kUnrolled
   for (int i = 0; i < kQuads; ++i) {
     const float4 fresh = next;
@@ -140,12 +141,13 @@ __device__ __forceinline__ void filter_chunk(const Recursion& recursion, const B
   }
 }
 
-// A warp's tile ─> memory, of which `below` rows exist. Rows end in space up to a multiple of 32.
+// Stores a warp's tile, of which `below` rows exist. Rows in memory have space up to a multiple of
+// 32.
 __device__ __forceinline__ void store_tile(
     const Tile& tile, std::int64_t pitch, int below, float* to) {
   constexpr int rows_at_once = kLanes / kQuads;
   const int lane = static_cast<int>(threadIdx.x) % kLanes, quad = lane % kQuads;
-  constexpr int at_once = 4;  // loads ahead of stores, which might be to the same place
+  constexpr int at_once = 4;  // loads before stores, which might go to the same place
   float* at = to + lane / kQuads * pitch + 4 * quad;
 #pragma unroll
   for (int first = 0; first < kLanes; first += at_once * rows_at_once) {
@@ -162,7 +164,7 @@ __device__ __forceinline__ void store_tile(
 }
 
 template <int products>
-__device__ void march_across(
+__device__ void filter_across(
     const Scale& s, const Recursion& recursion, const Place& place, AcrossShared& shared) {
   constexpr bool shares = products == kProducts;
   constexpr int sides = shares ? kSides : 1, loaders = shares ? 4 * kLanes : kLanes;
@@ -183,7 +185,7 @@ __device__ void march_across(
   const float* x = s.x_plane(place.image, place.channel) + first_row * s.pitch;
   if (!shares && product == 1) x += s.from_x_to_y();
   float* to = s.across_plane(place.image, place.channel, product) + first_row * s.pitch;
-  // The sides of the product's factors.
+  // The sides that are the product's factors.
   const int of_a = shares && (product == 1 || product == 3) ? 1 : 0;
   const int of_b = shares && product != 2 ? 1 : 0;
   Tile* in = shares ? shared.in : shared.in + warp;
@@ -191,7 +193,7 @@ __device__ void march_across(
   float4* out = shared.out[warp][lane];
   const Blocks blocks = blocks_of(s.extent.width);
   RowState row;
-  if (lane < below) {  // the steps before n = 0, of the first four samples
+  if (lane < below) {  // the steps before n = 0 take the first four samples
     const float* at = x + lane * s.pitch;
     const float4 of_first = *reinterpret_cast<const float4*>(at + of_a * s.from_x_to_y());
     const float4 of_second = *reinterpret_cast<const float4*>(at + of_b * s.from_x_to_y());
@@ -220,16 +222,16 @@ __device__ void march_across(
   }
 }
 
-// Four blocks a multiprocessor: as many as its shared memory takes.
+// A multiprocessor runs four blocks: as many as its shared memory takes.
 __global__ __launch_bounds__(kAcrossThreads, 4) void across_kernel(
     SIMILIS_GRID_CONSTANT const Work work, SIMILIS_GRID_CONSTANT const Recursion recursion) {
   __shared__ AcrossShared shared;
   const Place place(work);
   const Scale& s = work.scales[place.scale];
   if (s.products[place.channel] == kProducts) {
-    march_across<kProducts>(s, recursion, place, shared);
+    filter_across<kProducts>(s, recursion, place, shared);
   } else {
-    march_across<kMeans>(s, recursion, place, shared);
+    filter_across<kMeans>(s, recursion, place, shared);
   }
 }
 

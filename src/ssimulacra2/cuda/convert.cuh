@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples or light ─> X, Y, B, and the light of the next scale: a thread for 2×2 pixels of one
-// side.
+// Converts samples or light to X, Y, B and the light of the next scale; a thread takes 2×2 pixels
+// of one side.
 #pragma once
 
 #include <type_traits>
@@ -33,8 +33,8 @@ struct Source {
   float background[2];
 };
 
-// One of two; member by member, which stays in registers, where a reference would be to a copy in
-// memory.
+// Chooses one of two member by member, which keeps them in registers; a reference would refer to a
+// copy in memory.
 __device__ inline Side either(bool is_first, const Side& first, const Side& second) {
   Side side = second;
   side.data = is_first ? first.data : second.data;
@@ -54,7 +54,7 @@ struct Quad {
   Rgb of[2][2];
 };
 
-// One pixel of three planes.
+// A pixel of three planes.
 template <class T> struct InPlanes {
   T* at[3];
 
@@ -64,13 +64,13 @@ template <class T> struct InPlanes {
   }
 };
 
-// The first of 2×2 pixels. At an odd edge those outside are those inside.
+// The first of 2×2 pixels. At an odd edge the pixels outside repeat those inside.
 struct QuadPlace {
   std::int64_t row, column;
   bool has_right;
 };
 
-// The light of bytes without alpha. `table` has that of the 256 bytes.
+// Gives the light of bytes without alpha. `table` has the light of the 256 bytes.
 class ByteReader {
  public:
   static constexpr bool is_positive = true;
@@ -101,7 +101,7 @@ class ByteReader {
   std::int64_t row_, right_;
 };
 
-// The light of any samples.
+// Gives the light of any samples.
 class SampleReader {
  public:
   static constexpr bool is_positive = false;
@@ -151,7 +151,7 @@ class SampleReader {
   float background_;
 };
 
-// The light that the scale above left; that of bytes is_positive, 0 included.
+// Gives the light that the scale above left; that of bytes is_positive, 0 included.
 template <bool positive> class LightReader {
  public:
   static constexpr bool is_positive = positive;
@@ -186,12 +186,13 @@ template <bool positive> class LightReader {
 };
 
 constexpr int kConvertThreads = 256, kConvertRows = 2 * kConvertThreads / kLanes;
-// How often a thread goes down by kConvertRows: with bytes, so that the table is made for more of
-// them.
+// Returns the number of times that a thread goes down by kConvertRows: more with bytes, so that
+// each table serves more of them.
 template <class Reader> constexpr int kConvertTurns = 1;
 template <> constexpr int kConvertTurns<ByteReader> = 4;
 
-// Rows of X, Y and B are written on to a multiple of four, so that they can be read by fours.
+// Rows of X, Y and B are written up to a multiple of four columns, so that they can be read by
+// fours.
 template <class Reader>
 __global__ __launch_bounds__(kConvertThreads) void convert_kernel(
     SIMILIS_GRID_CONSTANT const Scale s, SIMILIS_GRID_CONSTANT const Source source) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mode exact: products blurred across ─> averages ─> terms ─> sums of 32×32 pixels, a thread for a
-// column of a channel. Averages and terms never leave registers. What a step of the recursion reads
-// is 10 rows later what another reads: it waits in shared memory, where each thread has a column of
-// its own, so that every value is read once.
+// Mode exact: products blurred across ─> averages ─> terms ─> sums of 32×32 pixels; a thread takes
+// a column of a channel. Averages and terms never leave registers. A value that one step of the
+// recursion reads is read again 10 rows later: it waits in shared memory, where each thread has a
+// column of its own, so that every value is loaded once.
 #pragma once
 
 #include "src/ssimulacra2/cuda/terms.cuh"
@@ -10,11 +10,11 @@
 namespace similis::ssimulacra2_internal {
 
 constexpr int kDownThreads = 128;
-constexpr int kAtOnce = 4;     // rows that are on their way while as many are worked on
-constexpr int kRingRows = 16;  // of the 11 that a step spans
+constexpr int kAtOnce = 4;     // number of rows that are on their way while as many are worked on
+constexpr int kRingRows = 16;  // a step spans 11 of them
 
-// What a thread reads of kAtOnce rows: products of rows from n + kAhead on, pixels of rows from n
-// on; 0 outside.
+// The values that a thread loads of kAtOnce rows: products of rows from n + kAhead on, pixels of
+// rows from n on; 0 outside.
 template <int products> struct RowsAhead {
   float across[kAtOnce][products], x[kAtOnce], y[kAtOnce];
 };
@@ -37,7 +37,8 @@ template <int products> class ColumnReader {
     for (int j = 0; j < kAtOnce; ++j) {
       const std::int64_t at = j * pitch_;
       const bool has_ahead = row_ + j + kAhead < height_;
-      const bool is_inside = row_ >= 0 && row_ + j < height_;  // kAtOnce rows above it, or none
+      const bool is_inside =
+          row_ >= 0 && row_ + j < height_;  // kAtOnce rows above the first, or none
 #pragma unroll
       for (int p = 0; p < products; ++p) rows.across[j][p] = has_ahead ? across_[p][at] : 0.0f;
       rows.x[j] = is_inside ? x_[at] : 0.0f;
@@ -57,7 +58,7 @@ template <int products> class ColumnReader {
 };
 
 template <int products>
-__device__ void march_down(const Scale& s, const Recursion& recursion, const Place& place,
+__device__ void filter_down(const Scale& s, const Recursion& recursion, const Place& place,
     float (&ring)[kRingRows][kProducts][kDownThreads]) {
   const int t = static_cast<int>(threadIdx.x);
   const int channel = place.channel;
@@ -104,16 +105,16 @@ __device__ void march_down(const Scale& s, const Recursion& recursion, const Pla
   }
 }
 
-// Three blocks a multiprocessor: a column's march is a chain of latencies, which others fill.
+// A multiprocessor runs three blocks: a column is a chain of latencies, which other columns fill.
 __global__ __launch_bounds__(kDownThreads, 3) void down_kernel(
     SIMILIS_GRID_CONSTANT const Work work, SIMILIS_GRID_CONSTANT const Recursion recursion) {
   __shared__ float ring[kRingRows][kProducts][kDownThreads];
   const Place place(work);
   const Scale& s = work.scales[place.scale];
   if (s.products[place.channel] == kProducts) {
-    march_down<kProducts>(s, recursion, place, ring);
+    filter_down<kProducts>(s, recursion, place, ring);
   } else {
-    march_down<kMeans>(s, recursion, place, ring);
+    filter_down<kMeans>(s, recursion, place, ring);
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mode fast: X, Y, B ─> averages ─> terms ─> sums of 32×32 pixels in one pass, a warp for a strip
+// Mode fast: X, Y, B ─> averages ─> terms ─> sums of 32×32 pixels in one pass; a warp takes a strip
 // of 64 columns and some stripes of one channel. Nothing in between leaves the multiprocessor:
 //   a row of x and y ─> two columns a thread, four on each side     shared memory of the warp
 //   ten columns ─> products ─> two samples across                   registers
-//   those ─> what is known of the averages of eight rows            registers
+//   those ─> partial averages of eight rows                         registers
 //   an average that is complete ─> terms ─> sums                    registers
-// Per pixel 8 B are read, 12 % of them twice; in strips of eight stripes 3 % of the rows across are
-// filtered twice. Warps never wait for each other. 168 registers: three blocks a multiprocessor.
+// Each pixel takes 8 B of reading, 12 % of them twice; in strips of eight stripes 3 % of the rows
+// across are filtered twice. Warps never wait for each other. 168 registers: three blocks a
+// multiprocessor.
 #pragma once
 
 #include "src/ssimulacra2/cuda/terms.cuh"
@@ -15,16 +16,17 @@ namespace similis::ssimulacra2_internal {
 
 constexpr int kFilterThreads = 128, kFilterWarps = kFilterThreads / kLanes;
 constexpr int kColumnsEach = 2, kStripColumns = kColumnsEach * kLanes;
-constexpr int kReach = kTaps - 1;  // samples that a filter takes on either side
+constexpr int kReach = kTaps - 1;  // number of samples that a filter takes on either side
 constexpr int kFilterSpan = 2 * kReach;
 constexpr int kKeptRows = 8;     // more than kReach, so that a pixel waits for its averages
-constexpr int kMostStripes = 8;  // that a strip is high
+constexpr int kMostStripes = 8;  // the height of a strip, at most
 
 // x and y of a thread's columns of a row.
 using PixelPair = float4;  // x, y, x, y
 using StripRows = PixelPair[kKeptRows][(kStripColumns + kFilterSpan) / kColumnsEach];
 
-// How many strips a scale has beside and above each other, if each is so many stripes high.
+// The number of strips that a scale has beside and above each other, if each is so many stripes
+// high.
 struct Strips {
   std::int64_t beside, above;
 };
@@ -33,11 +35,11 @@ __host__ __device__ inline Strips strips_of(const Scale& s, int stripes) {
       (s.extent.width + kStripColumns - 1) / kStripColumns, (s.stripes() + stripes - 1) / stripes};
 }
 
-// What a thread loads of rows from the top on: its two columns, and of some threads two beside the
-// strip; 0 outside the picture.
+// Loads a thread's part of rows from the top on: its two columns, and for some threads two more
+// beside the strip; 0 outside the picture.
 template <int ahead> class StripReader {
  public:
-  /// `others` is how far right the columns beside the strip are.
+  /// `others` is the distance to the columns beside the strip.
   __device__ StripReader(const Scale& s, const float* plane, int row, int column, int others)
       : at_(plane + row * s.pitch + column),
         from_x_to_y_(s.from_x_to_y()),
@@ -48,7 +50,7 @@ template <int ahead> class StripReader {
         count_(inside(s, column)),
         count_of_others_(others == 0 ? 0 : inside(s, column + others)) {}
 
-  /// Loads the next row, in place of the one that was loaded `ahead` rows before.
+  /// Loads the next row, in place of the row that was loaded `ahead` rows before.
   __device__ __forceinline__ void load(int place) {
     own_[place] = others_of_row_[place] = {};
     if (row_ >= 0 && row_ < height_) {
@@ -58,7 +60,7 @@ template <int ahead> class StripReader {
     at_ += pitch_;
     ++row_;
   }
-  /// What was loaded.
+  /// Return the loaded pixels.
   __device__ __forceinline__ PixelPair own(int place) const { return pair(own_[place], count_); }
   __device__ __forceinline__ PixelPair others(int place) const {
     return pair(others_of_row_[place], count_of_others_);
@@ -68,7 +70,7 @@ template <int ahead> class StripReader {
   struct Pixels {
     float2 x, y;
   };
-  // How many of two columns are inside the picture.
+  // Returns how many of two columns are inside the picture.
   __device__ static int inside(const Scale& s, int column) {
     const int left = static_cast<int>(s.extent.width) - column;
     return column < 0 || left <= 0 ? 0 : left == 1 ? 1 : 2;
@@ -87,7 +89,7 @@ template <int ahead> class StripReader {
   Pixels own_[ahead], others_of_row_[ahead];
 };
 
-// The product of a pixel: the mean of x, of y, of x², of y², of xy.
+// Returns a product of a pixel: the factor of the mean of x, of y, of x², of y², of xy.
 template <int product> __device__ __forceinline__ float product_of(float x, float y) {
   if constexpr (product == 0) return x;
   if constexpr (product == 1) return y;
@@ -96,8 +98,8 @@ template <int product> __device__ __forceinline__ float product_of(float x, floa
   return x * y;
 }
 
-// Takes the sample of one more row; gives the output that it completes, kReach rows above.
-// `pending` has what is known of that one and those below.
+// Takes the sample of one more row and returns the output that it completes, kReach rows above.
+// `pending` has the partial sums of that output and of those below.
 __device__ __forceinline__ float pushed(
     const Taps& taps, float sample, float (&pending)[kFilterSpan]) {
   const float output = fused(taps.weights[kReach], sample, pending[0]);
@@ -110,7 +112,8 @@ __device__ __forceinline__ float pushed(
   return output;
 }
 
-// One product of ten columns ─> two samples across ─> two averages; and so for the next product.
+// Turns one product of ten columns into two samples across and two averages, and goes on with the
+// next product.
 template <int product, int products>
 __device__ __forceinline__ void average_row(const PixelPair (&window)[kTaps],
     float (&pending)[products][kColumnsEach][kFilterSpan],
@@ -133,7 +136,7 @@ __device__ __forceinline__ void average_row(const PixelPair (&window)[kTaps],
   }
 }
 
-// A warp's march down a strip.
+// A warp on its way down a strip.
 template <int products> class Strip {
  public:
   __device__ Strip(
@@ -151,15 +154,15 @@ template <int products> class Strip {
     }
   }
 
-  // Rows of one stripe.
-  __device__ __forceinline__ void march(int count) {
+  // Takes the rows of one stripe.
+  __device__ __forceinline__ void filter_rows(int count) {
 #pragma unroll 1
     for (int first = 0; first < count; first += kRowsAtOnce) {
 #pragma unroll
       for (int i = 0; i < kRowsAtOnce; ++i) {
         average(first + i, i % kRowsAhead);
         if (first + i >= count) break;
-        // The pixels of kReach rows above.
+        // These pixels are kReach rows above.
         const PixelPair pixels = rows_[(first + i + kReach) % kKeptRows][kOwn + lane()];
         const float x[] = {pixels.x, pixels.z}, y[] = {pixels.y, pixels.w};
         add_terms(terms_, x, y, averages_, sums_);
@@ -170,9 +173,9 @@ template <int products> class Strip {
   __device__ ColumnSums (&sums())[kColumnsEach] { return sums_; }
 
  private:
-  static constexpr int kOwn = kReach / kColumnsEach;  // where a strip's own columns begin
-  static constexpr int kRowsAtOnce = 4;               // after which what is pending is moved
-  // Rows on their way: with two products a row takes less time than memory.
+  static constexpr int kOwn = kReach / kColumnsEach;  // the place of a strip's first own columns
+  static constexpr int kRowsAtOnce = 4;               // pending sums are moved after so many
+  // Number of rows on their way: with two products a row takes less time than memory.
   static constexpr int kRowsAhead = products == kMeans ? 2 : 1;
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
@@ -203,12 +206,12 @@ template <int products> class Strip {
 };
 
 template <int products>
-__device__ void march_strip(const Scale& s, const Place& place, int first_row, int end_row,
+__device__ void filter_strip(const Scale& s, const Place& place, int first_row, int end_row,
     int first_column, StripRows& rows) {
   Strip<products> strip(s, place, first_row, first_column, rows);
 #pragma unroll 1
   for (int row = first_row; row < end_row; row += kStripe) {
-    strip.march(end_row - row < kStripe ? end_row - row : kStripe);
+    strip.filter_rows(end_row - row < kStripe ? end_row - row : kStripe);
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     write_partials(s, place.image, place.channel, row / kStripe, first_column + kColumnsEach * lane,
         strip.sums());
@@ -230,9 +233,9 @@ __global__ __launch_bounds__(kFilterThreads, 3) void filter_kernel(
   const auto end = static_cast<int>(below < s.extent.height ? below : s.extent.height);
   const auto column = static_cast<int>(strip % strips.beside) * kStripColumns;
   if (s.products[place.channel] == kProducts) {
-    march_strip<kProducts>(s, place, first, end, column, rows[warp]);
+    filter_strip<kProducts>(s, place, first, end, column, rows[warp]);
   } else {
-    march_strip<kMeans>(s, place, first, end, column, rows[warp]);
+    filter_strip<kMeans>(s, place, first, end, column, rows[warp]);
   }
 }
 

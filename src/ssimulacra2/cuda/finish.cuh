@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of every scale ─> scores, a block for a pair.
+// Turns the sums of every scale into scores, a block for a pair.
 #pragma once
 
 #include "src/ssimulacra2/cuda/scale.cuh"
@@ -10,7 +10,7 @@ struct Finish {
   Scales scales;
   Weights weights;
   int backgrounds;
-  unsigned terms[kMaxScales][kChannels];  // those of channels without any were never written
+  unsigned terms[kMaxScales][kChannels];  // sums of channels without terms were never written
   double* partials[kMaxScales];           // as in Scale
   double* groups[kMaxScales];             // [image][group][channel][term][norm]
   double* scores;
@@ -25,7 +25,7 @@ struct Finish {
 
 constexpr int kFinishThreads = 256;
 
-// One pair over one background, by all threads of a block.
+// Computes one pair over one background, by all threads of a block.
 __device__ inline double finish(const Finish& f, std::int64_t image, double* norms) {
   for (int scale = 0; scale < f.scales.count; ++scale) {
     const std::int64_t count = f.groups_of(scale) * kSumsOfScale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of SSIMULACRA 2 share: the scales of a batch as they lie in memory, and which
-// block of a kernel over all of them works where.
+// Parts that the kernels of SSIMULACRA 2 share: the scales of a batch as they lie in memory, and
+// the place where each block of a kernel over all of them works.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 
 namespace similis::ssimulacra2_internal {
 
-constexpr int kProducts = 5;  // in this order: mean of x, of y, of x², of y², of xy
-constexpr int kMeans = 2;     // the first of them, which are all that edges take
+constexpr int kProducts = 5;  // in this order: means of x, y, x², y², xy
+constexpr int kMeans = 2;     // the first of them; edges take no others
 constexpr int kSides = 2;
-constexpr int kLanes = 32;  // that run together: the columns of a group, rows that are filtered
+constexpr int kLanes = 32;  // of a warp: the columns of a group, the rows that it filters
 constexpr int kSums = kTerms * kNorms, kSumsOfScale = kChannels * kSums;
 
 // One scale. An image is a pair over one background.
 struct Scale {
   Extent extent, next;
-  std::int64_t pitch, next_pitch;  // of rows, in elements: multiples of kLanes
-  unsigned terms[kChannels];       // bit t: term t has a weight
-  int products[kChannels];         // the first so many: none, both means, or all
-  int first_slot[kChannels];       // the plane of the first of them among an image's slots
+  std::int64_t pitch, next_pitch;  // of rows, in elements, multiples of kLanes
+  unsigned terms[kChannels];       // bit t is set if term t has a weight
+  int products[kChannels];         // number of products: none, both means, or all
+  int first_slot[kChannels];       // the plane of its first product among an image's slots
   int slots;
   const float* light;  // [image][side][3] planes; null at the first scale
   float* next_light;   // null at the last
@@ -42,7 +42,7 @@ struct Scale {
   __device__ const float* x_plane(std::int64_t image, int channel) const {
     return xyb + (image * kSides * kChannels + channel) * plane();
   }
-  /// From a pixel of x to that of y.
+  /// Returns the distance from a pixel of x to that of y.
   __device__ std::int64_t from_x_to_y() const { return kChannels * plane(); }
   __device__ float* across_plane(std::int64_t image, int channel, int product) const {
     return across + (image * slots + first_slot[channel] + product) * plane();
@@ -54,14 +54,14 @@ struct Scale {
   }
 };
 
-// One channel of one scale, and the first block of an image that works on it.
+// A channel of a scale, and the first block of an image that works on it.
 struct Job {
   int scale, channel;
   unsigned first_block;
 };
 
-// The blocks of a kernel over all scales and channels of all images. Those of the longest jobs come
-// first, for all images, so that the short ones fill the multiprocessors at the end.
+// The blocks of a kernel over all scales and channels of all images. The blocks of the longest jobs
+// come first, for all images, so that the short jobs fill the multiprocessors at the end.
 struct Work {
   Scale scales[kMaxScales];
   Job jobs[kMaxScales * kChannels];
@@ -75,7 +75,7 @@ struct Work {
   dim3 grid() const { return dim3(images * blocks_an_image); }
 };
 
-// Where a block works.
+// The place where a block works.
 struct Place {
   int scale, channel;
   std::int64_t image, block;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIMULACRA 2.1 on the GPU, all pairs of a batch at once, nothing on the host:
+// SSIMULACRA 2.1 on the GPU: takes all pairs of a batch at once, and does nothing on the host:
 //   convert   samples or light ─> X, Y, B; light of the next scale     a kernel for each scale
 //   across    X, Y, B ─> blurred products                              exact: one for all scales
 //   down      those ─> averages ─> terms ─> sums of 32×32 pixels       exact: one for all scales
 //   filter    X, Y, B ─> averages ─> terms ─> such sums                fast: one for all scales
 //   finish    those ─> scores                                          one
-// Averages and terms never leave registers. Bits are those of the CPU: the same text for a step, a
-// term, a score, and the same order of sums. Recursions run along whole rows and columns, so a
-// single picture does not fill a GPU; batches do, and small scales fill what large ones leave.
-// Memory a pixel of the finest scale: 24 B of X, Y and B written, read once (fast) or twice; exact
-// also 36 B of nine products, written and read once; a third more for the other scales, which
-// have 15.
+// Averages and terms never leave registers. The bits are those of the CPU: a step, a term and a
+// score have the same text, and sums have the same order. Recursions run along whole rows and
+// columns, so a single picture does not fill a GPU; batches do, and small scales fill the gaps that
+// large ones leave. Each pixel of the finest scale has 24 B of X, Y and B, written once, read once
+// (fast) or twice (exact); exact also 36 B of nine products, written and read once; a third more
+// for the other scales, which have 15 products.
 #include <algorithm>
 
 #include "src/core/tensor/memory.h"
@@ -24,10 +24,11 @@ namespace similis::ssimulacra2_internal {
 namespace {
 
 constexpr const char* kOperation = "ssimulacra2";
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;  // of workspace, but for one large pair
+constexpr std::int64_t kMostBytes = std::int64_t{1}
+                                    << 32;  // of workspace, unless one pair takes more
 constexpr std::int64_t kMostPairs = 64;
 
-// The parts of one allocation, each aligned.
+// Cuts one allocation into aligned parts.
 class Cut {
  public:
   explicit Cut(char* memory) : memory_(memory) {}
@@ -52,7 +53,7 @@ int products_for(unsigned terms) {
   return (terms >> kDissimilarity & 1u) != 0 ? kProducts : kMeans;
 }
 
-// A batch: its scales, and the kernels for them.
+// A batch: its scales and its launches.
 class Batch {
  public:
   Batch(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode)
@@ -130,7 +131,7 @@ class Batch {
     return s;
   }
 
-  // blocks(scale, products) for each channel that counts.
+  // blocks(scale, products) gives the number of blocks for each channel that counts.
   template <class Blocks> Work work_of(std::int64_t images, const Blocks& blocks) const {
     Work work;
     work.images = static_cast<unsigned>(images);
@@ -146,7 +147,8 @@ class Batch {
     return work;
   }
 
-  // As high as leaves each multiprocessor its warps twice.
+  // Returns the height of a strip in stripes: as high as leaves each multiprocessor two rounds of
+  // warps.
   int stripes_a_strip(std::int64_t images) const {
     const Strips of_one = strips_of(scales_[0], 1);
     const std::int64_t enough = std::int64_t{24} * gpu::limits(x_.samples.device).multiprocessors;
@@ -178,7 +180,7 @@ class Batch {
     gpu::launch(kOperation, stream, blocks, kConvertThreads, 0, convert_kernel<Reader>, s, source);
   }
 
-  // Bytes that a table turns into light.
+  // Returns whether the samples are bytes that a table turns into light.
   static bool is_plain(const Pictures& side) {
     return side.samples.dtype == DType::u8 && !side.has_alpha() &&
            side.transfer == Ssimulacra2Transfer::srgb;
@@ -200,7 +202,8 @@ void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode
   Batch batch(x, y, mode);
   const auto of_one = static_cast<std::int64_t>(batch.bytes_for(1));
   const std::int64_t most = std::clamp<std::int64_t>(kMostBytes / of_one, 1, kMostPairs);
-  const std::int64_t at_once = parts(x.count(), parts(x.count(), most));  // alike, but for the last
+  const std::int64_t at_once =
+      parts(x.count(), parts(x.count(), most));  // all alike, but for the last
   const auto memory = allocate_bytes(batch.bytes_for(at_once), x.samples.device, exec);
   for (std::int64_t first = 0; first < x.count(); first += at_once) {
     const std::int64_t pairs = std::min(at_once, x.count() - first);

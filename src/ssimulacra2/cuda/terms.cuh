@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column's terms, added up within a stripe, and the sums of 32 columns by halves, as score.h
-// says.
+// Adds a column's terms within a stripe, and the sums of 32 columns by halves, as score.h says.
 #pragma once
 
+#include "src/gpu/cuda/reciprocal.h"
 #include "src/ssimulacra2/cuda/scale.cuh"
 #include "src/ssimulacra2/formula.h"
 
 namespace similis::ssimulacra2_internal {
 
-// a / b as IEEE has it, for b ≥ 1 and quotients that are normal, or NaN. What nvcc makes of a
-// division, without its branch for other operands, which would keep the neighbours' divisions from
-// being done meanwhile.
+// Returns a / b by IEEE's rules, for b ≥ 1 and quotients that are normal, or NaN. These are the
+// instructions of nvcc's division without its branch for other operands, which would keep the
+// neighbours' divisions from running at the same time.
 __device__ __forceinline__ double normal_quotient(double a, double b) {
 #if defined(__CUDA_ARCH__)
-  double r;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
+  double r = gpu::approximate_reciprocal(b);
   double e = ::fma(-b, r, 1.0);
   e = ::fma(e, e, e);
   r = ::fma(r, e, r);
@@ -27,7 +26,8 @@ __device__ __forceinline__ double normal_quotient(double a, double b) {
 #endif
 }
 
-// numerator / denominator as IEEE has it where that decides a term; all columns' at once.
+// Computes numerator / denominator by IEEE's rules where that decides a term, for all columns at
+// once.
 template <int columns>
 __device__ __forceinline__ void divide(const Similarity (&s)[columns], float (&q)[columns]) {
 #if defined(__CUDA_ARCH__)
@@ -35,13 +35,12 @@ __device__ __forceinline__ void divide(const Similarity (&s)[columns], float (&q
 #pragma unroll
   for (int c = 0; c < columns; ++c) {
     const float a = s[c].numerator, b = s[c].denominator;
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+    float r = gpu::approximate_reciprocal(b);
     r = fused(fused(-b, r, 1.0f), r, r);
     q[c] = a * r;
     q[c] = fused(fused(-b, q[c], a), r, q[c]);
     q[c] = fused(fused(-b, q[c], a), r, q[c]);
-    // A numerator too small for this is one whose term is 1.
+    // A numerator too small for this has the term 1.
     is_plain = is_plain && b > 0x1p-60f && b < 0x1p60f && ::fabsf(a) < 0x1p60f;
   }
   if (is_plain) return;
@@ -64,7 +63,8 @@ struct ColumnSums {
   }
 };
 
-// Adds a row of neighbouring pixels of one thread. Without all products only edges count.
+// Adds a row of neighbouring pixels of one thread. If a channel has not all products, only edges
+// count.
 template <int columns, int products>
 __device__ __forceinline__ void add_terms(unsigned terms, const float (&x)[columns],
     const float (&y)[columns], const float (&averages)[columns][products],
@@ -102,12 +102,13 @@ __device__ __forceinline__ void add_terms(unsigned terms, const float (&x)[colum
   }
 }
 
-// Writes the sums of the groups that a warp's lanes are columns of: one group if each lane has one
-// column, two if each has two neighbours. Columns outside the picture count as 0. Clears the sums.
+// Writes the sums of the groups whose columns the lanes of a warp have: one group if each lane has
+// one column, two if each has two neighbours. Columns outside the picture count as 0. Clears the
+// sums.
 template <int columns>
 __device__ void write_partials(const Scale& s, std::int64_t image, int channel, std::int64_t stripe,
     std::int64_t column, ColumnSums (&sums)[columns]) {
-  constexpr int lanes = kGroup / columns;  // of a group
+  constexpr int lanes = kGroup / columns;  // lanes of a group
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const std::int64_t group = column / kGroup;
   const bool writes = lane % lanes == 0 && column < s.extent.width;

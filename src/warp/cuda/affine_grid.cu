@@ -98,12 +98,12 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
   const GridPass p(pass);
   const std::int64_t voxels = voxel_count(pass.axes);
   if (!pass.output.empty()) {
-    gpu::launch("affine_grid", exec.queue.handle, blocks_for(voxels * pass.batch), kThreads, 0,
-        affine_grid_kernel, p, voxels, voxels * pass.batch);
+    gpu::launch("affine_grid", exec.queue.handle, blocks_for_items(voxels * pass.batch), kThreads,
+        0, affine_grid_kernel, p, voxels, voxels * pass.batch);
   }
   const TensorView& gradient = pass.affine_gradient;
   if (gradient.empty()) return;
-  const unsigned blocks = std::min(blocks_for(voxels), 512u);
+  const unsigned blocks = std::min(blocks_for_items(voxels), 512u);
   const std::int64_t rows = pass.batch * blocks;
   const auto memory =
       allocate_bytes(static_cast<std::size_t>(rows) * 12 * sizeof(double), gradient.device, exec);
@@ -112,7 +112,7 @@ void affine_grid_cuda(const Pass& pass, const Execution& exec) {
       affine_sums_kernel, p, voxels, blocks, partials);
   const Extents& s = gradient.strides;
   const std::int64_t matrices = gradient.shape[0];
-  gpu::launch("affine_grid", exec.queue.handle, blocks_for(matrices * 12), kThreads, 0,
+  gpu::launch("affine_grid", exec.queue.handle, blocks_for_items(matrices * 12), kThreads, 0,
       affine_gradient_kernel, static_cast<const double*>(partials), rows / matrices, pass.rank,
       matrices, gradient.data(), gradient.dtype, s[0], s[1], s[2]);
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value and slopes of one voxel: of a cell that lies inside, without tests, and of any taps.
-// And the sums that gradients to A and S are made of.
+// Value and slopes of one voxel, from a cell that lies inside, without tests, or from any taps; and
+// the sums that gradients to A and S are made of.
 #pragma once
 
 #include "src/warp/cuda/pass.h"
 
 namespace similis::warp_internal {
 
-// What stands in memory of the arithmetic's own type.
+// Returns whether memory holds the arithmetic's own type.
 template <class T> __device__ bool is_own_type(DType dtype) {
   return dtype == (sizeof(T) == 8 ? DType::f64 : DType::f32);
 }
 
-// interpolate() of a cell that lies inside, in memory of type T.
+// Does interpolate() for a cell that lies inside, in memory of type T.
 template <class T, bool with_slopes>
 __device__ __forceinline__ Sampled<T> interpolate_cell(
     const GpuPass& p, const Cell<T>& cell, const T* first) {
@@ -65,7 +65,7 @@ struct ThreadSums {
   double position[3][4] = {}, field[3][3] = {};
 };
 
-/// From the gradient to an index to those of the field and the matrices.
+/// Adds the gradient to an index to the gradients to the field and the matrices.
 template <class T, bool with_sums>
 __device__ __forceinline__ void add_gradient(const GpuPass& p, const Transform& t,
     const T (&by_index)[3], const Column& column, int z, std::int64_t field_at,
@@ -96,7 +96,7 @@ __device__ __forceinline__ void add_gradient(const GpuPass& p, const Transform& 
   }
 }
 
-/// Adds the block's sums, in a fixed order, to those of this image and block.
+/// Adds the block's sums in a fixed order to those of this image and block.
 __device__ inline void add_sums(const GpuPass& p, const ThreadSums& mine, std::int64_t image) {
   double* out = p.sums + (image * p.blocks + blockIdx.x % p.blocks) * kSums;
 #pragma unroll
@@ -125,7 +125,7 @@ __device__ __forceinline__ void store_field_gradient(
   }
 }
 
-// The scale that leaves `headroom` bits above the largest magnitude.
+// Returns the scale that leaves `headroom` bits above the largest magnitude.
 __device__ inline double fixed_scale(const FixedPoint& fixed) {
   const double largest = bits_as<double>(*fixed.largest);
   return largest > 0 ? ldexp(1.0, 61 - fixed.headroom - ilogb(largest)) : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls are common, and their launches.
+// Decides which calls take the fast path, and launches them.
 #include "src/warp/cuda/fast_path.h"
 
 #include <algorithm>
@@ -16,55 +16,56 @@ bool fits_32_bits(std::int64_t stride) {
   return stride > -(std::int64_t{1} << 31) && stride < std::int64_t{1} << 31;
 }
 
-// 3 where the components of a voxel lie beside each other, else 1.
+// Returns 3 if the components of a voxel lie beside each other, else 1.
 int step_of(const Pass& pass) {
   const Extents& s = pass.image.strides;
   return pass.channels == 3 && s[1] == 1 && s[4] == 3 ? 3 : 1;
 }
 
-// [N,C,Z,Y,X]: voxels along x `step` apart.
-bool is_lean(const TensorView& image, int step) {
+// Returns whether the fast path takes an image [N,C,Z,Y,X] whose voxels along x are `step` apart.
+bool is_fast(const TensorView& image, int step) {
   const Extents& s = image.strides;
   return image.dtype == DType::f32 && s[4] == step && (step == 1 || s[1] == 1) &&
          fits_32_bits(s[3]) && fits_32_bits(s[2]);
 }
 
-// What kernels gather from, or scatter to, by places of 32 bits.
+// Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits.
 bool has_short_places(const TensorView& image) {
   std::int64_t span = 3;
   for (int axis = 2; axis < 5; ++axis) {
-    if (image.shape[axis] < 2 || image.shape[axis] > kMostLeanVoxels) return false;
+    if (image.shape[axis] < 2 || image.shape[axis] > kMostFastVoxels) return false;
     span += (image.shape[axis] - 1) * std::abs(image.strides[axis]);
   }
   return fits_32_bits(span);
 }
 
-// [N,Z,Y,X,3]: components beside each other, and voxels along x.
-bool is_lean_field(const TensorView& field) {
+// Returns whether the fast path takes a field [N,Z,Y,X,3]: components lie beside each other, and so
+// do voxels along x.
+bool is_fast_field(const TensorView& field) {
   const Extents& s = field.strides;
   return field.dtype == DType::f32 && s[4] == 1 && s[3] == 3 && fits_32_bits(s[2]) &&
          fits_32_bits(s[1]);
 }
 
-bool is_lean(const Pass& pass) {
+bool is_fast(const Pass& pass) {
   return pass.form == Form::image && pass.mode == Interpolation::linear &&
          pass.padding == Outside::zeros && pass.rank == 3 && !pass.is_grid &&
-         pass.grid_affine.empty() && !pass.field.empty() && is_lean_field(pass.field) &&
-         is_lean(pass.image, step_of(pass)) && has_short_places(pass.image);
+         pass.grid_affine.empty() && !pass.field.empty() && is_fast_field(pass.field) &&
+         is_fast(pass.image, step_of(pass)) && has_short_places(pass.image);
 }
 
-LeanStrides strides_of(const TensorView& image) {
+FastStrides strides_of(const TensorView& image) {
   const Extents& s = image.strides;
   return {s[0], static_cast<int>(s[4]), static_cast<int>(s[3]), static_cast<int>(s[2])};
 }
 
-LeanStrides field_strides_of(const TensorView& field) {
+FastStrides field_strides_of(const TensorView& field) {
   const Extents& s = field.strides;
   return {s[0], static_cast<int>(s[3]), static_cast<int>(s[2]), static_cast<int>(s[1])};
 }
 
-LeanPass lean_pass(const Pass& pass, const Transform* transforms) {
-  LeanPass p{};
+FastPass fast_pass(const Pass& pass, const Transform* transforms) {
+  FastPass p{};
   for (int a = 0; a < 3; ++a) {
     p.out[a] = static_cast<int>(pass.axes[a].out_extent);
     p.last[a] = static_cast<int>(pass.axes[a].extent - 1);
@@ -83,9 +84,9 @@ LeanPass lean_pass(const Pass& pass, const Transform* transforms) {
 }
 
 constexpr std::int64_t kMostBlocksAcross = 65535;
-constexpr int kLeastDepth = 4;  // of columns
+constexpr int kLeastDepth = 4;  // of a column
 
-dim3 blocks_of(const Pass& pass, const LeanPass& p, int depth) {
+dim3 blocks_of(const Pass& pass, const FastPass& p, int depth) {
   const auto tiles = [](int extent, int tile) {
     return static_cast<unsigned>((extent + tile - 1) / tile);
   };
@@ -93,16 +94,16 @@ dim3 blocks_of(const Pass& pass, const LeanPass& p, int depth) {
       tiles(p.out[2], depth) * static_cast<unsigned>(pass.batch * p.block_channels)};
 }
 
-// Whether no launch has more blocks than it may have.
+// Returns whether no launch needs more blocks than a launch may have.
 bool fits_launches(const Pass& pass) {
   const Axis* axes = pass.axes;
   return axes[0].out_extent < INT32_MAX && axes[1].out_extent <= kMostBlocksAcross &&
          (axes[2].out_extent / kLeastDepth + 1) * pass.batch * pass.channels <= kMostBlocksAcross;
 }
 
-void launch(const Pass& pass, LeanPass p, const LeanKernel& kernel, const Execution& exec) {
+void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
   const gpu::Limits& limits = gpu::limits(pass.image.device);
-  // Columns of fewer voxels where the GPU has not enough blocks.
+  // Columns have fewer voxels if the GPU would not have enough blocks.
   p.depth = kernel.depth;
   dim3 blocks = blocks_of(pass, p, p.depth);
   const auto enough = 8u * static_cast<unsigned>(limits.multiprocessors);
@@ -125,43 +126,43 @@ void launch(const Pass& pass, LeanPass p, const LeanKernel& kernel, const Execut
 
 }  // namespace
 
-bool run_lean_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
+bool run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
   const int step = step_of(pass);
   const bool has_addend = !pass.addend.empty();
-  if (!is_lean(pass) || !fits_launches(pass) || pass.output.empty() ||
-      !is_lean(pass.output, step) ||
+  if (!is_fast(pass) || !fits_launches(pass) || pass.output.empty() ||
+      !is_fast(pass.output, step) ||
       (has_addend &&
           (pass.addend.dtype != DType::f32 || pass.addend.strides != pass.output.strides))) {
     return false;
   }
-  LeanPass p = lean_pass(pass, transforms);
+  FastPass p = fast_pass(pass, transforms);
   p.addend = static_cast<const float*>(pass.addend.data());
   p.output = static_cast<float*>(pass.output.data());
   p.output_strides = strides_of(pass.output);
   p.output_channel = pass.output.strides[1];
-  launch(pass, p, lean_values(step), exec);
+  launch(pass, p, fast_values(step), exec);
   return true;
 }
 
-bool run_lean_gradients(
+bool run_fast_gradients(
     const Pass& pass, const Transform* transforms, const TensorView& sums, const Execution& exec) {
   const int step = step_of(pass);
   const TensorView& by_field = pass.field_gradient;
   const bool is_alone =
       pass.affine_gradient.empty() && pass.grid_affine_gradient.empty() && !pass.deterministic;
-  if (!is_lean(pass) || !fits_launches(pass) || !is_alone || !is_lean(pass.upstream, step) ||
-      (!by_field.empty() && (!is_lean_field(by_field) || pass.images_of_field() > 1)) ||
-      (!sums.empty() && (!is_lean(sums, step) || !has_short_places(sums)))) {
+  if (!is_fast(pass) || !fits_launches(pass) || !is_alone || !is_fast(pass.upstream, step) ||
+      (!by_field.empty() && (!is_fast_field(by_field) || pass.images_of_field() > 1)) ||
+      (!sums.empty() && (!is_fast(sums, step) || !has_short_places(sums)))) {
     return false;
   }
-  LeanPass p = lean_pass(pass, transforms);
+  FastPass p = fast_pass(pass, transforms);
   p.upstream = static_cast<const float*>(pass.upstream.data());
   p.upstream_strides = strides_of(pass.upstream);
   p.upstream_channel = pass.upstream.strides[1];
   if (!by_field.empty()) {
     p.field_gradient = static_cast<float*>(by_field.data());
     p.gradient_strides = field_strides_of(by_field);
-    launch(pass, p, lean_gradients(step), exec);
+    launch(pass, p, fast_gradients(step), exec);
   }
   if (!sums.empty()) {
     p.sums = static_cast<float*>(sums.data());
@@ -169,7 +170,7 @@ bool run_lean_gradients(
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];
     p.block_channels = p.channels;
-    launch(pass, p, lean_scatter(step), exec);
+    launch(pass, p, fast_scatter(step), exec);
   }
   return true;
 }

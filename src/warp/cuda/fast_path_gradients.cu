@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The field's gradient of the common call.
+// The fast path's gradient to the field.
 //
 //   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> slopes · upstream ─> the field's
 //   gradient, through shared memory so that stores are whole
@@ -22,12 +22,12 @@ __device__ __forceinline__ void add_slopes(
   sum[2] = fmaf(g, mix(fy, l2, l3) - mix(fy, l0, l1), sum[2]);
 }
 
-// Stores the gradients at the border, where they are 0 yet. which: voxels of the column, a bit
-// each.
+// Stores the gradients at the border, where they are 0 yet, for the voxels of the column in
+// `which`, a bit each.
 template <int step>
 __device__ __forceinline__ void store_at_border(
-    const LeanPass& p, const LeanColumn& column, unsigned which) {
-  for_each_with_corners(p, column, step, which, [&](int z, const LeanCell& cell) {
+    const FastPass& p, const FastColumn& column, unsigned which) {
+  for_each_with_corners(p, column, step, which, [&](int z, const FastCell& cell) {
     const float* upstream = p.upstream + column.offset(p.upstream_strides, z);
     float sum[3] = {0, 0, 0};
     const int channels = step == 3 ? 1 : p.channels;
@@ -43,17 +43,17 @@ __device__ __forceinline__ void store_at_border(
   });
 }
 
-// Three floats a lane, of voxels behind each other, stored by the warp as neighbours, in whole
-// vectors where the address allows it.
+// Stores three floats a lane, of voxels behind each other: the warp stores them as neighbours, in
+// whole vectors if the address allows it.
 struct Triplets {
   float4 of[kBatch][3 * kTileX / 4];
 
   __device__ __forceinline__ void put(int d, int component, float value) {
     reinterpret_cast<float*>(of[d])[3 * lane() + component] = value;
   }
-  /// row: of the first lane at z. Lanes beyond the output have none.
+  /// `row` is the first lane's at z. Lanes beyond the output have none.
   __device__ __forceinline__ void store(
-      const LeanPass& p, const LeanColumn& column, int z, float* row, int stride) const {
+      const FastPass& p, const FastColumn& column, int z, float* row, int stride) const {
     const int floats = floats_of_row(p);
 #pragma unroll
     for (int d = 0; d < kBatch; ++d, row += stride) {
@@ -69,10 +69,10 @@ struct Triplets {
   }
 };
 
-// One channel at a time, or three side by side.
+// Takes one channel at a time, or three side by side.
 template <int step>
-__device__ __forceinline__ void store_gradients(const LeanPass& p, const LeanColumn& column, int z,
-    const LeanCell (&cells)[kBatch], unsigned inside, Triplets& triplets) {
+__device__ __forceinline__ void store_gradients(const FastPass& p, const FastColumn& column, int z,
+    const FastCell (&cells)[kBatch], unsigned inside, Triplets& triplets) {
   const unsigned mine = column.mine(z, kBatch);
   const std::int64_t upstream_at = opaque(column.offset(p.upstream_strides, z));
   float sum[kBatch][3] = {};
@@ -109,12 +109,12 @@ __device__ __forceinline__ void store_gradients(const LeanPass& p, const LeanCol
 }
 
 template <int step>
-__global__ __launch_bounds__(kThreads, 4) void lean_gradients_kernel(
-    const SIMILIS_GRID_CONSTANT LeanPass p) {
+__global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
   __shared__ Triplets staged[kTileY];
-  const LeanColumn column(p);
+  const FastColumn column(p);
   const unsigned at_border =
-      march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
+      for_each_batch(p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
         store_gradients<step>(p, column, z, cells, inside, staged[warp()]);
       });
   store_at_border<step>(p, column, at_border);
@@ -122,8 +122,8 @@ __global__ __launch_bounds__(kThreads, 4) void lean_gradients_kernel(
 
 }  // namespace
 
-LeanKernel lean_gradients(int step) {
-  return {step == 3 ? lean_gradients_kernel<3> : lean_gradients_kernel<1>, 8, 0};
+FastKernel fast_gradients(int step) {
+  return {step == 3 ? fast_gradients_kernel<3> : fast_gradients_kernel<1>, 8, 0};
 }
 
 }  // namespace similis::warp_internal

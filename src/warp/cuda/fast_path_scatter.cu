@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image's gradient of the common call.
+// The fast path's gradient to the image.
 //
 //   u ─> indices of a block ─> the box of the image that its cells touch
 //   upstream ─> the largest of every 4 voxels; cells ─> how many share one, at most
-//   weights · upstream ─> integers added up in the box, in shared memory ─> red.add, 16 bytes at
-//   once
+//   weights · upstream ─> integers added in the box, in shared memory ─> red.add, 16 bytes at once
 //
 // Neighbours touch the same voxels: a block of 2048 with 16,384 corners has a box of about 6,000.
-// Shared memory adds integers by itself, where a float is a loop of load, add and compare. No sum
-// overflows, and small gradients stay right beside large ones: see Words. What does not fit, in
-// place or in size, is added to the image corner by corner.
+// Shared memory adds integers by itself, where a float needs a loop of load, add and compare. No
+// sum overflows, and small gradients stay right beside large ones: see Words. Voxels that do not
+// fit, in place or in size, are added to the image corner by corner.
 #include <climits>
 #include <cstddef>
 
@@ -19,24 +18,25 @@ namespace similis::warp_internal {
 namespace {
 
 constexpr int kDepth = 8;
-template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // of a multiprocessor
+template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // blocks of a multiprocessor
 template <int step> constexpr std::size_t kBoxBytes = (step == 3 ? 75 : 55) * 1024 - 256;
 constexpr int kBanks = 32;
 
-// The voxels of the image that a block's cells touch. Along x it begins and ends at multiples of 4.
+// The voxels of the image that a block's cells touch. Along x the box begins and ends at multiples
+// of 4.
 struct Box {
   int first[3], extent[3];
-  int line, plane;  // words from one line, and plane, to the next
-  bool is_kept;     // there is one, and it fits shared memory
+  int line, plane;  // number of words from one line, and plane, to the next
+  bool is_kept;     // the box exists and fits shared memory
 };
 
-// What a word of the box counts. With 2^e above all |g| that are added, and at most m voxels in a
-// cell, and so at most 8m at one of the image, with weights of no more than 1: sums stay below 2³⁰
-// words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An addition is off by half a word at most.
-// kGroup voxels behind each other are added if that is below 2⁻¹⁸ of their largest |g|, else they
-// wait for another round, with smaller words.
+// The unit of the box's words. Let 2^e be above all |g| that are added and m the largest number of
+// voxels in a cell, so that at most 8m are added to one voxel of the image, with weights of no more
+// than 1: then sums stay below 2³⁰ words of 2^(e + headroom - 30), where 2^headroom ≥ 8m. An
+// addition is off by half a word at most. kGroup voxels behind each other are added if that is
+// below 2⁻¹⁸ of their largest |g|; otherwise they wait for another round, with smaller words.
 struct Words {
-  int exponent, headroom;  // of a float's bits: 2^e is 126 less
+  int exponent, headroom;  // exponent is a float's: e + 126
 
   __device__ bool suit(int largest) const {
     return largest < kInfinity && headroom + exponent - (largest >> 23) <= kMostBits;
@@ -53,20 +53,21 @@ struct Words {
 };
 constexpr int kRounds = 3;
 constexpr int kGroup = 4, kGroups = kDepth / kGroup;
-constexpr int kLeastExponent = 36;  // for words that are normal numbers
+constexpr int kLeastExponent = 36;  // with it words are normal numbers
 constexpr int kMostFinite = 0x7f7fffff;
 
-// What the threads of a block agree on: least values, of which those of largest are negative.
+// Numbers that the threads of a block agree on: minima; maxima are kept as minima of the negative.
 struct Agreed {
   int low[3], high[3];
   int most_in_cell;
-  int largest[kRounds + 1];  // |g| that each round begins with, as bits
+  int largest[kRounds + 1];  // largest |g| of each round, as bits
 };
 
-// From what u there is in a column: an index grows, or shrinks, with u and with z, rounded too. The
-// box is hardly wider for it. Cells that are not inside widen it, to the border at most.
+// Finds the range of the block's indices from the range of u in each column: an index grows, or
+// shrinks, with u and with z, rounded too. The box is hardly wider for it. Cells that are not
+// inside widen it, to the border at most.
 __device__ __forceinline__ void find_range(
-    const LeanPass& p, const LeanColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
+    const FastPass& p, const FastColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
   const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
 #pragma unroll
   for (int a = 0; a < 3; ++a) {
@@ -87,11 +88,11 @@ __device__ __forceinline__ void find_range(
   }
 }
 
-// Of each group. Bits of numbers that are not negative order as they do, and infinity and NaN stand
-// above all.
+// Finds the largest |g| of each group. Bits of numbers that are not negative order as the numbers
+// do, and infinity and NaN stand above all.
 template <int step>
 __device__ __forceinline__ void find_largest(
-    const LeanPass& p, const LeanColumn& column, const float* upstream, int (&largest)[kGroups]) {
+    const FastPass& p, const FastColumn& column, const float* upstream, int (&largest)[kGroups]) {
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
     if (d % kGroup == 0) largest[d / kGroup] = 0;
@@ -104,7 +105,7 @@ __device__ __forceinline__ void find_largest(
   }
 }
 
-// Of the voxels that are left, a bit each.
+// Agrees on the largest |g| of the voxels in `left`, a bit each.
 __device__ __forceinline__ void agree_on_largest(
     const int (&largest)[kGroups], unsigned left, int* agreed) {
   int most = 0;
@@ -117,7 +118,7 @@ __device__ __forceinline__ void agree_on_largest(
 }
 
 template <int step>
-__device__ __forceinline__ Box make_box(const LeanPass& p, const Agreed& agreed) {
+__device__ __forceinline__ Box make_box(const FastPass& p, const Agreed& agreed) {
   Box box;
   box.is_kept = true;
 #pragma unroll
@@ -129,15 +130,15 @@ __device__ __forceinline__ Box make_box(const LeanPass& p, const Agreed& agreed)
   if (!box.is_kept) return box;
   box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
   box.first[0] -= box.first[0] % 4;
-  // Lines that begin at one bank: hardly two lanes then meet at a bank, neighbours along x being
-  // at others. 2.2 at once of 32 for 2.6.
+  // Lines begin at one bank: then lanes hardly meet at a bank, as neighbours along x are at others.
+  // 2.2 of 32 instead of 2.6 meet.
   const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
   std::int64_t line = banks(step * box.extent[0]);
   if (line * box.extent[1] * box.extent[2] > p.box_floats) line = step * box.extent[0];
   const std::int64_t plane = banks(line * box.extent[1]);
   box.line = static_cast<int>(line);
   box.plane = static_cast<int>(plane);
-  box.is_kept = plane * box.extent[2] <= p.box_floats;  // of extents below 2²⁰
+  box.is_kept = plane * box.extent[2] <= p.box_floats;  // extents are below 2²⁰
   return box;
 }
 
@@ -146,15 +147,16 @@ __device__ __forceinline__ void clear(const Box& box, int4* kept) {
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) kept[i] = {0, 0, 0, 0};
 }
 
-// By their places in the box. Returns which voxels have one, a bit each.
+// Finds the cells of the column by their places in the box. Returns which voxels have one, a bit
+// each.
 template <int step>
-__device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const LeanColumn& column,
-    const Box& box, const float (&u)[kDepth][3], LeanCell (&cells)[kDepth]) {
+__device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p, const FastColumn& column,
+    const Box& box, const float (&u)[kDepth][3], FastCell (&cells)[kDepth]) {
   const double gz = p.first[2] + column.z;
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
-    LeanCell& cell = cells[d];
+    FastCell& cell = cells[d];
     const bool is_inside = find_cell(p, column, gz + d, u[d], &cell);
     cell.offset = (cell.voxel[2] - box.first[2]) * box.plane +
                   (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * step;
@@ -163,9 +165,9 @@ __device__ __forceinline__ unsigned find_cells_in_box(const LeanPass& p, const L
   return inside;
 }
 
-// Leaves the box cleared.
+// Counts the cells that share a place. Leaves the box cleared.
 __device__ __forceinline__ void count_cells(
-    const LeanCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
+    const FastCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
   int most = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -180,7 +182,7 @@ __device__ __forceinline__ void count_cells(
   __syncthreads();
 }
 
-// The corners of a cell.
+// Adds to the corners of a cell.
 template <int step>
 __device__ __forceinline__ void add_to_box(
     const Box& box, const float (&fraction)[3], const float (&g)[step], int* first) {
@@ -199,11 +201,11 @@ __device__ __forceinline__ void add_to_box(
   }
 }
 
-// which: voxels of the column, a bit each. For others a lane adds zeros somewhere: a jump around
-// that would keep loads from being in flight together.
+// Adds the voxels of the column in `which`, a bit each. For others a lane adds zeros somewhere: a
+// jump around that would keep loads from being in flight together.
 template <int step>
-__device__ __forceinline__ void scatter_to_box(const LeanPass& p, const LeanColumn& column,
-    const Box& box, const LeanCell (&cells)[kDepth], unsigned which, float words_of_1,
+__device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColumn& column,
+    const Box& box, const FastCell (&cells)[kDepth], unsigned which, float words_of_1,
     const float* upstream, int* words) {
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -216,7 +218,7 @@ __device__ __forceinline__ void scatter_to_box(const LeanPass& p, const LeanColu
   }
 }
 
-// Neighbours in memory, two of them in one addition where the device has that.
+// Adds to neighbours in memory, to both in one addition if the device has that.
 __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd(reinterpret_cast<float2*>(to), make_float2(first, second));
@@ -226,11 +228,12 @@ __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 #endif
 }
 
-// The corners of one cell to the image: the neighbours of a line in pairs from an even address on.
+// Adds to the corners of one cell in the image: neighbours of a line go in pairs from an even
+// address on.
 template <int step>
 __device__ __forceinline__ void add_to_image(
-    const LeanPass& p, const LeanCell& cell, const float* upstream, float* sums) {
-  const LeanStrides& s = p.sums_strides;
+    const FastPass& p, const FastCell& cell, const float* upstream, float* sums) {
+  const FastStrides& s = p.sums_strides;
   const unsigned which = corners_inside(p, cell);
   float* first = sums + cell.place(s, step);
   const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
@@ -262,7 +265,7 @@ __device__ __forceinline__ void add_to_image(
   }
 }
 
-// Quotients of numbers below 2¹⁶ by one divisor.
+// Divides numbers below 2¹⁶ by one divisor.
 struct Divisor {
   unsigned factor;
   __device__ explicit Divisor(int divisor)
@@ -286,15 +289,15 @@ __device__ __forceinline__ void add_words(float* to, int words, float inverse) {
   if (words != 0) atomicAdd(to, static_cast<float>(words) * inverse);
 }
 
-// The box to the image. What is 0, as all is that lies beyond the image, is left out.
+// Adds the box to the image. Words of 0 are left out; all that lie beyond the image are 0.
 template <int step, class Vector>
 __device__ __forceinline__ void flush_vectors(
-    const LeanPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
+    const FastPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
   constexpr int width = sizeof(Vector) / sizeof(int);
   const int of_line = box.extent[0] * step / width, line = box.line / width,
             plane = box.plane / width;
   const Divisor by_line(of_line), by_plane(box.extent[1]);
-  const LeanStrides& s = p.sums_strides;
+  const FastStrides& s = p.sums_strides;
   float* first = sums + (box.first[2] * s.z + box.first[1] * s.y + box.first[0] * step);
   const int end = of_line * box.extent[1] * box.extent[2];
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
@@ -304,16 +307,16 @@ __device__ __forceinline__ void flush_vectors(
   }
 }
 
-// Whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
-__device__ __forceinline__ bool takes_vectors(const LeanPass& p, const float* sums) {
-  const LeanStrides& s = p.sums_strides;
+// Returns whether four voxels from a multiple of 4 on lie in the image and take whole vectors.
+__device__ __forceinline__ bool takes_vectors(const FastPass& p, const float* sums) {
+  const FastStrides& s = p.sums_strides;
   return (p.last[0] + 1) % 4 == 0 && s.y % 4 == 0 && s.z % 4 == 0 &&
          reinterpret_cast<std::uintptr_t>(sums) % sizeof(float4) == 0;
 }
 
 template <int step>
 __device__ __forceinline__ void flush(
-    const LeanPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
+    const FastPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
   if (takes_vectors(p, sums)) {
     flush_vectors<step>(p, box, kept, inverse, sums);
   } else {
@@ -323,13 +326,13 @@ __device__ __forceinline__ void flush(
 
 // Returns the voxels that are left, a bit each.
 template <int step>
-__device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColumn& column,
+__device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColumn& column,
     const Box& box, const float (&u)[kDepth][3], const float* upstream,
     const int (&largest)[kGroups], Agreed* agreed, int4* kept, float* sums) {
   int* words = reinterpret_cast<int*>(kept);
   unsigned left = column.mine(column.z, kDepth);
   clear(box, kept);
-  LeanCell cells[kDepth];
+  FastCell cells[kDepth];
   const unsigned inside = find_cells_in_box<step>(p, column, box, u, cells) & left;
   __syncthreads();
   count_cells(cells, inside, words, agreed);
@@ -358,11 +361,11 @@ __device__ __forceinline__ unsigned add_by_box(const LeanPass& p, const LeanColu
 }
 
 template <int step>
-__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_kernel(
-    const SIMILIS_GRID_CONSTANT LeanPass p) {
+__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void fast_scatter_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
   extern __shared__ int4 kept[];
   __shared__ Agreed agreed;
-  LeanColumn column(p);
+  FastColumn column(p);
   const float* upstream = p.upstream + column.c * p.upstream_channel +
                           opaque(column.offset(p.upstream_strides, column.z));
   float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
@@ -391,7 +394,7 @@ __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_ker
   for (int i = 0; i < kGroups; ++i) {
     if (largest[i] == 0) left &= ~(((1u << kGroup) - 1) << i * kGroup);
   }
-  for_each_with_corners(p, column, step, left, [&](int z, const LeanCell& cell) {
+  for_each_with_corners(p, column, step, left, [&](int z, const FastCell& cell) {
     add_to_image<step>(
         p, cell, upstream + (z - column.z) * std::int64_t{p.upstream_strides.z}, sums);
   });
@@ -399,8 +402,8 @@ __global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void lean_scatter_ker
 
 }  // namespace
 
-LeanKernel lean_scatter(int step) {
-  return {step == 3 ? lean_scatter_kernel<3> : lean_scatter_kernel<1>, kDepth,
+FastKernel fast_scatter(int step) {
+  return {step == 3 ? fast_scatter_kernel<3> : fast_scatter_kernel<1>, kDepth,
       step == 3 ? kBoxBytes<3> : kBoxBytes<1>};
 }
 

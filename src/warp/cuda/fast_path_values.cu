@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the common call.
+// Values of the fast path.
 //
 //   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> values ─> output
 //
-// Where the components of a voxel lie beside each other, cells pass through shared memory, and a
-// warp takes its row of voxels element by element, a lane those 32 apart: what 32 lanes load at a
-// corner is then 128 bytes side by side, not 384, and so is what they store.
+// If the components of a voxel lie beside each other, cells pass through shared memory, and a warp
+// takes its row of voxels element by element; a lane takes elements 32 apart. The loads of 32 lanes
+// at a corner are then 128 bytes side by side, not 384, and so are their stores.
 #include "src/warp/cuda/fast_path.cuh"
 
 namespace similis::warp_internal {
@@ -18,11 +18,12 @@ __device__ __forceinline__ float value_of(const float (&fraction)[3], const Corn
   return mix(fraction[2], near, far);
 }
 
-// Adds what corners inside contribute at the border. which: voxels of the column, a bit each.
+// Adds the contributions of corners inside at the border, for the voxels of the column in `which`,
+// a bit each.
 template <int step>
 __device__ __forceinline__ void add_at_border(
-    const LeanPass& p, const LeanColumn& column, unsigned which) {
-  for_each_with_corners(p, column, step, which, [&](int z, const LeanCell& cell) {
+    const FastPass& p, const FastColumn& column, unsigned which) {
+  for_each_with_corners(p, column, step, which, [&](int z, const FastCell& cell) {
     const int channels = step == 3 ? 1 : p.channels;
     for (int c = 0; c < channels; ++c) {
       const float* plane = p.image + column.n * p.image_strides.image + c * p.image_channel;
@@ -35,9 +36,9 @@ __device__ __forceinline__ void add_at_border(
   });
 }
 
-// One channel at a time.
-__device__ __forceinline__ void store_channels(const LeanPass& p, const LeanColumn& column, int z,
-    const LeanCell (&cells)[kBatch], unsigned inside) {
+// Takes one channel at a time.
+__device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn& column, int z,
+    const FastCell (&cells)[kBatch], unsigned inside) {
   const unsigned mine = column.mine(z, kBatch);
   for (int c = 0; c < p.channels; ++c) {
     const Lines<1> lines(
@@ -65,7 +66,7 @@ __device__ __forceinline__ void store_channels(const LeanPass& p, const LeanColu
   }
 }
 
-// Of 32 voxels, those whose elements are a lane's.
+// The voxels, among 32, whose elements a lane takes.
 struct Elements {
   int voxel[3], component[3];
 
@@ -83,8 +84,8 @@ struct StagedCells {
   float4 of[kBatch][kTileX];  // the fractions, and the offset or kNone
 
   // Every lane of the warp calls it.
-  __device__ __forceinline__ void put(const LeanCell (&cells)[kBatch], unsigned inside) {
-    gpu::sync_warp();  // what was here before has been read
+  __device__ __forceinline__ void put(const FastCell (&cells)[kBatch], unsigned inside) {
+    gpu::sync_warp();  // all lanes have read the cells before
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
       const float* f = cells[d].fraction;
@@ -98,12 +99,13 @@ struct StagedCells {
   static constexpr int kNone = -1;
 };
 
-// By bits: the compiler would jump around what is left out, and loads would wait for each other.
+// Works on bits: the compiler would jump around values that are left out, and loads would wait for
+// each other.
 __device__ __forceinline__ float zero_unless(bool is_kept, float value) {
   return __int_as_float(__float_as_int(value) & -static_cast<int>(is_kept));
 }
 
-__device__ __forceinline__ void store_elements(const LeanPass& p, const LeanColumn& column, int z,
+__device__ __forceinline__ void store_elements(const FastPass& p, const FastColumn& column, int z,
     const StagedCells& staged, const Elements& e, const Lines<3>& lines) {
   const int floats = floats_of_row(p) - lane();
   std::int64_t at = opaque(column.row_offset(p.output_strides, z) + lane());
@@ -141,31 +143,33 @@ __device__ __forceinline__ void store_elements(const LeanPass& p, const LeanColu
 }
 
 template <int step>
-__global__ __launch_bounds__(kThreads, 4) void lean_values_kernel(
-    const SIMILIS_GRID_CONSTANT LeanPass p) {
-  const LeanColumn column(p);
+__global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
+  const FastColumn column(p);
   unsigned at_border;
   if constexpr (step == 3) {
     __shared__ StagedCells staged[kTileY];
     const Elements elements;
     const Lines<3> lines(p.image + column.n * p.image_strides.image, p.image_strides);
-    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
-      staged[warp()].put(cells, inside);
-      store_elements(p, column, z, staged[warp()], elements, lines);
-    });
-    gpu::sync_warp();  // what other lanes have stored is added to
+    at_border = for_each_batch(
+        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
+          staged[warp()].put(cells, inside);
+          store_elements(p, column, z, staged[warp()], elements, lines);
+        });
+    gpu::sync_warp();  // the following adds to values that other lanes stored
   } else {
-    at_border = march(p, column, step, [&](int z, const LeanCell(&cells)[kBatch], unsigned inside) {
-      store_channels(p, column, z, cells, inside);
-    });
+    at_border = for_each_batch(
+        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
+          store_channels(p, column, z, cells, inside);
+        });
   }
   add_at_border<step>(p, column, at_border);
 }
 
 }  // namespace
 
-LeanKernel lean_values(int step) {
-  return {step == 3 ? lean_values_kernel<3> : lean_values_kernel<1>, 8, 0};
+FastKernel fast_values(int step) {
+  return {step == 3 ? fast_values_kernel<3> : fast_values_kernel<1>, 8, 0};
 }
 
 }  // namespace similis::warp_internal

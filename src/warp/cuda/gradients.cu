@@ -4,9 +4,9 @@
 //   index ─> cell ─> 8 gathers ─> slopes · upstream ─> the field's gradient, sums for A and S
 //                 └─> weights · upstream ─> red.add to the image
 //
-// Neighbours along x share corners: what a lane has for its right corners is handed to the next
-// lane where that one's left corners are the same voxels, so that a smooth field needs about half
-// of the additions. Voxels at the border, other modes and fixed point take the general way, not
+// Neighbours along x share corners: a lane hands its sums for right corners to the next lane if
+// that lane's left corners are the same voxels, so that a smooth field needs about half of the
+// additions. Voxels at the border, other modes and fixed point take the general way, which is not
 // inlined.
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/kernels.h"
@@ -18,7 +18,7 @@ __device__ __forceinline__ void atomic_add(std::int64_t* to, std::int64_t value)
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
 }
 
-// Adds to one voxel of the image's gradient, whatever the order.
+// Adds to one voxel of the image's gradient, in any order.
 template <class T>
 __device__ void add_to_voxel(
     const GpuPass& p, std::int64_t n, std::int64_t c, int x, int y, int z, T value, double scale) {
@@ -55,8 +55,8 @@ __device__ void scatter_taps(const GpuPass& p, const Taps<T, count> (&axis)[3], 
   }
 }
 
-// The corners of a cell that lies inside; every lane of the warp calls it, with upstream 0 and
-// is_inside false where it has none.
+// Adds to the corners of a cell that lies inside; every lane of the warp calls it, with upstream 0
+// and is_inside false if it has none.
 template <class T>
 __device__ __forceinline__ void scatter_cells(
     const GpuPass& p, const Cell<T>& cell, std::int64_t plane, T upstream, bool is_inside) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void scatter_cells(
 
 template <class T> struct Slopes { T by_index[3]; };
 
-// One voxel of the output, in all channels.
+// Takes one voxel of the output, in all channels.
 template <class T, int count>
 __device__ __noinline__ Slopes<T> gradients_by_taps(const GpuPass& p, std::int64_t n, int x, int y,
     int z, double ix, double iy, double iz, bool with_slopes, double scale) {
@@ -118,7 +118,7 @@ __device__ __noinline__ Slopes<T> gradients_by_taps(const GpuPass& p, std::int64
   return result;
 }
 
-// The same where the cell lies inside; every lane of the warp calls it.
+// Does the same if the cell lies inside; every lane of the warp calls it.
 template <class T>
 __device__ __forceinline__ Slopes<T> gradients_of_cell(const GpuPass& p, const Cell<T>& cell,
     std::int64_t n, const Column& column, int z, bool in_cell, bool with_slopes) {
@@ -200,7 +200,7 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 && !with_sums ? 3 : 2) voi
   }
 }
 
-// Without sums for A and S a kernel needs fewer registers: where calls are common.
+// A kernel without sums for A and S needs fewer registers, and most calls have none.
 template <class T> Kernel gradients_kernel_of(Interpolation mode) {
   return mode == Interpolation::cubic ? gradients_kernel<T, 4, true> : gradients_kernel<T, 2, true>;
 }

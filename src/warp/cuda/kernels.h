@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a pass, by arithmetic type and mode; each file of them compiles by itself.
+// The kernels of a pass, by arithmetic type and mode; each of their files compiles by itself.
 #pragma once
 
 #include "src/warp/cuda/pass.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels on the GPU: the heaviest around each voxel and what it weighs, or the weight's gradients.
+// Labels on the GPU: the heaviest label around each voxel and its weight, or the weight's
+// gradients.
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/kernels.h"
 #include "src/warp/vote.h"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass as kernels take it, and what they share: where a thread's voxels are, how fields and
-// transforms are read, and how elements of any dtype are loaded and stored.
+// A pass in the form that kernels take, and the parts they share: the voxels of a thread, and loads
+// and stores of fields, transforms and elements of any dtype.
 #pragma once
 
 #include <cstdint>
 
+#include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/view.h"
 #include "src/warp/formula.h"
 
@@ -15,40 +16,45 @@ namespace similis::warp_internal {
 constexpr int kTileX = 32, kTileY = 8, kTileZ = 4;
 constexpr int kThreads = kTileX * kTileY;
 
-/// Sums of one block, for the gradients to A and S: see MatrixSums.
+/// Number of blocks of a kernel whose threads take items in turn.
+inline unsigned blocks_for_items(std::int64_t items) {
+  return gpu::blocks_for_items(items, kThreads, 1 << 16);
+}
+
+/// The sums of one block, for the gradients to A and S: see MatrixSums.
 constexpr int kPositionSums = 12, kFieldSums = 9, kSums = kPositionSums + kFieldSums;
 
-/// Where sums of the image's gradient are kept as integers, so that their order does not matter:
-/// Σ v is (high + low·2⁻³²)/scale, with scale from the upstream's largest magnitude.
+/// Sums of the image's gradient as integers, so that their order does not matter: Σ v is (high +
+/// low·2⁻³²)/scale, with scale from the upstream's largest magnitude.
 struct FixedPoint {
-  std::int64_t* high = nullptr;            // dense; null: floating point
-  std::int64_t* low = nullptr;             // of f64 alone
+  std::int64_t* high = nullptr;            // dense; null if sums are floating point
+  std::int64_t* low = nullptr;             // for f64 only
   const std::uint64_t* largest = nullptr;  // bits of a double
-  int headroom = 0;                        // log2 of how many may be added up
+  int headroom = 0;                        // log2 of the number of terms of a sum, at most
 };
 
 struct GpuPass {
   Axis axes[3];
   int rank = 3;
   std::int64_t channels = 1;
-  int images = 1;  // that a block loops over, since they share a field
+  int images = 1;  // number that a block loops over, since they share a field
   Outside padding = Outside::zeros;
   bool align_corners = true;
   gpu::View image, upstream, output, addend, weight, field, field_gradient;
-  gpu::View image_sums;  // what the image's gradient is scattered to: f32, or f64 for f64
+  gpu::View image_sums;  // sums of the image's gradient: f32, or f64 for f64
   FixedPoint fixed;
-  const Transform* transforms = nullptr;  // of each image
+  const Transform* transforms = nullptr;  // one for each image
   bool has_full_s = false;                // S is not the identity
   bool is_nearest = false;
   double* sums = nullptr;  // [image][block of image][kSums]
   double factor = 1;
   double background = 0, smallest_label = 0;
 
-  unsigned tiles_x = 1, tiles_y = 1, tiles = 1;  // tiles of one image
-  unsigned blocks = 1;                           // of one image, or of those that share a field
+  unsigned tiles_x = 1, tiles_y = 1, tiles = 1;  // number of tiles of one image
+  unsigned blocks = 1;  // number of blocks of one image, or of the images that share a field
 };
 
-/// One thread's column of voxels.
+/// The column of voxels of one thread.
 struct Column {
   int x, y, z;
   bool is_inside;
@@ -72,7 +78,7 @@ __device__ __forceinline__ T load_as(const gpu::View& view, std::int64_t offset)
   }
 }
 
-// Rounded once, by way of no wider type than the value has.
+// Stores a value rounded once, by way of no wider type than the value has.
 template <class T>
 __device__ __forceinline__ void store_as(const gpu::View& view, std::int64_t offset, T value) {
   if (view.dtype == DType::f32) {
@@ -88,7 +94,7 @@ __device__ __forceinline__ void store_as(const gpu::View& view, std::int64_t off
   }
 }
 
-/// The field at one voxel: as f32 where that holds every bit of it, so that loads can wait in few
+/// The field at one voxel, as f32 if that holds every bit of it, so that loads can wait in few
 /// registers.
 struct FieldVector {
   float narrow[3];
@@ -113,7 +119,7 @@ __device__ __forceinline__ double field_component(
   return loaded.narrow[j];
 }
 
-/// What a column's indices have in common: m·(gx, gy, 0, 1) of each axis.
+/// The part that a column's indices have in common: m·(gx, gy, 0, 1) of each axis.
 struct ColumnBase {
   double of[3];
 
@@ -123,7 +129,7 @@ struct ColumnBase {
   }
 };
 
-/// The index along each axis, before padding.
+/// Computes the index along each axis, before padding.
 __device__ __forceinline__ void find_index(const GpuPass& p, const Transform& t,
     const ColumnBase& base, int z, std::int64_t offset, const FieldVector& loaded,
     double (&index)[3]) {
@@ -145,8 +151,8 @@ __device__ __forceinline__ void find_index(const GpuPass& p, const Transform& t,
   }
 }
 
-/// The cell of linear interpolation, if all its corners are voxels and the padding leaves it as it
-/// is.
+/// The cell of linear interpolation, if all its corners are voxels and the padding does not move
+/// it.
 template <class T> struct Cell {
   int voxel[3];
   T fraction[3];
@@ -163,7 +169,8 @@ __device__ __forceinline__ bool find_cell(
       continue;
     }
 #if defined(__CUDA_ARCH__)
-    // Below 2⁵¹ the sum's last bits are the floor: no conversions, which are 4 times as dear.
+    // Below 2⁵¹ the sum's last bits are the floor: this needs no conversions, which cost 4 times as
+    // much as an addition.
     const double shifted = __dadd_rd(index[a], 0x1.8p52);
     const auto bits = bits_as<std::uint64_t>(shifted);
     const double first = shifted - 0x1.8p52;

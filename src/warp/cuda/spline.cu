@@ -27,12 +27,13 @@ void spline_filter_cuda(const TensorView& image, int rank, Filter filter, const 
     const std::int64_t count = image.shape[axis], stride = image.strides[axis];
     const std::int64_t lines = image.shape.count() / count;
     if (image.dtype == DType::f64) {
-      gpu::launch("sample", exec.queue.handle, blocks_for(lines), kThreads, 0,
+      gpu::launch("sample", exec.queue.handle, blocks_for_items(lines), kThreads, 0,
           spline_kernel<double>, static_cast<double*>(image.data()), lines, count, stride,
           is_transposed);
     } else {
-      gpu::launch("sample", exec.queue.handle, blocks_for(lines), kThreads, 0, spline_kernel<float>,
-          static_cast<float*>(image.data()), lines, count, stride, is_transposed);
+      gpu::launch("sample", exec.queue.handle, blocks_for_items(lines), kThreads, 0,
+          spline_kernel<float>, static_cast<float*>(image.data()), lines, count, stride,
+          is_transposed);
     }
   }
 }

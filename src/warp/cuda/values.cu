@@ -3,8 +3,8 @@
 //
 //   field, 4 voxels ahead ─> index in f64 ─> cell ─> 8 gathers ─> value ─> output
 //
-// A voxel whose cell lies inside tests no tap; any other is left to a function that is not inlined,
-// so that what it needs costs the common way no registers.
+// A voxel whose cell lies inside tests no tap; any other goes to a function that is not inlined, so
+// that its registers cost the common way nothing.
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/kernels.h"
 

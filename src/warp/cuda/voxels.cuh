@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread for each voxel of a grid: the number of blocks, and a voxel's place in a field.
+// The place of a voxel in a field.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "src/warp/cuda/pass.h"
 
 namespace similis::warp_internal {
-
-constexpr std::int64_t kMostBlocks = 1 << 16;
-
-inline unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks));
-}
 
 /// Voxel number `i` of [Z,Y,X].
 struct Voxel {

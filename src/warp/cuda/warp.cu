@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling on the GPU: what a pass takes in memory and launches, and the small kernels before and
-// behind it. cuda_lean.cu has the common call; cuda_values.cu, cuda_gradients.cu and cuda_labels.cu
-// have the others.
+// Sampling on the GPU: the memory and the launches of a pass, and the small kernels before and
+// behind it. fast_path.cu has the fast path; values.cu, gradients.cu and labels.cu have the others.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -38,7 +37,7 @@ __global__ void transforms_kernel(const GpuPass p, Matrix affine, Matrix grid_af
       [&](int i, int j) { return grid_affine.at(n, i, j); });
 }
 
-// One element of a matrix's gradient a block.
+// Each block computes one element of a matrix's gradient.
 __global__ void matrices_kernel(const GpuPass p, void* data, DType dtype, std::int64_t s0,
     std::int64_t s1, std::int64_t s2, int columns, std::int64_t shared, bool is_position) {
   const int element = static_cast<int>(blockIdx.x) % (p.rank * columns);
@@ -93,7 +92,7 @@ __global__ __launch_bounds__(kThreads) void largest_kernel(
   if (threadIdx.x == 0) atomicMax(largest, bits_as<unsigned long long>(shared[0]));
 }
 
-// to = 0, or from + fixed, or from: from and to may be one.
+// Sets `to` to 0, to `from` + fixed, or to `from`; the two may be one.
 enum class Fill : std::uint8_t { zero, copy, add_fixed };
 
 __global__ __launch_bounds__(kThreads) void fill_kernel(
@@ -111,18 +110,13 @@ __global__ __launch_bounds__(kThreads) void fill_kernel(
   }
 }
 
-unsigned blocks_for(std::int64_t count) {
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, 1 << 16));
-}
-
 Shape shape_of(const TensorView& view) {
   Shape shape{};
   for (int axis = 0; axis < 5; ++axis) shape.extents[axis] = view.shape[axis];
   return shape;
 }
 
-// Whether an array's elements, none of which is another, are all that lies in its memory.
+// Returns whether an array's elements are all different and are all that lies in its memory.
 bool is_dense(const TensorView& view) {
   std::int64_t span = 1;
   for (int axis = 0; axis < 5; ++axis) {
@@ -138,11 +132,11 @@ gpu::View volumes(const TensorView& view) { return gpu::View(view); }
 void fill(Fill what, const TensorView& from, const TensorView& to, const FixedPoint& fixed,
     const Execution& exec) {
   const std::int64_t count = to.shape.count();
-  gpu::launch("sample", exec.queue.handle, blocks_for(count), kThreads, 0, fill_kernel, what,
+  gpu::launch("sample", exec.queue.handle, blocks_for_items(count), kThreads, 0, fill_kernel, what,
       volumes(from), volumes(to), shape_of(to), count, fixed);
 }
 
-// A call's memory and launches, in their order.
+// The memory and launches of a call, in their order.
 class Call {
  public:
   Call(const Pass& pass, const Execution& exec)
@@ -191,14 +185,14 @@ class Call {
     const std::int64_t batch = pass_.batch;
     auto* out =
         static_cast<Transform*>(take(batch * static_cast<std::int64_t>(sizeof(Transform))).get());
-    gpu::launch(pass_.operation, exec_.queue.handle, blocks_for(batch), kThreads, 0,
+    gpu::launch(pass_.operation, exec_.queue.handle, blocks_for_items(batch), kThreads, 0,
         transforms_kernel, p_, Matrix(pass_.affine), Matrix(pass_.grid_affine), pass_.is_grid,
         batch, out);
     p_.transforms = out;
   }
 
   void run_values() {
-    if (run_lean_values(pass_, p_.transforms, exec_)) return;
+    if (run_fast_values(pass_, p_.transforms, exec_)) return;
     GpuPass p = p_;
     p.blocks = p.tiles;
     p.images = 1;
@@ -218,7 +212,7 @@ class Call {
     }
     TensorView sums;
     if (!pass_.image_gradient.empty()) sums = prepare_scatter();
-    if (!run_lean_gradients(pass_, p_.transforms, sums, exec_)) {
+    if (!run_fast_gradients(pass_, p_.transforms, sums, exec_)) {
       const Kernel kernel = pass_.form == Form::labels
                                 ? labels_kernel_for(is_wide_, true)
                                 : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
@@ -229,7 +223,8 @@ class Call {
     if (with_sums) store_matrices();
   }
 
-  // Where the image's gradient is summed: itself, or f32 for halves.
+  // Returns the array that sums the image's gradient: the gradient itself, or an f32 one for
+  // halves.
   TensorView prepare_scatter() {
     const TensorView& gradient = pass_.image_gradient;
     TensorView sums = gradient;
@@ -257,12 +252,13 @@ class Call {
     if (has_low) fixed.low = fixed.high + sums.shape.count();
     auto* largest = reinterpret_cast<unsigned long long*>(memory + bytes * (has_low ? 2 : 1));
     fixed.largest = reinterpret_cast<const std::uint64_t*>(largest);
-    // A voxel of the output adds at most its upstream to one of the image (a spline a little less).
+    // A voxel of the output adds at most its upstream to a voxel of the image (a spline a little
+    // less).
     const std::int64_t voxels = pass_.upstream.shape.count() / pass_.channels;
     while (fixed.headroom < 62 && (std::int64_t{1} << fixed.headroom) < voxels) ++fixed.headroom;
     const std::int64_t count = pass_.upstream.shape.count();
-    gpu::launch(pass_.operation, exec_.queue.handle, std::min(blocks_for(count), 2048u), kThreads,
-        0, largest_kernel, p_.upstream, shape_of(pass_.upstream), count, largest);
+    gpu::launch(pass_.operation, exec_.queue.handle, std::min(blocks_for_items(count), 2048u),
+        kThreads, 0, largest_kernel, p_.upstream, shape_of(pass_.upstream), count, largest);
   }
 
   void finish_scatter(const TensorView& sums) {
@@ -287,9 +283,7 @@ class Call {
   }
 
   void clear(void* memory, std::int64_t bytes) {
-    gpu::check(SIMILIS_GPU(MemsetAsync)(memory, 0, static_cast<std::size_t>(bytes),
-                   static_cast<gpu::Stream>(exec_.queue.handle)),
-        pass_.operation);
+    gpu::clear(pass_.operation, exec_.queue.handle, memory, static_cast<std::size_t>(bytes));
   }
 
   static constexpr unsigned kBlocksWithSums = 1056;  // 8 on each of an H200's multiprocessors
