@@ -33,13 +33,12 @@ struct SlidingWindowFinish {
 /// Outputs and inputs that few calls have.
 struct SlidingWindowExtras {
   bool sums_l1 = false;
-  float difference_sign = 1;          ///< of the x - y in memory: -1 for the gradient by y
-  gpu::View map;                      ///< the map to write
-  float map_bias = 0, map_slope = 0;  ///< map = mask·(map_bias + map_slope·(1 - SSIM))
-  gpu::View upstream, mask;           ///< upstream is shaped as the map, mask as the images
-  gpu::View halved_sum,
-      halved_difference;   ///< halved images to write; without data if there are none
-  gpu::View any_gradient;  ///< the gradient to write if `gradient` has no data
+  float difference_sign = 1;                ///< of the x - y in memory: -1 for the gradient by y
+  gpu::View map;                            ///< the map to write
+  float map_bias = 0, map_slope = 0;        ///< map = mask·(map_bias + map_slope·(1 - SSIM))
+  gpu::View upstream, mask;                 ///< upstream is shaped as the map, mask as the images
+  gpu::View halved_sum, halved_difference;  ///< to write; without data if not wanted
+  gpu::View any_gradient;                   ///< the gradient to write if `gradient` has no data
 };
 
 /// Planes, their map, and the division of the work. Work is counted in pairs of rows of strips of
