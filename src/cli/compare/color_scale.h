@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "src/cli/metrics/metric.h"
+#include "src/cli/metrics/map_range.h"
 
 namespace similis::cli {
 

@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "src/cli/metrics/metric.h"
+#include "similis/tensor.hpp"
+#include "src/cli/metrics/map_range.h"
 #include "src/media/picture/image.h"
 
 namespace similis::cli {

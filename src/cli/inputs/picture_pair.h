@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "src/cli/inputs/background.h"
-#include "src/cli/metrics/metric.h"
+#include "src/cli/inputs/frame_pair.h"
 
 namespace similis::cli {
 

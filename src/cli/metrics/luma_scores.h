@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "similis/execution.hpp"
-#include "similis/tensor.hpp"
+#include "src/cli/inputs/frame_pair.h"
 
 namespace similis::cli {
 
@@ -17,12 +17,6 @@ struct LumaOptions {
   bool enable_lcs = false;
   bool enable_db = false;
   bool clip_db = false;
-};
-
-/// [H,W] of u8, or of u16 with samples in the low bits.
-struct LumaPlanes {
-  TensorView reference, distorted;
-  int bit_depth = 8;
 };
 
 struct LumaMeasure {

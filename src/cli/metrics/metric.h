@@ -18,25 +18,14 @@
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
-#include "src/cli/inputs/as_read.h"
+#include "src/cli/inputs/frame_pair.h"
 #include "src/cli/metrics/luma_scores.h"
+#include "src/cli/metrics/map_range.h"
 #include "src/cli/metrics/option_value.h"
 #include "src/cli/usage_error.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
-
-/// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
-/// [1,C,H,W], or of volumes values in f32 or f64, [1,C,D,H,W]; alike in shape and type.
-struct FramePair {
-  Tensor reference;
-  Tensor distorted;
-  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
-  LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
-  AsRead as_read = {};      ///< the whole frame; empty of a plane of video
-  std::string refusal;      ///< why there is no reference and no distorted above; mostly empty
-  Device device = {};       ///< where measures run
-};
 
 /// Which planes of a video's frame a metric takes, each by itself; or all together, as they were
 /// read.
@@ -71,12 +60,6 @@ void require_runs_on(const Measure& measure, Device device);
 
 /// The frames where measures are to run: themselves if they are there. Waits for the copy.
 FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec);
-
-/// What a map's values mean.
-struct MapRange {
-  double best = 1;
-  double worst = 0;
-};
 
 struct MetricOption {
   std::string name;
