@@ -10,6 +10,7 @@
 
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/media/open.h"
 
 namespace similis::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "src/media/io/child_process.h"
 #include "src/media/io/test_ffmpeg.h"
+#include "src/media/open.h"
 #include "src/media/video/test_video.h"
 
 namespace similis::media {

@@ -4,15 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "similis/tensor.hpp"
-#include "src/media/picture/image.h"
-#include "src/media/volume/volume.h"
 
 namespace similis::media {
 
@@ -96,20 +93,5 @@ struct RawVideo {
   std::int64_t height = 0;
   PixelFormat pixels;
 };
-
-/// A video, or the picture or volume that the file turned out to be.
-struct OpenedMedia {
-  std::unique_ptr<FrameSource> video;
-  std::optional<Volume> volume;
-  std::optional<Image> picture;     ///< the first, if there are several
-  std::vector<std::uint8_t> bytes;  ///< of a picture's file
-};
-
-/// Opens what is at `path`, "-" being standard input: y4m or NIfTI if its first bytes say so, else
-/// raw video if `raw` is given and they do not begin an MP4, Matroska, WebM or AVI file, else a
-/// picture, as read_image() reads it, else what ffmpeg decodes, in the file's own samples;
-/// animations and video in RGB are pictures. A pipe can be all of these but video that ffmpeg
-/// decodes. Throws InvalidArgument, in one line that names the file.
-OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw = {});
 
 }  // namespace similis::media

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "src/media/open.h"
 #include "src/media/picture/formats/png_writer.h"
 #include "src/media/video/test_video.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/media/video/y4m.h"
 
+#include "src/media/open.h"
 #include "src/media/video/test_video.h"
 
 namespace similis::media {
