@@ -23,23 +23,25 @@ struct FrameScores {
   std::vector<std::optional<double>> values;  ///< one for each of Report::names
 };
 
+/// The settings of a metric, values in JSON.
+struct MetricSettings {
+  std::string name;  ///< as -m names the metric
+  Settings values;
+};
+
 struct ScoredPair {
   FilePair files;
   Differences differences;
   std::vector<FrameScores> frames;
-  FrameCounts counts;  ///< of videos read to their end
-};
-
-struct MetricSettings {
-  std::string name;  ///< as in Report::names
-  Settings values;   ///< in JSON
+  FrameCounts counts;                        ///< of videos read to their end
+  std::vector<MetricSettings> own_settings;  ///< those that differ from pair to pair
 };
 
 struct Report {
   bool of_directories = false;
   std::string device;
-  std::vector<std::string> names;  ///< of what each frame has a value for
-  std::vector<MetricSettings> metric_settings;
+  std::vector<std::string> names;                     ///< of what each frame has a value for
+  std::vector<MetricSettings> metric_settings;        ///< of all pairs; "null" where they differ
   std::optional<int> bit_depth, channels;             ///< where they are the same for all pairs
   std::optional<std::string> chroma;                  ///< of video, likewise
   std::optional<std::array<std::int64_t, 3>> voxels;  ///< of volumes, likewise: along x, y, z

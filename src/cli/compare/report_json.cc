@@ -63,6 +63,15 @@ Json selection_json(const FrameSelection& selection) {
   return json;
 }
 
+Json metric_settings_json(const std::vector<MetricSettings>& metrics) {
+  Json json = Json::object();
+  for (const MetricSettings& metric : metrics) {
+    Json& entry = json[metric.name] = Json::object();
+    for (const auto& [name, value] : metric.values) entry[name] = Json::parse(value);
+  }
+  return json;
+}
+
 // What was measured and how: `metrics` has each metric's options, `differences` what was done to
 // make pictures comparable.
 Json settings_json(const Report& report) {
@@ -75,11 +84,7 @@ Json settings_json(const Report& report) {
   const Json counts = frame_counts_json(report);
   if (!counts.empty()) json["frames"] = counts;
   if (report.selection != FrameSelection{}) json["selection"] = selection_json(report.selection);
-  json["metrics"] = Json::object();
-  for (const MetricSettings& metric : report.metric_settings) {
-    Json& entry = json["metrics"][metric.name] = Json::object();
-    for (const auto& [name, value] : metric.values) entry[name] = Json::parse(value);
-  }
+  json["metrics"] = metric_settings_json(report.metric_settings);
   const Json differences = differences_json(report);
   if (!differences.empty()) json["differences"] = differences;
   return json;
@@ -88,9 +93,13 @@ Json settings_json(const Report& report) {
 Json pairs_json(const Report& report) {
   Json json = Json::array();
   for (const ScoredPair& pair : report.pairs) {
-    json.push_back({{"reference", pair.files.reference}, {"distorted", pair.files.distorted},
-        {"metrics", metrics_json(report.names, {pair})},
-        {"frames", frames_json(report.names, pair)}});
+    Json entry = {{"reference", pair.files.reference}, {"distorted", pair.files.distorted}};
+    if (!pair.own_settings.empty()) {
+      entry["settings"] = {{"metrics", metric_settings_json(pair.own_settings)}};
+    }
+    entry["metrics"] = metrics_json(report.names, {pair});
+    entry["frames"] = frames_json(report.names, pair);
+    json.push_back(entry);
   }
   return json;
 }

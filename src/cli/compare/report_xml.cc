@@ -118,9 +118,14 @@ std::string frames_xml(const Json& frames, const std::string& indent) {
 std::string pairs_xml(const Json& pairs) {
   std::string text = "  <pairs>\n";
   for (const Json& pair : pairs) {
-    text += fmt::format("    <pair{}{}>\n{}{}    </pair>\n",
+    std::string settings;
+    if (pair.contains("settings")) {
+      settings = fmt::format("      <settings>\n{}      </settings>\n",
+          named_elements("metric", "name", pair["settings"]["metrics"], "        "));
+    }
+    text += fmt::format("    <pair{}{}>\n{}{}{}    </pair>\n",
         attribute("reference", pair["reference"]), attribute("distorted", pair["distorted"]),
-        metrics_xml(pair["metrics"], "      "), frames_xml(pair["frames"], "      "));
+        settings, metrics_xml(pair["metrics"], "      "), frames_xml(pair["frames"], "      "));
   }
   text += "  </pairs>\n";
   return text;

@@ -39,12 +39,15 @@ struct Frame {
   FrameValues values;
 };
 
-// One pair as it is scored; names come once all are.
+// The settings of each measure that has scored a pair.
+using MeasureSettings = std::map<std::size_t, Settings>;
+
+// One pair as it is scored. Columns and names follow once all pairs are.
 struct Scores {
   ScoredPair pair;
+  MeasureSettings settings;
   std::optional<int> bit_depth, channels;
   std::optional<std::string> chroma;
-  std::optional<double> data_range;  // of volumes
   std::optional<std::array<std::int64_t, 3>> voxels;
   std::vector<Frame> frames;
 };
@@ -53,9 +56,15 @@ void require_code_values(const Measure& measure, const FramePair& frames) {
   if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
 }
 
-// Adds all numbers of a measure; false if it is left out.
+// The settings that the measure had for this pair of frames.
+Settings settings_for(const Measure& measure, const FramePair& frames) {
+  return measure.media_settings ? measure.media_settings(frames.as_read)
+                                : measure.settings(frames.data_range);
+}
+
+// Adds all numbers of a measure to `values`, and its settings; false if the measure is left out.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
-    Notes& notes, FrameValues& values) {
+    Notes& notes, FrameValues& values, MeasureSettings& settings) {
   const Measure& measure = scoring.measures[key.measure];
   require_code_values(measure, frames);
   try {
@@ -63,6 +72,9 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
     for (const double value : all_values(measure, frames, scoring.exec)) {
       values.emplace_back(key, value);
       ++key.part;
+    }
+    if (!settings.contains(key.measure)) {
+      settings[key.measure] = settings_for(measure, frames);
     }
     return true;
   } catch (const InvalidArgument& error) {
@@ -85,13 +97,13 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
   }
 }
 
-// All measures of one pair of frames.
-FrameValues score_frames(
-    const Scoring& scoring, const FramePair& pair, const std::string& name, Notes& notes) {
+// Runs all measures on one pair of frames.
+FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const std::string& name,
+    Notes& notes, MeasureSettings& settings) {
   FrameValues values;
   const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, frames, notes, values);
+    score(scoring, {.measure = i}, name, frames, notes, values, settings);
   }
   return values;
 }
@@ -108,7 +120,7 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
   scores.bit_depth = pictures.bit_depth;
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
-  FrameValues values = score_frames(scoring, pictures.frames, name, notes);
+  FrameValues values = score_frames(scoring, pictures.frames, name, notes, scores.settings);
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
   }
@@ -139,7 +151,7 @@ class VideoScorer {
     }
   }
 
-  Frame score_frame(Notes& notes) {
+  Frame score_frame(Notes& notes, MeasureSettings& settings) {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
     for (int plane = 0; plane < planes_taken_; ++plane) {
@@ -150,7 +162,8 @@ class VideoScorer {
     std::erase_if(keys_, [&](const ScoreKey& key) {
       const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
-      return !score(scoring_, key, name_, is_whole ? whole : planes[plane], notes, frame.values);
+      const FramePair& frames = is_whole ? whole : planes[plane];
+      return !score(scoring_, key, name_, frames, notes, frame.values, settings);
     });
     return frame;
   }
@@ -207,7 +220,7 @@ void score_videos(
   VideoScorer scorer(scoring, videos, name);
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
   while (videos.next()) {
-    scores.frames.push_back(scorer.score_frame(notes));
+    scores.frames.push_back(scorer.score_frame(notes, scores.settings));
     progress.step();
   }
   finish(videos.counts(), notes, scores);
@@ -233,7 +246,6 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
       "{}: has several frames; --map takes two pictures or volumes of one frame", name);
   scores.channels = volumes.channels();
   scores.voxels = volumes.grid().size;
-  scores.data_range = volumes.data_range();
   scores.pair.differences = volumes.differences();
   for (const auto& [key, sentence] : volumes.differences()) {
     notes.add(spoken_name(key.starts_with("reference") ? scores.pair.files.reference
@@ -242,7 +254,8 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
   }
   Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
   while (const std::optional<FramePair> frames = volumes.next()) {
-    scores.frames.push_back({volumes.frame(), score_frames(scoring, *frames, name, notes)});
+    scores.frames.push_back(
+        {volumes.frame(), score_frames(scoring, *frames, name, notes, scores.settings)});
     if (scoring.map) write_map(scoring, *frames, name);
     progress.step();
   }
@@ -291,28 +304,63 @@ std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores:
   return value;
 }
 
+// A measure's settings in all pairs that it has scored, with "null" for each that is not the same
+// in all of them. Empty if it has scored none.
+std::optional<Settings> common_settings(const std::vector<Scores>& all, std::size_t measure) {
+  std::optional<Settings> merged;
+  const auto find = [](Settings& settings, const std::string& name) {
+    return std::find_if(settings.begin(), settings.end(),
+        [&](const auto& setting) { return setting.first == name; });
+  };
+  for (const Scores& scores : all) {
+    const auto found = scores.settings.find(measure);
+    if (found == scores.settings.end()) continue;
+    Settings settings = found->second;
+    if (!merged) {
+      merged = std::move(settings);
+      continue;
+    }
+    for (auto& [name, value] : *merged) {
+      const auto here = find(settings, name);
+      if (here == settings.end() || here->second != value) value = "null";
+    }
+    for (const auto& [name, value] : settings) {
+      if (find(*merged, name) == merged->end()) merged->emplace_back(name, "null");
+    }
+  }
+  return merged;
+}
+
+// Those of a pair's settings that `common` does not say.
+Settings without(const Settings& settings, const Settings& common) {
+  Settings rest;
+  for (const auto& setting : settings) {
+    if (std::find(common.begin(), common.end(), setting) == common.end()) rest.push_back(setting);
+  }
+  return rest;
+}
+
 void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
   report.bit_depth = common(all, &Scores::bit_depth);
   report.channels = common(all, &Scores::channels);
   report.chroma = common(all, &Scores::chroma);
   report.voxels = common(all, &Scores::voxels);
-  std::optional<double> data_range = common(all, &Scores::data_range);
-  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   const Columns columns = used_columns(all);
-  std::vector<bool> is_used(scoring.measures.size());
-  for (const auto& [key, column] : columns) {
-    report.names.push_back(score_name(scoring, key));
-    is_used[key.measure] = true;
+  for (const auto& [key, column] : columns) report.names.push_back(score_name(scoring, key));
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    const std::optional<Settings> shared = common_settings(all, i);
+    if (!shared) continue;
+    report.metric_settings.push_back({scoring.measures[i].name, *shared});
+    for (Scores& scores : all) {
+      const Settings own = without(scores.settings[i], *shared);
+      if (!own.empty()) scores.pair.own_settings.push_back({scoring.measures[i].name, own});
+    }
   }
   for (Scores& scores : all) {
     for (const Frame& frame : scores.frames) {
       scores.pair.frames.push_back(row_of(frame, columns));
     }
     report.pairs.push_back(std::move(scores.pair));
-  }
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    const Measure& measure = scoring.measures[i];
-    if (is_used[i]) report.metric_settings.push_back({measure.name, measure.settings(data_range)});
   }
 }
 

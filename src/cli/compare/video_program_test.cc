@@ -319,5 +319,34 @@ TEST_F(VideoProgram, MemoryStaysFlat) {
   EXPECT_LT(many, few + 8192) << "600 frames are 69 MB";
 }
 
+// SD video is BT.601 unless it says otherwise, HD video BT.709: the settings say so of each pair.
+TEST_F(VideoProgram, ColoursOfADirectoryAreThoseOfEachVideo) {
+  for (const std::string side : {"r", "d"}) {
+    std::filesystem::create_directory(folder_.file(side));
+    write_bytes(side + "/hd.y4m", flat(1, 90, 0, format("yuv420p", 16, 640)));
+    write_bytes(side + "/sd.y4m", flat(1, 90, 0, format("yuv420p", 16, 480)));
+  }
+  write("r/still.png", reference_picture());
+  write("d/still.png", reference_picture());
+  const Json mixed = json({"r", "d", "-m", "ssimulacra2", "-m", "mse"});
+  const Json& shared = mixed["settings"]["metrics"]["ssimulacra2"];
+  EXPECT_EQ(shared["mode"], "exact");
+  EXPECT_TRUE(shared["matrix"].is_null()) << shared;
+  ASSERT_EQ(mixed["pairs"].size(), 3u);
+  const auto own = [&](std::size_t i) { return mixed["pairs"][i]["settings"]["metrics"]; };
+  EXPECT_EQ(own(0)["ssimulacra2"]["matrix"], "bt709");
+  EXPECT_EQ(own(1)["ssimulacra2"]["matrix"], "bt601");
+  EXPECT_FALSE(own(0).contains("mse"));
+  EXPECT_FALSE(mixed["pairs"][2].contains("settings")) << "a picture has no choice of colours";
+  EXPECT_THAT(compare({"r", "d", "-m", "ssimulacra2", "--format", "xml"}).out,
+      HasSubstr("      <settings>\n        <metric name=\"ssimulacra2\" matrix=\"bt601\""));
+
+  std::filesystem::remove(folder_.file("r/sd.y4m"));
+  std::filesystem::remove(folder_.file("r/still.png"));
+  const Json alike = json({"r", "d", "-m", "ssimulacra2"});
+  EXPECT_EQ(alike["settings"]["metrics"]["ssimulacra2"]["matrix"], "bt709");
+  EXPECT_FALSE(alike["pairs"][0].contains("settings"));
+}
+
 }  // namespace
 }  // namespace similis::cli

@@ -149,7 +149,7 @@ TEST_F(VolumeProgram, SaysWhatItCannotDo) {
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "integer-ssim"}, 1,
       "b.nii: integer-ssim: takes the luma of video; pictures and volumes have none");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssimulacra2"}, 1,
-      "b.nii: ssimulacra2: takes pictures and video; volumes have no colours");
+      "b.nii: ssimulacra2: volumes have no colours; compare pictures or video");
   EXPECT_EQ(compare({"a.nii.gz", "b.nii", "--map", "ssimulacra2=map.png"}).status, 1);
   media::Buffer cut = media::content(folder_.file("a.nii.gz"));
   cut.resize(cut.size() / 2);

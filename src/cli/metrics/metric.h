@@ -49,6 +49,9 @@ struct Measure {
   std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
   /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
   std::function<Settings(std::optional<double> data_range)> settings;
+  /// Given by measures whose settings follow from the media, such as a video's colours; these are
+  /// then reported in the place of `settings`.
+  std::function<Settings(const AsRead&)> media_settings;
 };
 
 /// The measure's numbers, in the order of its parts.
