@@ -84,7 +84,7 @@ std::string bash_cases(const CLI::App& command) {
          bash_case(fmt::format("'{} '*", name), arguments);
 }
 
-// Where nothing fits, bash completes names of files.
+// If no word fits, bash completes file names.
 std::string bash_script(const CLI::App& app) {
   std::vector<std::string> first = spellings_of_all(app);
   std::string cases;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads --threads asks for.
+// The number of threads that --threads gives.
 #pragma once
 
 #include <string>

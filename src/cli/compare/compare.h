@@ -8,7 +8,7 @@
 
 namespace similis::cli {
 
-/// What was typed, unread.
+/// The command line as typed, not yet parsed.
 struct CompareOptions {
   std::string reference, distorted;  ///< a path, or "-" for standard input
   std::vector<std::string> metrics;  ///< of -m; empty: default_metrics()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON document as XML. Names of metrics, such as ssim=window_size=7, are no XML names, so they
-// are attributes: <score metric="…" value="…"/>. What is null in JSON is left out.
+// The JSON document as XML. Names of metrics, such as ssim=window_size=7, are not XML names, so
+// they are attributes: <score metric="…" value="…"/>. Values that are null in JSON are omitted.
 #include <fmt/core.h>
 
 #include <cmath>

@@ -28,7 +28,7 @@ std::set<std::string> file_names(const std::string& directory) {
     if (!name.starts_with('.') && !entries->is_directory(unknown)) names.insert(name);
   }
   if (error) {
-    throw InvalidArgument(fmt::format("{}: cannot be listed: {}", directory, error.message()));
+    throw InvalidArgument(fmt::format("cannot list {}: {}", directory, error.message()));
   }
   return names;
 }

@@ -25,9 +25,8 @@ struct Side {
 void require_same_size(const Side& reference, const Side& distorted) {
   require(distorted.image.width == reference.image.width &&
               distorted.image.height == reference.image.height,
-      "{}: is {}×{} and {} is {}×{}; both must have the same size", distorted.name,
-      distorted.image.width, distorted.image.height, reference.name, reference.image.width,
-      reference.image.height);
+      "{} is {}×{} but {} is {}×{}; sizes must match", reference.name, reference.image.width,
+      reference.image.height, distorted.name, distorted.image.width, distorted.image.height);
 }
 
 void promote_depth(media::Image& image) {
@@ -63,7 +62,7 @@ void remove_alpha(Side& side, const std::optional<Color>& background, Difference
     return;
   }
   require(background.has_value(),
-      "{}: has transparent pixels; --background COLOR says what is behind them", side.name);
+      "{} has transparent pixels; give the colour behind them with --background COLOR", side.name);
   side.image = blend(side.image, *background);
   differences.emplace_back(key, fmt::format("blended over #{:04x}{:04x}{:04x}", (*background)[0],
                                     (*background)[1], (*background)[2]));
@@ -97,17 +96,13 @@ Tensor planes_of(const media::Image& image, int channels, const Execution& exec)
   return {view, std::make_shared<Tensor>(planes)};
 }
 
-}  // namespace
-
-namespace {
-
-// As it is, but for alpha that hides nothing.
+// The picture as read, without its alpha channel if every pixel is opaque.
 PictureAsRead as_read(const Side& side) {
   const bool is_plain = side.image.has_alpha() && is_opaque(side.image);
   return {is_plain ? drop_alpha(side.image) : side.image, side.name};
 }
 
-// Everything that code values need, and what metrics of colours never see.
+// Converts both sides to the same kind of code values.
 void pair_code_values(Side& reference, Side& distorted, const std::optional<Color>& background,
     const Execution& exec, PicturePair& pair) {
   unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it

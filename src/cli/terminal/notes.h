@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to stderr in words: notes and errors, a line each.
+// Notes and errors on stderr, one line each.
 #pragma once
 
 #include <string>

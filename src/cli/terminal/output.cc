@@ -33,7 +33,7 @@ void require_writable(
   }
   for (const std::string& input : inputs) {
     if (input != "-" && fs::equivalent(path, input, error) && fs::is_regular_file(path, error)) {
-      throw UsageError(fmt::format("{} {}: is one of the inputs", argument, path));
+      throw UsageError(fmt::format("{} {} is one of the inputs", argument, path));
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results go.
+// Results to a file or to standard output.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace similis::cli {
 
-/// Whether a path of -o is standard output: "-", or none given.
+/// True if a path of -o means standard output: "-", or none given.
 bool is_standard_output(const std::string& path);
 
 /// Refuses, before a long run rather than after it, the path of an argument ("-o") that is one of
