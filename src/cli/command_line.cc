@@ -333,7 +333,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// An argument that nothing takes.
+// The error for an argument that no option or positional takes.
 std::string extra_argument_text(
     const CLI::App& app, const std::string& argument, bool may_be_option) {
   if (may_be_option && argument.size() > 1 && argument.front() == '-') {
@@ -352,7 +352,7 @@ std::string extra_argument_text(
       takes.empty() ? "no arguments" : takes, argument);
 }
 
-// Options without their value, or given more than once.
+// The error for an option without a value, or given more than once.
 std::string mismatch_text(const CLI::App& app, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
   const CLI::Option* option = app.get_option_no_throw(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that --device names, and arrays on it.
+// Parses --device, and copies arrays to devices.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 
 namespace similis::cli {
 
-/// 0, for one per core, if the text is empty. Throws UsageError unless it is a number from 1 to
-/// 1024.
+/// Returns 0, for one per core, if the text is empty. Throws UsageError unless it is a number from
+/// 1 to 1024.
 int parse_threads(const std::string& text);
 
 }  // namespace similis::cli

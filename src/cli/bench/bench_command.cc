@@ -124,7 +124,7 @@ FramePair noise_pictures(const Size& size, const Execution& exec) {
   FramePair frames =
       pair_pictures(std::move(reference), std::move(distorted), "reference", "distorted", {}, exec)
           .frames;
-  const auto luma = [&](std::size_t side) {  // noise is noise, so a plane of the same bytes will do
+  const auto luma = [&](std::size_t side) {  // a plane of the same noise bytes
     return TensorView(
         (*frames.as_read.pictures)[side].image.samples8.data(), {size[1], size[0]}, DType::u8);
   };
@@ -157,7 +157,7 @@ std::vector<double> time_calls(
   const Clock::time_point start = Clock::now();
   Clock::time_point begin = start, end = start;
   while (calls_ms.empty() || std::chrono::duration<double>(end - start).count() < seconds) {
-    all_values(measure, frames, exec);  // numbers, so a GPU is done with them
+    all_values(measure, frames, exec);  // returns numbers, so a GPU has finished
     end = Clock::now();
     calls_ms.push_back(std::chrono::duration<double, std::milli>(end - begin).count());
     begin = end;

@@ -24,7 +24,7 @@
 namespace similis::cli {
 namespace {
 
-constexpr int kWholeFrame = -1;  // the plane of a picture's score, and of a metric's only one
+constexpr int kWholeFrame = -1;  // the score is that of a picture or of a whole frame
 
 // Identifies a number of the results: its measure, its plane and its part of the measure.
 struct ScoreKey {
@@ -43,7 +43,7 @@ struct Frame {
 // The settings of each measure that has scored a pair.
 using MeasureSettings = std::map<std::size_t, Settings>;
 
-// One pair as it is scored. Columns and names follow once all pairs are.
+// The scores of one pair. Columns and names are known only when all pairs are scored.
 struct Scores {
   ScoredPair pair;
   MeasureSettings settings;
@@ -63,7 +63,7 @@ Settings settings_for(const Measure& measure, const FramePair& frames) {
                                 : measure.settings(frames.data_range);
 }
 
-// Adds all numbers of a measure to `values`, and its settings; false if the measure is left out.
+// Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
     Notes& notes, FrameValues& values, MeasureSettings& settings) {
   const Measure& measure = scoring.measures[key.measure];
@@ -339,7 +339,7 @@ std::optional<Settings> common_settings(const std::vector<Scores>& all, std::siz
   return merged;
 }
 
-// Those of a pair's settings that `common` does not say.
+// The settings of a pair that are not in `common`.
 Settings without(const Settings& settings, const Settings& common) {
   Settings rest;
   for (const auto& setting : settings) {

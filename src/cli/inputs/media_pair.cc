@@ -15,7 +15,7 @@
 namespace similis::cli {
 namespace {
 
-// Both at once; if both fail the reference's error counts.
+// Opens both at once; if both fail, throws the reference's error.
 std::array<media::OpenedMedia, 2> open_both(
     const FilePair& files, const std::optional<media::RawVideo>& raw, const Execution& exec) {
   const std::array<const std::string*, 2> paths = {&files.reference, &files.distorted};

@@ -68,7 +68,7 @@ void remove_alpha(Side& side, const std::optional<Color>& background, Difference
                                     (*background)[1], (*background)[2]));
 }
 
-// Row by row from interleaved samples to planes of f32, which holds 16 bits exactly.
+// Copies interleaved samples to planes of f32, which represents 16 bits exactly.
 template <class T>
 void write_planes(const std::vector<T>& samples, const Tensor& planes, const Execution& exec) {
   const std::int64_t channels = planes.shape[1], height = planes.shape[2], width = planes.shape[3];
@@ -81,7 +81,7 @@ void write_planes(const std::vector<T>& samples, const Tensor& planes, const Exe
   });
 }
 
-// A grey image in a pair with colour is its one plane three times: the stride between is 0.
+// A grey image in a pair with colour has its one plane three times, with stride 0 between them.
 Tensor planes_of(const media::Image& image, int channels, const Execution& exec) {
   const Tensor planes =
       allocate({1, image.channels, image.height, image.width}, DType::f32, {}, exec);
@@ -105,7 +105,8 @@ PictureAsRead as_read(const Side& side) {
 // Converts both sides to the same kind of code values.
 void pair_code_values(Side& reference, Side& distorted, const std::optional<Color>& background,
     const Execution& exec, PicturePair& pair) {
-  unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it
+  unify_depth(reference, distorted,
+      pair.differences);  // first, so that a colour conversion has the larger depth
   unify_color(reference, distorted, pair.differences);
   remove_alpha(reference, background, pair.differences);
   remove_alpha(distorted, background, pair.differences);

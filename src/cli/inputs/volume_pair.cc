@@ -11,7 +11,7 @@
 namespace similis::cli {
 namespace {
 
-constexpr double kMaxGridDistance = 0.01;  // voxels: of corners that count as being in one place
+constexpr double kMaxGridDistance = 0.01;  // in voxels, between corners of matching grids
 
 std::string size_text(const media::Grid& grid) {
   return fmt::format("{}×{}×{}", grid.size[0], grid.size[1], grid.size[2]);
@@ -49,7 +49,7 @@ template <class T> double range_of(const Tensor& values) {
   return std::max(0.0, largest - smallest);
 }
 
-// [C,T,Z,Y,X] at one T.
+// One frame of [C,T,Z,Y,X].
 Tensor frame_of(const Tensor& values, std::int64_t frame) {
   const Extents& shape = values.shape;
   const Extents& strides = values.strides;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs of a few slices one after the other, so that their coordinates (24 B a voxel) stay small.
+// Resamples slabs of a few slices, so that their coordinates (24 B per voxel) stay small.
 #include "src/cli/warp/resample.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace similis::cli {
 namespace {
 
 constexpr std::int64_t kSlabVoxels = std::int64_t{1} << 19;
-// Each slab of a cubic spline finds the image's coefficients anew.
+// Larger, because each slab of a cubic spline computes the image's coefficients anew.
 constexpr std::int64_t kCubicSlabVoxels = std::int64_t{1} << 25;
 
 bool keeps_type(const media::Volume& image, ResampleMode mode) {

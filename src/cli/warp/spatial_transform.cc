@@ -59,7 +59,7 @@ void turn_to_lps(const media::Volume& volume) {
   }
 }
 
-// visit_row(number of the row, x, y and z of each of its points)
+// Calls visit_row(number of the row, x, y and z of each of its points).
 template <class Visitor>
 void for_rows(const Tensor& points, const Execution& exec, const Visitor& visit_row) {
   const std::int64_t rows = points.shape[1] * points.shape[2], columns = points.shape[3];
@@ -78,7 +78,7 @@ void transform_points(const Affine& map, const Tensor& points, const Execution& 
   });
 }
 
-// From voxels to what sample() takes.
+// Turns positions in voxels into the coordinates of sample().
 void to_unit(const std::array<std::int64_t, 3>& size, bool marks_outside, const Tensor& points,
     const Execution& exec) {
   constexpr double kOutside = std::numeric_limits<double>::quiet_NaN();
