@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map of scores as a picture: where it is bright, the score is lost.
+// Draws a map of scores as a picture; brighter is worse.
 #pragma once
 
 #include <string>
 
-#include "src/cli/metrics/metric.h"
+#include "similis/tensor.hpp"
+#include "src/cli/metrics/map_range.h"
 #include "src/media/picture/image.h"
 
 namespace similis::cli {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "similis/execution.hpp"
 #include "src/cli/compare/color_scale.h"
 #include "src/cli/terminal/glyphs.h"
 

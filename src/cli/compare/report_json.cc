@@ -44,7 +44,7 @@ Json counts_json(const FrameCounts& counts) {
   return {{"reference", *counts.reference}, {"distorted", *counts.distorted}};
 }
 
-// How many frames the videos have, where they were read to their end.
+// Numbers of frames of the videos that were read to their end.
 Json frame_counts_json(const Report& report) {
   Json json = Json::object();
   for (const ScoredPair& pair : report.pairs) {
@@ -63,8 +63,16 @@ Json selection_json(const FrameSelection& selection) {
   return json;
 }
 
-// What was measured and how: `metrics` has each metric's options, `differences` what was done to
-// make pictures comparable.
+Json metric_settings_json(const std::vector<MetricSettings>& metrics) {
+  Json json = Json::object();
+  for (const MetricSettings& metric : metrics) {
+    Json& entry = json[metric.name] = Json::object();
+    for (const auto& [name, value] : metric.values) entry[name] = Json::parse(value);
+  }
+  return json;
+}
+
+// `metrics` has each metric's options, `differences` the conversions that made pictures comparable.
 Json settings_json(const Report& report) {
   Json json = Json::object();
   if (report.of_directories) json["device"] = report.device;
@@ -75,11 +83,7 @@ Json settings_json(const Report& report) {
   const Json counts = frame_counts_json(report);
   if (!counts.empty()) json["frames"] = counts;
   if (report.selection != FrameSelection{}) json["selection"] = selection_json(report.selection);
-  json["metrics"] = Json::object();
-  for (const MetricSettings& metric : report.metric_settings) {
-    Json& entry = json["metrics"][metric.name] = Json::object();
-    for (const auto& [name, value] : metric.values) entry[name] = Json::parse(value);
-  }
+  json["metrics"] = metric_settings_json(report.metric_settings);
   const Json differences = differences_json(report);
   if (!differences.empty()) json["differences"] = differences;
   return json;
@@ -88,9 +92,13 @@ Json settings_json(const Report& report) {
 Json pairs_json(const Report& report) {
   Json json = Json::array();
   for (const ScoredPair& pair : report.pairs) {
-    json.push_back({{"reference", pair.files.reference}, {"distorted", pair.files.distorted},
-        {"metrics", metrics_json(report.names, {pair})},
-        {"frames", frames_json(report.names, pair)}});
+    Json entry = {{"reference", pair.files.reference}, {"distorted", pair.files.distorted}};
+    if (!pair.own_settings.empty()) {
+      entry["settings"] = {{"metrics", metric_settings_json(pair.own_settings)}};
+    }
+    entry["metrics"] = metrics_json(report.names, {pair});
+    entry["frames"] = frames_json(report.names, pair);
+    json.push_back(entry);
   }
   return json;
 }

@@ -17,15 +17,16 @@
 #include "src/cli/device.h"
 #include "src/cli/inputs/video_planes.h"
 #include "src/cli/terminal/progress.h"
+#include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {
 
-constexpr int kWholeFrame = -1;  // the plane of a picture's score, and of a metric's only one
+constexpr int kWholeFrame = -1;  // the score is that of a picture or of a whole frame
 
-// Which number of the results this is: a measure's, of which plane, and which of its parts.
+// Identifies a number of the results: its measure, its plane and its part of the measure.
 struct ScoreKey {
   std::size_t measure = 0;
   int plane = kWholeFrame;
@@ -39,12 +40,15 @@ struct Frame {
   FrameValues values;
 };
 
-// One pair as it is scored; names come once all are.
+// The settings of each measure that has scored a pair.
+using MeasureSettings = std::map<std::size_t, Settings>;
+
+// The scores of one pair. Columns and names are known only when all pairs are scored.
 struct Scores {
   ScoredPair pair;
+  MeasureSettings settings;
   std::optional<int> bit_depth, channels;
   std::optional<std::string> chroma;
-  std::optional<double> data_range;  // of volumes
   std::optional<std::array<std::int64_t, 3>> voxels;
   std::vector<Frame> frames;
 };
@@ -53,9 +57,15 @@ void require_code_values(const Measure& measure, const FramePair& frames) {
   if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
 }
 
-// Adds all numbers of a measure; false if it is left out.
+// The settings that the measure had for this pair of frames.
+Settings settings_for(const Measure& measure, const FramePair& frames) {
+  return measure.media_settings ? measure.media_settings(frames.as_read)
+                                : measure.settings(frames.data_range);
+}
+
+// Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
-    Notes& notes, FrameValues& values) {
+    Notes& notes, FrameValues& values, MeasureSettings& settings) {
   const Measure& measure = scoring.measures[key.measure];
   require_code_values(measure, frames);
   try {
@@ -64,10 +74,13 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
       values.emplace_back(key, value);
       ++key.part;
     }
+    if (!settings.contains(key.measure)) {
+      settings[key.measure] = settings_for(measure, frames);
+    }
     return true;
   } catch (const InvalidArgument& error) {
     if (!scoring.by_default) throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
-    notes.add(name, fmt::format("{} left out: {}", measure.name, error.what()));
+    notes.add(name, fmt::format("{} skipped: {}", measure.name, error.what()));
     return false;
   }
 }
@@ -85,13 +98,13 @@ media::Image draw_map(const Scoring& scoring, const std::string& name, const Fra
   }
 }
 
-// All measures of one pair of frames.
-FrameValues score_frames(
-    const Scoring& scoring, const FramePair& pair, const std::string& name, Notes& notes) {
+// Runs all measures on one pair of frames.
+FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const std::string& name,
+    Notes& notes, MeasureSettings& settings) {
   FrameValues values;
   const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, frames, notes, values);
+    score(scoring, {.measure = i}, name, frames, notes, values, settings);
   }
   return values;
 }
@@ -101,14 +114,14 @@ void write_map(const Scoring& scoring, const FramePair& frames, const std::strin
       draw_map(scoring, name, frames_on_device(frames, scoring.device, scoring.exec)));
 }
 
-// Also of one pair of frames of animations.
+// Scores a pair of pictures, or of frames of animations.
 void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::int64_t number,
     Notes& notes, Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   scores.bit_depth = pictures.bit_depth;
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
-  FrameValues values = score_frames(scoring, pictures.frames, name, notes);
+  FrameValues values = score_frames(scoring, pictures.frames, name, notes, scores.settings);
   for (const auto& [key, sentence] : pictures.differences) {
     if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
   }
@@ -118,11 +131,12 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
 void score_picture_pair(
     const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
   score_pictures(scoring, pictures, 0, notes, scores);
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   if (scoring.map) write_map(scoring, pictures.frames, name);
 }
 
-// A metric that a plane is too small for is so in every frame: it is tried in the first only.
+// Scores the frames of two videos. A metric for which the planes are too small is tried in the
+// first frame only.
 class VideoScorer {
  public:
   VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
@@ -139,7 +153,7 @@ class VideoScorer {
     }
   }
 
-  Frame score_frame(Notes& notes) {
+  Frame score_frame(Notes& notes, MeasureSettings& settings) {
     Frame frame{videos_.frame(), {}};
     std::array<FramePair, 3> planes;
     for (int plane = 0; plane < planes_taken_; ++plane) {
@@ -150,7 +164,8 @@ class VideoScorer {
     std::erase_if(keys_, [&](const ScoreKey& key) {
       const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
       const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
-      return !score(scoring_, key, name_, is_whole ? whole : planes[plane], notes, frame.values);
+      const FramePair& frames = is_whole ? whole : planes[plane];
+      return !score(scoring_, key, name_, frames, notes, frame.values, settings);
     });
     return frame;
   }
@@ -177,37 +192,43 @@ class VideoScorer {
 void note_counts(
     const FilePair& files, const FrameCounts& counts, std::size_t scored, Notes& notes) {
   if (!counts.reference || *counts.reference == *counts.distorted) return;
-  notes.add(spoken_name(files.distorted),
-      fmt::format("has {} frames and {} has {}; {} common to both {} scored", *counts.distorted,
-          spoken_name(files.reference), *counts.reference, scored, scored == 1 ? "is" : "are"));
+  notes.add(display_name(files.distorted),
+      fmt::format("has {} but {} has {}; scored {}", counted(*counts.distorted, "frame"),
+          display_name(files.reference), *counts.reference, counted(scored, "frame")));
 }
 
-// Behind the last frame of videos or animations.
+// Notes or refuses the numbers of frames, after the last frame of videos or animations.
 void finish(const FrameCounts& counts, Notes& notes, Scores& scores) {
   const FilePair& files = scores.pair.files;
   scores.pair.counts = counts;
-  require(!scores.frames.empty(), "{}: has no frame to compare with one of {}",
-      spoken_name(files.distorted), spoken_name(files.reference));
+  const std::string reference = display_name(files.reference);
+  const std::string distorted = display_name(files.distorted);
+  if (scores.frames.empty() && counts.reference) {
+    throw InvalidArgument(fmt::format("no frame to compare: {} has {} and {} has {}", reference,
+        counted(*counts.reference, "frame"), distorted, counted(*counts.distorted, "frame")));
+  }
+  require(!scores.frames.empty(), "no frame to compare in {} and {}", reference, distorted);
   note_counts(files, counts, scores.frames.size(), notes);
 }
 
-// These two add to `scores` frame by frame, so that what was scored before an error stays.
+// These two add to `scores` frame by frame, so that frames scored before an error are kept.
 void score_videos(
     const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes, Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   const media::PixelFormat& pixels = videos.format().pixels;
-  require(!scoring.map, "{}: is a video; --map takes two pictures", name);
+  require(!scoring.map, "{} is a video; --map takes pictures or volumes", name);
   scores.bit_depth = pixels.bit_depth;
   scores.chroma = chroma_name(pixels);
   const int other_depth = videos.distorted_format().pixels.bit_depth;
   if (other_depth != pixels.bit_depth) {
-    scores.pair.differences.emplace_back("bit_depth",
-        fmt::format("distorted has {} bits, reference {}", other_depth, pixels.bit_depth));
+    scores.pair.differences.emplace_back(
+        "bit_depth", fmt::format("reference has {} bits per sample, distorted {}", pixels.bit_depth,
+                         other_depth));
   }
   VideoScorer scorer(scoring, videos, name);
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
   while (videos.next()) {
-    scores.frames.push_back(scorer.score_frame(notes));
+    scores.frames.push_back(scorer.score_frame(notes, scores.settings));
     progress.step();
   }
   finish(videos.counts(), notes, scores);
@@ -215,8 +236,8 @@ void score_videos(
 
 void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
     Notes& notes, Scores& scores) {
-  require(!scoring.map, "{}: is an animation; --map takes two pictures",
-      spoken_name(scores.pair.files.distorted));
+  require(!scoring.map, "{} is an animation; --map takes pictures or volumes",
+      display_name(scores.pair.files.distorted));
   Progress progress("frames", shows_progress ? animations.expected_pairs() : 0);
   while (const auto pictures = animations.next(scoring.exec)) {
     score_pictures(scoring, *pictures, animations.frame(), notes, scores);
@@ -227,22 +248,22 @@ void score_animations(const Scoring& scoring, AnimationPair& animations, bool sh
 
 void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progress, Notes& notes,
     Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
-  require(!scoring.inputs.raw, "{}: is a volume; --size and --pix-fmt are for video", name);
+  const std::string name = display_name(scores.pair.files.distorted);
+  require(!scoring.inputs.raw, "{} is a volume; --size and --pix-fmt are for video", name);
   require(!scoring.map || volumes.expected_pairs() == 1,
-      "{}: has several frames; --map takes two pictures or volumes of one frame", name);
+      "{} has several frames; --map takes pictures, or volumes of one frame", name);
   scores.channels = volumes.channels();
   scores.voxels = volumes.grid().size;
-  scores.data_range = volumes.data_range();
   scores.pair.differences = volumes.differences();
   for (const auto& [key, sentence] : volumes.differences()) {
-    notes.add(spoken_name(key.starts_with("reference") ? scores.pair.files.reference
-                                                       : scores.pair.files.distorted),
+    notes.add(display_name(key.starts_with("reference") ? scores.pair.files.reference
+                                                        : scores.pair.files.distorted),
         sentence);
   }
   Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
   while (const std::optional<FramePair> frames = volumes.next()) {
-    scores.frames.push_back({volumes.frame(), score_frames(scoring, *frames, name, notes)});
+    scores.frames.push_back(
+        {volumes.frame(), score_frames(scoring, *frames, name, notes, scores.settings)});
     if (scoring.map) write_map(scoring, *frames, name);
     progress.step();
   }
@@ -259,7 +280,7 @@ std::string score_name(const Scoring& scoring, const ScoreKey& key) {
   return name;
 }
 
-// Where each number of the results stands in a row, in the order of the measures.
+// The column of each number of the results, in the order of the measures.
 using Columns = std::map<ScoreKey, std::size_t>;
 
 Columns used_columns(const std::vector<Scores>& all) {
@@ -280,7 +301,7 @@ FrameScores row_of(const Frame& frame, const Columns& columns) {
   return row;
 }
 
-// What is the same for all pairs.
+// A property that all pairs share; empty if they differ.
 template <class T>
 std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores::*member) {
   std::optional<T> value;
@@ -291,28 +312,63 @@ std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores:
   return value;
 }
 
+// A measure's settings in all pairs that it has scored, with "null" for each that is not the same
+// in all of them. Empty if it has scored none.
+std::optional<Settings> common_settings(const std::vector<Scores>& all, std::size_t measure) {
+  std::optional<Settings> merged;
+  const auto find = [](Settings& settings, const std::string& name) {
+    return std::find_if(settings.begin(), settings.end(),
+        [&](const auto& setting) { return setting.first == name; });
+  };
+  for (const Scores& scores : all) {
+    const auto found = scores.settings.find(measure);
+    if (found == scores.settings.end()) continue;
+    Settings settings = found->second;
+    if (!merged) {
+      merged = std::move(settings);
+      continue;
+    }
+    for (auto& [name, value] : *merged) {
+      const auto here = find(settings, name);
+      if (here == settings.end() || here->second != value) value = "null";
+    }
+    for (const auto& [name, value] : settings) {
+      if (find(*merged, name) == merged->end()) merged->emplace_back(name, "null");
+    }
+  }
+  return merged;
+}
+
+// The settings of a pair that are not in `common`.
+Settings without(const Settings& settings, const Settings& common) {
+  Settings rest;
+  for (const auto& setting : settings) {
+    if (std::find(common.begin(), common.end(), setting) == common.end()) rest.push_back(setting);
+  }
+  return rest;
+}
+
 void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
   report.bit_depth = common(all, &Scores::bit_depth);
   report.channels = common(all, &Scores::channels);
   report.chroma = common(all, &Scores::chroma);
   report.voxels = common(all, &Scores::voxels);
-  std::optional<double> data_range = common(all, &Scores::data_range);
-  if (report.bit_depth) data_range = (1 << *report.bit_depth) - 1;
   const Columns columns = used_columns(all);
-  std::vector<bool> is_used(scoring.measures.size());
-  for (const auto& [key, column] : columns) {
-    report.names.push_back(score_name(scoring, key));
-    is_used[key.measure] = true;
+  for (const auto& [key, column] : columns) report.names.push_back(score_name(scoring, key));
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    const std::optional<Settings> shared = common_settings(all, i);
+    if (!shared) continue;
+    report.metric_settings.push_back({scoring.measures[i].name, *shared});
+    for (Scores& scores : all) {
+      const Settings own = without(scores.settings[i], *shared);
+      if (!own.empty()) scores.pair.own_settings.push_back({scoring.measures[i].name, own});
+    }
   }
   for (Scores& scores : all) {
     for (const Frame& frame : scores.frames) {
       scores.pair.frames.push_back(row_of(frame, columns));
     }
     report.pairs.push_back(std::move(scores.pair));
-  }
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    const Measure& measure = scoring.measures[i];
-    if (is_used[i]) report.metric_settings.push_back({measure.name, measure.settings(data_range)});
   }
 }
 
@@ -344,8 +400,8 @@ void score_pairs(
         score_volumes(scoring, **volumes, is_single, notes, scores);
       } else {
         require(!is_single || !scoring.inputs.are_for_video(),
-            "{}: is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
-            spoken_name(files[i].distorted));
+            "{} is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
+            display_name(files[i].distorted));
         score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
       }
     } catch (const Error& error) {

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "similis/execution.hpp"
+#include "src/cli/inputs/frame_pair.h"
 #include "src/cli/inputs/video_pair.h"
-#include "src/cli/metrics/metric.h"
 
 namespace similis::cli {
 

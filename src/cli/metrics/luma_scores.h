@@ -8,7 +8,7 @@
 
 #include "similis/execution.hpp"
 #include "similis/libvmaf_ssim.hpp"
-#include "similis/tensor.hpp"
+#include "src/cli/inputs/frame_pair.h"
 #include "src/core/operation.h"
 
 namespace similis::cli {
@@ -20,18 +20,12 @@ struct LumaOptions {
   bool enable_lcs = false;
 };
 
-/// [H,W] of u8, or of u16 with samples in the low bits.
-struct LumaPlanes {
-  TensorView reference, distorted;
-  int bit_depth = 8;
-};
-
 struct LumaMeasure {
   const OperationTable& operation;
-  /// What follows the measure's name in those of its numbers: nothing for the score itself, then,
-  /// with enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
+  /// Suffixes of the names of the measure's numbers: "" for the score itself, then, with
+  /// enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
   std::vector<std::string> (*parts)(const LumaOptions&);
-  /// As many numbers. Throws InvalidArgument for planes that it does not take.
+  /// One number for each part. Throws InvalidArgument for planes that the measure does not take.
   std::vector<double> (*scores)(const LumaPlanes&, const LumaOptions&, const Execution&);
 };
 

@@ -18,8 +18,9 @@
 #include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
-#include "src/cli/inputs/as_read.h"
+#include "src/cli/inputs/frame_pair.h"
 #include "src/cli/metrics/luma_scores.h"
+#include "src/cli/metrics/map_range.h"
 #include "src/cli/metrics/named_value.h"
 #include "src/cli/usage_error.h"
 #include "src/core/operation.h"
@@ -27,18 +28,6 @@
 #include "src/core/require.h"
 
 namespace similis::cli {
-
-/// One frame of both sides, or a plane of it, as metrics take it: code values in f32 or u8,
-/// [1,C,H,W], or of volumes values in f32 or f64, [1,C,D,H,W]; alike in shape and type.
-struct FramePair {
-  Tensor reference;
-  Tensor distorted;
-  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
-  LumaPlanes luma = {};     ///< the same as stored, of video's luma; its views are empty otherwise
-  AsRead as_read = {};      ///< the whole frame; empty of a plane of video
-  std::string refusal;      ///< why there is no reference and no distorted above; mostly empty
-  Device device = {};       ///< where measures run
-};
 
 /// Which planes of a video's frame a metric takes, each by itself; or all together, as they were
 /// read.
@@ -62,6 +51,9 @@ struct Measure {
   std::function<Tensor(const FramePair&, const Execution&)> map;  ///< empty if there is none
   /// Options and their values as JSON; data_range as it comes from the pictures, if it is one.
   std::function<Settings(std::optional<double> data_range)> settings;
+  /// Given by measures whose settings follow from the media, such as a video's colours; these are
+  /// then reported in the place of `settings`.
+  std::function<Settings(const AsRead&)> media_settings;
 };
 
 /// The measure's numbers, in the order of its parts.
@@ -73,12 +65,6 @@ void require_runs_on(const Measure& measure, Device device);
 
 /// The frames where measures are to run: themselves if they are there. Waits for the copy.
 FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec);
-
-/// What a map's values mean.
-struct MapRange {
-  double best = 1;
-  double worst = 0;
-};
 
 struct MetricOption {
   std::string name;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "similis/ssimulacra2.hpp"
@@ -12,8 +13,7 @@
 #include "src/core/require.h"
 #include "src/media/picture/color.h"
 #include "src/media/video/video_color.h"
-#include "src/ssimulacra2/formula.h"
-#include "src/ssimulacra2/ssimulacra2.h"
+#include "src/ssimulacra2/samples.h"
 
 namespace similis::cli {
 namespace {
@@ -65,7 +65,7 @@ const std::vector<Option<ProgramOptions>>& program_options() {
   return options;
 }
 
-// What a side came to: samples of one kind, [H,W,C], and what keeps them.
+// One side as the library takes it: samples, [C,H,W], and the memory that holds them.
 struct Prepared {
   TensorView samples;
   std::vector<float> memory;
@@ -98,38 +98,26 @@ std::vector<float> floats(const media::Image& image) {
                               : scaled(image.samples16, 1 / 65535.0f);
 }
 
-std::vector<float> blended_over(const std::vector<float>& samples, int channels, float background) {
-  const auto step = static_cast<std::size_t>(channels), colors = step - 1;
-  std::vector<float> result;
-  result.reserve(samples.size() / step * colors);
-  for (std::size_t i = 0; i < samples.size(); i += step) {
-    for (std::size_t c = 0; c < colors; ++c) {
-      result.push_back(
-          ssimulacra2_internal::blended(samples[i + c], samples[i + colors], background));
-    }
-  }
-  return result;
-}
-
 bool is_srgb(const media::ColorSpace& color) { return media::same_color(color, {}); }
 
-// Light of encoded samples of 1 or 3 channels.
-Prepared in_light(std::vector<float> encoded, int channels, std::int64_t height, std::int64_t width,
-    const media::ColorSpace& color, const std::string& name, const Execution& exec) {
+// Linear light of encoded samples of 1 or 3 channels.
+Prepared to_linear_light(std::vector<float> encoded, int channels, std::int64_t height,
+    std::int64_t width, const media::ColorSpace& color, const std::string& name,
+    const Execution& exec) {
   if (is_srgb(color)) {
-    for (float& sample : encoded) sample = ssimulacra2_internal::linear_of_srgb(sample);
+    ssimulacra2_linearize(encoded);
     return interleaved(std::move(encoded), height, width, channels);
   }
   media::LinearLight light = media::linear_light(color, channels, encoded, name, exec);
   return interleaved(std::move(light.samples), height, width, light.channels);
 }
 
-Prepared in_light(const PictureAsRead& picture, float background, const Execution& exec) {
+Prepared to_linear_light(const PictureAsRead& picture, float background, const Execution& exec) {
   const media::Image& image = picture.image;
   std::vector<float> encoded = floats(image);
   int channels = image.channels;
-  if (image.has_alpha()) encoded = blended_over(encoded, channels--, background);
-  return in_light(
+  if (image.has_alpha()) encoded = ssimulacra2_blend(encoded, channels--, background);
+  return to_linear_light(
       std::move(encoded), channels, image.height, image.width, image.color, picture.name, exec);
 }
 
@@ -162,19 +150,23 @@ double score_pictures(const std::array<PictureAsRead, 2>& sides, Call call) {
   }
   // Blending is of encoded samples, so it comes before the profile.
   call.options.transfer = Ssimulacra2Transfer::linear;
-  const auto backgrounds = ssimulacra2_internal::backgrounds_of(x.image.has_alpha());
+  const std::span<const float> backgrounds = ssimulacra2_backgrounds(x.image.has_alpha());
   const TensorView map = std::exchange(call.map, {});
-  std::array<double, 2> scores{};
-  const auto score = [&](std::size_t i) {
-    const Prepared of_x = in_light(x, backgrounds.values[i], call.exec);
-    const Prepared of_y = in_light(y, backgrounds.values[i], call.exec);
+  const auto score = [&](float background) {
+    const Prepared of_x = to_linear_light(x, background, call.exec);
+    const Prepared of_y = to_linear_light(y, background, call.exec);
     return call(of_x.samples, of_y.samples);
   };
-  scores[0] = score(0);
-  scores[1] = backgrounds.count > 1 ? score(1) : scores[0];
-  const std::size_t worst = scores[1] < scores[0] ? 1 : 0;
+  float worst = backgrounds.front();
+  double lowest = score(worst);
+  for (const float background : backgrounds.subspan(1)) {
+    const double value = score(background);
+    if (!(value < lowest)) continue;
+    lowest = value;
+    worst = background;
+  }
   call.map = map;
-  return map.empty() ? scores[worst] : score(worst);
+  return map.empty() ? lowest : score(worst);
 }
 
 Prepared light_of(
@@ -183,8 +175,8 @@ Prepared light_of(
   const float* first = rgb.elements<float>();
   const media::ColorSpace space{
       .cicp = media::Cicp{.primaries = color.primaries, .transfer = color.transfer}};
-  return in_light({first, first + rgb.shape.count()}, 3, side.format->height, side.format->width,
-      space, side.name, exec);
+  return to_linear_light({first, first + rgb.shape.count()}, 3, side.format->height,
+      side.format->width, space, side.name, exec);
 }
 
 using Resolved = std::array<media::VideoColor, 2>;
@@ -223,7 +215,7 @@ double score_video(
   return call(x.samples, y.samples);
 }
 
-// The options with what was resolved for a video in the place of "auto".
+// The options, with each "auto" replaced by the choice that was resolved for a video.
 ProgramOptions with_resolved(ProgramOptions options, const media::VideoColor& color) {
   options.matrix = color.matrix;
   options.transfer = color.transfer;
@@ -233,55 +225,45 @@ ProgramOptions with_resolved(ProgramOptions options, const media::VideoColor& co
   return options;
 }
 
-// What is known of a measure once it has scored; copies of the measure share it.
-struct State {
-  bool has_pictures = false;
-  std::optional<Resolved> colors;
-};
-
-// Pictures need no choices; where the sides of a video differ, the distorted's are named too.
-Settings settings_for(const ProgramOptions& chosen, const State& state) {
+// The settings of a pair follow from its files: pictures need no choices of colour; of video they
+// name what was resolved, for the distorted side too where it differs from the reference.
+Settings media_settings(const AsRead& media, const ProgramOptions& chosen) {
   const auto& options = program_options();
-  if (!state.colors) {
-    Settings all = settings_of(chosen, options);
-    if (state.has_pictures) all.resize(1);  // mode
-    return all;
-  }
-  Settings settings = settings_of(with_resolved(chosen, (*state.colors)[0]), options);
-  for (const auto& of_distorted : settings_of(with_resolved(chosen, (*state.colors)[1]), options)) {
+  Settings settings = settings_of(chosen, options);
+  if (media.pictures) settings.resize(1);  // mode
+  if (!media.video) return settings;
+  const Resolved colors = resolve(*media.video, chosen);
+  settings = settings_of(with_resolved(chosen, colors[0]), options);
+  for (const auto& of_distorted : settings_of(with_resolved(chosen, colors[1]), options)) {
     if (std::find(settings.begin(), settings.end(), of_distorted) == settings.end())
       settings.emplace_back("distorted_" + of_distorted.first, of_distorted.second);
   }
   return settings;
 }
 
-double score(const FramePair& pair, const ProgramOptions& options, State& state, const Call& call) {
-  if (pair.as_read.pictures) {
-    state.has_pictures = true;
-    return score_pictures(*pair.as_read.pictures, call);
-  }
+double score(const FramePair& pair, const ProgramOptions& options, const Call& call) {
+  if (pair.as_read.pictures) return score_pictures(*pair.as_read.pictures, call);
   require(pair.as_read.video != nullptr,
-      "ssimulacra2: takes pictures and video; volumes have no colours");
-  if (!state.colors) state.colors = resolve(*pair.as_read.video, options);
+      "ssimulacra2: volumes have no colours; compare pictures or video");
   return score_video(*pair.as_read.video, resolve(*pair.as_read.video, options), call);
 }
 
 Measure configured(const Settings& settings) {
   const ProgramOptions options = with_settings(settings, program_options());
-  const auto state = std::make_shared<State>();
   Measure measure{.takes_as_read = true};
   measure.value = [=](const FramePair& pair, const Execution& exec) {
-    return score(pair, options, *state, {{.mode = options.mode}, pair.device, exec});
+    return score(pair, options, {{.mode = options.mode}, pair.device, exec});
   };
   measure.map = [=](const FramePair& pair, const Execution& exec) {
     const media::Image& image = (*pair.as_read.pictures)[0].image;
     Tensor map = allocate({image.height, image.width}, DType::f32, {}, exec);
-    score(pair, options, *state, {{.mode = options.mode}, {}, exec, map});
+    score(pair, options, {{.mode = options.mode}, {}, exec, map});
     map.shape = {1, 1, image.height, image.width};
     map.strides = dense_strides(map.shape);
     return map;
   };
-  measure.settings = [=](std::optional<double>) { return settings_for(options, *state); };
+  measure.settings = [=](std::optional<double>) { return settings_of(options, program_options()); };
+  measure.media_settings = [=](const AsRead& media) { return media_settings(media, options); };
   return measure;
 }
 

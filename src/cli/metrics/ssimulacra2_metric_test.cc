@@ -96,9 +96,10 @@ TEST(Ssimulacra2Metric, AMapShowsThePicture) {
 }
 
 TEST(Ssimulacra2Metric, PicturesHaveNoSettingsOfVideo) {
-  const Measure with = measure("ssimulacra2=mode=fast");
-  score(picture(3, 8, 1, .1), picture(3, 8, 2, .2), with);
-  EXPECT_EQ(with.settings({}), (Settings{{"mode", "\"fast\""}}));
+  const Image x = picture(3, 8, 1, .1);
+  const PicturePair pair = pair_pictures(x, x, "ref.png", "dis.png", {}, {});
+  EXPECT_EQ(measure("ssimulacra2=mode=fast").media_settings(pair.frames.as_read),
+      (Settings{{"mode", "\"fast\""}}));
 }
 
 // One frame of one format.
@@ -128,12 +129,20 @@ Video shifted(const Video& video, const char* pixels) {
   return result;
 }
 
-double score(const Video& x, const Video& y, const Measure& with) {
+FramePair frames_of(const Video& x, const Video& y) {
   FramePair pair;
   pair.as_read.video = std::make_shared<const std::array<VideoFrameAsRead, 2>>(
       std::array{VideoFrameAsRead{&x.frame, &x.format, "ref.y4m"},
           VideoFrameAsRead{&y.frame, &y.format, "dis.y4m"}});
-  return with.value(pair, {});
+  return pair;
+}
+
+double score(const Video& x, const Video& y, const Measure& with) {
+  return with.value(frames_of(x, y), {});
+}
+
+Settings settings(const Video& x, const Video& y, const Measure& with) {
+  return with.media_settings(frames_of(x, y).as_read);
 }
 
 TEST(Ssimulacra2Metric, AVideoAgainstItselfIs100AndTenBitsScoreAsEight) {
@@ -161,31 +170,27 @@ TEST(Ssimulacra2Metric, EveryChoiceMovesTheScoreAndIsSaid) {
     EXPECT_NE(score(x, y, with), plain) << choice;
     const std::string text(choice);
     const std::size_t equals = text.find('=');
-    EXPECT_THAT(with.settings({}),
+    EXPECT_THAT(settings(x, y, with),
         Contains(Pair(text.substr(0, equals), "\"" + text.substr(equals + 1) + "\"")));
   }
 }
 
 TEST(Ssimulacra2Metric, TheStreamDecidesThenTheDefaults) {
   Video x("yuv420p", 1), y("yuv420p", 2);
-  const Measure plain = measure();
-  score(x, y, plain);
-  EXPECT_EQ(plain.settings({}),
+  EXPECT_EQ(settings(x, y, measure()),
       (Settings{{"mode", "\"exact\""}, {"matrix", "\"bt601\""}, {"transfer", "\"srgb\""},
           {"primaries", "\"bt709\""}, {"range", "\"limited\""}, {"siting", "\"left\""},
           {"upsampling", "\"bilinear\""}}));
   x.format.color = {.range = "pc", .matrix = "bt709", .siting = "center"};
-  const Measure of_tags = measure();
-  score(x, y, of_tags);
-  const Settings settings = of_tags.settings({});
-  EXPECT_THAT(settings, Contains(Pair("range", "\"full\"")));
-  EXPECT_THAT(settings, Contains(Pair("distorted_range", "\"limited\"")));
-  EXPECT_THAT(settings, Contains(Pair("matrix", "\"bt709\"")));
-  EXPECT_THAT(settings, Contains(Pair("siting", "\"center\"")));
+  const Settings of_tags = settings(x, y, measure());
+  EXPECT_THAT(of_tags, Contains(Pair("range", "\"full\"")));
+  EXPECT_THAT(of_tags, Contains(Pair("distorted_range", "\"limited\"")));
+  EXPECT_THAT(of_tags, Contains(Pair("matrix", "\"bt709\"")));
+  EXPECT_THAT(of_tags, Contains(Pair("siting", "\"center\"")));
   x.format.color.transfer = "smpte2084";
   test::expect_refusal([&] { score(x, y, measure()); },
-      "ref.y4m: its transfer is smpte2084, which is unknown here; ssimulacra2=transfer=… says what "
-      "to take it for");
+      "the transfer of ref.y4m is smpte2084, which is not supported; choose one with -m "
+      "ssimulacra2=transfer=…");
 }
 
 TEST(VideoColor, BilinearChromaLiesWhereItsSitingSays) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "src/media/open.h"
 #include "src/media/video/test_video.h"
 
 namespace similis::media {

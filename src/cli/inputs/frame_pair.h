@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One frame of the reference and of the distorted side, in the forms that metrics take.
+#pragma once
+
+#include <string>
+
+#include "similis/tensor.hpp"
+#include "src/cli/inputs/as_read.h"
+
+namespace similis::cli {
+
+/// [H,W] of u8, or of u16 with samples in the low bits.
+struct LumaPlanes {
+  TensorView reference, distorted;
+  int bit_depth = 8;
+};
+
+/// A pair of frames, or of one plane of them: code values in f32 or u8, [1,C,H,W], or values of
+/// volumes in f32 or f64, [1,C,D,H,W]. Both sides have the same shape and type.
+struct FramePair {
+  Tensor reference;
+  Tensor distorted;
+  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
+  LumaPlanes luma = {};     ///< the luma plane as stored, of video; otherwise its views are empty
+  AsRead as_read = {};      ///< the whole frame; empty for a single plane of video
+  std::string refusal;      ///< why `reference` and `distorted` are empty; usually empty itself
+  Device device = {};       ///< where measures run
+};
+
+}  // namespace similis::cli
