@@ -282,7 +282,7 @@ REFUSED = [
         (X, X),
         {"win": WIN, "data_range": 0},
         ValueError,
-        "ssim: data_range is 0; it must be positive",
+        "ssim: data_range is 0; it must be a number above 0",
     ),
     (fussim.ssim, (X, X), {"data_range": 0}, ValueError, "ssim: data_range is 0; it must be pos"),
     (interpolator.fireants_interpolator, (None,), {}, TypeError, "fireants_interpolator: input is"),

@@ -110,7 +110,7 @@ def test_torch_gets_the_same_of_floats():
 
 def test_refusals_of_libvmaf_s_others():
     x, y = planes(180, 200)
-    with pytest.raises(ValueError, match="float_ssim: scale is 11; it must be from 1 to 10"):
+    with pytest.raises(ValueError, match="float_ssim: scale is 11; it must be a whole number from 0 to 10"):
         similis.float_ssim(x, y, scale=11)
     with pytest.raises(TypeError, match="float_ms_ssim: enable_db is 1; it must be True or False"):
         similis.float_ms_ssim(x, y, enable_db=1)

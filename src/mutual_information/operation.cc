@@ -2,6 +2,7 @@
 // Options and backends of mutual information and of its histogram.
 #include "similis/c/mutual_information.h"
 #include "src/core/option_value.h"
+#include "src/core/require.h"
 #include "src/mutual_information/mutual_information.h"
 
 namespace similis::mutual_information_internal {
@@ -49,7 +50,8 @@ std::string range_as_json(const Option&, const void* of) {
 
 void check_range(const Option& row, const char* operation, const void* of) {
   const auto index = static_cast<std::size_t>(static_cast<const O*>(of)->range);
-  if (index >= std::size(kRangeWords)) refuse_value(row, operation, shortest(index));
+  require(index < std::size(kRangeWords), "{}: {} is {}; it must be {}", operation, row.name, index,
+      listed({kRangeWords}));
 }
 
 // One option in text, three members of the structs: the word, low and high.

@@ -50,7 +50,7 @@ def float_ssim(
 
     Args:
         x, y, bit_depth: as of integer_ssim(), on the CPU.
-        scale: the factor by which planes are shrunk first, from 1 to 10; by default the shorter
+        scale: the factor by which planes are shrunk first, from 1 to 10; by default, or 0, the shorter
             side / 256, rounded.
         enable_db: return -10·log10(1 - SSIM).
         clip_db: limit the decibels to those of a total squared error of one half.

@@ -73,7 +73,7 @@ def _shown(value: Any) -> str:
 def _positive(operation: str, name: str, value: Any) -> float:
     result = number(operation, name, value)
     if not 0 < result < math.inf:
-        raise ValueError(f"{operation}: {name} is {value!r}; it must be positive")
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be a number above 0")
     return result
 
 
@@ -89,7 +89,7 @@ def _data_range(operation: str, value: Optional[float]) -> float:
         return 0.0
     result = number(operation, "data_range", value)
     if not result > 0:
-        raise ValueError(f"{operation}: data_range is {value!r}; it must be positive")
+        raise ValueError(f"{operation}: data_range is {value!r}; it must be a number above 0")
     return result
 
 
@@ -167,7 +167,7 @@ def l1_ssim_text(
 ) -> str:
     of_ssim = number("l1_ssim", "weight", weight)
     if not 0 <= of_ssim <= 1:
-        raise ValueError(f"l1_ssim: weight is {weight!r}; it must be from 0 to 1")
+        raise ValueError(f"l1_ssim: weight is {weight!r}; it must be a number from 0 to 1")
     common = _windowed(
         "l1_ssim", spatial, data_range, window_size, sigma, k1, k2, padding, reduction
     )
@@ -261,8 +261,8 @@ def float_ssim_text(
 ) -> str:
     """operation: float_ssim or float_ms_ssim, which has no scale."""
     shrunk_by = 0 if scale is None else integer(operation, "scale", scale)
-    if scale is not None and not 1 <= shrunk_by <= 10:
-        raise ValueError(f"{operation}: scale is {scale!r}; it must be from 1 to 10")
+    if scale is not None and not 0 <= shrunk_by <= 10:
+        raise ValueError(f"{operation}: scale is {scale!r}; it must be a whole number from 0 to 10")
     return (
         f"{operation} {_bit_depth(operation, bit_depth)} scale={shrunk_by} "
         f"enable_db={flag(operation, 'enable_db', enable_db)} "
@@ -311,10 +311,10 @@ def mutual_information_text(
     """operation: mutual_information, histogram or mutual_information_from_histogram."""
     bins = integer(operation, "num_bins", num_bins)
     if not 4 <= bins <= 256:
-        raise ValueError(f"{operation}: num_bins is {num_bins!r}; it must be from 4 to 256")
+        raise ValueError(f"{operation}: num_bins is {num_bins!r}; it must be a whole number from 4 to 256")
     chosen = integer(operation, "seed", seed)
     if chosen < 0:
-        raise ValueError(f"{operation}: seed is {seed!r}; it must not be negative")
+        raise ValueError(f"{operation}: seed is {seed!r}; it must be a whole number of 0 or more")
     return (
         f"{operation} num_bins={bins} "
         f"kernel={_one_of(operation, 'kernel', kernel, KERNELS)} "

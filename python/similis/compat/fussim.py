@@ -113,7 +113,7 @@ def ssim(
     if win is not None:
         raise ValueError("ssim: win is given; similis.compat.pytorch_msssim takes windows")
     if not measures.number("ssim", "data_range", data_range) > 0:
-        raise ValueError(f"ssim: data_range is {data_range!r}; it must be positive")
+        raise ValueError(f"ssim: data_range is {data_range!r}; it must be a number above 0")
     constants = (K[0] * data_range) ** 2, (K[1] * data_range) ** 2
     if nonnegative_ssim:
         values = _evaluate("ssim", X, Y, constants, win_size, "valid", "none").clamp(min=0)

@@ -52,7 +52,7 @@ def _window_size(
     if not isinstance(K, (tuple, list)) or len(K) != 2:
         raise TypeError(f"{name}: K is {K!r}; it must be two numbers")
     if not measures.number(name, "data_range", data_range) > 0:
-        raise ValueError(f"{name}: data_range is {data_range!r}; it must be positive")
+        raise ValueError(f"{name}: data_range is {data_range!r}; it must be a number above 0")
     size = measures.integer(name, "win_size", win_size)
     if win is not None:
         require_tensor(name, "win", win)

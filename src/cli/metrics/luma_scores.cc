@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "similis/libvmaf_ssim.hpp"
-#include "src/libvmaf_ssim/libvmaf_ssim.h"
 
 namespace similis::cli {
 namespace {
@@ -81,11 +80,8 @@ std::vector<double> float_ms_ssim_scores(
 
 }  // namespace
 
-const LumaMeasure integer_ssim_of_luma = {
-    libvmaf_ssim_internal::kIntegerSsim.table, integer_ssim_parts, integer_ssim_scores};
-const LumaMeasure float_ssim_of_luma = {
-    libvmaf_ssim_internal::kFloatSsim.table, float_ssim_parts, float_ssim_scores};
-const LumaMeasure float_ms_ssim_of_luma = {
-    libvmaf_ssim_internal::kFloatMsSsim.table, float_ms_ssim_parts, float_ms_ssim_scores};
+const LumaMeasure integer_ssim_of_luma = {integer_ssim_parts, integer_ssim_scores};
+const LumaMeasure float_ssim_of_luma = {float_ssim_parts, float_ssim_scores};
+const LumaMeasure float_ms_ssim_of_luma = {float_ms_ssim_parts, float_ms_ssim_scores};
 
 }  // namespace similis::cli

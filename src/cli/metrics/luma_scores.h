@@ -9,7 +9,6 @@
 #include "similis/execution.hpp"
 #include "similis/libvmaf_ssim.hpp"
 #include "src/cli/inputs/frame_pair.h"
-#include "src/core/operation.h"
 
 namespace similis::cli {
 
@@ -21,7 +20,6 @@ struct LumaOptions {
 };
 
 struct LumaMeasure {
-  const OperationTable& operation;
   /// Suffixes of the names of the measure's numbers: "" for the score itself, then, with
   /// enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
   std::vector<std::string> (*parts)(const LumaOptions&);

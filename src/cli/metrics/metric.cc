@@ -6,10 +6,9 @@
 
 namespace similis::cli {
 
-Metric metric(const char* name, const char* description, const Operation<PixelPass>& operation,
+Metric metric(const char* name, const char* description, const ListedOperation& operation,
     PlainMetricFunction function) {
-  Metric result{
-      .name = name, .description = description, .runs_on_gpu = operation.runs_on(DeviceKind::cuda)};
+  Metric result{.name = name, .description = description, .runs_on_gpu = operation.on_cuda};
   result.configure = [function](const Settings&) {
     Measure measure;
     measure.value = [function](const FramePair& pair, const Execution& exec) {

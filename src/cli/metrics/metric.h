@@ -23,9 +23,8 @@
 #include "src/cli/metrics/map_range.h"
 #include "src/cli/metrics/named_value.h"
 #include "src/cli/usage_error.h"
-#include "src/core/operation.h"
-#include "src/core/pixel_pass.h"
 #include "src/core/require.h"
+#include "src/operations/operations.h"
 
 namespace similis::cli {
 
@@ -205,15 +204,15 @@ std::vector<MetricOption> described(const std::vector<Option<Options>>& options)
 
 /// A line of the table, with the operation's options. Give `map_range` if the function takes
 /// Reduction::none.
-template <class Pass, class Options>
-Metric metric(const char* name, const char* description, const Operation<Pass>& operation,
+template <class Options>
+Metric metric(const char* name, const char* description, const ListedOperation& operation,
     MetricFunction<Options> function, std::optional<MapRange> map_range = {}) {
-  const std::vector<Option<Options>> options = options_of<Options>(operation.table);
+  const std::vector<Option<Options>> options = options_of<Options>(*operation.table);
   Metric result{.name = name,
       .description = description,
       .options = described(options),
       .map_range = map_range,
-      .runs_on_gpu = operation.runs_on(DeviceKind::cuda)};
+      .runs_on_gpu = operation.on_cuda};
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;
@@ -248,7 +247,7 @@ inline Metric of_luma(Metric metric) {
 }
 
 /// The same for a function whose only option is its reduction.
-Metric metric(const char* name, const char* description, const Operation<PixelPass>& operation,
+Metric metric(const char* name, const char* description, const ListedOperation& operation,
     PlainMetricFunction function);
 
 }  // namespace similis::cli

@@ -12,13 +12,6 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/metrics/ssimulacra2_metric.h"
-#include "src/libvmaf_ssim/libvmaf_ssim.h"
-#include "src/lncc/lncc.h"
-#include "src/ms_ssim/ms_ssim.h"
-#include "src/mutual_information/mutual_information.h"
-#include "src/ncc/ncc.h"
-#include "src/pixel_error/pixel_error.h"
-#include "src/ssim/ssim.h"
 
 namespace similis::cli {
 namespace {
@@ -74,35 +67,34 @@ std::vector<Option<LumaOptions>> luma_options(const OperationTable& operation, P
 
 std::vector<Option<LumaOptions>> float_ssim_options() {
   return luma_options(
-      libvmaf_ssim_internal::kFloatSsim.table,
-      [](auto& options) -> auto& { return options.float_ssim; });
+      *operation("float_ssim").table, [](auto& options) -> auto& { return options.float_ssim; });
 }
 std::vector<Option<LumaOptions>> float_ms_ssim_options() {
   return luma_options(
-      libvmaf_ssim_internal::kFloatMsSsim.table,
+      *operation("float_ms_ssim").table,
       [](auto& options) -> auto& { return options.float_ms_ssim; });
 }
 
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> table = {
-      metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal",
-          pixel_error_internal::kPsnr, psnr_in_f64),
-      metric("mse", "mean squared error, in squared code values; 0 if equal",
-          pixel_error_internal::kMse, in_f64<mse_into>),
-      metric("mae", "mean absolute error, in code values; 0 if equal", pixel_error_internal::kMae,
+      metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", operation("psnr"),
+          psnr_in_f64),
+      metric("mse", "mean squared error, in squared code values; 0 if equal", operation("mse"),
+          in_f64<mse_into>),
+      metric("mae", "mean absolute error, in code values; 0 if equal", operation("mae"),
           in_f64<mae_into>),
-      metric("ssim", "structural similarity; 1 if equal", ssim_internal::kSsim,
+      metric("ssim", "structural similarity; 1 if equal", operation("ssim"),
           in_f64<SsimOptions, SsimRequest, ssim, ssim_into>, MapRange{.best = 1, .worst = 0}),
       of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal",
-          ms_ssim_internal::kMsSsim, in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>)),
-      metric("ncc", "normalized cross-correlation of the pictures; 1 if equal", ncc_internal::kNcc,
-          ncc),
-      metric("lncc", "local normalized cross-correlation; 1 if equal", lncc_internal::kLncc,
+          operation("ms_ssim"), in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>)),
+      metric(
+          "ncc", "normalized cross-correlation of the pictures; 1 if equal", operation("ncc"), ncc),
+      metric("lncc", "local normalized cross-correlation; 1 if equal", operation("lncc"),
           in_f64<LnccOptions, LnccRequest, lncc, lncc_into>, MapRange{.best = 1, .worst = 0}),
-      metric("mi", "mutual information in nats; 0 if independent",
-          mutual_information_internal::kMutualInformation, information_in_f64<false>),
+      metric("mi", "mutual information in nats; 0 if independent", operation("mutual_information"),
+          information_in_f64<false>),
       metric("nmi", "normalized mutual information; 1 if independent, up to 2",
-          mutual_information_internal::kMutualInformation, information_in_f64<true>),
+          operation("mutual_information"), information_in_f64<true>),
       ssimulacra2_metric(),
       metric("integer-ssim", "libvmaf's ssim, bit for bit, of luma of video", integer_ssim_of_luma),
       metric("float-ssim", "libvmaf's float_ssim, of luma of video", float_ssim_of_luma,

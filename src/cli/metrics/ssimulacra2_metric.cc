@@ -24,7 +24,7 @@ using media::SampleRange;
 using media::YuvMatrix;
 
 struct ProgramOptions {
-  Ssimulacra2Mode mode = Ssimulacra2Mode::exact;
+  Ssimulacra2Options own;
   std::optional<YuvMatrix> matrix;
   std::optional<std::uint8_t> transfer, primaries;  // numbers of H.273
   std::optional<SampleRange> range;
@@ -32,8 +32,6 @@ struct ProgramOptions {
   ChromaUpsampling upsampling = ChromaUpsampling::bilinear;
 };
 
-const NamedValues<Ssimulacra2Mode> kModes = {
-    {"exact", Ssimulacra2Mode::exact}, {"fast", Ssimulacra2Mode::fast}};
 const NamedValues<std::optional<YuvMatrix>> kMatrices = {{"auto", std::nullopt},
     {"bt601", YuvMatrix::bt601}, {"bt709", YuvMatrix::bt709}, {"bt2020", YuvMatrix::bt2020}};
 const NamedValues<std::optional<std::uint8_t>> kTransfers = {{"auto", std::nullopt}, {"srgb", 13},
@@ -50,18 +48,26 @@ const NamedValues<std::optional<ChromaSiting>> kSitings = {{"auto", std::nullopt
 const NamedValues<ChromaUpsampling> kUpsamplings = {
     {"bilinear", ChromaUpsampling::bilinear}, {"nearest", ChromaUpsampling::nearest}};
 
+std::vector<Option<ProgramOptions>> all_options() {
+  auto options = options_of<ProgramOptions>(
+      *operation("ssimulacra2").table, [](auto& of_program) -> auto& { return of_program.own; });
+  options.emplace_back("matrix", &ProgramOptions::matrix, kMatrices,
+      "YUV matrix of a video; auto: as its file says, else by its number of lines");
+  options.emplace_back("transfer", &ProgramOptions::transfer, kTransfers,
+      "transfer function of a video; auto: as its file says, else srgb");
+  options.emplace_back("primaries", &ProgramOptions::primaries, kPrimaries,
+      "primaries of a video; auto: as its file says, else bt709");
+  options.emplace_back("range", &ProgramOptions::range, kRanges,
+      "range of a video's samples; auto: as its file says, else limited");
+  options.emplace_back("siting", &ProgramOptions::siting, kSitings,
+      "position of chroma samples; auto: as the file says, else left");
+  options.emplace_back(
+      "upsampling", &ProgramOptions::upsampling, kUpsamplings, "interpolation of chroma samples");
+  return options;
+}
+
 const std::vector<Option<ProgramOptions>>& program_options() {
-  static const std::vector<Option<ProgramOptions>> options = {
-      {"mode", &ProgramOptions::mode, kModes, "exact: the reference program's score"},
-      {"matrix", &ProgramOptions::matrix, kMatrices,
-          "of video; auto: as it says, else by its lines"},
-      {"transfer", &ProgramOptions::transfer, kTransfers, "of video; auto: as it says, else srgb"},
-      {"primaries", &ProgramOptions::primaries, kPrimaries,
-          "of video; auto: as it says, else bt709"},
-      {"range", &ProgramOptions::range, kRanges, "of video; auto: as it says, else limited"},
-      {"siting", &ProgramOptions::siting, kSitings, "of chroma; auto: as it says, else left"},
-      {"upsampling", &ProgramOptions::upsampling, kUpsamplings, "of chroma"},
-  };
+  static const std::vector<Option<ProgramOptions>> options = all_options();
   return options;
 }
 
@@ -252,12 +258,12 @@ Measure configured(const Settings& settings) {
   const ProgramOptions options = with_settings(settings, program_options());
   Measure measure{.takes_as_read = true};
   measure.value = [=](const FramePair& pair, const Execution& exec) {
-    return score(pair, options, {{.mode = options.mode}, pair.device, exec});
+    return score(pair, options, {{.mode = options.own.mode}, pair.device, exec});
   };
   measure.map = [=](const FramePair& pair, const Execution& exec) {
     const media::Image& image = (*pair.as_read.pictures)[0].image;
     Tensor map = allocate({image.height, image.width}, DType::f32, {}, exec);
-    score(pair, options, {{.mode = options.mode}, {}, exec, map});
+    score(pair, options, {{.mode = options.own.mode}, {}, exec, map});
     map.shape = {1, 1, image.height, image.width};
     map.strides = dense_strides(map.shape);
     return map;

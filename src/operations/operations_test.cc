@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation's table: C's defaults are C++'s, text is read back as it is printed, and a value
 // outside the bounds is refused in the words of the table.
-#include "src/c_api/operations.h"
+#include "src/operations/operations.h"
 
 #include <gtest/gtest.h>
 

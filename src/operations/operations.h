@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "src/core/operation.h"
 
@@ -15,5 +16,8 @@ struct ListedOperation {
 };
 
 std::span<const ListedOperation> operations();
+
+/// The operation of that name, which must be one of them.
+const ListedOperation& operation(std::string_view name);
 
 }  // namespace similis

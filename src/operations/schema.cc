@@ -4,9 +4,9 @@
 #include <string>
 
 #include "similis/c/core.h"
-#include "src/c_api/operations.h"
 #include "src/core/number_text.h"
 #include "src/core/require.h"
+#include "src/operations/operations.h"
 
 namespace similis {
 namespace {
@@ -57,7 +57,7 @@ std::string bytes(const void* data, std::size_t count) {
   return digits;
 }
 
-std::string operation(const ListedOperation& listed) {
+std::string in_json(const ListedOperation& listed) {
   const OperationTable& table = *listed.table;
   const auto with_default = [&](const Option& row) {
     return option(row, row.json(row, table.defaults));
@@ -78,6 +78,6 @@ std::string operation(const ListedOperation& listed) {
 const char* similis_schema() {
   using namespace similis;
   static const std::string text =
-      fmt::format(R"({{"version":1,"operations":{}}})", list(operations(), operation));
+      fmt::format(R"({{"version":1,"operations":{}}})", list(operations(), in_json));
   return text.c_str();
 }

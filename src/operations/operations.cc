@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/c_api/operations.h"
+#include "src/operations/operations.h"
+
+#include <fmt/core.h>
+
+#include <stdexcept>
 
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "src/lncc/lncc.h"
@@ -39,6 +43,13 @@ std::span<const ListedOperation> operations() {
       listed(mutual_information_internal::kFromHistogram),
   };
   return list;
+}
+
+const ListedOperation& operation(std::string_view name) {
+  for (const ListedOperation& listed : operations()) {
+    if (name == listed.table->name) return listed;
+  }
+  throw std::logic_error(fmt::format("similis has no operation {}", name));
 }
 
 }  // namespace similis
