@@ -33,7 +33,7 @@ def test_examples(page, tmp_path, monkeypatch):
 
 
 def test_gaussians_are_fitted(run_python, tmp_path):
-    script = ROOT / "python/examples/fit_gaussians.py"
+    script = ROOT / "examples/fit_gaussians.py"
     printed = run_python(f"""
         import runpy, sys
         sys.argv = ["fit_gaussians.py", "--size", "32", "--count", "32", "--steps", "40"]
