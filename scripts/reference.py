@@ -40,7 +40,9 @@ def missing(build):
 
 def run_doxygen(folder):
     configuration = (SOURCES / "Doxyfile").read_text() + f'OUTPUT_DIRECTORY = "{folder}"\n'
-    subprocess.run(["doxygen", "-"], cwd=ROOT, input=configuration, text=True, check=True)
+    done = subprocess.run(["doxygen", "-"], cwd=ROOT, input=configuration, text=True)
+    if done.returncode != 0:
+        sys.exit(done.returncode)  # Doxygen has named the line
 
 
 def introduction(header):
