@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates docs/performance.md from bench/results/*.json, the newest of each device, and README.md's
-table of three rows between its two comments.
+"""Generates docs/performance.md from bench/results/*.json, the newest of each device, and the table
+of README.md between its two comments.
 
 With --check it writes nothing and fails if one of them is not what it would write.
 """
@@ -16,8 +16,9 @@ import rows
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/performance.md"
 README = ROOT / "README.md"
-README_MARKS = ("<!-- bench/performance_page.py writes this table. -->\n", "<!-- End of the table. -->\n")
-# (what a user does, case, threads, the program that measures it)
+README_MARKS = ("<!-- bench/performance_page.py writes this table. -->\n",
+                "<!-- End of the table. -->\n")
+# (task, case, threads, the program that measures it)
 README_ROWS = (
     ("SSIM and its gradient for training, 5×5×1080×1920 f32 in torch",
      "ssim/value_and_gradient/5x5x1080x1920/f32", None, "bench/compare_peers_gpu.py"),

@@ -56,7 +56,7 @@ def hidden_transform(place: torch.Tensor) -> torch.Tensor:
 def painted(
     labels: torch.Tensor, contrast: tuple[float, ...], seed: int, slope: float = 0
 ) -> torch.Tensor:
-    """The labels in a contrast, brighter along x by a slope, blurred as by a scanner, with noise."""
+    """The labels in a contrast, brighter along x by a slope, blurred and with noise."""
     image = labels.new_tensor(contrast)[labels.long()]
     image = image * (1 + slope * torch.linspace(-1, 1, image.shape[-1], device=image.device))
     image = nn.functional.avg_pool3d(image, 3, stride=1, padding=1, count_include_pad=False)

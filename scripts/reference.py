@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the reference: Doxygen and Breathe for C++ and C, autodoc for Python. A warning is an error.
+"""Builds the reference: Doxygen and Breathe for C++ and C, autodoc for Python; warnings are errors.
 
     scripts/reference.py BUILD_FOLDER   # pages in BUILD_FOLDER/reference/html
 
-It runs under the Python that has Sphinx and imports the package from BUILD_FOLDER/python. Each public
-header becomes a page, so a new header needs no line here. Exits with 77 and a sentence where Doxygen,
-Sphinx, Breathe or the built package is missing.
+It runs under the Python that has Sphinx and imports the package from BUILD_FOLDER/python. Each
+public header becomes a page, so a new header needs no line here. Exits with 77 and a sentence where
+Doxygen, Sphinx, Breathe or the built package is missing.
 """
 
 import collections
@@ -84,7 +84,8 @@ def compound_of(file):
 
 
 def cpp_directives(header, entities):
-    for _, directive, name in sorted(entities.get(header.relative_to(INCLUDE.parent).as_posix(), [])):
+    place = header.relative_to(INCLUDE.parent).as_posix()
+    for _, directive, name in sorted(entities.get(place, [])):
         yield f".. {directive}:: {name}"
         yield from ["   :members:", ""] if directive in ("doxygenstruct", "doxygenclass") else [""]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the number of GPU kernels to the table of docs/architecture.md, which says what each folder's
-are for. tests/gpu_kernels.json lists the kernels that nvcc finds.
+"""Holds the number of GPU kernels to the table of docs/architecture.md, which gives each folder's
+purposes. tests/gpu_kernels.json lists the kernels that nvcc finds.
 
     tests/kernel_budget_test.py
 """
@@ -37,8 +37,10 @@ def main():
     for folders, allowed in budgets():
         taken = sum(found.pop(folder, 0) for folder in folders)
         if taken != allowed:
-            wrong.append(f"{' and '.join(folders)}: number of kernels is {taken}; the table says {allowed}")
-    wrong += [f"{folder}: number of kernels is {taken}; it has no row" for folder, taken in found.items()]
+            wrong.append(f"{' and '.join(folders)}: number of kernels is {taken}, "
+                         f"and the table says {allowed}")
+    wrong += [f"{folder}: number of kernels is {taken}, and it has no row"
+              for folder, taken in found.items()]
     print("\n".join(wrong) or f"{sum(kernels().values())} kernels, as docs/architecture.md says")
     if wrong:
         print("docs/architecture.md says what each kernel is for: give a new one its reason there")

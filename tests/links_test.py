@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every relative link of every page leads to a file of the repository, and every page has a link to it.
+"""Holds every relative link to a file of the repository, and every page to a link that leads to it.
 
     tests/links_test.py
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sphinx's configuration of the reference; scripts/reference.py runs Sphinx and sets the environment."""
+"""Sphinx's configuration of the reference; scripts/reference.py runs Sphinx."""
 
 import importlib.util
 import os

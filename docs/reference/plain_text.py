@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comments and docstrings are plain text with indented formulas; this makes reStructuredText of them."""
+"""Makes reStructuredText of comments and docstrings: plain text with indented formulas."""
 
 import re
 
