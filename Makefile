@@ -2,7 +2,7 @@
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
 .PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds gpu-kit \
-  fuzz bench tidy format clean
+  fuzz bench docs tidy format clean
 MAKEFLAGS += --no-print-directory
 
 install := scripts/install_dependencies.sh
@@ -19,7 +19,7 @@ demo: build ## render pictures, compress them, score them, show where they lost
 	@demo/run.sh
 
 check: ## build everything and run every test
-	@$(install) build check fuzz
+	@$(install) build check docs fuzz
 	@scripts/check.py --jobs $(jobs) release fuzz
 
 build: ## the program, at build/bin/similis
@@ -59,6 +59,12 @@ bench: ## time similis beside its peers and renew docs/performance.md
 	@cmake --build build --parallel $(jobs) --target similis_bench similis
 	@.venv/bin/python bench/compare_peers.py
 	@.venv/bin/python bench/performance_page.py
+
+docs: ## the reference of C++, C and Python, in build/reference/html
+	@$(install) build check docs
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target similis_python
+	@.venv/bin/python scripts/reference.py build
 
 tidy: ## clang-tidy over what is shipped
 	@$(install) build tidy

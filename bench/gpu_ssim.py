@@ -9,7 +9,7 @@ from gpu_time import images, in_a_graph, on_the_host, peak_bytes_per_element, si
 
 LARGE, HD, MANY, SMALL = (5, 5, 1080, 1920), (1, 3, 1080, 1920), (16, 3, 512, 512), (1, 3, 256, 256)
 ODD, VOLUME = (5, 5, 1079, 1917), (1, 1, 128, 128, 128)
-FLOORS = {  # ms, from instructions and bytes; see docs/design-notes.md
+FLOORS = {  # ms, from instructions and bytes; see docs/notes/gpu.md
     "ssim/value/5x5x1080x1920/f32": 0.17, "ssim/value_and_gradient/5x5x1080x1920/f32": 0.32,
     "ssim/value/1x3x1080x1920/f32": 0.021, "ssim/value_and_gradient/1x3x1080x1920/f32": 0.038,
     "ssim/value/16x3x512x512/f32": 0.042, "ssim/value_and_gradient/16x3x512x512/f32": 0.077,

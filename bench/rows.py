@@ -40,7 +40,7 @@ def is_compared(row):
     return row["peer"] is not None or row["target"] is not None or row["floor"] is not None
 
 
-def _figure(value, unit):
+def figure(value, unit):
     if value is None:
         return NONE
     return f"{value:.0f} {unit}" if value >= 1000 else f"{value:#.3g}".rstrip(".") + f" {unit}"
@@ -51,7 +51,7 @@ def _target(row):
         return NONE
     if row.get("target_ratio"):
         return f"≥ {row['target_ratio']:g}×"
-    return "≤ " + _figure(row["target"], row["unit"])
+    return "≤ " + figure(row["target"], row["unit"])
 
 
 def _met(row):
@@ -67,10 +67,10 @@ def compared_table(rows):
     for each in rows:
         has_ratio = each["peer_value"] and each["value"]
         lines.append((
-            each["case"], str(each.get("threads") or NONE), _figure(each["value"], each["unit"]),
-            each["peer"] or NONE, _figure(each["peer_value"], each["unit"]),
+            each["case"], str(each.get("threads") or NONE), figure(each["value"], each["unit"]),
+            each["peer"] or NONE, figure(each["peer_value"], each["unit"]),
             f"{each['peer_value'] / each['value']:.1f}×" if has_ratio else NONE,
-            _figure(each["floor"], each["unit"]),
+            figure(each["floor"], each["unit"]),
             f"{each['floor'] / each['value']:.0%}" if each["floor"] else NONE, _target(each),
             _met(each)))
     return _markdown(lines)
@@ -82,7 +82,7 @@ def alone_table(rows):
     headings = {0: "similis", 1: "1 thread"}
     lines = [("case", *(headings.get(count, f"{count} threads") for count in counts))]
     for case in dict.fromkeys(each["case"] for each in rows):
-        figures = {each.get("threads") or 0: _figure(each["value"], each["unit"])
+        figures = {each.get("threads") or 0: figure(each["value"], each["unit"])
                    for each in rows if each["case"] == case}
         lines.append((case, *(figures.get(count, NONE) for count in counts)))
     return _markdown(lines)

@@ -18,8 +18,8 @@ sed -n '/^```python/,/^```/{/^```/!p}' README.md >"$folder/readme.py"
 $pip install pytest numpy
 # A copy of the tests and of what they read: nothing is imported from here.
 mkdir -p "$folder/source/include"
-cp -r README.md pyproject.toml docs "$folder/source"
+cp -r README.md pyproject.toml docs examples "$folder/source"
 cp -r include/similis "$folder/source/include"
 mkdir "$folder/source/python"
-cp -r python/tests python/examples "$folder/source/python"
+cp -r python/tests "$folder/source/python"
 (cd "$folder/source" && ../venv/bin/python -m pytest -q -rs -p no:cacheprovider)

@@ -33,7 +33,7 @@ def test_examples(page, tmp_path, monkeypatch):
 
 
 def test_gaussians_are_fitted(run_python, tmp_path):
-    script = ROOT / "python/examples/fit_gaussians.py"
+    script = ROOT / "examples/fit_gaussians.py"
     printed = run_python(f"""
         import runpy, sys
         sys.argv = ["fit_gaussians.py", "--size", "32", "--count", "32", "--steps", "40"]
@@ -43,3 +43,16 @@ def test_gaussians_are_fitted(run_python, tmp_path):
     assert losses[-1] < losses[0] / 2
     picture = (tmp_path / "fit.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and b"\0\0\0\x40\0\0\0\x20\x08\x02" in picture
+
+
+def test_volumes_are_aligned(run_python):
+    """Each step raises the overlap of labels that it has not seen, and no voxel folds."""
+    script = ROOT / "examples/align_volumes.py"
+    printed = run_python(f"""
+        import runpy, sys
+        sys.argv = ["align_volumes.py", "--size", "40"]
+        runpy.run_path({str(script)!r}, run_name="__main__")
+    """)
+    before, affine, displacement = [float(dice) for dice in re.findall(r"Dice (\d\.\d+)", printed)]
+    assert before < 0.6 and affine > 0.8 and displacement > affine + 0.02, printed
+    assert printed.splitlines()[-1].startswith("0 of 64000 voxels"), printed
