@@ -22,12 +22,12 @@ struct OpenedMedia {
   std::vector<std::uint8_t> bytes;  ///< the whole file, of a picture
 };
 
-/// Opens the file at `path`; "-" is standard input. The file is, in this order:
+/// Opens the file at `path`; "-" is standard input. The file is taken for the first that fits:
 ///   y4m or NIfTI        if its first bytes say so
 ///   raw video           if `raw` is given and the file is no MP4, Matroska, WebM or AVI
 ///   a picture           if read_image() knows the format
 ///   what ffmpeg decodes: video in its own samples; animations and video in RGB as pictures
-/// A pipe can be any of these but video that ffmpeg decodes.
+/// A pipe can be any of these except video that ffmpeg decodes.
 /// Throws InvalidArgument, in one line that names the file.
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw = {});
 

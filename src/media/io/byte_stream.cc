@@ -81,7 +81,7 @@ std::size_t ByteStream::read_frame(std::vector<std::uint8_t>& bytes, std::size_t
   constexpr std::size_t kStep = std::size_t{1} << 20;
   std::size_t filled = 0;
   while (filled < count) {
-    // Memory that is there already is used whole; more of it comes as bytes do.
+    // Memory that the vector already has is used whole; it grows as bytes arrive.
     const std::size_t end = std::min(count, std::max(bytes.size(), filled + kStep));
     bytes.resize(end);
     const std::size_t taken = read(bytes.data() + filled, end - filled);
@@ -96,8 +96,7 @@ std::vector<std::uint8_t> ByteStream::read_to_end(std::size_t limit) {
   const bool is_long = size_ && static_cast<std::size_t>(*size_) > limit;
   std::vector<std::uint8_t> bytes;
   if (!is_long && read_frame(bytes, limit + 1) <= limit) return bytes;
-  refuse(
-      {.bytes = {}, .name = name_}, "it is larger than {} bytes, which no picture may be", limit);
+  refuse({.bytes = {}, .name = name_}, "it is larger than the limit of {} bytes", limit);
 }
 
 void ByteStream::cancel() {

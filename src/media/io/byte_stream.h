@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from an open file, pipe or terminal, which another thread can stop waiting for.
+// Reads bytes from a file, pipe or terminal; another thread can cancel the wait for them.
 #pragma once
 
 #include <cstddef>
@@ -17,32 +17,33 @@ class ByteStream {
   /// Opens the file at `path`, "-" being standard input. Throws InvalidArgument if that fails or it
   /// is a directory.
   explicit ByteStream(const std::string& path);
-  /// What a program writes: `descriptor` is the pipe's end, `name` stands for it in errors.
+  /// Reads the output of a program: `descriptor` is the end of a pipe, `name` stands for it in
+  /// errors.
   ByteStream(int descriptor, const std::string& name);
 
-  /// As errors call it: the path, or "standard input".
+  /// The name for errors: the path, or "standard input".
   const std::string& name() const { return name_; }
-  /// Of a regular file; empty for pipes.
+  /// Size of a regular file in bytes; empty for pipes.
   std::optional<std::int64_t> size() const { return size_; }
 
-  /// The first bytes, at most `count` of them, which stay to be read.
+  /// The next bytes, at most `count` of them, without consuming them.
   const std::vector<std::uint8_t>& peek(std::size_t count);
 
-  /// Up to `count` bytes into `out`; less only at the end of the file or once cancelled. Throws
-  /// InvalidArgument with the system's reason if reading fails.
+  /// Reads up to `count` bytes into `out`; fewer only at the end of the file or once cancelled.
+  /// Throws InvalidArgument with the system's reason if reading fails.
   std::size_t read(std::uint8_t* out, std::size_t count);
 
-  /// Whether bytes are left; waits for them.
+  /// True if no bytes are left; waits until that is known.
   bool at_end();
 
-  /// `count` bytes in `bytes`, of whose memory no more is touched than bytes arrive; how many did.
+  /// Reads `count` bytes into `bytes`, touching memory only as bytes arrive; returns their number.
   std::size_t read_frame(std::vector<std::uint8_t>& bytes, std::size_t count);
 
-  /// All that is left. Throws InvalidArgument if that is more than `limit`, of a regular file
-  /// before a byte is read.
+  /// Reads all remaining bytes. Throws InvalidArgument if they are more than `limit`; for a regular
+  /// file before any is read.
   std::vector<std::uint8_t> read_to_end(std::size_t limit);
 
-  /// Lets a read() on another thread, and every later one, end as if the file did.
+  /// Makes a read() on another thread, and every later one, end as at the end of the file.
   void cancel();
   bool is_cancelled() const;
 

@@ -73,7 +73,7 @@ class Child {
   pid_t id_;
 };
 
-// The child's id, or minus the error.
+// The id of the child, or the negated error.
 pid_t spawn(const std::vector<std::string>& arguments, int input, int output, int errors) {
   std::vector<char*> pointers;
   for (const std::string& argument : arguments) {
@@ -99,7 +99,7 @@ pid_t spawn(const std::vector<std::string>& arguments, int input, int output, in
   return error == 0 ? id : -error;
 }
 
-// Appends what is there; false at the end.
+// Appends the bytes that have arrived; false at the end.
 template <class Buffer> bool drain(int descriptor, Buffer& buffer, std::size_t limit) {
   std::array<char, 65536> chunk;
   const ssize_t count = read(descriptor, chunk.data(), chunk.size());

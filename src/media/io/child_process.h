@@ -17,14 +17,14 @@ constexpr std::size_t kMaxErrorBytes = 65536;
 
 struct ProgramResult {
   std::vector<std::uint8_t> output;
-  std::string errors;      ///< the first kMaxErrorBytes of what it wrote to standard error
-  bool succeeded = false;  ///< it ended by itself, with status 0
-  std::string end;  ///< how it ended, in words: "status 1", "signal 11", "no output for 60 s"
+  std::string errors;      ///< the first kMaxErrorBytes of its standard error
+  bool succeeded = false;  ///< true if it exited with status 0
+  std::string end;         ///< how it ended: "status 1", "signal 11", "no output for 60 s"
 };
 
 struct ProgramLimits {
-  std::size_t output_bytes;                   ///< one byte more and it is killed
-  std::chrono::milliseconds silence{60'000};  ///< killed after so long without output
+  std::size_t output_bytes;                   ///< the program is killed if it writes more
+  std::chrono::milliseconds silence{60'000};  ///< it is killed after this time without output
 };
 
 /// Runs arguments[0], found on PATH, with `input` as its standard input (a file, so that nothing
@@ -33,13 +33,13 @@ struct ProgramLimits {
 std::optional<ProgramResult> run_program(const std::vector<std::string>& arguments,
     std::span<const std::uint8_t> input, const ProgramLimits& limits);
 
-/// A program whose output is read while it runs; killed with the object if it still does.
+/// A program whose output is read while it runs. The destructor kills it if it still runs.
 class RunningProgram {
  public:
   virtual ~RunningProgram() = default;
   /// The end of the pipe it writes to, once: the caller closes it.
   virtual int take_output() = 0;
-  /// What it has written to standard error so far, at most kMaxErrorBytes.
+  /// The program's standard error so far, at most kMaxErrorBytes.
   virtual std::string errors() const = 0;
   /// Waits for its end; `output` of the result stays empty.
   virtual ProgramResult wait() = 0;

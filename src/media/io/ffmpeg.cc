@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that no library here reads, through the programs: ffprobe says what a file is, or
-// where there is none ffmpeg (ffmpeg_report.cc), which writes its first frame raw. Both read
+// Reads formats without a library through the programs: ffprobe, or without it ffmpeg
+// (ffmpeg_report.cc), tells what a file is, and ffmpeg writes its first frame raw. Both read
 // standard input and may open nothing else, so a playlist cannot reach other files or the network,
-// and the file's name means nothing to them. Anything that ffmpeg calls an error is one here, since
-// it ends with status 0 after half a picture.
+// and the file's name means nothing to them. Every error that ffmpeg logs is an error here, since
+// it exits with status 0 after half a picture.
 #include "src/media/io/ffmpeg.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace similis::media {
 namespace {
 
 using Json = nlohmann::json;
-constexpr const char* kNeed = "a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF";
+constexpr const char* kNeed = "a picture other than PNG, JPEG, WebP, AVIF, JXL and TIFF";
 
 ProgramResult run(const File& file, const std::vector<std::string>& arguments, std::size_t bytes) {
   auto result = run_program(arguments, file.bytes, {.output_bytes = bytes});
@@ -41,13 +41,13 @@ std::string text(const Json& parent, const char* key, const char* otherwise = ""
   return value.is_string() ? value.get<std::string>() : otherwise;
 }
 
-// 0 for what is no integer.
+// An integer; 0 for any other value.
 std::int64_t number(const Json& parent, const char* key) {
   const Json& value = member(parent, key);
   return value.is_number_integer() ? value.get<std::int64_t>() : 0;
 }
 
-// Numbers that ffprobe prints as text; 0 for what is none.
+// A number that ffprobe prints as text; 0 for any other text.
 std::int64_t decimal(const std::string& text) {
   std::int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -66,7 +66,7 @@ std::vector<const Json*> objects(const Json& parent, const char* key) {
   return found;
 }
 
-// The layout of the named format. False if ffprobe does not know the name, or means no picture.
+// Writes the layout of the named format. False if ffprobe does not know it or it is no picture.
 bool find_pixels(const Json& root, const std::string& name, Probe& probe) {
   for (const Json* format : objects(root, "pixel_formats")) {
     if (text(*format, "name") != name) continue;
@@ -82,15 +82,15 @@ bool find_pixels(const Json& root, const std::string& name, Probe& probe) {
   return false;
 }
 
-// A QOI file ends in a marker of its own; ffmpeg 5.1 makes up what is missing before it in silence.
+// A QOI file ends in a marker; ffmpeg 5.1 silently makes up pixels that are missing before it.
 void require_end_of_qoi(const File& file) {
   static constexpr std::string_view kStart("qoif", 4), kEnd("\0\0\0\0\0\0\0\1", 8);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   if (text.starts_with(kStart) && !text.ends_with(kEnd))
-    refuse_damaged(file, "QOI without its end");
+    refuse_damaged(file, "the end of the QOI is missing");
 }
 
-// Whether a GIF's blocks reach its trailer, without which ffmpeg 5.1 takes any cut for the end.
+// True if a GIF's blocks reach its trailer; without it ffmpeg 5.1 takes any cut for the end.
 bool is_whole_gif(Bytes bytes) {
   constexpr std::size_t kHeader = 13, kImageHeader = 10;
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? bytes[at] : 0; };
@@ -111,7 +111,7 @@ bool is_whole_gif(Bytes bytes) {
 void require_end_of_gif(const File& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   if (text.starts_with("GIF8") && !is_whole_gif(file.bytes))
-    refuse_damaged(file, "GIF without its end");
+    refuse_damaged(file, "the end of the GIF is missing");
 }
 
 struct RawFormat {
@@ -120,8 +120,8 @@ struct RawFormat {
   bool is_planar;  // green, blue, red, alpha
 };
 
-// The format to ask for: the file's own depth where ffmpeg has it, so that grey and RGB come as
-// they are, else 16.
+// The format to ask for: the file's own depth if ffmpeg offers it, so that grey and RGB are not
+// converted, else 16 bits.
 RawFormat raw_format(const Probe& probe) {
   static constexpr std::array kNarrow = {"gray", "ya8", "rgb24", "rgba"};
   static constexpr std::array kWide = {"gray", "ya", "gbrp", "gbrap"};
@@ -169,15 +169,15 @@ Probe probe_file(const File& file) {
   if (!probed) refuse_without_ffmpeg(file, kNeed);
   const ProgramResult& result = probed->result;
   if (!result.succeeded || !probed->probe) {
-    refuse(file, "it is no picture that is known here or to ffmpeg ({})",
-        result.succeeded ? "no video stream" : last_words(result));
+    refuse(file, "unrecognized format: neither similis nor ffmpeg can read it ({})",
+        result.succeeded ? "no video stream" : last_message(result));
   }
-  if (!result.errors.empty()) refuse_damaged(file, last_words(result));
+  if (!result.errors.empty()) refuse_damaged(file, last_message(result));
   require_room(probed->probe->width, probed->probe->height);
   return *std::move(probed->probe);
 }
 
-// ffprobe says only with the frame that there is a profile.
+// ffprobe reports a profile only with the frame.
 bool has_profile(const File& file) {
   std::vector<std::string> arguments = {"ffprobe", "-v", "error", "-select_streams", "V:0",
       "-read_intervals", "%+#1", "-show_entries", "frame_side_data=side_data_type", "-of",
@@ -190,14 +190,15 @@ bool has_profile(const File& file) {
   return words.find("ICC profile") != words.npos;
 }
 
-// ffmpeg does not hand profiles over.
+// ffmpeg does not pass on profiles.
 void require_no_profile(const File& file, const Probe& probe) {
   if (probe.has_profile ? *probe.has_profile : has_profile(file)) {
-    refuse(file, "it has an ICC profile, which ffmpeg does not hand over; convert it to PNG");
+    refuse(file,
+        "it has an ICC profile, which ffmpeg does not pass on; convert the picture to PNG first");
   }
 }
 
-// What ffmpeg is to write of a file: all but the samples of its pictures, and how those lie.
+// The layout in which ffmpeg is to write a file's pictures, and an Image without their samples.
 struct RawPictures {
   Image header;
   RawFormat raw;
@@ -222,7 +223,7 @@ RawPictures raw_pictures(const File& file, const Probe& probe) {
   }
   const auto cicp = code_points(probe);
   if (!cicp) {
-    refuse(file, "its colours are {} and {} in ffmpeg's words, which are not known here",
+    refuse(file, "its primaries {} or its transfer {}, as ffmpeg calls them, are not supported",
         probe.primaries, probe.transfer);
   }
   const RawFormat raw = raw_format(probe);
@@ -239,7 +240,7 @@ RawPictures raw_pictures(const File& file, const Probe& probe) {
   return {std::move(header), raw, static_cast<std::size_t>(bytes)};
 }
 
-// The last is where the pictures go.
+// The last argument is the output.
 std::vector<std::string> raw_arguments(const File& file, const RawFormat& raw) {
   std::vector<std::string> arguments = {
       ffmpeg_command(), "-nostdin", "-v", "error", "-xerror", "-err_detect", "explode"};
@@ -286,7 +287,7 @@ std::string ffmpeg_command() {
 void refuse_without_ffmpeg(const File& file, const char* what) {
   const std::string command = ffmpeg_command();
   const bool is_chosen = command != "ffmpeg";
-  refuse(file, "{} needs ffmpeg, and there is no {}; {}", what,
+  refuse(file, "{} needs ffmpeg, but there is no {}; {}", what,
       is_chosen ? command : "ffmpeg on PATH",
       is_chosen ? "SIMILIS_FFMPEG names it" : "install it (on Debian: apt install ffmpeg)");
 }
@@ -305,8 +306,8 @@ std::optional<Probed> probe_by_programs(const ProbeRequest& request) {
   return Probed{std::move(probe), *std::move(result)};
 }
 
-// The last line without what names ffmpeg's own parts: "[bmp @ 0x5581] ", "pipe:0: ".
-std::string last_words(const ProgramResult& result) {
+// The last line without ffmpeg's own prefixes: "[bmp @ 0x5581] ", "pipe:0: ".
+std::string last_message(const ProgramResult& result) {
   std::string_view words = result.errors;
   while (!words.empty() && words.back() == '\n') words.remove_suffix(1);
   words.remove_prefix(words.rfind('\n') + 1);
@@ -375,7 +376,7 @@ Image read_by_ffmpeg(const File& file) {
   arguments.insert(arguments.end() - 1, {"-frames:v", "1"});
   ProgramResult result = run(file, arguments, pictures.bytes);
   if (!result.succeeded || !result.errors.empty() || result.output.size() != pictures.bytes) {
-    refuse_damaged(file, last_words(result));
+    refuse_damaged(file, last_message(result));
   }
   return pictures.picture(std::move(result.output));
 }
@@ -395,19 +396,19 @@ void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePictu
   std::vector<std::uint8_t> bytes;
   while (stream.read_frame(bytes, pictures.bytes) == pictures.bytes) {
     const std::string errors = program->errors();
-    if (!errors.empty()) refuse_damaged(file, last_words({.errors = errors}));
+    if (!errors.empty()) refuse_damaged(file, last_message({.errors = errors}));
     if (!take(pictures.picture(std::exchange(bytes, {})))) return;
   }
   const ProgramResult result = program->wait();
   if (!result.succeeded || !result.errors.empty() || !bytes.empty()) {
-    refuse_damaged(file, last_words(result));
+    refuse_damaged(file, last_message(result));
   }
 }
 
-// -fps_mode came with 5.1, and -vsync, which it replaces, is to go.
+// ffmpeg 5.1 added -fps_mode, which replaces the deprecated -vsync.
 const char* keep_all_frames_option() {
   const std::string words = ffmpeg_program();  // "ffmpeg 5.1.9-0+deb12u1"
-  int major = 6;                               // what has no number is newer
+  int major = 6;                               // builds without a number are newer
   const std::size_t digits = std::min(words.size(), std::string_view("ffmpeg ").size());
   std::from_chars(words.data() + digits, words.data() + words.size(), major);
   return major >= 6 ? "-fps_mode" : "-vsync";

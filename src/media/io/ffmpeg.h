@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ffprobe, or ffmpeg alone, said of a file, kept apart so that tests and the fuzzer reach the
-// parsers, and what calls of ffmpeg have in common.
+// Parsers for the output of ffprobe, or of ffmpeg alone, about a file (tests and the fuzzer call
+// them), and the parts that all calls of ffmpeg share.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ struct Probe {
 
 constexpr std::size_t kMaxProbeBytes = std::size_t{1} << 22;  // ffprobe prints about 200 kB
 
-/// How ffmpeg describes a pixel format.
+/// ffmpeg's description of a pixel format.
 struct PixelLayout {
   std::int64_t components = 0;
   bool has_alpha = false, has_palette = false;
   std::int64_t bit_depth = 0;  ///< of the widest component
 };
 
-/// Writes its channels and depth, and whether its name is one of floats, into the probe. False if
-/// it means no picture.
+/// Writes the format's channels and depth, and whether it has floats, into the probe. False if it
+/// is no picture.
 bool describe_pixels(const PixelLayout& layout, Probe& probe);
 
-/// Empty for the words by which ffmpeg says that it does not know.
+/// The tag, or "" for ffmpeg's words for unknown.
 std::string said(const std::string& word);
 
 /// Reads the JSON that ffprobe prints for read_by_ffmpeg's arguments; empty if it names no video
@@ -61,36 +61,37 @@ std::optional<Probe> parse_report(
 
 struct ProbeRequest {
   std::vector<std::string> input;    ///< options of the input and the input, for either program
-  std::vector<std::string> entries;  ///< what ffprobe is to show
+  std::vector<std::string> entries;  ///< of ffprobe, for the entries to show
   std::span<const std::uint8_t> bytes = {};  ///< standard input
   bool counts_frames = false;
-  /// Refuses a size that is not to be decoded, before it is.
+  /// Refuses sizes beyond the limit, before anything is decoded.
   std::function<void(std::int64_t width, std::int64_t height)> require_size;
 };
 
 struct Probed {
   std::optional<Probe> probe;
-  ProgramResult result;  ///< `errors`: those that the program reported
+  ProgramResult result;  ///< `errors` has those that the program logged
 };
 
-/// What ffprobe says of a file, or where it is not on PATH or SIMILIS_FFMPEG names a program, that
-/// ffmpeg. Empty where there is neither.
+/// Probes a file with ffprobe, or with ffmpeg if ffprobe is not on PATH or SIMILIS_FFMPEG is set.
+/// Empty if neither is found.
 std::optional<Probed> probe_by_programs(const ProbeRequest& request);
 std::optional<Probed> probe_by_ffmpeg(const ProbeRequest& request);
 
-/// SIMILIS_FFMPEG, or ffmpeg, which is looked for on PATH.
+/// SIMILIS_FFMPEG if it is set, else "ffmpeg", to be found on PATH.
 std::string ffmpeg_command();
 
-/// Refuses a file that needs ffmpeg; `what` says so.
+/// Refuses a file because ffmpeg is missing; `what` names the kind of file that needs it.
 [[noreturn]] void refuse_without_ffmpeg(const File& file, const char* what);
 
-/// What ffmpeg said last, without what names its own parts; how it ended if it said nothing.
-std::string last_words(const ProgramResult& result);
+/// The last line that ffmpeg logged, without its own prefixes, or its exit status if it logged
+/// none.
+std::string last_message(const ProgramResult& result);
 
-/// The option to which "passthrough" says that no frame is to be repeated or dropped.
+/// The option that, with "passthrough", keeps ffmpeg from repeating or dropping frames.
 const char* keep_all_frames_option();
 
-/// H.273's numbers for ffmpeg's names; empty for a name that has none here.
+/// The code points of H.273 for ffmpeg's names; empty for other names.
 std::optional<Cicp> code_points(const Probe& probe);
 
 }  // namespace similis::media

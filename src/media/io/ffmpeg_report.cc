@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is, in the words of ffmpeg itself, for where there is no ffprobe. One run copies the
-// packets to the muxer framecrc, which prints codec, size and a line for each; then another decodes
-// the first frame into the filter showinfo, which logs its format. Lines of the log begin with what
-// they come from and their level, so a title that reads like one is not taken for it.
+// Reads what a file is from the log of ffmpeg itself, for machines without ffprobe. One run copies
+// the packets to the muxer framecrc, which prints codec, size and a line for each; then another
+// decodes the first frame into the filter showinfo, which logs its format. Lines of the log begin
+// with their source and level, so a title that looks like a log line is not mistaken for one.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace similis::media {
 namespace {
 
-constexpr std::size_t kMaxReportBytes = std::size_t{1} << 26;  // 60 bytes a packet
+constexpr std::size_t kMaxReportBytes = std::size_t{1} << 26;  // 60 bytes per packet
 
 // Calls take(line) for each line, until it returns false.
 template <class Take> void for_each_line(std::string_view text, const Take& take) {

@@ -16,7 +16,7 @@ using testing::StartsWith;
 class Ffmpeg : public WithFfmpeg {};
 INSTANTIATE_TEST_SUITE_P(Programs, Ffmpeg, kPrograms, name_of);
 
-// What ffmpeg makes of raw samples.
+// The file that ffmpeg encodes raw samples to.
 Buffer encoded(const Buffer& samples, const std::string& pixels, const std::string& size,
     const std::vector<std::string>& output) {
   std::vector<std::string> arguments = {
@@ -179,12 +179,14 @@ TEST(WithoutFfmpeg, ErrorSaysWhatToInstall) {
   const std::string program = ffmpeg_program();
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(words,
-      "cannot read a.bmp: a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and "
+      "cannot read a.bmp: a picture other than PNG, JPEG, WebP, AVIF, JXL and TIFF needs ffmpeg, "
+      "but "
       "there is no ffmpeg on PATH; install it (on Debian: apt install ffmpeg)");
   EXPECT_EQ(program, "");
   const ChosenFfmpeg chosen("/nowhere/ffmpeg");
   EXPECT_EQ(refusal(Buffer{'B', 'M', 0, 0}, "a.bmp"),
-      "cannot read a.bmp: a file that is no PNG, JPEG, WebP, AVIF, JXL or TIFF needs ffmpeg, and "
+      "cannot read a.bmp: a picture other than PNG, JPEG, WebP, AVIF, JXL and TIFF needs ffmpeg, "
+      "but "
       "there is no /nowhere/ffmpeg; SIMILIS_FFMPEG names it");
 }
 

@@ -56,7 +56,7 @@ class Content::Inflater {
     if (status != Z_OK) refuse_damaged(file_, stream_.msg ? stream_.msg : "gzip");
   }
 
-  // What follows a member and is none is padding, as gzip takes it to be.
+  // Bytes after a member that begin no other member are padding, as gzip treats them.
   void end_member() {
     is_done_ = !is_gzip(file_.bytes.subspan(taken_));
     if (!is_done_ && inflateReset(&stream_) != Z_OK) throw std::bad_alloc();
@@ -120,7 +120,7 @@ std::vector<std::uint8_t> content_start(Bytes start, std::size_t count) {
   stream.avail_in = static_cast<uInt>(start.size());
   stream.next_out = bytes.data();
   stream.avail_out = static_cast<uInt>(count);
-  inflate(&stream, Z_SYNC_FLUSH);  // whatever it says: what came out is what is asked for
+  inflate(&stream, Z_SYNC_FLUSH);  // its status does not matter: only the output does
   bytes.resize(count - stream.avail_out);
   inflateEnd(&stream);
   return bytes;

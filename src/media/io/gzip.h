@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Content that may be compressed with gzip, and its making.
+// Reads files that may be compressed with gzip, and compresses.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace similis::media {
 
 bool is_gzip(Bytes start);
 
-/// A file's bytes from first to last, decompressed if they are gzip's (several members too).
+/// Reads a file from first to last byte, decompressed if it is gzip (several members too).
 class Content {
  public:
   explicit Content(const File& file);
@@ -21,11 +21,11 @@ class Content {
   Content(const Content&) = delete;
   Content& operator=(const Content&) = delete;
 
-  /// More than this cannot come, whatever a header says.
+  /// An upper bound of the bytes to come, whatever a header says.
   std::size_t most_bytes() const;
 
-  /// The next `count` bytes, or fewer at the end, of whose memory no more is touched than bytes
-  /// arrive. Throws InvalidArgument if the compressed file is cut off or damaged.
+  /// The next `count` bytes, or fewer at the end; touches memory only as bytes arrive. Throws
+  /// InvalidArgument if the compressed file is cut off or damaged.
   std::vector<std::uint8_t> read(std::size_t count);
 
   /// Passes over bytes; fewer at the end.
@@ -43,8 +43,8 @@ class Content {
   std::unique_ptr<Inflater> inflater_;
 };
 
-/// The first bytes of what a file holds of which `start` is the beginning, decompressed if need be;
-/// what is damaged or cut off ends them.
+/// The first bytes of the content of a file that begins with `start`, decompressed if need be, up
+/// to the first damage or cut.
 std::vector<std::uint8_t> content_start(Bytes start, std::size_t count);
 
 /// "zlib 1.2.13".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of every reader, whatever bytes it is given. Each format has a fuzz target of its
+// Properties that every reader must have for any bytes. Each format has a fuzz target of its
 // own, which calls its reader directly: none starts ffmpeg.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to refuse a file that promises more than it holds. A process of its own refuses it,
-// so that nothing else is counted.
+// The cost of refusing a file that promises more than it has, measured in a process of its own so
+// that nothing else is counted.
 #pragma once
 
 #include <sys/mman.h>
@@ -47,8 +47,8 @@ inline void measure_refusal(const Buffer& bytes, const std::string& name, Cost& 
   cost.seconds = processor_seconds(after) - processor_seconds(before) + processor_seconds(programs);
 }
 
-/// What read_image says of the bytes, within a second, in less than 32 MiB, and with no program of
-/// more than 128 MiB, of which ffmpeg takes 60 for itself.
+/// The error of read_image for the bytes; it must come within a second, take less than 32 MiB, and
+/// start no program that takes more than 128 MiB, of which ffmpeg alone needs 60.
 inline std::string refused_at_once(const Buffer& bytes, const std::string& name) {
   void* shared =
       mmap(nullptr, sizeof(Cost), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -33,7 +33,7 @@ class ChosenFfmpeg {
   std::optional<std::string> before_;
 };
 
-/// Where ffmpeg is: what SIMILIS_FFMPEG names, or the first on PATH; empty if there is none.
+/// The path of ffmpeg: SIMILIS_FFMPEG, or the first on PATH; empty if there is none.
 inline std::string path_of_ffmpeg() {
   if (const char* chosen = std::getenv("SIMILIS_FFMPEG")) return chosen;
   std::istringstream folders(std::getenv("PATH"));

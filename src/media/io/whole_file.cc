@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kAttempts = 100;  // at a name that an earlier, killed run did not leave behind
+constexpr int kAttempts = 100;  // names tried; earlier runs that were killed may have left some
 
 // False with errno set if it fails; what was written until then stays.
 bool write_all(const fs::path& path, int flags, std::span<const std::uint8_t> bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a file whole or not at all.
+// Writes a file completely or not at all.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace similis::media {
 
-/// Puts `bytes` where `path` says: into a file beside it that then takes its name, so that what
-/// stood there survives every failure. Through a symbolic link it replaces what the link points to;
-/// what is no regular file (/dev/stdout, a FIFO) is written to as it is. Throws InvalidArgument,
-/// naming `path` and the system's reason, if that cannot be done.
+/// Writes `bytes` to a new file beside `path` and renames it to `path`, so that an existing file
+/// survives every failure. Replaces the target of a symbolic link; writes directly to anything but
+/// a regular file (/dev/stdout, a FIFO). Throws InvalidArgument, naming `path` and the system's
+/// reason, if that fails.
 void write_whole_file(const std::string& path, std::span<const std::uint8_t> bytes);
 
 }  // namespace similis::media

@@ -7,7 +7,7 @@
 namespace similis::media {
 namespace {
 
-// What ffmpeg writes of its test pattern: `frames` frames, of 24×16.
+// An animation of ffmpeg's test pattern: `frames` frames, of 24×16.
 Buffer encoded(const std::string& name, int frames, const std::vector<std::string>& coding) {
   const TestFolder folder;
   std::vector<std::string> arguments = {"ffmpeg", "-v", "error", "-f", "lavfi", "-i",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever says what colours mean becomes an lcms2 profile; two profiles make a transform, run in
-// float without lcms2's shortcuts, which are made for 8 bits.
+// Every form of a colour space becomes an lcms2 profile. Two profiles make a transform, which runs
+// in float without lcms2's shortcuts for 8 bits.
 #include "src/media/picture/color.h"
 
 #include <lcms2.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr Chromaticity kD65 = {0.3127, 0.3290};
 constexpr Chromaticities kSrgbPrimaries = {kD65, {0.64, 0.33}, {0.30, 0.60}, {0.15, 0.06}};
-// What PNG's gAMA holds beside sRGB: 1/2.2 in five digits.
+// The gAMA that PNG files in sRGB carry: 1/2.2 in five digits.
 constexpr double kSrgbGamma = 0.45455;
 constexpr std::uint8_t kLinear = 8, kSrgbTransfer = 13, kPq = 16, kHlg = 18;
 constexpr float kSameTolerance = 1.0f / 1024;
@@ -33,7 +33,7 @@ constexpr Curve kSrgbCurve = {2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045}
 constexpr Curve kBt709Curve = {1 / 0.45, 1 / 1.099, 0.099 / 1.099, 1 / 4.5, 0.081};
 constexpr Curve kSmpte240mCurve = {1 / 0.45, 1 / 1.1115, 0.1115 / 1.1115, 1 / 4.0, 0.0912};
 
-// What H.273 numbers, table 2 (primaries) and table 3 (transfer).
+// Code points of H.273: table 2 (primaries) and table 3 (transfer).
 struct Primaries {
   std::uint8_t number;
   const char* name;
@@ -88,7 +88,7 @@ bool is_srgb_primaries(const Chromaticities& at) {
          is_close(at.green, kSrgbPrimaries.green) && is_close(at.blue, kSrgbPrimaries.blue);
 }
 
-// gAMA and cHRM as everybody means them: sRGB's where they say what sRGB's writers say.
+// gAMA and cHRM as all viewers take them: sRGB if they have the values that writers of sRGB put.
 struct Meaning {
   Curve curve;
   Chromaticities primaries;
@@ -136,15 +136,15 @@ Space build(cmsContext context, const Curve& curve, const Chromaticities& at, bo
       {cmsCreateRGBProfileTHR(context, &white, &primaries, tones.data()), &cmsCloseProfile}, false};
 }
 
-// What a profile is for, from its header. cmsGetColorSpace gives any four bytes of a file as an
+// A profile's colour space, from its header. cmsGetColorSpace gives any four bytes of a file as an
 // enumerator, which they need not be.
 std::string_view channels_of(const std::vector<std::uint8_t>& icc_profile) {
   constexpr std::size_t kOffset = 16, kSize = 4;
   return {reinterpret_cast<const char*>(icc_profile.data()) + kOffset, kSize};
 }
 
-// The space that the colour names; one that says nothing of channels is made for grey on request.
-// Throws InvalidArgument with the reason alone.
+// The colour space as a profile; one that is for grey and RGB alike is made for grey on request.
+// Throws InvalidArgument with the reason only.
 Space make_space(cmsContext context, const ColorSpace& color, bool prefers_grey) {
   Space space{{nullptr, &cmsCloseProfile}, false};
   if (!color.icc_profile.empty()) {
@@ -158,17 +158,17 @@ Space make_space(cmsContext context, const ColorSpace& color, bool prefers_grey)
   } else if (color.cicp) {
     const auto* primaries = find(kPrimaries, color.cicp->primaries);
     const auto* transfer = find(kTransfers, color.cicp->transfer);
-    require(!is_hdr(color),
-        "its transfer function is PQ or HLG, whose brightness beside other pictures is open");
+    require(!is_hdr(color), "its transfer function is PQ or HLG, which are not supported");
     require(primaries && transfer,
-        "its colours have the code points {} (primaries) and {} (transfer), which are unknown here",
+        "its colours have the code points {} (primaries) and {} (transfer), which are not "
+        "supported",
         color.cicp->primaries, color.cicp->transfer);
     space = build(context, transfer->curve, primaries->at, prefers_grey);
   } else {
     const Meaning meaning = meaning_of(color);
     space = build(context, meaning.curve, meaning.primaries, prefers_grey);
   }
-  require(space.profile != nullptr, "its primaries make no colour space");
+  require(space.profile != nullptr, "its primaries do not span a colour space");
   return space;
 }
 
@@ -180,7 +180,7 @@ Transform make_transform(cmsContext context, const Space& from, const Space& to)
       cmsCreateTransformTHR(context, from.profile.get(), format(from), to.profile.get(), format(to),
           INTENT_RELATIVE_COLORIMETRIC, cmsFLAGS_NOOPTIMIZE | cmsFLAGS_NOCACHE),
       &cmsDeleteTransform);
-  require(transform != nullptr, "its ICC profile or the other picture's cannot be used");
+  require(transform != nullptr, "lcms2 cannot convert between the two ICC profiles");
   return transform;
 }
 
@@ -246,15 +246,15 @@ Image converted(const Image& image, const ColorSpace& target) {
   const Context context = make_context();
   const bool is_grey = image.channels <= 2;
   const Space from = make_space(context.get(), image.color, is_grey);
-  require(is_grey || !from.is_grey, "its ICC profile is for grey and it has colour");
+  require(is_grey || !from.is_grey, "its ICC profile is for grey but it has colour");
   Space to{{nullptr, &cmsCloseProfile}, false};
   try {
     to = make_space(context.get(), target, from.is_grey);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("of the other picture: {}", error.what()));
+    throw InvalidArgument(fmt::format("the other picture: {}", error.what()));
   }
   require(
-      from.is_grey || !to.is_grey, "it has colour and the other picture's ICC profile is for grey");
+      from.is_grey || !to.is_grey, "it has colour but the other picture's ICC profile is for grey");
   Image result{.width = image.width,
       .height = image.height,
       .channels = (to.is_grey ? 1 : 3) + image.has_alpha(),
@@ -278,7 +278,7 @@ LinearLight in_linear_light(const ColorSpace& color, int channels,
   const Context context = make_context();
   const bool is_grey = channels == 1;
   const Space from = make_space(context.get(), color, is_grey);
-  require(is_grey || !from.is_grey, "its ICC profile is for grey and it has colour");
+  require(is_grey || !from.is_grey, "its ICC profile is for grey but it has colour");
   const bool doubles_grey = is_grey && !from.is_grey;
   LinearLight light{.channels = doubles_grey ? 3 : channels, .samples = {}};
   const Space to = build(context.get(), Curve{1.0}, kSrgbPrimaries, from.is_grey);
@@ -286,7 +286,7 @@ LinearLight in_linear_light(const ColorSpace& color, int channels,
   const std::size_t pixels = encoded.size() / static_cast<std::size_t>(channels);
   const auto width = static_cast<std::size_t>(light.channels);
   light.samples.resize(pixels * width);
-  constexpr std::size_t kPiece = 16384;  // pixels of a task
+  constexpr std::size_t kPiece = 16384;  // pixels per task
   parallel_for(
       exec, static_cast<std::int64_t>((pixels + kPiece - 1) / kPiece), [&](std::int64_t i) {
         const std::size_t first = static_cast<std::size_t>(i) * kPiece;

@@ -177,20 +177,20 @@ TEST(Color, WhatCannotBeConvertedSaysWhy) {
   EXPECT_EQ(refusal_of({.icc_profile = unheard}, kSrgb),
       "cannot convert x.png to sRGB: its ICC profile is for neither grey nor RGB");
   EXPECT_EQ(refusal_of({.cicp = Cicp{9, 16}}, kSrgb),
-      "cannot convert x.png to sRGB: its transfer function is PQ or HLG, whose brightness beside "
-      "other pictures is open");
+      "cannot convert x.png to sRGB: its transfer function is PQ or HLG, which are not "
+      "supported");
   EXPECT_EQ(refusal_of(kSrgb, {.cicp = Cicp{9, 18}}),
-      "cannot convert x.png to BT.2020 HLG: of the other picture: its transfer function is PQ or "
-      "HLG, whose brightness beside other pictures is open");
+      "cannot convert x.png to BT.2020 HLG: the other picture: its transfer function is PQ or "
+      "HLG, which are not supported");
   EXPECT_EQ(refusal_of({.cicp = Cicp{77, 13}}, kSrgb),
       "cannot convert x.png to sRGB: its colours have the code points 77 (primaries) and 13 "
-      "(transfer), which are unknown here");
+      "(transfer), which are not supported");
   EXPECT_EQ(refusal_of(kSrgb, {.icc_profile = grey_profile(2.2)}),
-      "cannot convert x.png to ICC profile gray built-in: it has colour and the other picture's "
+      "cannot convert x.png to ICC profile gray built-in: it has colour but the other picture's "
       "ICC "
       "profile is for grey");
   EXPECT_EQ(refusal_of({.icc_profile = grey_profile(2.2)}, kSrgb),
-      "cannot convert x.png to sRGB: its ICC profile is for grey and it has colour");
+      "cannot convert x.png to sRGB: its ICC profile is for grey but it has colour");
 }
 
 TEST(Color, IsDescribedInAFewWords) {

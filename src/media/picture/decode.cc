@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which reader a file gets, by what its first bytes say.
+// Chooses the reader of a file by its first bytes.
 #include "src/media/picture/decode.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ bool is_tiff(Bytes bytes) {
          has(bytes, 0, {"II+\0", 4}) || has(bytes, 0, {"MM\0+", 4});
 }
 
-// A reader, or what this build lacks for one.
+// A reader, or the library that this build lacks for one.
 struct Format {
   const char* name;
   bool (*matches)(Bytes);
@@ -53,7 +53,7 @@ struct Format {
   const char* package;  // Debian's
   Image (*read)(const File&) = nullptr;
   std::string (*version)() = nullptr;
-  void (*read_all)(const File&, const TakePicture&) = nullptr;  // null where ffmpeg does it
+  void (*read_all)(const File&, const TakePicture&) = nullptr;  // null if ffmpeg reads them
 };
 
 constexpr std::array kFormats = {
@@ -87,15 +87,15 @@ const Format* find_format(Bytes bytes) {
   return found == kFormats.end() ? nullptr : &*found;
 }
 
-// What has a library of its own never goes to ffmpeg, whose pixels would be others, and which drops
-// AVIF's alpha, rotation and profile and WebP's orientation without a word (5.1).
+// A format with a library of its own never goes to ffmpeg, whose pixels would differ, and which
+// drops AVIF's alpha, rotation and profile and WebP's orientation silently (5.1).
 Image read_file(const File& file) {
   if (file.bytes.empty()) refuse(file, "it is empty");
   const Format* format = find_format(file.bytes);
   if (!format) return read_by_ffmpeg(file);
   if (!format->read) {
     refuse(file,
-        "it is {0}, and this similis was built without {1}; install that (on Debian: apt install "
+        "it is {0}, but this similis was built without {1}; install {1} (on Debian: apt install "
         "{2}) and build again",
         format->name, format->library, format->package);
   }

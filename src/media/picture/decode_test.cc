@@ -78,9 +78,8 @@ TEST(ReadImage, LargerThanAnyPictureIsRefusedUnread) {
   const int descriptor = open(huge.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(ftruncate(descriptor, off_t{1} << 40), 0);
   close(descriptor);
-  EXPECT_EQ(refusal_of_path(huge), "cannot read " + huge +
-                                       ": it is larger than 1073741824 bytes, which no picture may "
-                                       "be");
+  EXPECT_EQ(refusal_of_path(huge),
+      "cannot read " + huge + ": it is larger than the limit of 1073741824 bytes");
 }
 
 TEST(ReadImage, FifoIsReadToItsEnd) {
@@ -119,16 +118,16 @@ TEST(ReadImage, TextIsNoPicture) {
 TEST(ReadImage, WebpWithoutItsLibrarySaysWhatToInstall) {
   const std::string_view start = "RIFF....WEBPVP8 ";
   EXPECT_EQ(refusal(Buffer(start.begin(), start.end()), "a.webp"),
-      "cannot read a.webp: it is WebP, and this similis was built without libwebp; install that "
-      "(on Debian: apt install libwebp-dev) and build again");
+      "cannot read a.webp: it is WebP, but this similis was built without libwebp; install "
+      "libwebp (on Debian: apt install libwebp-dev) and build again");
 }
 #endif
 
 #if !SIMILIS_WITH_TIFF
 TEST(ReadImage, TiffWithoutItsLibrarySaysWhatToInstall) {
   EXPECT_EQ(refusal(Buffer{'I', 'I', '*', 0}, "a.tif"),
-      "cannot read a.tif: it is TIFF, and this similis was built without libtiff; install that "
-      "(on Debian: apt install libtiff-dev) and build again");
+      "cannot read a.tif: it is TIFF, but this similis was built without libtiff; install "
+      "libtiff (on Debian: apt install libtiff-dev) and build again");
 }
 #endif
 
@@ -151,7 +150,8 @@ TEST(ReadImage, SaysWhatReadsEachFormat) {
   EXPECT_EQ(readers.back().format, "others");
 }
 
-// Where the test data lies: beside the source tree unless said; empty if it is not there.
+// The folder of the test data: SIMILIS_TEST_DATA, or beside the source tree; empty if there is
+// none.
 std::filesystem::path test_data() {
   const char* folder = std::getenv("SIMILIS_TEST_DATA");
   const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoded picture that says what it is.
+// A decoded picture with its colour space and its origin.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Chromaticities {
   friend bool operator==(const Chromaticities&, const Chromaticities&) = default;
 };
 
-/// What the code values mean, in at most one of three forms: an ICC profile, code points, or gamma
+/// The meaning of code values, in at most one of three forms: an ICC profile, code points, or gamma
 /// and chromaticities; of several in a file the reader keeps the one that its format prefers.
 /// Nothing given means sRGB. color.h compares and converts.
 struct ColorSpace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXIF orientation: which way up the picture was meant.
+// EXIF orientation: the turn that makes the picture upright.
 #pragma once
 
 #include <cstdint>

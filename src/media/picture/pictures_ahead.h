@@ -18,13 +18,13 @@ namespace similis::media {
 
 class PicturesAhead {
  public:
-  /// Of a file's bytes; `name` stands for it in errors. One picture is kept ready.
+  /// Reads the bytes of a file; `name` stands for it in errors. One picture is kept ready.
   PicturesAhead(std::vector<std::uint8_t> bytes, const std::string& name);
   ~PicturesAhead();
   PicturesAhead(const PicturesAhead&) = delete;
   PicturesAhead& operator=(const PicturesAhead&) = delete;
 
-  /// The next picture; empty behind the last. Throws what read_pictures() throws there.
+  /// The next picture; empty after the last. Throws what read_pictures() throws there.
   std::optional<Image> next();
 
  private:

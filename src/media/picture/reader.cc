@@ -27,7 +27,7 @@ void require_size(const File& file, std::int64_t width, std::int64_t height) {
 void require_density(const File& file, std::int64_t width, std::int64_t height) {
   const auto bytes = static_cast<std::int64_t>(file.bytes.size());
   if (width * height <= bytes * kMaxPixelsPerByte) return;
-  refuse(file, "it is {} x {} pixels in {} bytes; it must have at most {} pixels a byte", width,
+  refuse(file, "it is {} x {} pixels in {} bytes; it must have at most {} pixels per byte", width,
       height, bytes, kMaxPixelsPerByte);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of all formats share: the file, its refusal, and the step from its code values
-// to those of an Image. Each reader is one function in a file of its own and sees only bytes.
+// The parts that the readers of all formats share: the file, its refusal, and the step from its
+// code values to those of an Image. Each reader is one function in a file of its own and sees only
+// bytes.
 //
 // A hostile header costs nothing: require_size comes before any memory, and samples are appended
 // row by row to memory that is only reserved, so that pages are touched as pixels are decoded.
@@ -23,7 +24,7 @@ namespace similis::media {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// The content of a file, what errors call it, and how large a picture it may hold.
+/// The content of a file, its name in errors, and the largest picture it may have.
 struct File {
   Bytes bytes;
   std::string name;
@@ -37,8 +38,8 @@ template <class... Args>
       "cannot read {}: {}", file.name, fmt::format(reason, std::forward<Args>(args)...)));
 }
 
-/// The words with one space for line ends and the like: some libraries say more than a line, some
-/// quote the file.
+/// A library's message with line ends and the like replaced by a space: some have several lines,
+/// some quote the file.
 std::string one_line(std::string_view words);
 
 /// Refuses a file whose decoder gave up, with the decoder's words.
@@ -71,13 +72,13 @@ Image read_jxl(const File& file);
 Image read_tiff(const File& file);
 Image read_by_ffmpeg(const File& file);
 
-/// All frames or pages, each on the whole canvas, in order, until `take` returns false; what stands
-/// behind is not looked at then.
+/// All frames or pages, each on the whole canvas, in order, until `take` returns false; later ones
+/// are not decoded.
 void read_webp_frames(const File& file, const TakePicture& take);
 void read_avif_frames(const File& file, const TakePicture& take);
 void read_jxl_frames(const File& file, const TakePicture& take);
 void read_tiff_pages(const File& file, const TakePicture& take);
-/// Of an animation whose first frame is `first`, and whose colours ffmpeg does not tell.
+/// Reads the frames of an animation whose first frame is `first`; ffmpeg does not pass on colours.
 void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePicture& take);
 
 /// The first that a reader of all gives.

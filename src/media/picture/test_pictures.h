@@ -79,7 +79,7 @@ inline int largest_difference(const Image& a, const Image& b) {
   return largest;
 }
 
-/// What read_image says of the bytes; empty if it reads them.
+/// The error of read_image for the bytes; empty if there is none.
 inline std::string refusal(const Buffer& bytes, const std::string& name = "test.img") {
   try {
     read_image(bytes, name);

@@ -15,7 +15,7 @@
 namespace similis::media {
 namespace {
 
-constexpr const char* kNeed = "video other than y4m and raw";
+constexpr const char* kNeed = "video other than y4m and raw YUV";
 
 // A name that ffmpeg cannot take for an option or a protocol.
 std::string file_argument(const std::string& path) { return "file:" + path; }
@@ -36,9 +36,10 @@ Probe probe_video(const File& file) {
   const ProgramResult& result = probed->result;
   if (result.succeeded && probed->probe) return *std::move(probed->probe);
   refuse(file,
-      "it is no picture or video that is known here or to ffmpeg ({}); raw video needs --size WxH "
+      "unrecognized format: neither similis nor ffmpeg can read it ({}); raw video needs --size "
+      "WxH "
       "and --pix-fmt FORMAT",
-      result.succeeded ? "no video stream" : last_words(result));
+      result.succeeded ? "no video stream" : last_message(result));
 }
 
 // Animations and video in RGB are pictures too, of several frames.
@@ -77,9 +78,9 @@ class FfmpegSource : public StreamSource {
     if (!stream().is_cancelled()) require_success();
     return false;
   }
-  std::string cut_words(std::size_t bytes) override {
+  std::string truncation_message(std::size_t bytes) override {
     require_success();
-    return StreamSource::cut_words(bytes);
+    return StreamSource::truncation_message(bytes);
   }
   // Some decoders report damage and go on with made-up pixels, after that report.
   void check_frame() override {
@@ -93,7 +94,7 @@ class FfmpegSource : public StreamSource {
   }
   [[noreturn]] void refuse_damaged_frame(const ProgramResult& result) {
     refuse({.bytes = {}, .name = name_}, "it is cut off or damaged at or after frame {} ({})",
-        next_frame_, last_words(result));
+        next_frame_, last_message(result));
   }
 
   std::unique_ptr<RunningProgram> program_;
@@ -109,7 +110,7 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
   const std::string name = planar_name(probe.pixel_format);
   const std::optional<PixelFormat> pixels = pixel_format(name);
   if (!pixels) {
-    refuse(file, "its pixels are {} in ffmpeg's words, which is neither planar YUV nor RGB",
+    refuse(file, "its pixel format is {}, as ffmpeg calls it, which is neither planar YUV nor RGB",
         probe.pixel_format);
   }
   const VideoFormat format{.width = probe.is_turned ? probe.height : probe.width,

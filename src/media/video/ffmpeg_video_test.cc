@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes through ffmpeg is what went in, where the codec is lossless.
+// Frames that ffmpeg decodes are those that were encoded, if the codec is lossless.
 #include <algorithm>
 
 #include "src/media/io/child_process.h"

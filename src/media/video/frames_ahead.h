@@ -36,7 +36,7 @@ class FramesAhead {
   /// Throws what the source threw, once the frames before that are taken.
   bool next(VideoFrame& frame);
 
-  /// How many frames were read, wanted or not: all there are once next() has returned false.
+  /// The number of frames read, wanted or not; that of the video once next() has returned false.
   std::int64_t frames_read() const;
 
  private:

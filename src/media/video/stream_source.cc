@@ -17,11 +17,11 @@ class RawSource : public StreamSource {
   }
 
  private:
-  std::string cut_words(std::size_t bytes) override {
+  std::string truncation_message(std::size_t bytes) override {
     return fmt::format(
-        "it ends {} bytes into frame {}, and a frame of {}×{} has {}; is it cut off, or --size or "
-        "--pix-fmt wrong?",
-        bytes, next_frame_, format_.width, format_.height, format_.frame_bytes());
+        "frame {} has {} of its {} bytes ({}×{} pixels); the file is cut off, or --size or "
+        "--pix-fmt is wrong",
+        next_frame_, bytes, format_.frame_bytes(), format_.width, format_.height);
   }
 };
 
@@ -38,10 +38,10 @@ bool StreamSource::read_bytes(std::vector<std::uint8_t>& bytes) {
     return true;
   }
   if (stream_->is_cancelled()) return false;
-  refuse({.bytes = {}, .name = name_}, "{}", cut_words(count));
+  refuse({.bytes = {}, .name = name_}, "{}", truncation_message(count));
 }
 
-std::string StreamSource::cut_words(std::size_t bytes) {
+std::string StreamSource::truncation_message(std::size_t bytes) {
   return fmt::format(
       "it is cut off in frame {}, after {} of {} bytes", next_frame_, bytes, format_.frame_bytes());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all video that comes as bytes has in common, whether from a file, a pipe or ffmpeg.
+// The part shared by all video that comes as bytes, from a file, a pipe or ffmpeg.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ class StreamSource : public FrameSource {
   StreamSource(std::unique_ptr<ByteStream> stream, VideoFormat format);
   ByteStream& stream() { return *stream_; }
 
-  /// Reads what stands before a frame; false at the end of the video.
+  /// Reads the header of a frame, if the format has one; false at the end of the video.
   virtual bool begin_frame() { return !stream_->at_end(); }
 
   /// Throws if the frame that was just read cannot be trusted.
   virtual void check_frame() {}
 
-  /// What is wrong with a video that ends `bytes` bytes into the next frame.
-  virtual std::string cut_words(std::size_t bytes);
+  /// The error for a video that ends `bytes` bytes into the next frame.
+  virtual std::string truncation_message(std::size_t bytes);
 
  private:
   bool read_bytes(std::vector<std::uint8_t>& bytes) override;

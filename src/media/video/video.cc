@@ -63,14 +63,14 @@ template <class Sample> int smallest(const std::uint8_t* bytes, std::size_t size
   return result;
 }
 
-// A depth of 10 whose samples reach 60000 is another format than was said.
+// A frame of 10 bits whose samples reach 60000 is not in the format that was given.
 void require_depth(const VideoFormat& format, const VideoFrame& frame, const File& file) {
   const int depth = format.pixels.bit_depth;
   if (depth == 8 || depth == 16) return;
   const int found = largest<std::uint16_t>(frame.bytes.data(), frame.bytes.size());
   if (found < 1 << depth) return;
-  refuse(file, "frame {} has a sample of {}; at {} bits none may be above {}", frame.number, found,
-      depth, (1 << depth) - 1);
+  refuse(file, "frame {} has a sample of {}; a sample of {} bits is at most {}", frame.number,
+      found, depth, (1 << depth) - 1);
 }
 
 void require_opaque(const VideoFormat& format, const VideoFrame& frame, const File& file) {

@@ -13,8 +13,8 @@
 
 namespace similis::media {
 
-/// How a frame's samples lie: planes one after the other, rows dense, samples of one byte up to 8
-/// bits and of two, the lower first, above.
+/// The layout of a frame's samples: planes one after the other, rows dense; a sample has one byte
+/// up to 8 bits, and two bytes, the lower first, above.
 struct PixelFormat {
   int bit_depth = 8;       ///< 8 to 16
   int color_planes = 3;    ///< 1 for grey
@@ -31,7 +31,7 @@ std::string chroma_name(const PixelFormat& format);
 /// left out. Empty for names of packed, big-endian, RGB and floating-point formats.
 std::optional<PixelFormat> pixel_format(const std::string& name);
 
-/// What a stream says of its colours, in ffmpeg's words: "tv", "bt709", "left". Empty: nothing.
+/// The colour tags of a stream, as ffmpeg names them: "tv", "bt709", "left". Empty if not tagged.
 struct ColorTags {
   std::string range, matrix, transfer, primaries, siting;
   friend bool operator==(const ColorTags&, const ColorTags&) = default;
@@ -64,13 +64,13 @@ class FrameSource {
  public:
   virtual ~FrameSource() = default;
   const VideoFormat& format() const { return format_; }
-  const std::string& name() const { return name_; }  ///< as errors and notes call it
-  /// If it is known before the end, exactly or nearly: for progress alone.
+  const std::string& name() const { return name_; }  ///< for errors and notes
+  /// The number of frames if it is known before the end, exactly or nearly; for progress only.
   std::optional<std::int64_t> expected_frames() const { return expected_frames_; }
 
   /// Reads the next frame into `frame`, whose memory is used again. False at the end of the video.
   /// Throws InvalidArgument, in one line that names the file, if it is cut off or damaged there, or
-  /// holds a code value beyond its depth or a transparent pixel.
+  /// has a code value beyond its depth or a transparent pixel.
   bool read(VideoFrame& frame);
 
   /// Makes a read() that waits on another thread, and all later ones, end at once.
@@ -87,7 +87,7 @@ class FrameSource {
   std::int64_t next_frame_ = 0;
 };
 
-/// What --size and --pix-fmt say of raw video.
+/// The format of raw video, from --size and --pix-fmt.
 struct RawVideo {
   std::int64_t width = 0;
   std::int64_t height = 0;

@@ -17,7 +17,7 @@ namespace {
 
 template <class T> using Name = std::pair<std::string_view, T>;
 
-// ffmpeg's words; "" has no meaning of its own.
+// ffmpeg's names; "" is no tag.
 constexpr std::array kMatrices = {Name<YuvMatrix>{"bt709", YuvMatrix::bt709},
     Name<YuvMatrix>{"smpte170m", YuvMatrix::bt601}, Name<YuvMatrix>{"bt470bg", YuvMatrix::bt601},
     Name<YuvMatrix>{"bt2020nc", YuvMatrix::bt2020}};
@@ -45,8 +45,8 @@ T choose(const std::optional<T>& chosen, const Names& names, const std::string& 
   const auto found = std::find_if(
       names.begin(), names.end(), [&](const auto& name) { return name.first == said; });
   require(found != names.end(),
-      "{}: its {} is {}, which is unknown here; ssimulacra2={}=… says what to take it for", video,
-      option, said, option);
+      "the {} of {} is {}, which is not supported; choose one with -m ssimulacra2={}=…", option,
+      video, said, option);
   return found->second;
 }
 

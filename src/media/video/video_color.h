@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code values of video mean as colours, which no file says in full, and frames as RGB.
+// The colours of video: the choices that no file makes in full, and frames converted to RGB.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace similis::media {
 
 enum class YuvMatrix : std::uint8_t { bt601, bt709, bt2020 };
 enum class SampleRange : std::uint8_t { limited, full };
-/// Where a chroma sample lies among the luma samples it belongs to.
+/// The position of a chroma sample among the luma samples that it belongs to.
 enum class ChromaSiting : std::uint8_t { left, center, topleft };
 enum class ChromaUpsampling : std::uint8_t { bilinear, nearest };
 
-/// Every choice made. Transfer and primaries are numbers of H.273.
+/// All choices. Transfer and primaries are numbers of H.273.
 struct VideoColor {
   YuvMatrix matrix = YuvMatrix::bt709;
   SampleRange range = SampleRange::limited;
@@ -39,7 +39,7 @@ struct VideoColorChoices {
 
 /// The user's choice, else the stream's, else: BT.709's matrix above 576 lines and BT.601's up to
 /// there, limited range, chroma on the left, sRGB's curve, BT.709's primaries. Throws
-/// InvalidArgument, naming the video, if the stream says something that is unknown here.
+/// InvalidArgument, naming the video, if the stream has a tag that is not supported.
 VideoColor resolve_color(
     const VideoFormat& format, const VideoColorChoices& choices, const std::string& name);
 

@@ -82,8 +82,8 @@ TEST(Raw, WhatIsNoWholeFrameIsAnErrorBehindThoseThatAre) {
   const ReadVideo video = read_file(path, raw_video(format));
   EXPECT_EQ(video.frames.size(), 2u);
   EXPECT_EQ(video.error, "cannot read " + path +
-                             ": it ends 7 bytes into frame 2, and a frame of 8×4 has 48; is it cut "
-                             "off, or --size or --pix-fmt wrong?");
+                             ": frame 2 has 7 of its 48 bytes (8×4 pixels); the file is cut off, "
+                             "or --size or --pix-fmt is wrong");
   write_content(path, {});
   EXPECT_EQ(read_file(path, raw_video(format)).error, "cannot read " + path + ": it is empty");
 }
@@ -94,7 +94,7 @@ TEST(Raw, SamplesBeyondTheirDepthAreAnError) {
   const ReadVideo video =
       read_file(folder.file("a.yuv"), raw_video(video_format(8, 4, "gray10le")));
   EXPECT_TRUE(video.frames.empty());
-  EXPECT_THAT(video.error, HasSubstr("; at 10 bits none may be above 1023"));
+  EXPECT_THAT(video.error, HasSubstr("; a sample of 10 bits is at most 1023"));
 }
 
 TEST(Raw, SizesBeyondTheLimitAreRefused) {

@@ -35,7 +35,7 @@ std::optional<PixelFormat> parse_color(const std::string& tag) {
   return pixel_format("yuv" + tag.substr(0, 3) + "p" + (tag.size() > 4 ? tag.substr(4) : ""));
 }
 
-// Where "420jpeg" and its like put chroma samples.
+// The chroma siting that tags such as "420jpeg" stand for.
 std::string siting_of(const std::string& tag) {
   if (tag == "420jpeg") return "center";
   if (tag == "420mpeg2") return "left";
@@ -58,8 +58,8 @@ class Y4mSource : public StreamSource {
     const bool is_frame =
         line && line->starts_with("FRAME") && (line->size() == 5 || line->at(5) == ' ');
     if (is_frame) return true;
-    if (stream().at_end()) refuse({.bytes = {}, .name = name_}, "{}", cut_words(0));
-    refuse({.bytes = {}, .name = name_}, "frame {} does not begin with a line FRAME", next_frame_);
+    if (stream().at_end()) refuse({.bytes = {}, .name = name_}, "{}", truncation_message(0));
+    refuse({.bytes = {}, .name = name_}, "frame {} does not begin with a FRAME line", next_frame_);
   }
 };
 
@@ -83,7 +83,7 @@ VideoFormat parse_y4m_header(std::string_view line, const std::string& name) {
   if (color.empty()) color = extension_color;
   if (color.empty()) color = "420";
   const std::optional<PixelFormat> pixels = parse_color(color);
-  if (!pixels) refuse(file, "its colours are {}, which is no y4m tag known here", color);
+  if (!pixels) refuse(file, "its colour tag is {}, which is not supported", color);
   format.pixels = *pixels;
   format.color.siting = siting_of(color);
   require_size(file, format.width, format.height);

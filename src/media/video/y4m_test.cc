@@ -82,7 +82,7 @@ TEST(Y4m, RangeAndSitingAreRead) {
 
 TEST(Y4m, HeadersThatSayNothingUsableAreRefused) {
   EXPECT_EQ(refusal_of("YUV4MPEG2 W4 H2 C421"),
-      "cannot read a.y4m: its colours are 421, which is no y4m tag known here");
+      "cannot read a.y4m: its colour tag is 421, which is not supported");
   EXPECT_EQ(refusal_of("YUV4MPEG2 W4x H2"),
       "cannot read a.y4m: its header has W4x; the width must be a number");
   EXPECT_THAT(refusal_of("YUV4MPEG2 H2"), HasSubstr("it has no pixels (0 x 2)"));
@@ -90,7 +90,8 @@ TEST(Y4m, HeadersThatSayNothingUsableAreRefused) {
   EXPECT_THAT(refusal_of("YUV4MPEG2 W1000000 H1000000"), HasSubstr("it must have at most"));
   for (const char* tag :
       {"420p", "420p8", "420p11x", "mono8", "444alpha10", "p10", "4444", "rgb"}) {
-    EXPECT_THAT(refusal_of(std::string("YUV4MPEG2 W4 H2 C") + tag), HasSubstr("no y4m tag")) << tag;
+    EXPECT_THAT(refusal_of(std::string("YUV4MPEG2 W4 H2 C") + tag), HasSubstr("its colour tag is"))
+        << tag;
   }
   const std::string endless = std::string(kY4mMagic) + std::string(100000, 'X') + "\n";
   const Buffer bytes(endless.begin(), endless.end());
@@ -121,7 +122,7 @@ TEST(Y4m, LostFramingIsAnError) {
   bytes[bytes.size() - format.frame_bytes() - 6] = 'f';
   const ReadVideo video = read_bytes(bytes);
   EXPECT_EQ(video.frames.size(), 2u);
-  EXPECT_THAT(video.error, HasSubstr("frame 2 does not begin with a line FRAME"));
+  EXPECT_THAT(video.error, HasSubstr("frame 2 does not begin with a FRAME line"));
 }
 
 }  // namespace

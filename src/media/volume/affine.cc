@@ -8,7 +8,7 @@
 namespace similis::media {
 namespace {
 
-// Of the matrix without this row and column, with its sign.
+// Determinant of the matrix without this row and column, with its sign.
 double cofactor(const Affine& a, std::size_t row, std::size_t column) {
   const std::size_t r1 = (row + 1) % 3, r2 = (row + 2) % 3;
   const std::size_t c1 = (column + 1) % 3, c2 = (column + 2) % 3;

@@ -26,7 +26,7 @@ struct Affine {
 /// First `inner`, then `outer`.
 Affine operator*(const Affine& outer, const Affine& inner);
 
-/// Of the first three columns; NaN if one of the twelve numbers is not finite.
+/// Determinant of the first three columns; NaN if one of the twelve numbers is not finite.
 double determinant(const Affine& affine);
 
 /// The determinant must not be 0.

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "src/core/counted.h"
+
 namespace similis::media {
 namespace {
 
@@ -112,7 +114,7 @@ std::string known_types() {
   return names;
 }
 
-// Of "AffineTransform_double_3_3": 3; 0 if it does not end so.
+// The 3 at the end of "AffineTransform_double_3_3"; 0 if there is none.
 std::size_t dimension_of(const std::string& type) {
   if (type.ends_with("_3_3")) return 3;
   return type.ends_with("_2_2") ? 2 : 0;
@@ -132,16 +134,16 @@ Affine affine_of(const ItkTransform& transform, const File& file) {
     return candidate.name == name && candidate.dimension == dimension;
   });
   if (type == kTypes.end()) {
-    refuse(file, "it holds a transform of type {}; it must be one of {}, of 2 or 3 dimensions",
+    refuse(file, "its transform has the type {}; supported types are {} in 2 or 3 dimensions",
         words, known_types());
   }
   if (transform.parameters.size() != type->parameters) {
-    refuse(file, "its {} has {} parameters; it must have {}", words, transform.parameters.size(),
-        type->parameters);
+    refuse(file, "its {} has {}; it must have {}", words,
+        counted(transform.parameters.size(), "parameter"), type->parameters);
   }
   if (!transform.fixed.empty() && transform.fixed.size() < dimension) {
-    refuse(file, "its {} has {} fixed parameters; it must have {}", words, transform.fixed.size(),
-        dimension);
+    refuse(file, "its {} has {}; it must have {}", words,
+        counted(transform.fixed.size(), "fixed parameter"), dimension);
   }
   const Affine map = type->map(transform.parameters, transform.fixed);
   if (std::isnan(determinant(map))) refuse(file, "its numbers are not all finite");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parameters of ITK's transforms mean.
+// Turns the parameters of ITK's transforms into an affine map.
 #pragma once
 
 #include <string>

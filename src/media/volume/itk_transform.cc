@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kTextMagic = "#Insight Transform File";
 constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";
-constexpr std::size_t kMostTransforms = 100;
+constexpr std::size_t kMaxTransforms = 100;
 
 // ---- text ----
 
@@ -36,7 +36,7 @@ std::vector<double> numbers_in(std::string_view text, const File& file) {
     const auto used = static_cast<std::size_t>(end - text.data());
     if (error != std::errc{} || (used < text.size() && text[used] != ' ' && text[used] != '\t')) {
       const std::string_view word = text.substr(0, std::min<std::size_t>(text.find(' '), 40));
-      refuse(file, "it is damaged: \"{}\" is no number", one_line(word));
+      refuse(file, "it is damaged: \"{}\" is not a number", one_line(word));
     }
     numbers.push_back(number);
     text.remove_prefix(used);
@@ -135,15 +135,16 @@ std::vector<ItkTransform> parse_matlab(Bytes bytes) {
 
 Affine composed(const std::vector<ItkTransform>& transforms, const File& file) {
   const bool is_composite = class_name(transforms.front()) == "CompositeTransform";
-  if (transforms.size() > (is_composite ? kMostTransforms : 1)) {
-    refuse(file, "it holds {} transforms {}", transforms.size(),
-        is_composite ? "in one composite" : "that are no composite; it must hold one");
+  if (transforms.size() > (is_composite ? kMaxTransforms : 1)) {
+    refuse(file, "it has {} transforms{}; it must have {}", transforms.size(),
+        is_composite ? " in one composite" : "",
+        is_composite ? fmt::format("at most {}", kMaxTransforms) : "one, or one composite");
   }
   if (!is_composite) return affine_of(transforms.front(), file);
   if (transforms.size() < 2 || !transforms.front().parameters.empty()) {
     refuse(file,
-        "it is a composite without its parts, as ITK writes it to .mat; write it as .txt or give "
-        "its parts");
+        "it is a composite transform without its parts, as ITK writes it to .mat; write it as .txt "
+        "or give its parts");
   }
   Affine all;
   for (std::size_t i = 1; i < transforms.size(); ++i) all = all * affine_of(transforms[i], file);
@@ -157,14 +158,16 @@ Affine read_itk_transform(const File& file) {
   if (text.empty()) refuse(file, "it is empty");
   if (text.starts_with(kHdf5Magic)) {
     refuse(file,
-        "it is a composite in HDF5; take it apart with ANTs' CompositeTransformUtil --disassemble "
+        "it is a composite transform in HDF5; take it apart with ANTs' CompositeTransformUtil "
+        "--disassemble "
         "and give its parts");
   }
   const std::vector<ItkTransform> transforms =
       text.starts_with(kTextMagic) ? parse_text(text, file) : parse_matlab(file.bytes);
   if (transforms.empty()) {
     refuse(file,
-        "it is no transform of ITK (MATLAB 4 or text) and no displacement field (NIfTI), or it is "
+        "it is neither an ITK transform (MATLAB 4 or text) nor a displacement field (NIfTI), or it "
+        "is "
         "cut off");
   }
   return composed(transforms, file);

@@ -40,11 +40,12 @@ SampleType sample_type(const NiftiHeader& header, const File& file) {
   }
   for (const OtherType& other : kRefusedTypes) {
     if (other.code == header.datatype) {
-      refuse(file, "it holds {}; its samples must be integers of up to 64 bits, float32 or float64",
+      refuse(file,
+          "{} are not supported; its samples must be integers of up to 64 bits, float32 or float64",
           other.words);
     }
   }
-  refuse(file, "its samples are of type {}, which NIfTI does not have", header.datatype);
+  refuse(file, "its datatype is {}, which NIfTI does not define", header.datatype);
 }
 
 std::size_t sample_bytes(SampleType type) {
@@ -61,7 +62,7 @@ void normalize_dimensions(NiftiHeader& header, const File& file) {
     if (static_cast<std::int64_t>(axis) > rank) extent = 1;
     if (extent < 1) refuse(file, "its header is damaged: dimension {} is {}", axis, extent);
     if (extent > file.max_pixels / voxels) {
-      refuse(file, "it has more than {} samples, which no volume may", file.max_pixels);
+      refuse(file, "it has more samples than the limit of {}", file.max_pixels);
     }
     voxels *= extent;
   }
@@ -87,11 +88,11 @@ struct Scaling {
   double slope = 1, intercept = 0;
 };
 
-// Empty if the samples are the values.
+// Empty if the samples are not scaled.
 std::optional<Scaling> scaling(const NiftiHeader& header, const File& file) {
   if (header.slope == 0 || !std::isfinite(header.slope)) return std::nullopt;
   if (!std::isfinite(header.intercept)) {
-    refuse(file, "its scl_slope is {} and its scl_inter is not a number", header.slope);
+    refuse(file, "its scl_slope is {} but its scl_inter is not a finite number", header.slope);
   }
   if (header.slope == 1 && header.intercept == 0) return std::nullopt;
   return Scaling{header.slope, header.intercept};
@@ -133,7 +134,7 @@ Tensor values_of(Bytes bytes, const NiftiHeader& header, SampleType type, const 
     return convert<T>(bytes, is_swapped, scale, values.elements<double>());
   });
   if (!is_exact) {
-    refuse(file, "it holds an integer of magnitude 2^53 or more, which float64 does not hold");
+    refuse(file, "it has an integer of magnitude 2^53 or more, which float64 cannot represent");
   }
   return values;
 }
@@ -147,7 +148,7 @@ std::vector<std::uint8_t> read_samples(
   }
   const auto begin = static_cast<std::size_t>(offset);
   const auto cut = [&](std::size_t found) {  // does not return
-    refuse(file, "it is cut off: its header promises {} bytes of samples and {} are there", needed,
+    refuse(file, "it is cut off: its header promises {} bytes of samples but it has {}", needed,
         found);
   };
   if (needed > content.most_bytes()) cut(content.most_bytes() - begin);
@@ -158,7 +159,8 @@ std::vector<std::uint8_t> read_samples(
   return bytes;
 }
 
-// Some programs write 0: behind the header and the four bytes that say whether extensions follow.
+// Some programs write 0, which means after the header and the four bytes that say whether
+// extensions follow.
 double smallest_offset(const NiftiHeader& header) {
   return static_cast<double>(header.size_bytes() + 4);
 }
@@ -178,7 +180,7 @@ Volume read_nifti(const File& file, const File* samples) {
   Content content(file);
   NiftiHeader header = read_header(content, file);
   if (header.is_of_pair && !samples) {
-    refuse(file, "its samples are in an .img file beside it; name the .hdr file by its path");
+    refuse(file, "its samples are in a separate .img file; give the path of the .hdr file");
   }
   const SampleType type = sample_type(header, file);
   normalize_dimensions(header, file);
@@ -207,8 +209,8 @@ Volume read_nifti(const File& file, const File* samples) {
 std::vector<std::uint8_t> read_whole(ByteStream& stream) {
   std::vector<std::uint8_t> bytes;
   if (stream.read_frame(bytes, kMaxVolumeFileBytes + 1) > kMaxVolumeFileBytes) {
-    refuse({.bytes = {}, .name = stream.name()},
-        "it is larger than {} bytes, which no volume may be", kMaxVolumeFileBytes);
+    refuse({.bytes = {}, .name = stream.name()}, "it is larger than the limit of {} bytes",
+        kMaxVolumeFileBytes);
   }
   return bytes;
 }
@@ -221,7 +223,8 @@ Volume read_volume(const File& file, const File* samples) {
   }
 }
 
-// Of brain.hdr or brain.hdr.gz: brain.img, or else brain.img.gz. Empty for other names.
+// The samples' file for brain.hdr or brain.hdr.gz: brain.img, else brain.img.gz. Empty for other
+// names.
 std::string image_path(const std::string& path) {
   std::string stem = path;
   if (stem.ends_with(".gz")) stem.resize(stem.size() - 3);

@@ -199,16 +199,16 @@ bool begins_as_nifti(Bytes start) {
 
 NiftiHeader parse_nifti_header(Bytes bytes, const File& file) {
   const std::optional<Signature> signature = signature_of(bytes);
-  if (!signature) refuse(file, "it is no NIfTI file");
+  if (!signature) refuse(file, "it is not a NIfTI file");
   const Layout& layout = layout_of(signature->version);
   if (bytes.size() < layout.header_bytes) {
-    refuse(file, "it is cut off: {} of its header's {} bytes are there", bytes.size(),
+    refuse(file, "it is cut off: it has {} of the {} bytes of its header", bytes.size(),
         layout.header_bytes);
   }
   NiftiHeader header{.version = signature->version, .is_big_endian = signature->is_big_endian};
   header.is_of_pair = has_magic(bytes, header.version, true);
   if (!header.is_of_pair && !has_magic(bytes, header.version, false)) {
-    refuse(file, "it is ANALYZE, which does not say where its voxels are; it must be NIfTI");
+    refuse(file, "ANALYZE does not say where its voxels are; convert the volume to NIfTI first");
   }
   const HeaderReader reader(bytes, header.is_big_endian);
   for (std::size_t i = 0; i < header.dim.size(); ++i) {

@@ -40,7 +40,7 @@ inline constexpr std::size_t kNiftiLengthBytes = 4;  ///< that nifti_header_leng
 /// The length of the header that begins so: 348 or 540, or 0 if none does.
 std::size_t nifti_header_length(Bytes start);
 
-/// Whether bytes begin as a header of either version and byte order does, its magic included.
+/// True if the bytes begin with a header of either version and byte order, its magic included.
 bool begins_as_nifti(Bytes start);
 
 /// The header that is `bytes`. Throws InvalidArgument, naming the file, if that is none; `file` is

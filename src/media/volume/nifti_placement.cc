@@ -11,8 +11,8 @@ namespace similis::media {
 namespace {
 
 constexpr std::int64_t kSpaceUnits = 7, kMetres = 1, kMillimetres = 2, kMicrometres = 3;
-constexpr double kMostApart = 0.01;   // voxels: forms further apart than this differ
-constexpr double kMostSkewed = 1e-4;  // cosine between axes that a qform still stands for
+constexpr double kMaxGridDistance = 0.01;  // voxels: forms further apart than this differ
+constexpr double kMostSkewed = 1e-4;       // cosine between axes that a qform still stands for
 
 using Columns = std::array<Point, 3>;
 
@@ -61,7 +61,7 @@ Affine qform(const NiftiHeader& header) {
   return from_columns(columns, header.qform_offset);
 }
 
-// What ITK takes a file for that says nothing.
+// The placement that ITK assumes for a file without one.
 Affine unplaced(const NiftiHeader& header) {
   return from_columns(
       {Point{-step(header, 0), 0, 0}, Point{0, -step(header, 1), 0}, Point{0, 0, step(header, 2)}},
@@ -134,7 +134,7 @@ Grid parse_placement(const NiftiHeader& header, const File& file, bool& forms_di
   const double volume = std::abs(determinant(grid.voxel_to_world));
   const Point sides = grid.spacing();
   if (!(volume > 1e-6 * sides[0] * sides[1] * sides[2])) {  // NaN too
-    refuse(file, "its {} places the voxels nowhere in space, as its numbers are {}",
+    refuse(file, "its {} does not place the voxels in space: its numbers are {}",
         has_sform   ? "sform"
         : has_qform ? "qform"
                     : "pixdim",
@@ -142,7 +142,7 @@ Grid parse_placement(const NiftiHeader& header, const File& file, bool& forms_di
   }
   Grid other = grid;
   other.voxel_to_world = by_qform;
-  forms_differ = has_sform && has_qform && !(grid_distance(grid, other) < kMostApart);
+  forms_differ = has_sform && has_qform && !(grid_distance(grid, other) < kMaxGridDistance);
   return grid;
 }
 

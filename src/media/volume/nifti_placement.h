@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a NIfTI header puts its voxels: qform (a rotation, scales and an offset) and sform (any
-// matrix), and the one Affine that they become.
+// The placement of voxels in a NIfTI header: qform (a rotation, scales and an offset) or sform (any
+// matrix), as one Affine.
 #pragma once
 
 #include "src/media/volume/nifti_header.h"

@@ -92,7 +92,7 @@ TEST(NiftiPlacement, WhatIsNoPlaceInSpaceIsRefused) {
   Affine flat = kTurned;
   flat.rows[2] = {0, 0, 0, 7};
   EXPECT_EQ(volume_refusal(file.sform(flat).bytes()),
-      "cannot read a.nii: its sform places the voxels nowhere in space, as its numbers are those "
+      "cannot read a.nii: its sform does not place the voxels in space: its numbers are those "
       "of a plane, a line or a point");
   flat.rows[2][2] = kNan;
   EXPECT_THAT(volume_refusal(file.sform(flat).bytes()), HasSubstr("not all finite"));
@@ -247,11 +247,11 @@ TEST(NiftiReader, SaysWhatItDoesNotTake) {
   const auto refusal_of = [](HandMadeNifti file) { return volume_refusal(file.bytes()); };
   const std::string start = "cannot read a.nii: ";
   const std::string takes = "; its samples must be integers of up to 64 bits, float32 or float64";
+  EXPECT_EQ(refusal_of(small().type(32, 64)),
+      start + "complex numbers (complex64) are not supported" + takes);
+  EXPECT_EQ(refusal_of(small().type(128, 24)), start + "colours (RGB24) are not supported" + takes);
   EXPECT_EQ(
-      refusal_of(small().type(32, 64)), start + "it holds complex numbers (complex64)" + takes);
-  EXPECT_EQ(refusal_of(small().type(128, 24)), start + "it holds colours (RGB24)" + takes);
-  EXPECT_EQ(refusal_of(small().type(7, 16)),
-      start + "its samples are of type 7, which NIfTI does not have");
+      refusal_of(small().type(7, 16)), start + "its datatype is 7, which NIfTI does not define");
   EXPECT_EQ(
       refusal_of(small().dimensions({9})), start + "its header is damaged: it has 9 dimensions");
   EXPECT_EQ(refusal_of(small().dimensions({3, 3, -2, 1})),
@@ -261,25 +261,25 @@ TEST(NiftiReader, SaysWhatItDoesNotTake) {
   EXPECT_EQ(refusal_of(small().put<float>(108, 352.5f)),
       start + "its header is damaged: the samples begin at byte 352.5");
   EXPECT_EQ(refusal_of(small().scaling(2, kNan)),
-      start + "its scl_slope is 2 and its scl_inter is not a number");
+      start + "its scl_slope is 2 but its scl_inter is not a finite number");
   EXPECT_EQ(refusal_of(small().put<std::uint8_t>(344, 0)),
-      start + "it is ANALYZE, which does not say where its voxels are; it must be NIfTI");
-  EXPECT_EQ(volume_refusal(Buffer(500)), start + "it is no NIfTI file");
+      start + "ANALYZE does not say where its voxels are; convert the volume to NIfTI first");
+  EXPECT_EQ(volume_refusal(Buffer(500)), start + "it is not a NIfTI file");
   HandMadeNifti large = small();
   large.type(1024, 64).dimensions({3, 1, 1, 1}).samples<std::int64_t>({std::int64_t{1} << 53});
   EXPECT_EQ(refusal_of(large),
-      start + "it holds an integer of magnitude 2^53 or more, which float64 does not hold");
+      start + "it has an integer of magnitude 2^53 or more, which float64 cannot represent");
 }
 
-// What a header promises costs nothing until it is there.
+// No memory is claimed for samples that a header promises and the file does not have.
 TEST(NiftiReader, AHugeHeaderIsRefusedForWhatTheFileHolds) {
   EXPECT_EQ(volume_refusal(small().dimensions({3, 30000, 30000, 70}).bytes()),
-      "cannot read a.nii: it is cut off: its header promises 126000000000 bytes of samples and 0 "
-      "are there");
+      "cannot read a.nii: it is cut off: its header promises 126000000000 bytes of samples but it "
+      "has 0");
   EXPECT_THAT(volume_refusal(gzip(small().dimensions({3, 30000, 30000, 70}).bytes())),
       HasSubstr("it is cut off: its header promises 126000000000 bytes"));
   EXPECT_EQ(volume_refusal(small().dimensions({3, 30000, 30000, 30000}).bytes()),
-      "cannot read a.nii: it has more than 68719476736 samples, which no volume may");
+      "cannot read a.nii: it has more samples than the limit of 68719476736");
 }
 
 TEST(NiftiReader, WithoutASlopeSamplesAreValues) {

@@ -140,7 +140,7 @@ class HandMadeNifti {
   Buffer bytes_;
 };
 
-/// What reading these bytes as a volume says; empty if it reads them.
+/// The error of reading these bytes as a volume; empty if there is none.
 inline std::string volume_refusal(const Buffer& bytes) {
   try {
     read_volume({bytes, "a.nii", kMaxVoxels});

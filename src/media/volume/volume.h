@@ -17,7 +17,7 @@
 
 namespace similis::media {
 
-/// What one sample is in a file; the numbers are NIfTI's codes.
+/// The type of a sample in a file; the numbers are NIfTI's codes.
 enum class SampleType : std::int16_t {
   u8 = 2,
   i16 = 4,
@@ -38,10 +38,10 @@ bool is_integer(SampleType type);
 /// Calls visitor(std::type_identity<T>()) with the type's C++ type.
 template <class Visitor> decltype(auto) visit(SampleType type, Visitor&& visitor);
 
-/// How NIfTI's codes call what a voxel means.
+/// The meaning of a voxel; the numbers are NIfTI's intent codes.
 enum class Intent : std::int32_t { none = 0, displacement_vector = 1006, vector = 1007 };
 
-/// Where voxels are.
+/// The placement of voxels in space.
 struct Grid {
   std::array<std::int64_t, 3> size = {1, 1, 1};  ///< along x, y, z
   bool is_flat = false;  ///< its file has no z: a picture rather than a volume of one slice
@@ -66,16 +66,16 @@ struct Volume {
   /// f32 where that holds every value of the file exactly, else f64.
   Tensor values;
   SampleType type = SampleType::f32;  ///< in the file
-  bool is_scaled = false;             ///< values are not the file's integers but scaled
+  bool is_scaled = false;             ///< scl_slope or scl_inter changed the file's values
   Intent intent = Intent::none;       ///< or a code that is not named there
-  bool forms_differ = false;          ///< the file places its voxels in two ways; see read_volume()
+  bool forms_differ = false;          ///< qform and sform disagree; see read_volume()
 };
 
 inline constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 36;  ///< all frames and components
 
-/// Whether a file begins as NIfTI does, compressed or not.
+/// True if these first bytes of a file are NIfTI, compressed or not.
 bool is_nifti(Bytes start);
-inline constexpr std::size_t kNiftiStartBytes = 4096;  ///< that is_nifti() wants to see, if there
+inline constexpr std::size_t kNiftiStartBytes = 4096;  ///< is_nifti() looks at this many
 
 /// The volume in a NIfTI-1 or NIfTI-2 file, compressed with gzip or not, of either byte order.
 ///   size      2 to 5 dimensions: x, y, z, time, vector
@@ -84,7 +84,7 @@ inline constexpr std::size_t kNiftiStartBytes = 4096;  ///< that is_nifti() want
 ///             Metres and micrometres become mm.
 ///   extensions are passed over
 /// Throws InvalidArgument, in one line that names the file, if it is cut off or damaged, larger
-/// than kMaxVoxels, of complex numbers, colours, 128-bit floats or single bits, holds an integer
+/// than kMaxVoxels, of complex numbers, colours, 128-bit floats or single bits, has an integer
 /// beyond 2^53 in magnitude, or has its samples in another file, which only the second form reads.
 Volume read_volume(const File& file);
 
@@ -96,23 +96,23 @@ Volume read_volume(const std::string& path);
 Volume read_volume(ByteStream& stream, const std::string& path);
 
 /// A file with these values as `type`, in little-endian order: NIfTI-1, or NIfTI-2 where that
-/// does not hold a side (of 32768 voxels or more) or the matrix; compressed if `path` ends in .gz.
-/// sform and qform say the same, but the qform is left out where the matrix is more than a rotation
-/// and scales. Whole or not at all, as write_whole_file() does it. Throws InvalidArgument if `path`
-/// ends neither in .nii nor in .nii.gz, a value is none of an integer type, or the file cannot be
-/// written.
+/// cannot represent a side (of 32768 voxels or more) or the matrix; compressed if `path` ends in
+/// .gz. sform and qform say the same, but the qform is left out where the matrix is more than a
+/// rotation and scales. Whole or not at all, as write_whole_file() does it. Throws InvalidArgument
+/// if `path` ends neither in .nii nor in .nii.gz, an integer type cannot represent a value, or the
+/// file cannot be written.
 void write_volume(const std::string& path, const Volume& volume, const std::string& description);
 
-/// What write_volume() writes, without compression.
+/// The bytes that write_volume() writes, before compression.
 std::vector<std::uint8_t> encode_nifti(const Volume& volume, const std::string& description);
 
-/// Whether write_volume() takes a path of this name.
+/// True if write_volume() takes a path with this name.
 bool has_nifti_name(const std::string& path);
 
-/// Whether a sample of this type can be the number; floats round what they are given.
+/// True if a sample of this type can represent the number; floats may round it.
 bool holds(SampleType type, double number);
 
-/// How far apart two grids of the same size place a corner of theirs, in voxels of the first.
+/// The largest distance between corners of two grids of the same size, in voxels of the first.
 double grid_distance(const Grid& a, const Grid& b);
 
 template <class Visitor> decltype(auto) visit(SampleType type, Visitor&& visitor) {

@@ -31,7 +31,8 @@ avifCropRect visible_part(const File& file, const avifImage& picture) {
   return part;
 }
 
-// As EXIF numbers it: irot turns anticlockwise, then imir swaps top and bottom or left and right.
+// The orientation in EXIF's numbers: irot turns anticlockwise, then imir swaps top and bottom or
+// left and right.
 int orientation_of(const avifImage& picture) {
   static constexpr int kTurned[] = {1, 8, 3, 6};
   static constexpr int kTurnedAndFlipped[] = {4, 5, 2, 7};
@@ -53,7 +54,7 @@ ColorSpace color_of(const avifImage& picture) {
               .transfer = static_cast<std::uint8_t>(picture.transferCharacteristics)}};
 }
 
-// Copies the visible part; of the RGB of a grey picture one channel.
+// Copies the visible part, and one channel only if the picture is grey.
 template <class T>
 void copy_samples(
     const avifRGBImage& rgb, const avifCropRect& part, int channels, std::vector<T>& samples) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads JPEG with libjpeg-turbo's defaults (its accurate integer IDCT and fancy upsampling), since
-// another decoder moves scores by more than encoders differ. What libjpeg calls a warning, such as
-// a grey lower half in place of missing data, is an error here.
+// another decoder would change scores by more than encoders differ. A warning of libjpeg, such as a
+// grey lower half in place of missing data, is an error here.
 //
-// libjpeg gives up by longjmp: every call into it stands in guarded(), whose callee holds nothing
-// that has a destructor.
+// libjpeg reports errors by longjmp: every call into it is in guarded(), whose callee holds nothing
+// with a destructor.
 #include <cstdio>  // before jpeglib.h, which needs it
 
 #include <jerror.h>
@@ -44,7 +44,7 @@ class JpegFile {
   Image read();
 
  private:
-  // Runs what calls libjpeg. `calls` must hold nothing with a destructor.
+  // Runs calls of libjpeg. `calls` must hold nothing with a destructor.
   template <class Calls> void guarded(const Calls& calls) {
     if (!returns(calls)) refuse_damaged(file_, message_.data());
   }
@@ -75,7 +75,7 @@ class JpegFile {
   bool in_scans_ = false;
 };
 
-// Level -1 is a warning, others are chatter. Stray bytes between the headers' markers and a new
+// Level -1 is a warning, others are messages. Stray bytes between the headers' markers and a new
 // revision of JFIF change no pixel.
 void JpegFile::on_message(j_common_ptr jpeg, int level) {
   if (level >= 0) return;
@@ -108,10 +108,9 @@ void JpegFile::read_header() {
     case JCS_YCbCr:
     case JCS_RGB: jpeg_.out_color_space = JCS_RGB; break;
     case JCS_CMYK:
-    case JCS_YCCK:
-      refuse(file_, "it holds CMYK, inks that need their printer to be colours; it must be RGB");
+    case JCS_YCCK: refuse(file_, "CMYK is not supported; convert the picture to RGB first");
     default:
-      refuse(file_, "it has {} channels of unknown meaning; it must be grey or RGB",
+      refuse(file_, "its {} channels are neither grey nor RGB; convert the picture to RGB first",
           jpeg_.num_components);
   }
 }
@@ -157,7 +156,7 @@ int JpegFile::orientation() const {
 Image JpegFile::read() {
   read_header();
   if (jpeg_.data_precision != 8) {
-    refuse(file_, "it has {} bits a sample; a JPEG must have 8", jpeg_.data_precision);
+    refuse(file_, "it has {} bits per sample; only 8-bit JPEG is supported", jpeg_.data_precision);
   }
   Image image{.width = jpeg_.image_width,
       .height = jpeg_.image_height,

@@ -95,8 +95,7 @@ TEST(Jpeg, RgbWithoutTransformStaysRgb) {
 
 TEST(Jpeg, CmykIsRefused) {
   EXPECT_EQ(refusal(encode_jpeg(noise(8, 8, 4, 8), {.color_space = JCS_CMYK}), "inks.jpg"),
-      "cannot read inks.jpg: it holds CMYK, inks that need their printer to be colours; it must be "
-      "RGB");
+      "cannot read inks.jpg: CMYK is not supported; convert the picture to RGB first");
 }
 
 TEST(Jpeg, OrientationIsApplied) {

@@ -56,7 +56,7 @@ void JxlFile::take_info(Image& image) {
     JxlExtraChannelInfo extra;
     if (JxlDecoderGetExtraChannelInfo(decoder.get(), i, &extra) == JXL_DEC_SUCCESS &&
         extra.type == JXL_CHANNEL_BLACK) {
-      refuse(file, "it holds CMYK, inks that need their printer to be colours; it must be RGB");
+      refuse(file, "CMYK is not supported; convert the picture to RGB first");
     }
   }
   image.width = info.xsize;
@@ -133,8 +133,8 @@ std::int64_t count_frames(const File& file) {
   return frames;
 }
 
-// libjxl gives integers of another depth than 8 or 16 spread over the full range, through float:
-// they go back to the codes they were and are spread exactly.
+// libjxl spreads integers of depths other than 8 and 16 over the full range, through float. Takes
+// them back to the codes they were, and spreads those exactly.
 void spread_exactly(Image& image) {
   const int n = image.source_bit_depth;
   for (std::uint8_t& code : image.samples8) {
@@ -144,7 +144,7 @@ void spread_exactly(Image& image) {
   rescale_to_16(image.samples16, n);
 }
 
-// The picture in `pixels`; `header` is what all pictures of the file have in common.
+// The picture in `pixels`; `header` has the members that all pictures of the file share.
 Image JxlFile::picture(const Image& header) const {
   Image image = header;
   if (image.bit_depth == 8) {

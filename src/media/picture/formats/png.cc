@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads PNG with libpng, which leaves by longjmp when it gives up. So every call into it stands in
-// guarded(), whose callee holds nothing that has a destructor, and the memory and the exceptions of
-// C++ stay outside.
+// Reads PNG with libpng, which reports errors by longjmp. So every call into it is in guarded(),
+// whose callee holds nothing with a destructor; memory and exceptions of C++ stay outside.
 #include <png.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ namespace {
 
 // Deflate codes 258 bytes in no less than 2 bits.
 constexpr std::size_t kMaxDeflateRatio = 1032;
-// Of one decompressed ancillary chunk; the largest ICC profiles in use are about 4 MB.
+// The limit of one decompressed ancillary chunk; the largest ICC profiles in use have about 4 MB.
 constexpr png_alloc_size_t kMaxChunkBytes = png_alloc_size_t{1} << 24;
 constexpr std::uint8_t kOpaque = 255;
 constexpr double kFixedPoint = 100000;  // of gAMA and cHRM
@@ -41,7 +40,7 @@ class PngFile {
   Image read();
 
  private:
-  // Runs what calls libpng. `calls` must hold nothing with a destructor.
+  // Runs calls of libpng. `calls` must hold nothing with a destructor.
   template <class Calls> void guarded(const Calls& calls) {
     if (!returns(calls)) refuse_damaged(file_, message_.data());
   }
@@ -98,12 +97,13 @@ void PngFile::require_whole_chunks() const {
 }
 
 void PngFile::read_header() {
-  // libpng 1.6.39 knows neither cICP nor acTL, and what no reader asks for can be large.
+  // libpng 1.6.39 knows neither cICP nor acTL; other unknown chunks may be large.
   static constexpr png_byte kept[] = "cICP\0acTL", dropped[] = "tEXt\0zTXt\0iTXt\0sPLT\0hIST";
   guarded([&] {
     png_set_read_fn(png_, this, copy_bytes);
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // require_size says it better
+    png_set_user_limits(
+        png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // require_size has the better message
     png_set_chunk_malloc_max(png_, kMaxChunkBytes);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, kept, 2);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, dropped, 5);
@@ -129,7 +129,7 @@ template <class T> void PngFile::read_samples(std::vector<T>& samples) {
 void PngFile::read_rows(Image& image) {
   const bool is_palette = png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE;
   guarded([&] {
-    // libpng expands an index that the palette lacks without a word.
+    // libpng silently expands an index that is not in the palette.
     is_palette ? png_set_packing(png_) : png_set_expand(png_);
     if (std::endian::native == std::endian::little) png_set_swap(png_);
     png_set_interlace_handling(png_);
@@ -153,7 +153,8 @@ void PngFile::expand_palette(Image& image) {
   image.samples8.clear();
   image.samples8.reserve(indices.size() * static_cast<std::size_t>(image.channels));
   for (const std::uint8_t index : indices) {
-    if (index >= color_count) refuse_damaged(file_, "a pixel names a colour the palette lacks");
+    if (index >= color_count)
+      refuse_damaged(file_, "a pixel uses a colour that is not in the palette");
     const png_color& color = colors[index];
     image.samples8.insert(image.samples8.end(), {color.red, color.green, color.blue});
     if (image.channels == 4) {

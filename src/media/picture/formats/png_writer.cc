@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes with libpng's defaults into memory. As in png.cc, what libpng may leave by longjmp holds
-// nothing with a destructor.
+// Encodes with libpng's defaults into memory. As in png.cc, functions that libpng may leave by
+// longjmp hold nothing with a destructor.
 #include "src/media/picture/formats/png_writer.h"
 
 #include <png.h>

@@ -14,7 +14,7 @@ namespace similis::media {
 /// Throws InvalidArgument if the samples are not width·height·channels.
 std::vector<std::uint8_t> encode_png(const Image& image);
 
-/// Writes it to `path` as whole_file.h does: whole or not at all.
+/// Writes the image as PNG to `path`, completely or not at all.
 void write_png(const std::string& path, const Image& image);
 
 }  // namespace similis::media

@@ -6,10 +6,14 @@
 #include <tiffio.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "src/core/counted.h"
 #include "src/media/picture/orientation.h"
 #include "src/media/picture/reader.h"
 
@@ -23,7 +27,7 @@ constexpr std::size_t kPaletteColors = 3;
 // No tag, strip or tile needs more than the largest picture does.
 std::int64_t max_band_bytes(const File& file) { return file.max_pixels * kMaxPixelBytes; }
 
-// libtiff's view of the bytes, and its last words.
+// libtiff's view of the bytes, and its first error.
 struct Stream {
   Bytes bytes;
   std::uint64_t position = 0;
@@ -64,6 +68,20 @@ int take_warning(
     TIFF* tiff, void* data, const char* module, const char* format, va_list arguments) {
   if (!static_cast<Stream*>(data)->in_pixels) return 1;
   return take_error(tiff, data, module, format, arguments);
+}
+
+// A PhotometricInterpretation that is not read, with its name: "5 (CMYK)".
+std::string photometric_text(std::uint16_t photometric) {
+  using Name = std::pair<std::uint16_t, const char*>;
+  static constexpr std::array kNames = {Name{PHOTOMETRIC_MASK, "transparency mask"},
+      Name{PHOTOMETRIC_SEPARATED, "CMYK"}, Name{PHOTOMETRIC_YCBCR, "YCbCr"},
+      Name{PHOTOMETRIC_CIELAB, "CIELAB"}, Name{PHOTOMETRIC_ICCLAB, "ICC LAB"},
+      Name{PHOTOMETRIC_ITULAB, "ITU LAB"}, Name{PHOTOMETRIC_CFA, "colour filter array"},
+      Name{PHOTOMETRIC_LOGL, "LogL"}, Name{PHOTOMETRIC_LOGLUV, "LogLuv"}};
+  for (const auto& [code, name] : kNames) {
+    if (code == photometric) return fmt::format("{} ({})", code, name);
+  }
+  return std::to_string(photometric);
 }
 
 using Handle = std::unique_ptr<TIFF, decltype(&TIFFClose)>;
@@ -160,11 +178,12 @@ void TiffPage::take_samples() {
                        layout_.photometric == PHOTOMETRIC_MINISWHITE;
   if (layout_.photometric == PHOTOMETRIC_RGB || is_jpeg_color) {
     layout_.colors = 3;
-  } else if (!has_meaning || (!is_grey && !layout_.is_palette())) {
+  } else if (!has_meaning) {
+    refuse(file_, "its PhotometricInterpretation is missing");
+  } else if (!is_grey && !layout_.is_palette()) {
     refuse(file_,
-        "its samples are of kind {} in TIFF's numbering; they must be grey (0 or 1), RGB "
-        "(2) or a palette's (3)",
-        layout_.photometric);
+        "PhotometricInterpretation {} is not supported; convert the picture to grey or RGB first",
+        photometric_text(layout_.photometric));
   }
 }
 
@@ -175,8 +194,8 @@ void TiffPage::take_alpha() {
   const bool has_alpha =
       count == 1 && (kinds[0] == EXTRASAMPLE_UNASSALPHA || kinds[0] == EXTRASAMPLE_ASSOCALPHA);
   if (layout_.samples != layout_.colors + has_alpha || (has_alpha && layout_.is_palette())) {
-    refuse(file_, "it has {} channels, {} of them beside the colours; it may have one, alpha",
-        layout_.samples, layout_.samples - layout_.colors);
+    refuse(file_, "it has {}; only {}, or {} with alpha, are supported",
+        counted(layout_.samples, "channel"), layout_.colors, layout_.colors + 1);
   }
   if (!has_alpha) return;
   layout_.alpha = kinds[0] == EXTRASAMPLE_ASSOCALPHA ? Alpha::premultiplied : Alpha::straight;
@@ -231,7 +250,7 @@ void spread(const std::uint16_t* from, std::size_t pixels, std::size_t samples, 
   }
 }
 
-// What libtiff says of a row, held against what unpack will read.
+// Requires a row as libtiff sizes it to have all that unpack will read.
 std::size_t TiffPage::packed_row_bytes(std::uint64_t bytes, std::size_t columns) const {
   const std::uint64_t bits = std::uint64_t{columns} * layout_.samples_per_plane() * layout_.bits;
   if (bytes < (bits + 7) / 8) refuse_damaged(file_, "its rows have no sensible size");

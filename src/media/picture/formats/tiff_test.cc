@@ -264,15 +264,14 @@ TEST(Tiff, WhatAnImageCannotHoldIsRefused) {
       "most 16 bits");
   EXPECT_EQ(refusal_with(4,
                 [](TIFF* tiff) { TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_SEPARATED); }),
-      "cannot read x.tif: its samples are of kind 5 in TIFF's numbering; they must be grey (0 or "
-      "1), "
-      "RGB (2) or a palette's (3)");
+      "cannot read x.tif: PhotometricInterpretation 5 (CMYK) is not supported; convert the picture "
+      "to grey or RGB first");
   EXPECT_EQ(refusal_with(4,
                 [](TIFF* tiff) {
                   const std::uint16_t kind = EXTRASAMPLE_UNSPECIFIED;
                   TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &kind);
                 }),
-      "cannot read x.tif: it has 4 channels, 1 of them beside the colours; it may have one, alpha");
+      "cannot read x.tif: it has 4 channels; only 3, or 4 with alpha, are supported");
 }
 
 TEST(Tiff, EveryCutIsRefused) {

@@ -44,8 +44,8 @@ void decode_picture(const File& file, Image& image) {
   image.samples8.assign(pixels.get(), pixels.get() + count);
 }
 
-// One pixel over another, both with straight alpha; what lies under nothing or is opaque stays
-// exactly what it is, and the rest is rounded to nearest.
+// Draws one pixel over another, both with straight alpha. A pixel under a transparent one, and an
+// opaque pixel on top, are kept exactly; other results are rounded to nearest.
 void draw_over(const std::uint8_t* source, std::uint8_t* target) {
   const std::uint32_t above = source[3], below = target[3];
   if (above == 255 || below == 0) {
@@ -60,8 +60,8 @@ void draw_over(const std::uint8_t* source, std::uint8_t* target) {
   target[3] = static_cast<std::uint8_t>((alpha + 127) / 255);
 }
 
-// The canvas of an animation, RGBA, transparent at first. Not WebPAnimDecoder, which fills two
-// canvases before it looks at a frame, and rounds down the colours of what is partly transparent.
+// The canvas of an animation, RGBA, transparent at first. WebPAnimDecoder is not used: it fills
+// two canvases before it looks at a frame, and rounds down the colours of translucent pixels.
 class Canvas {
  public:
   Canvas(const File& file, Image& image) : file_(file), image_(image) {}
@@ -80,7 +80,7 @@ class Canvas {
     }
   }
 
-  // What the frame covers becomes transparent, if it is to go before the next.
+  // Makes the frame's area transparent, if the frame is to be disposed of before the next.
   void dispose(const WebPIterator& frame) {
     if (frame.dispose_method != WEBP_MUX_DISPOSE_BACKGROUND) return;
     for (std::int64_t y = 0; y < frame.height; ++y) {
@@ -98,7 +98,7 @@ class Canvas {
   Image& image_;
 };
 
-// Of `image`, in whose samples the canvas is kept, each frame's state is taken.
+// Draws each frame on the canvas, which is kept in the samples of `image`, and takes a copy.
 void read_animation(
     const File& file, const WebPDemuxer* demuxer, Image& image, const TakePicture& take) {
   WebPIterator frame{};
