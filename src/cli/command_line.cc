@@ -18,8 +18,8 @@ namespace similis::cli {
 namespace {
 
 constexpr const char* kExitStatus = R"(Exit status:
-  0  everything was done
-  1  something could not be read, computed or written; one line on stderr says what
+  0  success
+  1  something could not be read, computed or written; stderr names it in one line
   2  the command line is wrong)";
 
 constexpr const char* kProgramExamples = R"(Examples:
@@ -46,32 +46,35 @@ constexpr const char* kCompareExamples = R"(Examples:
 )";
 
 constexpr const char* kDifferences = R"(Pictures that differ in kind:
-  Sizes must be equal. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
-  dropped; transparent pixels need --background. Of two colour spaces the reference's counts: the
-  distorted picture is converted to it, and the settings in the results say so.
+  Sizes must match. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
+  dropped; transparent pixels need --background. If the colour spaces differ, the distorted picture
+  is converted to the reference's, and the settings in the results say so.
 
 Video:
-  y4m, raw YUV with --size and --pix-fmt, and what ffmpeg decodes, in the file's own samples; on a
-  pipe y4m or raw. psnr, mse, mae and ssim are of each plane (psnr-y, psnr-cb, psnr-cr), on code
-  values; ms-ssim is of luma. Sizes, chroma subsampling and depth must be equal. Of videos of
-  different length the frames that both have are scored, with a note. A video that breaks off gives
-  an error, exit status 1, and the results of the frames before it.
+  similis reads y4m, raw YUV with --size and --pix-fmt, and every format that ffmpeg decodes, none
+  of them converted; from a pipe it reads y4m and raw YUV. psnr, mse, mae and ssim score the code
+  values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling and
+  bit depth must match. If the lengths differ, the frames that both videos have are scored, with a
+  note. If a video is cut off, its frames before the cut are scored, and the exit status is 1.
 
 Volumes:
-  NIfTI-1 and NIfTI-2, compressed or not, on grids that agree to a hundredth of a voxel; `similis
-  warp` brings one onto the other's. data_range is the reference's largest minus smallest value. Of
-  a time series each volume is a frame. --map draws the middle slices across z, y and x.
+  similis reads NIfTI-1 and NIfTI-2, compressed or not. The grids must agree to a hundredth of a
+  voxel; `similis warp` brings one volume onto the grid of the other. data_range is the reference's
+  largest minus smallest value. Each volume of a time series is a frame. --map draws the middle
+  slices across z, y and x.
 
 Directories:
-  Files are matched by name, then a.png with a.jpg where each side has just one a.*; files without a
-  match are noted on stderr, hidden files and directories inside passed over. A broken file is
-  named, the others are scored, and the exit status is 1.
+  Files are matched by name, then a.png with a.jpg if each side has just one a.*. Files without a
+  match are noted on stderr; hidden files and subdirectories are ignored. If a file is broken, the
+  error names it, the others are scored, and the exit status is 1. In JSON and XML, settings of a
+  metric that differ between the pairs are given with each pair.
 )";
 
 constexpr const char* kResults = R"(Results:
   Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
-  mean and percentiles, and every frame's values; a picture is one frame. What is not finite, such
-  as the psnr of equal pictures, is null in JSON. Results are the same for any number of threads.
+  mean and percentiles, and every frame's values; a picture is one frame. A value that is not
+  finite, such as the psnr of equal pictures, is null in JSON. Results do not depend on the number
+  of threads.
 )";
 
 constexpr const char* kVmafExamples = R"(Examples:
@@ -89,10 +92,10 @@ constexpr const char* kWarpExamples = R"(Examples:
 
 constexpr const char* kWarpFiles = R"(Files:
   Volumes are NIfTI-1 or NIfTI-2, compressed or not; a time series is warped frame by frame. Affine
-  maps are ITK's and ANTs' .mat, .txt and .tfm, displacement fields NIfTI with a vector in mm at
-  each voxel (dim[5] is 3). Points and vectors have ITK's axes (left, posterior, superior), and the
-  order is that of antsApplyTransforms. nearest and label keep the type of IMAGE's samples, unless
-  they are scaled; else the output is float32, or float64 if IMAGE needs it.
+  maps are .mat, .txt and .tfm files of ITK and ANTs; displacement fields are NIfTI with a vector in
+  mm at each voxel (dim[5] is 3). Points and vectors have ITK's axes (left, posterior, superior).
+  Transforms are applied in the order of antsApplyTransforms. nearest and label keep the sample type
+  of IMAGE, unless it is scaled; otherwise the output is float32, or float64 if IMAGE needs it.
 )";
 
 constexpr const char* kBenchExamples = R"(Examples:
@@ -103,11 +106,11 @@ constexpr const char* kBenchExamples = R"(Examples:
 )";
 
 constexpr const char* kBenchTimes = R"(Times:
-  A metric is called once beforehand, then until its seconds are over; its time is the median of
+  A metric runs once to warm up, then repeatedly for the given seconds; its time is the median of
   these calls, and the rates follow from it. A call takes two pictures from memory and ends when the
-  score is there: reading and decoding files comes on top. The pictures are noise, 8-bit RGB as
-  `similis compare` reads it from a PNG, or luma as from video; volumes are float32. With --device
-  cuda they are on the GPU beforehand, but for those of ssimulacra2: each call copies them there.
+  score is there; reading and decoding files is not included. The pictures are noise: 8-bit RGB, or
+  luma for metrics of video; volumes are float32. With --device cuda they are on the GPU before the
+  call, except for ssimulacra2, which copies them there in each call.
 )";
 
 std::string metric_lines() {
@@ -122,13 +125,13 @@ std::string metric_lines() {
 
 void add_device(CLI::App& app, std::string* device) {
   app.add_option("--device", *device,
-         "where to compute (default: auto, which is the CPU\n"
+         "device to compute on (default: auto, which is the CPU\n"
          "unless SIMILIS_BACKEND is cuda)")
       ->type_name("auto|cpu|cuda[:N]");
 }
 
 void add_threads(CLI::App& app, std::string* threads) {
-  app.add_option("--threads", *threads, "how many work at once (default: one per core)")
+  app.add_option("--threads", *threads, "number of threads (default: one per core)")
       ->type_name("N");
 }
 
@@ -136,7 +139,7 @@ void add_metrics(
     CLI::App& app, std::vector<std::string>* metrics, const std::string& unless_given) {
   app.add_option("-m,--metric", *metrics,
          fmt::format(
-             "metric, with options if wanted; repeat for several\n(default: {})", unless_given))
+             "metric, optionally with options; repeat for several\n(default: {})", unless_given))
       ->type_name("METRIC[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
   app.add_flag_callback(
@@ -153,60 +156,63 @@ void add_compare(CommandLine& line) {
          "the reference: a picture, a video, a volume, a directory,\nor - for stdin")
       ->required()
       ->type_name("");
-  app.add_option("DIST", options.distorted, "the distorted one, which is scored")
+  app.add_option("DIST", options.distorted, "the distorted input, which is scored")
       ->required()
       ->type_name("");
   add_metrics(app, &options.metrics,
-      fmt::format("{}; of these, what a picture is too small\nfor is left out",
-          joined(default_metrics(), ", ")));
+      fmt::format(
+          "{}; metrics that need a larger\npicture are skipped", joined(default_metrics(), ", ")));
   add_device(app, &options.device);
   add_threads(app, &options.threads);
-  app.add_option("--format", options.format, "of the results (default: table)")
+  app.add_option("--format", options.format, "format of the results (default: table)")
       ->type_name("table|json|csv|xml");
   app.add_option("-o,--output", options.output,
-         "write the results here, whole or not at all; a run that\n"
-         "fails leaves what it has in FILE.partial")
+         "write the results to FILE, complete or not at all; a run\n"
+         "that fails leaves its scores so far in FILE.partial")
       ->type_name("FILE");
   app.add_option("--map", options.map,
-         fmt::format("draw where the score is lost, bright where most;\nfor: {}.\n"
-                     "As large as the picture: where a window does not fit\n"
-                     "(padding=valid) it is cut at the border",
+         fmt::format("draw a heat map of the loss; brighter is worse;\nfor: {}.\n"
+                     "The map is as large as the picture: windows that do not\n"
+                     "fit (padding=valid) are cut at the border",
              joined(metric_names_with_maps(), ", ")))
       ->type_name("METRIC=FILE.png");
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
       ->type_name("COLOR");
   app.add_option("--frames", options.frames,
-         "score the reference's frames from A on, up to B - 1;\neither may be left out")
+         "score frames A to B - 1 of the reference; A or B may be\nomitted")
       ->type_name("A:B");
   app.add_option("--every", options.every, "score every Nth of these frames")->type_name("N");
-  app.add_option("--offset", options.offset,
-         "compare frame i of the reference with frame i + N of\nthe distorted video")
+  app.add_option("--offset", options.offset, "compare reference frame i with distorted frame i + N")
       ->type_name("N");
-  app.add_option("--size", options.size, "of raw video")->type_name("WxH");
+  app.add_option("--size", options.size, "frame size of raw video")->type_name("WxH");
   app.add_option("--pix-fmt", options.pixel_format,
-         "of raw video, in ffmpeg's words: yuv420p, yuv422p10le,\ngray12le, …")
+         "pixel format of raw video (ffmpeg's name): yuv420p,\nyuv422p10le, gray12le, …")
       ->type_name("FORMAT");
   app.footer(fmt::format(
       "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
 }
 
 void add_vmaf_inputs(CLI::App& app, VmafOptions& options) {
-  app.add_option("-r,--reference", options.reference, "y4m or raw YUV")
+  app.add_option("-r,--reference", options.reference,
+         "the reference video; raw YUV needs -w, -h, -p and -b")
       ->required()
       ->type_name("FILE");
-  app.add_option("-d,--distorted", options.distorted, "y4m or raw YUV")
+  app.add_option("-d,--distorted", options.distorted, "the distorted video")
       ->required()
       ->type_name("FILE");
-  app.add_option("-w,--width", options.width, "of raw video")->type_name("N");
-  app.add_option("-h,--height", options.height, "of raw video")->type_name("N");
-  app.add_option("-p,--pixel_format", options.pixel_format, "of raw video: its chroma")
+  app.add_option("-w,--width", options.width, "frame width of raw video")->type_name("N");
+  app.add_option("-h,--height", options.height, "frame height of raw video")->type_name("N");
+  app.add_option("-p,--pixel_format", options.pixel_format, "chroma subsampling of raw video")
       ->type_name("420|422|444|400");
-  app.add_option("-b,--bitdepth", options.bit_depth, "of raw video")->type_name("8|10|12|16");
+  app.add_option("-b,--bitdepth", options.bit_depth, "bits per sample of raw video")
+      ->type_name("8|10|12|16");
   app.add_option("--frame_cnt", options.frame_count, "stop after N frames")->type_name("N");
-  app.add_option("--frame_skip_ref", options.skip_reference, "leave out the first N frames")
+  app.add_option(
+         "--frame_skip_ref", options.skip_reference, "skip the first N frames of the reference")
       ->type_name("N");
-  app.add_option("--frame_skip_dist", options.skip_distorted, "leave out the first N frames")
+  app.add_option("--frame_skip_dist", options.skip_distorted,
+         "skip the first N frames of the distorted video")
       ->type_name("N");
   app.add_option("--subsample", options.subsample, "score every Nth frame")->type_name("N");
 }
@@ -218,23 +224,25 @@ void add_vmaf(CommandLine& line) {
   line.vmaf = &app;
   app.set_help_flag("--help", "Print this help message and exit");
   add_vmaf_inputs(app, options);
-  app.add_option("--feature", options.features, "what to compute; repeat for several")
+  app.add_option("--feature", options.features, "feature to compute; repeat for several")
       ->type_name("FEATURE[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
-  app.add_option("-m,--model", options.model, "refused: there is no model here")
+  app.add_option("-m,--model", options.model, "not supported: similis has no VMAF model")
       ->type_name("MODEL");
-  app.add_flag("-n,--no_prediction", options.has_no_prediction, "no model; needed");
+  app.add_flag("-n,--no_prediction", options.has_no_prediction,
+      "compute features only, without a model; required");
   add_threads(app, &options.threads);
-  app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
+  app.add_option("-o,--output", options.output, "write the results to FILE, complete or not at all")
       ->type_name("FILE");
   app.add_flag("--xml", options.is_xml, "write XML (default)");
   app.add_flag("--json", options.is_json, "write JSON");
   app.add_flag("--csv", options.is_csv, "write CSV");
   app.add_flag("--sub", options.is_sub, "write subtitles");
   app.add_option("--precision", options.precision,
-         "max: the fewest digits that read back as the same\nnumber (default: vmaf's six)")
+         "digits of numbers (default: six, as vmaf writes); max: as\nmany as needed to read back "
+         "the same number")
       ->type_name("max");
-  app.add_flag("-q,--quiet", options.is_quiet, "no progress on a terminal");
+  app.add_flag("-q,--quiet", options.is_quiet, "show no progress on a terminal");
   app.set_version_flag("-v,--version", "similis " SIMILIS_VERSION);
   app.footer(fmt::format(
       "{}\nFeatures and their options:\n{}\n{}", kVmafExamples, describe_features(), kExitStatus));
@@ -242,37 +250,38 @@ void add_vmaf(CommandLine& line) {
 
 void add_warp(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
-      "warp", "Brings a volume onto another's grid, through transforms of ITK and ANTs");
+      "warp", "Resamples a volume on the grid of another, through ITK and ANTs transforms");
   WarpOptions& options = line.warp_options;
   line.warp = &app;
-  app.add_option("IMAGE", options.image, "the volume, NIfTI, or - for stdin")
+  app.add_option("IMAGE", options.image, "the NIfTI volume to warp, or - for stdin")
       ->required()
       ->type_name("");
   app.add_option(
-         "-r,--reference", options.reference, "the volume whose grid the output has; needed")
+         "-r,--reference", options.reference, "the volume whose grid the output gets; required")
       ->required()
       ->type_name("FILE");
   app.add_option("-t,--transform", options.transforms,
-         "from points of the reference to points of IMAGE: an affine\n"
-         "map or a displacement field; [FILE,1] is the inverse of an\n"
-         "affine map; repeat for several, the last is applied first\n"
-         "(default: the identity)")
+         "transform from points of the reference to points of IMAGE:\n"
+         "an affine map or a displacement field; [FILE,1] is the\n"
+         "inverse of an affine map; repeat for several, the last is\n"
+         "applied first (default: identity)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("-o,--output", options.output,
-         "write the output here, .nii or .nii.gz, whole or not at\nall; needed")
+         "write the warped volume to FILE, .nii or .nii.gz, complete\nor not at all; required")
       ->required()
       ->type_name("FILE");
   app.add_option("--mode", options.mode,
-         "between voxels (default: linear); cubic is a B-spline,\n"
+         "interpolation (default: linear); cubic is a B-spline,\n"
          "label takes the label with the largest linear weight")
       ->type_name("linear|nearest|cubic|label");
   app.add_option("--padding", options.padding,
-         "outside IMAGE (default: zeros, or what --background says,\n"
-         "from half a voxel outside on; border repeats the outermost\n"
-         "voxel, reflection mirrors)")
+         "values outside IMAGE (default: zeros, or --background, from\n"
+         "half a voxel outside on); border repeats the outermost\n"
+         "voxel, reflection mirrors")
       ->type_name("zeros|border|reflection");
-  app.add_option("--background", options.background, "what --padding zeros fills in (default: 0)")
+  app.add_option(
+         "--background", options.background, "value that --padding zeros fills in (default: 0)")
       ->type_name("NUMBER");
   add_device(app, &options.device);
   add_threads(app, &options.threads);
@@ -284,25 +293,24 @@ void add_bench(CommandLine& line) {
       "bench", "Measures how fast metrics are on this machine, without any files");
   BenchOptions& options = line.bench_options;
   line.bench = &app;
-  add_metrics(app, &options.metrics, "all; of these, what cannot run is left out");
+  add_metrics(app, &options.metrics, "all; metrics that cannot run are skipped");
   app.add_option("--size", options.size,
-         "of the pictures (default: 1920x1080), or of volumes, such\nas 192x192x160")
+         "size of the pictures (default: 1920x1080), or of volumes,\nsuch as 192x192x160")
       ->type_name("WxH[xD]");
   add_device(app, &options.device);
   add_threads(app, &options.threads);
-  app.add_option("--seconds", options.seconds, "how long to measure each metric (default: 1)")
+  app.add_option("--seconds", options.seconds, "seconds to measure each metric for (default: 1)")
       ->type_name("S");
-  app.add_option("--format", options.format, "of the results (default: table)")
+  app.add_option("--format", options.format, "format of the results (default: table)")
       ->type_name("table|json");
-  app.add_option("-o,--output", options.output, "write the results here, whole or not at all")
+  app.add_option("-o,--output", options.output, "write the results to FILE, complete or not at all")
       ->type_name("FILE");
   app.footer(fmt::format("{}\n{}\n{}", kBenchExamples, kBenchTimes, kExitStatus));
 }
 
 void add_completion(CommandLine& line) {
-  line.completion =
-      line.app.add_subcommand("completion", "Prints a script for the shell's completion");
-  line.completion->add_option("SHELL", line.shell, "which shell")
+  line.completion = line.app.add_subcommand("completion", "Prints a completion script for a shell");
+  line.completion->add_option("SHELL", line.shell, "the shell")
       ->required()
       ->type_name("bash|zsh|fish");
   line.completion->footer(R"(Examples:
@@ -325,7 +333,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// An argument that nothing takes.
+// The error for an argument that no option or positional takes.
 std::string extra_argument_text(
     const CLI::App& app, const std::string& argument, bool may_be_option) {
   if (may_be_option && argument.size() > 1 && argument.front() == '-') {
@@ -344,7 +352,7 @@ std::string extra_argument_text(
       takes.empty() ? "no arguments" : takes, argument);
 }
 
-// Options without their value, or given more than once.
+// The error for an option without a value, or given more than once.
 std::string mismatch_text(const CLI::App& app, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
   const CLI::Option* option = app.get_option_no_throw(name);
@@ -369,7 +377,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_vmaf(*line);
   add_warp(*line);
   add_bench(*line);
-  line->info = app.add_subcommand("info", "Says what this build can use on this machine");
+  line->info = app.add_subcommand("info", "Shows what this build can use on this machine");
   line->info->footer("");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");

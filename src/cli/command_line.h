@@ -24,7 +24,7 @@ struct CommandLine {
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
 
-  // What the parsed options say.
+  // Values of the parsed options.
   CompareOptions compare_options;
   VmafOptions vmaf_options;
   WarpOptions warp_options;
@@ -34,14 +34,14 @@ struct CommandLine {
 
 std::unique_ptr<CommandLine> make_command_line();
 
-/// What completes the value of an option or argument: the names of a fixed set, which its type name
-/// spells "table|json|csv"; metrics; or files, if there are none of either.
+/// The choices that complete the value of an option or argument: those that its type name lists, as
+/// "table|json|csv"; or names of metrics; empty if its values are files or free text.
 std::vector<std::string> value_choices(const CLI::Option& option);
 
-/// One line for the person who typed what `error` says could not be parsed.
+/// The error as one line for the person who typed the command.
 std::string usage_error_text(const CommandLine& line, const CLI::ParseError& error);
 
-/// Throws UsageError if an argument was given as "", as scripts do whose variable is empty.
+/// Throws UsageError if an argument is "", as in a script whose variable is empty.
 void require_no_empty_values(const CommandLine& line);
 
 }  // namespace similis::cli

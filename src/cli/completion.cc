@@ -23,7 +23,7 @@ std::vector<std::string> spellings(const CLI::Option& option) {
   return names;
 }
 
-// FILE, or an argument without a type.
+// True for FILE, and for arguments without a type.
 bool takes_file(const CLI::Option& option) {
   return option.get_type_name() == "FILE" || option.get_type_name().empty();
 }
@@ -44,7 +44,7 @@ std::string summary(const std::string& description) {
   return clause.substr(0, clause.find_last_not_of(" :") + 1);
 }
 
-// `text` with a backslash before each character that the shell's quoting would trip over.
+// `text` with a backslash before each character that is special in the shell's quotes.
 std::string escaped(const std::string& text, std::string_view special) {
   std::string result;
   for (const char c : text) {
@@ -60,7 +60,7 @@ std::string bash_case(const std::string& pattern, const std::vector<std::string>
   return fmt::format("    {}) words='{}' ;;\n", pattern, joined(words, " "));
 }
 
-// A case for the value of each option, one for the options and one for the other arguments.
+// One case for the value of each option, one for the options, one for the other arguments.
 std::string bash_cases(const CLI::App& command) {
   const std::string& name = command.get_name();
   std::vector<std::string> options, arguments;
@@ -84,7 +84,7 @@ std::string bash_cases(const CLI::App& command) {
          bash_case(fmt::format("'{} '*", name), arguments);
 }
 
-// Where nothing fits, bash completes names of files.
+// If no word fits, bash completes file names.
 std::string bash_script(const CLI::App& app) {
   std::vector<std::string> first = spellings_of_all(app);
   std::string cases;

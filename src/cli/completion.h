@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts that teach shells to complete the program's commands, options and values.
+// Shell scripts that complete the program's commands, options and values.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -29,7 +29,7 @@ bool environment_wants_gpu() {
   return backend != nullptr && std::string_view(backend) == "cuda";
 }
 
-// Elements from the first in memory to the last; no stride of a picture is negative.
+// Number of elements from the first to the last in memory; strides are never negative here.
 std::size_t span_bytes(const TensorView& view) {
   std::int64_t last = 0;
   for (int axis = 0; axis < view.shape.rank(); ++axis) {

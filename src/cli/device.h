@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that --device names, and arrays on it.
+// Parses --device, and copies arrays to devices.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace similis::cli {
 
-/// auto, cpu, cuda or cuda:N. auto is the CPU, which is done with a picture before a GPU is ready
-/// to begin, unless SIMILIS_BACKEND is cuda. Throws UsageError if it is none of these, DeviceError
-/// if it asks for a GPU that this build or this machine does not have.
+/// Parses auto, cpu, cuda or cuda:N. auto is the CPU, which finishes a picture before a GPU has
+/// started, unless SIMILIS_BACKEND is cuda. Throws UsageError for other texts, DeviceError for a
+/// GPU that this build or this machine does not have.
 Device parse_device(std::string_view text);
 
-/// The array on a device: itself if it is there. Waits for the copy.
+/// The array on a device: itself if it is there already. Waits for the copy.
 Tensor on_device(const Tensor& array, Device device, const Execution& exec);
 
 /// "cpu" or "cuda:0".

@@ -25,8 +25,8 @@ std::string describe_build() {
   lines.emplace_back("threads", fmt::format("{}", info.threads));
   lines.emplace_back("GPU", info.cuda_reason);
   for (const media::FormatReader& format : media::format_readers()) {
-    lines.emplace_back(
-        format.format, format.reader.empty() ? "no reader on this machine" : format.reader);
+    const char* const missing = format.format == "others" ? "install ffmpeg" : "not in this build";
+    lines.emplace_back(format.format, format.reader.empty() ? missing : format.reader);
   }
   std::size_t width = 0;
   for (const auto& [name, value] : lines) width = std::max(width, name.size());

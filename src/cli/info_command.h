@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis info`: what this build can use on this machine, and what it will use.
+// `similis info`: the SIMD targets, devices and file formats that this build can use on this
+// machine.
 #pragma once
 
 #include <string>

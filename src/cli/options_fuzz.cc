@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever options of one text are given is taken or refused in one line, and what is taken
-// comes back as JSON.
+// Each text is accepted as an option or refused in one line; accepted options are written as
+// JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -49,7 +49,8 @@ int run_command_line(int argc, const char* const* argv) {
 }  // namespace
 
 int run_program(int argc, const char* const* argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of write(), as a full disk is
+  std::signal(SIGXFSZ,
+      SIG_IGN);  // so that a file at its size limit is an error of write(), as on a full disk
   try {
     return run_command_line(argc, argv);
   } catch (const UsageError& error) {

@@ -4,7 +4,7 @@
 
 namespace similis::cli {
 
-/// 0, 1 if something could not be done, 2 if the command line is wrong; stderr says what.
+/// Returns 0, 1 after an error, 2 if the command line is wrong; errors are printed on stderr.
 int run_program(int argc, const char* const* argv);
 
 }  // namespace similis::cli

@@ -131,7 +131,7 @@ TEST_F(Program, DefaultsLeaveOutWhatAPictureIsTooSmallFor) {
   const Outcome outcome = compare({"a.png", "b.png", "--format=csv"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.out, StartsWith("frame,psnr,ssim\n"));
-  EXPECT_THAT(outcome.err, StartsWith("similis: note: b.png: ms-ssim left out: "));
+  EXPECT_THAT(outcome.err, StartsWith("similis: note: b.png: ms-ssim skipped: "));
   const Outcome asked = compare({"a.png", "b.png", "-m", "ms-ssim"});
   EXPECT_EQ(asked.status, 1);
   EXPECT_THAT(asked.err, StartsWith("similis: b.png: ms_ssim: "));
@@ -151,11 +151,11 @@ TEST_F(Program, ErrorsAreOneLineThatNamesTheFile) {
   write_text("text.png", "no picture");
   std::filesystem::create_directory(folder_.file("folder"));
   expect_error({"compare", "a.png", "small.png"}, 1,
-      "small.png: is 20×30 and a.png is 64×48; both must have the same size");
+      "a.png is 64×48 but small.png is 20×30; sizes must match");
   expect_error(
       {"compare", "a.png", "none.png"}, 1, "cannot read none.png: No such file or directory");
   expect_error({"compare", "a.png", "clear.png"}, 1,
-      "clear.png: has transparent pixels; --background COLOR says what is behind them");
+      "clear.png has transparent pixels; give the colour behind them with --background COLOR");
   expect_error({"compare", "folder", "none"}, 1, "cannot read none: No such file or directory");
   expect_error({"compare", "a.png", "b.png", "-o", "none/x.json"}, 1,
       "-o none/x.json: none is not a directory");
@@ -180,7 +180,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   std::filesystem::create_directory(folder_.file("folder"));
   expect_error({}, 2, "a command is missing; similis --help shows them");
   expect_error(
-      {"compar", "a.png", "b.png"}, 2, "there is no command \"compar\"; the nearest is compare");
+      {"compar", "a.png", "b.png"}, 2, "there is no command \"compar\"; did you mean compare?");
   expect_error({"compare"}, 2, "REF is missing; similis compare --help shows how to call it");
   expect_error(
       {"compare", "a.png"}, 2, "DIST is missing; similis compare --help shows how to call it");
@@ -190,7 +190,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "b.png", "c.png"}, 2,
       "compare takes REF and DIST; \"c.png\" is one too many");
   expect_error({"compare", "a.png", "b.png", "--fromat", "json"}, 2,
-      "there is no option --fromat; the nearest is --format");
+      "there is no option --fromat; did you mean --format?");
   expect_error({"compare", "a.png", "b.png", "--format"}, 2,
       "--format has no value; write --format table|json|csv|xml");
   expect_error({"compare", "a.png", "b.png", "--format=csv", "--format=csv"}, 2,
@@ -202,16 +202,16 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "b.png", "--device", "gpu"}, 2,
       "--device is \"gpu\"; it must be auto, cpu, cuda or cuda:N");
   expect_error({"compare", "a.png", "b.png", "-m", "sim"}, 2,
-      "-m sim: there is no metric \"sim\"; the nearest is ssim (--list-metrics shows all)");
+      "-m sim: there is no metric \"sim\"; did you mean ssim? (--list-metrics shows all)");
   expect_error({"compare", "a.png", "folder"}, 2,
-      "folder is a directory and a.png is not; both must be, or neither");
+      "folder is a directory but a.png is not; compare two files or two directories");
   expect_error({"compare", "folder", "folder", "--map", "ssim=x.png"}, 2,
       "--map takes two files, not directories");
-  expect_error({"compare", "-", "-"}, 2, "only one side can be standard input");
+  expect_error({"compare", "-", "-"}, 2, "only one of REF and DIST can be standard input");
   expect_error(
-      {"compare", "a.png", "b.png", "-o", "./b.png"}, 2, "-o ./b.png: is one of the inputs");
+      {"compare", "a.png", "b.png", "-o", "./b.png"}, 2, "-o ./b.png is one of the inputs");
   expect_error(
-      {"compare", "a.png", "b.png", "--map", "ssim=a.png"}, 2, "--map a.png: is one of the inputs");
+      {"compare", "a.png", "b.png", "--map", "ssim=a.png"}, 2, "--map a.png is one of the inputs");
   expect_error({"completion", "tcsh"}, 2,
       "there is no completion for \"tcsh\"; it must be bash, zsh or fish");
 }
@@ -296,7 +296,7 @@ TEST_F(Directories, PairsAreSortedAndPooled) {
   write_text("r/left.txt", "");
   const Outcome outcome = compare({"r", "d", "-m", "mse", "--format", "json"});
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.err, "similis: note: r/left.txt: has no match in d\n");
+  EXPECT_EQ(outcome.err, "similis: note: r/left.txt has no match in d\n");
   const Json document = Json::parse(outcome.out);
   EXPECT_EQ(document["pairs"][0]["reference"], "r/a.png");
   EXPECT_EQ(document["pairs"][0]["metrics"]["mse"]["mean"], 3);
@@ -333,7 +333,7 @@ TEST_F(Directories, AFailingRunLeavesTheOlderFileAndWhatItHasBesideIt) {
   EXPECT_EQ(text_of("scores.csv"), "older");
   EXPECT_EQ(text_of("scores.csv.partial"), "reference,distorted,frame,mse\nr/b.png,d/b.png,0,3\n");
   EXPECT_THAT(
-      outcome.err, EndsWith("similis: note: scores.csv.partial has what could be scored\n"));
+      outcome.err, EndsWith("similis: note: the scores so far are in scores.csv.partial\n"));
 }
 
 TEST_F(Directories, NothingThatMatchesIsAnError) {
@@ -341,9 +341,9 @@ TEST_F(Directories, NothingThatMatchesIsAnError) {
   const Outcome outcome = compare({"r", "empty", "--format", "json"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.err,
-      "similis: note: r/a.png: has no match in empty\n"
-      "similis: note: r/b.png: has no match in empty\n"
-      "similis: empty: no file has a match in r\n");
+      "similis: note: r/a.png has no match in empty\n"
+      "similis: note: r/b.png has no match in empty\n"
+      "similis: no file in empty has a match in r\n");
   EXPECT_EQ(Json::parse(outcome.out)["unmatched"].size(), 2u);
 }
 

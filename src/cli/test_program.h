@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the program end to end share: a folder of files, and calls of it there.
+// Base of the program's end-to-end tests: a folder of files, and calls of the program there.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads --threads asks for.
+// The number of threads that --threads gives.
 #pragma once
 
 #include <string>
 
 namespace similis::cli {
 
-/// 0, for one per core, if the text is empty. Throws UsageError unless it is a number from 1 to
-/// 1024.
+/// Returns 0, for one per core, if the text is empty. Throws UsageError unless it is a number from
+/// 1 to 1024.
 int parse_threads(const std::string& text);
 
 }  // namespace similis::cli

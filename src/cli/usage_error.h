@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command line that cannot be understood: exit status 2, where every other error is 1.
+// The error for a command line that is wrong: exit status 2; every other error is 1.
 #pragma once
 
 #include "similis/error.hpp"

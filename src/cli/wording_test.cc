@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people read: suggestions, notes, the line of progress, the help.
+// Texts for people: suggestions, notes, the progress line, the help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -59,7 +59,7 @@ std::int64_t pixels(const Size& size) {
   return count;
 }
 
-// Refuses what the readers of pictures do.
+// Has the limits of the readers of pictures.
 Size requested_size(const std::string& text) {
   const Size size = parse_size(text);
   if (size.size() != 2 && size.size() != 3) {
@@ -69,8 +69,8 @@ Size requested_size(const std::string& text) {
   std::int64_t room = media::kMaxPixels;
   for (const std::int64_t side : size) {
     if (side > media::kMaxSide || side > room) {
-      throw UsageError(fmt::format("--size is {}; it must be at most {} a side and {} in all", text,
-          media::kMaxSide, media::kMaxPixels));
+      throw UsageError(fmt::format("--size is {}; it must be at most {} per side and {} in all",
+          text, media::kMaxSide, media::kMaxPixels));
     }
     room /= side;
   }
@@ -96,7 +96,7 @@ Writer find_writer(const std::string& format) {
   throw UsageError(fmt::format("--format is \"{}\"; it must be table or json", format));
 }
 
-// Code values of 8 bits, any as often as another; and the same with other noise over them.
+// Uniform noise of 8-bit code values, and the same with other noise added.
 template <class T> void fill_with_noise(T* reference, T* distorted, std::int64_t count) {
   std::mt19937 generator;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -124,7 +124,7 @@ FramePair noise_pictures(const Size& size, const Execution& exec) {
   FramePair frames =
       pair_pictures(std::move(reference), std::move(distorted), "reference", "distorted", {}, exec)
           .frames;
-  const auto luma = [&](std::size_t side) {  // noise is noise, so a plane of the same bytes will do
+  const auto luma = [&](std::size_t side) {  // a plane of the same noise bytes
     return TensorView(
         (*frames.as_read.pictures)[side].image.samples8.data(), {size[1], size[0]}, DType::u8);
   };
@@ -132,7 +132,8 @@ FramePair noise_pictures(const Size& size, const Execution& exec) {
   return frames;
 }
 
-// What can run, each called once: memory is claimed, kernels are loaded and threads started then.
+// The measures that can run. Each is called once, which claims memory, loads kernels and starts
+// threads.
 std::vector<Timing> warmed_up(const std::vector<Measure>& measures, bool by_default,
     const FramePair& frames, const Execution& exec) {
   std::vector<Timing> timings;
@@ -143,7 +144,7 @@ std::vector<Timing> warmed_up(const std::vector<Measure>& measures, bool by_defa
       timings.push_back({measure});
     } catch (const InvalidArgument& error) {
       if (!by_default) throw;
-      print_note(fmt::format("{} left out: {}", measure.name, error.what()));
+      print_note(fmt::format("{} skipped: {}", measure.name, error.what()));
     }
   }
   return timings;
@@ -156,7 +157,7 @@ std::vector<double> time_calls(
   const Clock::time_point start = Clock::now();
   Clock::time_point begin = start, end = start;
   while (calls_ms.empty() || std::chrono::duration<double>(end - start).count() < seconds) {
-    all_values(measure, frames, exec);  // numbers, so a GPU is done with them
+    all_values(measure, frames, exec);  // returns numbers, so a GPU has finished
     end = Clock::now();
     calls_ms.push_back(std::chrono::duration<double, std::milli>(end - begin).count());
     begin = end;
@@ -169,7 +170,7 @@ const char* input_of(const Timing& timing, const Size& size) {
   return timing.measure.takes_luma ? "luma" : "RGB";
 }
 
-// Pairs a second, and millions of their pixels.
+// Pairs per second, and millions of their pixels per second.
 std::pair<double, double> rates(const Timing& timing, const Size& size) {
   const double pairs = 1000 / statistics(timing.calls_ms).median;
   return {pairs, pairs * static_cast<double>(pixels(size)) * 1e-6};
@@ -181,8 +182,8 @@ std::string to_table(const BenchReport& report) {
       joined(report.size, "×"), report.device, report.threads, report.threads == 1 ? "" : "s",
       info.simd_target, info.simd_target_reason);
   if (report.device.kind == DeviceKind::cuda) text += info.cuda_reason + "\n";
-  std::vector<Row> rows = {{"metric", "input", "ms a pair", "pairs/s",
-      is_volume(report.size) ? "Mvoxel/s" : "Mpixel/s"}};
+  std::vector<Row> rows = {
+      {"metric", "input", "ms/pair", "pairs/s", is_volume(report.size) ? "Mvoxel/s" : "Mpixel/s"}};
   for (const Timing& timing : report.timings) {
     const auto [pairs, megapixels] = rates(timing, report.size);
     rows.push_back({timing.measure.name, input_of(timing, report.size),
@@ -243,7 +244,7 @@ int bench(const BenchOptions& options) {
   const FramePair frames = frames_on_device(noise, report.device, exec);
   report.data_range = frames.data_range;
   report.timings = warmed_up(measures, by_default, frames, exec);
-  require(!report.timings.empty(), "bench: no metric is left of {}", options.size);
+  require(!report.timings.empty(), "no metric can run on pairs of {}", options.size);
   {
     Progress progress("metrics", static_cast<std::int64_t>(report.timings.size()));
     for (Timing& timing : report.timings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis bench`: how fast the metrics are on this machine, on noise.
+// `similis bench`: measures the speed of the metrics on this machine, on noise.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace similis::cli {
 
-/// What was typed, unread.
+/// The command line as typed, not yet parsed.
 struct BenchOptions {
   std::vector<std::string> metrics;  ///< of -m; empty: all there are
   std::string size = "1920x1080";    ///< WxH of pictures, WxHxD of volumes
@@ -18,8 +18,8 @@ struct BenchOptions {
   std::string output;  ///< empty: standard output
 };
 
-/// Writes the times and returns 0. A metric that cannot run is left out with a note, or an Error
-/// before anything is measured if it was asked for. Throws UsageError if an option is wrong.
+/// Writes the times and returns 0. A metric that cannot run is skipped with a note; if -m
+/// names it, it is an Error before anything is measured. Throws UsageError if an option is wrong.
 int bench(const BenchOptions& options);
 
 }  // namespace similis::cli

@@ -59,7 +59,7 @@ TEST_F(Bench, PrintsATable) {
   EXPECT_EQ(outcome.err, "");
   EXPECT_THAT(outcome.out, StartsWith("pairs of 64×48 on cpu, 3 threads, "));
   EXPECT_THAT(outcome.out,
-      ContainsRegex("\n\nmetric      input  ms a pair +pairs/s +Mpixel/s\n"
+      ContainsRegex("\n\nmetric      input  +ms/pair +pairs/s +Mpixel/s\n"
                     "mse           RGB +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9] +[0-9]+\\.[0-9]\n"
                     "float-ssim   luma +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9] +[0-9]+\\.[0-9]\n$"));
   EXPECT_THAT(bench({"-m", "mse", "--size=8x8", "--seconds=0", "--threads=1"}).out,
@@ -97,8 +97,8 @@ TEST_F(Bench, OptionsReachTheMetric) {
 TEST_F(Bench, MeasuresVolumesToo) {
   const Outcome outcome = bench({"--size", "24x20x16", "--seconds", "0", "--format", "json"});
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("similis: note: ssimulacra2 left out: ssimulacra2: takes "));
-  EXPECT_THAT(outcome.err, HasSubstr("similis: note: integer-ssim left out: integer-ssim: takes "));
+  EXPECT_THAT(outcome.err, HasSubstr("similis: note: ssimulacra2 skipped: ssimulacra2: volumes "));
+  EXPECT_THAT(outcome.err, HasSubstr("similis: note: integer-ssim skipped: integer-ssim: takes "));
   const Json metrics = Json::parse(outcome.out)["metrics"];
   EXPECT_THAT(
       names_of(metrics), ElementsAre("psnr", "mse", "mae", "ssim", "ncc", "lncc", "mi", "nmi"));
@@ -110,7 +110,7 @@ TEST_F(Bench, MeasuresVolumesToo) {
 TEST_F(Bench, WhatCannotRunIsLeftOutUnlessItWasAskedFor) {
   const Outcome outcome = bench({"--size", "64x48", "--seconds", "0"});
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_THAT(outcome.err, StartsWith("similis: note: ms-ssim left out: ms_ssim: "));
+  EXPECT_THAT(outcome.err, StartsWith("similis: note: ms-ssim skipped: ms_ssim: "));
   EXPECT_THAT(outcome.out, Not(HasSubstr("\nms-ssim ")));
   EXPECT_THAT(outcome.out, HasSubstr("\nssim "));
   const Outcome asked = bench({"-m", "mse", "-m", "ms-ssim", "--size", "64x48"});
@@ -165,7 +165,7 @@ TEST_F(Bench, WrongUsageIsStatusTwo) {
   expect_error(
       {"bench", "--device", "gpu"}, 2, "--device is \"gpu\"; it must be auto, cpu, cuda or cuda:N");
   expect_error({"bench", "-m", "sim"}, 2,
-      "-m sim: there is no metric \"sim\"; the nearest is ssim (--list-metrics shows all)");
+      "-m sim: there is no metric \"sim\"; did you mean ssim? (--list-metrics shows all)");
   expect_error({"bench", "-m", "mse", "-m", "mse"}, 2, "-m mse is given twice");
   expect_error({"bench", "a.png"}, 2, "bench takes no arguments; \"a.png\" is one too many");
   expect_error({"bench", "--size"}, 2, "--size has no value; write --size WxH[xD]");

@@ -39,18 +39,18 @@ bool is_directory(const std::string& path) {
   return path != "-" && fs::is_directory(path, error);
 }
 
-// What is refused before anything is read.
+// Refuses options that do not fit together, before any file is read.
 void check(const CompareOptions& options, const std::optional<MapRequest>& map) {
   if (options.reference == "-" && options.distorted == "-") {
-    throw UsageError("only one side can be standard input");
+    throw UsageError("only one of REF and DIST can be standard input");
   }
   const bool reference_is = is_directory(options.reference);
   if (reference_is != is_directory(options.distorted)) {
     const std::string& directory = reference_is ? options.reference : options.distorted;
     const std::string& other = reference_is ? options.distorted : options.reference;
     require(other == "-" || fs::exists(other), "cannot read {}: No such file or directory", other);
-    throw UsageError(
-        fmt::format("{} is a directory and {} is not; both must be, or neither", directory, other));
+    throw UsageError(fmt::format(
+        "{} is a directory but {} is not; compare two files or two directories", directory, other));
   }
   if (map && reference_is) {
     throw UsageError("--map takes two files, not directories");
@@ -60,7 +60,7 @@ void check(const CompareOptions& options, const std::optional<MapRequest>& map) 
   if (map) require_writable("--map", map->path, inputs);
 }
 
-// A run that failed leaves what stands at `path` alone and what it has beside it.
+// A run that failed does not touch `path`; it writes its scores so far beside it.
 void write_report(const Report& report, Writer writer, const std::string& path) {
   const bool is_file = !is_standard_output(path);
   if (report.pairs.empty() && (is_file || !report.of_directories)) return;
@@ -70,7 +70,7 @@ void write_report(const Report& report, Writer writer, const std::string& path) 
   }
   const std::string partial = path + ".partial";
   write_output(writer(report), partial);
-  print_note(fmt::format("{} has what could be scored", partial));
+  print_note(fmt::format("the scores so far are in {}", partial));
 }
 
 std::vector<FilePair> find_pairs(const CompareOptions& options, Report& report) {
@@ -80,11 +80,11 @@ std::vector<FilePair> find_pairs(const CompareOptions& options, Report& report) 
   for (const UnmatchedFile& file : report.unmatched) {
     const bool is_reference = file.side == "reference";
     print_note(fmt::format(
-        "{}: has no match in {}", file.path, is_reference ? options.distorted : options.reference));
+        "{} has no match in {}", file.path, is_reference ? options.distorted : options.reference));
   }
   if (matched.pairs.empty()) {
     report.error =
-        fmt::format("{}: no file has a match in {}", options.distorted, options.reference);
+        fmt::format("no file in {} has a match in {}", options.distorted, options.reference);
     print_error(report.error);
   }
   return matched.pairs;
@@ -119,7 +119,8 @@ int compare(const CompareOptions& options) {
   score_pairs(scoring, find_pairs(options, report), notes, report);
   for (const std::string& line : notes.lines()) print_note(line);
   require(!report.names.empty() || !report.error.empty(),
-      "{}: no metric is left; name some with -m", spoken_name(options.distorted));
+      "none of the default metrics can score {}; choose metrics with -m",
+      display_name(options.distorted));
   write_report(report, writer, options.output);
   return report.error.empty() ? 0 : 1;
 }

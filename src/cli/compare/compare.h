@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis compare`: scores of two pictures or videos, or of those in two directories.
+// `similis compare`: scores two pictures, videos or volumes, or those in two directories.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace similis::cli {
 
-/// What was typed, unread.
+/// The command line as typed, not yet parsed.
 struct CompareOptions {
   std::string reference, distorted;  ///< a path, or "-" for standard input
   std::vector<std::string> metrics;  ///< of -m; empty: default_metrics()
@@ -22,9 +22,9 @@ struct CompareOptions {
   std::string size, pixel_format;     ///< of raw video; empty: there is none
 };
 
-/// Writes the results and returns the exit status: 0, or 1 if something could not be scored, which
-/// stderr then says. Throws UsageError if the options do not fit together, Error if nothing can be
-/// scored.
+/// Writes the results and returns the exit status: 0, or 1 if something could not be scored;
+/// errors are printed on stderr. Throws UsageError if the options do not fit together, Error if
+/// nothing can be scored.
 int compare(const CompareOptions& options);
 
 }  // namespace similis::cli

@@ -16,22 +16,22 @@
 namespace similis::cli {
 namespace {
 
-// Sizes of the legend, in dots; a dot is one pixel or more, so that a large picture's legend is
-// still read when the whole is seen on a screen.
+// Sizes of the legend, in dots; a dot is one pixel or more, so that the legend of a large picture
+// stays readable when the picture is shrunk to a screen.
 constexpr int kMargin = 6;
 constexpr int kBarHeight = 12;
 constexpr int kTickHeight = 3;
 constexpr int kGap = 3;
 constexpr int kLegendHeight =
     kMargin + kGlyphHeight + kGap + kBarHeight + kTickHeight + kGap + kGlyphHeight + kMargin;
-constexpr int kNarrowest = 200;      // the legend's least width
+constexpr int kNarrowest = 200;      // minimum width of the legend
 constexpr int kColumnsPerDot = 450;  // of the picture
 constexpr int kRowsPerDot = 150;
 
 constexpr Rgb kPaper = {255, 255, 255};
 constexpr Rgb kInk = {32, 32, 36};
 
-// Shares of the loss from best to worst that get a label where there is room.
+// Shares of the loss, from best to worst, that get a label if there is room.
 constexpr double kTicks[] = {0, 1, 0.4, 0.1, 0.01, 0.05, 0.2, 0.6, 0.8};
 
 class Canvas {
@@ -73,7 +73,7 @@ template <class T> void draw_map(const Tensor& map, const MapRange& range, Canva
   }
 }
 
-// Labels keep clear of one another; those first in kTicks win.
+// Labels do not overlap; those earlier in kTicks have priority.
 void draw_labels(const MapRange& range, std::int64_t left, std::int64_t top, std::int64_t width,
     std::int64_t dot, Canvas& canvas) {
   std::vector<std::pair<std::int64_t, std::int64_t>> taken;

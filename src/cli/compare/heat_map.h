@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map of scores as a picture: where it is bright, the score is lost.
+// Draws a map of scores as a picture; brighter is worse.
 #pragma once
 
 #include <string>

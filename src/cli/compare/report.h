@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of `similis compare` found, and the documents it is written as.
+// The results of a run of `similis compare`, and the documents that they are written as.
 #pragma once
 
 #include <array>
@@ -40,18 +40,18 @@ struct ScoredPair {
 struct Report {
   bool of_directories = false;
   std::string device;
-  std::vector<std::string> names;                     ///< of what each frame has a value for
+  std::vector<std::string> names;                     ///< one for each value of a frame
   std::vector<MetricSettings> metric_settings;        ///< of all pairs; "null" where they differ
-  std::optional<int> bit_depth, channels;             ///< where they are the same for all pairs
+  std::optional<int> bit_depth, channels;             ///< empty where they differ between pairs
   std::optional<std::string> chroma;                  ///< of video, likewise
   std::optional<std::array<std::int64_t, 3>> voxels;  ///< of volumes, likewise: along x, y, z
   FrameSelection selection;
   std::vector<ScoredPair> pairs;  ///< one, unless of directories
   std::vector<UnmatchedFile> unmatched;
-  std::string error;  ///< why it is not complete; empty if it is
+  std::string error;  ///< why the report is incomplete; empty if it is complete
 };
 
-/// All values of one name that are there.
+/// All values of one name, without missing ones.
 std::vector<double> scores_of(const std::vector<ScoredPair>& pairs, std::size_t name);
 
 /// One document. Of two files: similis, reference, distorted, device,

@@ -44,7 +44,7 @@ Json counts_json(const FrameCounts& counts) {
   return {{"reference", *counts.reference}, {"distorted", *counts.distorted}};
 }
 
-// How many frames the videos have, where they were read to their end.
+// Numbers of frames of the videos that were read to their end.
 Json frame_counts_json(const Report& report) {
   Json json = Json::object();
   for (const ScoredPair& pair : report.pairs) {
@@ -72,8 +72,7 @@ Json metric_settings_json(const std::vector<MetricSettings>& metrics) {
   return json;
 }
 
-// What was measured and how: `metrics` has each metric's options, `differences` what was done to
-// make pictures comparable.
+// `metrics` has each metric's options, `differences` the conversions that made pictures comparable.
 Json settings_json(const Report& report) {
   Json json = Json::object();
   if (report.of_directories) json["device"] = report.device;

@@ -13,7 +13,7 @@
 namespace similis::cli {
 namespace {
 
-constexpr double kSmallestFixed = 1e-4;  // of smaller numbers six decimals say little
+constexpr double kSmallestFixed = 1e-4;  // smaller numbers need more than six decimals
 
 std::string cell(double value) {
   if (std::isnan(value)) return "-";

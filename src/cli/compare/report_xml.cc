@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON document as XML. Names of metrics, such as ssim=window_size=7, are no XML names, so they
-// are attributes: <score metric="…" value="…"/>. What is null in JSON is left out.
+// The JSON document as XML. Names of metrics, such as ssim=window_size=7, are not XML names, so
+// they are attributes: <score metric="…" value="…"/>. Values that are null in JSON are omitted.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ std::string escaped(const std::string& text) {
     } else if (c == '\t' || c == '\n' || c == '\r') {
       result += "&#" + std::to_string(code) + ";";
     } else if (code < 0x20) {
-      result += "\xef\xbf\xbd";  // U+FFFD: XML 1.0 has no way to write it
+      result += "\xef\xbf\xbd";  // U+FFFD, as XML 1.0 cannot represent the character
     } else {
       result += c;
     }
@@ -34,7 +34,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// A plain value as it stands in JSON, texts without their quotes, lists without their brackets.
+// A plain value as in JSON, but texts without quotes and lists without brackets.
 std::string value_text(const Json& value) {
   if (value.is_string()) {
     const std::string valid = value.dump(-1, ' ', false, Json::error_handler_t::replace);

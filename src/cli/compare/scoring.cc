@@ -17,15 +17,16 @@
 #include "src/cli/device.h"
 #include "src/cli/inputs/video_planes.h"
 #include "src/cli/terminal/progress.h"
+#include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {
 
-constexpr int kWholeFrame = -1;  // the plane of a picture's score, and of a metric's only one
+constexpr int kWholeFrame = -1;  // the score is that of a picture or of a whole frame
 
-// Which number of the results this is: a measure's, of which plane, and which of its parts.
+// Identifies a number of the results: its measure, its plane and its part of the measure.
 struct ScoreKey {
   std::size_t measure = 0;
   int plane = kWholeFrame;
@@ -42,7 +43,7 @@ struct Frame {
 // The settings of each measure that has scored a pair.
 using MeasureSettings = std::map<std::size_t, Settings>;
 
-// One pair as it is scored. Columns and names follow once all pairs are.
+// The scores of one pair. Columns and names are known only when all pairs are scored.
 struct Scores {
   ScoredPair pair;
   MeasureSettings settings;
@@ -62,7 +63,7 @@ Settings settings_for(const Measure& measure, const FramePair& frames) {
                                 : measure.settings(frames.data_range);
 }
 
-// Adds all numbers of a measure to `values`, and its settings; false if the measure is left out.
+// Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
 bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
     Notes& notes, FrameValues& values, MeasureSettings& settings) {
   const Measure& measure = scoring.measures[key.measure];
@@ -79,7 +80,7 @@ bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const 
     return true;
   } catch (const InvalidArgument& error) {
     if (!scoring.by_default) throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
-    notes.add(name, fmt::format("{} left out: {}", measure.name, error.what()));
+    notes.add(name, fmt::format("{} skipped: {}", measure.name, error.what()));
     return false;
   }
 }
@@ -113,10 +114,10 @@ void write_map(const Scoring& scoring, const FramePair& frames, const std::strin
       draw_map(scoring, name, frames_on_device(frames, scoring.device, scoring.exec)));
 }
 
-// Also of one pair of frames of animations.
+// Scores a pair of pictures, or of frames of animations.
 void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::int64_t number,
     Notes& notes, Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   scores.bit_depth = pictures.bit_depth;
   scores.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
@@ -130,11 +131,12 @@ void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::in
 void score_picture_pair(
     const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
   score_pictures(scoring, pictures, 0, notes, scores);
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   if (scoring.map) write_map(scoring, pictures.frames, name);
 }
 
-// A metric that a plane is too small for is so in every frame: it is tried in the first only.
+// Scores the frames of two videos. A metric for which the planes are too small is tried in the
+// first frame only.
 class VideoScorer {
  public:
   VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
@@ -190,32 +192,38 @@ class VideoScorer {
 void note_counts(
     const FilePair& files, const FrameCounts& counts, std::size_t scored, Notes& notes) {
   if (!counts.reference || *counts.reference == *counts.distorted) return;
-  notes.add(spoken_name(files.distorted),
-      fmt::format("has {} frames and {} has {}; {} common to both {} scored", *counts.distorted,
-          spoken_name(files.reference), *counts.reference, scored, scored == 1 ? "is" : "are"));
+  notes.add(display_name(files.distorted),
+      fmt::format("has {} but {} has {}; scored {}", counted(*counts.distorted, "frame"),
+          display_name(files.reference), *counts.reference, counted(scored, "frame")));
 }
 
-// Behind the last frame of videos or animations.
+// Notes or refuses the numbers of frames, after the last frame of videos or animations.
 void finish(const FrameCounts& counts, Notes& notes, Scores& scores) {
   const FilePair& files = scores.pair.files;
   scores.pair.counts = counts;
-  require(!scores.frames.empty(), "{}: has no frame to compare with one of {}",
-      spoken_name(files.distorted), spoken_name(files.reference));
+  const std::string reference = display_name(files.reference);
+  const std::string distorted = display_name(files.distorted);
+  if (scores.frames.empty() && counts.reference) {
+    throw InvalidArgument(fmt::format("no frame to compare: {} has {} and {} has {}", reference,
+        counted(*counts.reference, "frame"), distorted, counted(*counts.distorted, "frame")));
+  }
+  require(!scores.frames.empty(), "no frame to compare in {} and {}", reference, distorted);
   note_counts(files, counts, scores.frames.size(), notes);
 }
 
-// These two add to `scores` frame by frame, so that what was scored before an error stays.
+// These two add to `scores` frame by frame, so that frames scored before an error are kept.
 void score_videos(
     const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes, Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
+  const std::string name = display_name(scores.pair.files.distorted);
   const media::PixelFormat& pixels = videos.format().pixels;
-  require(!scoring.map, "{}: is a video; --map takes two pictures", name);
+  require(!scoring.map, "{} is a video; --map takes pictures or volumes", name);
   scores.bit_depth = pixels.bit_depth;
   scores.chroma = chroma_name(pixels);
   const int other_depth = videos.distorted_format().pixels.bit_depth;
   if (other_depth != pixels.bit_depth) {
-    scores.pair.differences.emplace_back("bit_depth",
-        fmt::format("distorted has {} bits, reference {}", other_depth, pixels.bit_depth));
+    scores.pair.differences.emplace_back(
+        "bit_depth", fmt::format("reference has {} bits per sample, distorted {}", pixels.bit_depth,
+                         other_depth));
   }
   VideoScorer scorer(scoring, videos, name);
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
@@ -228,8 +236,8 @@ void score_videos(
 
 void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
     Notes& notes, Scores& scores) {
-  require(!scoring.map, "{}: is an animation; --map takes two pictures",
-      spoken_name(scores.pair.files.distorted));
+  require(!scoring.map, "{} is an animation; --map takes pictures or volumes",
+      display_name(scores.pair.files.distorted));
   Progress progress("frames", shows_progress ? animations.expected_pairs() : 0);
   while (const auto pictures = animations.next(scoring.exec)) {
     score_pictures(scoring, *pictures, animations.frame(), notes, scores);
@@ -240,16 +248,16 @@ void score_animations(const Scoring& scoring, AnimationPair& animations, bool sh
 
 void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progress, Notes& notes,
     Scores& scores) {
-  const std::string name = spoken_name(scores.pair.files.distorted);
-  require(!scoring.inputs.raw, "{}: is a volume; --size and --pix-fmt are for video", name);
+  const std::string name = display_name(scores.pair.files.distorted);
+  require(!scoring.inputs.raw, "{} is a volume; --size and --pix-fmt are for video", name);
   require(!scoring.map || volumes.expected_pairs() == 1,
-      "{}: has several frames; --map takes two pictures or volumes of one frame", name);
+      "{} has several frames; --map takes pictures, or volumes of one frame", name);
   scores.channels = volumes.channels();
   scores.voxels = volumes.grid().size;
   scores.pair.differences = volumes.differences();
   for (const auto& [key, sentence] : volumes.differences()) {
-    notes.add(spoken_name(key.starts_with("reference") ? scores.pair.files.reference
-                                                       : scores.pair.files.distorted),
+    notes.add(display_name(key.starts_with("reference") ? scores.pair.files.reference
+                                                        : scores.pair.files.distorted),
         sentence);
   }
   Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
@@ -272,7 +280,7 @@ std::string score_name(const Scoring& scoring, const ScoreKey& key) {
   return name;
 }
 
-// Where each number of the results stands in a row, in the order of the measures.
+// The column of each number of the results, in the order of the measures.
 using Columns = std::map<ScoreKey, std::size_t>;
 
 Columns used_columns(const std::vector<Scores>& all) {
@@ -293,7 +301,7 @@ FrameScores row_of(const Frame& frame, const Columns& columns) {
   return row;
 }
 
-// What is the same for all pairs.
+// A property that all pairs share; empty if they differ.
 template <class T>
 std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores::*member) {
   std::optional<T> value;
@@ -331,7 +339,7 @@ std::optional<Settings> common_settings(const std::vector<Scores>& all, std::siz
   return merged;
 }
 
-// Those of a pair's settings that `common` does not say.
+// The settings of a pair that are not in `common`.
 Settings without(const Settings& settings, const Settings& common) {
   Settings rest;
   for (const auto& setting : settings) {
@@ -392,8 +400,8 @@ void score_pairs(
         score_volumes(scoring, **volumes, is_single, notes, scores);
       } else {
         require(!is_single || !scoring.inputs.are_for_video(),
-            "{}: is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
-            spoken_name(files[i].distorted));
+            "{} is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
+            display_name(files[i].distorted));
         score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
       }
     } catch (const Error& error) {

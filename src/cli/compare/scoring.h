@@ -15,11 +15,11 @@
 
 namespace similis::cli {
 
-/// What is measured, and how.
+/// The measures to run, and how to run them.
 struct Scoring {
   std::vector<Measure> measures;
-  /// Whether the measures are the program's choice: one that a pair is too small for is then left
-  /// out with a note, where one that was asked for is an error.
+  /// True if -m was not given: a measure that needs a larger picture is then skipped with a note
+  /// instead of failing.
   bool by_default = false;
   InputOptions inputs;
   std::optional<MapRequest> map;
@@ -28,10 +28,10 @@ struct Scoring {
   int threads = 1;
 };
 
-/// Fills in what `report` says of the pairs in `files`, its names and metric settings included.
-/// While one pair of pictures is scored the next is read, if there is a second thread. What goes
-/// wrong with a pair is printed and added to report.error; the others are scored, and of a video
-/// that breaks off the frames before are kept.
+/// Scores the pairs in `files` and fills in their part of `report`, names and metric settings
+/// included. While one pair of pictures is scored the next is read, if there is a second thread. An
+/// error of a pair is printed and added to report.error, and the other pairs are scored; if a video
+/// is cut off, the scores of its frames before the cut are kept.
 void score_pairs(
     const Scoring& scoring, const std::vector<FilePair>& files, Notes& notes, Report& report);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What many scores come to.
+// Statistics of many scores.
 #pragma once
 
 #include <array>

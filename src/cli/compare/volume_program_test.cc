@@ -88,8 +88,9 @@ TEST_F(VolumeProgram, AReferenceMayHaveNoRange) {
   const Outcome outcome = compare({"flat.nii", "b.nii"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(
-      outcome.err, testing::EndsWith("similis: b.nii: no metric is left; name some with -m\n"));
+  EXPECT_THAT(outcome.err,
+      testing::EndsWith(
+          "similis: none of the default metrics can score b.nii; choose metrics with -m\n"));
 }
 
 TEST_F(VolumeProgram, OneMayComeOnStandardInputCompressedOrNot) {
@@ -124,28 +125,28 @@ TEST_F(VolumeProgram, OneSliceIsAPicture) {
 
 TEST_F(VolumeProgram, GridsThatDifferAreRefusedInAWordThatHelps) {
   const std::string hint =
-      "; `similis warp c.nii --reference a.nii.gz -o OUTPUT.nii.gz` brings it "
-      "onto that grid";
+      "; to bring both onto one grid, run `similis warp c.nii --reference a.nii.gz -o OUT.nii.gz`";
   put("c.nii", media::make_volume({18, 15, 12}, smooth));
   expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
-      "c.nii: is 18×15×12 voxels and a.nii.gz is 18×15×13" + hint);
+      "a.nii.gz has 18×15×13 voxels but c.nii has 18×15×12" + hint);
   Volume shifted = moved_;
   shifted.grid.voxel_to_world.rows[1][3] = 0.02;
   put("c.nii", shifted);
   expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
-      "c.nii: places its voxels up to 0.02 voxels from those of a.nii.gz" + hint);
+      "the voxels of c.nii lie up to 0.02 voxels away from those of a.nii.gz" + hint);
   shifted.grid.voxel_to_world.rows[1][3] = 0.005;
   put("c.nii", shifted);
   EXPECT_EQ(compare({"a.nii.gz", "c.nii"}).status, 0);
   put("c.nii", media::make_volume(kSize, smooth, 3));
   expect_error({"compare", "a.nii.gz", "c.nii"}, 1,
-      "c.nii: has 3 numbers a voxel and a.nii.gz has 1; both must have as many");
+      "a.nii.gz has 1 component per voxel but c.nii has 3; components must match");
 }
 
 TEST_F(VolumeProgram, SaysWhatItCannotDo) {
   write("p.png", reference_picture());
   expect_error({"compare", "a.nii.gz", "p.png"}, 1,
-      "p.png: is a picture and a.nii.gz is a volume; both must be one or other");
+      "a.nii.gz is a volume but p.png is a picture; compare two pictures, two videos or two "
+      "volumes");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "integer-ssim"}, 1,
       "b.nii: integer-ssim: takes the luma of video; pictures and volumes have none");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssimulacra2"}, 1,
@@ -158,7 +159,7 @@ TEST_F(VolumeProgram, SaysWhatItCannotDo) {
       "cannot read cut.nii.gz: it is cut off: its gzip data end in the middle");
   write_text("damaged.nii", "nothing of NIfTI");
   expect_error(
-      {"compare", "a.nii.gz", "damaged.nii"}, 1, "cannot read damaged.nii: it is no NIfTI file");
+      {"compare", "a.nii.gz", "damaged.nii"}, 1, "cannot read damaged.nii: it is not a NIfTI file");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssim=window_size=3,5"}, 1,
       "b.nii: ssim: window_size has 2 numbers; it takes one, or one for each of the 3 axes");
 }
@@ -177,7 +178,7 @@ TEST_F(VolumeProgram, TwoFormsThatDifferAreTold) {
   write_bytes("c.nii", bytes);
   const Outcome outcome = compare({"a.nii.gz", "c.nii", "-m", "mse"});
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.err, "similis: note: c.nii: qform and sform differ; sform taken\n");
+  EXPECT_EQ(outcome.err, "similis: note: c.nii: qform and sform differ; the sform is used\n");
 }
 
 }  // namespace

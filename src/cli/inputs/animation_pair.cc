@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "src/core/counted.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
@@ -17,8 +18,8 @@ AnimationPair::AnimationPair(Side reference, Side distorted, const FrameSelectio
 media::Image AnimationPair::Reader::picture(std::int64_t number) {
   for (;;) {
     std::optional<media::Image> taken = pictures.next();
-    require(taken.has_value(), "cannot read {}: it holds {} frames and says that it has {}", name,
-        read, frames);
+    require(taken.has_value(), "cannot read {}: it says that it has {} but has only {}", name,
+        counted(frames, "frame"), read);
     if (read++ == number) return *std::move(taken);
   }
 }

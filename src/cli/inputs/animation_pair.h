@@ -16,7 +16,7 @@ namespace similis::cli {
 
 class AnimationPair {
  public:
-  /// Of the bytes of two files that hold so many pictures.
+  /// The bytes of a file and the number of pictures in it.
   struct Side {
     std::vector<std::uint8_t> bytes;
     std::string name;
@@ -27,7 +27,7 @@ class AnimationPair {
 
   std::int64_t expected_pairs() const;
 
-  /// The next pair that is selected; empty behind the last. Throws as read_pictures() and
+  /// The next pair that is selected; empty after the last. Throws as read_pictures() and
   /// pair_pictures() do.
   std::optional<PicturePair> next(const Execution& exec);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a frame as their files hold them, for metrics that look at colours rather than
-// at code values: nothing converted, blended or promoted.
+// The two sides of a frame as their files store them, for metrics of colours rather than of code
+// values: nothing is converted, blended or promoted.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace similis::cli {
 
 struct PictureAsRead {
   media::Image image;
-  std::string name;  ///< as errors call it
+  std::string name;  ///< for errors
 };
 
 struct VideoFrameAsRead {
@@ -23,7 +23,7 @@ struct VideoFrameAsRead {
   std::string name;
 };
 
-/// One of the two is there, or of volumes none: the reference, then the distorted.
+/// The reference, then the distorted side. One of the two is set, or for volumes none.
 struct AsRead {
   std::shared_ptr<const std::array<PictureAsRead, 2>> pictures;
   std::shared_ptr<const std::array<VideoFrameAsRead, 2>> video;

@@ -14,14 +14,14 @@ namespace similis::cli {
 /// Code values of red, green and blue at 16 bits.
 using Color = std::array<std::uint16_t, 3>;
 
-/// What parse_color takes, in words.
+/// The forms that parse_color takes, for messages.
 inline constexpr const char* kColorForms =
     "black, white, gray, rgb, rrggbb or rrrrggggbbbb in hexadecimal";
 
 /// Throws UsageError.
 Color parse_color(std::string_view text);
 
-/// Whether every pixel is opaque. Images without alpha are.
+/// True if every pixel is opaque, as in images without alpha.
 bool is_opaque(const media::Image& image);
 
 /// The image without its alpha channel: each colour c of alpha a becomes a·c + (1-a)·background, in

@@ -23,12 +23,11 @@ std::set<std::string> file_names(const std::string& directory) {
   fs::directory_iterator entries(directory, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
-    std::error_code
-        unknown;  // of a broken link: it is listed, and reading it will say what is wrong
+    std::error_code unknown;  // a broken link is listed; reading it gives the error
     if (!name.starts_with('.') && !entries->is_directory(unknown)) names.insert(name);
   }
   if (error) {
-    throw InvalidArgument(fmt::format("{}: cannot be listed: {}", directory, error.message()));
+    throw InvalidArgument(fmt::format("cannot list {}: {}", directory, error.message()));
   }
   return names;
 }
@@ -41,7 +40,7 @@ std::map<std::string, std::vector<std::string>> by_stem(const std::set<std::stri
   return groups;
 }
 
-// Moves what both have from the two sets to `matches`.
+// Moves names that are in both sets to `matches`.
 void match_names(std::set<std::string>& reference, std::set<std::string>& distorted,
     std::map<std::string, std::string>& matches) {
   for (auto name = reference.begin(); name != reference.end();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of two directories belong together.
+// Matches the files of two directories.
 #pragma once
 
 #include <string>

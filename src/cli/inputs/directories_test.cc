@@ -73,7 +73,7 @@ TEST_F(MatchDirectories, PassesOverHiddenFilesAndDirectories) {
 TEST_F(MatchDirectories, SaysWhichCannotBeListed) {
   fill("r", {});
   test::expect_refusal([&] { match_directories(folder_.file("r"), folder_.file("none")); },
-      folder_.file("none") + ": cannot be listed: No such file or directory");
+      "cannot list " + folder_.file("none") + ": No such file or directory");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void parse_range(const std::string& text, FrameSelection& selection) {
   const bool is_read = colon != std::string::npos && first_frame && (end.empty() || selection.end);
   if (!is_read || (selection.end && *selection.end <= *first_frame)) {
     throw UsageError(fmt::format(
-        "--frames is \"{}\"; it must be A:B, the first frame and the one behind the last", text));
+        "--frames is \"{}\"; it must be A:B, the first frame and the one after the last", text));
   }
   selection.first = *first_frame;
 }
@@ -61,7 +61,7 @@ FrameSelection parse_frame_selection(
   if (!every.empty()) {
     const auto step = parse_frame(every);
     if (!step || *step < 1) {
-      throw UsageError(fmt::format("--every is \"{}\"; it must be a number above 0", every));
+      throw UsageError(fmt::format("--every is \"{}\"; it must be a whole number above 0", every));
     }
     selection.every = *step;
   }
@@ -90,7 +90,7 @@ std::optional<media::RawVideo> parse_raw_video(
   const std::optional<media::PixelFormat> pixels = media::pixel_format(pixel_format);
   if (!pixels) {
     throw UsageError(fmt::format(
-        "--pix-fmt is \"{}\"; it must be planar YUV in ffmpeg's words, such as yuv420p, "
+        "--pix-fmt is \"{}\"; it must be one of ffmpeg's planar YUV formats, such as yuv420p, "
         "yuv422p10le or gray",
         pixel_format));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames of a video are scored, and what raw video is: --frames, --every, --offset, --size
-// and --pix-fmt.
+// The frames of a video to score (--frames, --every, --offset) and the format of raw video (--size,
+// --pix-fmt).
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct FrameSelection {
   std::int64_t offset = 0;
   friend bool operator==(const FrameSelection&, const FrameSelection&) = default;
 
-  /// Whether this frame of the reference is scored, if both videos have it and its counterpart.
+  /// True if this frame of the reference is to be scored, provided that both videos reach it.
   bool has(std::int64_t frame) const;
 
-  /// The first such frame from `frame` on; it may lie behind the end.
+  /// The first such frame from `frame` on; it may lie after the end.
   std::int64_t next(std::int64_t frame) const;
 
-  /// How many frames are scored of videos of these lengths.
+  /// The number of frames to score in videos of these lengths.
   std::int64_t count(std::int64_t reference_frames, std::int64_t distorted_frames) const;
 };
 
-/// Of "A:B", either of which may be left out, and of numbers; all may be empty. Throws UsageError,
-/// naming the option.
+/// Parses "A:B", where A or B may be omitted, and two numbers; each text may be empty. Throws
+/// UsageError, naming the option.
 FrameSelection parse_frame_selection(
     const std::string& frames, const std::string& every, const std::string& offset);
 
-/// Of "1920x1080" and one of ffmpeg's names of planar YUV; empty if both are. Throws UsageError,
-/// naming the option, if one is missing or not that.
+/// Parses "1920x1080" and one of ffmpeg's names of planar YUV; empty if both texts are. Throws
+/// UsageError, naming the option, if only one is given or one is malformed.
 std::optional<media::RawVideo> parse_raw_video(
     const std::string& size, const std::string& pixel_format);
 

@@ -50,10 +50,10 @@ TEST(FrameSelection, RefusesWhatIsNoSelection) {
   for (const char* text : {"5", "5:5", "6:5", "a:b", "-1:3", "1:2:3", "1:99999999999999"}) {
     test::expect_refusal([&] { parse_frame_selection(text, "", ""); },
         std::string("--frames is \"") + text +
-            "\"; it must be A:B, the first frame and the one behind the last");
+            "\"; it must be A:B, the first frame and the one after the last");
   }
-  test::expect_refusal(
-      [] { parse_frame_selection("", "0", ""); }, "--every is \"0\"; it must be a number above 0");
+  test::expect_refusal([] { parse_frame_selection("", "0", ""); },
+      "--every is \"0\"; it must be a whole number above 0");
   test::expect_refusal([] { parse_frame_selection("", "", "--1"); },
       "--offset is \"--1\"; it must be a number of frames, such as 3 or -3");
 }
@@ -77,7 +77,7 @@ TEST(RawVideo, RefusesWhatItIsNot) {
         std::string("--size is \"") + size + "\"; it must be WxH, such as 1920x1080");
   }
   test::expect_refusal([] { parse_raw_video("4x4", "rgb24"); },
-      "--pix-fmt is \"rgb24\"; it must be planar YUV in ffmpeg's words, such as yuv420p, "
+      "--pix-fmt is \"rgb24\"; it must be one of ffmpeg's planar YUV formats, such as yuv420p, "
       "yuv422p10le or gray");
 }
 

@@ -15,7 +15,7 @@
 namespace similis::cli {
 namespace {
 
-// Both at once; if both fail the reference's error counts.
+// Opens both at once; if both fail, throws the reference's error.
 std::array<media::OpenedMedia, 2> open_both(
     const FilePair& files, const std::optional<media::RawVideo>& raw, const Execution& exec) {
   const std::array<const std::string*, 2> paths = {&files.reference, &files.distorted};
@@ -41,21 +41,21 @@ const char* kind(const media::OpenedMedia& media) {
 }
 
 AnimationPair::Side pictures_of(media::OpenedMedia media, const std::string& path) {
-  return {std::move(media.bytes), spoken_name(path), media.picture->frames};
+  return {std::move(media.bytes), display_name(path), media.picture->frames};
 }
 
 }  // namespace
 
-std::string spoken_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+std::string display_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 MediaPair open_media_pair(
     const FilePair& files, const InputOptions& options, int threads, const Execution& exec) {
   auto [reference, distorted] = open_both(files, options.raw, exec);
-  const std::string reference_name = spoken_name(files.reference);
-  const std::string distorted_name = spoken_name(files.distorted);
+  const std::string reference_name = display_name(files.reference);
+  const std::string distorted_name = display_name(files.distorted);
   require(std::string_view(kind(reference)) == kind(distorted),
-      "{}: is {} and {} is {}; both must be one or other", distorted_name, kind(distorted),
-      reference_name, kind(reference));
+      "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
+      kind(reference), distorted_name, kind(distorted));
   if (reference.volume) {
     return std::make_unique<VolumePair>(std::move(*reference.volume), std::move(*distorted.volume),
         reference_name, distorted_name, options.selection);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two files as what they are: a pair of pictures, of videos, of animations or of volumes.
+// Opens two files as a pair of pictures, videos, animations or volumes.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@
 
 namespace similis::cli {
 
-/// How errors and notes call a path: "-" is standard input.
-std::string spoken_name(const std::string& path);
+/// The name of a path in errors and notes: "-" is standard input.
+std::string display_name(const std::string& path);
 
-/// What the command line says of all inputs.
+/// Options of the command line that concern the inputs.
 struct InputOptions {
   std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
   Depths depths = Depths::must_agree;  ///< of video
 
-  /// Whether something was asked for that only video has.
+  /// True if an option is given that only video takes.
   bool are_for_video() const { return raw || selection != FrameSelection{}; }
 };
 

@@ -25,9 +25,8 @@ struct Side {
 void require_same_size(const Side& reference, const Side& distorted) {
   require(distorted.image.width == reference.image.width &&
               distorted.image.height == reference.image.height,
-      "{}: is {}×{} and {} is {}×{}; both must have the same size", distorted.name,
-      distorted.image.width, distorted.image.height, reference.name, reference.image.width,
-      reference.image.height);
+      "{} is {}×{} but {} is {}×{}; sizes must match", reference.name, reference.image.width,
+      reference.image.height, distorted.name, distorted.image.width, distorted.image.height);
 }
 
 void promote_depth(media::Image& image) {
@@ -63,13 +62,13 @@ void remove_alpha(Side& side, const std::optional<Color>& background, Difference
     return;
   }
   require(background.has_value(),
-      "{}: has transparent pixels; --background COLOR says what is behind them", side.name);
+      "{} has transparent pixels; give the colour behind them with --background COLOR", side.name);
   side.image = blend(side.image, *background);
   differences.emplace_back(key, fmt::format("blended over #{:04x}{:04x}{:04x}", (*background)[0],
                                     (*background)[1], (*background)[2]));
 }
 
-// Row by row from interleaved samples to planes of f32, which holds 16 bits exactly.
+// Copies interleaved samples to planes of f32, which represents 16 bits exactly.
 template <class T>
 void write_planes(const std::vector<T>& samples, const Tensor& planes, const Execution& exec) {
   const std::int64_t channels = planes.shape[1], height = planes.shape[2], width = planes.shape[3];
@@ -82,7 +81,7 @@ void write_planes(const std::vector<T>& samples, const Tensor& planes, const Exe
   });
 }
 
-// A grey image in a pair with colour is its one plane three times: the stride between is 0.
+// A grey image in a pair with colour has its one plane three times, with stride 0 between them.
 Tensor planes_of(const media::Image& image, int channels, const Execution& exec) {
   const Tensor planes =
       allocate({1, image.channels, image.height, image.width}, DType::f32, {}, exec);
@@ -97,20 +96,17 @@ Tensor planes_of(const media::Image& image, int channels, const Execution& exec)
   return {view, std::make_shared<Tensor>(planes)};
 }
 
-}  // namespace
-
-namespace {
-
-// As it is, but for alpha that hides nothing.
+// The picture as read, without its alpha channel if every pixel is opaque.
 PictureAsRead as_read(const Side& side) {
   const bool is_plain = side.image.has_alpha() && is_opaque(side.image);
   return {is_plain ? drop_alpha(side.image) : side.image, side.name};
 }
 
-// Everything that code values need, and what metrics of colours never see.
+// Converts both sides to the same kind of code values.
 void pair_code_values(Side& reference, Side& distorted, const std::optional<Color>& background,
     const Execution& exec, PicturePair& pair) {
-  unify_depth(reference, distorted, pair.differences);  // first, so that a conversion gains by it
+  unify_depth(reference, distorted,
+      pair.differences);  // first, so that a colour conversion has the larger depth
   unify_color(reference, distorted, pair.differences);
   remove_alpha(reference, background, pair.differences);
   remove_alpha(distorted, background, pair.differences);

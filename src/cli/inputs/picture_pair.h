@@ -13,7 +13,7 @@
 
 namespace similis::cli {
 
-/// What was done to make two pictures comparable: a key such as "color", and a sentence.
+/// Conversions that made two pictures comparable: a key such as "color", and a sentence.
 using Differences = std::vector<std::pair<std::string, std::string>>;
 
 struct PicturePair {
@@ -29,7 +29,7 @@ struct PicturePair {
 ///   alpha               opaque: dropped; else blended over `background`, or refused without it
 ///   grey and colour     grey becomes three equal channels
 ///   8 and 16 bits       8 become 16: v·257
-/// What is refused beside the size stands in frames.refusal, for the metrics that it matters to.
+/// Refusals other than of the size are put in frames.refusal, for the metrics that they concern.
 /// Throws InvalidArgument, in one line that names the file.
 PicturePair pair_pictures(media::Image reference, media::Image distorted,
     const std::string& reference_name, const std::string& distorted_name,

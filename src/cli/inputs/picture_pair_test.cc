@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done where two pictures differ in kind.
+// Conversions of two pictures that differ in kind.
 #include "src/cli/inputs/picture_pair.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(PicturePair, ChannelsBecomePlanesOfCodeValues) {
 
 TEST(PicturePair, SizesMustBeEqual) {
   expect_refusal([] { pair(media::noise(800, 600, 3, 8), media::noise(640, 480, 1, 16)); },
-      "dis.png: is 640×480 and ref.png is 800×600; both must have the same size");
+      "ref.png is 800×600 but dis.png is 640×480; sizes must match");
 }
 
 TEST(PicturePair, GreyBecomesThreeEqualChannels) {
@@ -91,7 +91,7 @@ TEST(PicturePair, OpaqueAlphaIsDropped) {
 TEST(PicturePair, TransparentPixelsNeedABackground) {
   const Image opaque = picture(3, {10, 20, 30}), clear = picture(4, {10, 20, 30, 51});
   EXPECT_EQ(pair(clear, opaque).frames.refusal,
-      "ref.png: has transparent pixels; --background COLOR says what is behind them");
+      "ref.png has transparent pixels; give the colour behind them with --background COLOR");
   const PicturePair result = pair(clear, opaque, parse_color("white"));
   EXPECT_EQ(value(result.frames.reference, 0, 0, 0), 206);  // (51·10 + 204·255)/255
   EXPECT_EQ(value(result.frames.distorted, 0, 0, 0), 10);

@@ -14,12 +14,11 @@ using media::VideoFormat;
 const VideoFormat& require_alike(const FrameSource& reference, const FrameSource& distorted) {
   const VideoFormat &x = reference.format(), &y = distorted.format();
   require(x.width == y.width && x.height == y.height,
-      "{}: is {}×{} and {} is {}×{}; both must have the same size", distorted.name(), y.width,
-      y.height, reference.name(), x.width, x.height);
+      "{} is {}×{} but {} is {}×{}; sizes must match", reference.name(), x.width, x.height,
+      distorted.name(), y.width, y.height);
   const std::string x_chroma = chroma_name(x.pixels), y_chroma = chroma_name(y.pixels);
-  require(x_chroma == y_chroma,
-      "{}: has chroma {} and {} has {}; both must have the same subsampling", distorted.name(),
-      y_chroma, reference.name(), x_chroma);
+  require(x_chroma == y_chroma, "{} has chroma {} but {} has {}; chroma subsampling must match",
+      reference.name(), x_chroma, distorted.name(), y_chroma);
   return x;
 }
 
@@ -44,8 +43,8 @@ VideoPair::VideoPair(std::unique_ptr<FrameSource> reference, std::unique_ptr<Fra
 
 void VideoPair::require_same_depth() const {
   const int x = format_.pixels.bit_depth, y = distorted_format_.pixels.bit_depth;
-  require(x == y, "{}: has {} bits a sample and {} has {}; both must have the same depth",
-      distorted_name_, y, reference_name_, x);
+  require(x == y, "{} has {} bits per sample but {} has {}; bit depths must match", reference_name_,
+      x, distorted_name_, y);
 }
 
 std::optional<std::int64_t> VideoPair::expected_pairs() const {

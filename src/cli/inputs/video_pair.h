@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two videos side by side, read ahead of whoever scores them.
+// Two videos side by side, read ahead of scoring.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace similis::cli {
 
-/// How many frames each side has; empty while that is not known.
+/// The number of frames of each side; empty while it is not known.
 struct FrameCounts {
   std::optional<std::int64_t> reference, distorted;
 };
 
-/// Whether both sides must have as many bits a sample.
+/// The rule for bits per sample of the two sides.
 enum class Depths : std::uint8_t { must_agree, may_differ };
 
 class VideoPair {
@@ -35,10 +35,10 @@ class VideoPair {
   const std::string& distorted_name() const { return distorted_name_; }
   /// Throws InvalidArgument as the constructor does if the depths differ.
   void require_same_depth() const;
-  /// How many pairs there will be, as far as the files say.
+  /// The number of pairs to come, as far as the files tell it.
   std::optional<std::int64_t> expected_pairs() const;
 
-  /// Goes to the next pair that is selected. False behind the last: at the selection's end, or,
+  /// Goes to the next pair that is selected. False after the last: at the selection's end, or,
   /// with counts() known then, where either side ends. Throws what reading a side throws.
   bool next();
 

@@ -5,12 +5,13 @@
 #include <cmath>
 #include <utility>
 
+#include "src/core/counted.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
 namespace {
 
-constexpr double kMostApart = 0.01;  // voxels: of corners that count as being in one place
+constexpr double kMaxGridDistance = 0.01;  // in voxels, between corners of matching grids
 
 std::string size_text(const media::Grid& grid) {
   return fmt::format("{}×{}×{}", grid.size[0], grid.size[1], grid.size[2]);
@@ -19,16 +20,17 @@ std::string size_text(const media::Grid& grid) {
 void require_same_grid(const media::Volume& reference, const media::Volume& distorted,
     const std::string& reference_name, const std::string& distorted_name) {
   const std::string hint =
-      fmt::format("`similis warp {} --reference {} -o OUTPUT.nii.gz` brings it onto that grid",
+      fmt::format("to bring both onto one grid, run `similis warp {} --reference {} -o OUT.nii.gz`",
           distorted_name, reference_name);
-  require(distorted.grid.size == reference.grid.size, "{}: is {} voxels and {} is {}; {}",
-      distorted_name, size_text(distorted.grid), reference_name, size_text(reference.grid), hint);
+  require(distorted.grid.size == reference.grid.size, "{} has {} voxels but {} has {}; {}",
+      reference_name, size_text(reference.grid), distorted_name, size_text(distorted.grid), hint);
   const double apart = media::grid_distance(reference.grid, distorted.grid);
-  require(apart <= kMostApart, "{}: places its voxels up to {:.3g} voxels from those of {}; {}",
-      distorted_name, apart, reference_name, hint);
+  require(apart <= kMaxGridDistance,
+      "the voxels of {} lie up to {:.3g} voxels away from those of {}; {}", distorted_name, apart,
+      reference_name, hint);
   require(distorted.components == reference.components,
-      "{}: has {} numbers a voxel and {} has {}; both must have as many", distorted_name,
-      distorted.components, reference_name, reference.components);
+      "{} has {} per voxel but {} has {}; components must match", reference_name,
+      counted(reference.components, "component"), distorted_name, distorted.components);
 }
 
 Tensor in_f64(const Tensor& values) {
@@ -47,7 +49,7 @@ template <class T> double range_of(const Tensor& values) {
   return std::max(0.0, largest - smallest);
 }
 
-// [C,T,Z,Y,X] at one T.
+// One frame of [C,T,Z,Y,X].
 Tensor frame_of(const Tensor& values, std::int64_t frame) {
   const Extents& shape = values.shape;
   const Extents& strides = values.strides;
@@ -73,7 +75,8 @@ VolumePair::VolumePair(media::Volume reference, media::Volume distorted,
   require_same_grid(reference_, distorted_, reference_name, distorted_name);
   for (const auto& [volume, key] : {std::pair(&reference_, "reference_orientation"),
            std::pair(&distorted_, "distorted_orientation")}) {
-    if (volume->forms_differ) differences_.emplace_back(key, "qform and sform differ; sform taken");
+    if (volume->forms_differ)
+      differences_.emplace_back(key, "qform and sform differ; the sform is used");
   }
   if (reference_.values.dtype != distorted_.values.dtype) {
     media::Volume& narrow = reference_.values.dtype == DType::f32 ? reference_ : distorted_;

@@ -16,13 +16,13 @@ namespace similis::cli {
 
 class VolumePair {
  public:
-  /// Throws InvalidArgument, in one line that names both, if their voxels are not in the same
-  /// places, to a hundredth of a voxel, or have not as many components.
+  /// Throws InvalidArgument, in one line that names both, if their voxels do not lie in the
+  /// same places, to a hundredth of a voxel, or their numbers of components differ.
   VolumePair(media::Volume reference, media::Volume distorted, const std::string& reference_name,
       const std::string& distorted_name, const FrameSelection& selection);
 
-  /// The next frames that are selected, as [1,C,Z,Y,X], or [1,C,Y,X] of volumes of one slice; empty
-  /// behind the last.
+  /// The next frames that are selected, as [1,C,Z,Y,X], or [1,C,Y,X] for volumes of one slice;
+  /// empty after the last.
   std::optional<FramePair> next();
 
   std::int64_t frame() const { return frame_; }  ///< of the last next(), in the reference

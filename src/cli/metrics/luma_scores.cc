@@ -11,7 +11,7 @@
 namespace similis::cli {
 namespace {
 
-// f64 results of one call side by side.
+// The f64 results of one call as a list.
 std::vector<double> numbers(const std::vector<Tensor>& tensors) {
   std::vector<double> values;
   for (const Tensor& tensor : tensors) {
@@ -21,7 +21,7 @@ std::vector<double> numbers(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-// The score and, if they are wanted, the three parts, each of this shape.
+// Allocates the score and, if requested, the three parts, each of this shape.
 template <class Request>
 std::vector<Tensor> allocate_results(
     bool has_parts, const Extents& part_shape, const Execution& exec, Request& request) {

@@ -11,7 +11,7 @@
 
 namespace similis::cli {
 
-/// What libvmaf calls these options; each measure takes some of them.
+/// Options by libvmaf's names; each measure takes some of them.
 struct LumaOptions {
   int scale = 0;
   bool enable_lcs = false;
@@ -20,10 +20,10 @@ struct LumaOptions {
 };
 
 struct LumaMeasure {
-  /// What follows the measure's name in those of its numbers: nothing for the score itself, then,
-  /// with enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
+  /// Suffixes of the names of the measure's numbers: "" for the score itself, then, with
+  /// enable_lcs, "l", "c" and "s", or those of each scale as "l_scale0".
   std::vector<std::string> (*parts)(const LumaOptions&);
-  /// As many numbers. Throws InvalidArgument for planes that it does not take.
+  /// One number for each part. Throws InvalidArgument for planes that the measure does not take.
   std::vector<double> (*scores)(const LumaPlanes&, const LumaOptions&, const Execution&);
 };
 

@@ -19,7 +19,7 @@ std::string_view metric_part(std::string_view text) { return text.substr(0, text
 const Metric& known_metric(std::string_view name, const std::string& argument) {
   if (const Metric* found = find_metric(name)) return *found;
   if (name.find(',') != std::string_view::npos) {
-    throw UsageError(fmt::format("{}: give each metric an -m of its own", argument));
+    throw UsageError(fmt::format("{}: give each metric its own -m", argument));
   }
   throw UsageError(fmt::format("{}: there is no metric \"{}\"{} (--list-metrics shows all)",
       argument, name, nearest_hint(name, metric_names())));
@@ -93,7 +93,7 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
   const std::string_view name = metric_part(text);
   const Metric& metric = known_metric(name, argument);
   if (!metric.map_range) {
-    throw UsageError(fmt::format("{}: {} has no map; those that have one: {}", argument, name,
+    throw UsageError(fmt::format("{}: {} has no map; metrics with a map: {}", argument, name,
         joined(metric_names_with_maps(), ", ")));
   }
   std::string named;               // the longest text of -m that this begins with
@@ -103,15 +103,14 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
     if (text.starts_with(candidate + "=") && candidate.size() > named.size()) named = candidate;
   }
   if (named.empty() && asked.size() > 1) {
-    throw UsageError(
-        fmt::format("{}: {} is asked for more than once; say which, as in --map {}=FILE.png",
-            argument, name, asked.front()));
+    throw UsageError(fmt::format("{}: there are several {}; choose one, as in --map {}=FILE.png",
+        argument, name, asked.front()));
   }
   const std::size_t prefix = named.empty() ? name.size() : named.size();
   const std::string path(text.substr(std::min(text.size(), prefix + 1)));
   if (!path.ends_with(".png")) {
     throw UsageError(fmt::format(
-        "{}: a map is a PNG; it must be {}=FILE.png", argument, text.substr(0, prefix)));
+        "{}: a map is a PNG file; write {}=FILE.png", argument, text.substr(0, prefix)));
   }
   const std::string source = !named.empty() ? named : asked.empty() ? metric.name : asked.front();
   return {requested_measure(source), *metric.map_range, path};

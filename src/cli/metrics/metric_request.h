@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What -m and --map ask for: ssim, or ssim=window_size=7:sigma=1.2.
+// Parses the arguments of -m and --map, such as ssim or ssim=window_size=7:sigma=1.2.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ struct MapRequest {
   std::string path;
 };
 
-/// What --map asks for: METRIC=FILE, where METRIC is a measure's name, or a metric's that is asked
-/// for once or not at all (it then has its defaults). Throws UsageError as above, and if the metric
-/// offers no map.
+/// Parses --map METRIC=FILE, where METRIC is the name of a measure of -m, or of a metric that -m
+/// names once or not at all (it then has its defaults). Throws UsageError as above, and if the
+/// metric offers no map.
 MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts);
 
 }  // namespace similis::cli

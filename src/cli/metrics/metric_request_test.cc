@@ -48,13 +48,13 @@ TEST(MetricRequest, SaysWhatIsWrong) {
     expect_refusal([&] { requested_measures({text}); }, sentence);
   };
   refuse("sssim",
-      "-m sssim: there is no metric \"sssim\"; the nearest is ssim (--list-metrics shows all)");
+      "-m sssim: there is no metric \"sssim\"; did you mean ssim? (--list-metrics shows all)");
   refuse("nonsense", "-m nonsense: there is no metric \"nonsense\" (--list-metrics shows all)");
   refuse("", "-m : there is no metric \"\" (--list-metrics shows all)");
-  refuse("psnr,ssim", "-m psnr,ssim: give each metric an -m of its own");
+  refuse("psnr,ssim", "-m psnr,ssim: give each metric its own -m");
   refuse("ssim=window=7", "-m ssim=window=7: ssim has no option \"window\"");
   refuse("ssim=windowsize=7",
-      "-m ssim=windowsize=7: ssim has no option \"windowsize\"; the nearest is window_size");
+      "-m ssim=windowsize=7: ssim has no option \"windowsize\"; did you mean window_size?");
   refuse("mse=k=1", "-m mse=k=1: mse has no option \"k\"");
   refuse("ssim=", "-m ssim=: ssim has no option \"\"");
   refuse("ssim=k1=1:", "-m ssim=k1=1:: ssim has no option \"\"");
@@ -104,14 +104,14 @@ TEST(MapRequest, SaysWhatIsWrong) {
     expect_refusal([&] { requested_map(text, texts); }, sentence);
   };
   refuse("psnr=a.png",
-      "--map psnr=a.png: psnr has no map; those that have one: ssim, lncc, ssimulacra2");
+      "--map psnr=a.png: psnr has no map; metrics with a map: ssim, lncc, ssimulacra2");
   refuse("ssin=a.png",
-      "--map ssin=a.png: there is no metric \"ssin\"; the nearest is ssim (--list-metrics shows "
+      "--map ssin=a.png: there is no metric \"ssin\"; did you mean ssim? (--list-metrics shows "
       "all)");
-  refuse("ssim", "--map ssim: a map is a PNG; it must be ssim=FILE.png");
-  refuse("ssim=a.jpg", "--map ssim=a.jpg: a map is a PNG; it must be ssim=FILE.png");
+  refuse("ssim", "--map ssim: a map is a PNG file; write ssim=FILE.png");
+  refuse("ssim=a.jpg", "--map ssim=a.jpg: a map is a PNG file; write ssim=FILE.png");
   refuse("ssim=a.png",
-      "--map ssim=a.png: ssim is asked for more than once; say which, as in --map "
+      "--map ssim=a.png: there are several ssim; choose one, as in --map "
       "ssim=sigma=1=FILE.png",
       {"ssim=sigma=1", "ssim=sigma=2"});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one line of the metric table gives, on a metric made up for it.
+// One line of the metric table, on a metric made up for the test.
 #include "src/cli/metrics/metric.h"
 
 #include <gtest/gtest.h>

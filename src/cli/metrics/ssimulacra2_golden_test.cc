@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference program of SSIMULACRA 2.1 prints about pictures in files, to all its 8
+// Scores that the reference program of SSIMULACRA 2.1 prints for files of pictures, to all its 8
 // decimals.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the test data lies: beside the source tree unless said; empty if it is not there.
+// The folder of the test data: SIMILIS_TEST_DATA, or beside the source tree; empty if there is
+// none.
 fs::path test_data() {
   const char* folder = std::getenv("SIMILIS_TEST_DATA");
   const fs::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";

@@ -65,7 +65,7 @@ const std::vector<Option<ProgramOptions>>& program_options() {
   return options;
 }
 
-// What a side came to: samples of one kind, [H,W,C], and what keeps them.
+// One side as the library takes it: samples, [C,H,W], and the memory that holds them.
 struct Prepared {
   TensorView samples;
   std::vector<float> memory;
@@ -100,9 +100,10 @@ std::vector<float> floats(const media::Image& image) {
 
 bool is_srgb(const media::ColorSpace& color) { return media::same_color(color, {}); }
 
-// Light of encoded samples of 1 or 3 channels.
-Prepared in_light(std::vector<float> encoded, int channels, std::int64_t height, std::int64_t width,
-    const media::ColorSpace& color, const std::string& name, const Execution& exec) {
+// Linear light of encoded samples of 1 or 3 channels.
+Prepared to_linear_light(std::vector<float> encoded, int channels, std::int64_t height,
+    std::int64_t width, const media::ColorSpace& color, const std::string& name,
+    const Execution& exec) {
   if (is_srgb(color)) {
     ssimulacra2_linearize(encoded);
     return interleaved(std::move(encoded), height, width, channels);
@@ -111,12 +112,12 @@ Prepared in_light(std::vector<float> encoded, int channels, std::int64_t height,
   return interleaved(std::move(light.samples), height, width, light.channels);
 }
 
-Prepared in_light(const PictureAsRead& picture, float background, const Execution& exec) {
+Prepared to_linear_light(const PictureAsRead& picture, float background, const Execution& exec) {
   const media::Image& image = picture.image;
   std::vector<float> encoded = floats(image);
   int channels = image.channels;
   if (image.has_alpha()) encoded = ssimulacra2_blend(encoded, channels--, background);
-  return in_light(
+  return to_linear_light(
       std::move(encoded), channels, image.height, image.width, image.color, picture.name, exec);
 }
 
@@ -152,8 +153,8 @@ double score_pictures(const std::array<PictureAsRead, 2>& sides, Call call) {
   const std::span<const float> backgrounds = ssimulacra2_backgrounds(x.image.has_alpha());
   const TensorView map = std::exchange(call.map, {});
   const auto score = [&](float background) {
-    const Prepared of_x = in_light(x, background, call.exec);
-    const Prepared of_y = in_light(y, background, call.exec);
+    const Prepared of_x = to_linear_light(x, background, call.exec);
+    const Prepared of_y = to_linear_light(y, background, call.exec);
     return call(of_x.samples, of_y.samples);
   };
   float worst = backgrounds.front();
@@ -174,8 +175,8 @@ Prepared light_of(
   const float* first = rgb.elements<float>();
   const media::ColorSpace space{
       .cicp = media::Cicp{.primaries = color.primaries, .transfer = color.transfer}};
-  return in_light({first, first + rgb.shape.count()}, 3, side.format->height, side.format->width,
-      space, side.name, exec);
+  return to_linear_light({first, first + rgb.shape.count()}, 3, side.format->height,
+      side.format->width, space, side.name, exec);
 }
 
 using Resolved = std::array<media::VideoColor, 2>;
@@ -214,7 +215,7 @@ double score_video(
   return call(x.samples, y.samples);
 }
 
-// The options with what was resolved for a video in the place of "auto".
+// The options, with each "auto" replaced by the choice that was resolved for a video.
 ProgramOptions with_resolved(ProgramOptions options, const media::VideoColor& color) {
   options.matrix = color.matrix;
   options.transfer = color.transfer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIMULACRA 2 in the table of metrics: of pictures with their profiles and alpha, and of video
-// with every choice of colour that its file leaves open.
+// SSIMULACRA 2 in the table of metrics: it scores pictures with their profiles and alpha, and
+// video, with an option for every choice of colour that a file may leave open.
 #pragma once
 
 #include "src/cli/metrics/metric.h"

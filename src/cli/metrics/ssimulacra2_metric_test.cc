@@ -189,8 +189,8 @@ TEST(Ssimulacra2Metric, TheStreamDecidesThenTheDefaults) {
   EXPECT_THAT(of_tags, Contains(Pair("siting", "\"center\"")));
   x.format.color.transfer = "smpte2084";
   test::expect_refusal([&] { score(x, y, measure()); },
-      "ref.y4m: its transfer is smpte2084, which is unknown here; ssimulacra2=transfer=… says what "
-      "to take it for");
+      "the transfer of ref.y4m is smpte2084, which is not supported; choose one with -m "
+      "ssimulacra2=transfer=…");
 }
 
 TEST(VideoColor, BilinearChromaLiesWhereItsSitingSays) {

@@ -9,8 +9,8 @@ namespace similis::cli {
 
 using Row = std::vector<std::string>;
 
-/// A line for each row, all of the first's length or shorter: the first column to the left, numbers
-/// to the right.
+/// One line for each row, none longer than the first row: the first column is aligned to the left,
+/// the others to the right.
 std::string aligned(const std::vector<Row>& rows);
 
 }  // namespace similis::cli

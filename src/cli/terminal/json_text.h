@@ -9,10 +9,10 @@ namespace similis::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The document, ending in a newline. Lists of plain values stand on one line, all others spread an
-/// element a line. Doubles have the fewest digits that read back as the same (the library's own
-/// writer has more now and then) and are null where not finite. Bytes that are not UTF-8, as file
-/// names may have, become U+FFFD.
+/// The document, ending in a newline. A list of plain values is on one line; other lists have one
+/// element per line. Doubles have the fewest digits that read back as the same number (the
+/// library's own writer sometimes has more) and are null if not finite. Bytes that are not UTF-8,
+/// as in file names, become U+FFFD.
 std::string json_text(const Json& json);
 
 }  // namespace similis::cli

@@ -48,7 +48,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 std::string nearest_hint(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string found = nearest(name, candidates);
-  return found.empty() ? "" : "; the nearest is " + found;
+  return found.empty() ? "" : "; did you mean " + found + "?";
 }
 
 }  // namespace similis::cli

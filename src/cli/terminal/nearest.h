@@ -12,7 +12,7 @@ namespace similis::cli {
 /// `name`; empty if every one takes more than a third of the longer name's length, but at least 2.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-/// "; the nearest is ssim", or nothing.
+/// "; did you mean ssim?", or nothing.
 std::string nearest_hint(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace similis::cli

@@ -22,7 +22,7 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// A stderr that takes nothing is no reason to fail.
+// Failing to write to stderr is not an error.
 void print_note(const std::string& text) {
   std::fputs(fmt::format("similis: note: {}\n", one_line(text)).c_str(), stderr);
 }

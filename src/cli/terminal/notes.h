@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to stderr in words: notes and errors, a line each.
+// Notes and errors on stderr, one line each.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::string one_line(const std::string& text);
 void print_note(const std::string& text);
 void print_error(const std::string& text);
 
-/// Notes about single files, those with the same text told once: "b.png and 2 more: …".
+/// Notes about single files, those with the same text are merged: "b.png and 2 more: …".
 class Notes {
  public:
   void add(const std::string& file, const std::string& text);

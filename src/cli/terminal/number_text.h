@@ -19,7 +19,7 @@ template <class T> std::string shortest(T number) {
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
-/// The finite number that all of the text spells, if it does.
+/// The finite number that the whole text spells; empty if it spells none.
 template <class T> std::optional<T> parse_number(std::string_view text) {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -30,7 +30,7 @@ template <class T> std::optional<T> parse_number(std::string_view text) {
   return number;
 }
 
-/// The numbers above 0 that "1920x1080" spells; none if that is not what the text is.
+/// The numbers of a text such as "1920x1080", each above 0; none if the text is not like that.
 inline std::vector<std::int64_t> parse_size(std::string_view text) {
   std::vector<std::int64_t> sides;
   for (;;) {

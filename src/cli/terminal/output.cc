@@ -26,14 +26,14 @@ bool is_standard_output(const std::string& path) { return path.empty() || path =
 
 void require_writable(
     const std::string& argument, const std::string& path, const std::vector<std::string>& inputs) {
-  std::error_code error;  // of files that do not exist: they are no directory, and not the same
+  std::error_code error;  // set for missing files, which are neither directories nor the same
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     throw Error(fmt::format("{} {}: {} is not a directory", argument, path, folder.string()));
   }
   for (const std::string& input : inputs) {
     if (input != "-" && fs::equivalent(path, input, error) && fs::is_regular_file(path, error)) {
-      throw UsageError(fmt::format("{} {}: is one of the inputs", argument, path));
+      throw UsageError(fmt::format("{} {} is one of the inputs", argument, path));
     }
   }
 }

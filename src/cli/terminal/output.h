@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results go.
+// Results to a file or to standard output.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace similis::cli {
 
-/// Whether a path of -o is standard output: "-", or none given.
+/// True if a path of -o means standard output: "-", or none given.
 bool is_standard_output(const std::string& path);
 
-/// Refuses, before a long run rather than after it, the path of an argument ("-o") that is one of
-/// the inputs (UsageError) or in no directory (Error).
+/// Throws, before a long run, if the path of an argument ("-o") is one of the inputs (UsageError)
+/// or if its directory does not exist (Error).
 void require_writable(
     const std::string& argument, const std::string& path, const std::vector<std::string>& inputs);
 
-/// Writes the text to a file, whole or not at all, or to standard output. Throws Error, naming it
-/// and the system's reason, if that fails.
+/// Writes the text to a file, completely or not at all, or to standard output. Throws Error, naming
+/// it and the system's reason, if that fails.
 void write_output(const std::string& text, const std::string& path = {});
 
 }  // namespace similis::cli

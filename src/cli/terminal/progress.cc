@@ -23,14 +23,14 @@ std::string duration(double seconds) {
 
 std::string progress_line(
     const char* what, std::int64_t done, std::optional<std::int64_t> total, double seconds) {
-  if (total && *total < done) total.reset();
-  std::string line =
-      total ? fmt::format("{}/{} {}", done, *total, what) : fmt::format("{} {}", done, what);
+  const std::int64_t left = total ? *total - done : -1;  // below 0: not known
+  std::string line = left < 0 ? fmt::format("{} {}", done, what)
+                              : fmt::format("{}/{} {}", done, done + left, what);
   if (done == 0 || seconds <= 0) return line;
   const double rate = static_cast<double>(done) / seconds;
   line += fmt::format(", {:.{}f}/s", rate, rate < 10 ? 1 : 0);
-  if (!total) return line;
-  return line + fmt::format(", {} left", duration(static_cast<double>(*total - done) / rate));
+  if (left < 0) return line;
+  return line + fmt::format(", {} left", duration(static_cast<double>(left) / rate));
 }
 
 Progress::Progress(const char* what, std::optional<std::int64_t> total)

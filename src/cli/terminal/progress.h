@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that says how far a long run is: "12/40 frames, 3.1/s, 9 s left", on a terminal only.
+// The progress line of a long run: "12/40 frames, 3.1/s, 9 s left", on a terminal only.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace similis::cli {
 std::string progress_line(
     const char* what, std::int64_t done, std::optional<std::int64_t> total, double seconds);
 
-/// Writes to stderr if that is a terminal. Whoever writes there too calls clear() first.
+/// Writes to stderr if that is a terminal. Call clear() before writing anything else there.
 class Progress {
  public:
-  /// Of one piece of work or none nothing is shown.
+  /// Shows nothing for a total of 0 or 1.
   Progress(const char* what, std::optional<std::int64_t> total);
   ~Progress();
   Progress(const Progress&) = delete;

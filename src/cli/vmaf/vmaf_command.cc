@@ -71,7 +71,7 @@ Writer find_writer(const VmafOptions& options) {
   return to_vmaf_xml;
 }
 
-// Frames of both sides counted from the first behind those that are skipped.
+// Frames are counted from the first that is not skipped, on both sides.
 struct Walk {
   FrameSelection selection;
   std::int64_t subsample = 1;
@@ -93,12 +93,12 @@ std::unique_ptr<VideoPair> open_videos(const VmafOptions& options,
   MediaPair media = open_media_pair({options.reference, options.distorted},
       {.raw = raw, .selection = walk.selection}, threads, exec);
   auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
-  require(videos != nullptr, "{}: is no video; vmaf takes video", options.reference);
+  require(videos != nullptr, "{} is not a video; similis vmaf takes videos", options.reference);
   return std::move(*videos);
 }
 
-// The line that vmaf prints when one side is shorter.
-void tell_shorter(const VmafOptions& options, const VideoPair& videos, const Walk& walk) {
+// Prints vmaf's line for a side that is shorter.
+void note_shorter_video(const VmafOptions& options, const VideoPair& videos, const Walk& walk) {
   const FrameCounts counts = videos.counts();
   if (!counts.reference) return;
   const std::int64_t skipped = walk.selection.first;
@@ -114,7 +114,7 @@ void tell_shorter(const VmafOptions& options, const VideoPair& videos, const Wal
       stderr);
 }
 
-// Without a frame there is no document, as vmaf's own run then fails.
+// Throws if there is no frame, as vmaf fails then.
 VmafResults score(const std::vector<VmafFeature>& features, VideoPair& videos,
     const VmafOptions& options, const Walk& walk, const Execution& exec) {
   VmafResults results{.version = "similis " SIMILIS_VERSION,
@@ -133,9 +133,8 @@ VmafResults score(const std::vector<VmafFeature>& features, VideoPair& videos,
     results.frames.push_back(std::move(frame));
   }
   progress.clear();
-  tell_shorter(options, videos, walk);
-  require(frames > 0, "{}: has no frame to compare with one of {}", options.distorted,
-      options.reference);
+  note_shorter_video(options, videos, walk);
+  require(frames > 0, "no frame to compare in {} and {}", options.reference, options.distorted);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   results.frames_per_second = static_cast<double>(frames) / seconds.count();
   if (results.frames.empty()) return results;  // vmaf names a column with its first number
@@ -148,18 +147,20 @@ VmafResults score(const std::vector<VmafFeature>& features, VideoPair& videos,
 
 void check(const VmafOptions& options) {
   if (!options.model.empty()) {
-    throw UsageError(fmt::format(
-        "--model {}: there is no model here; pass -n, and --feature for what to compute",
-        options.model));
+    throw UsageError(
+        fmt::format("--model {}: VMAF models are not supported; pass -n, and name what to compute "
+                    "with --feature",
+            options.model));
   }
   if (!options.has_no_prediction) {
-    throw UsageError("there is no model here; pass -n, and --feature for what to compute");
+    throw UsageError(
+        "VMAF models are not supported; pass -n, and name what to compute with --feature");
   }
   if (!options.precision.empty() && options.precision != "max") {
     throw UsageError(fmt::format("--precision is \"{}\"; it must be max", options.precision));
   }
   if (options.reference == "-" && options.distorted == "-") {
-    throw UsageError("only one side can be standard input");
+    throw UsageError("only one of --reference and --distorted can be standard input");
   }
 }
 
@@ -184,7 +185,7 @@ int vmaf(const VmafOptions& options) {
   if (!options.output.empty()) {
     write_output(writer(results), options.output);
   } else {
-    print_note("without -o nothing is written");
+    print_note("the results are not written; give a file with -o");
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis vmaf`: libvmaf's program vmaf for the features that need no model, with its flags and
-// its documents.
+// `similis vmaf`: libvmaf's program vmaf, with its flags and documents, for the features that need
+// no model.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace similis::cli {
 
-/// What was typed, unread; empty for what was not.
+/// The command line as typed, not yet parsed; options that were not given are empty.
 struct VmafOptions {
   std::string reference, distorted;
   std::string width, height, pixel_format, bit_depth;

@@ -46,7 +46,7 @@ std::string json_frame(const VmafResults& results, const VmafFrame& frame) {
     const double value = frame.values[i];
     text += fmt::format("        \"{}\": {}{}{}", results.columns[i], json_number(results, value),
         i + 1 < frame.values.size() ? "," : "",
-        std::isfinite(value) ? "\n" : "");  // vmaf breaks no line behind null
+        std::isfinite(value) ? "\n" : "");  // vmaf has no line break after null
   }
   return text + "      }\n    }";
 }

@@ -22,8 +22,8 @@ struct VmafResults {
   bool is_shortest = false;  ///< numbers with the fewest digits that read back as the same
 };
 
-/// A number as vmaf prints it: six digits behind the point, or sixteen where those would all be
-/// zeros but the number is no integer.
+/// A number as vmaf prints it: six digits after the point, or sixteen if those six would all be
+/// zeros but the number is not an integer.
 std::string vmaf_number(double value);
 
 std::string to_vmaf_json(const VmafResults& results);

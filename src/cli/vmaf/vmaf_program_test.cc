@@ -92,7 +92,7 @@ TEST_F(Vmaf, NoFrameIsAnError) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.err,
       "\n\"a.y4m\" ended before \"a.y4m\".\n"
-      "similis: a.y4m: has no frame to compare with one of a.y4m\n");
+      "similis: no frame to compare in a.y4m and a.y4m\n");
   EXPECT_FALSE(exists("out.xml"));
 }
 
@@ -134,10 +134,12 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
     more.insert(more.begin(), {"vmaf", "-r", "a.y4m", "-d", "a.y4m"});
     expect_error(more, 2, error);
   };
-  expect_usage_error({}, "there is no model here; pass -n, and --feature for what to compute");
+  expect_usage_error(
+      {}, "VMAF models are not supported; pass -n, and name what to compute with --feature");
   expect_usage_error({"-n", "-m", "version=vmaf_v0.6.1"},
-      "--model version=vmaf_v0.6.1: there is no model here; pass -n, and --feature for what to "
-      "compute");
+      "--model version=vmaf_v0.6.1: VMAF models are not supported; pass -n, and name what to "
+      "compute "
+      "with --feature");
   expect_usage_error({"-n", "--feature", "vif"},
       "--feature vif: there is no feature \"vif\"; those there are: ssim, float_ssim, "
       "float_ms_ssim, psnr");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs of a few slices one after the other, so that their coordinates (24 B a voxel) stay small.
+// Resamples slabs of a few slices, so that their coordinates (24 B per voxel) stay small.
 #include "src/cli/warp/resample.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace similis::cli {
 namespace {
 
 constexpr std::int64_t kSlabVoxels = std::int64_t{1} << 19;
-// Each slab of a cubic spline finds the image's coefficients anew.
+// Larger, because each slab of a cubic spline computes the image's coefficients anew.
 constexpr std::int64_t kCubicSlabVoxels = std::int64_t{1} << 25;
 
 bool keeps_type(const media::Volume& image, ResampleMode mode) {
@@ -34,9 +34,9 @@ void check(const media::Volume& image, const std::string& name, const ResampleOp
   const bool is_wide = image.values.dtype == DType::f64;
   require(options.mode != ResampleMode::label ||
               (is_wide ? are_integers<double>(image.values) : are_integers<float>(image.values)),
-      "{}: has values that are no integers; --mode label takes an image of labels", name);
+      "{} has values that are not integers; --mode label takes an image of labels", name);
   require(!keeps_type(image, options.mode) || holds(image.type, options.background),
-      "--background is {}, which {} of {} does not hold", options.background,
+      "--background is {}, which the {} samples of {} cannot represent", options.background,
       media::name(image.type), name);
 }
 
@@ -69,7 +69,7 @@ TensorView slices(const TensorView& channels, std::int64_t first, std::int64_t c
   return slab;
 }
 
-// Writes the background where coordinates say that nothing is; how often in one channel.
+// Writes the background where coordinates are NaN; returns the number of such voxels in a channel.
 template <class T>
 std::int64_t fill_outside(const Tensor& coordinates, double background, const TensorView& slab) {
   const std::int64_t voxels = coordinates.shape.count() / 3;
@@ -85,7 +85,7 @@ std::int64_t fill_outside(const Tensor& coordinates, double background, const Te
   return outside;
 }
 
-// What lies outside has coordinates that are not numbers, so padding is for the half voxel around.
+// Positions outside are NaN, so the padding mode applies to the half voxel around the image.
 Outside padding_of(const ResampleOptions& options) {
   if (options.padding != Outside::zeros) return options.padding;
   return options.mode == ResampleMode::cubic ? Outside::reflection : Outside::border;
@@ -103,8 +103,8 @@ void sample_slab(const TensorView& image, const Tensor& coordinates, const Resam
   sample_into(image, {.output = slab}, sampling, exec);
 }
 
-// The same on the image's device: coordinates go there, and what is sampled comes back.
-void sample_slab_there(const TensorView& image, const Tensor& coordinates,
+// Samples on the image's device: copies the coordinates there and the samples back.
+void sample_slab_on_device(const TensorView& image, const Tensor& coordinates,
     const ResampleOptions& options, const TensorView& slab, const Execution& exec) {
   if (image.device == slab.device) return sample_slab(image, coordinates, options, slab, exec);
   const Tensor there = allocate(slab.shape, slab.dtype, image.device, exec);
@@ -140,7 +140,7 @@ Resampled resample(const media::Volume& image, const std::string& image_name,
     const std::int64_t count = std::min(step, depth - first);
     const Tensor coordinates = map.coordinates(first, count, marks_outside, exec);
     const TensorView slab = slices(to, first, count);
-    sample_slab_there(from, coordinates, options, slab, exec);
+    sample_slab_on_device(from, coordinates, options, slab, exec);
     result.outside += slab.dtype == DType::f64
                           ? fill_outside<double>(coordinates, options.background, slab)
                           : fill_outside<float>(coordinates, options.background, slab);

@@ -17,9 +17,8 @@ enum class ResampleMode : std::uint8_t { linear, nearest, cubic, label };
 
 struct ResampleOptions {
   ResampleMode mode = ResampleMode::linear;
-  /// zeros: what lies more than half a voxel outside is `background`, and the half voxel around the
-  /// image as its outermost voxels, both as ITK has it. border and reflection: as
-  /// similis::sample().
+  /// zeros: positions more than half a voxel outside get `background`; the half voxel around the
+  /// image gets its outermost voxels, as in ITK. border and reflection: as similis::sample().
   Outside padding = Outside::zeros;
   double background = 0;
   Device device = {};  ///< where the image is sampled
@@ -27,13 +26,13 @@ struct ResampleOptions {
 
 struct Resampled {
   media::Volume volume;
-  std::int64_t outside = 0;  ///< voxels that are background because they lie outside the image
+  std::int64_t outside = 0;  ///< number of voxels outside the image, which are background
 };
 
-/// All frames and components of the image, each by itself, on the grid. Nearest and label keep the
-/// type of samples in the image's file, unless they are scaled there; everything else becomes
-/// float32, or float64 where the image's values need it. Throws InvalidArgument if the mode is
-/// label and a value is no integer, or a type that is kept does not hold the background.
+/// Samples each frame and component of the image on the grid. nearest and label keep the sample
+/// type of the image's file, unless it is scaled; other modes give float32, or float64 if the
+/// image's values need it. Throws InvalidArgument if the mode is label and a value is not an
+/// integer, or if a type that is kept cannot represent the background.
 Resampled resample(const media::Volume& image, const std::string& image_name,
     const media::Grid& grid, const std::vector<SpatialTransform>& transforms,
     const ResampleOptions& options, const Execution& exec);

@@ -9,6 +9,7 @@
 
 #include "similis/warp.hpp"
 #include "src/cli/device.h"
+#include "src/core/counted.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/io/byte_stream.h"
@@ -31,9 +32,9 @@ std::string_view trimmed(std::string_view text) {
 
 DisplacementField field_of(const media::Volume& volume, const std::string& name) {
   require(volume.frames == 1 && (volume.components == 3 || volume.components == 2),
-      "cannot read {}: it has {} frames of {} numbers a voxel; a displacement field has one frame "
-      "of 3 (or 2), as its fifth dimension",
-      name, volume.frames, volume.components);
+      "cannot read {}: it has {} with {} per voxel; a displacement field has 1 frame with 3 (or 2) "
+      "components, as its fifth dimension",
+      name, counted(volume.frames, "frame"), counted(volume.components, "component"));
   const auto& size = volume.grid.size;
   DisplacementField field{.size = size};
   TensorView view = volume.values;
@@ -58,7 +59,7 @@ void turn_to_lps(const media::Volume& volume) {
   }
 }
 
-// visit_row(number of the row, x, y and z of each of its points)
+// Calls visit_row(number of the row, x, y and z of each of its points).
 template <class Visitor>
 void for_rows(const Tensor& points, const Execution& exec, const Visitor& visit_row) {
   const std::int64_t rows = points.shape[1] * points.shape[2], columns = points.shape[3];
@@ -77,7 +78,7 @@ void transform_points(const Affine& map, const Tensor& points, const Execution& 
   });
 }
 
-// From voxels to what sample() takes.
+// Turns positions in voxels into the coordinates of sample().
 void to_unit(const std::array<std::int64_t, 3>& size, bool marks_outside, const Tensor& points,
     const Execution& exec) {
   constexpr double kOutside = std::numeric_limits<double>::quiet_NaN();
@@ -141,8 +142,8 @@ SpatialTransform read_transform(const std::string& text) {
   media::ByteStream stream(argument.path);
   if (media::is_nifti(stream.peek(media::kNiftiStartBytes))) {
     require(!argument.is_inverse,
-        "{}: is a displacement field, which is not inverted here; give the file of its inverse, as "
-        "ANTs writes it",
+        "{} is a displacement field, which similis cannot invert; give the inverse field that ANTs "
+        "writes",
         argument.path);
     const media::Volume volume = media::read_volume(stream, argument.path);
     turn_to_lps(volume);
@@ -152,7 +153,7 @@ SpatialTransform read_transform(const std::string& text) {
   const Affine map = media::read_itk_transform({bytes, stream.name()});
   if (!argument.is_inverse) return {text, map};
   require(std::abs(determinant(map)) > kSmallestDeterminant,
-      "{}: has no inverse, as its determinant is {}", argument.path, determinant(map));
+      "{} has no inverse: its determinant is {}", argument.path, determinant(map));
   return {text, inverse(map)};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that --transform names, and what all of them together do to points.
+// Transforms that --transform names, and their composition as a map from voxels to voxels.
 //
 // A transform maps points of the fixed image's space to the moving one's, in mm with ITK's axes
 // (left, posterior, superior). Of several the last is applied first, as antsApplyTransforms does.
@@ -15,7 +15,7 @@
 
 namespace similis::cli {
 
-/// p ↦ p + u(p), where u is interpolated linearly inside the field and 0 outside, as ITK has it.
+/// p ↦ p + u(p), where u is interpolated linearly inside the field and 0 outside, as in ITK.
 struct DisplacementField {
   Tensor displacement;  ///< [1,2 or 3,Z,Y,X], mm, on any device; of a 2D field z is left as it is
   std::array<std::int64_t, 3> size;
@@ -28,29 +28,29 @@ struct SpatialTransform {
   const char* kind() const { return map.index() == 0 ? "affine" : "displacement"; }
 };
 
-/// What one --transform says: PATH, [PATH,0] or, for the inverse of an affine map, [PATH,1].
+/// The argument of a --transform: PATH, [PATH,0] or, for the inverse of an affine map, [PATH,1].
 struct TransformFile {
   std::string path;
   bool is_inverse = false;
 };
 TransformFile transform_file(const std::string& text);
 
-/// Reads what one --transform says.
-/// Throws InvalidArgument, in one line that names the file, if it is no affine map and no
-/// displacement field, or one that has no inverse here.
+/// Reads the transform that a --transform names.
+/// Throws InvalidArgument, in one line that names the file, if it is neither an affine map nor a
+/// displacement field, or if it cannot be inverted as asked.
 SpatialTransform read_transform(const std::string& text);
 
-/// From the voxels of one grid to those of another.
+/// Maps voxels of one grid to those of another.
 class VoxelMap {
  public:
   /// `transforms` must outlive the map.
   VoxelMap(const media::Grid& from, const std::vector<SpatialTransform>& transforms,
       const media::Grid& to);
 
-  /// Where the voxels of slices [first, first + count) come to lie, for similis::sample():
-  /// [1,count,Y,X,3] in f64, between -1 and 1 as with align_corners. What is inside reaches half a
-  /// voxel beyond the centres of the outermost ones, as ITK has it; outside is NaN, or, unless
-  /// `marks_outside`, as far beyond 1 as it is.
+  /// The positions of the voxels of slices [first, first + count), for similis::sample():
+  /// [1,count,Y,X,3] in f64, between -1 and 1 as with align_corners. The inside reaches half a
+  /// voxel beyond the centres of the outermost voxels, as in ITK; with `marks_outside` positions
+  /// outside are NaN.
   Tensor coordinates(
       std::int64_t first, std::int64_t count, bool marks_outside, const Execution& exec) const;
 

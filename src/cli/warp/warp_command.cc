@@ -49,13 +49,13 @@ ResampleOptions parse_options(const WarpOptions& options) {
         fmt::format("--background is \"{}\"; it must be a number", options.background));
   }
   if (parsed.padding != Outside::zeros) {
-    throw UsageError("--background is what --padding zeros fills in; leave one of them out");
+    throw UsageError("--background is only for --padding zeros; leave one of them out");
   }
   parsed.background = *number;
   return parsed;
 }
 
-// What is refused before anything is read.
+// Refuses options that do not fit together, before any file is read.
 void check(const WarpOptions& options) {
   std::vector<std::string> inputs = {options.image, options.reference};
   for (const std::string& text : options.transforms) inputs.push_back(transform_file(text).path);
@@ -71,7 +71,7 @@ void check(const WarpOptions& options) {
 media::Volume read_volume(const std::string& path) {
   media::Volume volume = media::read_volume(path);
   if (volume.forms_differ) {
-    print_note(fmt::format("{}: qform and sform differ; sform taken", spoken_name(path)));
+    print_note(fmt::format("{}: qform and sform differ; the sform is used", display_name(path)));
   }
   return volume;
 }
@@ -90,7 +90,7 @@ std::string values_text(
     const Resampled& result, const WarpOptions& options, const media::Volume& image) {
   std::string text = fmt::format("{}, {}", media::name(result.volume.type), options.mode);
   if (image.frames > 1) text += fmt::format(", {} frames", image.frames);
-  if (image.components > 1) text += fmt::format(", {} numbers a voxel", image.components);
+  if (image.components > 1) text += fmt::format(", {} components per voxel", image.components);
   if (options.padding != "zeros") return text + ", padding " + options.padding;
   const double share =
       static_cast<double>(result.outside) / static_cast<double>(result.volume.grid.voxels());
@@ -107,7 +107,7 @@ Lines summary(const WarpOptions& options, const Device& device, const media::Vol
     lines.emplace_back(&transform == &transforms.front() ? "transforms" : "",
         fmt::format("{} ({})", transform.name, transform.kind()));
   }
-  if (transforms.empty()) lines.emplace_back("transforms", "none: the identity");
+  if (transforms.empty()) lines.emplace_back("transforms", "none (identity)");
   lines.emplace_back("device", device_name(device));
   lines.emplace_back("time", fmt::format("{:.2f} s", seconds));
   return lines;
@@ -142,7 +142,7 @@ int warp(const WarpOptions& options) {
   const media::Grid grid = read_volume(options.reference).grid;
   const media::Volume image = read_volume(options.image);
   const Resampled result =
-      resample(image, spoken_name(options.image), grid, transforms, resampling, exec);
+      resample(image, display_name(options.image), grid, transforms, resampling, exec);
   media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   write_output(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis warp`: a volume as it is seen from another's grid, through transforms of ITK and ANTs.
+// `similis warp`: resamples a volume on the grid of another, through transforms of ITK and ANTs.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace similis::cli {
 
-/// What was typed, unread.
+/// The command line as typed, not yet parsed.
 struct WarpOptions {
   std::string image, reference;         ///< paths, or "-" for standard input
   std::vector<std::string> transforms;  ///< paths, or [PATH,1] for an inverse; the last comes first
@@ -19,8 +19,8 @@ struct WarpOptions {
   std::string threads;  ///< empty: one per core
 };
 
-/// Writes the warped volume and, to standard output, what it is. Throws UsageError if the options
-/// do not fit together, Error if something cannot be read, warped or written.
+/// Writes the warped volume and, to standard output, a summary of it. Throws UsageError if the
+/// options do not fit together, Error if something cannot be read, warped or written.
 int warp(const WarpOptions& options);
 
 }  // namespace similis::cli

@@ -205,7 +205,7 @@ TEST_F(WarpProgram, NearestAndLabelKeepTheTypeAndLinearDoesNot) {
   EXPECT_EQ(warp({"a.nii", "-t", "t.txt"}).type, media::SampleType::f32);
   expect_error(
       {"warp", "a.nii", "-r", "a.nii", "-o", "o.nii", "--mode", "label", "--background", "-1"}, 1,
-      "--background is -1, which uint8 of a.nii does not hold");
+      "--background is -1, which the uint8 samples of a.nii cannot represent");
 }
 
 TEST_F(WarpProgram, OnAGridWithoutZTheOutputHasNone) {
@@ -250,8 +250,8 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
     expect_error(arguments, status, error);
   };
   refused({"o.png"}, 2, "-o o.png: its name must end in .nii or .nii.gz");
-  refused({"a.nii"}, 2, "-o a.nii: is one of the inputs");
-  refused({"f.nii.gz", "-t", "f.nii.gz"}, 2, "-o f.nii.gz: is one of the inputs");
+  refused({"a.nii"}, 2, "-o a.nii is one of the inputs");
+  refused({"f.nii.gz", "-t", "f.nii.gz"}, 2, "-o f.nii.gz is one of the inputs");
   refused({"o.nii", "-t", "-", "-t", "[-,1]"}, 2,
       "only one of IMAGE, --reference and --transform can be standard input");
   refused({"o.nii", "-t", ""}, 2, "--transform is empty; write --transform FILE");
@@ -259,22 +259,23 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
   refused({"o.nii", "--mode", "quick"}, 2,
       "--mode is \"quick\"; it must be linear, nearest, cubic or label");
   refused({"o.nii", "--padding", "border", "--background", "3"}, 2,
-      "--background is what --padding zeros fills in; leave one of them out");
+      "--background is only for --padding zeros; leave one of them out");
   refused({"o.nii", "-t", "none.mat"}, 1, "cannot read none.mat: No such file or directory");
   refused({"o.nii", "-t", "[f.nii.gz,1]"}, 1,
-      "f.nii.gz: is a displacement field, which is not inverted here; give the file of its "
-      "inverse, as ANTs writes it");
+      "f.nii.gz is a displacement field, which similis cannot invert; give the inverse field that "
+      "ANTs writes");
   refused({"o.nii", "-t", "a.nii"}, 1,
-      "cannot read a.nii: it has 1 frames of 1 numbers a voxel; a displacement field has one frame "
-      "of 3 (or 2), as its fifth dimension");
+      "cannot read a.nii: it has 1 frame with 1 component per voxel; a displacement field has 1 "
+      "frame with 3 (or 2) components, as its fifth dimension");
   write_text("bad.mat", "1 0 0 0\n");
   refused({"o.nii", "-t", "bad.mat"}, 1,
-      "cannot read bad.mat: it is no transform of ITK (MATLAB 4 or text) and no displacement field "
+      "cannot read bad.mat: it is neither an ITK transform (MATLAB 4 or text) nor a displacement "
+      "field "
       "(NIfTI), or it is cut off");
   ramp_.values.elements<float>()[3] = 0.5f;
   put("a.nii", ramp_);
   refused({"o.nii", "--mode", "label"}, 1,
-      "a.nii: has values that are no integers; --mode label takes an image of labels");
+      "a.nii has values that are not integers; --mode label takes an image of labels");
   expect_error({"warp", "a.nii", "-r", "r.nii.gz"}, 2,
       "--output is missing; similis warp --help shows how to call it");
   EXPECT_FALSE(exists("o.nii"));
