@@ -79,7 +79,7 @@ double height(double x, double z) {
   return heights(x, z);
 }
 
-/// How far along the ray the land is, or kFar.
+/// The distance to the land along the ray, or kFar.
 double distance_to_land(const Vector& origin, const Vector& direction, double start) {
   double distance = start, before = start;
   while (distance < kFar) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Renders two pictures, compresses them with real encoders at several qualities, scores each result
-# with build/bin/similis, and maps where the worst of them lost. All of it lands in build/demo.
+# with build/bin/similis, and draws a heat map of the worst. All files go to build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=build/demo
@@ -27,7 +27,7 @@ compress() {
   esac
 }
 
-# One row: what the file costs and what the picture keeps.
+# Prints one row: the size of the file and its scores.
 score() {
   local bytes psnr ssim ms_ssim
   bytes=$(stat --format %s "$file")
@@ -53,5 +53,5 @@ map=$folder/landscape.jpg-q25.ssim.png
 $similis compare $folder/landscape.png $folder/landscape.jpg-q25.jpg -m ssim \
   --map "ssim=$map" >/dev/null
 echo
-echo "Where landscape.jpg-q25.jpg lost most (a map of SSIM): $map"
-echo "The pictures themselves: $folder"
+echo "Heat map of the SSIM loss of landscape.jpg-q25.jpg: $map"
+echo "Pictures: $folder"

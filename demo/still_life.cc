@@ -127,7 +127,7 @@ double distance_to(const Sphere& sphere, const Ray& ray) {
   return -b + root > 1e-4 ? -b + root : kFar;
 }
 
-// Where the ray meets the plane at this height (or depth), if it goes there.
+// The point where the ray meets the plane at this height (or depth), if it does.
 double distance_to_plane(double position, double origin, double direction) {
   const double distance = (position - origin) / direction;
   return distance > 1e-4 ? distance : kFar;
@@ -173,7 +173,7 @@ bool is_blocked(const Ray& ray, double distance) {
   return false;
 }
 
-// What the room sends from where nothing stands: a dim ceiling and the window itself.
+// Light of the empty room: a dim ceiling and the window itself.
 Vector surroundings(const Ray& ray) {
   const double facing = dot(ray.direction, kWindow.normal);
   if (facing < 0) {
