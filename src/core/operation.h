@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "similis/execution.hpp"
 #include "similis/reduction.hpp"
@@ -48,16 +49,27 @@ template <class Pass> struct Backend {
   bool is_offered = false;  ///< by the room, whether this build holds it or not
 };
 
+/// A function that a build without GPU code does not have.
+#ifdef SIMILIS_HAS_CUDA
+#define SIMILIS_IF_CUDA(...) __VA_ARGS__
+#else
+#define SIMILIS_IF_CUDA(...) nullptr
+#endif
+
 /// An entry of Operation::backends.
 #define SIMILIS_CPU(...) \
   { .run = __VA_ARGS__, .is_offered = true }
-#ifdef SIMILIS_HAS_CUDA
 #define SIMILIS_CUDA(...) \
-  { .run = __VA_ARGS__, .is_offered = true }
-#else
-#define SIMILIS_CUDA(...) \
-  { .run = nullptr, .is_offered = true }
-#endif
+  { .run = SIMILIS_IF_CUDA(__VA_ARGS__), .is_offered = true }
+
+/// A step of several operations, by DeviceKind; the operation has checked the device.
+template <class Function> struct Step {
+  std::array<Function*, 2> run;
+
+  template <class... Arguments> void operator()(Device device, Arguments&&... arguments) const {
+    run[static_cast<std::size_t>(device.kind)](std::forward<Arguments>(arguments)...);
+  }
+};
 
 template <class Pass> struct Operation {
   OperationTable table;

@@ -19,7 +19,7 @@ class RawSource : public StreamSource {
  private:
   std::string truncation_message(std::size_t bytes) override {
     return fmt::format(
-        "frame {} has {} of the {} bytes of a {}×{} frame; the file is cut off, or --size or "
+        "frame {} has {} of its {} bytes ({}×{} pixels); the file is cut off, or --size or "
         "--pix-fmt is wrong",
         next_frame_, bytes, format_.frame_bytes(), format_.width, format_.height);
   }

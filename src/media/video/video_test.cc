@@ -82,7 +82,7 @@ TEST(Raw, WhatIsNoWholeFrameIsAnErrorBehindThoseThatAre) {
   const ReadVideo video = read_file(path, raw_video(format));
   EXPECT_EQ(video.frames.size(), 2u);
   EXPECT_EQ(video.error, "cannot read " + path +
-                             ": frame 2 has 7 of the 48 bytes of a 8×4 frame; the file is cut off, "
+                             ": frame 2 has 7 of its 48 bytes (8×4 pixels); the file is cut off, "
                              "or --size or --pix-fmt is wrong");
   write_content(path, {});
   EXPECT_EQ(read_file(path, raw_video(format)).error, "cannot read " + path + ": it is empty");
