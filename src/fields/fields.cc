@@ -18,20 +18,6 @@ namespace {
 using namespace fields_internal;
 using namespace warp_internal;
 
-void largest_norm(const TensorView& field, const TensorView& residual, const Execution& exec) {
-#ifdef SIMILIS_HAS_CUDA
-  if (field.device.kind == DeviceKind::cuda) return largest_norm_cuda(field, residual, exec);
-#endif
-  largest_norm_cpu(field, residual, exec);
-}
-
-void jacobian(const JacobianPass& pass, const Execution& exec) {
-#ifdef SIMILIS_HAS_CUDA
-  if (pass.u.device.kind == DeviceKind::cuda) return jacobian_cuda(pass, exec);
-#endif
-  jacobian_cpu(pass, exec);
-}
-
 // output = factor·u, exact where factor is a power of two: samples u at its own voxels.
 void scale_into(const TensorView& u, double factor, bool align_corners, const TensorView& output,
     const Execution& exec) {
@@ -113,7 +99,7 @@ void invert_into(const TensorView& u, const TensorView& output, const TensorView
   copy(w, output, exec);
   if (residual.empty()) return;
   compose_onto(u, w, 1, w, align_corners, next, exec);
-  largest_norm(as_field_of_volumes(next, 1), residual, exec);
+  kLargestNorm(u.device, as_field_of_volumes(next, 1), residual, exec);
 }
 
 namespace {
@@ -171,7 +157,7 @@ void jacobian_determinant_into(const TensorView& u, const TensorView& determinan
   pass.u = as_field_of_volumes(u, 1);
   pass.determinant = as_volumes_of_scalars(determinant);
   pass.folds = folds;
-  jacobian(pass, exec);
+  kJacobian(u.device, pass, exec);
 }
 
 }  // namespace similis

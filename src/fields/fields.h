@@ -3,6 +3,7 @@
 #pragma once
 
 #include "similis/execution.hpp"
+#include "src/core/operation.h"
 #include "src/warp/warp.h"
 
 namespace similis::fields_internal {
@@ -21,5 +22,8 @@ struct JacobianPass {
 };
 void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
 void jacobian_cuda(const JacobianPass& pass, const Execution& exec);
+
+extern const Step<decltype(largest_norm_cpu)> kLargestNorm;
+extern const Step<decltype(jacobian_cpu)> kJacobian;
 
 }  // namespace similis::fields_internal

@@ -12,25 +12,13 @@
 #include "src/warp/resolve.h"
 #include "src/warp/warp.h"
 
-// Calls the function of the backend that holds the data. A macro, since a build without GPU code
-// has no function of that name.
-#ifdef SIMILIS_HAS_CUDA
-#define SIMILIS_WARP_DISPATCH(tensor, function, ...)                       \
-  ((tensor).device.kind == DeviceKind::cuda ? function##_cuda(__VA_ARGS__) \
-                                            : function##_cpu(__VA_ARGS__))
-#else
-#define SIMILIS_WARP_DISPATCH(tensor, function, ...) function##_cpu(__VA_ARGS__)
-#endif
-
 namespace similis {
 namespace warp_internal {
 
-void run(const Pass& pass, const Execution& exec) {
-  SIMILIS_WARP_DISPATCH(pass.image, sample, pass, exec);
-}
+void run(const Pass& pass, const Execution& exec) { kSample(pass.image.device, pass, exec); }
 
 void copy(const TensorView& from, const TensorView& to, const Execution& exec) {
-  SIMILIS_WARP_DISPATCH(from, copy, from, to, exec);
+  kCopy(from.device, from, to, exec);
 }
 
 }  // namespace warp_internal
@@ -60,7 +48,7 @@ Tensor coefficients_of(const TensorView& image, int rank, const Execution& exec)
   Tensor result = allocate(image.shape, result_dtype(image.dtype), image.device, exec);
   copy(image, result, exec);
   const TensorView volumes = as_volumes(result, image.shape[0]);
-  SIMILIS_WARP_DISPATCH(image, spline_filter, volumes, rank, Filter::forward, exec);
+  kSplineFilter(image.device, volumes, rank, Filter::forward, exec);
   return result;
 }
 
@@ -76,8 +64,7 @@ void run_prefiltered(
   }
   run(pass, exec);
   if (gradient.empty()) return;
-  SIMILIS_WARP_DISPATCH(
-      image, spline_filter, pass.image_gradient, pass.rank, Filter::transposed, exec);
+  kSplineFilter(image.device, pass.image_gradient, pass.rank, Filter::transposed, exec);
   copy(of_coefficients, gradient, exec);
 }
 
@@ -265,7 +252,7 @@ void affine_grid_into(const TensorView& affine, const AffineGridRequest& request
   pass.output = as_field_of_volumes(request.output, 1);
   pass.upstream = as_field_of_volumes(request.upstream, 1);
   pass.affine_gradient = request.affine_gradient;
-  SIMILIS_WARP_DISPATCH(affine, affine_grid, pass, exec);
+  kAffineGrid(affine.device, pass, exec);
 }
 
 namespace {

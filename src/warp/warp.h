@@ -7,6 +7,7 @@
 
 #include "similis/execution.hpp"
 #include "similis/warp.hpp"
+#include "src/core/operation.h"
 
 namespace similis::warp_internal {
 
@@ -75,6 +76,12 @@ void copy_cuda(const TensorView& from, const TensorView& to, const Execution& ex
 /// [N,Z,Y,X,d].
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
 void affine_grid_cuda(const Pass& pass, const Execution& exec);
+
+// The functions above by device.
+extern const Step<decltype(sample_cpu)> kSample;
+extern const Step<decltype(spline_filter_cpu)> kSplineFilter;
+extern const Step<decltype(copy_cpu)> kCopy;
+extern const Step<decltype(affine_grid_cpu)> kAffineGrid;
 
 /// Run the pass, or copy, on the backend that holds the data.
 void run(const Pass& pass, const Execution& exec);
