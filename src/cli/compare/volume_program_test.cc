@@ -110,7 +110,7 @@ TEST_F(VolumeProgram, ASeriesIsScoredFrameByFrame) {
   const Outcome outcome = compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.err,
-      "similis: note: d.nii: has 4 frames and c.nii has 3; 3 common to both are scored\n");
+      "similis: note: d.nii: has 4 frames but c.nii has 3; scored 3 frames\n");
   // The value of frame f lies (f·3510) % 7 = 3f % 7 further in the cycle; both have the same cycle.
   EXPECT_EQ(outcome.out, "frame,mae\n0,0\n1,1\n2,2\n");
   EXPECT_EQ(compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv", "--frames", "1:2"}).out,
