@@ -6,8 +6,8 @@
 
 #include "src/core/backend.h"
 #include "src/core/require.h"
-#include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/allocated_results.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 #include "src/pixel_error/pixel_error.h"
 
