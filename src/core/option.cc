@@ -7,24 +7,37 @@
 
 namespace similis {
 
-std::string listed(const Choices& choices) {
-  std::vector<std::string_view> taken;
+namespace {
+
+std::vector<std::string_view> taken(const Choices& choices) {
+  std::vector<std::string_view> words;
   for (std::size_t i = 0; i < choices.words.size(); ++i) {
-    if (choices.take(i)) taken.emplace_back(choices.words[i]);
-  }
-  std::string words;
-  for (std::size_t i = 0; i < taken.size(); ++i) {
-    words += i == 0 ? "" : i + 1 == taken.size() ? " or " : ", ";
-    words += taken[i];
+    if (choices.take(i)) words.emplace_back(choices.words[i]);
   }
   return words;
+}
+
+}  // namespace
+
+std::string listed(const Choices& choices) {
+  const std::vector<std::string_view> words = taken(choices);
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
 }
 
 std::string accepted_values(const Option& option) {
   switch (option.type) {
     case OptionType::flag: return "true or false";
     case OptionType::choice: return listed(option.choices);
-    case OptionType::range: return listed(option.choices) + ", or two numbers: LOW,HIGH";
+    case OptionType::range: {
+      std::string words;
+      for (const std::string_view word : taken(option.choices)) words.append(word) += ", ";
+      return words + "or two numbers: LOW,HIGH";
+    }
     case OptionType::numbers:
       return fmt::format("{}, or several separated by commas", option.bounds.words);
     default: break;

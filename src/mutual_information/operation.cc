@@ -57,7 +57,7 @@ void check_range(const Option& row, const char* operation, const void* of) {
 // One option in text, three members of the structs: the word, low and high.
 constexpr Option range_option() {
   Option row = option<&O::range, &C::range>("range", Choices{kRangeWords},
-      "values that the bins divide: smallest to largest of each picture, of both, or LOW,HIGH");
+      "values that the bins divide: those of each picture, of both, or LOW,HIGH");
   row.type = OptionType::range;
   row.choices = without(row.choices, ValueRange::fixed);  // two numbers stand for it in text
   row.check = check_range;

@@ -154,7 +154,7 @@ TEST_F(Bench, WrongUsageIsStatusTwo) {
   for (const char* size : {"16385x16384", "1048577x1", "1024x1024x257"}) {
     expect_error({"bench", "--size", size}, 2,
         std::string("--size is ") + size +
-            "; it must be at most 1048576 a side and 268435456 in all");
+            "; it must be at most 1048576 per side and 268435456 in all");
   }
   for (const char* seconds : {"-1", "61", "x", "inf", "nan"}) {
     expect_error({"bench", "--seconds", seconds}, 2,

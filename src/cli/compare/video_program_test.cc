@@ -285,8 +285,7 @@ TEST_F(VideoProgram, AnimationsAreScoredFrameByFrame) {
           "ffmpeg -v error -i a.png -frames:v 3 -vf negate=components=r+g+b -f apng b.png"});
   ASSERT_EQ(made.status, 0) << made.err;
   const Outcome outcome = compare({"a.png", "b.png", "-m", "mae", "--format", "json"});
-  EXPECT_EQ(outcome.err,
-      "similis: note: b.png: has 3 frames but a.png has 4; scored 3 frames\n");
+  EXPECT_EQ(outcome.err, "similis: note: b.png: has 3 frames but a.png has 4; scored 3 frames\n");
   const Json document = Json::parse(outcome.out);
   ASSERT_EQ(document["frames"].size(), 3u);
   EXPECT_EQ(document["frames"][2]["frame"], 2);

@@ -69,9 +69,9 @@ TEST_F(VolumeProgram, TheRangeOfBinsMayBeGiven) {
   EXPECT_EQ(document["settings"]["metrics"]["mi"]["range"], Json({-2, 30.5}));
   for (const char* range : {"3", "3,3", "1,2,3", "2,x"}) {
     expect_error({"compare", "a.nii.gz", "b.nii", "-m", fmt::format("mi=range={}", range)}, 2,
-        fmt::format(
-            "-m mi=range={}: range is \"{}\"; it must be per_image, common, or two numbers: "
-            "LOW,HIGH",
+        fmt::format("-m mi=range={}: range is \"{}\"; it must be per_image, common, "
+                    "unit_or_common, or two numbers: "
+                    "LOW,HIGH",
             range, range));
   }
 }
@@ -109,8 +109,7 @@ TEST_F(VolumeProgram, ASeriesIsScoredFrameByFrame) {
           kSize, [](std::int64_t i) { return i % 7 + i / (18 * 15 * 13); }, 1, 4, DType::f64));
   const Outcome outcome = compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(outcome.err,
-      "similis: note: d.nii: has 4 frames but c.nii has 3; scored 3 frames\n");
+  EXPECT_EQ(outcome.err, "similis: note: d.nii: has 4 frames but c.nii has 3; scored 3 frames\n");
   // The value of frame f lies (f·3510) % 7 = 3f % 7 further in the cycle; both have the same cycle.
   EXPECT_EQ(outcome.out, "frame,mae\n0,0\n1,1\n2,2\n");
   EXPECT_EQ(compare({"c.nii", "d.nii", "-m", "mae", "--format", "csv", "--frames", "1:2"}).out,

@@ -66,16 +66,16 @@ TEST(MetricRequest, SaysWhatIsWrong) {
   refuse("ssim=k1=inf", "-m ssim=k1=inf: k1 is \"inf\"; it must be a number of 0 or more");
   refuse("ssim=window_size=8",
       "-m ssim=window_size=8: window_size is \"8\"; it must be an odd number from 1 to 65535, or "
-      "one an axis: y,x or z,y,x");
+      "one per axis: y,x or z,y,x");
   refuse("ssim=window_size=65537",
       "-m ssim=window_size=65537: window_size is \"65537\"; it must be an odd number from 1 to "
-      "65535, or one an axis: y,x or z,y,x");
+      "65535, or one per axis: y,x or z,y,x");
   refuse("ssim=window_size=3,5,7,9",
       "-m ssim=window_size=3,5,7,9: window_size is \"3,5,7,9\"; it must be an odd number from 1 to "
-      "65535, or one an axis: y,x or z,y,x");
+      "65535, or one per axis: y,x or z,y,x");
   refuse("ssim=window_size=99999999999",
       "-m ssim=window_size=99999999999: window_size is \"99999999999\"; it must be an odd number "
-      "from 1 to 65535, or one an axis: y,x or z,y,x");
+      "from 1 to 65535, or one per axis: y,x or z,y,x");
   refuse("ssim=padding=zero",
       "-m ssim=padding=zero: padding is \"zero\"; it must be valid, same, reflect, replicate or "
       "renormalize");

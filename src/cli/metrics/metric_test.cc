@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "similis/execution.hpp"
+#include "src/core/option_value.h"
 #include "tests/refusal.h"
 
 namespace similis::cli {
@@ -30,12 +31,22 @@ Tensor toy(const TensorView& x, const TensorView&, const ToyOptions& options, co
   return result;
 }
 
+// The C struct that would carry the options.
+struct ToyStruct {
+  std::size_t struct_size;
+  double data_range;
+  std::int32_t power, is_signed;
+};
+
 Metric toy_metric() {
-  return metric("toy", "a toy", toy,
-      {{"data_range", &ToyOptions::data_range, above_0, "range"},
-          {"power", &ToyOptions::power, any_number, "exponent"},
-          {"is_signed", &ToyOptions::is_signed, {{"true", true}, {"false", false}}, "sign"}},
-      MapRange{.best = 0, .worst = 10});
+  using similis::option;
+  static constexpr similis::Option kRows[] = {
+      option<&ToyOptions::data_range, &ToyStruct::data_range>("data_range", kAbove0, "range"),
+      option<&ToyOptions::power, &ToyStruct::power>("power", kAnyNumber, "exponent"),
+      option<&ToyOptions::is_signed, &ToyStruct::is_signed>("is_signed", "sign")};
+  static constexpr OperationTable kTable{.name = "toy", .options = kRows};
+  return metric(
+      "toy", "a toy", ListedOperation{&kTable, false}, toy, MapRange{.best = 0, .worst = 10});
 }
 
 FramePair frames() {
@@ -77,7 +88,7 @@ TEST(Metric, AMapIsAsLargeAsTheImage) {
 
 TEST(Metric, MayHaveNeitherOptionsNorMap) {
   const Metric plain = metric(
-      "plain", "plain",
+      "plain", "plain", operation("mse"),
       +[](const TensorView&, const TensorView&, Reduction reduction, const Execution&) {
         const Tensor result = allocate({}, DType::f32);
         *result.elements<float>() = reduction == Reduction::mean ? 0.5F : 0;

@@ -86,7 +86,7 @@ TEST_F(WarpProgram, WithoutATransformItResamples) {
   EXPECT_THAT(out_, StartsWith("output      out.nii.gz\n"
                                "grid        6 × 5 × 4 voxels of 2 × 2 × 2 mm\n"
                                "values      float32, linear, 0 % outside the image\n"
-                               "transforms  none: the identity\n"
+                               "transforms  none (identity)\n"
                                "device      cpu\n"
                                "time        "));
   Volume elsewhere = make_ramp();

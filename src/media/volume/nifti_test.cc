@@ -218,8 +218,8 @@ TEST(NiftiReader, ReadsThePairOfHeaderAndImage) {
   write_content(folder.file("b.img.gz"), gzip(image));
   EXPECT_THAT(values_of(read_volume(folder.file("b.hdr.gz"))), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(volume_refusal(header),
-      "cannot read a.nii: its samples are in an .img file beside it; name the .hdr file by its "
-      "path");
+      "cannot read a.nii: its samples are in a separate .img file; give the path of the .hdr "
+      "file");
 }
 
 TEST(NiftiReader, EveryCutIsRefused) {

@@ -186,7 +186,7 @@ TEST(Avif, PromisesThatTheFileCannotKeepAreRefused) {
       HasSubstr("cannot read big.avif: it is cut off or damaged ("));
   EXPECT_EQ(refused_at_once(with_size(small, 16000), "fits.avif"),
       fmt::format("cannot read fits.avif: it is 16000 x 16000 pixels in {} bytes; it must have at "
-                  "most 65536 pixels a byte",
+                  "most 65536 pixels per byte",
           small.size()));
 }
 

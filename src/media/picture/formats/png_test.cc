@@ -58,7 +58,8 @@ TEST(Png, PaletteBecomesRgbAndTransparencyAlpha) {
 TEST(Png, PixelOutsideThePaletteIsRefused) {
   const Buffer palette = png_chunk("PLTE", {10, 20, 30, 40, 50, 60, 70, 80, 90});
   EXPECT_EQ(refusal(png_file({4, 1, 2, kPalette}, {palette}, {0, 0b00011011}), "p.png"),
-      "cannot read p.png: it is cut off or damaged (a pixel names a colour the palette lacks)");
+      "cannot read p.png: it is cut off or damaged (a pixel uses a colour that is not in the "
+      "palette)");
 }
 
 TEST(Png, TransparentColourBecomesAlpha) {
