@@ -250,7 +250,7 @@ void add_vmaf(CommandLine& line) {
 
 void add_warp(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
-      "warp", "Resamples a volume on the grid of another, through ITK and ANTs transforms");
+      "warp", "Resamples a volume on another's grid, through ITK and ANTs transforms");
   WarpOptions& options = line.warp_options;
   line.warp = &app;
   app.add_option("IMAGE", options.image, "the NIfTI volume to warp, or - for stdin")

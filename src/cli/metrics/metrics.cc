@@ -58,8 +58,10 @@ Tensor information_in_f64(const TensorView& x, const TensorView& y,
 template <class Part>
 std::vector<Option<LumaOptions>> luma_options(const OperationTable& operation, Part part) {
   auto options = options_of<LumaOptions>(operation, part);
-  options.emplace_back(
-      "enable_lcs", &LumaOptions::enable_lcs, kSwitch, "luminance, contrast and structure too");
+  const auto after = std::find_if(options.begin(), options.end(),
+      [](const Option<LumaOptions>& option) { return option.name == "enable_db"; });
+  options.insert(after,
+      {"enable_lcs", &LumaOptions::enable_lcs, kSwitch, "luminance, contrast and structure too"});
   return options;
 }
 

@@ -139,7 +139,7 @@ TEST_P(Ffmpeg, PromisesThatTheFileCannotKeepAreRefused) {
       StartsWith("cannot read big.ppm: "));
   EXPECT_EQ(refused_at_once(portable_map("P6\n16000 16000\n255\n", Buffer(300)), "fits.ppm"),
       "cannot read fits.ppm: it is 16000 x 16000 pixels in 319 bytes; it must have at most 65536 "
-      "pixels a byte");
+      "pixels per byte");
 }
 
 TEST_P(Ffmpeg, PlaylistOpensNothing) {

@@ -170,7 +170,8 @@ TEST(ItkTransform, EveryCutOfAMatlabFileIsRefused) {
 // ITK writes a composite to MATLAB's format with all numbers of its last part in one matrix.
 TEST(ItkTransform, ACompositeWithoutItsPartsIsRefused) {
   const std::string refusal =
-      ": it is a composite transform without its parts, as ITK writes it to .mat; write it as .txt or give "
+      ": it is a composite transform without its parts, as ITK writes it to .mat; write it as .txt "
+      "or give "
       "its parts";
   const std::string type = "CompositeTransform_double_3_3";
   EXPECT_EQ(text_refusal("Transform: " + type + "\n"), "cannot read t.txt" + refusal);
