@@ -66,10 +66,15 @@ def test_batches_layouts_and_torch_give_the_same_bits():
 
 def test_refusals():
     x, y = planes(16, 16)
+    for bit_depth in 7, 17:
+        with pytest.raises(ValueError, match="integer_ssim: bit_depth is .*; it must be 8, 10, 12"):
+            similis.integer_ssim(x, y, bit_depth=bit_depth)
+    with pytest.raises(ValueError, match="integer_ssim: bit_depth is 9; it must be 8 for uint8"):
+        similis.integer_ssim(x, y, bit_depth=9)
     with pytest.raises(
         ValueError, match="integer_ssim: bit_depth is 9; it must be 8, 10, 12 or 16"
     ):
-        similis.integer_ssim(x, y, bit_depth=9)
+        similis.integer_ssim(x.astype("uint16"), y.astype("uint16"), bit_depth=9)
     with pytest.raises(ValueError, match="integer_ssim: bit_depth is 10"):
         similis.integer_ssim(x, y, bit_depth=10)
     with pytest.raises(ValueError, match="integer_ssim: x"):
@@ -117,6 +122,6 @@ def test_refusals_of_libvmaf_s_others():
     with pytest.raises(
         ValueError, match="libvmaf_psnr: bit_depth is 9; it must be 8, 10, 12 or 16"
     ):
-        similis.libvmaf_psnr(x, y, bit_depth=9)
+        similis.libvmaf_psnr(x.astype("uint16"), y.astype("uint16"), bit_depth=9)
     with pytest.raises(ValueError, match="float_ms_ssim: "):
         similis.float_ms_ssim(x[:100], y[:100])

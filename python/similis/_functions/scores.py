@@ -6,12 +6,9 @@ from __future__ import annotations
 from typing import Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, refuse_jax, without_gradient
+from .dispatch import described_once, evaluate, options_of, refuse_jax, without_gradient
 
 Array = TypeVar("Array")
-_of_planes_text = described_once(measures.of_planes_text)
-_float_ssim_text = described_once(measures.float_ssim_text)
-_ssimulacra2_text = described_once(measures.ssimulacra2_text)
 
 
 def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
@@ -32,7 +29,10 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
             dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
     """
     refuse_jax("integer_ssim", "x", x)
-    return evaluate("integer_ssim", _of_planes_text("integer_ssim", bit_depth), x, y)
+    return evaluate("integer_ssim", _integer_ssim_text(0, bit_depth), x, y)
+
+
+_integer_ssim_text = described_once(measures.writer("integer_ssim", *options_of(integer_ssim)))
 
 
 def float_ssim(
@@ -62,8 +62,11 @@ def float_ssim(
         DeviceError: the planes are on a GPU.
     """
     refuse_jax("float_ssim", "x", x)
-    text = _float_ssim_text("float_ssim", bit_depth, scale, enable_db, clip_db)
+    text = _float_ssim_text(0, bit_depth, 0 if scale is None else scale, enable_db, clip_db)
     return evaluate("float_ssim", text, x, y)
+
+
+_float_ssim_text = described_once(measures.writer("float_ssim", *options_of(float_ssim)))
 
 
 def float_ms_ssim(
@@ -79,8 +82,11 @@ def float_ms_ssim(
     Takes, returns and raises what float_ssim() does; sides are at least 176.
     """
     refuse_jax("float_ms_ssim", "x", x)
-    text = _float_ssim_text("float_ms_ssim", bit_depth, None, enable_db, clip_db)
+    text = _float_ms_ssim_text(0, bit_depth, enable_db, clip_db)
     return evaluate("float_ms_ssim", text, x, y)
+
+
+_float_ms_ssim_text = described_once(measures.writer("float_ms_ssim", *options_of(float_ms_ssim)))
 
 
 def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
@@ -89,7 +95,10 @@ def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
     Takes, returns and raises what integer_ssim() does; on the CPU.
     """
     refuse_jax("libvmaf_psnr", "x", x)
-    return evaluate("libvmaf_psnr", _of_planes_text("libvmaf_psnr", bit_depth), x, y)
+    return evaluate("libvmaf_psnr", _libvmaf_psnr_text(0, bit_depth), x, y)
+
+
+_libvmaf_psnr_text = described_once(measures.writer("libvmaf_psnr", *options_of(libvmaf_psnr)))
 
 
 def ssimulacra2(
@@ -117,5 +126,8 @@ def ssimulacra2(
     """
     refuse_jax("ssimulacra2", "reference", reference)
     pictures = without_gradient(reference), without_gradient(distorted)
-    text = _ssimulacra2_text(mode, transfer)
+    text = _ssimulacra2_text(0, mode, transfer)
     return evaluate("ssimulacra2", text, *pictures, names=("reference", "distorted"))
+
+
+_ssimulacra2_text = described_once(measures.writer("ssimulacra2", *options_of(ssimulacra2)))
