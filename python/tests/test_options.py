@@ -18,7 +18,11 @@ NOT_IN_SIGNATURES = {
     "mutual_information_from_histogram": LIMITS
     | {"num_bins", "kernel", "range", "sampling", "seed", "mask"},
 }
-OTHERS_IN_SIGNATURES = {"l1_ssim": {"weight"}}
+OTHERS_IN_SIGNATURES = {
+    "l1_ssim": {"weight"},
+    "float_ssim": {"enable_lcs"},  # asks for outputs
+    "float_ms_ssim": {"enable_lcs"},
+}
 # None stands for these, too.
 DEFAULTS_BY_NONE = {("ms_ssim", "weights"), ("float_ssim", "scale")}
 OPERATIONS = {name: name for name in schema.TABLES}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Final, Optional, Union
 
@@ -20,6 +21,7 @@ from . import c_abi, values
 if TYPE_CHECKING:
     from .schema import Table
 
+WITH_MEANS: Final = " with_means=1"  # ends the text of a score whose factors' means are wanted
 DATA_RANGES: Final = {"uint8": 255.0, "uint16": 65535.0}  # 1 for all others
 OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
@@ -88,6 +90,7 @@ class Measure:
             or self.table.shape != "by_reduction"
             or self.operation == OF_HISTOGRAM
         )
+        self.with_means = given.pop("with_means", "") == "1"
         rows = self.table.options
         read = {name: rows[name].read(each) for name, each in given.items()}
         self.values = {**self.table.defaults, **read}
@@ -105,6 +108,8 @@ class Measure:
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """The shape of the result for images of this shape, if the library takes them."""
+        if self.with_means:
+            return [1 + 3 * means_of_a_factor(self.operation), *shape[:-2]]
         if self.table.shape == "by_plane":
             return list(shape[:-2])
         if self.table.shape == "by_picture":
@@ -155,6 +160,8 @@ def run(measure: Measure, tensors: Sequence[Described], stream: int = 0) -> None
         outputs = (upstream, value, x_gradient, y_gradient)
     elif "luminance" in measure.table.outputs:
         outputs = (value, None, None, None)
+        if measure.with_means and value is not None:
+            outputs = _blocks(value, means_of_a_factor(measure.operation))
     operands = (x,) if measure.operation == OF_HISTOGRAM else (x, y)
     execution = c_abi.Execution(ctypes.sizeof(c_abi.Execution), stream)
     status = getattr(c_abi.LIBRARY, f"similis_{measure.operation}")(
@@ -165,6 +172,26 @@ def run(measure: Measure, tensors: Sequence[Described], stream: int = 0) -> None
     )
     if status != 0:
         c_abi.raise_last_error(status)
+
+
+def means_of_a_factor(operation: str) -> int:
+    """How many means libvmaf's enable_lcs prints for luminance: one for each scale."""
+    return 5 if operation == "float_ms_ssim" else 1
+
+
+def _blocks(result: c_abi.Tensor, means: int) -> tuple[c_abi.Tensor, ...]:
+    """The value and the means of its three factors, one behind the other in a dense f64 result."""
+    leading = [result.shape[axis] for axis in range(1, result.ndim)]
+    pairs, data = math.prod(leading), result.data + result.byte_offset
+    blocks = []
+    for first, shape in (
+        (0, leading),
+        *((1 + factor * means, leading + [means] * (means > 1)) for factor in range(3)),
+    ):
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        pointer = data + 8 * first * pairs
+        blocks.append(c_abi.tensor(pointer, shape, strides, "float64", result.device))
+    return tuple(blocks)
 
 
 def _references(tensors: Sequence[Described]) -> list[Any]:
