@@ -58,12 +58,11 @@ class Similis:
 
     def function(self, operation, kind):
         """What measures a pair: takes x and y, returns value and gradient."""
-        options = None
+        tables, options = libsimilis.Tables(self.library), None
         if operation == "l1_ssim":
-            options = libsimilis.SsimOptions(l1_weight=0.8, form=1)
-            options.ssim_weight = 0.2
+            options = tables.options("ssim", ssim_weight=0.2, l1_weight=0.8, form="loss")
         if kind.startswith("map"):
-            options = libsimilis.SsimOptions(reduction=2)
+            options = tables.options("ssim", reduction="none")
         entry = self.library.similis_ms_ssim if operation == "ms_ssim" else self.library.similis_ssim
         options_pointer = ctypes.byref(options) if options else None
         execution, execution_pointer = self.execution, ctypes.byref(self.execution)

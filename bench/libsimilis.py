@@ -2,12 +2,15 @@
 """libsimilis through its C interface: what a comparison in one process needs of it."""
 
 import ctypes
+import json
 import pathlib
+import struct
 
 import numpy
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build/lib/libsimilis.so"
 CODES = {"u": 1, "f": 2}  # of similis_dtype
+FORMATS = {"double": "d", "int32": "i", "int64": "q", "uint64": "Q"}  # of struct
 
 
 class Device(ctypes.Structure):
@@ -39,38 +42,6 @@ class Runner(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("run", "context")]
 
 
-class SsimOptions(ctypes.Structure):
-    """similis_ssim_options, with the defaults of SIMILIS_SSIM_DEFAULTS."""
-
-    _fields_ = [("struct_size", ctypes.c_size_t), ("data_range", ctypes.c_double),
-                ("sigma", ctypes.c_double * 3), ("k1", ctypes.c_double), ("k2", ctypes.c_double),
-                ("ssim_weight", ctypes.c_double), ("l1_weight", ctypes.c_double),
-                ("mask", ctypes.c_void_p), ("valid_mask", ctypes.c_void_p),
-                ("window_size", ctypes.c_int32 * 3), ("padding", ctypes.c_int32),
-                ("reduction", ctypes.c_int32), ("form", ctypes.c_int32)]
-
-    def __init__(self, **changes):
-        super().__init__(struct_size=ctypes.sizeof(SsimOptions), sigma=(1.5, 1.5, 1.5), k1=0.01,
-                         k2=0.03, ssim_weight=1, window_size=(11, 11, 11), **changes)
-
-
-class LnccOptions(ctypes.Structure):
-    """similis_lncc_options, with the defaults of SIMILIS_LNCC_DEFAULTS."""
-
-    _fields_ = [("struct_size", ctypes.c_size_t), ("sigma", ctypes.c_double * 3),
-                ("smooth_nr", ctypes.c_double), ("smooth_dr", ctypes.c_double),
-                ("weight", ctypes.c_double), ("mask", ctypes.c_void_p),
-                ("valid_mask", ctypes.c_void_p), ("window_size", ctypes.c_int32 * 3),
-                ("window", ctypes.c_int32), ("padding", ctypes.c_int32),
-                ("reduction", ctypes.c_int32), ("is_signed", ctypes.c_int32),
-                ("gradient", ctypes.c_int32)]
-
-    def __init__(self, window_size):
-        super().__init__(struct_size=ctypes.sizeof(LnccOptions), sigma=(1.5, 1.5, 1.5),
-                         smooth_nr=1e-5, smooth_dr=1e-5, weight=1, window_size=3 * (window_size,),
-                         padding=1)
-
-
 class WarpOptions(ctypes.Structure):
     """similis_warp_options, with the defaults of SIMILIS_WARP_DEFAULTS."""
 
@@ -96,23 +67,38 @@ class Execution(ctypes.Structure):
                 ("allocator", Allocator), ("runner", Runner)]
 
 
-class FloatSsimOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("bit_depth", ctypes.c_int32),
-                ("scale", ctypes.c_int32), ("enable_db", ctypes.c_int32),
-                ("clip_db", ctypes.c_int32)]
+class Tables:
+    """The measures' C structs, from the library's own tables."""
+
+    def __init__(self, library):
+        library.similis_schema.restype = ctypes.c_char_p
+        operations = json.loads(library.similis_schema())["operations"]
+        self._operations = {each["name"]: each for each in operations}
+
+    def options(self, operation, **changes):
+        """The struct with its defaults but for these numbers and words."""
+        table = self._operations[operation]
+        packed = bytearray.fromhex(table["c_defaults"])
+        rows = {row["name"]: row for row in table["options"] + table["request"]}
+        for name, value in changes.items():
+            row = rows[name]
+            if isinstance(value, str):
+                value = [choice["word"] for choice in row["choices"]].index(value)
+            form = row["c_count"] * FORMATS[row["c_type"]]
+            struct.pack_into(form, packed, row["offset"], *row["c_count"] * [value])
+        return (ctypes.c_char * len(packed)).from_buffer(packed)
 
 
 # Options of what compares pairs of images, where they are not the defaults.
-PAIR_OPTIONS = {"lncc": LnccOptions(window_size=7)}
+PAIR_OPTIONS = {"lncc": {"window_size": 7}}
 
-# What compares planes [H,W]: the C function, its options (None: the defaults), and how many results
-# besides the value it can write.
+# What compares planes [H,W]: the C function, its options other than the defaults, and how many
+# results besides the value it can write.
 PLANE_OPERATIONS = {
-    "integer_ssim": ("integer_ssim", None, 0),
-    "float_ssim": ("float_ssim", None, 3),
-    "float_ssim_scale1":
-        ("float_ssim", FloatSsimOptions(ctypes.sizeof(FloatSsimOptions), 0, 1, 0, 0), 3),
-    "float_ms_ssim": ("float_ms_ssim", None, 3),
+    "integer_ssim": ("integer_ssim", {}, 0),
+    "float_ssim": ("float_ssim", {}, 3),
+    "float_ssim_scale1": ("float_ssim", {"scale": 1}, 3),
+    "float_ms_ssim": ("float_ms_ssim", {}, 3),
 }
 
 
@@ -123,6 +109,7 @@ class Similis:
         self._library = ctypes.CDLL(str(LIBRARY))
         self._library.similis_last_error.restype = ctypes.c_char_p
         self._library.similis_version.restype = ctypes.c_char_p
+        self._tables = Tables(self._library)
         pool = ctypes.c_void_p()
         self._check(self._library.similis_thread_pool_create(threads, ctypes.byref(pool)))
         self._library.similis_thread_pool_runner.restype = Runner
@@ -152,16 +139,16 @@ class Similis:
         value = numpy.empty((), numpy.float64)
         pointer = ctypes.byref
         self._check(self._library[f"similis_{function}"](
-            pointer(Tensor(x)), pointer(Tensor(y)), options and pointer(options),
+            pointer(Tensor(x)), pointer(Tensor(y)), self._tables.options(function, **options),
             pointer(Tensor(value)), *unwanted * [None], pointer(self._execution)))
         return float(value)
 
     def _run(self, operation, x, y, x_gradient):
         value = numpy.empty((), numpy.float64 if x.dtype == numpy.float64 else numpy.float32)
         pointer = ctypes.byref
-        options = PAIR_OPTIONS.get(operation)
+        options = self._tables.options(operation, **PAIR_OPTIONS.get(operation, {}))
         self._check(self._library[f"similis_{operation}"](
-            pointer(Tensor(x)), pointer(Tensor(y)), options and pointer(options), None,
+            pointer(Tensor(x)), pointer(Tensor(y)), options, None,
             pointer(Tensor(value)), None if x_gradient is None else pointer(x_gradient), None,
             pointer(self._execution)))
         return float(value)

@@ -284,7 +284,7 @@ REFUSED = [
         ValueError,
         "ssim: data_range is 0; it must be a number above 0",
     ),
-    (fussim.ssim, (X, X), {"data_range": 0}, ValueError, "ssim: data_range is 0; it must be pos"),
+    (fussim.ssim, (X, X), {"data_range": 0}, ValueError, "ssim: data_range is 0; it must be a n"),
     (interpolator.fireants_interpolator, (None,), {}, TypeError, "fireants_interpolator: input is"),
     (interpolator.affine_warp_2d, (None, None), {}, TypeError, "affine_warp: grid is of type NoneType"),
     (

@@ -157,10 +157,9 @@ def test_gpu_images_without_a_gpu_are_a_device_error():
         )
         for shape in ([1, 1, 16, 16], [])
     ]
-    text = measures.ssim_text(2, None, 11, 1.5, 0.01, 0.03, "valid", "mean", "similarity")
-    options = measures.parse(text).options
+    measure = measures.parse(measures.text("ssim", 2, reduction="mean"))
     with pytest.raises(similis.DeviceError, match="ssim: the images are on cuda:0"):
-        c_abi.run("ssim", options, [image, image, None, None, None, value, None, None])
+        measures.run(measure, [image, image, None, None, None, value, None, None])
 
 
 @needs_gpu

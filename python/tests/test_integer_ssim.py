@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """libvmaf's measures of planes: one number whatever library, layout or thread it comes from."""
 
+import json
+import pathlib
+import subprocess
+
 import pytest
 
 numpy = pytest.importorskip("numpy", reason="`make check` installs numpy")
@@ -66,10 +70,15 @@ def test_batches_layouts_and_torch_give_the_same_bits():
 
 def test_refusals():
     x, y = planes(16, 16)
+    for bit_depth in 7, 17:
+        with pytest.raises(ValueError, match="integer_ssim: bit_depth is .*; it must be 8, 10, 12"):
+            similis.integer_ssim(x, y, bit_depth=bit_depth)
+    with pytest.raises(ValueError, match="integer_ssim: bit_depth is 9; it must be 8 for uint8"):
+        similis.integer_ssim(x, y, bit_depth=9)
     with pytest.raises(
         ValueError, match="integer_ssim: bit_depth is 9; it must be 8, 10, 12 or 16"
     ):
-        similis.integer_ssim(x, y, bit_depth=9)
+        similis.integer_ssim(x.astype("uint16"), y.astype("uint16"), bit_depth=9)
     with pytest.raises(ValueError, match="integer_ssim: bit_depth is 10"):
         similis.integer_ssim(x, y, bit_depth=10)
     with pytest.raises(ValueError, match="integer_ssim: x"):
@@ -117,6 +126,46 @@ def test_refusals_of_libvmaf_s_others():
     with pytest.raises(
         ValueError, match="libvmaf_psnr: bit_depth is 9; it must be 8, 10, 12 or 16"
     ):
-        similis.libvmaf_psnr(x, y, bit_depth=9)
+        similis.libvmaf_psnr(x.astype("uint16"), y.astype("uint16"), bit_depth=9)
     with pytest.raises(ValueError, match="float_ms_ssim: "):
         similis.float_ms_ssim(x[:100], y[:100])
+
+
+def test_means_of_the_factors_are_those_the_program_prints(tmp_path):
+    x, y = planes(2, 180, 200)
+    header = b"YUV4MPEG2 W200 H180 F25:1 Cmono\n"
+    for name, video in (("x.y4m", x), ("y.y4m", y)):
+        frames = b"".join(b"FRAME\n" + frame.tobytes() for frame in video)
+        (tmp_path / name).write_bytes(header + frames)
+    program = pathlib.Path(similis.__file__).parent / "native/similis"
+    command = [program, "compare", "x.y4m", "y.y4m", "--format", "json"]
+    for metric in "float-ssim", "float-ms-ssim":
+        command += ["-m", f"{metric}=enable_lcs=true"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+    frames = json.loads(printed)["frames"]
+    factors = {"l": "luminance", "c": "contrast", "s": "structure"}
+    single = similis.float_ssim(x, y, enable_lcs=True)
+    scales = similis.float_ms_ssim(x, y, enable_lcs=True)
+    assert scales.luminance.shape == (2, 5)
+    for index, frame in enumerate(frames):
+        assert single.value[index] == frame["float-ssim"]
+        assert scales.value[index] == frame["float-ms-ssim"]
+        for letter, factor in factors.items():
+            assert getattr(single, factor)[index] == frame[f"float-ssim-{letter}"]
+            expected = [frame[f"float-ms-ssim-{letter}_scale{scale}"] for scale in range(5)]
+            assert getattr(scales, factor)[index].tolist() == expected
+    plane = similis.float_ms_ssim(x[1], y[1], enable_lcs=True)
+    assert plane.structure.tolist() == scales.structure[1].tolist() and plane.value.shape == ()
+    assert similis.float_ssim(x[0], y[0], enable_lcs=True).contrast == single.contrast[0]
+    with pytest.raises(TypeError, match="float_ssim: enable_lcs is 1; it must be True or False"):
+        similis.float_ssim(x, y, enable_lcs=1)
+
+
+def test_torch_gets_the_means_of_the_factors_too():
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    x, y = planes(2, 180, 200)
+    tensors = torch.from_numpy(x), torch.from_numpy(y)
+    for measure in similis.float_ssim, similis.float_ms_ssim:
+        found = measure(*tensors, enable_lcs=True)
+        for own, expected in zip(found, measure(x, y, enable_lcs=True)):
+            assert own.dtype == torch.float64 and own.tolist() == expected.tolist()

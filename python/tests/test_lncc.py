@@ -115,9 +115,7 @@ def test_compiled_whole(images, relative_l2):
 
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7, 8)
-    text = measures.lncc_text(
-        3, 3, "box", 1.5, "same", "mean", 1e-5, 1e-5, False, "exact", -1.0
-    )
+    text = measures.text("lncc", 3, padding="same", reduction="mean", weight=-1.0)
     torch.library.opcheck(value_op, (x, y, None, None, text))
     torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 

@@ -82,7 +82,7 @@ def test_value_and_gradient_is_a_slope():
     [
         ({"num_bins": 3}, "mutual_information: num_bins is 3; it must be a whole number from 4 to 256"),
         ({"range": (1.0,)}, r"mutual_information: range is \(1.0,\); it must be \(low, high\)"),
-        ({"range": "fixed"}, "range is 'fixed'; it must be .low, high., per_image or common"),
+        ({"range": "fixed"}, "range is 'fixed'; it must be .low, high., per_image, common or"),
         ({"range": (1, 0)}, r"range is \(1, 0\); high must be above low"),
         ({"kernel": "box"}, "kernel is 'box'; it must be b_spline, gaussian or delta"),
         ({"seed": -1}, "seed is -1; it must be a whole number of 0 or more"),
@@ -148,22 +148,7 @@ def test_values_and_gradients_are_those_of_torchs_operators(options):
     found = similis.mutual_information_loss(x, y, mask=mask, **options)
     upstream = torch.rand_like(found)
     gradients = torch.autograd.grad(found, (x, y), upstream)
-    defaults = {
-        "num_bins": 32,
-        "kernel": "b_spline",
-        "sigma_ratio": 1.0,
-        "range": "per_image",
-        "normalized": False,
-        "smooth_nr": 0.0,
-        "smooth_dr": 0.0,
-        "method": "exact",
-        "sampling": 1.0,
-        "seed": 0,
-        "reduction": "mean",
-    }
-    text = measures.mutual_information_text(
-        "mutual_information", *{**defaults, **options}.values(), "loss"
-    )
+    text = measures.text("mutual_information", 0, **options, form="loss")
     expected = decomposition.evaluate(x, y, mask, None, measures.parse(text))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
     for gradient, wanted in zip(gradients, torch.autograd.grad(expected, (x, y), upstream)):
@@ -184,29 +169,12 @@ def test_gradcheck(kernel):
 @needs_torch
 def test_opcheck():
     x, y = tensors(1, 2, 5, 6, dtype="float32")
-    text = measures.mutual_information_text(
-        "mutual_information", 8, "b_spline", 1.0, "per_image", False, 0.0, 0.0, "exact", 1.0, 0,
-        "none", "loss",
-    )  # fmt: skip
+    text = measures.text("mutual_information", 0, num_bins=8, reduction="none", form="loss")
     torch.library.opcheck(torch.ops.similis.value.default, (x, y, None, None, text))
     torch.library.opcheck(
         torch.ops.similis.gradient.default, (x, y, None, None, None, True, True, False, text)
     )
-    text = measures.mutual_information_text(
-        "histogram",
-        8,
-        "delta",
-        1.0,
-        (0.0, 1.0),
-        False,
-        0.0,
-        0.0,
-        "exact",
-        1.0,
-        0,
-        "mean",
-        "measure",
-    )
+    text = measures.text("histogram", 0, num_bins=8, kernel="delta", range=(0.0, 1.0))
     torch.library.opcheck(torch.ops.similis.value.default, (x, y, None, None, text))
 
 

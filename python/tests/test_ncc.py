@@ -69,7 +69,7 @@ def test_compiled_whole(images, relative_l2):
 
 def test_operators_keep_torchs_rules(images):
     x, y = images(1, 1, 6, 7)
-    text = measures.ncc_text("mean", -1.0)
+    text = measures.text("ncc", 0, reduction="mean", weight=-1.0)
     torch.library.opcheck(value_op, (x, y, None, None, text))
     torch.library.opcheck(gradient_op, (x, y, None, None, None, True, True, True, text))
 
@@ -90,7 +90,7 @@ def test_flat_images_and_refusals(images):
     x, _ = images(1, 1, 8, 8, requires_grad="x")
     value = similis.ncc(x, torch.full_like(x, 0.5))
     assert value == 0 and (torch.autograd.grad(value, x)[0] == 0).all()
-    with pytest.raises(ValueError, match="^ncc: reduction is none; it must be mean, sum"):
+    with pytest.raises(ValueError, match="^ncc: reduction is 'none'; it must be mean, sum"):
         similis.ncc(x, x, reduction="none")
     with pytest.raises(ValueError, match="^ncc: reduction is 'max'; it must be mean, sum"):
         similis.ncc(x, x, reduction="max")

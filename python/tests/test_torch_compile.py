@@ -101,9 +101,9 @@ def test_operators(images, operation, reduction):
     if operation == "mse":
         if reduction == "none":
             pytest.skip("there is no map of squared errors")
-        text = measures.pixel_error_text("mse", None, reduction)
+        text = measures.text("mse", 0, reduction=reduction)
     else:
-        text = measures.ssim_text(2, None, 5, 1.5, 0.01, 0.03, "valid", reduction, "loss")
+        text = measures.text("ssim", 2, window_size=5, reduction=reduction, form="loss")
     x, y = images(2, 3, 12, 11)
     y = y.contiguous(memory_format=torch.channels_last)
     torch.library.opcheck(value_op, (x, y, None, None, text))

@@ -53,7 +53,7 @@ def test_losses_that_are_not_scaled(images, relative_l2):
 def test_a_loss_scale_that_is_a_power_of_2_rounds_nothing(images, shape):
     """As if the gradient had been computed in the backward pass."""
     pair = images(*shape, dtype=torch.float16, requires_grad="xy")
-    text = measures.ssim_text(len(shape) - 2, None, 11, 1.5, 0.01, 0.03, "same", "mean", "loss")
+    text = measures.text("ssim", len(shape) - 2, padding="same", reduction="mean", form="loss")
     evaluate = functools.partial(torch_measures.evaluate, "ssim", text)
     factor = torch_measures._gradient_scale(text, pair[0], False)
     for scale in 4096, 65536:
@@ -98,7 +98,7 @@ def test_what_waits(images, dtype):
 def test_gradients_stay_below_their_bound(images, shape, padding):
     """The images with the steepest slopes are dark, of little contrast, and opposed to each other."""
     spatial = len(shape) - 2
-    text = measures.ssim_text(spatial, None, 11, 1.5, 0.01, 0.03, padding, "mean", "loss")
+    text = measures.text("ssim", spatial, padding=padding, reduction="mean", form="loss")
     bound = gradient_scaling.bound_of_one(text, spatial)
     measure = functools.partial(similis.ssim_loss, padding=padding)
     x, y = images(*shape, dtype=torch.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._library import c_abi, measures
+from .._library import measures
 from .._library.refusals import require_extents, require_same_shape
 from .kinds import Kind, require_dtype, require_kind
 
@@ -62,5 +62,5 @@ def evaluate(
     gradients = [kind.empty(x.shape, "same", like=x) if of else None for of in (of_x, of_y)]
     arrays = [kind.prepared(x), kind.prepared(y), mask, valid_mask, upstream, value, *gradients]
     described = [None if array is None else kind.describe(array) for array in arrays]
-    c_abi.run(measure.operation, measure.options, described, kind.stream())
+    measures.run(measure, described, kind.stream())
     return [kind.finished(each) for each in (value, *gradients) if each is not None]

@@ -6,13 +6,11 @@ from __future__ import annotations
 from typing import Any, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, spatial
+from .dispatch import described_once, evaluate, options_of, spatial
 from .losses import Options, loss_of
 from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_lncc_text = described_once(measures.lncc_text)
-_ncc_text = described_once(measures.ncc_text)
 
 
 def lncc(
@@ -85,7 +83,8 @@ def lncc(
     return evaluate("lncc", text, x, y, mask, valid_mask)
 
 
-_lncc_options = Options(lncc, "mask", "valid_mask")
+_lncc_options = Options(lncc)
+_lncc_text = described_once(measures.writer("lncc", *options_of(lncc), "weight"))
 
 
 @loss_of(lncc)
@@ -117,8 +116,10 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
         DeviceError: the device cannot be used.
     """
-    return evaluate("ncc", _ncc_text(reduction, 1.0), x, y)
+    return evaluate("ncc", _ncc_text(0, reduction, 1.0), x, y)
 
+
+_ncc_text = described_once(measures.writer("ncc", *options_of(ncc), "weight"))
 
 @loss_of(ncc)
 def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
@@ -126,4 +127,4 @@ def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
 
     Takes, returns and raises what ncc() does.
     """
-    return evaluate("ncc", _ncc_text(reduction, -1.0), x, y)
+    return evaluate("ncc", _ncc_text(0, reduction, -1.0), x, y)

@@ -20,15 +20,26 @@ def _is_compiling() -> bool:
     return torch is not None and torch.compiler.is_compiling()
 
 
+def options_of(function: Callable[..., Any]) -> list[str]:
+    """The names of the function's options, in the order of its signature."""
+    return [name for name in function.__kwdefaults__ or () if "mask" not in name]
+
+
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     """Remembers the text of options, so that the same options are checked once."""
-    cached = functools.lru_cache(maxsize=256, typed=True)(describe)
+
+    @functools.lru_cache(maxsize=256, typed=True)
+    def cached(kinds: Any, *options: Any) -> str:
+        return describe(*options)
 
     def text(*options: Any) -> str:
-        # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
-        if not _is_compiling() and tuple not in map(type, options):
+        if not _is_compiling():
+            # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
+            kinds = None
+            if tuple in map(type, options):
+                kinds = tuple([tuple(map(type, each)) for each in options if type(each) is tuple])
             try:
-                return cached(*options)
+                return cached(kinds, *options)
             except TypeError:  # an option is a list, or it is refused, as it is again below
                 pass
         return describe(*options)

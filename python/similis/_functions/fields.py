@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
-from .._library import measures, warp
+from .._library import values, warp
 from .dispatch import (
     Coordinates,
     check_coordinates,
@@ -35,7 +35,7 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
 
     v is [N,Y,X,2] or [N,Z,Y,X,3]; n from 0 to 32. torch's is differentiable once by v.
     """
-    steps = measures.integer("exponentiate", "n", n)
+    steps = values.integer("exponentiate", "n", n)
     if not 0 <= steps <= 32:
         raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
     if is_of("torch", "Tensor", v):
@@ -57,7 +57,7 @@ def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tup
         the units of u, in which a voxel is 2/(n-1) wide, or 2/n without align_corners. An inverse
         is good if the residual is well below that. Neither has a gradient.
     """
-    steps = measures.integer("invert", "iterations", iterations)
+    steps = values.integer("invert", "iterations", iterations)
     if is_of("torch", "Tensor", u):
         _require_field("invert", u)
         return for_torch().invert(u, steps, align_corners)

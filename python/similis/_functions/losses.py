@@ -6,6 +6,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, ParamSpec, TypeVar
 
+from .dispatch import options_of
+
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -13,10 +15,9 @@ Result = TypeVar("Result")
 class Options:
     """The options of a measure by name, completed by its defaults."""
 
-    def __init__(self, measure: Callable[..., Any], *masks: str) -> None:
-        """masks: the arguments that are not options."""
+    def __init__(self, measure: Callable[..., Any]) -> None:
         defaults: dict[str, Any] = measure.__kwdefaults__ or {}
-        self.defaults = {name: each for name, each in defaults.items() if name not in masks}
+        self.defaults = {name: defaults[name] for name in options_of(measure)}
         self.values = tuple(self.defaults.values())
 
     def completed(self, loss: str, given: dict[str, Any]) -> tuple[Any, ...]:

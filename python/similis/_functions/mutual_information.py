@@ -6,12 +6,11 @@ from __future__ import annotations
 from typing import Any, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, refuse_jax
+from .dispatch import described_once, evaluate, options_of, refuse_jax
 from .losses import Options, loss_of
 from .._library.measures import Range
 
 Array = TypeVar("Array")
-_mutual_information_text = described_once(measures.mutual_information_text)
 
 
 def mutual_information(
@@ -73,7 +72,7 @@ def mutual_information(
         DeviceError: the device cannot be used.
     """
     text = _mutual_information_text(
-        "mutual_information",
+        0,
         num_bins,
         kernel,
         sigma_ratio,
@@ -90,7 +89,10 @@ def mutual_information(
     return evaluate("mutual_information", text, x, y, mask)
 
 
-_options = Options(mutual_information, "mask")
+_options = Options(mutual_information)
+_mutual_information_text = described_once(
+    measures.writer("mutual_information", *options_of(mutual_information), "form")
+)
 
 
 @loss_of(mutual_information)
@@ -100,7 +102,7 @@ def mutual_information_loss(x: Any, y: Any, *, mask: Any = None, **options: Any)
     Takes, returns and raises what mutual_information() does.
     """
     completed = _options.completed("mutual_information_loss", options)
-    text = _mutual_information_text("mutual_information", *completed, "loss")
+    text = _mutual_information_text(0, *completed, "loss")
     return evaluate("mutual_information", text, x, y, mask)
 
 
@@ -125,22 +127,11 @@ def histogram(
     Returns: f64, [N,C,num_bins,num_bins], without a gradient.
     """
     refuse_jax("histogram", "x", x)
-    text = _mutual_information_text(
-        "histogram",
-        num_bins,
-        kernel,
-        sigma_ratio,
-        range,
-        False,
-        0.0,
-        0.0,
-        method,
-        sampling,
-        seed,
-        "mean",
-        "measure",
-    )
+    text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
     return evaluate("histogram", text, x, y, mask)
+
+
+_histogram_text = described_once(measures.writer("histogram", *options_of(histogram)))
 
 
 def mutual_information_from_histogram(
@@ -164,19 +155,14 @@ def mutual_information_from_histogram(
     """
     name = "mutual_information_from_histogram"
     refuse_jax(name, "histogram", histogram)
-    text = _mutual_information_text(
-        name,
-        32,
-        "b_spline",
-        sigma_ratio,
-        "per_image",
-        normalized,
-        smooth_nr,
-        smooth_dr,
-        method,
-        1.0,
-        0,
-        reduction,
-        "measure",
+    text = _from_histogram_text(
+        0, sigma_ratio, normalized, smooth_nr, smooth_dr, method, reduction
     )
     return evaluate(name, text, histogram, histogram, names=("histogram", "histogram"))
+
+
+_from_histogram_text = described_once(
+    measures.writer(
+        "mutual_information_from_histogram", *options_of(mutual_information_from_histogram)
+    )
+)

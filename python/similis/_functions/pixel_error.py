@@ -8,10 +8,9 @@ from typing import Optional, TypeVar
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import is_of, kind_of
 from .._library import measures
-from .dispatch import described_once, evaluate, for_jax, for_torch
+from .dispatch import described_once, evaluate, for_jax, for_torch, options_of
 
 Array = TypeVar("Array")
-_pixel_error_text = described_once(measures.pixel_error_text)
 
 
 def mse(x: Array, y: Array, *, reduction: str = "mean") -> Array:
@@ -27,7 +26,10 @@ def mse(x: Array, y: Array, *, reduction: str = "mean") -> Array:
     Raises:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
     """
-    return evaluate("mse", _pixel_error_text("mse", None, reduction), x, y)
+    return evaluate("mse", _mse_text(0, reduction), x, y)
+
+
+_mse_text = described_once(measures.writer("mse", *options_of(mse)))
 
 
 def mae(x: Array, y: Array, *, reduction: str = "mean") -> Array:
@@ -35,7 +37,10 @@ def mae(x: Array, y: Array, *, reduction: str = "mean") -> Array:
 
     Takes, returns and raises what mse() does.
     """
-    return evaluate("mae", _pixel_error_text("mae", None, reduction), x, y)
+    return evaluate("mae", _mae_text(0, reduction), x, y)
+
+
+_mae_text = described_once(measures.writer("mae", *options_of(mae)))
 
 
 def psnr(
@@ -58,5 +63,8 @@ def psnr(
         return for_torch().psnr(data_range, reduction, x, y)
     if is_of("jax", "Array", x):
         return for_jax().psnr(data_range, reduction, x, y)
-    text = _pixel_error_text("psnr", data_range, reduction)
+    text = _psnr_text(0, data_range, reduction)
     return arrays_measures.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]
+
+
+_psnr_text = described_once(measures.writer("psnr", *options_of(psnr)))

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Optional, TypeVar
+from typing import Any, Literal, NamedTuple, Optional, TypeVar, overload
 
-from .._library import measures
-from .dispatch import described_once, evaluate, refuse_jax, without_gradient
+from .._library import measures, values
+from .dispatch import described_once, evaluate, options_of, refuse_jax, without_gradient
 
 Array = TypeVar("Array")
-_of_planes_text = described_once(measures.of_planes_text)
-_float_ssim_text = described_once(measures.float_ssim_text)
-_ssimulacra2_text = described_once(measures.ssimulacra2_text)
 
 
 def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
@@ -32,55 +29,147 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
             dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
     """
     refuse_jax("integer_ssim", "x", x)
-    return evaluate("integer_ssim", _of_planes_text("integer_ssim", bit_depth), x, y)
+    return evaluate("integer_ssim", _integer_ssim_text(0, bit_depth), x, y)
 
 
+_integer_ssim_text = described_once(measures.writer("integer_ssim", *options_of(integer_ssim)))
+
+
+class FloatSsimMeans(NamedTuple):
+    """What float_ssim() and float_ms_ssim() return with enable_lcs."""
+
+    value: Any
+    luminance: Any
+    contrast: Any
+    structure: Any
+
+
+def _with_means(operation: str, text: str, x: Any, y: Any) -> FloatSsimMeans:
+    result = evaluate(operation, text + measures.WITH_MEANS, x, y)
+    means = measures.means_of_a_factor(operation)
+    pairs, flat = list(result.shape[1:]), result.reshape(-1)
+    count = flat.shape[0] // (1 + 3 * means)  # of pairs
+    shape = pairs + [means] * (means > 1)
+    ends = [count * (1 + factor * means) for factor in range(4)]
+    factors = [flat[begin:end].reshape(shape) for begin, end in zip(ends, ends[1:])]
+    # [()] makes a number of NumPy's array without axes, as other measures return it.
+    value, *factors = [each[()] for each in (flat[:count].reshape(pairs), *factors)]
+    return FloatSsimMeans(value, *factors)
+
+
+@overload
 def float_ssim(
     x: Array,
     y: Array,
+    *,
+    bit_depth: Optional[int] = ...,
+    scale: Optional[int] = ...,
+    enable_db: bool = ...,
+    clip_db: bool = ...,
+    enable_lcs: Literal[False] = ...,
+) -> Array: ...
+
+
+@overload
+def float_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = ...,
+    scale: Optional[int] = ...,
+    enable_db: bool = ...,
+    clip_db: bool = ...,
+    enable_lcs: Literal[True],
+) -> FloatSsimMeans: ...
+
+
+def float_ssim(
+    x: Any,
+    y: Any,
     *,
     bit_depth: Optional[int] = None,
     scale: Optional[int] = None,
     enable_db: bool = False,
     clip_db: bool = False,
-) -> Array:
+    enable_lcs: bool = False,
+) -> Any:
     """libvmaf's `float_ssim` of planes of video: SSIM in f32, of planes that were shrunk first.
 
     All digits that libvmaf prints are the same. Source: libvmaf's float_ssim.
 
     Args:
         x, y, bit_depth: as of integer_ssim(), on the CPU.
-        scale: the factor by which planes are shrunk first, from 1 to 10; by default, or 0, the shorter
-            side / 256, rounded.
+        scale: the factor by which planes are shrunk first, from 1 to 10; by default, or 0, the
+            shorter side / 256, rounded.
         enable_db: return -10·log10(1 - SSIM).
         clip_db: limit the decibels to those of a total squared error of one half.
+        enable_lcs: return the means of SSIM's factors, too.
 
-    Returns: f64, a scalar or [N].
+    Returns: f64, a scalar or [N]; with enable_lcs a tuple (value, luminance, contrast, structure)
+        of such.
 
     Raises:
         ValueError, TypeError: as integer_ssim(), and if a shrunk side is below 11.
         DeviceError: the planes are on a GPU.
     """
     refuse_jax("float_ssim", "x", x)
-    text = _float_ssim_text("float_ssim", bit_depth, scale, enable_db, clip_db)
+    text = _float_ssim_text(0, bit_depth, 0 if scale is None else scale, enable_db, clip_db)
+    if values.flag("float_ssim", "enable_lcs", enable_lcs):
+        return _with_means("float_ssim", text, x, y)
     return evaluate("float_ssim", text, x, y)
 
 
+_float_ssim_text = described_once(measures.writer("float_ssim", *options_of(float_ssim)[:-1]))
+
+
+@overload
 def float_ms_ssim(
     x: Array,
     y: Array,
     *,
+    bit_depth: Optional[int] = ...,
+    enable_db: bool = ...,
+    clip_db: bool = ...,
+    enable_lcs: Literal[False] = ...,
+) -> Array: ...
+
+
+@overload
+def float_ms_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = ...,
+    enable_db: bool = ...,
+    clip_db: bool = ...,
+    enable_lcs: Literal[True],
+) -> FloatSsimMeans: ...
+
+
+def float_ms_ssim(
+    x: Any,
+    y: Any,
+    *,
     bit_depth: Optional[int] = None,
     enable_db: bool = False,
     clip_db: bool = False,
-) -> Array:
+    enable_lcs: bool = False,
+) -> Any:
     """libvmaf's `float_ms_ssim` of planes of video: MS-SSIM in f32 of five scales.
 
-    Takes, returns and raises what float_ssim() does; sides are at least 176.
+    Takes, returns and raises what float_ssim() does; sides are at least 176. With enable_lcs the
+    means are those of each scale, [5] or [N,5].
     """
     refuse_jax("float_ms_ssim", "x", x)
-    text = _float_ssim_text("float_ms_ssim", bit_depth, None, enable_db, clip_db)
+    text = _float_ms_ssim_text(0, bit_depth, enable_db, clip_db)
+    if values.flag("float_ms_ssim", "enable_lcs", enable_lcs):
+        return _with_means("float_ms_ssim", text, x, y)
     return evaluate("float_ms_ssim", text, x, y)
+
+
+_float_ms_ssim_text = described_once(
+    measures.writer("float_ms_ssim", *options_of(float_ms_ssim)[:-1])
+)
 
 
 def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
@@ -89,7 +178,10 @@ def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
     Takes, returns and raises what integer_ssim() does; on the CPU.
     """
     refuse_jax("libvmaf_psnr", "x", x)
-    return evaluate("libvmaf_psnr", _of_planes_text("libvmaf_psnr", bit_depth), x, y)
+    return evaluate("libvmaf_psnr", _libvmaf_psnr_text(0, bit_depth), x, y)
+
+
+_libvmaf_psnr_text = described_once(measures.writer("libvmaf_psnr", *options_of(libvmaf_psnr)))
 
 
 def ssimulacra2(
@@ -117,5 +209,8 @@ def ssimulacra2(
     """
     refuse_jax("ssimulacra2", "reference", reference)
     pictures = without_gradient(reference), without_gradient(distorted)
-    text = _ssimulacra2_text(mode, transfer)
+    text = _ssimulacra2_text(0, mode, transfer)
     return evaluate("ssimulacra2", text, *pictures, names=("reference", "distorted"))
+
+
+_ssimulacra2_text = described_once(measures.writer("ssimulacra2", *options_of(ssimulacra2)))

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, spatial
+from .dispatch import described_once, evaluate, options_of, spatial
 from .losses import Options, loss_of
 from .._library.measures import PerAxisFloat, PerAxisInt
 
 Array = TypeVar("Array")
-_ssim_text = described_once(measures.ssim_text)
-_l1_ssim_text = described_once(measures.l1_ssim_text)
-_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def ssim(
@@ -66,13 +63,14 @@ def ssim(
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
-    text = _ssim_text(
+    text = ssim_text(
         spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "similarity"
     )
     return evaluate("ssim", text, x, y, mask, valid_mask)
 
 
-_ssim_options = Options(ssim, "mask", "valid_mask")
+_ssim_options = Options(ssim)
+ssim_text = described_once(measures.writer("ssim", *options_of(ssim), "form"))
 
 
 @loss_of(ssim)
@@ -81,7 +79,7 @@ def ssim_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **opt
 
     Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
     """
-    text = _ssim_text(spatial(x), *_ssim_options.completed("ssim_loss", options), "loss")
+    text = ssim_text(spatial(x), *_ssim_options.completed("ssim_loss", options), "loss")
     return evaluate("ssim", text, x, y, mask, valid_mask)
 
 
@@ -112,6 +110,9 @@ def l1_ssim(
         spatial(x), weight, data_range, window_size, sigma, k1, k2, padding, reduction
     )
     return evaluate("l1_ssim", text, x, y, mask, valid_mask)
+
+
+_l1_ssim_text = described_once(measures.l1_ssim_writer(*options_of(l1_ssim)[1:]))
 
 
 def ms_ssim(
@@ -151,7 +152,7 @@ def ms_ssim(
         ValueError: as ssim(), and if the coarsest level is smaller than the window: the message
             names the smallest size, 161 pixels for the defaults.
     """
-    text = _ms_ssim_text(
+    text = ms_ssim_text(
         spatial(x),
         data_range,
         window_size,
@@ -168,6 +169,7 @@ def ms_ssim(
 
 
 _ms_ssim_options = Options(ms_ssim)
+ms_ssim_text = described_once(measures.writer("ms_ssim", *options_of(ms_ssim), "form"))
 
 
 @loss_of(ms_ssim)
@@ -176,5 +178,5 @@ def ms_ssim_loss(x: Any, y: Any, **options: Any) -> Any:
 
     Takes, returns and raises what ms_ssim() does.
     """
-    text = _ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
+    text = ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
     return evaluate("ms_ssim", text, x, y)

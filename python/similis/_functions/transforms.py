@@ -8,7 +8,7 @@ from typing import Any, Optional, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
-from .._library import measures, warp
+from .._library import values, warp
 from .dispatch import (
     Coordinates,
     check_coordinates,
@@ -230,7 +230,7 @@ def sample_labels(
         smallest_label=smallest_label,
     )
     check_coordinates("sample_labels", rank_of(image), min_coords, max_coords)
-    with_weight = measures.flag("sample_labels", "return_weight", return_weight)
+    with_weight = values.flag("sample_labels", "return_weight", return_weight)
     _require_label(image, background)
     names = ("image", "affine", name, "grid_affine")
     label, weight = _labels(call, names, (image, affine, field, grid_affine))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interface, by ctypes: its structs, its functions, and its failures as exceptions.
+"""The C interface, by ctypes: its common structs, the library, and its failures as exceptions.
 
-The structs are those of include/similis/c/*.h. The library stands in the package, in native/.
+The structs are those of include/similis/c/core.h. The library stands in the package, in native/.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import pathlib
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn, Optional
+from typing import Final, NoReturn
 
 NATIVE: Final = pathlib.Path(__file__).parent.parent / "native"
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
@@ -54,6 +54,9 @@ class Tensor(ctypes.Structure):
     ]
 
 
+TENSOR: Final = ctypes.POINTER(Tensor)
+
+
 def tensor(
     pointer: int, shape: Sequence[int], strides: Sequence[int], dtype: str, device: Device
 ) -> Tensor:
@@ -69,145 +72,6 @@ def tensor(
         extents(*strides),
         0,
     )
-
-
-class SsimOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("data_range", ctypes.c_double),
-        ("sigma", ctypes.c_double * 3),
-        ("k1", ctypes.c_double),
-        ("k2", ctypes.c_double),
-        ("ssim_weight", ctypes.c_double),
-        ("l1_weight", ctypes.c_double),
-        ("mask", ctypes.POINTER(Tensor)),
-        ("valid_mask", ctypes.POINTER(Tensor)),
-        ("window_size", ctypes.c_int32 * 3),
-        ("padding", ctypes.c_int32),
-        ("reduction", ctypes.c_int32),
-        ("form", ctypes.c_int32),
-    ]
-
-
-class MsSsimOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("data_range", ctypes.c_double),
-        ("sigma", ctypes.c_double * 3),
-        ("k1", ctypes.c_double),
-        ("k2", ctypes.c_double),
-        ("weights", ctypes.POINTER(ctypes.c_double)),
-        ("weight_count", ctypes.c_size_t),
-        ("window_size", ctypes.c_int32 * 3),
-        ("padding", ctypes.c_int32),
-        ("reduction", ctypes.c_int32),
-        ("downsample", ctypes.c_int32),
-        ("form", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class LnccOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("sigma", ctypes.c_double * 3),
-        ("smooth_nr", ctypes.c_double),
-        ("smooth_dr", ctypes.c_double),
-        ("weight", ctypes.c_double),
-        ("mask", ctypes.POINTER(Tensor)),
-        ("valid_mask", ctypes.POINTER(Tensor)),
-        ("window_size", ctypes.c_int32 * 3),
-        ("window", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
-        ("reduction", ctypes.c_int32),
-        ("is_signed", ctypes.c_int32),
-        ("gradient", ctypes.c_int32),
-    ]
-
-
-class PixelErrorOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("data_range", ctypes.c_double),
-        ("reduction", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class NccOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("weight", ctypes.c_double),
-        ("reduction", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class IntegerSsimOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("bit_depth", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class Ssimulacra2Options(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("mode", ctypes.c_int32),
-        ("transfer", ctypes.c_int32),
-    ]
-
-
-class MutualInformationOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("sigma_ratio", ctypes.c_double),
-        ("low", ctypes.c_double),
-        ("high", ctypes.c_double),
-        ("smooth_nr", ctypes.c_double),
-        ("smooth_dr", ctypes.c_double),
-        ("sampling", ctypes.c_double),
-        ("seed", ctypes.c_uint64),
-        ("mask", ctypes.POINTER(Tensor)),
-        ("histogram", ctypes.POINTER(Tensor)),
-        ("num_bins", ctypes.c_int32),
-        ("kernel", ctypes.c_int32),
-        ("range", ctypes.c_int32),
-        ("normalized", ctypes.c_int32),
-        ("method", ctypes.c_int32),
-        ("reduction", ctypes.c_int32),
-        ("form", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class FloatSsimOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("bit_depth", ctypes.c_int32),
-        ("scale", ctypes.c_int32),
-        ("enable_db", ctypes.c_int32),
-        ("clip_db", ctypes.c_int32),
-    ]
-
-
-class FloatMsSsimOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("bit_depth", ctypes.c_int32),
-        ("enable_db", ctypes.c_int32),
-        ("clip_db", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
-
-
-class LibvmafPsnrOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("bit_depth", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    ]
 
 
 class Allocator(ctypes.Structure):
@@ -231,11 +95,7 @@ class Execution(ctypes.Structure):
     ]
 
 
-WITH_GRADIENTS: Final = ("ssim", "ms_ssim", "lncc", "ncc", "mutual_information", "mse", "mae")
-VALUE_ONLY: Final = ("psnr", "integer_ssim", "libvmaf_psnr", "histogram", "ssimulacra2")
-WITH_MEANS: Final = ("float_ssim", "float_ms_ssim")  # of the value's factors, left out
 TRANSFORMS: Final = ("sample", "sample_labels", "compose", "affine_grid")
-OF_HISTOGRAM: Final = "mutual_information_from_histogram"  # takes one array, given as x and y
 
 
 def _load() -> ctypes.CDLL:
@@ -248,24 +108,7 @@ def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(str(found[0]))
     library.similis_last_error.restype = ctypes.c_char_p
     library.similis_version.restype = ctypes.c_char_p
-    tensor_pointer = ctypes.POINTER(Tensor)
-    for operation in WITH_GRADIENTS + VALUE_ONLY + WITH_MEANS:
-        outputs = [tensor_pointer] * (1 if operation in VALUE_ONLY else 4)
-        function = getattr(library, f"similis_{operation}")
-        function.argtypes = [
-            tensor_pointer,
-            tensor_pointer,
-            ctypes.c_void_p,
-            *outputs,
-            ctypes.c_void_p,
-        ]
-    getattr(library, f"similis_{OF_HISTOGRAM}").argtypes = [
-        tensor_pointer,
-        ctypes.c_void_p,
-        tensor_pointer,
-        ctypes.c_void_p,
-    ]
-    library.similis_scale.argtypes = [tensor_pointer, tensor_pointer, ctypes.c_void_p]
+    library.similis_scale.argtypes = [TENSOR, TENSOR, ctypes.c_void_p]
     return library
 
 
@@ -283,44 +126,6 @@ def raise_last_error(status: int) -> NoReturn:
     if message == "out of memory":
         raise MemoryError(message)
     raise RuntimeError(message)
-
-
-def _with_masks(
-    options: Any, mask: Optional[Tensor], valid_mask: Optional[Tensor]
-) -> ctypes.Structure:
-    """A copy of the options, which all calls with the same text share."""
-    copy = type(options).from_buffer_copy(options)
-    copy.mask = None if mask is None else ctypes.pointer(mask)
-    copy.valid_mask = None if valid_mask is None else ctypes.pointer(valid_mask)
-    return copy
-
-
-def run(
-    operation: str, options: ctypes.Structure, tensors: Sequence[Optional[Tensor]], stream: int = 0
-) -> None:
-    """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
-
-    The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
-    The interpreter's lock is released during the call.
-    """
-    x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient = tensors
-    if mask is not None or valid_mask is not None:
-        options = _with_masks(options, mask, valid_mask)
-    execution = Execution(ctypes.sizeof(Execution), stream)
-    function = getattr(LIBRARY, f"similis_{operation}")
-    if operation == OF_HISTOGRAM:
-        status = function(x, ctypes.addressof(options), value, ctypes.addressof(execution))
-        if status != 0:
-            raise_last_error(status)
-        return
-    outputs: tuple[Optional[Tensor], ...] = (upstream, value, x_gradient, y_gradient)
-    if operation in VALUE_ONLY:
-        outputs = (value,)
-    elif operation in WITH_MEANS:
-        outputs = (value, None, None, None)
-    status = function(x, y, ctypes.addressof(options), *outputs, ctypes.addressof(execution))
-    if status != 0:
-        raise_last_error(status)
 
 
 def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:

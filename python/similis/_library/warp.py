@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Optional
 
-from . import c_abi, measures
+from . import c_abi, values
 
 MODES: Final = ("linear", "nearest", "cubic")
 PADDING_MODES: Final = ("zeros", "border", "reflection")
@@ -55,7 +55,7 @@ def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
         return ""
     if not isinstance(value, (tuple, list)):
         raise TypeError(
-            f"{operation}: {name} is {measures._shown(value)}; it must be a tuple or a list"
+            f"{operation}: {name} is {values.shown(value)}; it must be a tuple or a list"
         )
     if len(value) not in (2, 3):
         raise ValueError(f"{operation}: {name} has {len(value)} numbers; it takes 2 or 3")
@@ -63,7 +63,7 @@ def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
 
 
 def _extent(operation: str, name: str, value: Any) -> int:
-    result = measures.integer(operation, name, value)
+    result = values.integer(operation, name, value)
     if result < 1:
         raise ValueError(f"{operation}: {name} holds {value!r}; every extent must be at least 1")
     return result
@@ -85,24 +85,24 @@ def text(
     smallest_label: Optional[float] = None,
 ) -> str:
     """The text of a call. It checks all that can be checked without the arrays."""
-    one_of = measures._one_of
+    one_of = values.one_of
     smallest = (
         ""
         if smallest_label is None
-        else repr(measures.number(operation, "smallest_label", smallest_label))
+        else repr(values.number(operation, "smallest_label", smallest_label))
     )
     return (
         f"{operation} is_grid={int(is_grid)} "
         f"mode={one_of(operation, 'mode', mode, MODES)} "
         f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
-        f"align_corners={measures.flag(operation, 'align_corners', align_corners)} "
-        f"prefilter={measures.flag(operation, 'prefilter', prefilter)} "
-        f"deterministic={measures.flag(operation, 'deterministic', deterministic)} "
-        f"background={measures.number(operation, 'background', background)!r} "
+        f"align_corners={values.flag(operation, 'align_corners', align_corners)} "
+        f"prefilter={values.flag(operation, 'prefilter', prefilter)} "
+        f"deterministic={values.flag(operation, 'deterministic', deterministic)} "
+        f"background={values.number(operation, 'background', background)!r} "
         f"smallest_label={smallest} "
         f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
-        f"min_coords={_numbers(operation, 'min_coords', min_coords, measures.number)} "
-        f"max_coords={_numbers(operation, 'max_coords', max_coords, measures.number)}"
+        f"min_coords={_numbers(operation, 'min_coords', min_coords, values.number)} "
+        f"max_coords={_numbers(operation, 'max_coords', max_coords, values.number)}"
     )
 
 

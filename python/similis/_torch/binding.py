@@ -35,7 +35,7 @@ def stream_of(tensor: Tensor) -> int:
 
 def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
     tensors = [c_tensor(tensor) for tensor in (x, *others)]
-    c_abi.run(measure.operation, measure.options, tensors, stream_of(x))
+    measures.run(measure, tensors, stream_of(x))
 
 
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
@@ -43,12 +43,26 @@ def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     c_abi.scale(described, by, stream_of(tensor))  # type: ignore[arg-type]
 
 
+_MEASURES = (
+    "ssim",
+    "ms_ssim",
+    "lncc",
+    "ncc",
+    "mutual_information",
+    "mse",
+    "mae",
+    "integer_ssim",
+    "ssimulacra2",
+    "histogram",
+    measures.OF_HISTOGRAM,
+)
+
+
 def tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(str(c_abi.NATIVE / "similis_tvm_ffi.so"))
-    others = ("integer_ssim", "ssimulacra2", "histogram", c_abi.OF_HISTOGRAM, "scale")
-    names = (*c_abi.WITH_GRADIENTS, *c_abi.TRANSFORMS, *others)
+    names = (*_MEASURES, *c_abi.TRANSFORMS, "scale")
     return {name: getattr(module, name) for name in names}
 
 

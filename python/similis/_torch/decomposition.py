@@ -52,7 +52,8 @@ class _Window:
 
     def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
         spatial = like.dim() - 2
-        taps = gaussian_taps if measure.window == "gaussian" else _box_taps
+        is_box = measure.values.get("window") == "box"
+        taps = _box_taps if is_box else gaussian_taps
         self.taps = [
             taps(size, sigma, like)
             for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
@@ -280,13 +281,12 @@ def _limits(values: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _value_ranges(
-    x: Tensor, y: Tensor, counts: Tensor, options: dict[str, str]
+    x: Tensor, y: Tensor, counts: Tensor, measure: Measure
 ) -> list[tuple[Tensor, Tensor]]:
     """The limits of x's and of y's histogram."""
-    kind = options["range"]
+    kind = measure.range
     if kind == "fixed":
-        limits = [x.new_tensor([[float(options[name])]]) for name in ("low", "high")]
-        return [(limits[0], limits[1])] * 2
+        return [(x.new_tensor([[measure.low]]), x.new_tensor([[measure.high]]))] * 2
     found = [_limits(image.detach(), counts) for image in (x, y)]
     if kind == "per_image":
         return found
@@ -300,15 +300,15 @@ def _value_ranges(
 
 
 def _parzen_weights(
-    values: Tensor, limits: tuple[Tensor, Tensor], options: dict[str, str]
+    values: Tensor, limits: tuple[Tensor, Tensor], measure: Measure
 ) -> Tensor:
     """The weight of each voxel in each bin, [R,V,bins] of [R,V]."""
-    bins, (low, high) = int(options["num_bins"]), limits
+    bins, (low, high) = measure.num_bins, limits
     span = torch.where(high > low, high - low, torch.inf)
     share = ((values - low) / span).clamp(0, 1)
     distance = share[..., None] * bins - 0.5 - torch.arange(bins, device=values.device)
-    if options["kernel"] == "gaussian":
-        weights = torch.exp(-2 * (distance / float(options["sigma_ratio"])) ** 2)
+    if measure.kernel == "gaussian":
+        weights = torch.exp(-2 * (distance / measure.sigma_ratio) ** 2)
     else:
         outer, inner = (2 - distance.abs()).clamp(min=0), (1 - distance.abs()).clamp(min=0)
         weights = (outer**3 - 4 * inner**3) / 6
@@ -319,14 +319,14 @@ def _entropy(p: Tensor) -> Tensor:
     return -(p * torch.where(p > 0, p, 1.0).log()).flatten(1).sum(1)
 
 
-def _information(p: Tensor, options: dict[str, str]) -> Tensor:
+def _information(p: Tensor, measure: Measure) -> Tensor:
     """[R] of [R,bins,bins]."""
     p_x, p_y = p.sum(2, keepdim=True), p.sum(1, keepdim=True)
-    if options["normalized"] == "1":
+    if measure.normalized:
         joint = _entropy(p)
         share = (_entropy(p_x) + _entropy(p_y)) / torch.where(joint > 0, joint, 1.0)
         return torch.where(joint > 0, share, 1.0)
-    nr, dr = float(options["smooth_nr"]), float(options["smooth_dr"])
+    nr, dr = measure.smooth_nr, measure.smooth_dr
     if nr == 0 and dr == 0:
         return _entropy(p_x) + _entropy(p_y) - _entropy(p)
     denominator = p_x * p_y + dr
@@ -335,13 +335,12 @@ def _information(p: Tensor, options: dict[str, str]) -> Tensor:
 
 
 def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure) -> Tensor:
-    options = measure.of_histogram
-    if options["method"] == "binned" or float(options["sampling"]) < 1:
+    if measure.method == "binned" or measure.sampling < 1:
         raise TypeError(
             "mutual_information: method is binned or sampling is below 1; torch.func and second "
             "derivatives need exact and 1"
         )
-    if options["kernel"] == "delta":
+    if measure.kernel == "delta":
         raise TypeError(
             "mutual_information: kernel is delta, which has no derivative; torch.func needs "
             "b_spline or gaussian"
@@ -353,11 +352,11 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
         counts = (mask > 0).expand(x.shape).reshape(results, -1)
         planes_x = torch.where(counts, planes_x, 0.0)
         planes_y = torch.where(counts, planes_y, 0.0)
-    ranges = _value_ranges(planes_x, planes_y, counts, options)
-    weights_x = _parzen_weights(planes_x, ranges[0], options) * counts[..., None]
-    weights_y = _parzen_weights(planes_y, ranges[1], options)
+    ranges = _value_ranges(planes_x, planes_y, counts, measure)
+    weights_x = _parzen_weights(planes_x, ranges[0], measure) * counts[..., None]
+    weights_y = _parzen_weights(planes_y, ranges[1], measure)
     voxels = counts.sum(1).clamp(min=1)[:, None, None]
-    values = _information(weights_x.transpose(1, 2) @ weights_y / voxels, options)
+    values = _information(weights_x.transpose(1, 2) @ weights_y / voxels, measure)
     if measure.form == "loss":
         values = -values
     values = values.reshape(list(x.shape[:2]))

@@ -13,8 +13,8 @@ from typing import Final
 
 from torch import Tensor
 
-from .._library import measures
 from .._functions.dispatch import described_once, for_torch
+from .._functions.ssim import ssim_text
 
 __all__ = ["FusedSSIMMap", "allowed_padding", "fused_ssim", "fused_ssim3d"]
 
@@ -25,7 +25,7 @@ is_3D_supported: Final = True
 @described_once
 def _text(spatial: int, constants: tuple[float, float], padding: str, reduction: str) -> str:
     k1, k2 = math.sqrt(constants[0]), math.sqrt(constants[1])
-    return measures.ssim_text(spatial, 1.0, 11, 1.5, k1, k2, padding, reduction, "similarity")
+    return ssim_text(spatial, 1.0, 11, 1.5, k1, k2, padding, reduction, "similarity")
 
 
 def _evaluate(

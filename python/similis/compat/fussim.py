@@ -15,15 +15,14 @@ from typing import Final, Optional
 import torch
 from torch import Tensor
 
-from .._library import measures
-from .._functions.dispatch import described_once, for_torch
+from .._library.values import number
+from .._functions.dispatch import for_torch
+from .._functions.ssim import ssim_text
 
 __all__ = ["SSIM", "SUPPORTED_WINDOW_SIZES", "FusedSSIMMap", "fused_ssim", "ssim"]
 
 SUPPORTED_WINDOW_SIZES: Final = (7, 9, 11)
 ALLOWED_PADDING: Final = ("same", "valid")
-
-_text = described_once(measures.ssim_text)
 
 
 def _evaluate(
@@ -44,7 +43,7 @@ def _evaluate(
     if padding not in ALLOWED_PADDING:
         raise ValueError(f"{name}: padding is {padding!r}; it must be same or valid")
     k1, k2 = math.sqrt(constants[0]), math.sqrt(constants[1])
-    text = _text(2, 1.0, window_size, 1.5, k1, k2, padding, reduction, "similarity")
+    text = ssim_text(2, 1.0, window_size, 1.5, k1, k2, padding, reduction, "similarity")
     names = ("X", "Y") if name == "ssim" else ("img1", "img2")
     result: Tensor = for_torch().evaluate(name, text, img1, img2, one_pass=train, names=names)
     return result
@@ -112,7 +111,7 @@ def ssim(
     _require_options("ssim", win_size, win_sigma, K)
     if win is not None:
         raise ValueError("ssim: win is given; similis.compat.pytorch_msssim takes windows")
-    if not measures.number("ssim", "data_range", data_range) > 0:
+    if not number("ssim", "data_range", data_range) > 0:
         raise ValueError(f"ssim: data_range is {data_range!r}; it must be a number above 0")
     constants = (K[0] * data_range) ** 2, (K[1] * data_range) ** 2
     if nonnegative_ssim:

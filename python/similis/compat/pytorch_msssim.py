@@ -16,13 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._library import measures
-from .._functions.dispatch import described_once, for_torch, require_tensor
+from .._library import measures, values
+from .._functions.dispatch import for_torch, require_tensor
+from .._functions.ssim import ms_ssim_text, ssim_text
 
 __all__ = ["MS_SSIM", "SSIM", "ms_ssim", "ssim"]
 
-_ssim_text = described_once(measures.ssim_text)
-_ms_ssim_text = described_once(measures.ms_ssim_text)
 
 
 def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,9 +50,9 @@ def _window_size(
     """The size of the given or default window. It checks the other options, too."""
     if not isinstance(K, (tuple, list)) or len(K) != 2:
         raise TypeError(f"{name}: K is {K!r}; it must be two numbers")
-    if not measures.number(name, "data_range", data_range) > 0:
+    if not values.number(name, "data_range", data_range) > 0:
         raise ValueError(f"{name}: data_range is {data_range!r}; it must be a number above 0")
-    size = measures.integer(name, "win_size", win_size)
+    size = values.integer(name, "win_size", win_size)
     if win is not None:
         require_tensor(name, "win", win)
         wanted = [X.shape[1], *[1] * (X.dim() - 2), win.shape[-1] if win.dim() else 1]
@@ -117,7 +116,7 @@ def _kernel(
     reduction: str,
 ) -> Tensor:
     sizes = _window_sizes("ssim", X.shape, win_size)
-    text = _ssim_text(
+    text = ssim_text(
         len(sizes), data_range, sizes, win_sigma, K[0], K[1], "valid", reduction, "similarity"
     )
     result: Tensor = for_torch().evaluate("ssim", text, X, Y, names=("X", "Y"))
@@ -143,10 +142,12 @@ def ms_ssim(
     size = _window_size("ms_ssim", X, win_size, win, data_range, K)
     least = (size - 1) * 16
     assert min(X.shape[-2:]) > least, f"Image size should be larger than {least}"
-    weights = measures.PAPER_WEIGHTS if weights is None else tuple(float(each) for each in weights)
+    if weights is None:
+        weights = measures.table("ms_ssim").options["weights"].default
+    weights = tuple(float(each) for each in weights)
     sides = _coarsest(X.shape[2:], len(weights))
     if win is None and min(sides) >= size:
-        text = _ms_ssim_text(
+        text = ms_ssim_text(
             X.dim() - 2,
             data_range,
             size,

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers, flags and words that functions are given: what is no such thing is refused."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from .refusals import type_name
+
+
+def shown(value: Any) -> str:
+    """The value in one line, or the type of an array."""
+    return f"of type {type_name(value)}" if hasattr(value, "ndim") else repr(value)
+
+
+def number(operation: str, name: str, value: Any) -> float:
+    """A plain number; a tensor is refused, as its value may lie on a GPU."""
+    if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
+        hint = f", such as {name}.item()" if hasattr(value, "item") else ""
+        raise TypeError(f"{operation}: {name} is {shown(value)}; it must be a number{hint}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{operation}: {name} is above float64's largest number") from None
+
+
+def unlimited_integer(operation: str, name: str, value: Any) -> int:
+    """An integer of Python or NumPy, or a traced size, which becomes a constant of the graph."""
+    is_integer = isinstance(value, (int, numbers.Integral)) or (
+        type(value).__name__ == "SymInt" and hasattr(value, "__index__")
+    )
+    if not is_integer or isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {shown(value)}; it must be an integer")
+    return operator.index(value)
+
+
+def integer(operation: str, name: str, value: Any, bits: int = 31) -> int:
+    """The same, if its magnitude has at most so many bits."""
+    result = unlimited_integer(operation, name, value)
+    if abs(result) >= 2**bits:
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be below {2**bits}")
+    return result
+
+
+def flag(operation: str, name: str, value: Any) -> int:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operation}: {name} is {shown(value)}; it must be True or False")
+    return int(value)
+
+
+def listed(words: Sequence[str]) -> str:
+    """ "valid, same or renormalize" """
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def one_of(operation: str, name: str, value: Any, words: Sequence[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{operation}: {name} is {shown(value)}; it must be a string")
+    if value not in words:
+        raise ValueError(f"{operation}: {name} is {value!r}; it must be {listed(words)}")
+    return value

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions' signatures against the options that the library declares."""
+
+import inspect
+
+import pytest
+
+pytest.importorskip("numpy", reason="`make check` installs numpy")
+import similis
+from similis._library import measures, schema
+
+LIMITS = {"low", "high"}  # range holds them: (low, high)
+NOT_IN_SIGNATURES = {
+    "mutual_information": LIMITS,
+    # A histogram is a count of its own, of which mutual_information_from_histogram() takes more.
+    "histogram": LIMITS | {"normalized", "smooth_nr", "smooth_dr", "reduction"},
+    # The histogram was counted with these.
+    "mutual_information_from_histogram": LIMITS
+    | {"num_bins", "kernel", "range", "sampling", "seed", "mask"},
+}
+OTHERS_IN_SIGNATURES = {
+    "l1_ssim": {"weight"},
+    "float_ssim": {"enable_lcs"},  # asks for outputs
+    "float_ms_ssim": {"enable_lcs"},
+}
+# None stands for these, too.
+DEFAULTS_BY_NONE = {("ms_ssim", "weights"), ("float_ssim", "scale")}
+OPERATIONS = {name: name for name in schema.TABLES}
+OPERATIONS |= {f"{name}_loss": name for name in OPERATIONS if hasattr(similis, f"{name}_loss")}
+OPERATIONS["l1_ssim"] = "ssim"
+
+
+def signature(function):
+    parameters = inspect.signature(getattr(similis, function)).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind == each.KEYWORD_ONLY}
+
+
+def test_every_operation_is_a_function():
+    assert len(OPERATIONS) > len(schema.TABLES) > 14
+    for name in OPERATIONS:
+        assert callable(getattr(similis, name)), name
+
+
+@pytest.mark.parametrize("function", OPERATIONS)
+def test_signatures_have_the_librarys_options(function):
+    operation = OPERATIONS[function]
+    declared = set(schema.TABLES[operation].own)
+    own = set(signature(function)) - OTHERS_IN_SIGNATURES.get(function, set())
+    assert own == declared - NOT_IN_SIGNATURES.get(operation, set())
+
+
+@pytest.mark.parametrize("function", OPERATIONS)
+def test_signatures_have_the_librarys_defaults(function):
+    operation = OPERATIONS[function]
+    options = schema.TABLES[operation].options
+    for name, default in signature(function).items():
+        if name in OTHERS_IN_SIGNATURES.get(function, set()):
+            continue
+        if (operation, name) in DEFAULTS_BY_NONE:
+            assert default is None, name
+        else:
+            assert default == options[name].default, name
+            assert isinstance(default, bool) == isinstance(options[name].default, bool), name
+
+
+def test_the_defaults_as_text_are_those_of_the_c_struct():
+    for function, operation in OPERATIONS.items():
+        options = schema.TABLES[operation].options
+        given = {
+            name: default
+            for name, default in signature(function).items()
+            if name in options and options[name].type != "tensor"
+        }
+        if operation == "float_ssim":
+            given["scale"] = 0
+        measure = measures.parse(measures.text(operation, 3, **given))
+        lists = {name for name in given if options[name].type == "numbers"}
+        for name in options.keys() - lists:
+            own = options[name].unpack(bytes(measure.options))
+            assert own == schema.TABLES[operation].defaults[name], name
+        if not lists:
+            assert bytes(measure.options) == schema.TABLES[operation].c_defaults
+
+
+def test_values_are_refused_in_the_librarys_words():
+    with pytest.raises(ValueError, match="lncc: sigma is -1; it must be a number above 0$"):
+        measures.text("lncc", 2, sigma=(1, -1))
+    with pytest.raises(ValueError, match="sampling is 0; it must be a number above 0 and up to 1$"):
+        measures.text("mutual_information", 0, sampling=0)
+    with pytest.raises(ValueError, match="seed is .*; it must be below 18446744073709551616"):
+        measures.text("mutual_information", 0, seed=2**64)
+    seed = measures.parse(measures.text("mutual_information", 0, seed=2**64 - 1))
+    assert schema.TABLES["mutual_information"].options["seed"].unpack(bytes(seed.options)) == 2**64 - 1
+    with pytest.raises(AttributeError, match="a measure has no option sigma"):
+        seed.sigma
