@@ -21,7 +21,7 @@ const DeviceFunctions* device_functions(DeviceKind kind) {
     case DeviceKind::cpu: break;
     case DeviceKind::cuda:
 #ifdef SIMILIS_HAS_CUDA
-      return &kCudaFunctions;
+      return &cuda_functions();
 #else
       break;
 #endif

@@ -161,11 +161,16 @@ void copy_device_from_cpu(
 
 }  // namespace
 
-const DeviceFunctions kCudaFunctions = {.count = count_devices,
-    .describe = describe_devices,
-    .allocate = allocate,
-    .release = release,
-    .copy_to_cpu = copy_device_to_cpu,
-    .copy_from_cpu = copy_device_from_cpu};
+// Inside a function: clang compiles a table at namespace scope for the GPU too, where there is no
+// such function.
+const DeviceFunctions& cuda_functions() {
+  static const DeviceFunctions functions = {.count = count_devices,
+      .describe = describe_devices,
+      .allocate = allocate,
+      .release = release,
+      .copy_to_cpu = copy_device_to_cpu,
+      .copy_from_cpu = copy_device_from_cpu};
+  return functions;
+}
 
 }  // namespace similis::gpu

@@ -6,6 +6,6 @@
 
 namespace similis::gpu {
 
-extern const DeviceFunctions kCudaFunctions;
+const DeviceFunctions& cuda_functions();
 
 }  // namespace similis::gpu
