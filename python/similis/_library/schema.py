@@ -63,7 +63,7 @@ class Option:
         if isinstance(value, str) and value in self.taken:
             return value
         raise ValueError(
-            f"{operation}: {self.name} is {value!r}; it must be (low, high), {self.takes}"
+            f"{operation}: {self.name} is {value!r}; it must be {', '.join(self.taken)} or (low, high)"
         )
 
     def _text_of_none(self) -> str:
