@@ -77,10 +77,6 @@ void Arguments::require_range(const char* argument, std::int32_t value, std::int
       argument, value, last);
 }
 
-void Arguments::reserved(const char* argument, std::int32_t value) const {
-  require(value == 0, "{}: {} is {}; it must be 0", operation_, argument, value);
-}
-
 CallExecution::CallExecution(const Arguments& arguments, const similis_execution* given) {
   const similis_execution complete = arguments.execution(given);
   allocator_ = complete.allocator;

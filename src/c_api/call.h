@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation's C entry (src/<room>/c_api.cc) is made of: C arguments become C++ ones, and
+// The parts of an operation's C entry (src/<room>/c_api.cc): C arguments become C++ ones, and
 // exceptions become a status and similis_last_error().
 //
-//   return c_api::call([&] {
-//     const c_api::Arguments arguments("op");
-//     const similis_op_options given = arguments.options(options, SIMILIS_OP_DEFAULTS);
-//     const c_api::CallExecution exec(arguments, execution);
-//     op_into(arguments.image("x", x), {.value = arguments.optional("value", value)},
-//         {.data_range = c_api::data_range(given.data_range)}, exec);
-//   });
+// src/c_api/measure.h makes the whole entry of a measure from its table.
 #pragma once
 
 #include <cstddef>
@@ -52,9 +46,6 @@ class Arguments {
     return static_cast<Enum>(value);
   }
 
-  /// A member without a meaning yet.
-  void reserved(const char* argument, std::int32_t value) const;
-
  private:
   template <class Struct>
   Struct completed(const char* argument, const Struct* given, const Struct& defaults) const {
@@ -83,16 +74,5 @@ class CallExecution {
   similis_allocator allocator_;  // what the functions of execution_.allocator call
   Execution execution_;
 };
-
-/// 0 is what C says for "the default of the images' type".
-inline std::optional<double> data_range(double given) {
-  return given == 0 ? std::nullopt : std::optional<double>(given);
-}
-
-/// (z, y, x) as an operation on this image takes it: z belongs to [N,C,D,H,W] alone.
-template <class T> PerAxis<T> per_axis(const T (&zyx)[3], const TensorView& image) {
-  if (image.shape.rank() == 5) return {zyx[0], zyx[1], zyx[2]};
-  return {zyx[1], zyx[2]};
-}
 
 }  // namespace similis::c_api
