@@ -48,7 +48,3 @@ function(similis_part folder)
   set(similis_bench_sources ${similis_bench_sources} PARENT_SCOPE)
   set(similis_fuzz_sources ${similis_fuzz_sources} PARENT_SCOPE)
 endfunction()
-
-macro(similis_room name)
-  similis_part(src/${name})
-endmacro()
