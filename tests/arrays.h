@@ -139,21 +139,24 @@ inline Array noise(
   return make(shape, dtype, layout, [&](std::int64_t i) { return range * uniform(seed, i); });
 }
 
-/// |actual - expected| / |expected|, Euclidean norms; 0 where both are 0. NaN if any element is.
+/// |actual - expected| / |expected|, Euclidean norms; 0 where both are 0. A NaN that is expected is
+/// equal to a NaN; with any other the result is NaN.
 inline double relative_l2(const std::vector<double>& actual, const std::vector<double>& expected) {
   double error = 0, norm = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(actual.at(i))) continue;
     error += (actual.at(i) - expected[i]) * (actual.at(i) - expected[i]);
     norm += expected[i] * expected[i];
   }
   return error == 0 ? 0 : std::sqrt(error / norm);
 }
 
-/// The largest |actual - expected|; infinite if any is NaN.
+/// The largest |actual - expected|; infinite if any is NaN but where NaN is expected.
 inline double max_difference(
     const std::vector<double>& actual, const std::vector<double>& expected) {
   double largest = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(actual.at(i))) continue;
     const double difference = std::abs(actual.at(i) - expected[i]);
     if (!(difference <= largest)) largest = difference;
     if (std::isnan(difference)) return std::numeric_limits<double>::infinity();

@@ -43,14 +43,16 @@ struct LnccOptions {
   bool is_signed = false;  ///< signed correlation in [-1, 1]: clamp(A / (√B·√C), -1, 1) instead,
                            ///< which tells x from -x
   LnccGradient gradient = LnccGradient::exact;
-  /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·LNCC / Σ mask and the
-  /// sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without
-  /// leading N and C, broadcast; with padding valid its rim goes unused.
+  /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·LNCC /
+  /// Σ mask and the sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or
+  /// without leading N and C, broadcast; with padding valid its rim goes unused. Where the weights
+  /// of a mean add up to 0 LNCC is NaN and a loss 0, both with gradient 0. A negative weight or a
+  /// NaN is refused on the CPU; on a GPU it makes value and gradient NaN.
   TensorView mask = {};
   /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold
   /// anything, NaN included, and has gradient 0. Averages become E[m·x] / E[m]. Means and sums run
-  /// over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is 0 at
-  /// the others. With padding same the zeros outside have m = 1.
+  /// over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is NaN
+  /// at the others. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
 };
 
@@ -63,7 +65,7 @@ struct LnccOptions {
 /// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
 /// above 65535, sigma or smooth_dr is not positive, smooth_nr is negative, padding is reflect or
 /// replicate, or valid and an axis is shorter than window_size, gradient is ants and is_signed, or
-/// a mask does not broadcast.
+/// a mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
 SIMILIS_API Tensor lncc(const TensorView& x, const TensorView& y, const LnccOptions& options = {},
     const Execution& exec = {});
 
@@ -87,7 +89,7 @@ SIMILIS_API ValueAndGradient lncc_backward(const TensorView& x, const TensorView
 
 /// The results of one pass, in memory of the caller; empty views are not computed.
 struct LnccRequest {
-  double weight = 1;           ///< multiplies LNCC: -1 for the loss
+  double weight = 1;           ///< multiplies LNCC: -1 for the loss; below 0 nothing is 0
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
   TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype

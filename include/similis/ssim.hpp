@@ -28,14 +28,16 @@ struct SsimOptions {
   double k2 = 0.03;  ///< C2 = (k2·data_range)² steadies that of variances
   Padding padding = Padding::valid;
   Reduction reduction = Reduction::mean;
-  /// Weights on the map, one per pixel, not negative: the mean becomes Σ mask·S / Σ mask and the
-  /// sum Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without leading N
-  /// and C, broadcast; with padding valid its rim goes unused.
+  /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·S / Σ mask
+  /// and the sum Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without
+  /// leading N and C, broadcast; with padding valid its rim goes unused. Where the weights of a
+  /// mean add up to 0 SSIM is NaN and a loss 0, both with gradient 0. A negative weight or a NaN is
+  /// refused on the CPU; on a GPU it makes value and gradient NaN.
   TensorView mask = {};
   /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold
   /// anything, NaN included, and has gradient 0. Averages become Σ G·m·x / Σ G·m. Means and sums
-  /// run over the pixels with m > 0, weighted by mask if it is given and by m otherwise; in a map
-  /// the others have SSIM 1. With padding same the zeros outside have m = 1.
+  /// run over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is
+  /// NaN at the others. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
 };
 
@@ -47,7 +49,7 @@ struct SsimOptions {
 /// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
 /// above 65535, sigma or data_range is not positive, k1 or k2 is negative, padding is valid and an
 /// axis is shorter than window_size, padding is reflect and an axis is not longer than window_size
-/// / 2, or a mask does not broadcast.
+/// / 2, or a mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
 SIMILIS_API Tensor ssim(const TensorView& x, const TensorView& y, const SsimOptions& options = {},
     const Execution& exec = {});
 

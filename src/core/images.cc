@@ -2,13 +2,77 @@
 #include "src/core/images.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
 
+#include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/reduction.h"
 #include "src/core/validate.h"
 
 namespace similis {
+namespace {
+
+constexpr std::int64_t kWeightsOfTask = 65536;  // enough to hide the cost of starting a task
+
+// NaN is none.
+template <class T> bool is_weight(T value) {
+  return value >= 0 && value <= std::numeric_limits<T>::max();
+}
+
+// The first of `count` elements that is no weight, as a double.
+template <class T>
+std::optional<double> find_no_weight(const T* row, std::int64_t count, std::int64_t stride) {
+  bool found = false;  // no early exit: a loop of comparisons becomes vectors
+  for (std::int64_t i = 0; i < count; ++i) found |= !is_weight(load(row[i * stride]));
+  for (std::int64_t i = 0; found && i < count; ++i) {
+    const auto value = load(row[i * stride]);
+    if (!is_weight(value)) return static_cast<double>(value);
+  }
+  return std::nullopt;
+}
+
+void require_weights(
+    const char* operation, const char* argument, const TensorView& mask, const Execution& exec) {
+  if (mask.device.kind != DeviceKind::cpu || !is_floating_point(mask.dtype)) return;
+  TensorView rows = mask;  // one element of each axis whose elements are the same
+  for (int axis = 0; axis < rows.shape.rank(); ++axis) {
+    if (rows.strides[axis] == 0) rows.shape[axis] = 1;
+  }
+  const int last = rows.shape.rank() - 1;
+  const std::int64_t length = rows.shape[last], count = rows.shape.count() / length;
+  const std::int64_t rows_of_task = std::max<std::int64_t>(1, kWeightsOfTask / length);
+  const std::int64_t tasks = (count + rows_of_task - 1) / rows_of_task;
+  std::vector<std::optional<double>> found(static_cast<std::size_t>(tasks));
+  const auto look = [&](std::int64_t task) {
+    const std::int64_t end = std::min(count, (task + 1) * rows_of_task);
+    for (std::int64_t row = task * rows_of_task; row < end; ++row) {
+      std::int64_t offset = 0, rest = row;
+      for (int axis = last - 1; axis >= 0; --axis) {
+        offset += rest % rows.shape[axis] * rows.strides[axis];
+        rest /= rows.shape[axis];
+      }
+      visit_dtype(rows.dtype, [&]<class T>(std::type_identity<T>) {
+        const T* const first = static_cast<const T*>(rows.data()) + offset;
+        std::optional<double>& own = found[static_cast<std::size_t>(task)];
+        if (!own) own = find_no_weight(first, length, rows.strides[last]);
+      });
+    }
+  };
+  if (tasks == 1) {
+    look(0);
+  } else {
+    parallel_for(exec, tasks, look);
+  }
+  for (const std::optional<double>& value : found) {
+    require(!value, "{}: {} holds {}; each weight must be a finite number of 0 or more", operation,
+        argument, value.value_or(0));
+  }
+}
+
+}  // namespace
 
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {
   require(x.shape.rank() == 4 || x.shape.rank() == 5,
@@ -47,8 +111,8 @@ TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) 
   return upstream.reshaped({}, {});
 }
 
-TensorView broadcast_mask(
-    const char* operation, const char* argument, const TensorView& mask, const TensorView& x) {
+TensorView broadcast_mask(const char* operation, const char* argument, const TensorView& mask,
+    const TensorView& x, const Execution& exec) {
   if (mask.empty()) return mask;
   const int rank = x.shape.rank(), missing = rank - mask.shape.rank();
   bool fits = missing >= 0 && missing <= 2;
@@ -62,6 +126,7 @@ TensorView broadcast_mask(
       operation, argument, mask.shape, x.shape);
   require(mask.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation, argument,
       mask.device, x.device);
+  require_weights(operation, argument, mask, exec);
   TensorView view = mask;
   view.shape = x.shape;
   view.strides = x.strides;

@@ -3,6 +3,7 @@
 // large as their reduction says. `operation` names the caller in the message.
 #pragma once
 
+#include "similis/execution.hpp"
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
 
@@ -30,8 +31,10 @@ Extents result_shape(const Extents& images, Reduction reduction, const Extents& 
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape);
 
 /// A mask of any dtype as a view of the images' shape, by strides of 0: N and C may be left out or
-/// be 1. Refuses any other shape and another device.
-TensorView broadcast_mask(
-    const char* operation, const char* argument, const TensorView& mask, const TensorView& x);
+/// be 1. Refuses any other shape, another device, and on the CPU a weight that is negative,
+/// infinite or NaN. The weights of a mask on a GPU are not looked at, as that would wait for it: a
+/// negative one or a NaN makes the results NaN there.
+TensorView broadcast_mask(const char* operation, const char* argument, const TensorView& mask,
+    const TensorView& x, const Execution& exec);
 
 }  // namespace similis

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
+#include <limits>
 #include <vector>
 
 #include "src/lncc/cpu_plan.h"
@@ -65,7 +66,7 @@ std::vector<double> window_weights(const Axis& axis, Padding padding) {
   return weights;
 }
 
-// The derivative of a group's value by v at a pixel of weight 1; a mean over nothing is 0.
+// The derivative of a group's value by v at a pixel of weight 1; 0 for a mean over nothing.
 double slope_of(const Pass& pass, const TileSums& weights) {
   if (pass.reduction == Reduction::sum) return pass.weight;
   return weights.weight > 0 ? pass.weight / weights.weight : 0;
@@ -91,7 +92,13 @@ void Plan::add_slopes(double upstream, const TileSums& weights) {
   slope.push_back(upstream * slope_of(pass, weights));
 }
 
-double Plan::value(const TileSums& sums) const { return sums.correlation * slope_of(pass, sums); }
+double Plan::value(const TileSums& sums) const {
+  const bool is_sum = pass.reduction == Reduction::sum;
+  if (!is_sum && !pass.is_loss() && !(sums.weight > 0)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return sums.correlation * slope_of(pass, sums);
+}
 
 void lncc_cpu(const Pass& pass, const Execution& exec) {
   Plan plan(pass);

@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "hwy/highway.h"
 #include "src/core/tensor/aligned_vector.h"
@@ -285,13 +286,15 @@ class LnccTile : private PlaneTile<Plan, kRows> {
         length(x), [=](std::size_t i) HWY_ATTR { weight[i] = exists[i] > 0 ? weight[i] : 0; });
   }
 
+  // NaN where there is no pixel, 0 where its weight is.
   void write_map(std::int64_t z, std::int64_t y, Interval x, const double* value) {
     load_weights(z, y, x);
     double* out = row(kResult);
-    const double* weight = row(kWeight);
+    const double *weight = row(kWeight), *exists = row(kExists);
     const double factor = pass_.weight;
     for_columns(length(x), [=](std::size_t i) HWY_ATTR {
-      out[i] = weight[i] == 0 ? 0 : weight[i] * factor * value[i];
+      const double of_pixel = weight[i] == 0 ? 0 : weight[i] * factor * value[i];
+      out[i] = exists[i] > 0 ? of_pixel : std::numeric_limits<double>::quiet_NaN();
     });
     store_map(out, z, y, x, pass_.value);
   }

@@ -37,7 +37,8 @@ Extents value_shape(const Pass& pass, const TensorView& x) {
 }
 
 // All that does not depend on where results go.
-Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& options) {
+Pass checked_pass(
+    const TensorView& x, const TensorView& y, const LnccOptions& options, const Execution& exec) {
   require_image_pair("lncc", x, y);
   kLncc.table.check(&options);
   require(options.gradient == LnccGradient::exact || !options.is_signed,
@@ -51,8 +52,8 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const LnccOptions& o
   pass.constants = {.nr = options.smooth_nr * pass.taps, .dr = options.smooth_dr * pass.taps};
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
-  pass.mask = as_volumes(broadcast_mask("lncc", "mask", options.mask, x));
-  pass.valid_mask = as_volumes(broadcast_mask("lncc", "valid_mask", options.valid_mask, x));
+  pass.mask = as_volumes(broadcast_mask("lncc", "mask", options.mask, x, exec));
+  pass.valid_mask = as_volumes(broadcast_mask("lncc", "valid_mask", options.valid_mask, x, exec));
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.is_signed = options.is_signed;
@@ -78,7 +79,7 @@ void finish(Pass pass, const TensorView& x, const LnccRequest& request, const Ex
 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
     Outputs outputs, const LnccOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options);
+  const Pass pass = checked_pass(x, y, options, exec);
   const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kLncc, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
@@ -89,7 +90,7 @@ ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest
 
 void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
     const LnccOptions& options, const Execution& exec) {
-  finish(checked_pass(x, y, options), x, request, exec);
+  finish(checked_pass(x, y, options, exec), x, request, exec);
 }
 
 Tensor lncc(

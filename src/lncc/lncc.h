@@ -14,7 +14,8 @@ namespace similis::lncc_internal {
 
 /// Images are 5-D here, [N,C,D,H,W]; 2-D ones have D = 1 and a window of 1 along it. With v the
 /// correlation at a pixel, the pass computes value = reduce(weight·v) and the gradients of
-/// Σ upstream·value.
+/// Σ upstream·value. A mean without weights is NaN, or 0 for a loss, both with gradient 0; a map is
+/// NaN where valid_mask is 0.
 struct Pass {
   TensorView x, y;
   TensorView mask, valid_mask;  ///< 5-D with stride 0 where broadcast; empty if none
@@ -33,6 +34,7 @@ struct Pass {
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
 
+  bool is_loss() const { return weight < 0; }
   bool has_gradient() const { return !x_gradient.empty() || !y_gradient.empty(); }
 };
 

@@ -70,6 +70,21 @@ TEST_F(LnccRefuses, MasksThatDoNotFit) {
       options);
 }
 
+TEST_F(LnccRefuses, WeightsThatAreNone) {
+  for (const double bad : {-1.0, std::nan("")}) {
+    const test::Array weights = test::make({20, 30}, DType::f32, test::Layout::dense,
+        [=](std::int64_t i) { return i == 17 ? bad : 1.0; });
+    const std::string holds =
+        fmt::format(" holds {}; each weight must be a finite number of 0 or more", bad);
+    LnccOptions options;
+    options.mask = weights;
+    refuses("lncc: mask" + holds, options);
+    options = {};
+    options.valid_mask = weights;
+    refuses("lncc: valid_mask" + holds, options);
+  }
+}
+
 TEST_F(LnccRefuses, ResultsThatDoNotFit) {
   const Tensor value = allocate({2}, DType::f32);
   test::expect_refusal([&] { lncc_into(x_, y_, {.value = value}); },

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "src/core/joined.h"
 #include "src/lncc/test_cases.h"
@@ -44,6 +47,11 @@ std::string print(const testing::TestParamInfo<Case>& info) {
       window.x(), c.options.window == WindowShape::box ? "box" : "gaussian",
       c.options.is_signed ? "_signed" : "", c.options.gradient == LnccGradient::ants ? "_ants" : "",
       name(c.dtype), test::name(c.x_layout), test::name(c.y_layout), std::lround(c.range));
+}
+
+// Also false for NaN.
+bool are_zeros(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double each) { return each == 0; });
 }
 
 void expect_near(const Reference& actual, const Reference& expected, const Tolerance& allowed) {
@@ -254,17 +262,28 @@ TEST_F(LnccMasks, WeightsAloneMatchTheReference) {
   }
 }
 
-TEST_F(LnccMasks, AMeanOverNothingIs0) {
+TEST_F(LnccMasks, AMeanOverNothingIsNaNAndALoss0) {
   const test::Array nothing = test::filled({9, 10, 17}, DType::u8, Layout::dense, 0);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     SCOPED_TRACE(backend.name);
     const test::ScopedBackend chosen(backend);
-    LnccOptions options;
-    options.valid_mask = nothing;
-    const Reference actual = computed(images_.x, images_.y, {}, options);
-    EXPECT_EQ(actual.value[0], 0);
-    EXPECT_EQ(test::largest(actual.x_gradient), 0);
-    EXPECT_EQ(test::largest(actual.y_gradient), 0);
+    for (const bool is_valid_mask : {false, true}) {
+      const Pair pair = is_valid_mask ? images_
+                                      : lncc_internal::textured(
+                                            kShape, DType::f32, Layout::dense, Layout::dense, 1);
+      LnccOptions options;
+      (is_valid_mask ? options.valid_mask : options.mask) = nothing;
+      const Reference measure = computed(pair.x, pair.y, {}, options);
+      const Reference loss = computed(pair.x, pair.y, {.weight = -1}, options);
+      EXPECT_TRUE(std::isnan(measure.value[0])) << measure.value[0];
+      EXPECT_EQ(loss.value[0], 0);
+      for (const Reference* actual : {&measure, &loss}) {
+        EXPECT_TRUE(are_zeros(actual->x_gradient));
+        EXPECT_TRUE(are_zeros(actual->y_gradient));
+      }
+      options.reduction = Reduction::sum;
+      EXPECT_EQ(computed(pair.x, pair.y, {}, options).value[0], 0);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "src/core/tensor/doubles.h"
 
@@ -95,10 +96,16 @@ class Calculation {
     });
     const bool is_mean =
         options_.reduction != Reduction::none && options_.reduction != Reduction::sum;
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      if (is_mean && totals[i] == 0 && weight_ > 0) result_.value[i] = kNaN;
+    }
     for_each_window([&](std::int64_t plane, std::int64_t index, const AxisWindow& z,
                         const AxisWindow& y, const AxisWindow& x) {
       const std::size_t result = group(plane, index);
       const std::size_t centre = pixel(plane, z.centre, y.centre, x.centre);
+      const bool exists = valid_mask_.empty() || valid_mask_[centre] > 0;
+      if (options_.reduction == Reduction::none && !exists) result_.value[result] = kNaN;
       const double own_weight = pixel_weight(centre);
       if (own_weight == 0) return;
       const double share = weight_ * own_weight / (is_mean ? totals[result] : 1);

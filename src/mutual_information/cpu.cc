@@ -322,6 +322,19 @@ void write_gradients(
   pass.taps == 4 ? task.write_gradients<4>(slopes) : task.write_gradients<0>(slopes);
 }
 
+// True if a voxel of the range counts.
+bool has_voxel(const Pass& pass, const Range& range) {
+  Batch batch(pass, range.result);
+  for (std::int64_t index = range.first; index < range.last;) {
+    const int count = batch.load(index, range.last, kMostVoxels);
+    for (int i = 0; i < count; ++i) {
+      if (batch.counts(i)) return true;
+    }
+    index += count;
+  }
+  return false;
+}
+
 Limits limits_of(const Pass& pass, const Range& range) {
   Batch batch(pass, range.result);
   constexpr int kLanes = 8;
@@ -352,6 +365,7 @@ namespace similis::mutual_information_internal {
 namespace {
 HWY_EXPORT(add_voxels);
 HWY_EXPORT(write_gradients);
+HWY_EXPORT(has_voxel);
 HWY_EXPORT(limits_of);
 
 constexpr std::int64_t kVoxelsOfTask = 65536;  // enough to hide the cost of starting a task
@@ -432,12 +446,44 @@ double upstream_of(const Pass& pass, std::int64_t result) {
   return element(pass.upstream, offset);
 }
 
-void write_values(const Pass& pass, const std::vector<double>& values) {
+// How many of each value's results have voxels that count.
+std::vector<double> counted_results(const Pass& pass, const Work& work, const Execution& exec) {
+  const std::int64_t each = pass.results_of_value(), entries = pass.entries();
+  std::vector<double> counted(
+      static_cast<std::size_t>(pass.results / each), static_cast<double>(each));
+  if (!pass.has_exclusions()) return counted;
+  std::vector<char> has_voxels(static_cast<std::size_t>(pass.results));  // bool packs them
+  const auto* const given = static_cast<const double*>(pass.given_histogram.data());
+  parallel_for(exec, pass.results, [&](std::int64_t result) {
+    bool found = false;
+    if (given != nullptr) {
+      const double* const histogram = given + result * entries;
+      found = std::any_of(histogram, histogram + entries, [](double n) { return n != 0; });
+    }
+    for (std::int64_t task = 0; given == nullptr && !found && task < work.tasks(); ++task) {
+      found = HWY_DYNAMIC_DISPATCH(has_voxel)(pass, work.range(result, task));
+    }
+    has_voxels[static_cast<std::size_t>(result)] = found;
+  });
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    const auto first = has_voxels.begin() + static_cast<std::ptrdiff_t>(i) * each;
+    counted[i] = static_cast<double>(std::count(first, first + each, 1));
+  }
+  return counted;
+}
+
+// values: 0 where no voxel counts.
+void write_values(
+    const Pass& pass, const std::vector<double>& values, const std::vector<double>& counted) {
   const std::int64_t each = pass.results_of_value();
   for (std::int64_t i = 0; i < pass.results / each; ++i) {
     double sum = 0;
     for (std::int64_t k = 0; k < each; ++k) sum += values[static_cast<std::size_t>(i * each + k)];
-    sum *= pass.value_factor();
+    const double results = counted[static_cast<std::size_t>(i)];
+    sum *= Pass::value_factor(pass.sign, pass.is_sum(), results);
+    if (results == 0 && !pass.is_sum() && !pass.is_loss()) {
+      sum = std::numeric_limits<double>::quiet_NaN();
+    }
     if (pass.value.dtype == DType::f64) {
       static_cast<double*>(pass.value.data())[i] = sum;
     } else {
@@ -447,12 +493,15 @@ void write_values(const Pass& pass, const std::vector<double>& values) {
 }
 
 void gradients_of(const Pass& pass, const Work& work, const std::vector<Limits>& limits,
-    std::int64_t first, const std::vector<Information>& known, const Execution& exec) {
+    std::int64_t first, const std::vector<Information>& known, const std::vector<double>& counted,
+    const Execution& exec) {
   const std::int64_t tasks = work.tasks();
   parallel_for(exec, static_cast<std::int64_t>(known.size()) * tasks, [&](std::int64_t i) {
     const Information& own = known[static_cast<std::size_t>(i / tasks)];
     const std::int64_t result = first + i / tasks;
-    const double each = own.count == 0 ? 0 : pass.value_factor() / own.count;
+    const double results = counted[static_cast<std::size_t>(result / pass.results_of_value())];
+    const double factor = Pass::value_factor(pass.sign, pass.is_sum(), results);
+    const double each = own.count == 0 ? 0 : factor / own.count;
     HWY_DYNAMIC_DISPATCH(write_gradients)
     (pass, work.range(result, i % tasks), limits[static_cast<std::size_t>(result)],
         {.table = own.table.data(), .factor = each * upstream_of(pass, result)});
@@ -466,7 +515,8 @@ void mutual_information_cpu(const Pass& pass, const Execution& exec) {
   const Work work(pass);
   const std::vector<Limits> limits =
       has_images ? limits_of_results(pass, work, exec) : std::vector<Limits>{};
-  std::vector<double> values(static_cast<std::size_t>(pass.results));
+  std::vector<double> values(static_cast<std::size_t>(pass.results)), counted;
+  if (!pass.value.empty() || pass.has_gradient()) counted = counted_results(pass, work, exec);
   const std::int64_t entries = pass.entries();
   const std::int64_t group =
       std::clamp<std::int64_t>(kMostEntries / (entries * work.tasks()), 1, pass.results);
@@ -491,9 +541,9 @@ void mutual_information_cpu(const Pass& pass, const Execution& exec) {
       result = information_of(pass, histograms + i * entries, pass.has_gradient());
       values[static_cast<std::size_t>(first + i)] = result.value;
     });
-    if (pass.has_gradient()) gradients_of(pass, work, limits, first, known, exec);
+    if (pass.has_gradient()) gradients_of(pass, work, limits, first, known, counted, exec);
   }
-  if (!pass.value.empty()) write_values(pass, values);
+  if (!pass.value.empty()) write_values(pass, values, counted);
 }
 
 }  // namespace similis::mutual_information_internal

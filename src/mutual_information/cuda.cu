@@ -72,14 +72,19 @@ __global__ __launch_bounds__(kThreads) void limits_kernel(const Job job, Limits*
   if (threadIdx.x == 0) parts[blockIdx.x] = all;
 }
 
-// One block turns the parts of all results into their limits, as the range says.
+// One block turns the parts of all results into their limits, as the range says, and notes in
+// has_voxels, unless it is null, which results have a voxel that counts and is a number.
 __global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* parts,
-    std::int64_t results, std::int64_t slots, ValueRange range, Limits* limits) {
+    std::int64_t results, std::int64_t slots, ValueRange range, Limits* limits,
+    unsigned* has_voxels) {
   Limits own = none();
   for (std::int64_t result = threadIdx.x; result < results; result += kSmallThreads) {
     Limits each = none();
     for (std::int64_t slot = 0; slot < slots; ++slot) {
       each = around(each, parts[result * slots + slot]);
+    }
+    if (has_voxels != nullptr) {
+      has_voxels[result] = each.x_low <= each.x_high || each.y_low <= each.y_high ? 1 : 0;
     }
     limits[result] = range == ValueRange::common ? common(each) : each;
     own = around(own, each);
@@ -94,19 +99,21 @@ __global__ __launch_bounds__(kSmallThreads) void range_kernel(const Limits* part
 
 // Arrays that information_kernel reads and writes, of one group.
 struct Tables {
-  const unsigned long long* counts;  // [result][bins][bins]
-  const unsigned* found_nan;         // [result]
-  const double* given = nullptr;     // [result][bins][bins]; if null, counts are taken
-  double* histogram = nullptr;       // [result][bins][bins]; null if not wanted
-  double *p, *table;                 // [result][bins][bins]
-  double *values, *factors;          // [result]
+  const unsigned long long* counts;      // [result][bins][bins]
+  const unsigned* found_nan;             // [result]
+  const double* given = nullptr;         // [result][bins][bins]; if null, counts are taken
+  const unsigned* has_voxels = nullptr;  // of all results; if null, each has some or is given
+  double* histogram = nullptr;           // [result][bins][bins]; null if not wanted
+  double *p, *table;                     // [result][bins][bins]
+  double *values, *voxels;               // of all results
+  double* factors;                       // [result]
   gpu::Upstream upstream;
   Blur blur;
   Smoothing smoothing;
   std::int64_t first = 0, results_of_value;
-  double value_factor, step = 0;  // step: a count in voxels
+  double sign, step = 0;  // step: a count in voxels
   int bins;
-  bool is_binned, is_normalized, needs_margin_slopes;
+  bool is_binned, is_normalized, needs_margin_slopes, is_sum;
 };
 
 // Blurs one axis from one array to another; nothing lies outside.
@@ -238,6 +245,20 @@ __device__ double plain_value(const Joint& joint, const Tables& t, double* table
   });
 }
 
+// Returns to all threads how many of a value's results have voxels that count.
+__device__ double counted_results(const Tables& t, std::int64_t value) {
+  const std::int64_t first = value * t.results_of_value, entries = std::int64_t{t.bins} * t.bins;
+  return sum_of(static_cast<int>(t.results_of_value), [&](int i) -> double {
+    if (t.has_voxels != nullptr) return t.has_voxels[first + i];
+    if (t.given == nullptr) return 1;
+    const double* const histogram = t.given + (first + i - t.first) * entries;
+    for (std::int64_t k = 0; k < entries; ++k) {
+      if (histogram[k] != 0) return 1;
+    }
+    return 0;
+  });
+}
+
 __global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables t) {
   __shared__ double p_a[256], p_b[256];
   const std::int64_t result = blockIdx.x;
@@ -245,7 +266,7 @@ __global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables
   double* const p = t.p + result * entries;
   double* const table = t.table + result * entries;
   const Counted counted = load_joint(t, result, p, p_a, p_b, table);
-  double value = t.is_normalized ? 1 : 0;
+  double value = 0;
   if (counted.sum == 0) {
     for (int i = threadIdx.x; i < entries; i += kSmallThreads) table[i] = 0;
   } else {
@@ -255,19 +276,29 @@ __global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables
     const Joint joint{p, p_a, p_b, t.bins, entries, is_exact ? 0 : t.step / (2 * counted.sum)};
     value = t.is_normalized ? normalized_value(joint, table) : plain_value(joint, t, table);
   }
+  const std::int64_t of_value = (t.first + result) / t.results_of_value;
+  const double results = counted_results(t, of_value);
   if (threadIdx.x != 0) return;
-  const double upstream = t.upstream.of((t.first + result) / t.results_of_value);
+  const double factor = Pass::value_factor(t.sign, t.is_sum, results) * t.upstream.of(of_value);
   t.values[t.first + result] = value;
-  t.factors[result] = counted.voxels == 0 ? 0 : t.value_factor * upstream / counted.voxels;
+  t.voxels[t.first + result] = counted.voxels;
+  t.factors[result] = counted.voxels == 0 ? 0 : factor / counted.voxels;
 }
 
+// A mean leaves out the results without voxels: a measure of nothing is NaN, a loss 0.
 __global__ __launch_bounds__(kSmallThreads) void values_kernel(const double* values,
-    std::int64_t count, std::int64_t results_of_value, double factor, void* out, DType dtype) {
+    const double* voxels, std::int64_t count, std::int64_t results_of_value, double sign,
+    bool is_sum, void* out, DType dtype) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * kSmallThreads + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * kSmallThreads) {
-    double sum = 0;
-    for (std::int64_t k = 0; k < results_of_value; ++k) sum += values[i * results_of_value + k];
-    gpu::store_element(out, dtype, i, sum * factor);
+    double sum = 0, results = 0;
+    for (std::int64_t k = i * results_of_value; k < (i + 1) * results_of_value; ++k) {
+      sum += values[k];
+      results += voxels[k] != 0 ? 1 : 0;
+    }
+    const bool is_nothing = results == 0 && !is_sum && sign > 0;
+    gpu::store_element(
+        out, dtype, i, is_nothing ? nan("") : sum * Pass::value_factor(sign, is_sum, results));
   }
 }
 
@@ -331,9 +362,12 @@ std::int64_t slots_of(
       job.voxels.count / voxels_of_block, 1, std::max<std::int64_t>(1, blocks / results));
 }
 
-const Limits* queue_limits(
-    const Pass& pass, Job job, int multiprocessors, Workspace& workspace, const Execution& exec) {
-  if (pass.range == ValueRange::fixed) return nullptr;
+// Returns the limits of the results, null if they are fixed, and in has_voxels, unless it is null,
+// which results have voxels.
+const Limits* queue_limits(const Pass& pass, Job job, int multiprocessors, unsigned* has_voxels,
+    Workspace& workspace, const Execution& exec) {
+  const bool is_fixed = pass.range == ValueRange::fixed;
+  if (is_fixed && has_voxels == nullptr) return nullptr;
   Limits* const limits = workspace.array<Limits>(pass.results);
   job.slots = slots_of(job, pass.results, kVoxelsOfBlock, 2 * multiprocessors);
   Limits* const parts = workspace.array<Limits>(pass.results * job.slots);
@@ -343,8 +377,8 @@ const Limits* queue_limits(
   gpu::launch("mutual_information", exec.queue.handle,
       static_cast<unsigned>(pass.results * job.slots), kThreads, 0, run, job, parts);
   gpu::launch("mutual_information", exec.queue.handle, 1, kSmallThreads, 0, range_kernel,
-      static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits);
-  return limits;
+      static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits, has_voxels);
+  return is_fixed ? nullptr : limits;
 }
 
 void clear(void* memory, std::int64_t bytes, const Execution& exec) {
@@ -371,27 +405,38 @@ class Queue {
     double* const p = workspace_.array<double>(group_ * entries_);
     double* const table = workspace_.array<double>(group_ * entries_);
     double* const values = workspace_.array<double>(pass_.results);
+    double* const voxels = workspace_.array<double>(pass_.results);
     double* const factors = workspace_.array<double>(group_);
+    // The gradient of a mean needs to know the results without voxels before their values are.
+    const bool is_mean_of_some = pass_.has_gradient() && pass_.has_exclusions() &&
+                                 pass_.given_histogram.empty() && !pass_.is_sum() &&
+                                 pass_.results_of_value() > 1;
+    unsigned* const has_voxels =
+        is_mean_of_some ? workspace_.array<unsigned>(pass_.results) : nullptr;
     if (!pass_.x.empty()) {
-      job_.limits = queue_limits(pass_, job_, limits_.multiprocessors, workspace_, exec_);
+      job_.limits =
+          queue_limits(pass_, job_, limits_.multiprocessors, has_voxels, workspace_, exec_);
     }
     job_.table = table;
     job_.factors = factors;
     Tables tables{.counts = counts_,
         .found_nan = found_nan_,
+        .has_voxels = has_voxels,
         .p = p,
         .table = table,
         .values = values,
+        .voxels = voxels,
         .factors = factors,
         .upstream = gpu::Upstream(pass_.upstream),
         .blur = pass_.is_binned ? blur_of(pass_.sigma, pass_.bins) : Blur{},
         .smoothing = pass_.smoothing,
         .results_of_value = pass_.results_of_value(),
-        .value_factor = pass_.value_factor(),
+        .sign = pass_.sign,
         .bins = pass_.bins,
         .is_binned = pass_.is_binned,
         .is_normalized = pass_.is_normalized,
-        .needs_margin_slopes = pass_.needs_margin_slopes()};
+        .needs_margin_slopes = pass_.needs_margin_slopes(),
+        .is_sum = pass_.is_sum()};
     for (std::int64_t first = 0; first < pass_.results; first += group_) {
       run_group(first, std::min(group_, pass_.results - first), tables);
     }
@@ -400,8 +445,9 @@ class Queue {
     const auto blocks = static_cast<unsigned>(
         std::min<std::int64_t>((count + kSmallThreads - 1) / kSmallThreads, 1024));
     gpu::launch("mutual_information", exec_.queue.handle, blocks, kSmallThreads, 0, values_kernel,
-        static_cast<const double*>(values), count, pass_.results_of_value(), pass_.value_factor(),
-        pass_.value.data(), pass_.value.dtype);
+        static_cast<const double*>(values), static_cast<const double*>(voxels), count,
+        pass_.results_of_value(), pass_.sign, pass_.is_sum(), pass_.value.data(),
+        pass_.value.dtype);
   }
 
  private:

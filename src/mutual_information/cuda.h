@@ -114,13 +114,18 @@ template <class T> class AnyVoxels {
  public:
   __device__ AnyVoxels(const Job& job, std::int64_t result)
       : job_(job), start_(job.voxels.start(job.first + result)) {}
-  __device__ bool counts(std::int64_t index) const {
+  /// 1 for a voxel that counts, 0 for any other, NaN for one whose mask is negative or NaN: its
+  /// result then is NaN.
+  __device__ float weight(std::int64_t index) const {
     if (job_.mask != nullptr) {
       const Offsets at = start_ + job_.voxels.at(index);
-      if (!(gpu::load_element(job_.mask, job_.mask_dtype, at.mask) > 0)) return false;
+      const double mask = gpu::load_element(job_.mask, job_.mask_dtype, at.mask);
+      if (!(mask >= 0)) return nanf("");
+      if (mask == 0) return 0;
     }
-    return !job_.takes_samples ||
-           is_sampled(static_cast<std::uint64_t>(index), job_.seed, job_.threshold);
+    const bool counts = !job_.takes_samples ||
+                        is_sampled(static_cast<std::uint64_t>(index), job_.seed, job_.threshold);
+    return counts ? 1 : 0;
   }
   __device__ Pair<T> first() const { return load_one(0); }
   __device__ Pair<T> load_one(std::int64_t index) const {
@@ -132,8 +137,10 @@ template <class T> class AnyVoxels {
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
       const std::int64_t index = chunk + k * kThreads + threadIdx.x;
-      batch.counts[k] = index < job_.voxels.count && counts(index);
+      const float own = index < job_.voxels.count ? weight(index) : 0;
+      batch.counts[k] = own != 0;
       batch.v[k] = batch.counts[k] ? load_one(index) : first();
+      if (own != own) batch.v[k].x = own;
     }
     return batch;
   }

@@ -103,7 +103,7 @@ __global__ __launch_bounds__(kDirectThreads) void direct_gradient_kernel(const J
       by_x += each.slope * by_value;
       by_y += each.value * by_slope;
     }
-    const bool counts = images.counts(i);
+    const bool counts = images.weight(i) > 0;
     if (job.x_gradient != nullptr) {
       images.store_x_one(i, counts && is_inside(v.x, x_scale) != 0 ? by_x * x_factor : 0);
     }

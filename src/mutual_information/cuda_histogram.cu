@@ -165,10 +165,11 @@ __global__ __launch_bounds__(kDirectThreads) void direct_histogram_kernel(const 
   unsigned repeats = 0;
   for (std::int64_t i = job.slot() * kDirectThreads + threadIdx.x; i < job.voxels.count;
        i += step) {
-    if (!images.counts(i)) continue;
+    const float weight = images.weight(i);
+    if (weight == 0) continue;
     const Pair<double> v = images.load_one(i);
     const double place = position(v.x, x_scale) + position(v.y, y_scale);
-    if (place != place) {
+    if (place != place || weight != weight) {
       job.found_nan[result] = 1;
     } else if (v.x == background.x && v.y == background.y) {
       ++repeats;

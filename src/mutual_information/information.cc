@@ -102,10 +102,7 @@ Information information_of(const Pass& pass, const double* histogram, bool with_
   if (pass.is_binned) blur_joint(blur, static_cast<std::size_t>(pass.bins), p.data());
   double sum = 0;
   for (const double each : p) sum += each;
-  if (sum == 0) {
-    result.value = pass.is_normalized ? 1 : 0;
-    return result;
-  }
+  if (sum == 0) return result;
   for (double& each : p) each /= sum;
   Margins margins = margins_of(pass.is_binned ? histogram : p.data(), pass.bins);
   if (pass.is_binned) {

@@ -9,7 +9,7 @@
 namespace similis::mutual_information_internal {
 
 struct Information {
-  double value = 0;
+  double value = 0;           ///< without meaning if no voxel is counted
   double count = 0;           ///< voxels in the histogram
   std::vector<double> table;  ///< ∂value/∂p_ab up to a constant; [bins of x][bins of y]
 };

@@ -88,7 +88,7 @@ Voxels voxels_of(const Pass& pass) {
 
 // All that does not depend on where results go.
 Pass checked_pass(const Operation<Pass>& of, const TensorView& x, const TensorView& y,
-    const MutualInformationOptions& options) {
+    const MutualInformationOptions& options, const Execution& exec) {
   const char* operation = of.name();
   require(x.shape.rank() >= 3, "{}: x has shape {}; it must have 3 to 8 axes, [N, C, ...]",
       operation, x.shape);
@@ -96,7 +96,7 @@ Pass checked_pass(const Operation<Pass>& of, const TensorView& x, const TensorVi
   check(of.table, options);
   Pass pass{.x = x,
       .y = y,
-      .mask = broadcast_mask(operation, "mask", options.mask, x),
+      .mask = broadcast_mask(operation, "mask", options.mask, x, exec),
       .results = x.shape[0] * x.shape[1],
       .bins = options.num_bins,
       .kernel = options.kernel,
@@ -160,7 +160,7 @@ void finish_histogram(Pass pass, const TensorView& into, const Execution& exec) 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y,
     MutualInformationRequest request, Outputs outputs, const MutualInformationOptions& options,
     const Execution& exec) {
-  const Pass pass = checked_pass(kMutualInformation, x, y, options);
+  const Pass pass = checked_pass(kMutualInformation, x, y, options, exec);
   if (outputs.x_gradient || outputs.y_gradient) require_slopes(options, x);
   const ValueForm value{value_shape(x.shape, options.reduction), result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kMutualInformation, outputs, x, value, exec, request);
@@ -211,12 +211,12 @@ void finish_from_histogram(Pass pass, const TensorView& value, const Execution& 
 void mutual_information_into(const TensorView& x, const TensorView& y,
     const MutualInformationRequest& request, const MutualInformationOptions& options,
     const Execution& exec) {
-  finish(checked_pass(kMutualInformation, x, y, options), request, options, exec);
+  finish(checked_pass(kMutualInformation, x, y, options, exec), request, options, exec);
 }
 
 void histogram_into(const TensorView& x, const TensorView& y, const TensorView& into,
     const MutualInformationOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(kHistogram, x, y, options);
+  const Pass pass = checked_pass(kHistogram, x, y, options, exec);
   require(!into.empty(), "histogram: the result has no data");
   finish_histogram(pass, into, exec);
 }
@@ -257,7 +257,7 @@ ValueAndGradient mutual_information_backward(const TensorView& x, const TensorVi
 
 Tensor histogram(const TensorView& x, const TensorView& y, const MutualInformationOptions& options,
     const Execution& exec) {
-  const Pass pass = checked_pass(kHistogram, x, y, options);
+  const Pass pass = checked_pass(kHistogram, x, y, options, exec);
   kHistogram.require_runs_on(x.device);
   const Tensor result = allocate(histogram_shape(pass), DType::f64, x.device, exec);
   finish_histogram(pass, result, exec);

@@ -79,15 +79,20 @@ struct Pass {
   /// True if the derivatives by the margins sum to more than constants.
   bool needs_margin_slopes() const { return smoothing.is_on() || is_binned; }
   std::int64_t entries() const { return std::int64_t{bins} * bins; }
-  /// The number of results in the mean of one value.
+  /// True if some results may have no voxel that counts.
+  bool has_exclusions() const { return !mask.empty() || takes_samples || !given_histogram.empty(); }
+  bool is_loss() const { return sign < 0; }
+  /// The number of results that one value is made of.
   std::int64_t results_of_value() const {
     if (reduction == Reduction::per_image) return voxels.channels;
     return reduction == Reduction::mean || reduction == Reduction::sum ? results : 1;
   }
-  /// The factor of a value's sum.
-  double value_factor() const {
-    return reduction == Reduction::sum ? sign : sign / static_cast<double>(results_of_value());
+  /// The factor of a value's sum over the `counted` results that have voxels; a mean leaves the
+  /// others out.
+  SIMILIS_HOST_DEVICE static double value_factor(double sign, bool is_sum, double counted) {
+    return is_sum ? sign : counted > 0 ? sign / counted : 0;
   }
+  bool is_sum() const { return reduction == Reduction::sum; }
 };
 
 /// Neighbours that a Gaussian is looked at in: to 6 deviations, or 8.5 where results are f64.

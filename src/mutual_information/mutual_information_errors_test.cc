@@ -52,6 +52,9 @@ TEST(MutualInformationRefuses, OptionsWithoutAMeaning) {
   refuses({.mask = image({3, 3})},
       "mask has shape [3, 3]; it must be the images' [1, 2, 3, 4], with N and C left out or 1 "
       "where it is the same for all");
+  const Tensor negative =
+      test::make({3, 4}, DType::f32, Layout::dense, [](std::int64_t i) { return 3.0 - i; });
+  refuses({.mask = negative}, "mask holds -1; each weight must be a finite number of 0 or more");
   refuses({.kernel = static_cast<ParzenKernel>(3)},
       "kernel is 3; it must be b_spline, gaussian or delta");
   refuses({.range = static_cast<ValueRange>(4)},

@@ -306,8 +306,13 @@ Reference reference_mutual_information(const TensorView& x, const TensorView& y,
   const bool is_one = options.reduction == Reduction::mean || options.reduction == Reduction::sum;
   const bool is_per_image = options.reduction == Reduction::per_image;
   const std::size_t values = is_one ? 1 : is_per_image ? results / channels : results;
-  const double divisor =
-      options.reduction == Reduction::sum ? 1 : static_cast<double>(results / values);
+  // A mean is that of the results with voxels that count; NaN if there are none.
+  Doubles divisors(values, options.reduction == Reduction::sum ? 1 : 0);
+  for (std::size_t r = 0; options.reduction != Reduction::sum && r < results; ++r) {
+    bool has_voxels = false;
+    for (std::size_t i = 0; i < images.voxels(); ++i) has_voxels |= images.counts(r, i);
+    divisors[r / (results / values)] += has_voxels ? 1 : 0;
+  }
   const Doubles upstreams = upstream.empty() ? Doubles(values, 1) : to_doubles(upstream);
   Reference reference;
   reference.value.assign(values, 0);
@@ -323,9 +328,14 @@ Reference reference_mutual_information(const TensorView& x, const TensorView& y,
     const std::size_t value = r / (results / values);
     reference.histogram.insert(reference.histogram.end(), histogram.begin(), histogram.end());
     reference.values.push_back(result.value);
-    reference.value[value] += result.value / divisor;
-    if (options.kernel == ParzenKernel::delta || count == 0) continue;
-    add_gradients(images, r, options, result.by_p, upstreams[value] / divisor / count, &reference);
+    if (count == 0) continue;
+    reference.value[value] += result.value / divisors[value];
+    if (options.kernel == ParzenKernel::delta) continue;
+    add_gradients(
+        images, r, options, result.by_p, upstreams[value] / divisors[value] / count, &reference);
+  }
+  for (std::size_t value = 0; value < values; ++value) {
+    if (divisors[value] == 0) reference.value[value] = std::numeric_limits<double>::quiet_NaN();
   }
   return reference;
 }

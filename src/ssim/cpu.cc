@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
+#include <limits>
 #include <vector>
 
 #include "src/ssim/cpu_plan.h"
@@ -56,7 +57,7 @@ double plane_size(const Extents& shape) {
   return static_cast<double>(shape[2] * shape[3] * shape[4]);
 }
 
-// The mean of a sum; over nothing it is 0, since nothing differs there.
+// The mean of a sum; over nothing it is 0, and so are slopes.
 double mean_of(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
 }  // namespace
@@ -89,6 +90,8 @@ double Plan::value(const TileSums& sums) const {
   if (pass.reduction == Reduction::sum) {
     return pass.bias * sums.weight + pass.term_weight * sums.term + pass.l1_weight * sums.l1;
   }
+  // A similarity of nothing is NaN; a loss, which has no bias, is 0.
+  if (!(sums.weight > 0) && pass.bias != 0) return std::numeric_limits<double>::quiet_NaN();
   return pass.bias + pass.term_weight * mean_of(sums.term, sums.weight) +
          pass.l1_weight * mean_of(sums.l1, sums.l1_weight);
 }

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -281,6 +282,7 @@ class SsimTile : private PlaneTile<Plan, kRows> {
     });
   }
 
+  // NaN where there is no pixel.
   void write_map(std::int64_t z, std::int64_t y, Interval x, const double* value) {
     load_differences(z, y, x);
     load_map_weights(z, y, x);
@@ -288,8 +290,8 @@ class SsimTile : private PlaneTile<Plan, kRows> {
     const double *exists = row(kExists), *weight = row(kWeight);
     const double bias = pass_.bias, term_weight = pass_.term_weight, l1 = pass_.l1_weight;
     for_columns(length(x), [=](std::size_t i) HWY_ATTR {
-      const double term = exists[i] > 0 ? term_weight * value[i] : 0;
-      out[i] = weight[i] * (bias + term + l1 * out[i]);
+      const double of_pixel = weight[i] * (bias + term_weight * value[i] + l1 * out[i]);
+      out[i] = exists[i] > 0 ? of_pixel : std::numeric_limits<double>::quiet_NaN();
     });
     store_map(out, z, y, x, pass_.value);
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "src/core/tensor/doubles.h"
 
@@ -185,6 +186,8 @@ Similarity similarity(const Moments& m, double c1, double c2, Term term) {
           .covariance = slope(2 * l, variances)}};
 }
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
 // A number of the map, or of |x - y|: which value it is part of and with which weight.
 struct Share {
   std::size_t result;
@@ -208,12 +211,12 @@ class Reduce {
     for (Share& share : shares_) {
       if (totals_[share.result] > 0) share.weight /= totals_[share.result];
     }
-    totals_.assign(results, 1);  // also where nothing has weight: then the images count as alike
+    for (double& total : totals_) total = total > 0 ? 1 : kNaN;
   }
 
   // One for each number.
   const std::vector<Share>& shares() const { return shares_; }
-  // Each value if all numbers are 1.
+  // Each value if all numbers are 1; NaN for the mean of none.
   const std::vector<double>& totals() const { return totals_; }
 
  private:
@@ -316,7 +319,8 @@ class Calculation {
     const bool is_loss = request_.form == SsimRequest::Form::loss;
     for (std::size_t i = 0; i < losses.size(); ++i) {
       const long double amount = is_loss ? losses[i] : reduce.totals()[i] - losses[i];
-      result_.value.push_back(static_cast<double>(request_.ssim_weight * amount));
+      const bool exists = options_.reduction != Reduction::none || images_.valid(pixels[i]) > 0;
+      result_.value.push_back(exists ? static_cast<double>(request_.ssim_weight * amount) : kNaN);
     }
   }
 

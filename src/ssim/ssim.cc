@@ -32,7 +32,8 @@ Extents value_shape(const Pass& pass, const TensorView& x) {
 }
 
 // All that does not depend on where results go.
-Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& options) {
+Pass checked_pass(
+    const TensorView& x, const TensorView& y, const SsimOptions& options, const Execution& exec) {
   require_image_pair("ssim", x, y);
   kSsim.table.check(&options);
   const auto constants =
@@ -42,8 +43,8 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const SsimOptions& o
   require_room_for_window("ssim", x.shape, pass.window, options.padding);
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
-  pass.mask = as_volumes(broadcast_mask("ssim", "mask", options.mask, x));
-  pass.valid_mask = as_volumes(broadcast_mask("ssim", "valid_mask", options.valid_mask, x));
+  pass.mask = as_volumes(broadcast_mask("ssim", "mask", options.mask, x, exec));
+  pass.valid_mask = as_volumes(broadcast_mask("ssim", "valid_mask", options.valid_mask, x, exec));
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.c1 = constants.c1;
@@ -75,7 +76,7 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
     Outputs outputs, const SsimOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options);
+  const Pass pass = checked_pass(x, y, options, exec);
   const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kSsim, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
@@ -94,7 +95,7 @@ SsimRequest l1_request(const L1SsimOptions& options) {
 
 void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& request,
     const SsimOptions& options, const Execution& exec) {
-  finish(checked_pass(x, y, options), x, request, exec);
+  finish(checked_pass(x, y, options, exec), x, request, exec);
 }
 
 Tensor ssim(

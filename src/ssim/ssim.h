@@ -22,8 +22,9 @@ enum class Term : std::uint8_t { ssim, contrast };
 /// Images are 5-D here, [N,C,D,H,W]; 2-D ones have D = 1 and a window of 1 along it. With
 /// m = 1 - SSIM (or 1 - cs) at a pixel, the pass computes
 ///   value = reduce(bias + term_weight·m + l1_weight·|x - y|)
-/// where bias is 1 and term_weight negative for a similarity; and the gradients of
-/// Σ upstream·value.
+/// where bias is 1 and term_weight negative for a similarity, and bias 0 for a loss; and the
+/// gradients of Σ upstream·value. A mean without weights is NaN for a similarity and 0 for a loss,
+/// both with gradient 0; a map is NaN where valid_mask is 0.
 struct Pass {
   TensorView x, y;
   /// True if x holds x + y and y holds x - y, as halved images do on a GPU: f32 keeps both then.

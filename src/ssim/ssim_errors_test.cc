@@ -141,6 +141,42 @@ TEST_F(SsimRefuses, MasksThatDoNotFit) {
   refuses("ssim: mask is on cuda:0; it must be on cpu as x is", {.mask = elsewhere});
 }
 
+// One bad weight anywhere, in any dtype and layout, also beyond the first task's share.
+TEST_F(SsimRefuses, WeightsThatAreNone) {
+  const auto sentence = [](const char* argument, const char* value) {
+    return fmt::format(
+        "ssim: {} holds {}; each weight must be a finite number of 0 or more", argument, value);
+  };
+  const auto one_bad = [](const Extents& shape, DType dtype, test::Layout layout, double bad,
+                           std::int64_t at) {
+    return test::make(shape, dtype, layout, [=](std::int64_t i) { return i == at ? bad : 1.0; });
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    for (const auto layout :
+        {test::Layout::dense, test::Layout::permuted, test::Layout::reversed}) {
+      const test::Array negative = one_bad({20, 30}, dtype, layout, -0.5, 599);
+      const test::Array nan = one_bad({3, 20, 30}, dtype, layout, std::nan(""), 0);
+      const test::Array infinite = one_bad({2, 1, 20, 30}, dtype, layout, infinity, 700);
+      refuses(sentence("mask", "-0.5"), {.mask = negative});
+      refuses(sentence("valid_mask", "-0.5"), {.valid_mask = negative});
+      refuses(sentence("mask", "nan"), {.mask = nan});
+      refuses(sentence("valid_mask", "nan"), {.valid_mask = nan});
+      refuses(sentence("mask", "inf"), {.mask = infinite});
+    }
+  }
+  const test::Array large =
+      test::filled({1, 1, 400, 500}, DType::u8, test::Layout::dense, 1);  // several tasks
+  const test::Array last = one_bad({400, 500}, DType::f32, test::Layout::dense, -1, 199999);
+  test::expect_refusal([&] { ssim(large, large, {.mask = last}); }, sentence("mask", "-1"));
+  test::expect_refusal(
+      [&] { ssim_loss(large, large, {.valid_mask = last}); }, sentence("valid_mask", "-1"));
+  test::expect_refusal(
+      [&] { l1_ssim(large, large, {.ssim = {.mask = last}}); }, sentence("mask", "-1"));
+  const test::Array minus_zero = one_bad({20, 30}, DType::f32, test::Layout::dense, -0.0, 5);
+  EXPECT_NO_THROW(ssim(x_, y_, {.mask = minus_zero, .valid_mask = minus_zero}));
+}
+
 TEST_F(SsimRefuses, GradientsOfBytes) {
   const test::Array bytes = image({1, 1, 20, 30}, DType::u8);
   const char* const sentence =

@@ -2,7 +2,10 @@
 // SSIM under masks: weights on the map, and pixels that do not exist.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "src/ssim/test_cases.h"
 
@@ -16,6 +19,11 @@ using ssim_internal::reference_ssim;
 using test::Layout;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// Also false for NaN.
+bool are_zeros(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double each) { return each == 0; });
+}
 
 void expect_near(const Reference& actual, const Reference& expected) {
   EXPECT_LE(test::relative_l2(actual.value, expected.value), 1e-5);
@@ -124,7 +132,27 @@ TEST(SsimMask, PicksOnePixel) {
   }
 }
 
-TEST(SsimMask, WithoutAnyWeightImagesAreAlike) {
+// A similarity of nothing is NaN, a loss 0; neither has a gradient.
+void expect_nothing(const Pair& pair, const SsimOptions& options) {
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+    SCOPED_TRACE(backend.name);
+    const test::ScopedBackend chosen(backend);
+    for (const auto form : {SsimRequest::Form::similarity, SsimRequest::Form::loss}) {
+      const Reference result = computed(pair.x, pair.y, {.form = form, .l1_weight = 0}, options);
+      for (const double value : result.value) {
+        if (form == SsimRequest::Form::loss) {
+          EXPECT_EQ(value, 0);
+        } else {
+          EXPECT_TRUE(std::isnan(value)) << value;
+        }
+      }
+      EXPECT_TRUE(are_zeros(result.x_gradient));
+      EXPECT_TRUE(are_zeros(result.y_gradient));
+    }
+  }
+}
+
+TEST(SsimMask, AMeanWithoutWeightsIsNaNAndALoss0) {
   const Pair pair = images({2, 3, 31, 37});
   // No weight but in the first image's second channel.
   const test::Array some = test::make({2, 3, 31, 37}, DType::f32, Layout::dense,
@@ -135,16 +163,24 @@ TEST(SsimMask, WithoutAnyWeightImagesAreAlike) {
     SsimOptions options{.reduction = Reduction::per_channel};
     (is_valid_mask ? options.valid_mask : options.mask) = some;
     const Reference result = computed(pair.x, pair.y, {}, options);
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(result.value[i] == 1, i != 1) << i;
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(std::isnan(result.value[i]), i != 1) << i;
     expect_near(result, reference_ssim(pair.x, pair.y, {}, options));
+    // The mean is that of the channel that has weights.
+    options.reduction = Reduction::mean;
+    EXPECT_NEAR(item(ssim(pair.x, pair.y, options)), result.value[1], 1e-6);
     // With padding valid no window is centred on the rim.
     options = {};
     (is_valid_mask ? options.valid_mask : options.mask) = rim;
-    const Reference nothing = computed(pair.x, pair.y, {}, options);
-    EXPECT_EQ(nothing.value, std::vector<double>{1});
-    EXPECT_EQ(test::largest(nothing.x_gradient), 0);
-    EXPECT_EQ(item(ssim_loss(pair.x, pair.y, options)), 0);
+    expect_nothing(pair, options);
   }
+}
+
+TEST(SsimMask, WithoutAnyWeightASumIs0) {
+  const Pair pair = images({1, 1, 31, 37});
+  const test::Array none = test::filled({31, 37}, DType::u8, Layout::dense, 0);
+  const SsimOptions options{.reduction = Reduction::sum, .mask = none};
+  EXPECT_EQ(item(ssim(pair.x, pair.y, options)), 0);
+  EXPECT_EQ(item(ssim_loss(pair.x, pair.y, options)), 0);
 }
 
 TEST(SsimValidMask, MatchesTheReference) {
@@ -182,7 +218,7 @@ TEST(SsimValidMask, WhatDoesNotExistHasNoInfluenceAndNoGradient) {
         const test::ScopedBackend chosen(backend);
         const Reference expected = computed(clean.x, clean.y, request, options);
         const Reference actual = computed(spoilt.x, spoilt.y, request, options);
-        EXPECT_EQ(actual.value, expected.value);
+        EXPECT_EQ(test::relative_l2(actual.value, expected.value), 0);  // a map holds NaN
         EXPECT_EQ(actual.x_gradient, expected.x_gradient);
         EXPECT_EQ(actual.y_gradient, expected.y_gradient);
         for (std::size_t i = 0; i < actual.x_gradient.size(); ++i) {
@@ -204,29 +240,33 @@ TEST(SsimValidMask, HugeValuesThatDoNotExistAreHarmless) {
       computed(clean.x, clean.y, {}, options).x_gradient);
 }
 
-TEST(SsimValidMask, InAMapWhatDoesNotExistIsAlike) {
+TEST(SsimValidMask, InAMapWhatDoesNotExistIsNaN) {
   const Pair pair = images({1, 1, 31, 37});
   const test::Array mask = weights({31, 37});
   spoil(pair, mask, kNaN);
   const std::vector<double> valid = to_doubles(mask);
-  const std::vector<double> map = to_doubles(ssim(pair.x, pair.y,
-      {.padding = Padding::renormalize, .reduction = Reduction::none, .valid_mask = mask}));
-  for (std::size_t i = 0; i < map.size(); ++i) {
-    EXPECT_TRUE(valid[i] == 0 ? map[i] == 1 : std::isfinite(map[i])) << i;
+  for (const auto form : {SsimRequest::Form::similarity, SsimRequest::Form::loss}) {
+    const Reference map = computed(pair.x, pair.y, {.form = form, .l1_weight = 0.2},
+        {.padding = Padding::renormalize, .reduction = Reduction::none, .valid_mask = mask});
+    for (std::size_t i = 0; i < map.value.size(); ++i) {
+      EXPECT_EQ(std::isnan(map.value[i]), valid[i] == 0) << i;
+      if (valid[i] == 0) {
+        EXPECT_EQ(map.x_gradient[i], 0) << i;
+      }
+    }
   }
 }
 
 TEST(SsimValidMask, NothingExistsAtAll) {
   const Pair pair = images({1, 2, 31, 37});
-  const test::Array none =
-      test::make({31, 37}, DType::f32, Layout::dense, [](std::int64_t) { return 0; });
+  const test::Array none = test::filled({31, 37}, DType::f32, Layout::dense, 0);
   spoil(pair, none, kNaN);
   for (const Padding padding : ssim_internal::kPaddings) {
-    const SsimOptions options{.padding = padding, .valid_mask = none};
-    const Reference result = computed(pair.x, pair.y, {}, options);
-    EXPECT_EQ(result.value, std::vector<double>{1});
-    EXPECT_EQ(test::largest(result.x_gradient), 0);
-    EXPECT_EQ(test::largest(result.y_gradient), 0);
+    expect_nothing(pair, {.padding = padding, .valid_mask = none});
+    const SsimOptions of_map{.padding = padding, .reduction = Reduction::none, .valid_mask = none};
+    for (const double value : computed(pair.x, pair.y, {}, of_map).value) {
+      ASSERT_TRUE(std::isnan(value));
+    }
   }
 }
 

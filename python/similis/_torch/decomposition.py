@@ -120,13 +120,35 @@ def _planes(image: Tensor) -> Tensor:
 
 
 def _mask_planes(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
-    return None if mask is None else _planes(mask.expand(like.shape))
+    """The weights, NaN where one is none."""
+    return None if mask is None else _weights(_planes(mask.expand(like.shape)))
+
+
+def _weights(mask: Tensor) -> Tensor:
+    """torch.func's tensors cannot be looked at, so what a CPU refuses is NaN, as on a GPU."""
+    return torch.where((mask >= 0) & (mask < torch.inf), mask, torch.nan)
+
+
+def _poisoned(planes: Tensor, *masks: Optional[Tensor]) -> Tensor:
+    """[B,…] planes; NaN where a weight of their plane is."""
+    for mask in masks:
+        if mask is not None:
+            is_bad = mask.isnan().flatten(1).any(1).reshape([-1] + [1] * (planes.dim() - 1))
+            planes = planes * torch.where(is_bad, torch.nan, 1.0)
+    return planes
 
 
 def _reduced(
-    numbers: Tensor, weights: Optional[Tensor], shape: Sequence[int], reduction: str
+    numbers: Tensor,
+    weights: Optional[Tensor],
+    shape: Sequence[int],
+    reduction: str,
+    of_nothing: float = 0.0,
 ) -> Tensor:
-    """[N·C,1,…] numbers and their weights as the result; shape: of the images."""
+    """[N·C,1,…] numbers and their weights as the result; shape: of the images.
+
+    of_nothing: the mean where the weights add up to 0.
+    """
     full = [*shape[:2], *numbers.shape[2:]]
     if reduction == "none":
         return (numbers if weights is None else numbers * weights).reshape(full)
@@ -136,7 +158,8 @@ def _reduced(
     result = (numbers * weights).sum(1)
     if reduction != "sum":
         total = weights.sum(1)
-        result = result / torch.where(total > 0, total, 1.0)
+        mean = result / torch.where(total == 0, 1.0, total)
+        result = torch.where(total == 0, of_nothing, mean)
     if reduction == "per_channel":
         return result.reshape(list(shape[:2]))
     return result if reduction == "per_image" else result.reshape([])
@@ -152,16 +175,17 @@ class _Weights:
             assert valid is not None
             self.weights = torch.where(self.exists, valid if mask is None else mask, 0.0)
 
-    def reduce(self, losses: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
+    def reduce(
+        self, losses: Tensor, shape: Sequence[int], reduction: str, of_nothing: float = 0.0
+    ) -> Tensor:
+        """A map is NaN where there is no pixel."""
         if self.exists is not None:
-            losses = torch.where(self.exists, losses, 0.0)
-        return _reduced(losses, self.weights, shape, reduction)
+            losses = torch.where(self.exists, losses, torch.nan if reduction == "none" else 0.0)
+        return _reduced(losses, self.weights, shape, reduction, of_nothing)
 
     def total(self, like: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
-        """The result if every number is 1; a mean over nothing is 1, too."""
-        if reduction not in ("none", "sum"):
-            return torch.ones_like(self.reduce(torch.zeros_like(like), shape, reduction))
-        return _reduced(torch.ones_like(like), self.weights, shape, reduction)
+        """The result if every number is 1; NaN for a mean over nothing."""
+        return _reduced(torch.ones_like(like), self.weights, shape, reduction, torch.nan)
 
 
 def _ssim(
@@ -174,6 +198,7 @@ def _ssim(
     if valid is not None:
         planes_x = torch.where(valid > 0, planes_x, 0.0)
         planes_y = torch.where(valid > 0, planes_y, 0.0)
+    planes_x, planes_y = (_poisoned(each, weights, valid) for each in (planes_x, planes_y))
     window = _Window(measure, planes_x, valid)
     luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
     losses = 1 - luminance * contrast
@@ -206,6 +231,7 @@ def _lncc(
     if valid is not None:
         planes_x = torch.where(valid > 0, planes_x, 0.0)
         planes_y = torch.where(valid > 0, planes_y, 0.0)
+    planes_x, planes_y = (_poisoned(each, weights, valid) for each in (planes_x, planes_y))
     window = _Window(measure, planes_x, valid)
     taps = math.prod(measure.window_size[-(x.dim() - 2) :])
     nr, dr = measure.smooth_nr * taps, measure.smooth_dr * taps
@@ -224,7 +250,12 @@ def _lncc(
         None if valid is None else window.cropped(valid),
         measure.reduction,
     )
-    return measure.weight * on_map.reduce(correlation.clamp(-1, 1), x.shape, measure.reduction)
+    return measure.weight * on_map.reduce(
+        correlation.clamp(-1, 1),
+        x.shape,
+        measure.reduction,
+        of_nothing=0.0 if measure.weight < 0 else torch.nan,
+    )
 
 
 def _ncc(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
@@ -347,24 +378,26 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
         )
     results = x.shape[0] * x.shape[1]
     planes_x, planes_y = x.double().reshape(results, -1), y.double().reshape(results, -1)
-    counts = torch.ones_like(planes_x, dtype=torch.bool)
+    counts, weights = torch.ones_like(planes_x, dtype=torch.bool), None
     if mask is not None:
-        counts = (mask > 0).expand(x.shape).reshape(results, -1)
-        planes_x = torch.where(counts, planes_x, 0.0)
-        planes_y = torch.where(counts, planes_y, 0.0)
+        weights = _weights(mask.double().expand(x.shape).reshape(results, -1))
+        counts = weights > 0
+        planes_x = _poisoned(torch.where(counts, planes_x, 0.0), weights)
+        planes_y = _poisoned(torch.where(counts, planes_y, 0.0), weights)
     ranges = _value_ranges(planes_x, planes_y, counts, measure)
     weights_x = _parzen_weights(planes_x, ranges[0], measure) * counts[..., None]
     weights_y = _parzen_weights(planes_y, ranges[1], measure)
-    voxels = counts.sum(1).clamp(min=1)[:, None, None]
-    values = _information(weights_x.transpose(1, 2) @ weights_y / voxels, measure)
-    if measure.form == "loss":
-        values = -values
-    values = values.reshape(list(x.shape[:2]))
-    if measure.reduction == "per_image":
-        return values.mean(1)
-    if measure.reduction in ("none", "per_channel"):
-        return values
-    return values.sum() if measure.reduction == "sum" else values.mean()
+    voxels = counts.sum(1)
+    joint = weights_x.transpose(1, 2) @ weights_y / voxels.clamp(min=1)[:, None, None]
+    values = _information(joint, measure)
+    is_loss = measure.form == "loss"
+    return _reduced(
+        -values[:, None] if is_loss else values[:, None],
+        _poisoned((voxels > 0).double()[:, None], weights),
+        x.shape,
+        "per_channel" if measure.reduction == "none" else measure.reduction,
+        of_nothing=0.0 if is_loss else torch.nan,
+    )
 
 
 def evaluate(
