@@ -11,8 +11,11 @@ target_link_libraries(similis_objects PRIVATE similis_flags PkgConfig::hwy)
 # SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
 # faster here. Threads share rows alike on every target, so the thread sanitizer's build has two.
 set(similis_disabled_targets HWY_SSSE3 HWY_AVX3_DL)
+if(SIMILIS_SANITIZE)  # SSE4's vectors are as wide as SSE2's, and threads are the same in every target
+  list(APPEND similis_disabled_targets HWY_SSE4)
+endif()
 if(SIMILIS_SANITIZE MATCHES thread)
-  list(APPEND similis_disabled_targets HWY_SSE4 HWY_AVX3)
+  list(APPEND similis_disabled_targets HWY_AVX3)
 endif()
 list(JOIN similis_disabled_targets "|" similis_disabled_targets)
 target_compile_definitions(similis_objects PRIVATE
@@ -45,7 +48,3 @@ function(similis_part folder)
   set(similis_bench_sources ${similis_bench_sources} PARENT_SCOPE)
   set(similis_fuzz_sources ${similis_fuzz_sources} PARENT_SCOPE)
 endfunction()
-
-macro(similis_room name)
-  similis_part(src/${name})
-endmacro()

@@ -71,11 +71,15 @@ def cpp_entities(folder):
             place = compound.find("location")
             found[place.get("file")].append(
                 (int(place.get("line")), f"doxygen{compound.get('kind')}", name))
-    for member in compound_of(folder / "namespacesimilis.xml").iter("memberdef"):
-        place = member.find("location")
+    members = list(compound_of(folder / "namespacesimilis.xml").iter("memberdef"))
+    counts = collections.Counter(member.findtext("name") for member in members)
+    for member in members:
+        place, name = member.find("location"), member.findtext("name")
+        if counts[name] > 1:  # Breathe chooses between overloads by the types of their parameters
+            types = ["".join(type.itertext()) for type in member.iterfind("param/type")]
+            name += f"({', '.join(types)})"
         found[place.get("file")].append(
-            (int(place.get("line")), f"doxygen{member.get('kind')}",
-             f"similis::{member.findtext('name')}"))
+            (int(place.get("line")), f"doxygen{member.get('kind')}", f"similis::{name}"))
     return found
 
 

@@ -41,6 +41,36 @@ def test_second_derivatives_of_volumes_and_masks(images):
     assert torch.autograd.gradgradcheck(measure, (x, y), fast_mode=True, nondet_tol=1e-12)
 
 
+SECOND_DERIVATIVES = {
+    "valid": {},
+    "wide_reflect": {"window_size": 13, "sigma": 3.0, "padding": "reflect"},
+    "renormalize": {"padding": "renormalize", "reduction": "per_channel"},
+    "masks": {"padding": "same", "masked": True},
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 33, 41), (1, 1, 13, 17, 15)], ids=["2d", "3d"])
+@pytest.mark.parametrize("name", SECOND_DERIVATIVES)
+def test_second_derivatives_in_f32_are_those_in_f64(images, relative_l2, name, shape):
+    options = {"window_size": 11, "sigma": 1.5, **SECOND_DERIVATIVES[name]}
+    if options.pop("masked", False):
+        weights = torch.rand(shape[2:], generator=torch.Generator().manual_seed(1))
+        options |= {"mask": weights, "valid_mask": (weights > 0.3).float()}
+    x, y = images(*shape, dtype=torch.float64)
+
+    def penalty_gradient(dtype):
+        image = x.to(dtype).requires_grad_()
+        on_device = {
+            key: value.to(image.device) if isinstance(value, torch.Tensor) else value
+            for key, value in options.items()
+        }
+        value = similis.ssim(image, y.to(dtype), **on_device).sum()
+        (gradient,) = torch.autograd.grad(value, image, create_graph=True)
+        return torch.autograd.grad(gradient.square().sum(), image)[0]
+
+    assert relative_l2(penalty_gradient(torch.float32), penalty_gradient(torch.float64)) < 1e-5
+
+
 def test_only_the_second_image_asks(images, relative_l2):
     x, y = images(1, 3, 24, 20)
     y.requires_grad_()

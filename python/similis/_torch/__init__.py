@@ -8,7 +8,7 @@ measure_operators      the operators of the measures; measures: autograd around 
 transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
 fields                 exponential, inverse and Jacobian determinant of a vector field
-decomposition          the measures in torch's own operators
+decomposition          the measures in torch's own operators; windows: its averages
 gradient_scaling       keeps gradients in the range of f16
 """
 

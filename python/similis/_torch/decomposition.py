@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decomposition of the measures into torch's own operators, in f64.
+"""The decomposition of the measures into torch's own operators.
 
 Second derivatives, forward mode and vmap are computed by it. It is slower than the kernels and
 needs more memory, but it is differentiable any number of times and under every transform of
-torch.func. The formulas are those of the papers, not those of the kernels.
+torch.func. The formulas are those of the papers, not those of the kernels. Numbers are f64, but for
+second derivatives of SSIM and MS-SSIM of narrower images, which are f32.
 """
 
 from __future__ import annotations
@@ -17,96 +18,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._library.measures import Measure
-
-_TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
-
-
-def gaussian_taps(size: int, sigma: float, like: Tensor) -> Tensor:
-    distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
-    taps = torch.exp(-(distance**2) / (2 * sigma**2))
-    return taps / taps.sum()
+from .windows import Window
 
 
-def _box_taps(size: int, sigma: float, like: Tensor) -> Tensor:
-    return torch.full((size,), 1 / size, dtype=torch.float64, device=like.device)
+def _quotient(numerator: Tensor, denominator: Tensor, constant: float) -> Tensor:
+    """The quotient of numbers that both hold the constant.
 
-
-def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
-    """[B,1,…] averaged under the windows that lie inside, one axis after the other."""
-    spatial = planes.dim() - 2
-    convolve = F.conv2d if spatial == 2 else F.conv3d
-    for axis, weights in enumerate(taps):
-        shape = [1] * planes.dim()
-        shape[2 + axis] = weights.numel()
-        planes = convolve(planes, weights.reshape(shape))
-    return planes
-
-
-def _around(taps: Sequence[Tensor]) -> list[int]:
-    """The argument of F.pad: the radius before and after each axis, last axis first."""
-    return [radius for weights in reversed(taps) for radius in [weights.numel() // 2] * 2]
-
-
-class _Window:
-    """Averages of images under a window, with padding and a mask of valid pixels."""
-
-    def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
-        spatial = like.dim() - 2
-        is_box = measure.values.get("window") == "box"
-        taps = _box_taps if is_box else gaussian_taps
-        self.taps = [
-            taps(size, sigma, like)
-            for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
-        ]
-        self.padding = measure.padding
-        self.valid = valid
-        self.weight: Optional[Tensor] = None
-        if valid is not None:
-            self.weight = filtered(
-                self._padded(valid, outside=float(self.padding == "same")), self.taps
-            )
-        elif self.padding == "renormalize":
-            self.weight = filtered(self._padded(torch.ones_like(like)), self.taps)
-
-    def _padded(self, planes: Tensor, outside: float = 0.0) -> Tensor:
-        if self.padding == "valid":
-            return planes
-        around = _around(self.taps)
-        if self.padding in _TORCH_PADDINGS:
-            return F.pad(planes, around, mode=_TORCH_PADDINGS[self.padding])
-        return F.pad(planes, around, value=outside)
-
-    def average(self, planes: Tensor) -> Tensor:
-        if self.valid is not None:
-            planes = planes * self.valid
-        sums = filtered(self._padded(planes), self.taps)
-        if self.weight is None:
-            return sums
-        return sums / torch.where(self.weight > 0, self.weight, 1.0)
-
-    def cropped(self, planes: Tensor) -> Tensor:
-        """The part of a mask that belongs to the map."""
-        if self.padding != "valid":
-            return planes
-        for axis, weights in enumerate(self.taps, start=2):
-            radius = weights.numel() // 2
-            planes = planes.narrow(axis, radius, planes.shape[axis] - 2 * radius)
-        return planes
-
-
-def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """The quotient; 1 for 0/0, as for two black or flat images when k1 or k2 is 0."""
+    Without a constant 0/0 is 1, as for two black or flat images.
+    """
+    if constant > 0:
+        return numerator / denominator
     is_zero = denominator == 0
     return torch.where(is_zero, 1.0, numerator / torch.where(is_zero, 1.0, denominator))
 
 
-def _terms(x: Tensor, y: Tensor, window: _Window, c1: float, c2: float) -> tuple[Tensor, Tensor]:
+def _terms(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> tuple[Tensor, Tensor]:
     """The maps of luminance, and of contrast and structure."""
-    mean_x, mean_y = window.average(x), window.average(y)
-    variances = window.average(x * x + y * y) - mean_x**2 - mean_y**2
-    covariance = window.average(x * y) - mean_x * mean_y
-    luminance = _quotient(2 * mean_x * mean_y + c1, mean_x**2 + mean_y**2 + c1)
-    return luminance, _quotient(2 * covariance + c2, variances + c2)
+    mean_x, mean_y, squares, products = window.averages(x, y, x * x + y * y, x * y)
+    product, square = mean_x * mean_y, mean_x * mean_x + mean_y * mean_y
+    luminance = _quotient(2 * product + c1, square + c1, c1)
+    return luminance, _quotient(2 * (products - product) + c2, squares - square + c2, c2)
 
 
 def _constants(measure: Measure, dtype: torch.dtype) -> tuple[float, float]:
@@ -114,14 +45,16 @@ def _constants(measure: Measure, dtype: torch.dtype) -> tuple[float, float]:
     return (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
 
 
-def _planes(image: Tensor) -> Tensor:
-    """[N,C,…] as [N·C,1,…], in f64."""
-    return image.double().reshape(-1, 1, *image.shape[2:])
+def _planes(image: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
+    """[N,C,…] as [N·C,1,…]."""
+    return image.to(dtype).reshape(-1, 1, *image.shape[2:])
 
 
-def _mask_planes(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
+def _mask_planes(
+    mask: Optional[Tensor], like: Tensor, dtype: torch.dtype = torch.float64
+) -> Optional[Tensor]:
     """The weights, NaN where one is none."""
-    return None if mask is None else _weights(_planes(mask.expand(like.shape)))
+    return None if mask is None else _weights(_planes(mask.expand(like.shape), dtype))
 
 
 def _weights(mask: Tensor) -> Tensor:
@@ -189,17 +122,22 @@ class _Weights:
 
 
 def _ssim(
-    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    measure: Measure,
+    dtype: torch.dtype,
 ) -> Tensor:
     shape, reduction = x.shape, measure.reduction
     c1, c2 = _constants(measure, x.dtype)
-    planes_x, planes_y = _planes(x), _planes(y)
-    weights, valid = _mask_planes(mask, x), _mask_planes(valid_mask, x)
+    planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
+    weights, valid = _mask_planes(mask, x, dtype), _mask_planes(valid_mask, x, dtype)
     if valid is not None:
         planes_x = torch.where(valid > 0, planes_x, 0.0)
         planes_y = torch.where(valid > 0, planes_y, 0.0)
     planes_x, planes_y = (_poisoned(each, weights, valid) for each in (planes_x, planes_y))
-    window = _Window(measure, planes_x, valid)
+    window = Window(measure, planes_x, valid)
     luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
     losses = 1 - luminance * contrast
     on_map = _Weights(
@@ -232,13 +170,15 @@ def _lncc(
         planes_x = torch.where(valid > 0, planes_x, 0.0)
         planes_y = torch.where(valid > 0, planes_y, 0.0)
     planes_x, planes_y = (_poisoned(each, weights, valid) for each in (planes_x, planes_y))
-    window = _Window(measure, planes_x, valid)
+    window = Window(measure, planes_x, valid)
     taps = math.prod(measure.window_size[-(x.dim() - 2) :])
     nr, dr = measure.smooth_nr * taps, measure.smooth_dr * taps
-    mean_x, mean_y = window.average(planes_x), window.average(planes_y)
-    covariance = taps * (window.average(planes_x * planes_y) - mean_x * mean_y)
-    variance_x = taps * (window.average(planes_x * planes_x) - mean_x * mean_x)
-    variance_y = taps * (window.average(planes_y * planes_y) - mean_y * mean_y)
+    mean_x, mean_y, products, squares_x, squares_y = window.averages(
+        planes_x, planes_y, planes_x * planes_y, planes_x * planes_x, planes_y * planes_y
+    )
+    covariance = taps * (products - mean_x * mean_y)
+    variance_x = taps * (squares_x - mean_x * mean_x)
+    variance_y = taps * (squares_y - mean_y * mean_y)
     variance_x = torch.where(variance_x > dr, variance_x, dr)
     variance_y = torch.where(variance_y > dr, variance_y, dr)
     if measure.signed:
@@ -280,16 +220,16 @@ def _halved(planes: Tensor, rule: str) -> Tensor:
     return pool(F.pad(planes, around, mode="replicate") if any(around) else planes, 2)
 
 
-def _ms_ssim(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
+def _ms_ssim(x: Tensor, y: Tensor, measure: Measure, dtype: torch.dtype) -> Tensor:
     shape = x.shape
     c1, c2 = _constants(measure, x.dtype)
-    planes_x, planes_y = _planes(x), _planes(y)
+    planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
     product = torch.ones_like(planes_x[:, 0].flatten(1)[:, 0])
     for level, weight in enumerate(measure.weights):
         if level > 0:
             planes_x = _halved(planes_x, measure.downsample)
             planes_y = _halved(planes_y, measure.downsample)
-        luminance, contrast = _terms(planes_x, planes_y, _Window(measure, planes_x, None), c1, c2)
+        luminance, contrast = _terms(planes_x, planes_y, Window(measure, planes_x, None), c1, c2)
         is_last = level == len(measure.weights) - 1
         mean = (luminance * contrast if is_last else contrast).flatten(1).mean(1)
         power = torch.where(mean > 0, mean, 1.0) ** weight
@@ -401,13 +341,24 @@ def _mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: M
 
 
 def evaluate(
-    x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: Measure
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    measure: Measure,
+    in_float32: bool = False,
 ) -> Tensor:
-    """The measure in the dtype that the library returns, of images that the library takes."""
+    """The measure in the dtype that the library returns, of images that the library takes.
+
+    Args:
+        in_float32: compute SSIM and MS-SSIM of images narrower than f64 in f32, whose roundings
+            are small beside C1 and C2. The other measures have no such constants and stay in f64.
+    """
+    dtype = torch.float32 if in_float32 and x.dtype != torch.float64 else torch.float64
     if measure.operation == "ssim":
-        result = _ssim(x, y, mask, valid_mask, measure)
+        result = _ssim(x, y, mask, valid_mask, measure, dtype)
     elif measure.operation == "ms_ssim":
-        result = _ms_ssim(x, y, measure)
+        result = _ms_ssim(x, y, measure, dtype)
     elif measure.operation == "lncc":
         result = _lncc(x, y, mask, valid_mask, measure)
     elif measure.operation == "ncc":
@@ -421,4 +372,4 @@ def evaluate(
         errors = difference**2 if measure.operation == "mse" else difference.abs()
         result = _reduced(errors, None, x.shape, measure.reduction)
     is_wide = measure.in_float64 or x.dtype == torch.float64
-    return result if is_wide else result.float()
+    return result.double() if is_wide else result.float()

@@ -198,7 +198,8 @@ def _differentiable_gradients(
 ) -> tuple[Optional[Tensor], Optional[Tensor]]:
     x, y, mask, valid_mask = ctx.saved_tensors
     variables = [image for image, wanted in ((x, ctx.of_x), (y, ctx.of_y)) if wanted]
-    value = decomposition.evaluate(x, y, mask, valid_mask, measures.parse(ctx.measure))
+    measure = measures.parse(ctx.measure)
+    value = decomposition.evaluate(x, y, mask, valid_mask, measure, in_float32=True)
     gradients = torch.autograd.grad(value, variables, upstream, create_graph=True)
     return _in_places(gradients, ctx.of_x, ctx.of_y)
 

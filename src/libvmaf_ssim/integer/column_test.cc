@@ -122,7 +122,7 @@ class Maps {
   std::vector<ChunkMap> chunks_, groups_;
 };
 
-// Composes the steps of a window before it looks at which hold, as a GPU's crew does.
+// Composes the steps of a window before it looks at which hold, as a GPU's subgroup does.
 struct Window {
   const ChunkMap* maps;
   int count;
@@ -141,7 +141,7 @@ struct Window {
   }
 };
 
-struct Crew {
+struct Walker {
   std::int64_t* one_by_one;
 
   Window window(const ChunkMap* maps, int count) const { return {maps, count}; }
@@ -155,7 +155,7 @@ struct Crew {
 std::int64_t expect_the_loops_bits(const std::vector<double>& terms) {
   const Maps maps(terms);
   std::int64_t one_by_one = 0;
-  const double sum = walk(maps.mapped(), Crew{&one_by_one});
+  const double sum = walk(maps.mapped(), Walker{&one_by_one});
   EXPECT_EQ(std::bit_cast<std::uint64_t>(sum), std::bit_cast<std::uint64_t>(in_order(terms)))
       << sum << " for " << in_order(terms);
   return one_by_one;

@@ -83,16 +83,16 @@ struct MappedTerms {
   std::int64_t count;
 };
 
-/// The sum in order. Crew is who walks:
+/// Returns the sum in order. A Walker has two functions:
 ///   window(maps, count)            looks at up to kWindowMaps maps
 ///     .advance(from, sum)          adds those from the one at `from` on as long as they hold, and
 ///                                  returns which does not; `count` if all do
 ///   add(terms, count, sum)         returns the sum with up to kChunkTerms terms added
-template <class Crew> SIMILIS_HOST_DEVICE double walk(const MappedTerms& all, Crew crew) {
+template <class Walker> SIMILIS_HOST_DEVICE double walk(const MappedTerms& all, Walker walker) {
   double sum = 0;
   const std::int64_t groups = groups_of(all.count), chunks = chunks_of(all.count);
   const auto window_of_groups = [&](std::int64_t first) {
-    return crew.window(
+    return walker.window(
         all.groups + first, first < groups ? at_most(groups - first, kWindowMaps) : 0);
   };
   auto ahead = window_of_groups(0);
@@ -101,10 +101,10 @@ template <class Crew> SIMILIS_HOST_DEVICE double walk(const MappedTerms& all, Cr
     ahead = window_of_groups(group + kWindowMaps);
     for (int g = window.advance(0, sum); g < window.count; g = window.advance(g + 1, sum)) {
       const std::int64_t chunk = (group + g) * kGroupChunks;
-      const auto inside = crew.window(all.chunks + chunk, at_most(chunks - chunk, kGroupChunks));
+      const auto inside = walker.window(all.chunks + chunk, at_most(chunks - chunk, kGroupChunks));
       for (int c = inside.advance(0, sum); c < inside.count; c = inside.advance(c + 1, sum)) {
         const std::int64_t term = (chunk + c) * kChunkTerms;
-        sum = crew.add(all.terms + term, at_most(all.count - term, kChunkTerms), sum);
+        sum = walker.add(all.terms + term, at_most(all.count - term, kChunkTerms), sum);
       }
     }
   }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Averages of images under a window in torch's own operators, for the decomposition.
+
+Images are planes here: [B,1,…], B their images times their channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .._library.measures import Measure
+
+_TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
+
+
+def gaussian_taps(size: int, sigma: float, like: Tensor) -> Tensor:
+    distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
+    taps = torch.exp(-(distance**2) / (2 * sigma**2))
+    return (taps / taps.sum()).to(like.dtype)
+
+
+def _box_taps(size: int, sigma: float, like: Tensor) -> Tensor:
+    return torch.full((size,), 1 / size, dtype=like.dtype, device=like.device)
+
+
+def _convolved(planes: Tensor, weights: Tensor) -> Tensor:
+    """One axis filtered by weights, which have as many axes as planes.
+
+    A convolution with one channel a group is fast everywhere but in f64 on a CPU, where torch runs
+    the groups one after the other.
+    """
+    convolve = F.conv2d if planes.dim() == 4 else F.conv3d
+    if planes.device.type == "cpu" and planes.dtype == torch.float64:
+        return convolve(planes, weights)
+    count = planes.shape[0]
+    weights = weights.expand(count, *[-1] * (weights.dim() - 1))
+    return convolve(planes.transpose(0, 1), weights, groups=count).transpose(0, 1)
+
+
+class _Filter(torch.autograd.Function):
+    """Averages under symmetric windows, or their adjoint. The gradient of each is the other.
+
+    torch's own gradient of a convolution runs through slower kernels.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(planes: Tensor, is_adjoint: bool, *taps: Tensor) -> Tensor:
+        if is_adjoint:
+            planes = F.pad(
+                planes, [each for t in reversed(taps) for each in [t.numel() - 1] * 2]
+            )
+        for axis, weights in enumerate(taps):
+            shape = [1] * planes.dim()
+            shape[2 + axis] = weights.numel()
+            planes = _convolved(planes, weights.reshape(shape))
+        return planes
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.is_adjoint, *taps = inputs
+        ctx.save_for_backward(*taps)
+        ctx.save_for_forward(*taps)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        taps = ctx.saved_tensors
+        return _filtered(upstream, not ctx.is_adjoint, taps), None, *[None] * len(taps)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        return _filtered(tangent, ctx.is_adjoint, ctx.saved_tensors)
+
+
+def _filtered(planes: Tensor, is_adjoint: bool, taps: Sequence[Tensor]) -> Tensor:
+    result: Tensor = _Filter.apply(planes, is_adjoint, *taps)  # type: ignore[no-untyped-call]
+    return result
+
+
+def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
+    """[B,1,…] averaged under the windows that lie inside, one axis after the other."""
+    return _filtered(planes, False, taps)
+
+
+class Window:
+    """Averages of images under a window, with padding and a mask of valid pixels."""
+
+    def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
+        spatial = like.dim() - 2
+        is_box = measure.values.get("window") == "box"
+        taps = _box_taps if is_box else gaussian_taps
+        self.taps = [
+            taps(size, sigma, like)
+            for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
+        ]
+        self.padding = measure.padding
+        self.valid = valid
+        self.weight: Optional[Tensor] = None
+        if valid is not None:
+            self.weight = filtered(
+                self._padded(valid, outside=float(self.padding == "same")), self.taps
+            )
+        elif self.padding == "renormalize":
+            self.weight = filtered(self._padded(torch.ones_like(like)), self.taps)
+
+    def _padded(self, planes: Tensor, outside: float = 0.0) -> Tensor:
+        if self.padding == "valid":
+            return planes
+        radii = [weights.numel() // 2 for weights in reversed(self.taps)]
+        around = [radius for radius in radii for _ in range(2)]
+        if self.padding in _TORCH_PADDINGS:
+            return F.pad(planes, around, mode=_TORCH_PADDINGS[self.padding])
+        return F.pad(planes, around, value=outside)
+
+    def averages(self, *images: Tensor) -> tuple[Tensor, ...]:
+        """The averages of several images of one shape, in one pass."""
+        count = images[0].shape[0]
+        if self.valid is not None:
+            images = tuple(planes * self.valid for planes in images)
+        sums = filtered(self._padded(torch.cat(images)), self.taps).split(count)
+        if self.weight is None:
+            return tuple(sums)
+        weight = torch.where(self.weight > 0, self.weight, 1.0)
+        return tuple(each / weight for each in sums)
+
+    def cropped(self, planes: Tensor) -> Tensor:
+        """The part of a mask that belongs to the map."""
+        if self.padding != "valid":
+            return planes
+        for axis, weights in enumerate(self.taps, start=2):
+            radius = weights.numel() // 2
+            planes = planes.narrow(axis, radius, planes.shape[axis] - 2 * radius)
+        return planes
