@@ -17,7 +17,8 @@ from ._functions.correlation import lncc_loss, ncc_loss
 from ._functions.mutual_information import mutual_information, mutual_information_loss
 from ._functions.pixel_error import psnr
 from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
-from ._library.measures import PerAxisFloat, PerAxisInt, Range
+from ._functions.unknown_options import refuse_options
+from ._library.measures import PerAxisFloat, PerAxisInt, Range, check_options
 from ._library.values import DataRange
 
 if TYPE_CHECKING:
@@ -57,13 +58,11 @@ class _Measure(torch.nn.Module):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        names = list(inspect.signature(type(self).function).parameters)[2:]
-        for name in options:
-            if name not in names:
-                raise TypeError(
-                    f"nn.{type(self).__name__}: there is no option {name}; it takes "
-                    + ", ".join(each for each in names if "mask" not in each)
-                )
+        function, called = type(self).function, f"nn.{type(self).__name__}"
+        names = list(inspect.signature(function).parameters)[2:]
+        if any(name not in names for name in options):
+            refuse_options(called, options, function)
+        check_options(called, function.__name__.removesuffix("_loss"), options)
         self.options = options
 
     def extra_repr(self) -> str:

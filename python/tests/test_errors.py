@@ -307,3 +307,53 @@ def test_whatever_is_passed_returns_or_is_refused():
             except (ValueError, TypeError):
                 pass
     assert results > 100
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda x: similis.ssim(x, x, win_size=7),
+            "ssim: there is no option win_size; here it is window_size",
+        ),
+        (
+            lambda x: similis.ssim_loss(x, x, kernel_size=7),
+            "ssim_loss: there is no option kernel_size; here it is window_size",
+        ),
+        (
+            lambda x: similis.ms_ssim(x, x, size_average=False),
+            'ms_ssim: there is no option size_average; here it is reduction="mean" or "per_image"',
+        ),
+        (
+            lambda x: similis.lncc(x, x, kernel_type="gaussian"),
+            'lncc: there is no option kernel_type; here it is window="box" or "gaussian"',
+        ),
+        (
+            lambda x: similis.ssim(x, x, multichannel=True),
+            "ssim: there is no option multichannel; here it is channel_axis",
+        ),
+        (lambda x: similis.psnr(x, x, mask=x), "psnr: it takes no mask yet"),
+        (lambda x: similis.ms_ssim(x, x, mask=x), "ms_ssim: it takes no mask yet"),
+        (
+            lambda x: similis.mse(x, x, foo=1),
+            "mse: there is no option foo; it takes reduction, channel_axis",
+        ),
+        (
+            lambda x: similis.ncc_loss(x, x, reduction="none"),
+            "ncc: reduction is 'none'; it must be mean, sum, per_image or per_channel",
+        ),
+    ],
+)
+def test_names_of_other_libraries(call, words):
+    for convert in frameworks():
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(convert(X))
+        assert str(caught.value) == words
+
+
+def test_scores_name_their_own_arguments():
+    for x in numpy.zeros((5, 24, 20), "uint8"), numpy.zeros((3, 7, 20), "uint8"):
+        with pytest.raises(ValueError, match="ssimulacra2: reference has|reference is|height is"):
+            similis.ssimulacra2(x, x)
+    with pytest.raises(ValueError, match="ssimulacra2: distorted is uint16; .* as reference is"):
+        similis.ssimulacra2(numpy.zeros((3, 24, 20), "uint8"), numpy.zeros((3, 24, 20), "uint16"))

@@ -57,3 +57,32 @@ def test_submodules_are_found_without_an_import_of_their_own(run_python):
         similis.nn.SSIM, similis.compat.fussim.SSIM, similis.compat.pytorch_msssim.MS_SSIM
         assert not hasattr(similis, "m")
     """)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: nn.SSIM(window_size=8), "nn.SSIM: window_size is 8; it must be an odd number"),
+        (lambda: nn.SSIMLoss(padding="foo"), "nn.SSIMLoss: padding is 'foo'; it must be valid, "),
+        (lambda: nn.SSIM(data_range=(1, 0)), r"nn.SSIM: data_range is \(1, 0\); the second must"),
+        (lambda: nn.SSIM(window_size=(3, 4)), "nn.SSIM: window_size is 4; it must be an odd"),
+        (lambda: nn.L1SSIMLoss(2), "nn.L1SSIMLoss: weight is 2; it must be a number from 0 to 1"),
+        (lambda: nn.MSSSIM(weights=[-1.0]), "nn.MSSSIM: weights is -1.0; it must be a number of 0"),
+        (lambda: nn.LNCCLoss(window="square"), "nn.LNCCLoss: window is 'square'; it must be box"),
+        (lambda: nn.MutualInformation(range="all"), "nn.MutualInformation: range is 'all'; it must"),
+        (lambda: nn.PSNR(reduction="sum"), "nn.PSNR: reduction is 'sum'; it must be mean"),
+        (lambda: nn.NCCLoss(channel_axis="last"), "nn.NCCLoss: channel_axis is 'last'; it must be an"),
+        (lambda: nn.SSIM(win_size=7), "nn.SSIM: there is no option win_size; here it is window_size"),
+    ],
+)
+def test_options_are_checked_when_a_module_is_made(make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def test_modules_take_what_functions_take(images):
+    x, y = images(2, 3, 24, 20)
+    last = [each.movedim(1, -1) for each in (x, y)]
+    value = nn.SSIMLoss(channel_axis=-1, data_range=(0, 1))(*last)
+    torch.testing.assert_close(value, similis.ssim_loss(x, y))
+    nn.SSIM(window_size=(3, 5, 7))  # of volumes

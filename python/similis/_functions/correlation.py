@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from .._library import measures
 from .dispatch import described_once, evaluate_images, options_of, spatial
-from .losses import Options, loss_of
+from .losses import Options, loss_of, without_unknown
 from .._library.measures import PerAxisFloat, PerAxisInt
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def lncc(
     x: Array,
     y: Array,
@@ -29,6 +31,7 @@ def lncc(
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Local normalised cross-correlation: how well y follows x, up to contrast and brightness.
 
@@ -73,6 +76,8 @@ def lncc(
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
+    if unknown:
+        refuse_options("lncc", unknown, lncc)
     text = _lncc_text(
         spatial(x),
         window_size,
@@ -111,8 +116,10 @@ def lncc_loss(
     return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)
 
 
+@without_unknown
 def ncc(
-    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None
+    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Normalised cross-correlation of whole images: Pearson's correlation of their pixels.
 
@@ -135,6 +142,8 @@ def ncc(
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
         DeviceError: the device cannot be used.
     """
+    if unknown:
+        refuse_options("ncc", unknown, ncc)
     return evaluate_images("ncc", _ncc_text(0, reduction, 1.0), x, y, None, None, channel_axis)
 
 

@@ -139,16 +139,12 @@ def check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordin
             )
 
 
-def _is_usual_array(x: Any) -> bool:
+def is_usual_array(x: Any) -> bool:
     """True for images that the library takes as they are, and for what it refuses."""
     rank = getattr(x, "ndim", 0)
     if rank < 4:
         return rank < 2
-    return layouts.dtype_name(x) in layouts.USUAL_DTYPES and (rank > 4 or x.shape[3] not in (3, 4))
-
-
-def is_usual(x: Any) -> bool:
-    return for_torch().is_usual(x) if is_of("torch", "Tensor", x) else _is_usual_array(x)
+    return layouts.is_usual_dtype(x.dtype) and (rank > 4 or x.shape[3] not in (3, 4))
 
 
 def look_at_range(operation: str, described: Any, **images: Any) -> None:
@@ -187,9 +183,10 @@ def evaluate_images(
         image = x
     else:
         image = x.image if isinstance(x, WithGradient) else x
-        if channel_axis is None and _is_usual_array(image):
+        if channel_axis is None and is_usual_array(image):
             value = evaluate(operation, text, x, y, mask, valid_mask)
-            look_at_range(operation, text, x=image, y=y)
+            if image.size >= range_warning.LOOK_FROM:
+                look_at_range(operation, text, x=image, y=y)
             return value
 
     def run(value_range: Optional[float], arranged_x: Any, arranged_y: Any, *masks: Any) -> Any:

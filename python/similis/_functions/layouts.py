@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images in the layouts and integer types that people have, as the library takes them.
 
-[H,W] and [C,H,W] become [1,C,H,W], and with channel_axis the channels come second: views, which copy
-nothing. Integers that the library does not take become floats that hold them exactly, and bool
+[H,W] and [C,H,W] become [1,C,H,W], and with channel_axis the channels come second: views, which
+copy nothing. Integers that the library does not take become floats that hold them exactly, and bool
 becomes u8. Results get the layout of the images again.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -26,6 +27,12 @@ _DEFAULT_RANGES = {"bool": 1.0, "uint16": 65535.0}
 def dtype_name(array: Any) -> str:
     """ "int16", of torch's and NumPy's alike."""
     return str(getattr(array, "dtype", "")).removeprefix("torch.")
+
+
+@functools.lru_cache(maxsize=64)
+def is_usual_dtype(dtype: Any) -> bool:
+    """True for a dtype of NumPy's that every measure takes as it is."""
+    return str(dtype) in USUAL_DTYPES
 
 
 def wider_dtype(operation: str, name: str) -> Optional[str]:
@@ -125,8 +132,8 @@ def _widened(operation: str, array: Any, dtype: str) -> Any:
     if dtype == "float64" and is_of("jax", "Array", array):
         if not imported("jax").config.jax_enable_x64:
             raise TypeError(
-                f"{operation}: x is {array.dtype}, which needs float64 to be exact, and JAX has none "
-                "by default; give numpy.asarray(x), or x.astype('float32') if it holds all values"
+                f"{operation}: x is {array.dtype}, which needs float64 to be exact, and JAX has "
+                "none by default; give numpy.asarray(x), or x.astype('float32') if it holds all values"
             )
     return array.astype(dtype)
 

@@ -8,15 +8,18 @@ from typing import Any, Callable, ParamSpec, TypeVar
 
 from .._library import values
 from .dispatch import options_of
+from .unknown_options import refuse_options
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 
 class Options:
     """The options of a measure by name, completed by its defaults."""
 
     def __init__(self, measure: Callable[..., Any]) -> None:
+        self.measure = measure
         defaults: dict[str, Any] = measure.__kwdefaults__ or {}
         self.defaults = {name: defaults[name] for name in options_of(measure)}
         self.values = tuple(self.defaults.values())
@@ -29,9 +32,16 @@ class Options:
         if given.get("data_range") is not None:
             options["data_range"] = values.plain_range(loss, options["data_range"])
         if len(options) != len(self.defaults):
-            name = next(name for name in given if name not in self.defaults)
-            raise TypeError(f"{loss}() got an unexpected keyword argument {name!r}")
+            refuse_options(loss, given, self.measure)
         return tuple(options.values())
+
+
+def without_unknown(function: Measure) -> Measure:
+    """Hides the options that a function takes only to refuse them from inspect and from help()."""
+    signature = inspect.signature(function)
+    named = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    return function
 
 
 def loss_of(measure: Callable[P, Result]) -> Callable[[Callable[..., Any]], Callable[P, Result]]:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from .._library import measures
 from .dispatch import described_once, evaluate, evaluate_images, options_of, refuse_jax
-from .losses import Options, loss_of
+from .losses import Options, loss_of, without_unknown
 from .._library.measures import Range
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def mutual_information(
     x: Array,
     y: Array,
@@ -30,6 +32,7 @@ def mutual_information(
     reduction: str = "mean",
     mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Mutual information: how much the values of x tell about those of y at the same voxels.
 
@@ -74,6 +77,8 @@ def mutual_information(
             "delta".
         DeviceError: the device cannot be used.
     """
+    if unknown:
+        refuse_options("mutual_information", unknown, mutual_information)
     text = _mutual_information_text(
         0,
         num_bins,

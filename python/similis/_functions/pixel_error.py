@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import is_of, kind_of
@@ -15,15 +15,19 @@ from .dispatch import (
     evaluate_images,
     for_jax,
     for_torch,
-    is_usual,
+    is_usual_array,
     options_of,
 )
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def mse(
-    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None
+    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Mean squared error, in squared units of a pixel; sums are kept in f64.
 
@@ -38,25 +42,32 @@ def mse(
     Raises:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
     """
+    if unknown:
+        refuse_options("mse", unknown, mse)
     return evaluate_images("mse", _mse_text(0, reduction), x, y, None, None, channel_axis)
 
 
 _mse_text = described_once(measures.writer("mse", *options_of(mse)))
 
 
+@without_unknown
 def mae(
-    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None
+    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Mean absolute error, in units of a pixel; its gradient is 0 where x and y are equal.
 
     Takes, returns and raises what mse() does.
     """
+    if unknown:
+        refuse_options("mae", unknown, mae)
     return evaluate_images("mae", _mae_text(0, reduction), x, y, None, None, channel_axis)
 
 
 _mae_text = described_once(measures.writer("mae", *options_of(mae)))
 
 
+@without_unknown
 def psnr(
     x: Array,
     y: Array,
@@ -64,6 +75,7 @@ def psnr(
     data_range: DataRange = None,
     reduction: str = "mean",
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Peak signal-to-noise ratio, 10·log10(data_range² / MSE), in dB; infinite if x equals y.
 
@@ -78,10 +90,17 @@ def psnr(
     Raises:
         ValueError, TypeError: as mse(), and if data_range is not positive.
     """
+    if unknown:
+        refuse_options("psnr", unknown, psnr)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("psnr", data_range)
-    if channel_axis is None and is_usual(x):
-        return _psnr(data_range, reduction, x, y)
+    if channel_axis is None:
+        if is_of("torch", "Tensor", x):
+            value = for_torch().psnr(data_range, reduction, x, y, usual_only=True)
+            if value is not None:
+                return value
+        elif is_usual_array(x):
+            return _psnr(data_range, reduction, x, y)
 
     def run(value_range: Optional[float], x: Array, y: Array, *_: Any) -> Array:
         return _psnr(value_range or data_range, reduction, x, y)

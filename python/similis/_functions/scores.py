@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, NamedTuple, Optional, TypeVar, overload
 
 from .._library import measures, values
@@ -232,8 +233,8 @@ def ssimulacra2(
     Cloudinary, 2023. It has no gradient.
 
     Args:
-        reference, distorted: [H,W], [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey),
-            2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike
+        reference, distorted: [H,W], [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1
+            (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike
             in all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
             alpha are blended over 0.1 and over 0.9, and the lower score counts.
         mode: "exact", or "fast": a finite filter for the recursive blur, up to about a point away.
@@ -251,7 +252,12 @@ def ssimulacra2(
         pictures_first("ssimulacra2", name, without_gradient(each), channel_axis)
         for name, each in zip(names, (reference, distorted))
     )
-    value = evaluate("ssimulacra2", _ssimulacra2_text(0, mode, transfer), x, y, names=names)
+    text = _ssimulacra2_text(0, mode, transfer)
+    try:
+        value = evaluate("ssimulacra2", text, x, y, names=names)
+    except ValueError as error:  # the library calls them x and y
+        words = re.sub(r"\b[xy]\b", lambda match: names["xy".index(match[0])], str(error))
+        raise ValueError(words) from None
     look_at_range("ssimulacra2", 1.0, reference=x, distorted=y)
     return value
 

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from .._library import measures, values
 from .._library.values import DataRange
 from .dispatch import described_once, evaluate_images, options_of, spatial
-from .losses import Options, loss_of
+from .losses import Options, loss_of, without_unknown
 from .._library.measures import PerAxisFloat, PerAxisInt
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def ssim(
     x: Array,
     y: Array,
@@ -29,6 +31,7 @@ def ssim(
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Structural similarity: how alike x and y are where a Gaussian window sees them.
 
@@ -44,8 +47,7 @@ def ssim(
             f64.
         data_range: largest minus smallest value a pixel can take, or (smallest, largest); by
             default 1 for floats and bool, 255 for u8, 65535 for u16; i16 and i32 have none. Floats
-            above twice that are warned of once, in images of 16,384 elements and more on the CPU. Floats above twice that are warned
-            of once, in images of 16,384 elements and more on the CPU.
+            above twice that are warned of once, in images of 16,384 elements and more on the CPU.
         window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
         sigma: standard deviation of the window in pixels; one number, or one for each axis.
         k1, k2: C1 = (k1·data_range)², C2 = (k2·data_range)².
@@ -74,6 +76,8 @@ def ssim(
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
+    if unknown:
+        refuse_options("ssim", unknown, ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("ssim", data_range)
     text = ssim_text(
@@ -104,6 +108,7 @@ def ssim_loss(
     return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
 
+@without_unknown
 def l1_ssim(
     x: Array,
     y: Array,
@@ -119,6 +124,7 @@ def l1_ssim(
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """(1 - weight)·mean|x - y| + weight·(1 - SSIM), in one pass: a loss, 0 if x and y are equal.
 
@@ -128,6 +134,8 @@ def l1_ssim(
     Takes, returns and raises what ssim() does; weight is from 0 to 1, and reduction "none" needs a
     padding other than "valid".
     """
+    if unknown:
+        refuse_options("l1_ssim", unknown, l1_ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("l1_ssim", data_range)
     text = _l1_ssim_text(
@@ -139,6 +147,7 @@ def l1_ssim(
 _l1_ssim_text = described_once(measures.l1_ssim_writer(*options_of(l1_ssim)[1:]))
 
 
+@without_unknown
 def ms_ssim(
     x: Array,
     y: Array,
@@ -153,6 +162,7 @@ def ms_ssim(
     weights: Optional[Sequence[float]] = None,
     downsample: str = "vainf",
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """Multi-scale SSIM: contrast and structure at several scales, luminance at the coarsest.
 
@@ -177,6 +187,8 @@ def ms_ssim(
         ValueError: as ssim(), and if the coarsest level is smaller than the window: the message
             names the smallest size, 161 pixels for the defaults.
     """
+    if unknown:
+        refuse_options("ms_ssim", unknown, ms_ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("ms_ssim", data_range)
     text = ms_ssim_text(

@@ -68,6 +68,25 @@ def l1_ssim_writer(*names: str) -> Callable[..., str]:
     return write
 
 
+def check_options(called: str, operation: str, options: dict[str, Any]) -> None:
+    """Raises for a value that the operation would refuse whatever the images are.
+
+    operation: that of a table, or l1_ssim.
+    """
+    rows = table("ssim" if operation == "l1_ssim" else operation).options
+    for name, value in options.items():
+        if name == "channel_axis":
+            if value is not None:
+                values.integer(called, name, value)
+        elif operation == "l1_ssim" and name == "weight":
+            if not 0 <= values.number(called, name, value) <= 1:
+                raise ValueError(f"{called}: weight is {value!r}; it must be a number from 0 to 1")
+        else:
+            given = values.plain_range(called, value) if name == "data_range" else value
+            axes = len(value) if isinstance(value, (tuple, list)) and len(value) in (2, 3) else 2
+            rows[name].text(called, given, axes)
+
+
 def psnr_error_text(data_range: Optional[float], reduction: str) -> str:
     """The mean squared error, of which PSNR takes the logarithm."""
     text("psnr", 0, data_range=data_range, reduction=reduction)

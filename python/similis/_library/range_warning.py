@@ -43,7 +43,10 @@ def look(
             hint = "give data_range, the largest minus the smallest value that a pixel can take"
             if operation == "ssimulacra2":
                 hint = "floats span 0 to 1: divide by the largest value that a sample can take"
-            warn(operation, f"{name} holds {value:g}, above twice data_range, {value_range:g}; {hint}")
+            warn(
+                operation,
+                f"{name} holds {value:g}, above twice data_range, {value_range:g}; {hint}",
+            )
             return
 
 

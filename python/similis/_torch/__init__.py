@@ -17,7 +17,6 @@ from __future__ import annotations
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .measures import evaluate, is_plain, largest, psnr
-from .tensors import is_usual
 from .transforms import is_deterministic, labels, transform
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "invert",
     "is_deterministic",
     "is_plain",
-    "is_usual",
     "jacobian_determinant",
     "labels",
     "largest",

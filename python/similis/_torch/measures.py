@@ -304,13 +304,17 @@ def largest(image: Tensor) -> float:
         return image.amax().item()
 
 
-def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Tensor:
-    """PSNR from the MSE in f64; differentiable as the MSE is."""
+def psnr(
+    data_range: Optional[float], reduction: str, x: Any, y: Any, usual_only: bool = False
+) -> Optional[Tensor]:
+    """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
     text = measures.psnr_error_text(data_range, reduction)
-    error = evaluate("psnr", f"{text} in_float64=1", x, y)
+    error = evaluate("psnr", f"{text} in_float64=1", x, y, usual_only=usual_only)
+    if error is None:
+        return None
     value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
     decibels = 10 * torch.log10(value_range * value_range / error)
-    if not decibels.is_cuda and is_plain(x, y):
+    if x.numel() >= range_warning.LOOK_FROM and not x.is_cuda and is_plain(x, y):
         if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
             lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
             range_warning.look_at_psnr(lowest.item(), value_range)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options by the names that other libraries have for them, answered with ours."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from typing import Any, Callable, Final, NoReturn
+
+# their name: what to write here
+_HERE: Final = {
+    "K": "k1 and k2",
+    "L": "data_range",
+    "betas": "weights",
+    "filter_sigma": "sigma",
+    "filter_size": "window_size",
+    "gaussian_weights": "sigma; the window is Gaussian",
+    "kernel_sigma": "sigma",
+    "kernel_size": "window_size",
+    "kernel_type": 'window="box" or "gaussian"',
+    "max_val": "data_range",
+    "multichannel": "channel_axis",
+    "size_average": 'reduction="mean" or "per_image"',
+    "val_range": "data_range",
+    "win_sigma": "sigma",
+    "win_size": "window_size",
+}
+
+
+def refuse_options(called: str, given: Iterable[str], function: Callable[..., Any]) -> NoReturn:
+    """Raises for the first of the given names that is no option of the function."""
+    named = inspect.signature(function).parameters.values()
+    taken = [each.name for each in named if each.kind == each.KEYWORD_ONLY]
+    taken = [each for each in taken if "mask" not in each]
+    name = next(each for each in given if each not in taken)
+    words = f"{called}: there is no option {name}; it takes {', '.join(taken)}"
+    if "mask" in name:
+        words = f"{called}: it takes no {name} yet"
+    elif name in _HERE and re.split("[ =;]", _HERE[name])[0] in taken:
+        words = f"{called}: there is no option {name}; here it is {_HERE[name]}"
+    raise TypeError(words)
