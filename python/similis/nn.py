@@ -18,6 +18,7 @@ from ._functions.mutual_information import mutual_information, mutual_informatio
 from ._functions.pixel_error import psnr
 from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 from ._library.measures import PerAxisFloat, PerAxisInt, Range
+from ._library.values import DataRange
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,13 +40,14 @@ __all__ = [
 class WindowOptions(TypedDict, total=False):
     """The options of all measures with a window; see similis.ssim()."""
 
-    data_range: Optional[float]
+    data_range: DataRange
     window_size: PerAxisInt
     sigma: PerAxisFloat
     k1: float
     k2: float
     padding: str
     reduction: str
+    channel_axis: Optional[int]
 
 
 class _Measure(torch.nn.Module):
@@ -130,6 +132,7 @@ class LNCCOptions(TypedDict, total=False):
     smooth_dr: float
     signed: bool
     gradient: str
+    channel_axis: Optional[int]
 
 
 class LNCCLoss(_Measure):
@@ -146,8 +149,8 @@ class NCCLoss(_Measure):
 
     function = staticmethod(ncc_loss)
 
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction)
+    def __init__(self, reduction: str = "mean", channel_axis: Optional[int] = None) -> None:
+        super().__init__(reduction=reduction, channel_axis=channel_axis)
 
 
 class MutualInformationOptions(TypedDict, total=False):
@@ -164,6 +167,7 @@ class MutualInformationOptions(TypedDict, total=False):
     sampling: float
     seed: int
     reduction: str
+    channel_axis: Optional[int]
 
 
 class MutualInformation(_Measure):
@@ -186,5 +190,10 @@ class PSNR(_Measure):
 
     function = staticmethod(psnr)
 
-    def __init__(self, data_range: Optional[float] = None, reduction: str = "mean") -> None:
-        super().__init__(data_range=data_range, reduction=reduction)
+    def __init__(
+        self,
+        data_range: DataRange = None,
+        reduction: str = "mean",
+        channel_axis: Optional[int] = None,
+    ) -> None:
+        super().__init__(data_range=data_range, reduction=reduction, channel_axis=channel_axis)

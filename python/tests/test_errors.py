@@ -49,7 +49,7 @@ REFUSALS = [
     (ValueError, {"data_range": float("inf")}, "ssim: data_range is inf; it must be a number above 0"),
     (TypeError, {"data_range": "1"}, "ssim: data_range is '1'; it must be a number"),
     (ValueError, {"data_range": 10**400}, "ssim: data_range is above float64's largest number"),
-    (TypeError, {"data_range": numpy.array(1.0)}, "ssim: data_range is of type numpy.ndarray; it must be a "),
+    (TypeError, {"data_range": numpy.ones(1)}, "ssim: data_range is of type numpy.ndarray; it must be a "),
     (ValueError, {"k1": -1}, "ssim: k1 is -1; it must be a number of 0 or more"),
     (
         ValueError,
@@ -90,14 +90,18 @@ def test_images():
         ),
         (
             ValueError,
-            X[0],
-            Y[0],
-            "ssim: x has shape [2, 24, 20]; it must be [N,C,H,W] or [N,C,D,H,W]",
+            X[0, 0, 0],
+            Y[0, 0, 0],
+            "ssim: x has shape [20]; it must be [N,C,H,W] or [N,C,D,H,W]",
         ),
         (ValueError, X, Y.astype("float64"), "ssim: y is float64; it must be float32 as x is"),
-        (TypeError, X.astype("int64"), Y, "ssim: x is "),
+        (
+            TypeError,
+            X.astype("int64"),
+            Y,
+            "ssim: x is ",
+        ),
         (TypeError, X, Y.astype("complex64"), "ssim: y is "),
-        (ValueError, X.astype("uint16"), Y.astype("uint16"), "ssim: x is uint16; it must be uint8"),
     ]
     for (kind, x, y, message), convert in itertools.product(refusals, frameworks()):
         with pytest.raises(kind) as caught:
@@ -219,8 +223,7 @@ def test_tensors_of_other_kinds():
     x = torch.rand(1, 1, 16, 16)
     for message, image in [
         ("x is torch.sparse_coo; it must be torch.strided", x.to_sparse()),
-        ("x is torch.complex64; it must be uint8", x.to(torch.complex64)),
-        ("x is torch.bool; it must be uint8", x > 0.5),
+        ("x is torch.complex64; it must be bool, uint8", x.to(torch.complex64)),
         ("x is nested; it must be torch.strided", torch.nested.nested_tensor([x[0], x[0]])),
     ]:
         with pytest.raises(TypeError, match=message):

@@ -140,7 +140,7 @@ template <class T> class AnyVoxels {
       const float own = index < job_.voxels.count ? weight(index) : 0;
       batch.counts[k] = own != 0;
       batch.v[k] = batch.counts[k] ? load_one(index) : first();
-      if (own != own) batch.v[k].x = own;
+      batch.v[k].x *= own;  // a NaN stays one
     }
     return batch;
   }

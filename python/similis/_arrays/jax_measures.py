@@ -36,13 +36,15 @@ def require_cpu(operation: str, name: str, array: Any) -> None:
 
 def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:
     """The value and the gradients that are asked for, scaled by the upstream gradient, if any."""
-    x, y, mask, valid_mask, upstream = [
-        None if each is None else numpy.asarray(each) for each in arrays
-    ]
+    given: list[Any] = [None if each is None else numpy.asarray(each) for each in arrays]
+    x, y, mask, valid_mask, upstream = given
     results = arrays_measures.evaluate(
         operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
     )
-    return tuple(numpy.asarray(each) for each in results)
+    # NumPy's results without axes are in f64.
+    dtype = x.dtype if upstream is not None or x.dtype == numpy.float64 else numpy.float32
+    value = [] if upstream is not None else [numpy.asarray(results[0], dtype)]
+    return (*value, *results[len(value) :])
 
 
 def _called_back(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:

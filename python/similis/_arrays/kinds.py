@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, Protocol
 
 from .._library import c_abi
-from .._library.refusals import type_name
+from .._library.refusals import dtype_names, type_name
 
 _seen: dict[str, Any] = {}
 
@@ -94,7 +94,8 @@ class NumPy:
         return 0
 
     def finished(self, array: Any) -> Any:
-        return array[()]  # a scalar, if it has no axes
+        """A number is a numpy.float64, which is a float for json and for isinstance()."""
+        return array if array.ndim else self.numpy.float64(array)
 
 
 class CuPy:
@@ -158,7 +159,9 @@ def kind_of(operation: str, x: Any, name: str = "x") -> Kind:
 
 def require_dtype(operation: str, name: str, array: Any) -> None:
     if str(array.dtype) not in c_abi.DTYPES:
-        raise TypeError(f"{operation}: {name} is {array.dtype}; it must be {c_abi.DTYPE_NAMES}")
+        raise TypeError(
+            f"{operation}: {name} is {array.dtype}; it must be {dtype_names(operation, name)}"
+        )
 
 
 def require_kind(operation: str, kind: Kind, name: str, array: Any) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, options_of, spatial
+from .dispatch import described_once, evaluate_images, options_of, spatial
 from .losses import Options, loss_of
 from .._library.measures import PerAxisFloat, PerAxisInt
 
@@ -28,6 +28,7 @@ def lncc(
     gradient: str = "exact",
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """Local normalised cross-correlation: how well y follows x, up to contrast and brightness.
 
@@ -39,7 +40,9 @@ def lncc(
     Medical Image Analysis 12(1), 2008.
 
     Args:
-        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+        x, y: images [N,C,H,W], [C,H,W] or [H,W], or volumes [N,C,D,H,W]; u8, f16, bf16, f32 or
+            f64; alike in all but their strides. u16, i16, i32 and bool are converted first, i32 to
+            f64.
         window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
         window: "box" or "gaussian".
         sigma: standard deviation of the Gaussian in pixels; one number, or one for each axis.
@@ -51,10 +54,12 @@ def lncc(
         signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
         gradient: "exact": the derivative; "ants": that of each pixel's own window with its means
             held constant.
-        mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
-            are the same for all: the mean is Σ mask·LNCC / Σ mask.
+        mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
+            where they are the same for all: the mean is Σ mask·LNCC / Σ mask. Where they add up to
+            0, LNCC is NaN and a loss 0, both with gradient 0.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
-            anything, NaN included, and have gradient 0.
+            anything, NaN included, have gradient 0 and are NaN in a map.
+        channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y any number of
         times, with gradient "ants" once.
@@ -62,8 +67,9 @@ def lncc(
     Raises:
         ValueError: x and y are not alike or have no elements, window_size is even, sigma or
             smooth_dr is not positive, smooth_nr is negative, padding is valid and the image smaller
-            than the window, gradient is "ants" and signed, a mask does not broadcast, or a name is
-            not one of those above.
+            than the window, gradient is "ants" and signed, a mask does not broadcast or, on the
+            CPU, holds a weight that is negative or not finite, or a name is not one of those
+            above.
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
@@ -80,7 +86,7 @@ def lncc(
         gradient,
         1.0,
     )
-    return evaluate("lncc", text, x, y, mask, valid_mask)
+    return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)
 
 
 _lncc_options = Options(lncc)
@@ -88,16 +94,26 @@ _lncc_text = described_once(measures.writer("lncc", *options_of(lncc), "weight")
 
 
 @loss_of(lncc)
-def lncc_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
+def lncc_loss(
+    x: Any,
+    y: Any,
+    *,
+    mask: Any = None,
+    valid_mask: Any = None,
+    channel_axis: Any = None,
+    **options: Any,
+) -> Any:
     """-LNCC, which registration minimises; -1 at best.
 
     Takes, returns and raises what lncc() does.
     """
     text = _lncc_text(spatial(x), *_lncc_options.completed("lncc_loss", options), -1.0)
-    return evaluate("lncc", text, x, y, mask, valid_mask)
+    return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)
 
 
-def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
+def ncc(
+    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None
+) -> Array:
     """Normalised cross-correlation of whole images: Pearson's correlation of their pixels.
 
         Σ (x - x̄)(y - ȳ) / √(Σ (x - x̄)² · Σ (y - ȳ)²), of each channel of each image
@@ -106,8 +122,11 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
     flat. Sums are kept in f64.
 
     Args:
-        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+        x, y: images [N,C,H,W], [C,H,W] or [H,W], or volumes [N,C,D,H,W]; u8, f16, bf16, f32 or
+            f64; alike in all but their strides. u16, i16, i32 and bool are converted first, i32 to
+            f64.
         reduction: of the channels' numbers: "mean", "sum", "per_image" or "per_channel".
+        channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y any
         number of times.
@@ -116,15 +135,15 @@ def ncc(x: Array, y: Array, *, reduction: str = "mean") -> Array:
         ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
         DeviceError: the device cannot be used.
     """
-    return evaluate("ncc", _ncc_text(0, reduction, 1.0), x, y)
+    return evaluate_images("ncc", _ncc_text(0, reduction, 1.0), x, y, None, None, channel_axis)
 
 
 _ncc_text = described_once(measures.writer("ncc", *options_of(ncc), "weight"))
 
 @loss_of(ncc)
-def ncc_loss(x: Any, y: Any, *, reduction: str = "mean") -> Any:
+def ncc_loss(x: Any, y: Any, *, reduction: str = "mean", channel_axis: Any = None) -> Any:
     """-NCC, which registration of one modality minimises; -1 at best.
 
     Takes, returns and raises what ncc() does.
     """
-    return evaluate("ncc", _ncc_text(0, reduction, -1.0), x, y)
+    return evaluate_images("ncc", _ncc_text(0, reduction, -1.0), x, y, None, None, channel_axis)

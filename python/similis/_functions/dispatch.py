@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import imported, is_of, kind_of
 from .._library.refusals import type_name
+from . import layouts
 
 Coordinates = Optional[Sequence[float]]
 
@@ -22,7 +23,8 @@ def _is_compiling() -> bool:
 
 def options_of(function: Callable[..., Any]) -> list[str]:
     """The names of the function's options, in the order of its signature."""
-    return [name for name in function.__kwdefaults__ or () if "mask" not in name]
+    names = function.__kwdefaults__ or ()
+    return [name for name in names if "mask" not in name and name != "channel_axis"]
 
 
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
@@ -115,8 +117,7 @@ class WithGradient:
 
 def spatial(x: Any) -> int:
     """The number of axes of a window; 2 also for an x that will be refused."""
-    rank = x.ndim if is_of("torch", "Tensor", x) else getattr(x, "ndim", 4)
-    return 3 if rank == 5 else 2
+    return 3 if getattr(x, "ndim", 4) == 5 else 2
 
 
 def rank_of(operand: Any) -> int:
@@ -135,6 +136,53 @@ def check_coordinates(operation: str, rank: int, low: Coordinates, high: Coordin
                 f"{operation}: {name} has {len(given)} numbers; it takes one for each of the "
                 f"{rank} axes"
             )
+
+
+def _is_usual_array(x: Any) -> bool:
+    """True for images that the library takes as they are, and for what it refuses."""
+    rank = getattr(x, "ndim", 0)
+    if rank < 4:
+        return rank < 2
+    return layouts.dtype_name(x) in layouts.USUAL_DTYPES and (rank > 4 or x.shape[3] not in (3, 4))
+
+
+def is_usual(x: Any) -> bool:
+    return for_torch().is_usual(x) if is_of("torch", "Tensor", x) else _is_usual_array(x)
+
+
+def evaluate_images(
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Any = None,
+    valid_mask: Any = None,
+    channel_axis: Optional[int] = None,
+) -> Any:
+    """evaluate() of images in any layout and integer type that layouts.py knows."""
+    if is_of("torch", "Tensor", x):
+        if channel_axis is None:
+            value = for_torch().evaluate(operation, text, x, y, mask, valid_mask, usual_only=True)
+            if value is not None:
+                return value
+        image = x
+    else:
+        image = x.image if isinstance(x, WithGradient) else x
+        if channel_axis is None and _is_usual_array(image):
+            return evaluate(operation, text, x, y, mask, valid_mask)
+
+    def run(value_range: Optional[float], arranged_x: Any, arranged_y: Any, *masks: Any) -> Any:
+        described = text
+        if value_range is not None:
+            described = text.replace(" data_range=0.0", f" data_range={value_range}")
+        if image is not x:
+            arranged_x = WithGradient(arranged_x, x.of_x, x.of_y)
+        return evaluate(operation, described, arranged_x, arranged_y, *masks)
+
+    needs_range = " data_range=0.0 " in text + " "
+    return layouts.evaluate(
+        run, operation, (image, y), (mask, valid_mask), channel_axis, needs_range
+    )
 
 
 def evaluate(

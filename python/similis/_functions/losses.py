@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, ParamSpec, TypeVar
 
+from .._library import values
 from .dispatch import options_of
 
 P = ParamSpec("P")
@@ -25,6 +26,8 @@ class Options:
         if not given:
             return self.values
         options = {**self.defaults, **given}
+        if given.get("data_range") is not None:
+            options["data_range"] = values.plain_range(loss, options["data_range"])
         if len(options) != len(self.defaults):
             name = next(name for name in given if name not in self.defaults)
             raise TypeError(f"{loss}() got an unexpected keyword argument {name!r}")

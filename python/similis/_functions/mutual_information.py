@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, options_of, refuse_jax
+from .dispatch import described_once, evaluate, evaluate_images, options_of, refuse_jax
 from .losses import Options, loss_of
 from .._library.measures import Range
 
@@ -29,6 +29,7 @@ def mutual_information(
     seed: int = 0,
     reduction: str = "mean",
     mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """Mutual information: how much the values of x tell about those of y at the same voxels.
 
@@ -41,8 +42,8 @@ def mutual_information(
     TMI 22(1), 2003.
 
     Args:
-        x, y: [N,C,…] of 3 to 8 axes; u8, u16, f16, bf16, f32 or f64; alike in all but their
-            strides.
+        x, y: [H,W], [C,H,W], or [N,C,…] of 4 to 8 axes; bool, integers of 8, 16 or 32 bits, f16,
+            bf16, f32 or f64; alike in all but their strides.
         num_bins: of each image's histogram, 4 to 256.
         kernel: how a voxel counts in the bins about its value. "b_spline": a cubic B-spline, in 4;
             "gaussian": of standard deviation sigma_ratio / 2 bins; "delta": all in the bin that
@@ -60,7 +61,9 @@ def mutual_information(
         reduction: over N and C: "mean" or "sum": one number; "per_image": [N]; "none" or
             "per_channel": [N,C].
         mask: which voxels exist, those above 0; shaped as x with N and C left out or 1 where they
-            are the same for all. The others may hold anything and have gradient 0.
+            are the same for all. The others may hold anything and have gradient 0. Numbers are
+            finite and not negative. Where no voxel is left the measure is NaN and the loss 0.
+        channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y. NaN if a
         voxel that counts is.
@@ -86,7 +89,7 @@ def mutual_information(
         reduction,
         "measure",
     )
-    return evaluate("mutual_information", text, x, y, mask)
+    return evaluate_images("mutual_information", text, x, y, mask, None, channel_axis)
 
 
 _options = Options(mutual_information)
@@ -96,14 +99,16 @@ _mutual_information_text = described_once(
 
 
 @loss_of(mutual_information)
-def mutual_information_loss(x: Any, y: Any, *, mask: Any = None, **options: Any) -> Any:
+def mutual_information_loss(
+    x: Any, y: Any, *, mask: Any = None, channel_axis: Any = None, **options: Any
+) -> Any:
     """The negative of mutual_information(), to be minimised.
 
     Takes, returns and raises what mutual_information() does.
     """
     completed = _options.completed("mutual_information_loss", options)
     text = _mutual_information_text(0, *completed, "loss")
-    return evaluate("mutual_information", text, x, y, mask)
+    return evaluate_images("mutual_information", text, x, y, mask, None, channel_axis)
 
 
 def histogram(
@@ -118,6 +123,7 @@ def histogram(
     sampling: float = 1.0,
     seed: int = 0,
     mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """The joint histogram behind mutual_information(), in voxels: it sums to their number.
 
@@ -128,7 +134,7 @@ def histogram(
     """
     refuse_jax("histogram", "x", x)
     text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
-    return evaluate("histogram", text, x, y, mask)
+    return evaluate_images("histogram", text, x, y, mask, None, channel_axis)
 
 
 _histogram_text = described_once(measures.writer("histogram", *options_of(histogram)))

@@ -7,11 +7,18 @@ from typing import Any, Literal, NamedTuple, Optional, TypeVar, overload
 
 from .._library import measures, values
 from .dispatch import described_once, evaluate, options_of, refuse_jax, without_gradient
+from .layouts import pictures_first, planes_first
 
 Array = TypeVar("Array")
 
 
-def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+def integer_ssim(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    channel_axis: Optional[int] = None,
+) -> Array:
     """libvmaf's `ssim` of planes of video: SSIM of raw samples under a 9×9 window of integers.
 
     The window is cut at the borders, and each pixel is weighted by what is left of it. Exact: the
@@ -21,6 +28,8 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
         x, y: a plane [H,W] or planes [N,H,W], of luma; u8, or u16 with samples in the low bits;
             alike in all but their strides.
         bit_depth: of a sample, 8, 10, 12 or 16; by default 8 for u8, 16 for u16.
+        channel_axis: of one picture of three axes, of which each channel then is a plane. Without
+            it [H,W,3] and [H,W,4] are refused.
 
     Returns: f64, a scalar or [N]. On a GPU a pair with a sample above 2^bit_depth - 1 is NaN.
 
@@ -29,6 +38,7 @@ def integer_ssim(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Arra
             dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
     """
     refuse_jax("integer_ssim", "x", x)
+    x, y = (planes_first("integer_ssim", each, channel_axis) for each in (x, y))
     return evaluate("integer_ssim", _integer_ssim_text(0, bit_depth), x, y)
 
 
@@ -67,6 +77,7 @@ def float_ssim(
     enable_db: bool = ...,
     clip_db: bool = ...,
     enable_lcs: Literal[False] = ...,
+    channel_axis: Optional[int] = ...,
 ) -> Array: ...
 
 
@@ -80,6 +91,7 @@ def float_ssim(
     enable_db: bool = ...,
     clip_db: bool = ...,
     enable_lcs: Literal[True],
+    channel_axis: Optional[int] = ...,
 ) -> FloatSsimMeans: ...
 
 
@@ -92,13 +104,14 @@ def float_ssim(
     enable_db: bool = False,
     clip_db: bool = False,
     enable_lcs: bool = False,
+    channel_axis: Optional[int] = None,
 ) -> Any:
     """libvmaf's `float_ssim` of planes of video: SSIM in f32, of planes that were shrunk first.
 
     All digits that libvmaf prints are the same. Source: libvmaf's float_ssim.
 
     Args:
-        x, y, bit_depth: as of integer_ssim(), on the CPU.
+        x, y, bit_depth, channel_axis: as of integer_ssim(), on the CPU.
         scale: the factor by which planes are shrunk first, from 1 to 10; by default, or 0, the
             shorter side / 256, rounded.
         enable_db: return -10·log10(1 - SSIM).
@@ -113,6 +126,7 @@ def float_ssim(
         DeviceError: the planes are on a GPU.
     """
     refuse_jax("float_ssim", "x", x)
+    x, y = (planes_first("float_ssim", each, channel_axis) for each in (x, y))
     text = _float_ssim_text(0, bit_depth, 0 if scale is None else scale, enable_db, clip_db)
     if values.flag("float_ssim", "enable_lcs", enable_lcs):
         return _with_means("float_ssim", text, x, y)
@@ -131,6 +145,7 @@ def float_ms_ssim(
     enable_db: bool = ...,
     clip_db: bool = ...,
     enable_lcs: Literal[False] = ...,
+    channel_axis: Optional[int] = ...,
 ) -> Array: ...
 
 
@@ -143,6 +158,7 @@ def float_ms_ssim(
     enable_db: bool = ...,
     clip_db: bool = ...,
     enable_lcs: Literal[True],
+    channel_axis: Optional[int] = ...,
 ) -> FloatSsimMeans: ...
 
 
@@ -154,6 +170,7 @@ def float_ms_ssim(
     enable_db: bool = False,
     clip_db: bool = False,
     enable_lcs: bool = False,
+    channel_axis: Optional[int] = None,
 ) -> Any:
     """libvmaf's `float_ms_ssim` of planes of video: MS-SSIM in f32 of five scales.
 
@@ -161,6 +178,7 @@ def float_ms_ssim(
     means are those of each scale, [5] or [N,5].
     """
     refuse_jax("float_ms_ssim", "x", x)
+    x, y = (planes_first("float_ms_ssim", each, channel_axis) for each in (x, y))
     text = _float_ms_ssim_text(0, bit_depth, enable_db, clip_db)
     if values.flag("float_ms_ssim", "enable_lcs", enable_lcs):
         return _with_means("float_ms_ssim", text, x, y)
@@ -172,12 +190,19 @@ _float_ms_ssim_text = described_once(
 )
 
 
-def libvmaf_psnr(x: Array, y: Array, *, bit_depth: Optional[int] = None) -> Array:
+def libvmaf_psnr(
+    x: Array,
+    y: Array,
+    *,
+    bit_depth: Optional[int] = None,
+    channel_axis: Optional[int] = None,
+) -> Array:
     """libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr` of planes of video, in dB; finite for equal ones.
 
     Takes, returns and raises what integer_ssim() does; on the CPU.
     """
     refuse_jax("libvmaf_psnr", "x", x)
+    x, y = (planes_first("libvmaf_psnr", each, channel_axis) for each in (x, y))
     return evaluate("libvmaf_psnr", _libvmaf_psnr_text(0, bit_depth), x, y)
 
 
@@ -185,7 +210,12 @@ _libvmaf_psnr_text = described_once(measures.writer("libvmaf_psnr", *options_of(
 
 
 def ssimulacra2(
-    reference: Array, distorted: Array, *, mode: str = "exact", transfer: str = "srgb"
+    reference: Array,
+    distorted: Array,
+    *,
+    mode: str = "exact",
+    transfer: str = "srgb",
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """SSIMULACRA 2.1: how visible the difference between a picture and a compressed copy is.
 
@@ -195,12 +225,13 @@ def ssimulacra2(
     Cloudinary, 2023. It has no gradient.
 
     Args:
-        reference, distorted: [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey),
+        reference, distorted: [H,W], [C,H,W] or [N,C,H,W], at least 8 pixels high and wide; C is 1 (grey),
             2 (grey and alpha), 3 (RGB) or 4 (RGB and alpha); u8, u16, f16, bf16, f32 or f64; alike
             in all but their strides. Integers span their type's range, floats 0 to 1. Pictures with
             alpha are blended over 0.1 and over 0.9, and the lower score counts.
         mode: "exact", or "fast": a finite filter for the recursive blur, up to about a point away.
         transfer: the encoding of samples: "srgb", or "linear" light with sRGB's primaries.
+        channel_axis: as of ssim(): -1 for [H,W,C] and [N,H,W,C].
 
     Returns: f64, a scalar or [N].
 
@@ -208,9 +239,12 @@ def ssimulacra2(
         ValueError, TypeError: the pictures are not that.
     """
     refuse_jax("ssimulacra2", "reference", reference)
-    pictures = without_gradient(reference), without_gradient(distorted)
-    text = _ssimulacra2_text(0, mode, transfer)
-    return evaluate("ssimulacra2", text, *pictures, names=("reference", "distorted"))
+    names = ("reference", "distorted")
+    x, y = (
+        pictures_first("ssimulacra2", name, without_gradient(each), channel_axis)
+        for name, each in zip(names, (reference, distorted))
+    )
+    return evaluate("ssimulacra2", _ssimulacra2_text(0, mode, transfer), x, y, names=names)
 
 
 _ssimulacra2_text = described_once(measures.writer("ssimulacra2", *options_of(ssimulacra2)))

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional, TypeVar
 
-from .._library import measures
-from .dispatch import described_once, evaluate, options_of, spatial
+from .._library import measures, values
+from .._library.values import DataRange
+from .dispatch import described_once, evaluate_images, options_of, spatial
 from .losses import Options, loss_of
 from .._library.measures import PerAxisFloat, PerAxisInt
 
@@ -18,7 +19,7 @@ def ssim(
     x: Array,
     y: Array,
     *,
-    data_range: Optional[float] = None,
+    data_range: DataRange = None,
     window_size: PerAxisInt = 11,
     sigma: PerAxisFloat = 1.5,
     k1: float = 0.01,
@@ -27,6 +28,7 @@ def ssim(
     reduction: str = "mean",
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """Structural similarity: how alike x and y are where a Gaussian window sees them.
 
@@ -37,9 +39,11 @@ def ssim(
     IEEE TIP 13(4), 2004.
 
     Args:
-        x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
-        data_range: largest minus smallest value a pixel can take; by default 1 for floats, 255 for
-            u8.
+        x, y: images [N,C,H,W], [C,H,W] or [H,W], or volumes [N,C,D,H,W]; u8, f16, bf16, f32 or
+            f64; alike in all but their strides. u16, i16, i32 and bool are converted first, i32 to
+            f64.
+        data_range: largest minus smallest value a pixel can take, or (smallest, largest); by
+            default 1 for floats and bool, 255 for u8, 65535 for u16; i16 and i32 have none.
         window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
         sigma: standard deviation of the window in pixels; one number, or one for each axis.
         k1, k2: C1 = (k1·data_range)², C2 = (k2·data_range)².
@@ -48,10 +52,14 @@ def ssim(
             pixel; "renormalize": nothing, the cut window's weights sum to 1 again.
         reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
             map, smaller than the image by window_size - 1 with padding "valid".
-        mask: weights of the map, not negative, shaped as x with N and C left out or 1 where they
-            are the same for all: the mean is Σ mask·SSIM / Σ mask.
+        mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
+            where they are the same for all: the mean is Σ mask·SSIM / Σ mask. Where they add up to
+            0, SSIM is NaN and a loss 0, both with gradient 0.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
-            anything, NaN included, and have gradient 0.
+            anything, NaN included, have gradient 0 and are NaN in a map.
+        channel_axis: the axis of the channels, -1 for [H,W,C] and [N,H,W,C]. Without it the
+            channels come first, and a picture whose last axis looks like channels (3 or 4, behind
+            two of 8 or more) is refused. Results and masks are laid out as the images are.
 
     Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y any number of
         times.
@@ -59,14 +67,17 @@ def ssim(
     Raises:
         ValueError: x and y are not alike or have no elements, window_size is even, data_range or
             sigma is not positive, k1 or k2 is negative, the image is smaller than the window
-            allows, a mask does not broadcast, or a name is not one of those above.
+            allows, a mask does not broadcast or, on the CPU, holds a
+            weight that is negative or not finite, or a name is not one of those above.
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
+    if data_range is not None and data_range.__class__ is not float:
+        data_range = values.plain_range("ssim", data_range)
     text = ssim_text(
         spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "similarity"
     )
-    return evaluate("ssim", text, x, y, mask, valid_mask)
+    return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
 
 _ssim_options = Options(ssim)
@@ -74,13 +85,21 @@ ssim_text = described_once(measures.writer("ssim", *options_of(ssim), "form"))
 
 
 @loss_of(ssim)
-def ssim_loss(x: Any, y: Any, *, mask: Any = None, valid_mask: Any = None, **options: Any) -> Any:
+def ssim_loss(
+    x: Any,
+    y: Any,
+    *,
+    mask: Any = None,
+    valid_mask: Any = None,
+    channel_axis: Any = None,
+    **options: Any,
+) -> Any:
     """1 - SSIM, computed as such: it keeps its relative precision as x and y become equal.
 
     Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
     """
     text = ssim_text(spatial(x), *_ssim_options.completed("ssim_loss", options), "loss")
-    return evaluate("ssim", text, x, y, mask, valid_mask)
+    return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
 
 def l1_ssim(
@@ -88,7 +107,7 @@ def l1_ssim(
     y: Array,
     *,
     weight: float = 0.2,
-    data_range: Optional[float] = None,
+    data_range: DataRange = None,
     window_size: PerAxisInt = 11,
     sigma: PerAxisFloat = 1.5,
     k1: float = 0.01,
@@ -97,6 +116,7 @@ def l1_ssim(
     reduction: str = "mean",
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """(1 - weight)·mean|x - y| + weight·(1 - SSIM), in one pass: a loss, 0 if x and y are equal.
 
@@ -106,10 +126,12 @@ def l1_ssim(
     Takes, returns and raises what ssim() does; weight is from 0 to 1, and reduction "none" needs a
     padding other than "valid".
     """
+    if data_range is not None and data_range.__class__ is not float:
+        data_range = values.plain_range("l1_ssim", data_range)
     text = _l1_ssim_text(
         spatial(x), weight, data_range, window_size, sigma, k1, k2, padding, reduction
     )
-    return evaluate("l1_ssim", text, x, y, mask, valid_mask)
+    return evaluate_images("l1_ssim", text, x, y, mask, valid_mask, channel_axis)
 
 
 _l1_ssim_text = described_once(measures.l1_ssim_writer(*options_of(l1_ssim)[1:]))
@@ -119,7 +141,7 @@ def ms_ssim(
     x: Array,
     y: Array,
     *,
-    data_range: Optional[float] = None,
+    data_range: DataRange = None,
     window_size: PerAxisInt = 11,
     sigma: PerAxisFloat = 1.5,
     k1: float = 0.01,
@@ -128,6 +150,7 @@ def ms_ssim(
     reduction: str = "mean",
     weights: Optional[Sequence[float]] = None,
     downsample: str = "vainf",
+    channel_axis: Optional[int] = None,
 ) -> Array:
     """Multi-scale SSIM: contrast and structure at several scales, luminance at the coarsest.
 
@@ -152,6 +175,8 @@ def ms_ssim(
         ValueError: as ssim(), and if the coarsest level is smaller than the window: the message
             names the smallest size, 161 pixels for the defaults.
     """
+    if data_range is not None and data_range.__class__ is not float:
+        data_range = values.plain_range("ms_ssim", data_range)
     text = ms_ssim_text(
         spatial(x),
         data_range,
@@ -165,7 +190,7 @@ def ms_ssim(
         downsample,
         "similarity",
     )
-    return evaluate("ms_ssim", text, x, y)
+    return evaluate_images("ms_ssim", text, x, y, None, None, channel_axis)
 
 
 _ms_ssim_options = Options(ms_ssim)
@@ -173,10 +198,10 @@ ms_ssim_text = described_once(measures.writer("ms_ssim", *options_of(ms_ssim), "
 
 
 @loss_of(ms_ssim)
-def ms_ssim_loss(x: Any, y: Any, **options: Any) -> Any:
+def ms_ssim_loss(x: Any, y: Any, *, channel_axis: Any = None, **options: Any) -> Any:
     """1 - MS-SSIM, computed so that it keeps its relative precision as x and y become equal.
 
     Takes, returns and raises what ms_ssim() does.
     """
     text = ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
-    return evaluate("ms_ssim", text, x, y)
+    return evaluate_images("ms_ssim", text, x, y, None, None, channel_axis)

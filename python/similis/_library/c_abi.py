@@ -37,7 +37,6 @@ DTYPES: Final = {
     "float32": (2, 32),
     "float64": (2, 64),
 }
-DTYPE_NAMES: Final = "uint8, uint16, float16, bfloat16, float32 or float64"
 
 
 class Tensor(ctypes.Structure):

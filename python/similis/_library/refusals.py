@@ -13,6 +13,22 @@ def type_name(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
+_OF_PLANES = ("integer_ssim", "float_ssim", "float_ms_ssim", "libvmaf_psnr")
+_OF_IMAGES = (
+    "ssim l1_ssim ms_ssim lncc ncc mutual_information histogram mse mae psnr"
+).split()
+
+
+def dtype_names(operation: str, name: str) -> str:
+    """The dtypes that an argument of an operation may have, as one list for every error."""
+    if operation in _OF_PLANES:
+        return "uint8 or uint16"
+    if operation in _OF_IMAGES and "mask" not in name:
+        return "bool, uint8, uint16, int16, int32, float16, bfloat16, float32 or float64"
+    names = "uint8, uint16, float16, bfloat16, float32 or float64"
+    return f"bool, {names}" if "mask" in name else names
+
+
 def require_same_shape(
     operation: str, names: tuple[str, str], x: Sequence[int], y: Sequence[int]
 ) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 from .refusals import type_name
+
+DataRange = Union[None, float, Sequence[float], Any]  # Any: a tensor or array without axes
 
 
 def shown(value: Any) -> str:
@@ -62,3 +64,32 @@ def one_of(operation: str, name: str, value: Any, words: Sequence[str]) -> str:
     if value not in words:
         raise ValueError(f"{operation}: {name} is {value!r}; it must be {listed(words)}")
     return value
+
+
+def plain_range(operation: str, given: DataRange) -> Any:
+    """A data_range as one number: (low, high) is high - low, and a tensor or array without axes on
+    the CPU is its value. Anything else is left for the option's own check."""
+    if isinstance(given, (int, float, str)):
+        return given
+    if not isinstance(given, (tuple, list)):
+        return _item(given)
+    if len(given) != 2:
+        raise ValueError(
+            f"{operation}: data_range has {len(given)} numbers; it must be a number above 0, or "
+            "(smallest value, largest value)"
+        )
+    low, high = (number(operation, "data_range", _item(each)) for each in given)
+    if not low < high:
+        raise ValueError(
+            f"{operation}: data_range is ({low:g}, {high:g}); the second must be above the first"
+        )
+    return high - low
+
+
+def _item(given: Any) -> Any:
+    """The number in a tensor or array without axes; one on a GPU stays, as number() says, since
+    reading it would wait."""
+    is_on_gpu = getattr(given, "is_cuda", False) or type(given).__module__.startswith("cupy")
+    if getattr(given, "ndim", None) != 0 or is_on_gpu or not hasattr(given, "item"):
+        return given
+    return given.item()

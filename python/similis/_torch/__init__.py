@@ -17,6 +17,7 @@ from __future__ import annotations
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .measures import evaluate, psnr
+from .tensors import is_usual
 from .transforms import is_deterministic, labels, transform
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "exponentiate",
     "invert",
     "is_deterministic",
+    "is_usual",
     "jacobian_determinant",
     "labels",
     "psnr",

@@ -24,8 +24,10 @@ from .binding import DTYPES, scale
 from .measure_operators import compute_gradient, compute_value, gradient_op, value_op
 from .tensors import (
     TELLS_KEYS,
+    USUAL_DTYPES,
     is_memory,
     is_transformed,
+    is_usual,
     nobody_looks,
     refuse_tensor,
     require_same_device,
@@ -51,7 +53,7 @@ def _are_plain_images(x: Any, y: Any) -> bool:
     """
     return (
         _is_plain(x, y, None, None)
-        and x.dtype in DTYPES
+        and x.dtype in USUAL_DTYPES
         and x.dtype is y.dtype
         and x.shape == y.shape
         and x.get_device() == y.get_device()
@@ -236,16 +238,27 @@ def evaluate(
     valid_mask: Optional[Tensor] = None,
     one_pass: bool = True,
     names: tuple[str, str] = ("x", "y"),
-) -> Tensor:
-    """The value of a measure.
+    usual_only: bool = False,
+) -> Any:
+    """The value of a measure, a tensor.
 
     Args:
         operation, names: the names of the function and of its images in error messages.
         text: the measure and its options, as the library's measures.py writes them.
         one_pass: compute gradients of a mean together with the mean if an image asks for one.
+        usual_only: return None for images that are not is_usual().
     """
     is_compiling = torch.compiler.is_compiling()
     plain = mask is None and valid_mask is None and _are_plain_images(x, y)
+    if usual_only:
+        if not plain:
+            if not is_usual(x):
+                return None
+        elif x.dim() < 5:  # is_usual() in less time
+            shape = x.shape
+            rank = len(shape)
+            if 1 < rank < 4 or (rank == 4 and (shape[3] == 3 or shape[3] == 4)):
+                return None
     if not plain:
         x, y = _checked(operation, names, x, y)
         mask = _checked_mask(operation, "mask", mask, x)

@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._library import c_abi
-from .._library.refusals import type_name
+from .._library.refusals import dtype_names, type_name
 from .binding import DTYPES, Tensors
 
+# Those that all measures of images take as they are; layouts.py converts others.
+CONVERTED_DTYPES = frozenset((torch.bool, torch.int16, torch.int32, getattr(torch, "uint16", None)))
+USUAL_DTYPES = frozenset(DTYPES) - CONVERTED_DTYPES
 _DEVICES = ("cpu", "cuda", "meta")
 _PLAIN = (Tensor, torch.nn.Parameter)
 TELLS_KEYS = hasattr(torch._C.DispatchKeySet, "raw_repr")  # torch 2.4 does not
@@ -50,6 +52,27 @@ def nobody_looks() -> bool:
     )
 
 
+def is_usual(x: Tensor) -> bool:
+    """True for images of which layouts.py rearranges and converts nothing, and for what is refused.
+
+    An exported graph does not ask: it would refuse all widths of 3 and 4.
+    """
+    rank = x.dim()
+    if rank < 4:
+        return rank < 2
+    if x.dtype not in USUAL_DTYPES or rank > 4 or x.is_nested:
+        return x.dtype not in CONVERTED_DTYPES
+    if torch.compiler.is_compiling() and _is_exporting():
+        return True
+    return x.shape[3] not in (3, 4)
+
+
+def _is_exporting() -> bool:
+    """True inside torch.export, and where this torch cannot tell it from torch.compile."""
+    tell = getattr(torch.compiler, "is_exporting", None)
+    return tell is None or bool(tell())
+
+
 def is_transformed() -> bool:
     """True inside vmap, grad, jvp and their like, and in forward mode."""
     return (
@@ -67,7 +90,9 @@ def refuse_tensor(operation: str, name: str, tensor: Any) -> None:
         layout = "nested" if tensor.is_nested else tensor.layout
         raise TypeError(f"{operation}: {name} is {layout}; it must be torch.strided")
     if tensor.dtype not in DTYPES:
-        raise TypeError(f"{operation}: {name} is {tensor.dtype}; it must be {c_abi.DTYPE_NAMES}")
+        raise TypeError(
+            f"{operation}: {name} is {tensor.dtype}; it must be {dtype_names(operation, name)}"
+        )
     if tensor.device.type not in _DEVICES:
         raise ValueError(f"{operation}: {name} is on {tensor.device}; it must be on cpu or cuda")
 
