@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional
 
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import imported, is_of, kind_of
+from .._library import range_warning
 from .._library.refusals import type_name
 from . import layouts
 
@@ -150,6 +151,24 @@ def is_usual(x: Any) -> bool:
     return for_torch().is_usual(x) if is_of("torch", "Tensor", x) else _is_usual_array(x)
 
 
+def look_at_range(operation: str, described: Any, **images: Any) -> None:
+    """Warns of floats far outside data_range, in images on the CPU whose values are known."""
+    array = next(iter(images.values()))
+    if is_of("torch", "Tensor", array):
+        if _is_compiling() or array.is_cuda or not for_torch().is_plain(*images.values()):
+            return
+        elements, largest = array.numel(), for_torch().largest
+    else:
+        numpy = imported("numpy")
+        if is_of("cupy", "ndarray", array) or (
+            imported("jax") and isinstance(array, imported("jax").core.Tracer)
+        ):
+            return
+        elements, largest = array.size, lambda each: float(numpy.asarray(each).max())
+    if range_warning.wants_look(operation, elements, layouts.dtype_name(array)):
+        range_warning.look(operation, described, largest, **images)
+
+
 def evaluate_images(
     operation: str,
     text: str,
@@ -169,7 +188,9 @@ def evaluate_images(
     else:
         image = x.image if isinstance(x, WithGradient) else x
         if channel_axis is None and _is_usual_array(image):
-            return evaluate(operation, text, x, y, mask, valid_mask)
+            value = evaluate(operation, text, x, y, mask, valid_mask)
+            look_at_range(operation, text, x=image, y=y)
+            return value
 
     def run(value_range: Optional[float], arranged_x: Any, arranged_y: Any, *masks: Any) -> Any:
         described = text
@@ -177,7 +198,9 @@ def evaluate_images(
             described = text.replace(" data_range=0.0", f" data_range={value_range}")
         if image is not x:
             arranged_x = WithGradient(arranged_x, x.of_x, x.of_y)
-        return evaluate(operation, described, arranged_x, arranged_y, *masks)
+        value = evaluate(operation, described, arranged_x, arranged_y, *masks)
+        look_at_range(operation, described, x=image, y=y)
+        return value
 
     needs_range = " data_range=0.0 " in text + " "
     return layouts.evaluate(

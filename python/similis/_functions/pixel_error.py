@@ -7,7 +7,7 @@ from typing import Any, Optional, TypeVar
 
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import is_of, kind_of
-from .._library import measures, values
+from .._library import measures, range_warning, values
 from .._library.values import DataRange
 from . import layouts
 from .dispatch import (
@@ -89,13 +89,18 @@ def psnr(
     return layouts.evaluate(run, "psnr", (x, y), (), channel_axis, data_range is None)
 
 
-def _psnr(data_range: Any, reduction: str, x: Array, y: Array) -> Array:
+def _psnr(data_range: Any, reduction: str, x: Any, y: Any) -> Any:
     if is_of("torch", "Tensor", x):
         return for_torch().psnr(data_range, reduction, x, y)
     if is_of("jax", "Array", x):
         return for_jax().psnr(data_range, reduction, x, y)
     text = _psnr_text(0, data_range, reduction)
-    return arrays_measures.evaluate("psnr", text, kind_of("psnr", x), x, y)[0]
+    kind = kind_of("psnr", x)
+    value = arrays_measures.evaluate("psnr", text, kind, x, y)[0]
+    is_known = is_of("numpy", "ndarray", x)  # without waiting for a GPU
+    if is_known and range_warning.psnr_wants_look(x.size, str(x.dtype)):
+        range_warning.look_at_psnr(float(value.min()), data_range or 1.0)
+    return value
 
 
 _psnr_text = described_once(measures.writer("psnr", *options_of(psnr)))

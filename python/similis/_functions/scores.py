@@ -6,7 +6,14 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Optional, TypeVar, overload
 
 from .._library import measures, values
-from .dispatch import described_once, evaluate, options_of, refuse_jax, without_gradient
+from .dispatch import (
+    described_once,
+    evaluate,
+    look_at_range,
+    options_of,
+    refuse_jax,
+    without_gradient,
+)
 from .layouts import pictures_first, planes_first
 
 Array = TypeVar("Array")
@@ -244,7 +251,9 @@ def ssimulacra2(
         pictures_first("ssimulacra2", name, without_gradient(each), channel_axis)
         for name, each in zip(names, (reference, distorted))
     )
-    return evaluate("ssimulacra2", _ssimulacra2_text(0, mode, transfer), x, y, names=names)
+    value = evaluate("ssimulacra2", _ssimulacra2_text(0, mode, transfer), x, y, names=names)
+    look_at_range("ssimulacra2", 1.0, reference=x, distorted=y)
+    return value
 
 
 _ssimulacra2_text = described_once(measures.writer("ssimulacra2", *options_of(ssimulacra2)))

@@ -43,7 +43,9 @@ def ssim(
             f64; alike in all but their strides. u16, i16, i32 and bool are converted first, i32 to
             f64.
         data_range: largest minus smallest value a pixel can take, or (smallest, largest); by
-            default 1 for floats and bool, 255 for u8, 65535 for u16; i16 and i32 have none.
+            default 1 for floats and bool, 255 for u8, 65535 for u16; i16 and i32 have none. Floats
+            above twice that are warned of once, in images of 16,384 elements and more on the CPU. Floats above twice that are warned
+            of once, in images of 16,384 elements and more on the CPU.
         window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
         sigma: standard deviation of the window in pixels; one number, or one for each axis.
         k1, k2: C1 = (k1·data_range)², C2 = (k2·data_range)².

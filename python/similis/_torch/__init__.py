@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
-from .measures import evaluate, psnr
+from .measures import evaluate, is_plain, largest, psnr
 from .tensors import is_usual
 from .transforms import is_deterministic, labels, transform
 
@@ -26,9 +26,11 @@ __all__ = [
     "exponentiate",
     "invert",
     "is_deterministic",
+    "is_plain",
     "is_usual",
     "jacobian_determinant",
     "labels",
+    "largest",
     "psnr",
     "transform",
 ]

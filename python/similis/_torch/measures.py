@@ -17,7 +17,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .._library import measures
+from .._library import measures, range_warning
 from .._library.refusals import require_extents, require_same_shape
 from . import decomposition, gradient_scaling
 from .binding import DTYPES, scale
@@ -275,6 +275,9 @@ def evaluate(
         return decomposition.evaluate(x, y, mask, valid_mask, measures.parse(text))
     elif not plain:
         plain = _is_plain(x, y, mask, valid_mask)
+    if usual_only and plain and x.numel() >= range_warning.LOOK_FROM and not x.is_cuda:
+        if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
+            range_warning.look(operation, text, largest, x=x, y=y)
     if not (of_x or of_y):
         return (compute_value if plain else value_op)(x, y, mask, valid_mask, text)
     gradient_scale = None
@@ -284,10 +287,31 @@ def evaluate(
     return apply(x, y, mask, valid_mask, text, of_x, of_y, gradient_scale, plain)
 
 
+def is_plain(x: Tensor, y: Tensor) -> bool:
+    """True for tensors whose values can be looked at while nobody notices."""
+    return _is_plain(x, y, None, None) and not is_transformed()
+
+
+def largest(image: Tensor) -> float:
+    """Of a tensor on the CPU, by NumPy: torch's threads take longer to wake than this does. Of
+    16-bit floats, which neither reads in vectors, every 64th row is looked at."""
+    image = image.detach()
+    if image.dtype not in _FULL:
+        image = image[..., ::64, :].float()
+    try:
+        return float(image.numpy().max())
+    except RuntimeError:  # there is no NumPy
+        return image.amax().item()
+
+
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Tensor:
     """PSNR from the MSE in f64; differentiable as the MSE is."""
     text = measures.psnr_error_text(data_range, reduction)
     error = evaluate("psnr", f"{text} in_float64=1", x, y)
     value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
     decibels = 10 * torch.log10(value_range * value_range / error)
+    if not decibels.is_cuda and is_plain(x, y):
+        if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
+            lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
+            range_warning.look_at_psnr(lowest.item(), value_range)
     return decibels if x.dtype == torch.float64 else decibels.float()
