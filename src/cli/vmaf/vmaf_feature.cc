@@ -17,6 +17,8 @@
 namespace similis::cli {
 namespace {
 
+using vmaf_internal::FeatureRequest;
+
 // The values of a feature's options; each feature takes some.
 struct FeatureOptions {
   LumaOptions luma;
@@ -107,26 +109,40 @@ const std::vector<KnownFeature>& features() {
   return table;
 }
 
+// The features of src/vmaf.
+constexpr std::array<std::pair<const char*, const char*>, 3> kClipFeatures = {{
+    {"adm", "detail loss metric of luma"},
+    {"motion", "motion of the reference's luma"},
+    {"vif", "visual information fidelity of luma"},
+}};
+
+// Parts of "scale=1:enable_lcs=true".
+template <class Set> void read_parts(std::string_view text, const Set& set) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    set(std::string(part.substr(0, equals)),
+        std::string(part.substr(std::min(part.size(), equals + 1))));
+  }
+}
+
 const KnownFeature& known_feature(const std::string& name, const std::string& argument) {
   std::vector<std::string> names;
   for (const KnownFeature& feature : features()) {
     if (feature.name == name) return feature;
     names.push_back(feature.name);
   }
+  for (const auto& [feature, description] : kClipFeatures) names.emplace_back(feature);
   throw UsageError(fmt::format(
       "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
 }
 
-// "scale=1:enable_lcs=true"; of an option given twice the last value counts, as in vmaf.
+// Of an option given twice the last value counts, as in vmaf.
 FeatureOptions read_options(
     std::string_view text, const KnownFeature& feature, const std::string& argument) {
   FeatureOptions options;
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(':'));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    const std::size_t equals = std::min(part.find('='), part.size());
-    const std::string name(part.substr(0, equals));
-    const std::string value(part.substr(std::min(part.size(), equals + 1)));
+  read_parts(text, [&](const std::string& name, const std::string& value) {
     const auto option = std::find_if(feature.options.begin(), feature.options.end(),
         [&](const ReadOption& candidate) { return candidate.name == name; });
     if (option == feature.options.end()) {
@@ -137,38 +153,63 @@ FeatureOptions read_options(
       throw UsageError(
           fmt::format("{}: {} is \"{}\"; it must be {}", argument, name, value, option->takes));
     }
-  }
+  });
   return options;
+}
+
+FeatureRequest with_options(
+    FeatureRequest request, std::string_view text, const std::string& argument) {
+  try {
+    read_parts(
+        text, [&](const std::string& name, const std::string& value) { request.set(name, value); });
+    request.require_valid();
+  } catch (const InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}", argument, error.what()));
+  }
+  return request;
+}
+
+// Two that are not equal but whose columns have the same names.
+bool clash(const AnyVmafFeature& a, const AnyVmafFeature& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* feature = std::get_if<VmafFeature>(&a)) {
+    return feature->name == std::get<VmafFeature>(b).name;
+  }
+  const auto &x = std::get<FeatureRequest>(a), &y = std::get<FeatureRequest>(b);
+  return !(x == y) && x.kind() == y.kind() && x.columns().front() == y.columns().front();
 }
 
 }  // namespace
 
-VmafFeature requested_feature(const std::string& text) {
+AnyVmafFeature requested_feature(const std::string& text) {
   const std::string argument = "--feature " + text;
   const std::string name = text.substr(0, text.find('='));
+  const std::string_view options =
+      std::string_view(text).substr(std::min(text.size(), name.size() + 1));
+  if (const auto request = FeatureRequest::named(name)) {
+    return with_options(*request, options, argument);
+  }
   const KnownFeature& feature = known_feature(name, argument);
-  const FeatureOptions options = read_options(
-      std::string_view(text).substr(std::min(text.size(), name.size() + 1)), feature, argument);
-  return {name,
-      [&feature, options](
-          const media::VideoFormat& format) { return feature.columns(options, format); },
-      [&feature, options](const VideoPair& videos, const Execution& exec) {
-        return feature.scores(options, videos, exec);
+  const FeatureOptions chosen = read_options(options, feature, argument);
+  return VmafFeature{name,
+      [&feature, chosen](
+          const media::VideoFormat& format) { return feature.columns(chosen, format); },
+      [&feature, chosen](const VideoPair& videos, const Execution& exec) {
+        return feature.scores(chosen, videos, exec);
       }};
 }
 
-std::vector<VmafFeature> requested_features(const std::vector<std::string>& texts) {
-  std::vector<VmafFeature> requested;
+std::vector<AnyVmafFeature> requested_features(const std::vector<std::string>& texts) {
+  std::vector<AnyVmafFeature> requested;
   for (auto text = texts.begin(); text != texts.end(); ++text) {
     if (std::find(texts.begin(), text, *text) != text) continue;
-    requested.push_back(requested_feature(*text));
-    const std::string& name = requested.back().name;
-    const auto same = std::count_if(requested.begin(), requested.end(),
-        [&](const VmafFeature& other) { return other.name == name; });
-    if (same > 1) {
-      throw UsageError(
-          fmt::format("--feature {}: {} is given with other options too", *text, name));
+    AnyVmafFeature feature = requested_feature(*text);
+    for (const AnyVmafFeature& other : requested) {
+      if (!clash(feature, other)) continue;
+      throw UsageError(fmt::format("--feature {}: {} is given with other options too", *text,
+          text->substr(0, text->find('='))));
     }
+    requested.push_back(std::move(feature));
   }
   return requested;
 }
@@ -180,6 +221,12 @@ std::string describe_features() {
     for (const ReadOption& option : feature.options) names.push_back(option.name);
     text += fmt::format("  {:13}  {}{}{}\n", feature.name, feature.description,
         names.empty() ? "" : "; ", joined(names, ", "));
+  }
+  for (const auto& [name, description] : kClipFeatures) {
+    text += fmt::format("  {:13}  {}; its options:\n", name, description);
+    for (const auto& option : FeatureRequest::named(name)->options()) {
+      text += fmt::format("                 {}\n", option.name);
+    }
   }
   return text;
 }
