@@ -65,10 +65,10 @@ std::vector<FeatureRequest> requests_of(
   std::vector<FeatureRequest> requests;
   for (const Model& model : models) {
     for (const Regression& regression : model.regressions) {
-      for (const ModelInput& input : regression.inputs) index_in(requests, input.feature);
+      for (const ModelInput& input : regression.inputs) add_request(requests, input.feature);
     }
   }
-  for (const FeatureRequest& request : more) index_in(requests, request);
+  for (const FeatureRequest& request : more) add_request(requests, request);
   return requests;
 }
 
@@ -98,12 +98,40 @@ Clip::Clip(std::vector<FeatureRequest> requests, std::vector<Model> models, std:
   }
 }
 
+std::vector<std::string> Clip::columns() const {
+  std::vector<std::string> columns;
+  const auto add = [&](const std::vector<std::string>& names) {
+    columns.insert(columns.end(), names.begin(), names.end());
+  };
+  for (const FeatureRequest& request : requests_) add(request.columns());
+  for (const FeatureRequest& request : requests_) add(request.late_columns());
+  for (const Model& model : models_) columns.push_back(model.name);
+  for (const Model& model : models_) add(model.member_columns());
+  return columns;
+}
+
+std::vector<double> values_of(const ClipFrame& frame) {
+  std::vector<double> values;
+  const auto add = [&](const std::vector<double>& numbers) {
+    values.insert(values.end(), numbers.begin(), numbers.end());
+  };
+  for (const auto& numbers : frame.features) add(numbers);
+  for (const auto& numbers : frame.late) add(numbers);
+  add(frame.scores);
+  for (const auto& numbers : frame.members) add(numbers);
+  return values;
+}
+
 void Clip::plan_models() {
   for (const Model& model : models_) {
     std::vector<Place>& places = places_.emplace_back();
     for (const Regression& regression : model.regressions) {
       for (const ModelInput& input : regression.inputs) {
-        places.push_back({index_in(requests_, input.feature), input.column, input.is_late});
+        add_request(requests_, input.feature);
+        const auto at = std::find_if(requests_.begin(), requests_.end(),
+            [&](const FeatureRequest& request) { return request.has_columns_of(input.feature); });
+        places.push_back(
+            {static_cast<std::size_t>(at - requests_.begin()), input.column, input.is_late});
       }
     }
   }

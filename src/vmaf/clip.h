@@ -34,6 +34,10 @@ class Clip {
   const std::vector<FeatureRequest>& requests() const { return requests_; }
   const std::vector<Model>& models() const { return models_; }
 
+  /// Names of features, then of what waits for the next frame, models, and members of sets: those
+  /// of values_of().
+  std::vector<std::string> columns() const;
+
   /// Takes the next frame. One that is not shown is measured for motion only.
   void push(const PlanePair& planes, bool is_shown, const Execution& exec);
   /// No frame comes any more.
@@ -70,6 +74,9 @@ class Clip {
   std::int64_t next_index_ = 0;
   std::deque<ClipFrame> waiting_;
 };
+
+/// All numbers of a frame in the order of Clip::columns().
+std::vector<double> values_of(const ClipFrame& frame);
 
 /// The models' features in order of mention, and then `more`, each once.
 std::vector<FeatureRequest> requests_of(

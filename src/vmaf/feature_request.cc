@@ -112,7 +112,35 @@ void FeatureRequest::set(std::string_view option, std::string_view text) {
   values_[at] = *value;
 }
 
+void FeatureRequest::set_all(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    set(part.substr(0, equals), part.substr(std::min(part.size(), equals + 1)));
+  }
+}
+
 double FeatureRequest::value(std::string_view option) const { return values_[index_of(option)]; }
+
+bool FeatureRequest::has_columns_of(const FeatureRequest& other) const {
+  return kind_ == other.kind_ && suffix() == other.suffix();
+}
+
+void FeatureRequest::merge(const FeatureRequest& other) {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const std::string_view option = options()[i].name;
+    if (option == "debug") values_[i] = std::max(values_[i], other.values_[i]);
+    if (option == "adm_skip_aim") values_[i] = std::min(values_[i], other.values_[i]);
+  }
+}
+
+void add_request(std::vector<FeatureRequest>& requests, const FeatureRequest& request) {
+  for (FeatureRequest& known : requests) {
+    if (known.has_columns_of(request)) return known.merge(request);
+  }
+  requests.push_back(request);
+}
 
 void FeatureRequest::require_valid() const {
   if (kind_ != FeatureKind::adm) return;

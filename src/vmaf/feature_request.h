@@ -2,7 +2,6 @@
 // A feature with its options, by the names that libvmaf gives features, options and columns.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,8 +37,15 @@ class FeatureRequest {
   /// Sets an option. Throws InvalidArgument, in one line, if there is none of this name or if it
   /// does not take this value.
   void set(std::string_view option, std::string_view text);
+  /// Sets options as "NAME=VALUE:NAME=VALUE" has them, the last of a name counts.
+  void set_all(std::string_view text);
   double value(std::string_view option) const;
   bool is_set(std::string_view option) const { return value(option) != 0; }
+
+  /// True if both have the same columns but for those of debug.
+  bool has_columns_of(const FeatureRequest& other) const;
+  /// Takes what the other, which has the same columns, asks for beyond this.
+  void merge(const FeatureRequest& other);
 
   /// Throws InvalidArgument if the options do not fit one another.
   void require_valid() const;
@@ -61,5 +67,8 @@ class FeatureRequest {
   FeatureKind kind_;
   std::vector<double> values_;
 };
+
+/// Adds a request, or merges it with the one that has its columns.
+void add_request(std::vector<FeatureRequest>& requests, const FeatureRequest& request);
 
 }  // namespace similis::vmaf_internal

@@ -161,9 +161,9 @@ Work work_of(const VmafOptions& options) {
   for (const FeatureRequest& request : work.requests) work.order.emplace_back(request);
   for (const AnyVmafFeature& feature : features) {
     if (const auto* request = std::get_if<FeatureRequest>(&feature)) {
-      auto& known = work.requests;
-      if (std::find(known.begin(), known.end(), *request) != known.end()) continue;
-      known.push_back(*request);
+      const std::size_t count = work.requests.size();
+      add_request(work.requests, *request);
+      if (work.requests.size() == count) continue;  // it has the columns of another
     } else {
       work.alone.push_back(std::get<VmafFeature>(feature));
     }
@@ -177,9 +177,10 @@ std::vector<std::string> columns_of(const Work& work, const media::VideoFormat& 
   const auto add = [&](const std::vector<std::string>& names) {
     columns.insert(columns.end(), names.begin(), names.end());
   };
+  auto next_request = work.requests.begin();
   for (const AnyVmafFeature& feature : work.order) {
-    const auto* request = std::get_if<FeatureRequest>(&feature);
-    add(request != nullptr ? request->columns() : std::get<VmafFeature>(feature).columns(format));
+    const auto* alone = std::get_if<VmafFeature>(&feature);
+    add(alone != nullptr ? alone->columns(format) : (*next_request++).columns());
   }
   for (const FeatureRequest& request : work.requests) add(request.late_columns());
   for (const Model& model : work.models) columns.push_back(model.name);

@@ -116,17 +116,6 @@ constexpr std::array<std::pair<const char*, const char*>, 3> kClipFeatures = {{
     {"vif", "visual information fidelity of luma"},
 }};
 
-// Parts of "scale=1:enable_lcs=true".
-template <class Set> void read_parts(std::string_view text, const Set& set) {
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(':'));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    const std::size_t equals = std::min(part.find('='), part.size());
-    set(std::string(part.substr(0, equals)),
-        std::string(part.substr(std::min(part.size(), equals + 1))));
-  }
-}
-
 const KnownFeature& known_feature(const std::string& name, const std::string& argument) {
   std::vector<std::string> names;
   for (const KnownFeature& feature : features()) {
@@ -138,11 +127,16 @@ const KnownFeature& known_feature(const std::string& name, const std::string& ar
       "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
 }
 
-// Of an option given twice the last value counts, as in vmaf.
+// "scale=1:enable_lcs=true"; of an option given twice the last value counts, as in vmaf.
 FeatureOptions read_options(
     std::string_view text, const KnownFeature& feature, const std::string& argument) {
   FeatureOptions options;
-  read_parts(text, [&](const std::string& name, const std::string& value) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string name(part.substr(0, equals));
+    const std::string value(part.substr(std::min(part.size(), equals + 1)));
     const auto option = std::find_if(feature.options.begin(), feature.options.end(),
         [&](const ReadOption& candidate) { return candidate.name == name; });
     if (option == feature.options.end()) {
@@ -153,15 +147,14 @@ FeatureOptions read_options(
       throw UsageError(
           fmt::format("{}: {} is \"{}\"; it must be {}", argument, name, value, option->takes));
     }
-  });
+  }
   return options;
 }
 
 FeatureRequest with_options(
     FeatureRequest request, std::string_view text, const std::string& argument) {
   try {
-    read_parts(
-        text, [&](const std::string& name, const std::string& value) { request.set(name, value); });
+    request.set_all(text);
     request.require_valid();
   } catch (const InvalidArgument& error) {
     throw UsageError(fmt::format("{}: {}", argument, error.what()));
@@ -169,14 +162,10 @@ FeatureRequest with_options(
   return request;
 }
 
-// Two that are not equal but whose columns have the same names.
+// Two features by themselves whose columns have the same names.
 bool clash(const AnyVmafFeature& a, const AnyVmafFeature& b) {
-  if (a.index() != b.index()) return false;
-  if (const auto* feature = std::get_if<VmafFeature>(&a)) {
-    return feature->name == std::get<VmafFeature>(b).name;
-  }
-  const auto &x = std::get<FeatureRequest>(a), &y = std::get<FeatureRequest>(b);
-  return !(x == y) && x.kind() == y.kind() && x.columns().front() == y.columns().front();
+  const auto *x = std::get_if<VmafFeature>(&a), *y = std::get_if<VmafFeature>(&b);
+  return x != nullptr && y != nullptr && x->name == y->name;
 }
 
 }  // namespace

@@ -160,8 +160,6 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
   expect_usage_error({"-n", "--feature", "adm=adm_norm_view_dist=1"},
       "--feature adm=adm_norm_view_dist=1: adm: adm_norm_view_dist is 1 and "
       "adm_ref_display_height is 1080; their product must be at least 3240");
-  expect_usage_error({"-n", "--feature", "vif=debug=true", "--feature", "vif"},
-      "--feature vif: vif is given with other options too");
   expect_usage_error({"-n", "--feature", "vif=vif_skip=1"},
       "--feature vif=vif_skip=1: vif has no option \"vif_skip\" here");
   expect_usage_error({"-n", "--feature", "psnr=enable_apsnr=true"},
