@@ -75,7 +75,9 @@ def sample(
     along each axis. With align_corners voxel i of n is at -1 + 2i/(n-1), without at (2i+1)/n - 1,
     so a shift of one voxel is 2/(n-1), or 2/n. Components are in the order (x, y, z); x is the last
     axis of the image, so an array in the order [X,Y,Z], as nibabel reads it, has to be transposed
-    first. A coordinate that is NaN samples 0, with gradient 0.
+    first. A coordinate that is NaN samples NaN, and its voxel's gradients to affine and field are
+    NaN too; it changes no other voxel and adds nothing to the image's gradient. An infinite one
+    samples 0.
 
     Args:
         image: [N,C,Y,X] or [N,C,Z,Y,X]; f16, bf16, f32 or f64.

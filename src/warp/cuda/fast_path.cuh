@@ -196,7 +196,7 @@ __device__ __forceinline__ unsigned for_each_batch(
 }
 
 /// Calls body(z, cell) for those of the column's voxels in `which`, a bit each, whose cells have
-/// some corner that is a voxel.
+/// some corner that is a voxel, or whose coordinate is NaN: then the cell's fractions are.
 template <class Body>
 __device__ __forceinline__ void for_each_with_corners(
     const FastPass& p, const FastColumn& column, int step, unsigned which, const Body& body) {
@@ -204,8 +204,15 @@ __device__ __forceinline__ void for_each_with_corners(
   for (; which != 0; which &= which - 1) {
     const int z = column.z + __ffs(static_cast<int>(which)) - 1;
     FastCell cells[1];
-    find_cells(p, column, z, p.field + column.offset(p.field_strides, z), step, cells);
-    if (corners_inside(p, cells[0]) != 0) body(z, cells[0]);
+    const float* u = p.field + column.offset(p.field_strides, z);
+    find_cells(p, column, z, u, step, cells);
+    bool is_number = true;
+    for (int a = 0; a < 3; ++a) {
+      const double index = column.index(a, p.first[2] + z, u[a]);
+      is_number &= index == index;
+    }
+    for (float& fraction : cells[0].fraction) fraction = is_number ? fraction : NAN;
+    if (!is_number || corners_inside(p, cells[0]) != 0) body(z, cells[0]);
   }
 }
 
