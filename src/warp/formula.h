@@ -25,7 +25,7 @@ constexpr int kNoVoxel = -1;
 // The reach of a cubic spline beyond the image, in voxels: rounding moves a corner by at most this.
 constexpr double kSplineMargin = 1e-6;
 
-SIMILIS_HOST_DEVICE double multiply_add(double a, double b, double c) {
+template <class T> SIMILIS_HOST_DEVICE T multiply_add(T a, T b, T c) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return fma(a, b, c);
 #else

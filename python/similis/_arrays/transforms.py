@@ -104,15 +104,14 @@ def exponentiate(v: Any, steps: int, align_corners: bool) -> Any:
     return result
 
 
-def invert(u: Any, steps: int, align_corners: bool) -> tuple[Any, Any]:
+def invert(u: Any, steps: int, call: str) -> tuple[Any, Any]:
     kind = kind_of("invert", u, "u")
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
     result = kind.empty(held.shape, "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
-    call = warp.parse(warp.text("invert", align_corners=align_corners))
-    warp.run_on_field(call, described, steps, outputs, kind.stream())
+    warp.run_on_field(warp.parse(call), described, steps, outputs, kind.stream())
     return result, residual
 
 

@@ -54,11 +54,9 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
     return u.to(v.dtype)
 
 
-def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
+def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     require_operands("invert", ("u",), (u,))
-    inverse, residual = field_map_op(
-        u.detach(), iterations, warp.text("invert", align_corners=align_corners)
-    )
+    inverse, residual = field_map_op(u.detach(), iterations, call)
     return inverse, residual
 
 
