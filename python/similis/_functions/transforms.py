@@ -165,10 +165,12 @@ def affine_grid(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    output: Optional[Array] = None,
 ) -> Array:
     """A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of the displacement, or of A without one.
 
-    out_shape is needed without a displacement; the rest is as of sample().
+    out_shape is needed without a displacement. The result is added to output, if that is given, and
+    it is returned; the rest is as of sample().
     """
     call = warp.text(
         "affine_grid",
@@ -182,7 +184,7 @@ def affine_grid(
     rank = rank_of(displacement) if out_shape is None else len(out_shape)
     check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
-    return _transform(call, names, (affine, None, displacement, None))
+    return _transform(call, names, (affine, None, displacement, None), output)
 
 
 def sample_labels(
