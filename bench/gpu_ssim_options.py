@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an option of SSIM costs on a GPU, beside the same measure written in torch as a user would:
-depthwise convolutions with the taps along each axis. `_in_a_graph` is the work alone."""
+depthwise convolutions with the taps along each axis; and volumes. `_in_a_graph` is the work
+alone."""
 
 import torch
 import torch.nn.functional as functional
@@ -9,7 +10,7 @@ import gpu_peers
 import gpu_similis
 from gpu_time import images, in_a_graph, side_by_side
 
-HD, MANY = (1, 3, 1080, 1920), (16, 3, 512, 512)
+HD, MANY, VOLUME = (1, 3, 1080, 1920), (16, 3, 512, 512), (1, 1, 192, 192, 192)
 # Options, and the most milliseconds aimed at for each shape, through the framework.
 OPTIONS = {
     "window_size=7": ({"window_size": 7}, 0.17, 0.20),
@@ -24,14 +25,15 @@ OPTIONS = {
 
 def _average(image, taps, padding):
     """The Gaussian average of each channel."""
-    channels, radius = image.shape[1], taps.numel() // 2
+    channels, axes, radius = image.shape[1], image.dim() - 2, taps.numel() // 2
+    convolve = functional.conv2d if axes == 2 else functional.conv3d
     if padding != "valid":
         mode = {"same": "constant", "renormalize": "constant"}.get(padding, padding)
-        image = functional.pad(image, 4 * [radius], mode=mode)
-    for shape in ((1, -1), (-1, 1)):
-        weight = taps.reshape(1, 1, *shape).expand(channels, 1, *shape)
-        image = functional.conv2d(image, weight.reshape(channels, 1, *weight.shape[2:]),
-                                  groups=channels)
+        image = functional.pad(image, 2 * axes * [radius], mode=mode)
+    for axis in range(axes):
+        shape = [-1 if other == axis else 1 for other in range(axes)]
+        weight = taps.reshape(1, 1, *shape).repeat(channels, 1, *axes * [1])
+        image = convolve(image, weight, groups=channels)
     return image
 
 
@@ -68,7 +70,21 @@ def _agreement(similis, options, pair, case):
     other, other_gradient = gpu_peers.with_autograd(
         lambda x, y, train: torch_ssim(x, y, **options))("value_and_gradient")(*pair)
     distance = ((gradient - other_gradient).norm() / other_gradient.norm()).item()
-    print(f"{case}: value {abs(value.item() - other.item()):.1e}, gradient {distance:.1e} from torch's")
+    print(f"{case}, agreement with torch: value {abs(value.item() - other.item()):.1e}, "
+          f"gradient {distance:.1e} (relative L2)")
+
+
+def _row(report, similis, package, operation, case, pairs, options, peer, target):
+    kind = "value_and_gradient"
+    alone = similis.function(operation, kind, **options)
+    called = gpu_similis.as_called(package, operation, kind, **options) if package else alone
+    calls = {"similis": called}
+    if peer is not None:
+        calls["torch"] = gpu_peers.with_autograd(lambda x, y, train: peer(x, y))(kind)
+    measured = side_by_side(calls, pairs)
+    report.add(f"{operation}/{kind}/{case}", "ms", measured.pop("similis"), measured,
+               target=target)
+    report.add(f"{operation}/{kind}_in_a_graph/{case}", "ms", in_a_graph(alone, pairs[0]))
 
 
 def compare(report, similis, package):
@@ -82,12 +98,14 @@ def compare(report, similis, package):
             if option == "valid_mask":
                 options = {"valid_mask": valid_mask}
             case = f"{'x'.join(map(str, shape))}/f32/{option}"
-            kind = "value_and_gradient"
             _agreement(similis, options, pairs[0], case)
-            alone = similis.function("ssim", kind, **options)
-            called = gpu_similis.as_called(package, "ssim", kind, **options) if package else alone
-            peer = gpu_peers.with_autograd(lambda x, y, train: torch_ssim(x, y, **options))(kind)
-            measured = side_by_side({"torch": peer, "similis": called}, pairs)
-            report.add(f"ssim/{kind}/{case}", "ms", measured.pop("similis"), measured,
-                       target=targets[column])
-            report.add(f"ssim/{kind}_in_a_graph/{case}", "ms", in_a_graph(alone, pairs[0]))
+            _row(report, similis, package, "ssim", case, pairs, options,
+                 lambda x, y: torch_ssim(x, y, **options), targets[column])
+    torch.cuda.empty_cache()
+    pairs = images(VOLUME, torch.float32)
+    name = f"{'x'.join(map(str, VOLUME))}/f32"
+    _row(report, similis, package, "ssim", name, pairs, {}, torch_ssim, 0.30)
+    _row(report, similis, package, "ssim", f"{name}/window_size=7", pairs, {"window_size": 7},
+         lambda x, y: torch_ssim(x, y, window_size=7), 0.25)
+    _row(report, similis, package, "ms_ssim", name, pairs, {}, None, 0.5)
+    _row(report, similis, package, "mse", name, pairs, {}, functional.mse_loss, None)

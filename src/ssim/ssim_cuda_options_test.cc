@@ -27,9 +27,11 @@ class SsimCudaOptions : public testing::Test {
 };
 
 bool has_room(const Extents& shape, const SsimOptions& options) {
-  for (int axis = 0; axis < 2; ++axis) {
+  for (int axis = 0; axis < shape.rank() - 2; ++axis) {
     const std::int64_t extent = shape[shape.rank() - 1 - axis];
-    const int size = axis == 0 ? options.window_size.x() : options.window_size.y();
+    const int size = axis == 0   ? options.window_size.x()
+                     : axis == 1 ? options.window_size.y()
+                                 : options.window_size.z();
     if (options.padding == Padding::valid && extent < size) return false;
     if (options.padding == Padding::reflect && extent <= size / 2) return false;
   }
@@ -112,6 +114,23 @@ TEST_F(SsimCudaOptions, EveryDtypeAndLayout) {
       expect_reference({1, 2, 20, 117}, {.window_size = 7}, dtype, layout);
     }
   }
+}
+
+TEST_F(SsimCudaOptions, VolumesWithEveryPadding) {
+  for (SsimOptions options : {SsimOptions{.window_size = 7}, SsimOptions{},
+           SsimOptions{.window_size = {3, 7, 13}, .sigma = {1, 1.5, 2}}}) {
+    for (const Padding padding : kPaddings) {
+      options.padding = padding;
+      for (const Extents& shape :
+          {Extents{1, 2, 12, 13, 20}, Extents{1, 1, 6, 7, 118}, Extents{1, 1, 1, 9, 9}}) {
+        if (has_room(shape, options)) expect_reference(shape, options);
+      }
+    }
+  }
+  const SsimOptions options{.window_size = 5, .padding = Padding::reflect};
+  expect_reference({1, 2, 9, 12, 13}, options, DType::f64, Layout::permuted);
+  expect_reference({1, 2, 9, 12, 13}, options, DType::f16, Layout::channels_last);
+  expect_reference({1, 2, 9, 12, 13}, options, DType::u8, Layout::reversed);
 }
 
 test::Array weights(const Extents& shape, DType dtype, Layout layout = Layout::dense) {
@@ -259,6 +278,33 @@ TEST_F(SsimCudaOptions, WeightsFailClosed) {
   }
 }
 
+TEST_F(SsimCudaOptions, MasksInVolumes) {
+  const Extents shape = {2, 1, 9, 12, 40};
+  const test::Array valid = weights({9, 12, 40}, DType::f32);
+  const test::Array mask = test::noise(shape, DType::f32, Layout::permuted, 5, 1);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const auto [x, y] = ssim_internal::textured(shape, dtype, Layout::dense, Layout::dense, 1);
+    for (const Padding padding : kPaddings) {
+      for (const Reduction reduction : {Reduction::mean, Reduction::per_image}) {
+        for (const bool is_both : {false, true}) {
+          SsimOptions options{
+              .window_size = 5, .padding = padding, .reduction = reduction, .valid_mask = valid};
+          if (is_both) options.mask = mask;
+          SCOPED_TRACE(fmt::format("{} {} {} {}", name(dtype), ssim_internal::name(padding),
+              ssim_internal::name(reduction), is_both));
+          const test::Array upstream = ssim_internal::upstream_for(shape, options);
+          const SsimRequest request{.l1_weight = 0.4, .upstream = upstream};
+          const Reference expected = reference_ssim(x, y, request, options);
+          const Reference actual = computed(x, y, request, options);
+          EXPECT_LE(test::relative_l2(actual.value, expected.value), 1e-5);
+          EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-5);
+          EXPECT_LE(test::relative_l2(actual.y_gradient, expected.y_gradient), 1e-5);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(SsimCudaOptions, BitsAreTheSameEveryTime) {
   const auto [x, y] =
       ssim_internal::textured({2, 3, 200, 300}, DType::f32, Layout::dense, Layout::dense, 1);
@@ -292,6 +338,12 @@ TEST_F(SsimCudaOptions, EveryKernelOnOneImage) {
         EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-5);
       }
     }
+    const auto [u, v] =
+        ssim_internal::textured({1, 1, 5, 6, 9}, dtype, Layout::dense, Layout::dense, 1);
+    const SsimOptions options{.window_size = 3, .padding = Padding::reflect};
+    const Reference expected = reference_ssim(u, v, {}, options);
+    const Reference actual = computed(u, v, {}, options);
+    EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-5);
   }
 }
 

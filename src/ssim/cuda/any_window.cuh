@@ -38,29 +38,34 @@ template <class T> struct Tiling {
 };
 
 /// The weights with which the windows that see a pixel of the rim take it, where they see it more
-/// than once: a row for each pixel of the rim along an axis, and the plain taps.
-constexpr int kRimRows = 2 * kMostRadius + 1, kPlain = kRimRows - 1;
+/// than once: a row for each pixel of the rim along an axis, radius + 1 at either end, as reflect
+/// has windows at the edge see the pixel behind the radius twice; and the plain taps.
+constexpr int kRimRows = 2 * (kMostRadius + 1) + 1, kPlain = kRimRows - 1;
 template <class T> using RimTable = T[kRimRows][kMostTaps];
+
+/// Axes of slices, and the one across them.
+enum Axes : int { kDown, kAcross, kDeep, kAxes };
 
 template <class T> struct Work {
   gpu::View x, y, mask, valid_mask, map, upstream, gradient;
-  int extent[2], map_extent[2];  // along y and x
-  int first_centre[2], radius[2];
-  int pitch;                                   // of a row of derivatives
+  int extent[kAxes], map_extent[kAxes];
+  int first_centre[kAxes], radius[kAxes];
+  int pitch;                                   // of a row of averages and derivatives
   int owned;                                   // columns of a tile
-  int across, down;                            // tiles of a plane
+  int across, down;                            // tiles of a slice
   std::int64_t channels, first_plane, planes;  // planes in memory
-  T taps[2][kMostTaps];
+  T taps[kAxes][kMostTaps];
   Constants<T> constants;  // as point() takes them if they are f32
   Padding padding;
   bool contrast, reduces, of_sums;
   T sign;  // of d: -1 for the gradient by y
   T bias, term_weight, l1_weight;
   PlaneSlope slope;
-  T* derivatives;    // [plane in memory][3][map rows][pitch]; null if not wanted
-  double* partials;  // [plane][tile]; null if nothing is summed
+  T* averages;       // [slice][4, or 5 with valid_mask][slice's array]; null for a 2-D image
+  T* derivatives;    // [slice][3][slice's array]; null if not wanted
+  double* partials;  // [plane][blocks]; null if nothing is summed
 
-  __device__ std::int64_t derivative_array() const { return std::int64_t{map_extent[0]} * pitch; }
+  __device__ std::int64_t slice_array() const { return std::int64_t{map_extent[kDown]} * pitch; }
   __device__ bool folds() const {
     return padding == Padding::reflect || padding == Padding::replicate;
   }
@@ -98,35 +103,41 @@ template <class T, class E> __device__ __forceinline__ T element(const E* from) 
   }
 }
 
-/// A plane of the images, the first element of it in each array, and the shift of s.
-template <class T> struct Plane {
-  std::int64_t image, channel;
+/// A slice of a plane of the images, its first element in each array, and the shift of s, which all
+/// slices of a plane share.
+template <class T> struct Slice {
+  std::int64_t plane, image, channel;
+  int index, map_index;  // in the images and in the map
   T half_shift = 0;
 
-  __device__ Plane(const Work<T>& w, std::int64_t index)
-      : image(static_cast<unsigned>(index) / static_cast<unsigned>(w.channels)),
-        channel(index - image * w.channels) {}
-  __device__ std::int64_t of(const gpu::View& view) const { return view.plane(image, channel); }
+  __device__ Slice(const Work<T>& w, std::int64_t of_plane, int slice, int map_slice)
+      : plane(of_plane),
+        image(static_cast<unsigned>(of_plane) / static_cast<unsigned>(w.channels)),
+        channel(of_plane - image * w.channels),
+        index(slice),
+        map_index(map_slice) {}
+  __device__ std::int64_t of(const gpu::View& view) const {
+    return view.plane(image, channel) + index * view.strides[2];
+  }
+  __device__ std::int64_t in_map(const gpu::View& view) const {
+    return view.plane(image, channel) + map_index * view.strides[2];
+  }
 
   /// Finds the shift: half of x + y at the first of 32 places that exists and is finite, so that
   /// what a window does not see has no influence. All threads of the block call it.
   __device__ void find_shift(const Work<T>& w) {
     if constexpr (std::is_same_v<T, double>) return;  // f64 has digits to spare
     const int lane = static_cast<int>(threadIdx.x) % gpu::kSubgroup;
-    // From the middle outwards.
     const int from_middle = (lane & 1) == 0 ? lane / 2 : -(lane / 2) - 1;
-    const auto at = [&](int extent) {
-      return static_cast<int>(std::int64_t{extent} * (33 + 2 * from_middle) / 66);
+    const auto at = [&](Axes axis) {
+      return static_cast<int>(std::int64_t{w.extent[axis]} * (33 + 2 * from_middle) / 66);
     };
-    const int row = at(w.extent[0]), column = at(w.extent[1]);
-    const float vx = w.x.load_f32(of(w.x) + w.x.at(0, row, column));
-    const float vy = w.y.load_f32(of(w.y) + w.y.at(0, row, column));
-    const float half = (w.of_sums ? vx : vx + vy) / 2;
-    bool exists = fabsf(half) < INFINITY;
-    if (w.valid_mask.data != nullptr) {
-      exists =
-          exists && w.valid_mask.load_f32(of(w.valid_mask) + w.valid_mask.at(0, row, column)) > 0;
-    }
+    const auto load = [&](const gpu::View& view) {
+      return view.load_f32(view.plane(image, channel) + view.at(at(kDeep), at(kDown), at(kAcross)));
+    };
+    const float half = (w.of_sums ? load(w.x) : load(w.x) + load(w.y)) / 2;
+    const bool exists =
+        fabsf(half) < INFINITY && (w.valid_mask.data == nullptr || load(w.valid_mask) > 0);
     const int first = gpu::first_lane(exists);
     if (first < gpu::kSubgroup) {
       half_shift = static_cast<T>(gpu::value_of(static_cast<double>(half), first));
@@ -141,7 +152,7 @@ template <class T> struct Plane {
 /// Averages inputs with taps: out[f][o] = Σ taps[k]·input[f][o + k], k < count. No input is
 /// multiplied that an output does not see, so that one that is not finite reaches no other output.
 /// `source` fetches kFetched inputs, and hands them out one by one.
-template <int fields, class T, class Source, int outputs = Tiling<T>::kOutputs>
+template <int fields, int outputs, class T, class Source>
 __device__ __forceinline__ void average(
     const T (&taps)[kMostTaps], int count, Source& source, T (&out)[fields][outputs]) {
   constexpr int kFetched = Source::kFetched;
@@ -180,7 +191,7 @@ __device__ __forceinline__ void average(
 }
 
 /// Does the same with taps of their own for each output: out[f][o] = Σ taps[o][k]·input[f][o + k].
-template <int fields, class T, class Source, int outputs = Tiling<T>::kOutputs>
+template <int fields, int outputs, class T, class Source>
 __device__ __forceinline__ void average_rim(
     const T* const (&taps)[outputs], int count, Source& source, T (&out)[fields][outputs]) {
   constexpr int kFetched = Source::kFetched;
@@ -312,6 +323,73 @@ __device__ __forceinline__ void store_run(
     case DType::f64: return as(std::type_identity<double>());
     default: return as(std::type_identity<float>());
   }
+}
+
+// The tile of a block: its slice, counted from the first in memory, and its first row and column.
+template <class T> struct Tile {
+  unsigned slice, in_slice;
+  int row, column;
+  __device__ explicit Tile(const Work<T>& w) {
+    const auto tiles = static_cast<unsigned>(w.across * w.down);
+    slice = blockIdx.x / tiles;
+    in_slice = blockIdx.x - slice * tiles;
+    const int at = static_cast<int>(in_slice) / w.across;
+    row = at * Tiling<T>::kHigh;
+    column = (static_cast<int>(in_slice) - at * w.across) * w.owned;
+  }
+  __device__ Slice<T> found(const Work<T>& w) const {
+    const auto depth = static_cast<unsigned>(w.extent[kDeep]);
+    const unsigned plane = slice / depth;
+    const auto index = static_cast<int>(slice - plane * depth);
+    Slice<T> result(w, w.first_plane + plane, index, index);
+    result.find_shift(w);
+    return result;
+  }
+};
+
+// The row of the rim table for a pixel; the rim is `rim` pixels at either end.
+__device__ __forceinline__ int rim_row(int pixel, int extent, int rim) {
+  const int last = min(pixel, extent - 1);
+  if (last < rim) return last;
+  const int behind = last - (extent - rim);
+  return behind < 0 ? kPlain : rim + behind;
+}
+
+// Fills the table of an axis with all threads of the block.
+template <class T> __device__ void fill_rim(const Work<T>& w, Axes axis, RimTable<T>& table) {
+  const T(&taps)[kMostTaps] = w.taps[axis];
+  const int radius = w.radius[axis], extent = w.extent[axis];
+  const int count = 2 * radius + 1, rim = radius + 1;
+  for (int i = static_cast<int>(threadIdx.x); i < (2 * rim + 1) * count; i += kThreads) {
+    const int row = i / count, k = i - row * count;
+    if (row == 2 * rim) {
+      table[kPlain][k] = taps[k];
+      continue;
+    }
+    const int pixel = row < rim ? row : extent - rim + (row - rim);
+    const int centre = pixel - radius + k;
+    T weight = 0;
+    if (pixel >= 0 && pixel < extent && centre >= 0 && centre < extent) {
+      for (int j = 0; j < count; ++j) {
+        if (seen_pixel(centre - radius + j, extent, w.padding) == pixel) weight += taps[j];
+      }
+    }
+    table[row][k] = weight;
+  }
+}
+
+// Sums the derivatives of the windows that see the outputs, by the axis's table if one is in the
+// rim.
+template <class T, class Source, int outputs>
+__device__ __forceinline__ void sum_derivatives(const Work<T>& w, Axes axis, int first_pixel,
+    const RimTable<T>& table, Source& source, T (&sums)[kDerivatives][outputs]) {
+  const int extent = w.extent[axis], count = 2 * w.radius[axis] + 1, rim = w.radius[axis] + 1;
+  const bool in_rim = w.folds() && (first_pixel < rim || first_pixel + outputs > extent - rim);
+  if (!in_rim) return average(w.taps[axis], count, source, sums);
+  const T* taps[outputs];
+#pragma unroll
+  for (int o = 0; o < outputs; ++o) taps[o] = table[rim_row(first_pixel + o, extent, rim)];
+  average_rim(taps, count, source, sums);
 }
 
 }  // namespace similis::ssim_internal::any_window

@@ -90,8 +90,8 @@ struct CudaPlan {
 bool can_slide_window(const CudaPlan& plan);
 void run_sliding_window(CudaPlan& plan);
 
-/// Takes 2-D images under any window of up to 33 with any padding, masks and dtype, and computes in
-/// f32, or in f64 for f64 images.
+/// Takes images and volumes under any window of up to 33 with any padding, masks and dtype, and
+/// computes in f32, or in f64 for f64 images.
 bool can_take_any_window(const CudaPlan& plan);
 void run_any_window(CudaPlan& plan);
 

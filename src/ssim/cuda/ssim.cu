@@ -2,9 +2,9 @@
 // The frame of SSIM on the GPU around the kernels that average windows: sums of planes become
 // values, and upstream becomes the slope of each plane, on the device, so that nothing waits for
 // the host. The sliding window kernel (sliding_window.cu) takes the calls of training and
-// evaluation, the kernels for any window (any_window.cu) all other calls on images under windows of
-// up to 33, the separable kernels (separable.cu) volumes under windows of up to 11, and the direct
-// kernels (direct.cu) everything else.
+// evaluation, the separable kernels (separable.cu) volumes under windows of up to 11, the kernels
+// for any window (any_window.cu) all other calls under windows of up to 33, and the direct kernels
+// (direct.cu) everything else.
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
@@ -204,10 +204,10 @@ void ssim_cuda(const Pass& pass, const Execution& exec) {
   CudaPlan plan(pass, exec);
   if (can_slide_window(plan)) {
     run_sliding_window(plan);
+  } else if (can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan))) {
+    run_separable(plan);
   } else if (can_take_any_window(plan)) {
     run_any_window(plan);
-  } else if (can_separate(plan)) {
-    run_separable(plan);
   } else {
     run_direct(plan);
   }
