@@ -130,6 +130,7 @@ class LNCCOptions(TypedDict, total=False):
     smooth_dr: float
     signed: bool
     gradient: str
+    workspace: str
 
 
 class LNCCLoss(_Measure):

@@ -37,6 +37,11 @@ struct SquareRoot {
   SIMILIS_HOST_DEVICE double operator()(double value) const { return sqrt(value); }
 };
 
+/// The averages of a window.
+struct Means {
+  double x, y;
+};
+
 /// A pixel of a plane.
 struct Place {
   std::int64_t image, channel, z, y, x;
@@ -68,23 +73,32 @@ struct Problem {
   __device__ bool exists(const Place& at) const {
     return valid_mask.data == nullptr || load(valid_mask, at) > 0;
   }
+  /// Loads a weight; NaN in place of a negative one, so that results that it takes part in are NaN.
+  __device__ static double load_weight(const gpu::View& view, const Place& at) {
+    const double weight = load(view, at);
+    return weight >= 0 ? weight : NAN;
+  }
   /// Returns the weight of a pixel: that of mask, else in a reduction that of valid_mask, else 1; 0
   /// if valid_mask excludes it.
   __device__ double pixel_weight(const Place& at) const {
-    const double valid = valid_mask.data == nullptr ? 1 : load(valid_mask, at);
-    if (!(valid > 0)) return 0;
-    if (mask.data != nullptr) return load(mask, at);
+    const double valid = valid_mask.data == nullptr ? 1 : load_weight(valid_mask, at);
+    if (!(valid > 0)) return valid;
+    if (mask.data != nullptr) return load_weight(mask, at);
     return reduces ? valid : 1;
   }
   /// Returns the amount that v at a pixel of this weight adds to Σ upstream·value.
   __device__ double slope(const Place& at, double own_weight) const {
+    if (reduces) {
+      const double slope = slopes[at.image * geometry.channels + at.channel];
+      return own_weight == 0 && slope == slope ? 0 : own_weight * slope;
+    }
     if (own_weight == 0) return 0;
-    if (reduces) return own_weight * slopes[at.image * geometry.channels + at.channel];
     const double factor = upstream.data == nullptr ? 1 : upstream.load(map_offset(upstream, at));
     return own_weight * weight * factor;
   }
   __device__ void store_map(const Place& at, double own_weight, double value) const {
-    map.store(map_offset(map, at), own_weight == 0 ? 0 : own_weight * weight * value);
+    const double weighted = own_weight == 0 ? 0 : own_weight * weight * value;
+    map.store(map_offset(map, at), exists(at) ? weighted : NAN);
   }
   __device__ Correlation<double> correlation(const Moments<double>& moments) const {
     return is_signed ? signed_correlation(moments, constants, SquareRoot())
@@ -103,6 +117,27 @@ struct Problem {
     }
   }
 };
+
+/// Finishes a centre from its moments and its means: stores ANTs' gradient or hands the
+/// derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns the
+/// weighted value.
+template <class Store>
+__device__ __forceinline__ double finish_centre(const Problem& problem, const Place& at,
+    const Moments<double>& moments, const Means& means, bool has_derivatives, bool adds,
+    const Store& store) {
+  const Correlation<double> v = problem.correlation(moments);
+  const double own_weight = problem.pixel_weight(at);
+  const double slope = problem.slope(at, own_weight);
+  if (has_derivatives) {
+    store(v, slope);
+  } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
+    problem.store_centre_gradients(at, moments, slope, Problem::load(problem.x, at) - means.x,
+        Problem::load(problem.y, at) - means.y);
+  }
+  if (!adds) return 0;
+  if (problem.map.data != nullptr) problem.store_map(at, own_weight, v.value);
+  return own_weight == 0 ? 0 : own_weight * v.value;
+}
 
 /// Returns the number of derivatives whose window sums make the gradients, as cpu_tile-inl.h has
 /// them: 3 for one image, 5 for both, 0 for ANTs' gradient.
@@ -160,14 +195,14 @@ struct CudaPlan {
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };
 
-/// The sliding window path takes box windows without valid_mask; find_sliding_window() returns null
-/// for others. It refers to the plan.
-class SlidingWindow;
-std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan);
+/// The fast path takes boxes of any width, and filters of up to 11 taps; find_fast_path() returns
+/// null for others. It refers to the plan.
+class FastPath;
+std::shared_ptr<const FastPath> find_fast_path(const CudaPlan& plan);
 /// The number of partial sums of a plane, for which plan.partials must have room, and the pass
 /// itself.
-int sliding_window_slots(const SlidingWindow& sliding_window);
-void run_sliding_window(const SlidingWindow& sliding_window);
+int fast_path_slots(const FastPath& fast_path);
+void run_fast_path(const FastPath& fast_path);
 /// Sets ANTs' gradient of the pixels on which no window is centred to 0; does nothing for other
 /// passes.
 void clear_rim(const CudaPlan& plan);

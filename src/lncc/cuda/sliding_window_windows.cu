@@ -10,9 +10,9 @@
 // The stage is filled for the next plane while centres are at work. Every sum is f64 about the
 // volume's middle pixel. Sums along z begin anew with every chunk. A NaN stays in the sums of the
 // windows below it and beside it, of a thread each, to the end of the chunk.
+#include "src/lncc/cuda/fast_path.h"
 #include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/pixel_stage.cuh"
-#include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
 namespace {
@@ -103,16 +103,6 @@ __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::i
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
 }
 
-__device__ __forceinline__ void store(
-    CentreDerivatives<float>* to, float by_covariance, float by_variance, double rest) {
-  *reinterpret_cast<double2*>(to) = {
-      __hiloint2double(__float_as_int(by_variance), __float_as_int(by_covariance)), rest};
-}
-__device__ __forceinline__ void store(
-    CentreDerivatives<double>* to, double by_covariance, double by_variance, double rest) {
-  *to = {by_covariance, by_variance, rest};
-}
-
 // The centres of a thread, which lie side by side in a row. Plain centres all weigh and average
 // alike and have the squared measure, reduced to a number, with the exact gradient if any.
 template <class Value, bool kPlain> class Centres {
@@ -125,6 +115,8 @@ template <class Value, bool kPlain> class Centres {
       : m_(m),
         shift_(shift),
         volume_(tile.volume),
+        image_((m.tiles.first_volume + tile.volume) / m.problem.geometry.channels),
+        channel_((m.tiles.first_volume + tile.volume) % m.problem.geometry.channels),
         y_(y),
         x_(x),
         rows_(m.derivatives.kept.rows.length()),
@@ -167,35 +159,66 @@ template <class Value, bool kPlain> class Centres {
         store_derivatives(v, slope_f32_, mean_x, mean_y, i);
       }
       return adds ? v.value : 0.0f;
+    } else if constexpr (std::is_same_v<Value, float>) {
+      return exists ? run_f32(sums, i, adds) : 0;
     } else {
       return exists ? run_any(sums, i, adds) : 0;
     }
   }
 
  private:
+  __device__ Place place(int i) const { return {image_, channel_, z_, y_, x_ + i}; }
+
+  // run_any() with the formula in f32.
+  __device__ __forceinline__ double run_f32(const Sums& sums, int i, bool adds) const {
+    const Problem& problem = m_.problem;
+    const Place at = place(i);
+    const double scale = scale_at(at), mean_x = sums.x * scale, mean_y = sums.y * scale;
+    const auto share = static_cast<float>(problem.taps * scale);
+    const Moments<float> moments = {share * static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
+        share * static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
+        share * static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
+    const Correlation<float> v = problem.is_signed ? signed_correlation_f32(moments, constants_)
+                                                   : squared_correlation_f32(moments, constants_);
+    const double own_weight =
+        problem.mask.data == nullptr ? 1 : Problem::load_weight(problem.mask, at);
+    const float slope = problem.reduces ? slope_f32_ * static_cast<float>(own_weight)
+                                        : static_cast<float>(problem.slope(at, own_weight));
+    if (m_.derivatives.images > 0) {
+      store_derivatives(v, slope * share, mean_x, mean_y, i);
+    } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
+      const auto x = static_cast<float>(Problem::load(problem.x, at) - shift_.x - mean_x);
+      const auto y = static_cast<float>(Problem::load(problem.y, at) - shift_.y - mean_y);
+      const float factor = slope * v.gradient.a;
+      store_centre_gradient(problem.x_gradient, at, factor, y, moments.a, moments.b, x);
+      store_centre_gradient(problem.y_gradient, at, factor, x, moments.a, moments.c, y);
+    }
+    if (!adds) return 0;
+    const double value = v.value;
+    if (problem.map.data != nullptr) problem.store_map(at, own_weight, value);
+    return own_weight == 0 ? 0 : own_weight * value;
+  }
+  // centre_gradient(), whose first factor is the derivative of the value by the covariance.
+  __device__ __forceinline__ void store_centre_gradient(const gpu::View& gradient, const Place& at,
+      float factor, float other, float covariance, float variance, float own) const {
+    if (gradient.data == nullptr) return;
+    const float ratio = covariance / (fmaxf(variance, 0.0f) + constants_.dr);
+    gradient.store(
+        Problem::offset(gradient, at), factor == 0 ? 0 : factor * fmaf(-ratio, own, other));
+  }
+
   __device__ double run_any(const Sums& sums, int i, bool adds) const {
     const Problem& problem = m_.problem;
-    const std::int64_t volume = m_.tiles.first_volume + volume_;
-    const std::int64_t channels = problem.geometry.channels;
-    const Place at{volume / channels, volume % channels, z_, y_, x_ + i};
+    const Place at = place(i);
     const double scale = scale_at(at);
     const double share = problem.taps * scale;
     const double mean_x = sums.x * scale, mean_y = sums.y * scale;
     const Moments<double> moments = {share * fma(-sums.x, mean_y, 0.5 * sums.xy),
         share * fma(-sums.x, mean_x, sums.xx), share * fma(-sums.y, mean_y, sums.yy)};
-    const Correlation<double> v = problem.correlation(moments);
-    const double own_weight = problem.pixel_weight(at);
-    const double slope = problem.slope(at, own_weight);
-    if (m_.derivatives.images > 0) {
-      store_derivatives(v, slope * share, mean_x, mean_y, i);
-    } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
-      problem.store_centre_gradients(at, moments, slope,
-          Problem::load(problem.x, at) - shift_.x - mean_x,
-          Problem::load(problem.y, at) - shift_.y - mean_y);
-    }
-    if (!adds) return 0;
-    if (problem.map.data != nullptr) problem.store_map(at, own_weight, v.value);
-    return own_weight == 0 ? 0 : own_weight * v.value;
+    return finish_centre(problem, at, moments, {mean_x + shift_.x, mean_y + shift_.y},
+        m_.derivatives.images > 0, adds, [&](const Correlation<double>& v, double slope) {
+          store_derivatives(v, slope * share, mean_x, mean_y, i);
+        });
   }
 
   __device__ double scale_at(const Place& at) const {
@@ -215,13 +238,15 @@ template <class Value, bool kPlain> class Centres {
   }
   __device__ __forceinline__ void store_image(
       int image, int i, Value by_a, Value own, double other_mean, double own_mean) const {
-    store(derivatives_[image] + i * rows_, by_a, own,
+    store_centre(derivatives_[image] + i * rows_, by_a, own,
         fma(static_cast<double>(by_a), other_mean, static_cast<double>(own) * own_mean));
   }
 
   const WindowArguments& m_;
   const Shift shift_;
-  const int volume_, y_, x_, rows_, in_plane_;
+  const int volume_;
+  const std::int64_t image_, channel_;
+  const int y_, x_, rows_, in_plane_;
   const double slope_;
   const float slope_f32_;
   const Constants<float> constants_;
@@ -231,6 +256,13 @@ template <class Value, bool kPlain> class Centres {
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
 };
+
+// Rounds the f32 sum of a few values that are at most 1 to a multiple of 2⁻²⁶. Sums of up to 2²⁶
+// values are then exact in f64, whatever their order, and so do not depend on the tiles.
+__device__ __forceinline__ double in_any_order(float values) {
+  constexpr double kRounder = 0x1.8p26;  // its last digit is worth 2⁻²⁶
+  return (static_cast<double>(values) + kRounder) - kRounder;
+}
 
 // kWindow is the number of rows of a window that the kernel is made for, or 0.
 template <class Value, bool kPlain, class Pixels, int kWindow = 0>
@@ -243,12 +275,11 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const SharedTile shared_tile(shared, m.tiles);
   const int threads_across = m.tiles.threads_across, rows = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = threads_across - (window_x - 1);
+  const int owned = owned_across(threads_across, window_x - 1);
   const int x_first = m.centres.columns.first + tile.x * owned;
   const int y_first = m.centres.rows.first + tile.y * rows;
-  const int z_first = m.centres.planes.first + tile.chunk * m.tiles.chunk_planes;
-  const int z_end = z_first + m.tiles.chunk_planes;
-  const int z_last = z_end < m.centres.planes.last ? z_end : m.centres.planes.last;
+  const Range planes = m.tiles.chunks.planes(tile.chunk);
+  const int z_first = planes.first, z_last = planes.last;
   const Shift shift = shift_of(m.problem, m.tiles.first_volume + tile.volume);
   const int shared_tile_bytes = SharedTile::bytes(m.tiles);
   Pixels stage(
@@ -270,6 +301,8 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
     add(windows, window_y, shift, has_two, stage.column(place, first_row, own_column));
   });
+  const bool has_weights = !kPlain && (sizeof(Value) != sizeof(float) || !m.problem.reduces ||
+                                          m.problem.mask.data != nullptr);
   double total = 0;
   for (int z = z_first;;) {
 #pragma unroll
@@ -290,7 +323,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
         change -= shared_tile.load(up + i);
         sums += change;
       }
-      total += values;
+      total += has_weights ? values : in_any_order(static_cast<float>(values));
     }
     if (!has_next) break;
     stage.wait(0);
@@ -317,12 +350,8 @@ std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form)
 
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
   const Pass& pass = plan.pass;
-  // A smaller bound of variances leaves f32's range.
-  constexpr double kLeastBound = 1e-15;
-  const Constants<double>& constants = pass.constants;
   const bool is_plain = pass.mask.empty() && plan.problem.reduces && !pass.is_signed &&
-                        pass.padding != Padding::renormalize && constants.dr >= kLeastBound &&
-                        constants.nr <= constants.dr &&
+                        pass.padding != Padding::renormalize &&
                         (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
   const int rows = 2 * plan.problem.geometry.radius[1] + 1;
   const auto kernel = form == Form::far   ? window_kernel<double, false, FarPixels>
