@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -95,7 +96,7 @@ class FastPath {
         g_(plan.problem.geometry),
         form_(form_of(plan)),
         images_(images_of(plan.pass)),
-        division_(plan, images_, derivative_bytes(plan, form_)) {
+        all_(Division::all_pixels(g_)) {
     const gpu::Limits& limits = gpu::limits(plan.device);
     const bool filters = form_ == Form::filter;
     window_room_ = {limits.multiprocessors, filters ? kFilterThreads : kWindowThreads,
@@ -104,33 +105,31 @@ class FastPath {
         limits.shared_bytes_a_block};
     if (!is_taken()) return;
     // A stage does not pay for tiles that see little beside what their neighbours see.
-    if (!filters && (window_tiles(division_.all(), 1).threads_across <= 3 * g_.radius[2] ||
-                        gradient_tiles(division_.all(), 1).threads_across <= 3 * g_.radius[1])) {
+    if (!filters && (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
+                        gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1])) {
       form_ = Form::far;
     }
     if (!fits()) return;
+    const ChunkGrid cuts(all_.planes, gradient_tiles(all_, 1).chunk_planes, true);
+    division_.emplace(plan, images_, derivative_bytes(plan, form_), cuts);
     if (images_ == 0) {
       constexpr int kVolumes = 1 << 12;
       for (std::int64_t volume = 0; volume < g_.planes; volume += kVolumes) {
         const auto volumes = std::min<std::int64_t>(kVolumes, g_.planes - volume);
-        Part part{division_.all(), volume, static_cast<int>(volumes), {}};
-        part.derivatives.kept = division_.all_centres();
+        Part part{all_, volume, static_cast<int>(volumes), {}};
+        part.derivatives.kept = division_->all_centres();
         add({part}, part);
       }
       return;
     }
-    const std::vector<Part> parts = division_.small_parts();
-    for (std::size_t first = 0, last = 0; first < parts.size(); first = last) {
+    const std::vector<Part> parts = division_->small_parts();
+    for (auto first = parts.begin(), last = first; first != parts.end(); first = last) {
       int volumes = 0;
-      for (; last < parts.size(); ++last) {
-        if (last > first && !division_.belong_together(parts[last - 1], parts[last])) break;
-        if (last == first || parts[last].volume != parts[last - 1].volume) {
-          volumes += parts[last].volumes;
-        }
+      for (; last != parts.end(); ++last) {
+        if (last != first && !division_->belong_together(last[-1], *last)) break;
+        if (last == first || last->volume != last[-1].volume) volumes += last->volumes;
       }
-      add({parts.begin() + static_cast<std::ptrdiff_t>(first),
-              parts.begin() + static_cast<std::ptrdiff_t>(last)},
-          division_.whole(parts[first].volume, volumes));
+      add({first, last}, division_->whole(first->volume, volumes));
     }
   }
 
@@ -143,14 +142,13 @@ class FastPath {
     if (!is_taken()) return false;
     const std::int64_t plane = g_.extent[1] * g_.extent[2];
     if (images_ > 0 && plane >= std::int64_t{1} << 31) return false;
-    return window_tiles(division_.all(), 1).threads_across != 0 &&
-           gradient_tiles(division_.all(), 1).threads_across != 0;
+    return window_tiles(all_, 1).threads_across != 0 && gradient_tiles(all_, 1).threads_across != 0;
   }
   int slots() const { return slots_; }
 
   void run() const {
     std::int64_t bytes = 0;
-    for (const Part& part : parts_) bytes = std::max(bytes, division_.workspace_bytes(part));
+    for (const Part& part : parts_) bytes = std::max(bytes, division_->workspace_bytes(part));
     std::shared_ptr<void> memory;
     if (bytes > 0) {
       memory = allocate_bytes(static_cast<std::size_t>(bytes), plan_.device, plan_.exec);
@@ -161,7 +159,7 @@ class FastPath {
       gpu::clear("lncc", plan_.exec.queue.handle, plan_.partials, count * sizeof(double));
     }
     for (Part part : parts_) {
-      if (images_ > 0) division_.place_in(memory.get(), part);
+      if (images_ > 0) division_->place_in(memory.get(), part);
       launch(part);
     }
     if (images_ == 0) clear_rim(plan_);
@@ -169,38 +167,27 @@ class FastPath {
 
  private:
   // Adds either the parts that some volumes have without a workspace, or all as one. Both have the
-  // chunks of planes that suit the whole, which begin anew where any part begins.
+  // tiles across and the chunks of planes that suit the whole.
   void add(const std::vector<Part>& parts, const Part& whole) {
-    const Range centres = whole.derivatives.kept.planes, pixels = whole.pixels.planes;
-    std::vector<int> cuts;
-    for (const Part& part : parts) cuts.push_back(part.pixels.planes.first);
-    std::sort(cuts.begin(), cuts.end());
-    const auto segments = [&](const Range& planes, int before, int chunk_planes) {
-      Segments made{.first = {planes.first}, .chunk_planes = chunk_planes, .end = planes.last};
-      for (const int cut : cuts) {
-        const int first = cut - before;
-        if (first > made.first.back() && first < planes.last) made.first.push_back(first);
-      }
-      return made;
-    };
-    const Segments of_windows = segments(
-        centres, g_.radius[0], window_tiles(whole.derivatives.kept, whole.volumes).chunk_planes);
-    const Segments of_gradient =
-        segments(pixels, 0, gradient_tiles(whole.pixels, whole.volumes).chunk_planes);
-    const bool takes_whole = images_ > 0 && division_.has_room_for_all() &&
-                             of_gradient.first.size() <= Chunks::kMostSegments;
+    const bool is_cut = parts.size() > 1 && parts.front().volume == parts.back().volume;
+    const Tiles tiles = window_tiles(whole.derivatives.kept, whole.volumes);
+    const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes, is_cut);
+    const ChunkGrid of_gradient(
+        all_.planes, gradient_tiles(all_, whole.volumes).chunk_planes, is_cut);
+    const bool takes_whole =
+        images_ > 0 && division_->has_room_for_all() && (!is_cut || division_->keep_bits(parts));
     for (Part part : takes_whole ? std::vector<Part>{whole} : parts) {
       part.first_slot = !parts_.empty() && parts_.back().volume == part.volume
                             ? parts_.back().first_slot + parts_.back().slots()
                             : 0;
       const Box& kept = part.derivatives.kept;
       if (kept.planes.length() > 0 && kept.rows.length() > 0 && kept.columns.length() > 0) {
-        part.window_tiles = window_tiles(kept, part.volumes);
-        part.window_tiles.chunks = of_windows.within(kept.planes);
+        part.window_tiles = window_tiles(kept, part.volumes, tiles.threads_across);
+        part.window_tiles.chunks = of_windows.within(kept.planes, form_ == Form::filter);
       }
       if (images_ > 0) {
         part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
-        part.gradient_tiles.chunks = of_gradient.within(part.pixels.planes);
+        part.gradient_tiles.chunks = of_gradient.within(part.pixels.planes, true);
       }
       slots_ = std::max(slots_, part.first_slot + part.slots());
       parts_.push_back(part);
@@ -213,11 +200,13 @@ class FastPath {
           .tiles = part.window_tiles,
           .derivatives = part.derivatives,
           .centres = part.derivatives.kept,
-          .owned = division_.owned(part),
-          .scale = 1 / plan_.pass.taps,
+          .owned = division_->owned(part),
+          .scale = plan_.pass.is_box ? 1 / plan_.pass.taps : 1,
           .partials = plan_.partials,
           .slots = plan_.slots,
           .first_slot = part.first_slot,
+          .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
+          .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
           .has_quads = has_quads(plan_.pass)};
       arguments.tiles.first_volume = part.volume;
       if (form_ == Form::filter) {
@@ -240,7 +229,7 @@ class FastPath {
   }
 
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
-  Tiles window_tiles(const Box& box, int volumes) const {
+  Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {
     if (form_ == Form::filter) return filter_tiles(box, volumes, g_.radius, window_room_);
     return best_tiles({.across = box.columns.length(),
                           .halo = 2 * g_.radius[2],
@@ -248,6 +237,8 @@ class FastPath {
                           .planes = box.planes.length(),
                           .volumes = volumes,
                           .lines = 0.2 * g_.radius[1],  // most arrive in time
+                          .has_whole_runs = false,
+                          .threads_across = threads_across,
                           .begin = begin()},
         window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
   }
@@ -260,6 +251,8 @@ class FastPath {
                                  .planes = box.planes.length(),
                                  .volumes = both,
                                  .lines = 2.0 * g_.radius[2],
+                                 .has_whole_runs = true,
+                                 .threads_across = 0,
                                  .begin = begin()},
         gradient_room_, [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
     std::swap(tiles.count_x, tiles.count_y);
@@ -270,7 +263,8 @@ class FastPath {
   const Geometry& g_;
   Form form_;
   const int images_;
-  Division division_;
+  const Box all_;  // pixels
+  std::optional<Division> division_;
   Room window_room_, gradient_room_;
   std::vector<Part> parts_;
   int slots_ = 0;

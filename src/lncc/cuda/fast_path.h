@@ -14,13 +14,6 @@ constexpr int kWindowThreads = 384;    // on a multiprocessor at once with 168 r
 constexpr int kGradientThreads = 384;  // in one block or several
 constexpr int kQuad = 4;               // number of pixels that are copied together
 
-/// The outputs of a tile of the sliding window kernels along the axis of which it sees `halo`
-/// places more: whole runs of kOutputs. Runs begin at multiples of kOutputs of the image wherever a
-/// tile or part does, so that neither changes a bit of a sum.
-SIMILIS_HOST_DEVICE int owned_across(int threads_across, int halo) {
-  return (threads_across - halo) / kOutputs * kOutputs;
-}
-
 /// [first, last) along an axis.
 struct Range {
   int first, last;
@@ -119,6 +112,13 @@ struct Chunks {
   }
 };
 
+/// The outputs of a tile of the gradient's kernel along the axis of which it sees `halo` places
+/// more: whole runs of kOutputs. Runs then begin at multiples of kOutputs of the image in every
+/// tile and part, so that neither changes a bit of a sum.
+SIMILIS_HOST_DEVICE int whole_runs(int threads_across, int halo) {
+  return (threads_across - halo) / kOutputs * kOutputs;
+}
+
 /// The size of a block's tile, and the number of tiles. A block has threads_across threads side by
 /// side along one axis; along the other axis it has threads_along threads of kOutputs windows each.
 struct Tiles {
@@ -161,6 +161,7 @@ struct WindowArguments {
   double scale;      // 1 / the number of taps
   double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
+  bool has_f32_formula, has_f64_derivatives;  // of filters
   bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
 };
 

@@ -12,7 +12,8 @@
 
 namespace similis::lncc_internal {
 
-/// kTaps: the most taps along an axis.
+/// kTaps: the most taps along an axis. Taps beyond a narrower window are 0 and see a place of the
+/// window, so that a NaN outside it stays outside.
 template <int kQuantities, int kTaps> class Filter {
  public:
   static constexpr int kLines = kFilterRows + kTaps - 1;  // of the stage
@@ -33,10 +34,9 @@ template <int kQuantities, int kTaps> class Filter {
       double one[kQuantities] = {}, two[kQuantities] = {};
 #pragma unroll
       for (int line = 0; line <= kTaps; ++line) {
-        if (line > count) break;
         double quantities[kQuantities];
-        load((row + line) * kAcross + column, quantities);
-        if (line < count) add(taps_.along[1][line < kTaps ? line : 0], quantities, one);
+        load((row + (line < count ? line : count)) * kAcross + column, quantities);
+        if (line < kTaps && line < count) add(taps_.along[1][line % kTaps], quantities, one);
         if (line > 0) add(taps_.along[1][line > 0 ? line - 1 : 0], quantities, two);
       }
 #pragma unroll
@@ -52,13 +52,14 @@ template <int kQuantities, int kTaps> class Filter {
     const int row = static_cast<int>(threadIdx.x) / kFilterColumns;
     const int column = static_cast<int>(threadIdx.x) % kFilterColumns;
     const double* const first = filtered_ + row * kAcross + column;
+    const int last = taps_.count[2] - 1;
     double across[kQuantities] = {};
 #pragma unroll
     for (int k = 0; k < kTaps; ++k) {
-      if (k >= taps_.count[2]) break;
+      const double* const place = first + (k < last ? k : last);
 #pragma unroll
       for (int i = 0; i < kQuantities; ++i) {
-        across[i] = fma(taps_.along[2][k], first[i * kFilterRows * kAcross + k], across[i]);
+        across[i] = fma(taps_.along[2][k], place[i * kFilterRows * kAcross], across[i]);
       }
     }
 #pragma unroll
@@ -71,7 +72,7 @@ template <int kQuantities, int kTaps> class Filter {
     }
     if (taps_.count[0] == kTaps) return;
 #pragma unroll
-    for (int k = 1; k < kTaps; ++k) {  // a tap of 0 does not keep a NaN out
+    for (int k = 1; k < kTaps; ++k) {
       if (k < taps_.count[0]) continue;
 #pragma unroll
       for (int i = 0; i < kQuantities; ++i) sums_[i][k] = 0;
@@ -92,26 +93,44 @@ template <int kQuantities, int kTaps> class Filter {
   double sums_[kQuantities][kTaps] = {};  // of the planes of centres that see the last plane
 };
 
-/// A pixel on its way from memory: its bits, so that nothing waits for it. f64 stays in memory.
-struct RawPixel {
+/// Calls visit(T()) with the type of elements in memory, Other for the rarer types: a kernel asks
+/// for the type once for all its pixels of a plane.
+struct Other {};
+template <class Visit> __device__ __forceinline__ void visit_type(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::f32: return visit(float());
+    case DType::f16: return visit(F16());
+    case DType::bf16: return visit(BF16());
+    case DType::u8: return visit(std::uint8_t());
+    default: return visit(Other());
+  }
+}
+
+/// An element on its way from memory: its bits, so that nothing waits for it before value(). Those
+/// of rarer types stay in memory.
+struct RawElement {
   unsigned bits = 0;
 
-  __device__ __forceinline__ void ask(const gpu::View& view, std::int64_t offset) {
-    switch (view.dtype) {
-      case DType::u8: bits = static_cast<const std::uint8_t*>(view.data)[offset]; return;
-      case DType::f32: bits = static_cast<const unsigned*>(view.data)[offset]; return;
-      case DType::f64: return;
-      default: bits = static_cast<const std::uint16_t*>(view.data)[offset];
+  template <class T>
+  __device__ __forceinline__ void ask(T, const gpu::View& view, std::int64_t at) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      bits = static_cast<const unsigned*>(view.data)[at];
+    } else if constexpr (sizeof(T) == sizeof(F16)) {
+      bits = static_cast<const std::uint16_t*>(view.data)[at];
+    } else if constexpr (!std::is_same_v<T, Other>) {
+      bits = static_cast<const std::uint8_t*>(view.data)[at];
     }
   }
-  __device__ __forceinline__ double value(const gpu::View& view, std::int64_t offset) const {
-    switch (view.dtype) {
-      case DType::u8:
-      case DType::u16: return bits;
-      case DType::f16: return gpu::to_float(F16{static_cast<std::uint16_t>(bits)});
-      case DType::bf16: return __uint_as_float(bits << 16);
-      case DType::f32: return __uint_as_float(bits);
-      default: return view.load(offset);
+  template <class T>
+  __device__ __forceinline__ double value(T, const gpu::View& view, std::int64_t at) const {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BF16>) {
+      return __uint_as_float(sizeof(T) == sizeof(float) ? bits : bits << 16);
+    } else if constexpr (std::is_same_v<T, F16>) {
+      return gpu::to_float(F16{static_cast<std::uint16_t>(bits)});
+    } else if constexpr (std::is_same_v<T, Other>) {
+      return view.load(at);
+    } else {
+      return gpu::to_float(static_cast<T>(bits));
     }
   }
 };

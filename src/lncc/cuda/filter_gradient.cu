@@ -33,16 +33,17 @@ template <int kTaps> class DerivativePlanes {
         return;
       }
       const int at = (y - kept.rows.first) * kept.columns.length() + (x - kept.columns.first);
-      next_[i] = is_f64_
-                     ? load_centre(reinterpret_cast<const CentreDerivatives<double>*>(plane) + at)
-                     : load_centre(reinterpret_cast<const CentreDerivatives<float>*>(plane) + at);
+      next_[i] = is_f64_ ? reinterpret_cast<const Raw*>(plane)[at]
+                         : Raw{reinterpret_cast<const double2*>(plane)[at], 0};
     });
   }
   __device__ __forceinline__ void store() const {
     for_places([&](int i, int place, int, int) {
-      stage_[place] = next_[i].by_covariance;
-      stage_[place + Sums::kPlaces] = next_[i].by_variance;
-      stage_[place + 2 * Sums::kPlaces] = next_[i].rest;
+      const Raw& raw = next_[i];
+      stage_[place] = is_f64_ ? raw.pair.x : __int_as_float(__double2loint(raw.pair.x));
+      stage_[place + Sums::kPlaces] =
+          is_f64_ ? raw.pair.y : __int_as_float(__double2hiint(raw.pair.x));
+      stage_[place + 2 * Sums::kPlaces] = is_f64_ ? raw.rest : raw.pair.y;
     });
   }
   __device__ __forceinline__ void load(int place, double (&quantities)[3]) const {
@@ -60,11 +61,18 @@ template <int kTaps> class DerivativePlanes {
     }
   }
 
+  // Derivatives as they are in memory, so that nothing waits for them.
+  struct alignas(16) Raw {
+    double2 pair;
+    double rest;
+  };
+  static_assert(sizeof(Raw) == sizeof(CentreDerivatives<double>));
+
   const GradientArguments& m_;
   double* const stage_;
   const int volume_, image_, y_first_, x_first_;
   const bool is_f64_;
-  DerivativeSums next_[Sums::kPlacesAThread];
+  Raw next_[Sums::kPlacesAThread];
 };
 
 template <int kTaps>
@@ -96,17 +104,24 @@ __global__ __launch_bounds__(kFilterThreads, 2) void filter_gradient_kernel(
     derivatives.ask(z + 1);
     at.z = z - g.radius[0];
     const bool is_done = exists && at.z >= planes.first;
-    RawPixel x, y;
+    const std::int64_t x_at = Problem::offset(problem.x, at);
+    const std::int64_t y_at = Problem::offset(problem.y, at);
+    RawElement x, y;
     if (is_done) {
-      x.ask(problem.x, Problem::offset(problem.x, at));
-      y.ask(problem.y, Problem::offset(problem.y, at));
+      visit_type(problem.x.dtype, [&](auto type) {
+        x.ask(type, problem.x, x_at);
+        y.ask(type, problem.y, y_at);
+      });
     }
     filter.sum_down([&](int place, double(&sums)[3]) { derivatives.load(place, sums); });
     __syncthreads();
     filter.advance();
     if (!is_done) continue;
-    const double pixel_x = x.value(problem.x, Problem::offset(problem.x, at)) - shift.x;
-    const double pixel_y = y.value(problem.y, Problem::offset(problem.y, at)) - shift.y;
+    double pixel_x = 0, pixel_y = 0;
+    visit_type(problem.x.dtype, [&](auto type) {
+      pixel_x = x.value(type, problem.x, x_at) - shift.x;
+      pixel_y = y.value(type, problem.y, y_at) - shift.y;
+    });
     double result = fma(of_x ? pixel_y : pixel_x, filter.sum(0),
         fma(of_x ? pixel_x : pixel_y, filter.sum(1), -filter.sum(2)));
     if (problem.valid_mask.data != nullptr) {

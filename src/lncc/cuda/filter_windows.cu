@@ -23,40 +23,52 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
         pixels_(reinterpret_cast<double2*>(shared)),
         weights_(reinterpret_cast<double*>(pixels_ + Sums::kPlaces)),
         image_(volume / problem.geometry.channels),
-        channel_(volume % problem.geometry.channels),
-        y_first_(y_first),
-        x_first_(x_first) {}
+        channel_(volume % problem.geometry.channels) {
+    const Geometry& g = problem.geometry;
+    for_places([&](int i, int place) {
+      const int y = y_first + place / Sums::kAcross, x = x_first + place % Sums::kAcross;
+      is_inside_[i] = g.is_pixel(1, y) && g.is_pixel(2, x);
+      x_offsets_[i] = static_cast<int>(problem.x.at(0, y, x));
+      y_offsets_[i] = static_cast<int>(problem.y.at(0, y, x));
+      if (kWeighted) valid_offsets_[i] = static_cast<int>(problem.valid_mask.at(0, y, x));
+    });
+  }
 
   // Asks for the pixels of a plane.
   __device__ __forceinline__ void ask(int z) {
-    for_places(
-        [&](int i, int, const Place& at) {
-          if (!is_inside(at)) return;
-          x_[i].ask(problem_.x, Problem::offset(problem_.x, at));
-          y_[i].ask(problem_.y, Problem::offset(problem_.y, at));
-        },
-        z);
+    if (!problem_.geometry.is_pixel(0, z)) return;
+    const std::int64_t x_plane = plane_of(problem_.x, z), y_plane = plane_of(problem_.y, z);
+    visit_type(problem_.x.dtype, [&](auto type) {
+      for_places([&](int i, int) {
+        if (!is_inside_[i]) return;
+        x_[i].ask(type, problem_.x, x_plane + x_offsets_[i]);
+        y_[i].ask(type, problem_.y, y_plane + y_offsets_[i]);
+      });
+    });
+    if (!kWeighted || problem_.valid_mask.data == nullptr) return;
+    const std::int64_t valid_plane = plane_of(problem_.valid_mask, z);
+    visit_type(problem_.valid_mask.dtype, [&](auto type) {
+      for_places([&](int i, int) {
+        if (is_inside_[i])
+          valid_[i].ask(type, problem_.valid_mask, valid_plane + valid_offsets_[i]);
+      });
+    });
   }
   // Stores the pixels that were asked for.
   __device__ __forceinline__ void store(int z) const {
-    for_places(
-        [&](int i, int place, const Place& at) {
-          double weight = problem_.geometry.padding == Padding::renormalize ? 0 : 1;
-          double2 pixel = {-shift_.x, -shift_.y};  // black
-          if (is_inside(at)) {
-            weight = problem_.valid_mask.data == nullptr
-                         ? 1
-                         : Problem::load_weight(problem_.valid_mask, at);
-            pixel = {x_[i].value(problem_.x, Problem::offset(problem_.x, at)) - shift_.x,
-                y_[i].value(problem_.y, Problem::offset(problem_.y, at)) - shift_.y};
-          }
-          if constexpr (kWeighted) {
-            weights_[place] = weight;
-            if (weight == 0) pixel = {0, 0};
-          }
-          pixels_[place] = pixel;
-        },
-        z);
+    const bool has_plane = problem_.geometry.is_pixel(0, z);
+    const std::int64_t x_plane = plane_of(problem_.x, z), y_plane = plane_of(problem_.y, z);
+    visit_type(problem_.x.dtype, [&](auto type) {
+      for_places([&](int i, int place) {
+        double2 pixel = {-shift_.x, -shift_.y};  // black
+        if (has_plane && is_inside_[i]) {
+          pixel = {x_[i].value(type, problem_.x, x_plane + x_offsets_[i]) - shift_.x,
+              y_[i].value(type, problem_.y, y_plane + y_offsets_[i]) - shift_.y};
+        }
+        pixels_[place] = pixel;
+      });
+    });
+    if constexpr (kWeighted) store_weights(z, has_plane);
   }
   __device__ __forceinline__ void load(int place, double (&quantities)[kQuantities]) const {
     const double2 pixel = pixels_[place];
@@ -74,20 +86,33 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
   }
 
  private:
-  template <class Visit>
-  __device__ __forceinline__ void for_places(const Visit& visit, int z) const {
+  __device__ __forceinline__ void store_weights(int z, bool has_plane) const {
+    const gpu::View& valid_mask = problem_.valid_mask;
+    const double outside = problem_.geometry.padding == Padding::renormalize ? 0 : 1;
+    const std::int64_t plane = plane_of(valid_mask, z);
+    visit_type(valid_mask.dtype, [&](auto type) {
+      for_places([&](int i, int place) {
+        double weight = outside;
+        if (has_plane && is_inside_[i]) {
+          weight = valid_mask.data == nullptr
+                       ? 1
+                       : valid_[i].value(type, valid_mask, plane + valid_offsets_[i]);
+          if (!(weight >= 0)) weight = NAN;
+        }
+        weights_[place] = weight;
+        if (weight == 0) pixels_[place] = {0, 0};
+      });
+    });
+  }
+  template <class Visit> __device__ __forceinline__ static void for_places(const Visit& visit) {
 #pragma unroll
     for (int i = 0; i < Sums::kPlacesAThread; ++i) {
       const int place = static_cast<int>(threadIdx.x) + i * kFilterThreads;
-      if (place >= Sums::kPlaces) return;
-      visit(i, place,
-          Place{image_, channel_, z, y_first_ + place / Sums::kAcross,
-              x_first_ + place % Sums::kAcross});
+      if (place < Sums::kPlaces) visit(i, place);
     }
   }
-  __device__ __forceinline__ bool is_inside(const Place& at) const {
-    const Geometry& g = problem_.geometry;
-    return g.is_pixel(0, at.z) && g.is_pixel(1, at.y) && g.is_pixel(2, at.x);
+  __device__ __forceinline__ std::int64_t plane_of(const gpu::View& view, int z) const {
+    return view.plane(image_, channel_) + view.at(z, 0, 0);
   }
 
   const Problem& problem_;
@@ -95,14 +120,16 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
   double2* const pixels_;
   double* const weights_;
   const std::int64_t image_, channel_;
-  const int y_first_, x_first_;
-  RawPixel x_[Sums::kPlacesAThread], y_[Sums::kPlacesAThread];
+  bool is_inside_[Sums::kPlacesAThread] = {};
+  int x_offsets_[Sums::kPlacesAThread], y_offsets_[Sums::kPlacesAThread];
+  int valid_offsets_[Sums::kPlacesAThread];
+  RawElement x_[Sums::kPlacesAThread], y_[Sums::kPlacesAThread], valid_[Sums::kPlacesAThread];
 };
 
 // Stores the derivatives of the i-th of a plane's centres, for the gradients to one image or both.
-template <class Value>
+template <class Value, class T>
 __device__ __forceinline__ void store_derivatives(const DerivativeMaps& maps, int volume, int z,
-    int i, const Correlation<double>& v, double weight, const Means& means) {
+    int i, const Correlation<T>& v, T weight, const Means& means) {
   const auto by_a = static_cast<Value>(weight * v.gradient.a);
   for (int image = 0; image < maps.images; ++image) {
     const bool of_x = image == 0;
@@ -138,6 +165,7 @@ __global__ __launch_bounds__(kFilterThreads, kTaps <= 7 ? 2 : 1) void filter_win
   const Box& kept = m.derivatives.kept;
   const int in_plane = static_cast<int>(at.y - kept.rows.first) * kept.columns.length() +
                        static_cast<int>(at.x - kept.columns.first);
+  const PlaneTerms plane(problem, volume);
   double total = 0;
   pixels.ask(planes.first - g.radius[0]);
   for (int z = planes.first - g.radius[0]; z < planes.last + g.radius[0]; ++z) {
@@ -160,18 +188,27 @@ __global__ __launch_bounds__(kFilterThreads, kTaps <= 7 ? 2 : 1) void filter_win
     const Means means = {sum_x * scale, sum_y * scale};
     const Moments<double> moments = {share * fma(-sum_x, means.y, filter.sum(4)),
         share * fma(-sum_x, means.x, filter.sum(2)), share * fma(-sum_y, means.y, filter.sum(3))};
-    total += finish_centre(problem, at, moments, {means.x + shift.x, means.y + shift.y},
-        m.derivatives.images > 0, is_owned && m.owned.planes.holds(static_cast<int>(at.z)),
-        [&](const Correlation<double>& v, double slope) {
-          const int plane = static_cast<int>(at.z);
-          if (problem.x.dtype == DType::f64) {
-            store_derivatives<double>(
-                m.derivatives, tile.volume, plane, in_plane, v, slope * share, means);
-          } else {
-            store_derivatives<float>(
-                m.derivatives, tile.volume, plane, in_plane, v, slope * share, means);
-          }
-        });
+    const bool adds = is_owned && m.owned.planes.holds(static_cast<int>(at.z));
+    const auto finish = [&]<class T>(const Moments<T>& converted) {
+      return finish_centre(problem, plane, at, converted, {means.x + shift.x, means.y + shift.y},
+          m.derivatives.images > 0, adds, [&](const Correlation<T>& v, T slope) {
+            const T weight = slope * static_cast<T>(share);
+            const int z_centre = static_cast<int>(at.z);
+            if (m.has_f64_derivatives) {
+              store_derivatives<double>(
+                  m.derivatives, tile.volume, z_centre, in_plane, v, weight, means);
+            } else {
+              store_derivatives<float>(
+                  m.derivatives, tile.volume, z_centre, in_plane, v, weight, means);
+            }
+          });
+    };
+    if (m.has_f32_formula) {
+      total += finish(Moments<float>{static_cast<float>(moments.a), static_cast<float>(moments.b),
+          static_cast<float>(moments.c)});
+    } else {
+      total += finish(moments);
+    }
   }
   if (m.partials == nullptr) return;
   total = gpu::block_sum<kFilterThreads>(total);

@@ -6,8 +6,8 @@
 // slabs of planes, then of strips of rows, each smaller than the last; the remainder goes through a
 // small workspace, as other gradients do. Windows between two parts are computed twice.
 //
-// Results are the same to the last bit however the pass is divided: chunks along z begin wherever a
-// slab would begin if memory were short, and parts begin at multiples of kOutputs rows and columns.
+// Results are the same to the last bit however the pass is divided: parts begin where chunks of the
+// whole do, and at multiples of kOutputs rows.
 #pragma once
 
 #include <algorithm>
@@ -35,38 +35,57 @@ struct Part {
   }
 };
 
-/// The first planes of the segments that chunks are made in, and the most planes of a chunk.
-struct Segments {
+/// The first planes of chunks along z, by which the planes of all parts are cut.
+struct ChunkGrid {
   std::vector<int> first;
-  int chunk_planes = 1;
+  int end = 0;
 
-  /// Returns the chunks of a range of planes that begins where a segment does.
-  Chunks within(const Range& planes) const {
+  /// Chunks of this many planes. If `tapers`, chunks become shorter towards the end, so that slabs,
+  /// of which each is smaller than the last, can end where chunks do.
+  ChunkGrid(const Range& planes, int chunk_planes, bool tapers) : end(planes.last) {
+    constexpr int kShortest = 4;
+    for (int plane = planes.first; plane < planes.last;) {
+      first.push_back(plane);
+      const int rest = planes.last - plane, half = std::max(kShortest, pieces(rest, 2));
+      const int length = tapers ? std::min(chunk_planes, half) : chunk_planes;
+      plane += rest - length < kShortest && tapers && rest <= 2 * kShortest ? rest : length;
+    }
+  }
+  /// Returns the last beginning of a chunk up to this plane, or the end.
+  int before(int plane) const {
+    if (plane >= end) return end;
+    return *std::prev(std::upper_bound(first.begin(), first.end(), plane));
+  }
+  bool has(int plane) const { return std::binary_search(first.begin(), first.end(), plane); }
+
+  /// Returns the chunks that hold a range of planes; the first is whole unless it is `clipped`.
+  Chunks within(const Range& planes, bool clipped) const {
     Chunks chunks;
     chunks.last_plane = planes.last;
     for (std::size_t i = 0; i < first.size(); ++i) {
-      const bool is_last = i + 1 == first.size();
-      if (first[i] >= planes.last || (!is_last && first[i + 1] <= planes.first)) continue;
-      if (chunks.segments == Chunks::kMostSegments) break;
-      const int begin = std::max(first[i], planes.first);
-      const int whole = (is_last ? end : first[i + 1]) - first[i];
-      const int length = pieces(whole, pieces(whole, chunk_planes));
-      chunks.segment[chunks.segments++] = {begin, length, chunks.count};
-      const int last = is_last || chunks.segments == Chunks::kMostSegments
-                           ? planes.last
-                           : std::min(first[i + 1], planes.last);
-      chunks.count += pieces(last - begin, length);
+      const int next = i + 1 < first.size() ? first[i + 1] : end;
+      if (first[i] >= planes.last || next <= planes.first) continue;
+      const int begin = clipped ? std::max(first[i], planes.first) : first[i];
+      const int length = next - begin;
+      const bool is_new =
+          chunks.segments == 0 ||
+          (length != chunks.segment[chunks.segments - 1].chunk_planes &&
+              !(next == end && length < chunks.segment[chunks.segments - 1].chunk_planes));
+      if (is_new && chunks.segments < Chunks::kMostSegments) {
+        chunks.segment[chunks.segments++] = {begin, length, chunks.count};
+      }
+      ++chunks.count;
     }
     return chunks;
   }
-  int end = 0;  // the last segment ends here
 };
 
 class Division {
   using Axis = Range Box::*;
 
  public:
-  Division(const CudaPlan& plan, int images, std::int64_t derivative_bytes)
+  /// `cuts`: the chunks of the gradient of a volume that is cut.
+  Division(const CudaPlan& plan, int images, std::int64_t derivative_bytes, const ChunkGrid& cuts)
       : g_(plan.problem.geometry),
         images_(images),
         derivative_bytes_(derivative_bytes),
@@ -74,7 +93,8 @@ class Division {
                        : plan.pass.x.dtype == DType::f32 ? 4
                                                          : 2),
         is_small_(plan.pass.workspace == LnccWorkspace::small),
-        all_{{0, extent(g_, 0)}, {0, extent(g_, 1)}, {0, extent(g_, 2)}} {
+        all_(all_pixels(g_)),
+        cuts_(cuts) {
     gradients_[0] = &plan.pass.x_gradient;
     gradients_[1] = &plan.pass.y_gradient;
   }
@@ -95,7 +115,18 @@ class Division {
     return one.volume == next.volume || (is_whole(one) && is_whole(next));
   }
   Part whole(std::int64_t volume, int volumes) const { return in_workspace(all_, volume, volumes); }
+  /// Returns whether the parts of a volume give the bits that the whole has: they begin where its
+  /// chunks and its runs of outputs do.
+  bool keep_bits(const std::vector<Part>& parts) const {
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+      return cuts_.has(part.pixels.planes.first) && part.pixels.rows.first % kOutputs == 0 &&
+             part.pixels.columns.length() == all_.columns.length();
+    });
+  }
   const Box& all() const { return all_; }
+  static Box all_pixels(const Geometry& g) {
+    return {{0, extent(g, 0)}, {0, extent(g, 1)}, {0, extent(g, 2)}};
+  }
   Box all_centres() const { return centres_around(all_); }
   /// Returns the centres of a part that add to values: each belongs to one part.
   Box owned(const Part& part) const {
@@ -131,8 +162,8 @@ class Division {
  private:
   static constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   // The workspace has kWorkspaceBytes if images are small or their gradients have strides; 2 bytes
-  // for an element of f16 or bf16, within bounds; otherwise a byte for kElementsAByte elements under windows of
-  // 7 × 7 or less, and more for larger windows.
+  // for an element of f16 or bf16, within bounds; otherwise a byte for kElementsAByte elements
+  // under windows of 7 × 7 or less, and more for larger windows.
   static constexpr std::int64_t kWorkspaceBytes = 64 * kMiB, kHalfWorkspaceBytes = 4 * kMiB;
   static constexpr std::int64_t kSmallElements = std::int64_t{1} << 23;
   static constexpr double kElementsAByte = 12;
@@ -249,7 +280,8 @@ class Division {
         slab.planes.last = rest.planes.first + planes;
         return bytes_of(slab) + DerivativeMaps::kAlignment <= bytes_from(volume, slab.planes.last);
       };
-      const int planes = most(rest.planes.length(), has_room);
+      const int planes = cuts_.before(rest.planes.first + most(rest.planes.length(), has_room)) -
+                         rest.planes.first;
       if (planes < std::min(kFewest, rest.planes.length())) return;
       slab.planes.last = rest.planes.first + planes;
       emit(at_the_end(slab, volume, 1));
@@ -274,8 +306,9 @@ class Division {
                    (rest.rows.last - strip.rows.last) * row_bytes &&
                early_bytes(derivatives) * images_ <= limit;
       };
-      const int rows = runs(most(rest.rows.length(), has_room), rest.rows.length());
-      if (rows < kFewest) return;
+      const int most_rows = most(rest.rows.length(), has_room);
+      if (most_rows < kFewest) return;
+      const int rows = runs(most_rows, rest.rows.length());
       emit(part(rows));
       rest.rows.first = strip.rows.last;
     }
@@ -306,8 +339,10 @@ class Division {
       if (room < fewest && index < 2) continue;
       int length = std::max(room, fewest);
       if (index > 0) length = runs(length, whole.length());
-      for (int first = whole.first; first < whole.last; first += length) {
-        piece.*axis = {first, std::min(first + length, whole.last)};
+      for (int first = whole.first, last = first; first < whole.last; first = last) {
+        last = std::min(first + length, whole.last);
+        if (index == 0 && cuts_.before(last) > first) last = cuts_.before(last);
+        piece.*axis = {first, last};
         if (room >= fewest) {
           emit(in_workspace(piece, volume, 1));
         } else {
@@ -396,6 +431,7 @@ class Division {
   const std::int64_t derivative_bytes_, element_bytes_;
   const bool is_small_;
   const Box all_;  // pixels
+  const ChunkGrid cuts_;
   const TensorView* gradients_[2];
 };
 

@@ -118,25 +118,70 @@ struct Problem {
   }
 };
 
-/// Finishes a centre from its moments and its means: stores ANTs' gradient or hands the
-/// derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns the
+/// What the centres of a plane share.
+struct PlaneTerms {
+  double slope;  // of a pixel of weight 1, where a pass reduces to numbers
+  Constants<float> constants;
+
+  __device__ PlaneTerms(const Problem& problem, std::int64_t plane)
+      : slope(problem.reduces && problem.slopes != nullptr ? problem.slopes[plane] : 0),
+        constants{
+            static_cast<float>(problem.constants.nr), static_cast<float>(problem.constants.dr)} {}
+};
+
+__device__ __forceinline__ Correlation<double> correlation(
+    const Problem& problem, const PlaneTerms&, const Moments<double>& moments) {
+  return problem.correlation(moments);
+}
+__device__ __forceinline__ Correlation<float> correlation(
+    const Problem& problem, const PlaneTerms& plane, const Moments<float>& moments) {
+  return problem.is_signed ? signed_correlation_f32(moments, plane.constants)
+                           : squared_correlation_f32(moments, plane.constants);
+}
+
+/// Stores ANTs' gradients of a centre; in f32 its first factor is the derivative of the value by
+/// the covariance.
+__device__ __forceinline__ void store_centre_gradients(const Problem& problem, const PlaneTerms&,
+    const Place& at, const Moments<double>& m, const Correlation<double>&, double slope, double x,
+    double y) {
+  problem.store_centre_gradients(at, m, slope, x, y);
+}
+__device__ __forceinline__ void store_centre_gradients(const Problem& problem,
+    const PlaneTerms& plane, const Place& at, const Moments<float>& m, const Correlation<float>& v,
+    float slope, double x, double y) {
+  const float factor = slope * v.gradient.a, dr = plane.constants.dr;
+  const auto store = [&](const gpu::View& gradient, float variance, double own, double other) {
+    if (gradient.data == nullptr) return;
+    const float ratio = m.a / (fmaxf(variance, 0.0f) + dr);
+    const float by_own = fmaf(-ratio, static_cast<float>(own), static_cast<float>(other));
+    gradient.store(Problem::offset(gradient, at), slope == 0 ? 0 : factor * by_own);
+  };
+  store(problem.x_gradient, m.b, x, y);
+  store(problem.y_gradient, m.c, y, x);
+}
+
+/// Finishes a centre from its moments and its means, in f64 or f32: stores ANTs' gradient or hands
+/// the derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns the
 /// weighted value.
-template <class Store>
-__device__ __forceinline__ double finish_centre(const Problem& problem, const Place& at,
-    const Moments<double>& moments, const Means& means, bool has_derivatives, bool adds,
+template <class T, class Store>
+__device__ __forceinline__ double finish_centre(const Problem& problem, const PlaneTerms& plane,
+    const Place& at, const Moments<T>& moments, const Means& means, bool has_derivatives, bool adds,
     const Store& store) {
-  const Correlation<double> v = problem.correlation(moments);
+  const Correlation<T> v = correlation(problem, plane, moments);
   const double own_weight = problem.pixel_weight(at);
-  const double slope = problem.slope(at, own_weight);
+  const double slope = !problem.reduces ? problem.slope(at, own_weight)
+                       : own_weight == 0 && plane.slope == plane.slope ? 0
+                                                                       : own_weight * plane.slope;
   if (has_derivatives) {
-    store(v, slope);
+    store(v, static_cast<T>(slope));
   } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
-    problem.store_centre_gradients(at, moments, slope, Problem::load(problem.x, at) - means.x,
-        Problem::load(problem.y, at) - means.y);
+    store_centre_gradients(problem, plane, at, moments, v, static_cast<T>(slope),
+        Problem::load(problem.x, at) - means.x, Problem::load(problem.y, at) - means.y);
   }
   if (!adds) return 0;
-  if (problem.map.data != nullptr) problem.store_map(at, own_weight, v.value);
-  return own_weight == 0 ? 0 : own_weight * v.value;
+  const double value = v.value;
+  if (problem.map.data != nullptr) problem.store_map(at, own_weight, value);
+  return own_weight == 0 ? 0 : own_weight * value;
 }
 
 /// Returns the number of derivatives whose window sums make the gradients, as cpu_tile-inl.h has

@@ -265,7 +265,7 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   const SharedTile shared_tile(shared, m.tiles);
   const int threads_across = m.tiles.threads_across, columns = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = owned_across(threads_across, window_y - 1);
+  const int owned = whole_runs(threads_across, window_y - 1);
   const int x_first = m.pixels.columns.first + tile.x * columns;
   const int y_first = m.pixels.rows.first + tile.y * owned;
   const Range planes = m.tiles.chunks.planes(tile.chunk);

@@ -122,12 +122,8 @@ template <class Value, bool kPlain> class Centres {
         rows_(m.derivatives.kept.rows.length()),
         in_plane_(
             (x - m.derivatives.kept.columns.first) * rows_ + y - m.derivatives.kept.rows.first),
-        slope_(m.problem.reduces && m.problem.slopes != nullptr
-                   ? m.problem.slopes[m.tiles.first_volume + tile.volume]
-                   : 0),
-        slope_f32_(static_cast<float>(slope_)),
-        constants_{
-            static_cast<float>(m.problem.constants.nr), static_cast<float>(m.problem.constants.dr)},
+        plane_(m.problem, m.tiles.first_volume + tile.volume),
+        slope_f32_(static_cast<float>(plane_.slope)),
         has_owned_row_(m.owned.rows.holds(y)) {
     const int first = m.owned.columns.first - x, last = m.owned.columns.last - x;
     owned_columns_ = {first < 0 ? 0 : first, last < count ? last : count};
@@ -154,13 +150,11 @@ template <class Value, bool kPlain> class Centres {
       const Moments<float> moments = {static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
           static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
           static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
-      const Correlation<float> v = squared_correlation_f32(moments, constants_);
+      const Correlation<float> v = squared_correlation_f32(moments, plane_.constants);
       if (m_.derivatives.images > 0 && exists) {
         store_derivatives(v, slope_f32_, mean_x, mean_y, i);
       }
       return adds ? v.value : 0.0f;
-    } else if constexpr (std::is_same_v<Value, float>) {
-      return exists ? run_f32(sums, i, adds) : 0;
     } else {
       return exists ? run_any(sums, i, adds) : 0;
     }
@@ -169,54 +163,16 @@ template <class Value, bool kPlain> class Centres {
  private:
   __device__ Place place(int i) const { return {image_, channel_, z_, y_, x_ + i}; }
 
-  // run_any() with the formula in f32.
-  __device__ __forceinline__ double run_f32(const Sums& sums, int i, bool adds) const {
-    const Problem& problem = m_.problem;
+  // The formula is in f32 if derivatives are.
+  __device__ __forceinline__ double run_any(const Sums& sums, int i, bool adds) const {
     const Place at = place(i);
     const double scale = scale_at(at), mean_x = sums.x * scale, mean_y = sums.y * scale;
-    const auto share = static_cast<float>(problem.taps * scale);
-    const Moments<float> moments = {share * static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
-        share * static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
-        share * static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
-    const Correlation<float> v = problem.is_signed ? signed_correlation_f32(moments, constants_)
-                                                   : squared_correlation_f32(moments, constants_);
-    const double own_weight =
-        problem.mask.data == nullptr ? 1 : Problem::load_weight(problem.mask, at);
-    const float slope = problem.reduces ? slope_f32_ * static_cast<float>(own_weight)
-                                        : static_cast<float>(problem.slope(at, own_weight));
-    if (m_.derivatives.images > 0) {
-      store_derivatives(v, slope * share, mean_x, mean_y, i);
-    } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
-      const auto x = static_cast<float>(Problem::load(problem.x, at) - shift_.x - mean_x);
-      const auto y = static_cast<float>(Problem::load(problem.y, at) - shift_.y - mean_y);
-      const float factor = slope * v.gradient.a;
-      store_centre_gradient(problem.x_gradient, at, factor, y, moments.a, moments.b, x);
-      store_centre_gradient(problem.y_gradient, at, factor, x, moments.a, moments.c, y);
-    }
-    if (!adds) return 0;
-    const double value = v.value;
-    if (problem.map.data != nullptr) problem.store_map(at, own_weight, value);
-    return own_weight == 0 ? 0 : own_weight * value;
-  }
-  // centre_gradient(), whose first factor is the derivative of the value by the covariance.
-  __device__ __forceinline__ void store_centre_gradient(const gpu::View& gradient, const Place& at,
-      float factor, float other, float covariance, float variance, float own) const {
-    if (gradient.data == nullptr) return;
-    const float ratio = covariance / (fmaxf(variance, 0.0f) + constants_.dr);
-    gradient.store(
-        Problem::offset(gradient, at), factor == 0 ? 0 : factor * fmaf(-ratio, own, other));
-  }
-
-  __device__ double run_any(const Sums& sums, int i, bool adds) const {
-    const Problem& problem = m_.problem;
-    const Place at = place(i);
-    const double scale = scale_at(at);
-    const double share = problem.taps * scale;
-    const double mean_x = sums.x * scale, mean_y = sums.y * scale;
-    const Moments<double> moments = {share * fma(-sums.x, mean_y, 0.5 * sums.xy),
-        share * fma(-sums.x, mean_x, sums.xx), share * fma(-sums.y, mean_y, sums.yy)};
-    return finish_centre(problem, at, moments, {mean_x + shift_.x, mean_y + shift_.y},
-        m_.derivatives.images > 0, adds, [&](const Correlation<double>& v, double slope) {
+    const auto share = static_cast<Value>(m_.problem.taps * scale);
+    const Moments<Value> moments = {share * static_cast<Value>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
+        share * static_cast<Value>(fma(-sums.x, mean_x, sums.xx)),
+        share * static_cast<Value>(fma(-sums.y, mean_y, sums.yy))};
+    return finish_centre(m_.problem, plane_, at, moments, {mean_x + shift_.x, mean_y + shift_.y},
+        m_.derivatives.images > 0, adds, [&](const Correlation<Value>& v, Value slope) {
           store_derivatives(v, slope * share, mean_x, mean_y, i);
         });
   }
@@ -247,9 +203,8 @@ template <class Value, bool kPlain> class Centres {
   const int volume_;
   const std::int64_t image_, channel_;
   const int y_, x_, rows_, in_plane_;
-  const double slope_;
+  const PlaneTerms plane_;
   const float slope_f32_;
-  const Constants<float> constants_;
   const bool has_owned_row_;
   Range owned_columns_;  // counted from the first centre
   bool is_owned_ = false;
@@ -275,7 +230,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const SharedTile shared_tile(shared, m.tiles);
   const int threads_across = m.tiles.threads_across, rows = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = owned_across(threads_across, window_x - 1);
+  const int owned = threads_across - (window_x - 1);
   const int x_first = m.centres.columns.first + tile.x * owned;
   const int y_first = m.centres.rows.first + tile.y * rows;
   const Range planes = m.tiles.chunks.planes(tile.chunk);
@@ -311,7 +266,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     __syncthreads();
     const bool has_next = z + 1 < z_last;
     if (has_next) stage.fill(0, z + 1 + g.radius[0], z - g.radius[0], true);
-    if (mine > 0) {
+    if (mine > 0 && z >= m.centres.planes.first) {  // a chunk may begin before the part
       centres.enter(z);
       Sums sums = shared_tile.load(up);
       for (int k = 1; k < window_x; ++k) sums += shared_tile.load(up + k);

@@ -15,7 +15,9 @@ template <class T> T pieces(T extent, T length) { return (extent + length - 1) /
 struct Work {
   int across, halo, along, planes, volumes;
   double lines;  ///< lines beyond its outputs that a tile waits for
-  double begin;  ///< the cost of a chunk's first plane above that of any other, in planes
+  bool has_whole_runs;
+  int threads_across;  ///< of each tile; 0: any
+  double begin;        ///< the cost of a chunk's first plane above that of any other, in planes
 };
 
 constexpr std::int64_t kReserved = 1024;  // bytes of a block's shared memory that the driver takes
@@ -54,20 +56,25 @@ inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t
   return least;
 }
 
+/// Returns the outputs of a tile along the axis with the halo.
+inline int owned(const Work& work, int across) {
+  return work.has_whole_runs ? whole_runs(across, work.halo) : across - work.halo;
+}
+
 /// Returns the tiles and chunks that cost the least; threads_across is 0 if no tile fits.
 template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, const Bytes& bytes_of) {
   Tiles best;
   double least = 0;
   for (const int threads : {384, 320, 192, 160, 128, 96}) {
     if (threads > room.threads) continue;
-    for (int along = 1; owned_across(threads / along, work.halo) > 0 && threads / along >= 32;
-         ++along) {
+    for (int along = 1; owned(work, threads / along) > 0 && threads / along >= 32; ++along) {
       const int across = threads / along;
       if (threads % along != 0 || across % 16 != 0) continue;
+      if (work.threads_across != 0 && work.threads_across != across) continue;
       Tiles tiles;
       tiles.threads_across = across;
       tiles.threads_along = along;
-      tiles.count_x = pieces(work.across, owned_across(across, work.halo));
+      tiles.count_x = pieces(work.across, owned(work, across));
       tiles.count_y = pieces(work.along, along * kOutputs);
       tiles.volumes = work.volumes;
       const std::int64_t bytes = bytes_of(tiles);
@@ -98,6 +105,8 @@ inline Tiles filter_tiles(const Box& box, int volumes, const int (&radius)[3], c
           .planes = box.planes.length(),
           .volumes = volumes,
           .lines = 0,
+          .has_whole_runs = false,
+          .threads_across = 0,
           .begin = 2.0 * radius[0]},
       {room.multiprocessors, kBlocks * room.threads, room.bytes}, 0);
   return tiles;
