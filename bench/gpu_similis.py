@@ -56,17 +56,24 @@ class Similis:
             self.known[key] = ctypes.byref(descriptor)
         return self.known[key]
 
-    def function(self, operation, kind):
-        """What measures a pair: takes x and y, returns value and gradient."""
+    def function(self, operation, kind, **changes):
+        """What measures a pair: takes x and y, returns value and gradient. `changes` are the
+        operation's options; a mask is a tensor."""
         tables, options = libsimilis.Tables(self.library), None
+        masks = {name: tensor(each) for name, each in changes.items() if torch.is_tensor(each)}
+        if changes:
+            numbers = {name: each for name, each in changes.items() if name not in masks}
+            pointers = {name: ctypes.addressof(each) for name, each in masks.items()}
+            options = tables.options(operation, **numbers, **pointers)
         if operation == "l1_ssim":
             options = tables.options("ssim", ssim_weight=0.2, l1_weight=0.8, form="loss")
         if kind.startswith("map"):
             options = tables.options("ssim", reduction="none")
-        entry = self.library.similis_ms_ssim if operation == "ms_ssim" else self.library.similis_ssim
+        entry = getattr(self.library, {"ms_ssim": "similis_ms_ssim", "mse": "similis_mse"}.get(
+            operation, "similis_ssim"))
         options_pointer = ctypes.byref(options) if options else None
         execution, execution_pointer = self.execution, ctypes.byref(self.execution)
-        kept = options
+        kept = options, masks
 
         def call(x, y):
             value_shape = [*x.shape[:2], *(side - 10 for side in x.shape[2:])] if "map" in kind else ()
@@ -103,9 +110,10 @@ def package():
     return similis
 
 
-def as_called(similis, operation, kind):
+def as_called(similis, operation, kind, **options):
     """What a training step or an evaluation calls: the package, through autograd if there is a
     gradient."""
     measure = getattr(similis, operation)
-    options = {"reduction": "none"} if kind.startswith("map") else {}
+    if kind.startswith("map"):
+        options["reduction"] = "none"
     return gpu_peers.with_autograd(lambda x, y, train: measure(x, y, **options))(kind)

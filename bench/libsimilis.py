@@ -10,7 +10,7 @@ import numpy
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build/lib/libsimilis.so"
 CODES = {"u": 1, "f": 2}  # of similis_dtype
-FORMATS = {"double": "d", "int32": "i", "int64": "q", "uint64": "Q"}  # of struct
+FORMATS = {"double": "d", "int32": "i", "int64": "q", "uint64": "Q", "pointer": "P"}  # of struct
 
 
 class Device(ctypes.Structure):

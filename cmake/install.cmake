@@ -5,6 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/similis)
 
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY include/similis DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS similis EXPORT similisTargets)
 install(TARGETS similis_static EXPORT similisStaticTargets)

@@ -7,7 +7,8 @@
 #   *.cc        the library
 #   *.cu        the library, where there is CUDA
 add_library(similis_objects OBJECT)
-target_link_libraries(similis_objects PRIVATE similis_flags PkgConfig::hwy)
+target_link_libraries(similis_objects PRIVATE
+  similis_flags PkgConfig::hwy nlohmann_json::nlohmann_json)
 # SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
 # faster here. Threads share rows alike on every target, so the thread sanitizer's build has two.
 set(similis_disabled_targets HWY_SSSE3 HWY_AVX3_DL)

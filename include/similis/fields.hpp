@@ -4,8 +4,7 @@
 // A vector field is [N,Y,X,2] or [N,Z,Y,X,3] with components in the order (x, y, z), x the fastest
 // axis, of f16, bf16, f32 or f64 and with any strides. It holds displacements u of x + u(x) in
 // coordinates that run from -1 to 1 along each axis: with align_corners voxel i of n is at
-// -1 + 2i/(n-1), without at (2i+1)/n - 1; an axis of one voxel is at 0. Outside its grid a field
-// is 0.
+// -1 + 2i/(n-1), without at (2i+1)/n - 1; an axis of one voxel is at 0.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,8 @@
 
 namespace similis {
 
-/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32.
+/// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32. Outside
+/// its grid the field is 0.
 SIMILIS_API Tensor exponentiate(
     const TensorView& v, int n = 7, bool align_corners = true, const Execution& exec = {});
 
@@ -29,20 +29,21 @@ struct Inverse {
   Tensor displacement;
   Tensor residual;  ///< [N], f32 or f64: the largest norm of u(x + w) + w, where w is the inverse
 };
-/// The displacement w that solves w = -u(x + w): repeats that rule `iterations` times, starting
-/// with -u. It converges where u changes by less than it moves; the residual, in u's units, shows
-/// if it did.
+/// The displacement w that solves u(x + w) + w = 0, by damped Newton steps from -u, at each voxel
+/// until that norm is at most `tolerance` voxels, or `iterations` times. Outside its grid u has the
+/// value at the border. The residual, in u's units, is larger than `tolerance` where x + u(x) folds,
+/// or takes no voxel there; NaN if u has one. Workspace: for f16 and bf16 the field in f32.
 SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
+    double tolerance = 0.01, const Execution& exec = {});
 
-/// Into memory of the caller; residual may be empty.
+/// Into memory of the caller, which is not u's; residual may be empty.
 SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
     const TensorView& residual, int iterations = 30, bool align_corners = true,
-    const Execution& exec = {});
+    double tolerance = 0.01, const Execution& exec = {});
 
 struct JacobianDeterminant {
   Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
-  Tensor folds;        ///< [N], f64: number of voxels whose determinant is not positive
+  Tensor folds;  ///< [N], f64: number of voxels whose determinant is not above 0, NaN included
 };
 /// The determinant of the derivative of x + u(x): central differences inside, one-sided at the
 /// border, exact for affine maps; along an axis of one voxel u counts as constant.

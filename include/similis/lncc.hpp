@@ -32,6 +32,15 @@ enum class LnccGradient : std::uint8_t {
           ///< `is_signed`
 };
 
+/// The memory that an exact gradient takes on a GPU beyond itself. Results are the same.
+enum class LnccWorkspace : std::uint8_t {
+  automatic,  ///< up to 16 B a pixel for the gradient to each image, if that is at most 1 GiB in
+              ///< all; otherwise as small
+  small,  ///< a twelfth of a byte a pixel for dense f32 and f64 gradients under windows of up to
+          ///< 7 × 7, since derivatives are stored in the gradient; 2 B for f16 and bf16. Up to
+          ///< 64 MiB for images of up to 8 million pixels, wider windows and other gradients
+};
+
 struct LnccOptions {
   PerAxis<int> window_size = 3;  ///< in pixels, odd
   WindowShape window = WindowShape::box;
@@ -43,6 +52,7 @@ struct LnccOptions {
   bool is_signed = false;  ///< signed correlation in [-1, 1]: clamp(A / (√B·√C), -1, 1) instead,
                            ///< which tells x from -x
   LnccGradient gradient = LnccGradient::exact;
+  LnccWorkspace workspace = LnccWorkspace::automatic;
   /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·LNCC /
   /// Σ mask and the sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or
   /// without leading N and C, broadcast; with padding valid its rim goes unused. Where the weights
@@ -62,10 +72,11 @@ struct LnccOptions {
 /// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
 /// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
 /// On a GPU work is queued on exec.queue and not waited for.
-/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
-/// above 65535, sigma or smooth_dr is not positive, smooth_nr is negative, padding is reflect or
-/// replicate, or valid and an axis is shorter than window_size, gradient is ants and is_signed, or
-/// a mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
+/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even, 1
+/// along every axis or above 65535, sigma or smooth_dr is not positive, smooth_nr is negative,
+/// padding is reflect or replicate, or valid and an axis is shorter than window_size, gradient is
+/// ants and is_signed, or a mask does not broadcast or, on the CPU, holds a weight that is negative
+/// or not finite.
 SIMILIS_API Tensor lncc(const TensorView& x, const TensorView& y, const LnccOptions& options = {},
     const Execution& exec = {});
 
@@ -98,7 +109,7 @@ struct LnccRequest {
 
 /// The pass behind all functions of this header: for bindings and callers with memory of their own.
 /// Throws also if a view of the request has the wrong shape, dtype or device.
-/// Gradients under a box take a workspace of up to 64 MiB on a GPU; a value takes none.
+/// Exact gradients take a workspace on a GPU, as LnccOptions::workspace says; others take none.
 SIMILIS_API void lncc_into(const TensorView& x, const TensorView& y, const LnccRequest& request,
     const LnccOptions& options = {}, const Execution& exec = {});
 

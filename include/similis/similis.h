@@ -13,6 +13,7 @@
 #include "similis/c/pixel_error.h"
 #include "similis/c/ssim.h"
 #include "similis/c/ssimulacra2.h"
+#include "similis/c/vmaf.h"
 #include "similis/c/warp.h"
 #include "similis/version.h"
 

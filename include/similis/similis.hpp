@@ -20,5 +20,6 @@
 #include "similis/ssimulacra2.hpp"
 #include "similis/tensor.hpp"
 #include "similis/version.h"
+#include "similis/vmaf.hpp"
 #include "similis/warp.hpp"
 #include "similis/window.hpp"

@@ -11,9 +11,12 @@
 //
 // Every N may be 1 where another is larger: that operand then serves all, and its gradient is the
 // sum over them. Each array may be f16, bf16, f32 or f64, with any strides. Coordinates are formed
-// in f64; weights and sums in f32, or f64 for an f64 image; results are rounded once. A NaN or
-// infinite coordinate is outside under every padding: it yields 0 (or the background) and no
-// gradient.
+// in f64; weights and sums in f32, or f64 for an f64 image; results are rounded once.
+//
+// A voxel whose coordinate is NaN yields NaN, and so are its gradients to field and matrices; it
+// adds nothing to the image's gradient and changes no other voxel. (Its label is the background,
+// with weight NaN.) An infinite coordinate is outside under every padding: it yields 0, or the
+// background, and no gradient.
 #pragma once
 
 #include <cstdint>

@@ -29,9 +29,11 @@ from ._functions.scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_
 from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 from ._functions.transforms import affine_grid, compose, sample, sample_labels
 from ._functions.value_and_gradient import value_and_gradient
+from ._functions.vmaf import VmafScorer, vmaf
 
 __all__ = [
     "DeviceError",
+    "VmafScorer",
     "__version__",
     "affine_grid",
     "compose",
@@ -62,6 +64,7 @@ __all__ = [
     "ssim_loss",
     "ssimulacra2",
     "value_and_gradient",
+    "vmaf",
 ]
 
 

@@ -131,6 +131,7 @@ class LNCCOptions(TypedDict, total=False):
     smooth_dr: float
     signed: bool
     gradient: str
+    workspace: str
     channel_axis: Optional[int]
 
 

@@ -230,14 +230,16 @@ def test_fireants_half_precision_does_not_overflow(images):
 
 @pytest.mark.parametrize("mode", ["mult", "max"])
 def test_fireants_masked(images, mode):
-    x, y = images(1, 2, 7, 8, 9, requires_grad="x")
-    of_x, of_y = (torch.rand(1, 1, 7, 8, 9, device=x.device) > 0.4 for _ in range(2))
+    """Masks of different sizes: the mean over items is not the mean over voxels."""
+    x, y = images(2, 3, 7, 8, 9, requires_grad="x")
+    of_x, of_y = (torch.rand(2, 1, 7, 8, 9, device=x.device) > 0.4 for _ in range(2))
+    of_x[1, :, :4] = of_y[1, :, :4] = False
     weights = ((of_x & of_y) if mode == "mult" else (of_x | of_y)).double()
     loss = FusedLocalNormalizedCrossCorrelationLoss(masked=True, mask_mode=mode)(
         torch.cat([x, of_x.float()], 1), torch.cat([y, of_y.float()], 1)
     )
     weighted = weights * composed(x, y, 3)
-    expected = -weighted.sum() / weights.expand_as(weighted).sum()
+    expected = -(weighted.sum((1, 2, 3, 4)) / weights.sum((1, 2, 3, 4))).mean()
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-6)
     assert torch.autograd.grad(loss, x)[0].norm() > 0
 

@@ -78,7 +78,9 @@ constexpr const char* kResults = R"(Results:
 )";
 
 constexpr const char* kVmafExamples = R"(Examples:
-  similis vmaf -r original.y4m -d decoded.y4m -n --feature ssim --feature psnr --json -o scores.json
+  similis vmaf -r original.y4m -d decoded.y4m --json -o scores.json
+  similis vmaf -r original.y4m -d decoded.y4m -m version=vmaf_v0.6.1 \
+    -m version=vmaf_v0.6.1neg:name=vmaf_neg --feature psnr -o scores.xml
   similis vmaf -r a.yuv -d b.yuv -w 1920 -h 1080 -p 420 -b 10 -n --feature float_ssim=scale=1 \
     --csv -o /dev/stdout
 )";
@@ -227,10 +229,14 @@ void add_vmaf(CommandLine& line) {
   app.add_option("--feature", options.features, "feature to compute; repeat for several")
       ->type_name("FEATURE[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
-  app.add_option("-m,--model", options.model, "not supported: similis has no VMAF model")
-      ->type_name("MODEL");
+  app.add_option("-m,--model", options.models,
+         "model to score with (default: version=vmaf_v0.6.1); repeat\nfor several, with different "
+         "names; parts: version=NAME or\npath=FILE, name=NAME, disable_clip, enable_transform,\n"
+         "FEATURE.OPTION=VALUE")
+      ->type_name("PART[:PART…]")
+      ->allow_extra_args(false);
   app.add_flag("-n,--no_prediction", options.has_no_prediction,
-      "compute features only, without a model; required");
+      "compute features only, without the default model");
   add_threads(app, &options.threads);
   app.add_option("-o,--output", options.output, "write the results to FILE, complete or not at all")
       ->type_name("FILE");
@@ -242,6 +248,8 @@ void add_vmaf(CommandLine& line) {
          "digits of numbers (default: six, as vmaf writes); max: as\nmany as needed to read back "
          "the same number")
       ->type_name("max");
+  app.add_option("--cpumask,--gpumask", options.cpu_mask, "taken for vmaf's sake, of no effect")
+      ->type_name("MASK");
   app.add_flag("-q,--quiet", options.is_quiet, "show no progress on a terminal");
   app.set_version_flag("-v,--version", "similis " SIMILIS_VERSION);
   app.footer(fmt::format(

@@ -28,7 +28,7 @@ similis_status similis_invert(const similis_tensor* u, int32_t iterations,
     const similis::TensorView given = arguments.image("u", u);
     similis::invert_into(given, arguments.image("output", output),
         arguments.optional("residual", residual), iterations, arguments.align_corners(),
-        CallExecution(arguments, execution));
+        arguments.tolerance(), CallExecution(arguments, execution));
   });
 }
 

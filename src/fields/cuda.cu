@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms and Jacobian determinants of vector fields on the GPU: one thread computes one voxel.
-#include <algorithm>
+// Inverses and Jacobian determinants of vector fields on the GPU. A thread inverts one voxel: all its
+// steps are in one kernel, and the field comes from the cache. It computes the determinants of a
+// column of voxels.
 #include <cstdint>
 #include <memory>
 
@@ -14,36 +15,11 @@ namespace {
 
 using warp_internal::blocks_for_items;
 using warp_internal::kThreads;
-using warp_internal::Voxel;
+using warp_internal::kTileX;
+using warp_internal::kTileY;
 using warp_internal::voxel_count;
 
-// Squares of norms are not negative, so their bits order as they do; NaN stands above all.
-__global__ __launch_bounds__(kThreads) void norms_kernel(const gpu::View field, const Axis x,
-    const Axis y, const Axis z, int components, std::int64_t voxels, unsigned blocks,
-    unsigned long long* largest) {
-  __shared__ unsigned long long shared[kThreads];
-  const Axis axes[3] = {x, y, z};
-  const std::int64_t n = blockIdx.x / blocks;
-  unsigned long long most = 0;
-  for (std::int64_t i = std::int64_t{blockIdx.x % blocks} * kThreads + threadIdx.x; i < voxels;
-       i += std::int64_t{blocks} * kThreads) {
-    const std::int64_t at = Voxel(axes, i).in(field, n);
-    double square = 0;
-    for (int j = 0; j < components; ++j) {
-      const double c = field.load(at + j * field.strides[4]);
-      square = fma(c, c, square);
-    }
-    most = max(most, bits_as<unsigned long long>(fabs(square)));
-  }
-  shared[threadIdx.x] = most;
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) {
-      shared[threadIdx.x] = max(shared[threadIdx.x], shared[threadIdx.x + half]);
-    }
-  }
-  if (threadIdx.x == 0) atomicMax(largest + n, shared[0]);
-}
+constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Writes counts, or the square roots of numbers given as bits.
 __global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
@@ -54,37 +30,183 @@ __global__ void results_kernel(const unsigned long long* found, std::int64_t cou
   gpu::store_element(data, dtype, n * stride, result);
 }
 
-struct JacobianView {
-  Axis axes[3] = {};
-  int rank = 3;
-  gpu::View u;
-  void* determinant = nullptr;
-  DType dtype = DType::f32;
-  std::int64_t strides[4] = {};
+// A block takes tiles of kTileX by kTileY columns of `depth` voxels of a field; a warp takes
+// neighbours along x.
+struct Tiles {
+  int extent[3];  // x, y, z
+  int depth;
+  unsigned x, y, z;  // number of tiles
+
+  Tiles(const Extents& field, int depth_) : depth(depth_) {
+    for (int a = 0; a < 3; ++a) extent[a] = static_cast<int>(field[3 - a]);
+    const auto tiles = [](int voxels, int tile) {
+      return static_cast<unsigned>((voxels + tile - 1) / tile);
+    };
+    x = tiles(extent[0], kTileX), y = tiles(extent[1], kTileY), z = tiles(extent[2], depth);
+  }
+  std::int64_t count() const { return std::int64_t{x} * y * z; }  // of one field
 };
 
-__global__ __launch_bounds__(kThreads) void jacobian_kernel(
-    const JacobianView p, std::int64_t voxels, unsigned blocks, unsigned long long* folds) {
-  __shared__ unsigned long long folded;
-  if (threadIdx.x == 0) folded = 0;
-  __syncthreads();
-  const std::int64_t n = blockIdx.x / blocks;
-  for (std::int64_t i = std::int64_t{blockIdx.x % blocks} * kThreads + threadIdx.x; i < voxels;
-       i += std::int64_t{blocks} * kThreads) {
-    const Voxel v(p.axes, i);
-    const std::int64_t here = v.in(p.u, n), voxel[3] = {v.x, v.y, v.z};
-    const double value =
-        determinant(p.axes, p.rank, voxel, [&](int component, int a, std::int64_t other) {
-          return p.u.load(
-              here + (other - voxel[a]) * p.u.strides[3 - a] + component * p.u.strides[4]);
-        });
-    const std::int64_t* s = p.strides;
-    gpu::store_element(
-        p.determinant, p.dtype, n * s[0] + v.z * s[1] + v.y * s[2] + v.x * s[3], value);
-    if (value <= 0) atomicAdd(&folded, 1ull);
+struct TileColumn {
+  int n, x, y, z, end;
+  bool is_mine;
+
+  __device__ explicit TileColumn(const Tiles& tiles) {
+    const unsigned tx = blockIdx.x % tiles.x, rest = blockIdx.x / tiles.x;
+    const unsigned ty = rest % tiles.y, zn = rest / tiles.y;
+    n = static_cast<int>(zn / tiles.z);
+    x = static_cast<int>(tx) * kTileX + static_cast<int>(threadIdx.x % kTileX);
+    y = static_cast<int>(ty) * kTileY + static_cast<int>(threadIdx.x / kTileX);
+    z = static_cast<int>(zn % tiles.z) * tiles.depth;
+    end = min(z + tiles.depth, tiles.extent[2]);
+    is_mine = x < tiles.extent[0] && y < tiles.extent[1];
   }
+};
+
+struct InverseView {
+  const void* u;
+  std::int64_t image;  // the distance between fields
+  gpu::View output;
+  unsigned long long* largest;  // [N]: |r|² as bits, which order as numbers do; NaN is above all
+};
+
+template <class T, int rank>
+__global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const SIMILIS_GRID_CONSTANT InverseOptions<T> options,
+    const SIMILIS_GRID_CONSTANT InverseView view) {
+  const TileColumn column(tiles);
+  unsigned long long most = 0;
+  if (column.is_mine) {
+    const T* const field = static_cast<const T*>(view.u) + column.n * view.image;
+    const int voxel[3] = {column.x, column.y, column.z};
+    T w[rank];
+    const double square = invert_voxel<T, rank>(
+        options, voxel, [field](std::int64_t at) { return __ldg(field + at); }, w);
+    most = bits_as<unsigned long long>(fabs(square));
+    const std::int64_t at =
+        warp_internal::field_offset(view.output, column.n, column.z, column.y, column.x);
+#pragma unroll
+    for (int i = 0; i < rank; ++i) {
+      warp_internal::store_as(view.output, at + i * view.output.strides[4], w[i]);
+    }
+  }
+  __shared__ unsigned long long of_warps[kTileY];
+  for (int step = gpu::kWarp / 2; step > 0; step /= 2) {
+    most = max(most, __shfl_xor_sync(kAllLanes, most, step));
+  }
+  if (threadIdx.x % gpu::kWarp == 0) of_warps[threadIdx.x / gpu::kWarp] = most;
   __syncthreads();
-  if (threadIdx.x == 0 && folded != 0) atomicAdd(folds + n, folded);
+  if (threadIdx.x != 0 || view.largest == nullptr) return;
+  for (const unsigned long long other : of_warps) most = max(most, other);
+  atomicMax(view.largest + column.n, most);
+}
+
+template <class T> struct JacobianView {
+  Differences<T> along[3];
+  gpu::View u;
+  void* determinant;
+  DType dtype;
+  std::int64_t strides[4];
+  unsigned long long* folds;  // [N]
+};
+
+template <class T, int rank> struct Vector { T of[rank]; };
+
+template <class T, int rank, class E>
+__device__ __forceinline__ Vector<T, rank> load_vector(
+    const E* row, std::int64_t at, std::int64_t component) {
+  Vector<T, rank> result;
+#pragma unroll
+  for (int i = 0; i < rank; ++i) {
+    if constexpr (sizeof(T) == 8) {
+      result.of[i] = row[at + i * component];
+    } else {
+      result.of[i] = gpu::to_float(row[at + i * component]);
+    }
+  }
+  return result;
+}
+
+// The determinants of a column; returns how many fold. A vector is loaded once by its own thread and
+// twice by its neighbours along y; neighbours along x and z get it from registers.
+template <class T, int rank, class E>
+__device__ __forceinline__ unsigned store_column(
+    const Tiles& tiles, const JacobianView<T>& p, const TileColumn& column) {
+  using V = Vector<T, rank>;
+  const std::int64_t *s = p.u.strides, component = s[4];
+  const int x = min(column.x, tiles.extent[0] - 1), y = min(column.y, tiles.extent[1] - 1);
+  const int lane = static_cast<int>(threadIdx.x % kTileX);
+  const E* const field = static_cast<const E*>(p.u.data) + column.n * s[0] + y * s[2] + x * s[3];
+  const std::int64_t up = y > 0 ? -s[2] : 0, down = y + 1 < tiles.extent[1] ? s[2] : 0;
+  const std::int64_t left = x > 0 ? -s[3] : 0, right = x + 1 < tiles.extent[0] ? s[3] : 0;
+  const T by_x = left == 0 || right == 0 ? p.along[0].at_border : p.along[0].inside;
+  const T by_y = up == 0 || down == 0 ? p.along[1].at_border : p.along[1].inside;
+  const auto at = [&](int z) { return min(max(z, 0), tiles.extent[2] - 1) * s[1]; };
+  unsigned folds = 0;
+  V here = load_vector<T, rank>(field, at(column.z), component), before = here;
+  if constexpr (rank == 3) before = load_vector<T, rank>(field, at(column.z - 1), component);
+  for (int z = column.z; z < column.end; ++z) {
+    const E* const row = field + at(z);
+    V behind = here;
+    if constexpr (rank == 3) behind = load_vector<T, rank>(field, at(z + 1), component);
+    const V above = load_vector<T, rank>(row, up, component),
+            below = load_vector<T, rank>(row, down, component);
+    // Lanes at the ends of the warp, and of the row, load one neighbour; other lanes give theirs.
+    const bool is_first = lane == 0;
+    V outer = here;
+    if (is_first || lane == kTileX - 1) {
+      outer = load_vector<T, rank>(row, is_first ? left : right, component);
+    }
+    const T by_z = z == 0 || z + 1 == tiles.extent[2] ? p.along[2].at_border : p.along[2].inside;
+    T change[3][3] = {};
+#pragma unroll
+    for (int i = 0; i < rank; ++i) {
+      T to_left = __shfl_up_sync(kAllLanes, here.of[i], 1);
+      T to_right = __shfl_down_sync(kAllLanes, here.of[i], 1);
+      if (is_first) to_left = outer.of[i];
+      if (lane == kTileX - 1) to_right = outer.of[i];
+      if (right == 0) to_right = here.of[i];
+      change[i][0] = (to_right - to_left) * by_x;
+      change[i][1] = (below.of[i] - above.of[i]) * by_y;
+      if constexpr (rank == 3) change[i][2] = (behind.of[i] - before.of[i]) * by_z;
+    }
+    const T value = determinant(change);
+    if (column.is_mine) {
+      const std::int64_t to = column.n * p.strides[0] + z * p.strides[1] + y * p.strides[2] +
+                              x * p.strides[3];
+      if (sizeof(T) == 4 && p.dtype == DType::f32) {
+        static_cast<float*>(p.determinant)[to] = static_cast<float>(value);
+      } else {
+        gpu::store_element(p.determinant, p.dtype, to, value);
+      }
+      folds += is_fold(value) ? 1 : 0;
+    }
+    before = here;
+    here = behind;
+  }
+  return folds;
+}
+
+template <class T, int rank>
+__global__ __launch_bounds__(kThreads) void jacobian_kernel(
+    const SIMILIS_GRID_CONSTANT Tiles tiles, const SIMILIS_GRID_CONSTANT JacobianView<T> p) {
+  const TileColumn column(tiles);
+  unsigned folds = 0;
+  if constexpr (sizeof(T) == 8) {
+    folds = store_column<T, rank, double>(tiles, p, column);
+  } else {
+    switch (p.u.dtype) {
+      case DType::f16: folds = store_column<T, rank, F16>(tiles, p, column); break;
+      case DType::bf16: folds = store_column<T, rank, BF16>(tiles, p, column); break;
+      default: folds = store_column<T, rank, float>(tiles, p, column);
+    }
+  }
+  for (int step = gpu::kWarp / 2; step > 0; step /= 2) {
+    folds += __shfl_xor_sync(kAllLanes, folds, step);
+  }
+  if (threadIdx.x % gpu::kWarp == 0 && folds != 0) {
+    atomicAdd(p.folds + column.n, static_cast<unsigned long long>(folds));
+  }
 }
 
 std::shared_ptr<void> cleared(
@@ -96,21 +218,49 @@ std::shared_ptr<void> cleared(
 
 }  // namespace
 
-void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec) {
-  const gpu::Current current(field.device);
-  const std::int64_t count = field.shape[0];
-  const auto memory = cleared(count * 8, field.device, "invert", exec);
+namespace {
+
+template <class T> void launch_inverse(
+    const InversePass& pass, const InverseView& view, const Execution& exec) {
+  const Tiles tiles(pass.u.shape, 1);
+  gpu::launch("invert", exec.queue.handle,
+      static_cast<unsigned>(tiles.count() * pass.u.shape[0]), kThreads, 0,
+      pass.rank == 3 ? invert_kernel<T, 3> : invert_kernel<T, 2>, tiles, inverse_options<T>(pass),
+      view);
+}
+
+constexpr int kDepth = 8;  // of columns, which load a voxel before them and one behind
+
+template <class T> void launch_jacobian(
+    const JacobianPass& pass, unsigned long long* folds, const Execution& exec) {
+  const Tiles tiles(pass.u.shape, kDepth);
+  JacobianView<T> p{};
+  p.u = gpu::View(pass.u);
+  p.determinant = pass.determinant.data();
+  p.dtype = pass.determinant.dtype;
+  p.folds = folds;
+  for (int a = 0; a < pass.rank; ++a) p.along[a] = Differences<T>(pass.axes[a]);
+  for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
+  gpu::launch("jacobian_determinant", exec.queue.handle,
+      static_cast<unsigned>(tiles.count() * pass.u.shape[0]), kThreads, 0,
+      pass.rank == 3 ? jacobian_kernel<T, 3> : jacobian_kernel<T, 2>, tiles, p);
+}
+
+}  // namespace
+
+void invert_cuda(const InversePass& pass, const Execution& exec) {
+  const gpu::Current current(pass.u.device);
+  const std::int64_t count = pass.u.shape[0];
+  std::shared_ptr<void> memory;
+  if (!pass.residual.empty()) memory = cleared(count * 8, pass.u.device, "invert", exec);
   auto* largest = static_cast<unsigned long long*>(memory.get());
-  Axis axes[3];
-  for (int a = 0; a < 3; ++a) axes[a].out_extent = field.shape[3 - a];
-  const std::int64_t voxels = voxel_count(axes);
-  const unsigned blocks = std::min(blocks_for_items(voxels), 1024u);
-  gpu::launch("invert", exec.queue.handle, static_cast<unsigned>(count) * blocks, kThreads, 0,
-      norms_kernel, gpu::View(field), axes[0], axes[1], axes[2], static_cast<int>(field.shape[4]),
-      voxels, blocks, largest);
+  const InverseView view{pass.u.data(), pass.u.strides[0], gpu::View(pass.output), largest};
+  pass.u.dtype == DType::f64 ? launch_inverse<double>(pass, view, exec)
+                             : launch_inverse<float>(pass, view, exec);
+  if (largest == nullptr) return;
   gpu::launch("invert", exec.queue.handle, blocks_for_items(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(largest), count, true, residual.data(), residual.dtype,
-      residual.strides[0]);
+      static_cast<const unsigned long long*>(largest), count, true, pass.residual.data(),
+      pass.residual.dtype, pass.residual.strides[0]);
 }
 
 void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
@@ -118,17 +268,8 @@ void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   const std::int64_t count = pass.u.shape[0];
   const auto memory = cleared(count * 8, pass.u.device, "jacobian_determinant", exec);
   auto* folds = static_cast<unsigned long long*>(memory.get());
-  JacobianView p;
-  p.rank = pass.rank;
-  p.u = gpu::View(pass.u);
-  p.determinant = pass.determinant.data();
-  p.dtype = pass.determinant.dtype;
-  for (int a = 0; a < 3; ++a) p.axes[a] = pass.axes[a];
-  for (int axis = 0; axis < 4; ++axis) p.strides[axis] = pass.determinant.strides[axis];
-  const std::int64_t voxels = voxel_count(pass.axes);
-  const unsigned blocks = std::min(blocks_for_items(voxels), 4096u);
-  gpu::launch("jacobian_determinant", exec.queue.handle, static_cast<unsigned>(count) * blocks,
-      kThreads, 0, jacobian_kernel, p, voxels, blocks, folds);
+  pass.u.dtype == DType::f64 ? launch_jacobian<double>(pass, folds, exec)
+                             : launch_jacobian<float>(pass, folds, exec);
   gpu::launch("jacobian_determinant", exec.queue.handle, blocks_for_items(count), kThreads, 0,
       results_kernel, static_cast<const unsigned long long*>(folds), count, false,
       pass.folds.data(), pass.folds.dtype, pass.folds.strides[0]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exponentials, inverses and Jacobians: validates, allocates and dispatches. Exponentials and
-// inverses are iterations of warp's sampling.
+// Exponentials, inverses and Jacobians: validates, allocates and dispatches. Exponentials are
+// iterations of warp's sampling.
 #include "similis/fields.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include "src/core/backend.h"
@@ -72,34 +73,42 @@ void exponentiate_into(const TensorView& v, const TensorView& output, int n, boo
   compose_onto(u, u, 1, u, align_corners, output, exec);
 }
 
-Inverse invert(const TensorView& u, int iterations, bool align_corners, const Execution& exec) {
+Inverse invert(const TensorView& u, int iterations, bool align_corners, double tolerance,
+    const Execution& exec) {
   require_field("invert", "u", u);
   require_backend(u.device, "invert", true);
   Inverse result{.displacement = allocate(u.shape, u.dtype, u.device, exec),
       .residual = allocate({u.shape[0]}, result_dtype(u.dtype), u.device, exec)};
-  invert_into(u, result.displacement, result.residual, iterations, align_corners, exec);
+  invert_into(u, result.displacement, result.residual, iterations, align_corners, tolerance, exec);
   return result;
 }
 
 void invert_into(const TensorView& u, const TensorView& output, const TensorView& residual,
-    int iterations, bool align_corners, const Execution& exec) {
+    int iterations, bool align_corners, double tolerance, const Execution& exec) {
   require_field("invert", "u", u);
   require(iterations >= 0 && iterations <= 10000,
       "invert: iterations is {}; it must be from 0 to 10000", iterations);
+  require(tolerance >= 0 && std::isfinite(tolerance),
+      "invert: tolerance is {}; it must be a number of 0 or more", tolerance);
   require(!output.empty(), "invert: output has no data");
   require_result("invert", "output", output, u.shape, u);
+  require(output.data() != u.data(), "invert: output has the memory of u; it must have its own");
   require_result("invert", "residual", residual, {u.shape[0]}, u);
   require_backend(u.device, "invert", true);
-  Tensor w = working_copy_of(u, exec), next = working_copy_of(u, exec);
-  scale_into(u, -1, align_corners, w, exec);
-  for (int step = 0; step < iterations; ++step) {
-    compose_onto(u, w, -1, {}, align_corners, next, exec);
-    std::swap(w, next);
+  Tensor wide;
+  InversePass pass{.rank = rank_of_field(u),
+      .align_corners = align_corners,
+      .u = as_field_of_volumes(u, 1),
+      .output = as_field_of_volumes(output, 1),
+      .residual = residual,
+      .iterations = iterations,
+      .tolerance = tolerance};
+  if (u.dtype != result_dtype(u.dtype)) {
+    wide = working_copy_of(u, exec);
+    copy(u, wide, exec);
+    pass.u = as_field_of_volumes(wide, 1);
   }
-  copy(w, output, exec);
-  if (residual.empty()) return;
-  compose_onto(u, w, 1, w, align_corners, next, exec);
-  kLargestNorm(u.device, as_field_of_volumes(next, 1), residual, exec);
+  kInvert(u.device, pass, exec);
 }
 
 namespace {

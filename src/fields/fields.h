@@ -4,15 +4,38 @@
 
 #include "similis/execution.hpp"
 #include "src/core/operation.h"
+#include "src/fields/inverse.h"
 #include "src/warp/warp.h"
 
 namespace similis::fields_internal {
 
 using warp_internal::Axis;
 
-/// residual[n] = the largest norm of the vectors field[n], of [N,Z,Y,X,d].
-void largest_norm_cpu(const TensorView& field, const TensorView& residual, const Execution& exec);
-void largest_norm_cuda(const TensorView& field, const TensorView& residual, const Execution& exec);
+/// u is [N,Z,Y,X,d] in f32 or f64, output likewise of any float dtype; residual [N] or empty.
+struct InversePass {
+  int rank = 3;
+  bool align_corners = true;
+  TensorView u, output, residual;
+  int iterations = 30;
+  double tolerance = 0.01;  // voxels
+};
+void invert_cpu(const InversePass& pass, const Execution& exec);
+void invert_cuda(const InversePass& pass, const Execution& exec);
+
+template <class T> InverseOptions<T> inverse_options(const InversePass& pass) {
+  InverseOptions<T> o{};
+  for (int a = 0; a < pass.rank; ++a) {
+    const auto extent = static_cast<double>(pass.u.shape[3 - a]);
+    o.last[a] = static_cast<int>(pass.u.shape[3 - a] - 1);
+    o.stride[a] = pass.u.strides[3 - a];
+    o.scale[a] = static_cast<T>((pass.align_corners ? extent - 1 : extent) / 2);
+    o.unit[a] = o.scale[a] > 0 ? o.scale[a] : 1;
+  }
+  o.component = pass.u.strides[4];
+  o.tolerance_squared = static_cast<T>(pass.tolerance * pass.tolerance);
+  o.iterations = pass.iterations;
+  return o;
+}
 
 /// u is [N,Z,Y,X,d], determinant [N,Z,Y,X], folds [N]; axes give the distance between voxels.
 struct JacobianPass {
@@ -23,7 +46,7 @@ struct JacobianPass {
 void jacobian_cpu(const JacobianPass& pass, const Execution& exec);
 void jacobian_cuda(const JacobianPass& pass, const Execution& exec);
 
-extern const Step<decltype(largest_norm_cpu)> kLargestNorm;
+extern const Step<decltype(invert_cpu)> kInvert;
 extern const Step<decltype(jacobian_cpu)> kJacobian;
 
 }  // namespace similis::fields_internal

@@ -31,6 +31,7 @@ TEST(LnccCApi, DefaultsAreThoseOfCpp) {
   EXPECT_EQ(c.reduction, static_cast<int>(cpp.reduction));
   EXPECT_EQ(c.is_signed != 0, cpp.is_signed);
   EXPECT_EQ(c.gradient, static_cast<int>(cpp.gradient));
+  EXPECT_EQ(c.workspace, static_cast<int>(cpp.workspace));
 }
 
 TEST(LnccCApi, EnumeratorsAreThoseOfCpp) {
@@ -38,6 +39,8 @@ TEST(LnccCApi, EnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(+SIMILIS_WINDOW_GAUSSIAN, static_cast<int>(WindowShape::gaussian));
   EXPECT_EQ(+SIMILIS_LNCC_GRADIENT_EXACT, static_cast<int>(LnccGradient::exact));
   EXPECT_EQ(+SIMILIS_LNCC_GRADIENT_ANTS, static_cast<int>(LnccGradient::ants));
+  EXPECT_EQ(+SIMILIS_LNCC_WORKSPACE_AUTO, static_cast<int>(LnccWorkspace::automatic));
+  EXPECT_EQ(+SIMILIS_LNCC_WORKSPACE_SMALL, static_cast<int>(LnccWorkspace::small));
 }
 
 // The results of one pass.
@@ -73,6 +76,7 @@ void expect_same(const Extents& shape, bool is_signed) {
           .smooth_dr = 0.05,
           .is_signed = is_signed,
           .gradient = is_signed ? LnccGradient::exact : LnccGradient::ants,
+          .workspace = LnccWorkspace::small,
           .mask = mask,
           .valid_mask = valid_mask});
 
@@ -91,6 +95,7 @@ void expect_same(const Extents& shape, bool is_signed) {
   options.reduction = SIMILIS_REDUCTION_NONE;
   options.is_signed = is_signed ? 1 : 0;
   options.gradient = is_signed ? SIMILIS_LNCC_GRADIENT_EXACT : SIMILIS_LNCC_GRADIENT_ANTS;
+  options.workspace = SIMILIS_LNCC_WORKSPACE_SMALL;
   ASSERT_EQ(similis_lncc(CTensor(x).get(), CTensor(y).get(), &options, CTensor(upstream).get(),
                 CTensor(results.value).get(), CTensor(results.x_gradient).get(),
                 CTensor(results.y_gradient).get(), nullptr),

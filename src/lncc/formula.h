@@ -81,6 +81,21 @@ SIMILIS_HOST_DEVICE Correlation<float> squared_correlation_f32(
           .c = m.c > constants.dr ? slope * (by_c * by_c) : 0.0f}};
 }
 
+/// signed_correlation() in f32.
+SIMILIS_HOST_DEVICE Correlation<float> signed_correlation_f32(
+    const Moments<float>& m, const Constants<float>& constants) {
+  const float by_b = inverse_root_f32(fmaxf(m.b, constants.dr));
+  const float by_c = inverse_root_f32(fmaxf(m.c, constants.dr));
+  const float both = by_b * by_c, value = m.a * both;
+  const float slope = value > 1 || value < -1 ? 0.0f : -0.5f * value;
+  return {.value = value > 1    ? 1.0f
+                   : value < -1 ? -1.0f
+                                : value,
+      .gradient = {.a = value > 1 || value < -1 ? 0.0f : both,
+          .b = m.b > constants.dr ? slope * (by_b * by_b) : 0.0f,
+          .c = m.c > constants.dr ? slope * (by_c * by_c) : 0.0f}};
+}
+
 /// `root`: √.
 template <class T, class Root>
 SIMILIS_HOST_DEVICE Correlation<T> signed_correlation(

@@ -49,6 +49,9 @@ Pass checked_pass(
   pass.is_box = options.window == WindowShape::box;
   pass.taps = static_cast<double>(pass.window.z.size()) *
               static_cast<double>(pass.window.y.size()) * static_cast<double>(pass.window.x.size());
+  require(pass.taps > 1,
+      "lncc: window_size is 1; it must be above 1 along at least one axis, as one pixel has no "
+      "variance");
   pass.constants = {.nr = options.smooth_nr * pass.taps, .dr = options.smooth_dr * pass.taps};
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
@@ -58,6 +61,7 @@ Pass checked_pass(
   pass.reduction = options.reduction;
   pass.is_signed = options.is_signed;
   pass.gradient = options.gradient;
+  pass.workspace = options.workspace;
   return pass;
 }
 

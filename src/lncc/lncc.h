@@ -28,6 +28,7 @@ struct Pass {
   Constants<double> constants = {0, 0};
   bool is_signed = false;
   LnccGradient gradient = LnccGradient::exact;
+  LnccWorkspace workspace = LnccWorkspace::automatic;
   double weight = 1;
 
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted

@@ -85,6 +85,165 @@ TEST_F(LnccCuda, GradientsOfAnyStridesAgree) {
   EXPECT_LE(test::relative_l2(dense.y_gradient, strided.y_gradient), 1e-6);
 }
 
+void expect_same_bits(const Reference& actual, const Reference& expected) {
+  EXPECT_EQ(actual.value, expected.value);
+  EXPECT_EQ(actual.x_gradient, expected.x_gradient);
+  EXPECT_EQ(actual.y_gradient, expected.y_gradient);
+}
+
+// The division of the image into parts changes no bit: whole volumes, slabs, strips and pieces of a
+// workspace, under windows of each kind of kernel.
+TEST_F(LnccCuda, AWorkspaceChangesNoBit) {
+  const Extents shapes[] = {{1, 1, 70, 430, 431}, {1, 1, 24, 720, 720}, {1, 5, 40, 210, 220}};
+  LnccOptions each[] = {{.window_size = 7}, {.window_size = 5}, {.window_size = {3, 9, 5}},
+      {.window_size = 7, .window = WindowShape::gaussian}, {.window_size = 7, .is_signed = true},
+      {.window_size = 7, .padding = Padding::valid}};
+  for (const Extents& shape : shapes) {
+    const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+    for (LnccOptions& options : each) {
+      SCOPED_TRACE(fmt::format("{} {}", shape, &options - each));
+      options.workspace = LnccWorkspace::automatic;
+      const Reference whole = computed(pair.x, pair.y, {}, options, true, false);
+      options.workspace = LnccWorkspace::small;
+      expect_same_bits(computed(pair.x, pair.y, {}, options, true, false), whole);
+    }
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      const Pair half = lncc_internal::textured(shape, dtype, Layout::dense, Layout::dense, 1);
+      const Reference whole = computed(half.x, half.y, {}, {.window_size = 7}, false, true);
+      expect_same_bits(computed(half.x, half.y, {},
+                           {.window_size = 7, .workspace = LnccWorkspace::small}, false, true),
+          whole);
+    }
+  }
+}
+
+// Filters: sizes around a tile of 32 × 8 and a chunk, one row, one plane, any taps from 3 to 11,
+// all options, all dtypes, against the reference.
+TEST_F(LnccCuda, FiltersMatchTheReference) {
+  const Extents shapes[] = {{1, 1, 9, 8, 32}, {2, 2, 13, 9, 33}, {1, 1, 37, 17, 31},
+      {1, 1, 1, 41, 67}, {1, 3, 1, 1, 40}, {1, 1, 40, 1, 1}, {1, 2, 40, 70}};
+  const PerAxis<int> sizes[] = {3, 5, 7, 9, 11, {3, 11, 7}, {11, 3, 5}};
+  std::uint32_t seed = 1;
+  for (const Extents& shape : shapes) {
+    Extents spatial =
+        shape.rank() == 4 ? Extents{shape[2], shape[3]} : Extents{shape[2], shape[3], shape[4]};
+    const test::Array mask = test::noise(spatial, DType::f32, Layout::dense, 7, 1);
+    const test::Array valid = test::make(spatial, DType::f32, Layout::dense,
+        [](std::int64_t i) { return i % 7 == 3 ? 0.0 : 0.25 + 0.5 * static_cast<double>(i % 3); });
+    for (PerAxis<int> size : sizes) {
+      if (shape.rank() == 4 && size.z() != size.x()) continue;
+      ++seed;
+      const DType dtype = seed % 4 == 0   ? DType::f64
+                          : seed % 4 == 1 ? DType::f16
+                          : seed % 4 == 2 ? DType::bf16
+                                          : DType::f32;
+      const Pair pair = lncc_internal::textured(
+          shape, dtype, Layout::dense, Layout::channels_last, 1, seed % 5 == 0 ? 1000 : 0, seed);
+      for (const Padding padding : {Padding::same, Padding::renormalize}) {
+        for (int which = 0; which < 6; ++which) {
+          LnccOptions options{.window_size = size,
+              .window = which == 1 ? WindowShape::box : WindowShape::gaussian,
+              .sigma = 1.3,
+              .padding = padding};
+          if (which == 1 || which == 2) options.valid_mask = valid;
+          if (which == 3) options.mask = mask;
+          if (which == 4) options.is_signed = true;
+          if (which == 5) options.gradient = LnccGradient::ants;
+          options.reduction = which % 2 == 0 ? Reduction::mean : Reduction::none;
+          SCOPED_TRACE(
+              fmt::format("{} {} {} {}", shape, seed, lncc_internal::name(padding), which));
+          const Reference expected = on_cpu(pair, {}, options);
+          const Reference both = computed(pair.x, pair.y, {}, options);
+          const Reference of_y = computed(pair.x, pair.y, {}, options, false, true);
+          const lncc_internal::Tolerance within = lncc_internal::tolerance(dtype);
+          ASSERT_EQ(both.value.size(), expected.value.size());
+          for (std::size_t i = 0; i < both.value.size(); ++i) {
+            if (std::isnan(expected.value[i]) || std::isnan(both.value[i])) continue;
+            EXPECT_NEAR(both.value[i], expected.value[i], 10 * within.value);
+          }
+          EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), within.gradient);
+          EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), within.gradient);
+          EXPECT_LE(test::relative_l2(of_y.y_gradient, expected.y_gradient), within.gradient);
+        }
+      }
+    }
+  }
+}
+
+// Chunks and tiles of filters on a volume of several of each, and the same bits in every run.
+TEST_F(LnccCuda, FiltersLeaveNoSeam) {
+  const Pair pair =
+      lncc_internal::textured({1, 2, 90, 70, 101}, DType::f32, Layout::dense, Layout::dense, 1);
+  for (const int size : {7, 9}) {
+    const LnccOptions options{.window_size = size, .window = WindowShape::gaussian};
+    const Reference expected = on_cpu(pair, {}, options);
+    const Reference actual = computed(pair.x, pair.y, {}, options);
+    EXPECT_NEAR(actual.value[0], expected.value[0], 1e-6);
+    EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-6);
+    EXPECT_LE(test::relative_l2(actual.y_gradient, expected.y_gradient), 1e-6);
+    for (int run = 0; run < 20; ++run) {
+      expect_same_bits(computed(pair.x, pair.y, {}, options), actual);
+    }
+  }
+}
+
+// A pixel that is NaN reaches the windows that see it and no other.
+TEST_F(LnccCuda, ANaNStaysInItsWindowsUnderFilters) {
+  const Extents shape = {1, 1, 24, 24, 40};
+  const auto image = [&](bool has_nan) {
+    return test::make(shape, DType::f32, Layout::dense, [=](std::int64_t i) {
+      return has_nan && i == (12 * 24 + 10) * 40 + 20 ? std::nan("") : test::uniform(3, i);
+    });
+  };
+  const test::Array x = image(true), y = test::noise(shape, DType::f32, Layout::dense, 2, 1);
+  for (const int size : {5, 9}) {
+    const LnccOptions options{
+        .window_size = size, .window = WindowShape::gaussian, .reduction = Reduction::none};
+    const Reference map = computed(x, y, {}, options, false, false);
+    std::int64_t count = 0;
+    for (const double value : map.value) count += std::isnan(value) ? 1 : 0;
+    EXPECT_EQ(count, size * size * size);
+  }
+}
+
+// Weights fail closed, as docs/reference says: NaN for a negative weight or a NaN, for a mean
+// without weights, and 0 for a loss without weights.
+TEST_F(LnccCuda, WeightsFailClosed) {
+  const Extents shape = {2, 1, 12, 20, 40};
+  const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+  const auto weights = [](double bad, double others) {
+    return test::make({2, 1, 12, 20, 40}, DType::f32, Layout::dense,
+        [=](std::int64_t i) { return i == 500 ? bad : others; });
+  };
+  for (const bool is_valid_mask : {false, true}) {
+    for (const WindowShape window : {WindowShape::box, WindowShape::gaussian}) {
+      for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::per_image}) {
+        LnccOptions options{.window_size = 5, .window = window, .reduction = reduction};
+        for (const double bad : {-1.0, std::nan("")}) {
+          const test::Array mask = weights(bad, 1);
+          (is_valid_mask ? options.valid_mask : options.mask) = mask;
+          const Reference actual = computed(pair.x, pair.y, {}, options, true, false);
+          EXPECT_TRUE(std::isnan(actual.value[0]));
+          EXPECT_TRUE(std::isnan(actual.x_gradient[501]));
+          EXPECT_EQ(std::isnan(actual.value.back()), reduction != Reduction::per_image);
+        }
+        if (reduction == Reduction::sum) continue;
+        const test::Array none = weights(0, 0);
+        (is_valid_mask ? options.valid_mask : options.mask) = none;
+        for (const double weight : {1.0, -1.0}) {
+          const Reference actual =
+              computed(pair.x, pair.y, {.weight = weight}, options, true, false);
+          EXPECT_EQ(std::isnan(actual.value[0]), weight > 0);
+          if (weight < 0) {
+            EXPECT_EQ(actual.value[0], 0);
+          }
+          for (const double gradient : actual.x_gradient) ASSERT_EQ(gradient, 0);
+        }
+      }
+    }
+  }
+}
+
 // Windows that no block has room for, which are looked at where images and fields stand.
 TEST_F(LnccCuda, WidestWindows) {
   const Pair pair =

@@ -34,6 +34,10 @@ TEST_F(LnccRefuses, ImagesThatAreNotAlike) {
 
 TEST_F(LnccRefuses, WindowsThatCannotBe) {
   refuses("lncc: window_size is 4; it must be an odd number from 1 to 65535", {.window_size = 4});
+  refuses(
+      "lncc: window_size is 1; it must be above 1 along at least one axis, as one pixel has no "
+      "variance",
+      {.window_size = 1});
   refuses("lncc: window_size has 3 numbers; it takes one, or one for each of the 2 axes",
       {.window_size = {3, 3, 3}});
   refuses("lncc: sigma is 0; it must be a number above 0",
@@ -56,6 +60,8 @@ TEST_F(LnccRefuses, OptionsThatCannotBe) {
   refuses("lncc: smooth_dr is 0; it must be a number above 0", {.smooth_dr = 0});
   refuses(
       "lncc: gradient is 2; it must be exact or ants", {.gradient = static_cast<LnccGradient>(2)});
+  refuses("lncc: workspace is 2; it must be auto or small",
+      {.workspace = static_cast<LnccWorkspace>(2)});
   refuses("lncc: gradient is ants and the measure is signed; ants takes the squared measure alone",
       {.is_signed = true, .gradient = LnccGradient::ants});
 }

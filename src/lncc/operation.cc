@@ -16,6 +16,7 @@ constexpr C kCDefaults = SIMILIS_LNCC_DEFAULTS;
 
 constexpr const char* kWindowWords[] = {"box", "gaussian"};
 constexpr const char* kGradientWords[] = {"exact", "ants"};
+constexpr const char* kWorkspaceWords[] = {"auto", "small"};
 constexpr Choices kPaddingsHere = without(kPaddings, Padding::reflect, Padding::replicate);
 
 constexpr Option kOptions[] = {
@@ -31,6 +32,7 @@ constexpr Option kOptions[] = {
     option<&O::is_signed, &C::is_signed>("signed", "signed correlation in [-1, 1]"),
     option<&O::reduction, &C::reduction>("reduction", kReductions),
     option<&O::gradient, &C::gradient>("gradient", Choices{kGradientWords}),
+    option<&O::workspace, &C::workspace>("workspace", Choices{kWorkspaceWords}),
     option<&O::mask, &C::mask>("mask"),
     option<&O::valid_mask, &C::valid_mask>("valid_mask"),
 };

@@ -327,8 +327,8 @@ class Pyramid {
     pass.y_gradient = level.y_gradient;
     if (!is_coarsest) allocate_coarser(l);
     // The sliding window then begins at even rows.
-    const bool is_even =
-        !level.x_gradient.empty() || !level.y_gradient.empty() || pass.padding == Padding::valid;
+    const bool is_even = !level.x_gradient.empty() || !level.y_gradient.empty() ||
+                         (pass.padding == Padding::valid && pass.window.radius_y() % 2 == 1);
     const bool on_the_way = !is_coarsest && is_f32_ && is_even && has_even_sides(pass.x.shape);
     if (on_the_way) {
       pass.halved_sum = levels_[l + 1].sum;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of pixels on the GPU. Blocks share the pixels of each result, add them up as doubles and
-// write their gradients; a second launch adds the sums of the blocks in their order. The shape
-// alone decides which block takes which pixels, and so the bits of the result.
+// write their gradients; a second launch adds the sums of the blocks in their order. Threads take
+// 16 bytes at once where pixels lie side by side. The arrays' layout alone decides which thread
+// takes which pixels, and so the bits of the result.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,7 @@ struct Walk {
 
 struct Work {
   Walk walk;
+  bool is_dense;  // the pixels of a result lie side by side, from multiples of 16 bytes on
   const void *x, *y;
   void *x_gradient, *y_gradient;  // null if not wanted
   gpu::Upstream upstream;
@@ -69,15 +71,82 @@ struct Work {
   double* sums;        // [result][slot]; null if not wanted
 };
 
+struct PixelError {
+  double error, slope;  // and its derivative by x
+};
+__device__ __forceinline__ PixelError error_of(Error error, double difference) {
+  if (error == Error::squared) return {difference * difference, 2 * difference};
+  return {fabs(difference), difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0};
+}
+
+// Adds the errors of a thread's part of pixels that lie side by side, and writes their gradients.
 template <class T>
-__device__ void write_gradients(
-    const Work& work, const Walk::Axis& at, double difference, double scale) {
-  const double slope = work.error == Error::squared ? 2 * difference
-                       : difference > 0             ? 1
-                       : difference < 0             ? -1
-                                                    : 0;
-  if (work.x_gradient) store(slope * scale, static_cast<T*>(work.x_gradient) + at.x_gradient);
-  if (work.y_gradient) store(-slope * scale, static_cast<T*>(work.y_gradient) + at.y_gradient);
+__device__ double add_dense(
+    const Work& work, const Walk::Axis& start, double scale, std::int64_t slot) {
+  constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T)), kTogether = 2;  // loads under way
+  struct alignas(16) Pack {
+    T of[kAtOnce];
+  };
+  const auto* const x = reinterpret_cast<const Pack*>(static_cast<const T*>(work.x) + start.x);
+  const auto* const y = reinterpret_cast<const Pack*>(static_cast<const T*>(work.y) + start.y);
+  auto* const x_gradient =
+      reinterpret_cast<Pack*>(static_cast<T*>(work.x_gradient) + start.x_gradient);
+  auto* const y_gradient =
+      reinterpret_cast<Pack*>(static_cast<T*>(work.y_gradient) + start.y_gradient);
+  const std::int64_t packs = work.walk.pixels / kAtOnce, step = work.slots * kThreads;
+  double sum = 0;
+  const auto add = [&](const Pack& a, const Pack& b, std::int64_t i) {
+    Pack by_x = {}, by_y = {};
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const PixelError pixel = error_of(
+          work.error, static_cast<double>(load(a.of[k])) - static_cast<double>(load(b.of[k])));
+      sum += pixel.error;
+      if constexpr (!std::is_integral_v<T>) {
+        store(pixel.slope * scale, &by_x.of[k]);
+        store(-pixel.slope * scale, &by_y.of[k]);
+      }
+    }
+    if constexpr (!std::is_integral_v<T>) {
+      if (work.x_gradient) x_gradient[i] = by_x;
+      if (work.y_gradient) y_gradient[i] = by_y;
+    }
+  };
+  std::int64_t i = slot * kThreads + threadIdx.x;
+  for (; i + (kTogether - 1) * step < packs; i += kTogether * step) {
+    Pack a[kTogether], b[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      a[k] = x[i + k * step];
+      b[k] = y[i + k * step];
+    }
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) add(a[k], b[k], i + k * step);
+  }
+  if (i < packs) add(x[i], y[i], i);
+  return sum;
+}
+
+// Adds the errors of every step-th pixel from `first` on, and writes their gradients.
+template <class T>
+__device__ double add_apart(const Work& work, const Walk::Axis& start, double scale,
+    std::int64_t first, std::int64_t step) {
+  const Walk& walk = work.walk;
+  double sum = 0;
+  for (std::int64_t i = first; i < walk.pixels; i += step) {
+    Walk::Axis at = start;
+    walk.move(at, walk.kept_axes, walk.rank - 1, i);
+    const double difference = static_cast<double>(load(static_cast<const T*>(work.x)[at.x])) -
+                              static_cast<double>(load(static_cast<const T*>(work.y)[at.y]));
+    const PixelError pixel = error_of(work.error, difference);
+    sum += pixel.error;
+    if constexpr (!std::is_integral_v<T>) {
+      const double slope = pixel.slope * scale;
+      if (work.x_gradient) store(slope, static_cast<T*>(work.x_gradient) + at.x_gradient);
+      if (work.y_gradient) store(-slope, static_cast<T*>(work.y_gradient) + at.y_gradient);
+    }
+  }
+  return sum;
 }
 
 template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(const Work work) {
@@ -88,15 +157,13 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
     Walk::Axis start{};
     walk.move(start, 0, walk.kept_axes - 1, result);
     double sum = 0;
-    for (std::int64_t i = slot * kThreads + threadIdx.x; i < walk.pixels;
-         i += work.slots * kThreads) {
-      Walk::Axis at = start;
-      walk.move(at, walk.kept_axes, walk.rank - 1, i);
-      const double difference = static_cast<double>(load(static_cast<const T*>(work.x)[at.x])) -
-                                static_cast<double>(load(static_cast<const T*>(work.y)[at.y]));
-      sum += work.error == Error::squared ? difference * difference : fabs(difference);
-      if constexpr (!std::is_integral_v<T>) write_gradients<T>(work, at, difference, scale);
+    std::int64_t first = slot * kThreads + threadIdx.x;
+    if (work.is_dense) {
+      constexpr std::int64_t kAtOnce = 16 / sizeof(T);
+      sum = add_dense<T>(work, start, scale, slot);
+      first += walk.pixels / kAtOnce * kAtOnce;  // those that fill no 16 bytes
     }
+    sum += add_apart<T>(work, start, scale, first, work.slots * kThreads);
     const double total = gpu::block_sum<kThreads>(sum);
     if (work.sums && threadIdx.x == 0) work.sums[block] = total;
     __syncthreads();
@@ -121,6 +188,28 @@ __global__ __launch_bounds__(kThreads) void decibels_kernel(
   }
 }
 
+// Whether the pixels of each result lie side by side in all arrays, from multiples of 16 bytes on.
+bool is_dense(const Walk& walk, const PixelPass& pass) {
+  const auto at_once = 16 / static_cast<std::int64_t>(size_bytes(pass.x.dtype));
+  const auto begins = [&](const TensorView& view) {
+    return reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0;
+  };
+  if (!begins(pass.x) || !begins(pass.y) || !begins(pass.x_gradient) || !begins(pass.y_gradient)) {
+    return false;
+  }
+  const bool has_x = !pass.x_gradient.empty(), has_y = !pass.y_gradient.empty();
+  for (int i = 0; i < walk.rank; ++i) {
+    const Walk::Axis& axis = walk.axes[i];
+    const std::int64_t strides[4] = {
+        axis.x, axis.y, has_x ? axis.x_gradient : axis.x, has_y ? axis.y_gradient : axis.x};
+    for (const std::int64_t stride : strides) {
+      const bool fits = i < walk.kept_axes ? stride % at_once == 0 : stride == 1;
+      if (!fits) return false;
+    }
+  }
+  return walk.rank - walk.kept_axes == 1;
+}
+
 auto errors_kernel_of(DType dtype) {
   switch (dtype) {
     case DType::u8: return errors_kernel<std::uint8_t>;
@@ -137,7 +226,9 @@ auto errors_kernel_of(DType dtype) {
 
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
-  Work work{.walk = Walk(PixelWalk(pass)),
+  const Walk walk{PixelWalk(pass)};
+  Work work{.walk = walk,
+      .is_dense = is_dense(walk, pass),
       .x = pass.x.data(),
       .y = pass.y.data(),
       .x_gradient = pass.x_gradient.data(),

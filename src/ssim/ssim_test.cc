@@ -111,6 +111,9 @@ TEST_P(Ssim, MatchesTheReference) {
       if (backend.on_gpu && reduction == Reduction::none && GetParam().dtype != DType::f64) {
         here.value = ssim_internal::kMapOnGpu;
       }
+      // Flat: f32 averages of x² and of x cancel, where they are not zeros of the padding.
+      const bool is_flat = x.shape.count() == x.shape[0] * x.shape[1];
+      if (backend.on_gpu && is_flat && GetParam().dtype == DType::f32) here.gradient = 3e-4;
       const auto run = [&](bool by_x, bool by_y) {
         expect_near(computed(x, y, request, options_, by_x, by_y, layout), expected, here);
       };

@@ -18,6 +18,7 @@ class WarpArguments : public c_api::Arguments {
   }
   bool accumulate() const { return flag("options.accumulate", given_.accumulate); }
   bool deterministic() const { return flag("options.deterministic", given_.deterministic); }
+  double tolerance() const { return given_.tolerance; }
   bool align_corners() const { return flag("options.align_corners", given_.align_corners); }
 
   TensorView affine() const { return optional("options.affine", given_.affine); }

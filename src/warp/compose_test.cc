@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "src/warp/reference.h"
 #include "src/warp/test_calls.h"
@@ -161,6 +162,8 @@ TEST_F(SampleLabels, TakesTheHeaviestLabel) {
     EXPECT_EQ(at(5, 5, {.background = -2}).first, -2);  // nobody votes
     EXPECT_EQ(at(5, 5).second, 0);
     EXPECT_EQ(at(std::nan(""), 0, {.background = 9}).first, 9);
+    EXPECT_TRUE(std::isnan(at(std::nan(""), 0).second));
+    EXPECT_EQ(at(std::numeric_limits<double>::infinity(), 0).second, 0);
     EXPECT_EQ(at(-2, -1, {.background = 9}).first, 3);  // a quarter of a vote beats none
     EXPECT_EQ(at(-1, -1, {.smallest_label = 4}).second, 0);
     EXPECT_EQ(at(-1, 0, {.smallest_label = 4}), std::pair(5.0, 0.5));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that have kernels of their own on the GPU: f32, linear, zeros outside, dense, a
-// displacement. Smooth ones, whose gradient to the image is added up in shared memory, and ones
-// that reach too far for that; rows of whole vectors, and odd ones; and every gradient by itself.
+// The calls that have kernels of their own on the GPU: linear, dense. Smooth ones, whose gradient
+// to the image is added up in shared memory, and ones that reach too far for that; rows of whole
+// vectors, and odd ones; and every gradient by itself.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "src/warp/reference.h"
@@ -100,7 +101,7 @@ TEST_P(FastPathCall, MatchesTheReference) {
 }
 
 // Points outside have no value and no slope, whatever the image's first voxel holds; and a NaN
-// reaches no other voxel.
+// reaches no other voxel, nor the gradient to the image.
 TEST_P(FastPathCall, LeavesOutWhatIsOutside) {
   const Case& c = GetParam();
   Arrays a(c);
@@ -119,9 +120,21 @@ TEST_P(FastPathCall, LeavesOutWhatIsOutside) {
     test::call_sample(a.image, {.output = output}, a.options);
     test::call_sample(a.image,
         {.upstream = a.upstream, .image_gradient = by_image, .grid_gradient = by_field}, a.options);
-    for (const test::Array* each : {&output, &by_image, &by_field}) {
-      for (const double value : to_doubles(*each)) ASSERT_EQ(value, 0);
+    const std::size_t voxels = static_cast<std::size_t>(count / 3 / a.field.shape[0]);
+    const auto is_nan = [&](std::size_t image, std::size_t voxel) {
+      return ((a.field.shape[0] == 1 ? 0 : image * voxels) + voxel) % 2 == 1;
+    };
+    const std::vector<double> values = to_doubles(output), slopes = to_doubles(by_field);
+    const std::size_t of_image = voxels * static_cast<std::size_t>(a.shape[1]);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(std::isnan(values[i]), is_nan(i / of_image, i % voxels)) << i;
+      ASSERT_TRUE(std::isnan(values[i]) || values[i] == 0) << i;
     }
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      ASSERT_EQ(std::isnan(slopes[i]), i / 3 % 2 == 1) << i;
+      ASSERT_TRUE(std::isnan(slopes[i]) || slopes[i] == 0) << i;
+    }
+    for (const double value : to_doubles(by_image)) ASSERT_EQ(value, 0);
   }
 }
 
@@ -216,6 +229,124 @@ TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
     }
   }
 }
+
+// What the same kernels take besides: 2D, halves, paddings, maps without a field, coordinates, and
+// upstream gradients whose elements are one (stride 0), as those of a sum are.
+struct Other {
+  Extents image, out;  // [N,C,…], spatial
+  DType dtype;
+  Outside padding;
+  bool align_corners;
+  enum Kind { displacement, grid, affine } kind;
+  bool is_expanded;
+};
+
+class FastPathOther : public testing::TestWithParam<Other> {};
+
+TEST_P(FastPathOther, MatchesTheReference) {
+  const Other& c = GetParam();
+  const int rank = c.image.rank() - 2;
+  const test::Array image = test::noise(c.image, c.dtype, Layout::dense, 1, 1);
+  Extents of_field = {c.image[0]}, shape = c.image;
+  of_field = rank == 2 ? Extents{c.image[0], c.out[0], c.out[1], 2}
+                       : Extents{c.image[0], c.out[0], c.out[1], c.out[2], 3};
+  for (int a = 0; a < rank; ++a) shape[2 + a] = c.out[a];
+  const test::Array field = test::make(of_field, DType::f32, Layout::dense, [&](std::int64_t i) {
+    return (c.kind == Other::grid ? 2.4 : 0.5) * (test::uniform(2, i) - 0.5);
+  });
+  const test::Array matrix =
+      test::make({1, rank, rank + 1}, DType::f64, Layout::dense, [&](std::int64_t i) {
+        const std::int64_t row = i / (rank + 1), column = i % (rank + 1);
+        return (row == column ? 0.97 : 0) + 0.13 * (test::uniform(3, i) - 0.5);
+      });
+  SampleOptions options{
+      .out_shape = c.out, .padding_mode = c.padding, .align_corners = c.align_corners};
+  if (c.kind == Other::grid) options.grid = field;
+  if (c.kind == Other::displacement) options.displacement = field;
+  if (c.kind != Other::grid) options.affine = matrix;
+  test::Array upstream = test::noise(shape, c.dtype, Layout::dense, 5, 1);
+  if (c.is_expanded)
+    upstream = test::make(shape, c.dtype, Layout::expanded, [](auto) { return 0.75; });
+  const Reference expected = reference_sample(image, options, upstream);
+  const double of_image = c.dtype == DType::f16 ? 0x1p-10 : c.dtype == DType::bf16 ? 0x1p-7 : 3e-6;
+  const std::int64_t voxels = shape.count() / (shape[0] * shape[1]);
+  const auto without_kinks = [&](std::vector<double> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t voxel = i / static_cast<std::size_t>(rank);
+      const bool kink = expected.is_at_a_kink[voxel];
+      if (kink) values[i] = 0;
+    }
+    return values;
+  };
+  EXPECT_EQ(expected.is_at_a_kink.size(), static_cast<std::size_t>(shape[0] * voxels));
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+    const test::ScopedBackend chosen(backend);
+    SCOPED_TRACE(backend.name);
+    const auto untouched = [&](const TensorView& like) {
+      return like.empty() ? test::Array()
+                          : test::filled(like.shape, like.dtype, Layout::dense, test::kUntouched);
+    };
+    const test::Array output = test::filled(shape, c.dtype, Layout::dense, test::kUntouched);
+    test::call_sample(image, {.output = output}, options);
+    EXPECT_LT(test::relative_l2(to_doubles(output), expected.output), of_image);
+    const test::Array by_image = untouched(image), by_affine = untouched(options.affine);
+    const test::Array by_field = c.kind == Other::affine ? test::Array() : untouched(field);
+    std::vector<double> first;
+    for (int run = 0; run < 20; ++run) {
+      test::call_sample(image,
+          {.upstream = upstream,
+              .image_gradient = run == 0 ? TensorView(by_image) : TensorView(),
+              .affine_gradient = by_affine,
+              .grid_gradient = by_field},
+          options);
+      std::vector<double> now = to_doubles(by_affine.empty() ? by_field : by_affine);
+      if (run == 0) first = now;
+      EXPECT_EQ(now, first);
+    }
+    EXPECT_LT(
+        test::relative_l2(to_doubles(by_image), expected.image_gradient), std::max(of_image, 1e-5));
+    if (!by_field.empty()) {
+      EXPECT_LT(test::relative_l2(
+                    without_kinks(to_doubles(by_field)), without_kinks(expected.grid_gradient)),
+          1e-5);
+    }
+    if (!by_affine.empty()) {
+      EXPECT_LT(test::relative_l2(to_doubles(by_affine), expected.affine_gradient), 1e-5);
+    }
+    // By itself, the gradient to the field has the same bits.
+    if (by_field.empty()) continue;
+    const test::Array alone = untouched(field);
+    test::call_sample(image, {.upstream = upstream, .grid_gradient = alone}, options);
+    EXPECT_EQ(to_doubles(alone), to_doubles(by_field));
+  }
+}
+
+std::vector<Other> others() {
+  std::vector<Other> result;
+  const Extents volume = {1, 2, 9, 10, 37}, volume_out = {9, 9, 33};
+  const Extents picture = {2, 3, 21, 35}, picture_out = {66, 33};
+  for (const Outside padding : {Outside::zeros, Outside::border, Outside::reflection}) {
+    for (const Other::Kind kind : {Other::displacement, Other::grid, Other::affine}) {
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        const bool align = kind != Other::grid, expanded = dtype != DType::f16;
+        result.push_back({volume, volume_out, dtype, padding, align, kind, expanded});
+        result.push_back({picture, picture_out, dtype, padding, !align, kind, !expanded});
+      }
+    }
+  }
+  // One row, one column, many channels that blocks share, images of two voxels.
+  result.push_back(
+      {{1, 37, 40, 30}, {1, 65}, DType::f32, Outside::zeros, true, Other::displacement, false});
+  result.push_back(
+      {{1, 1, 40, 30}, {300, 1}, DType::f32, Outside::border, true, Other::grid, true});
+  result.push_back(
+      {{1, 19, 2, 2, 2}, {3, 1, 1}, DType::bf16, Outside::reflection, false, Other::grid, false});
+  result.push_back(
+      {{1, 2, 64, 80}, {64, 80}, DType::f32, Outside::zeros, true, Other::displacement, false});
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, FastPathOther, testing::ValuesIn(others()));
 
 INSTANTIATE_TEST_SUITE_P(Cases, FastPathCall,
     testing::Values(Case{{1, 1, 9, 19, 36}, {10, 17, 40}, 0.05, 0.02},

@@ -4,9 +4,10 @@
 //   coordinate ─ Transform ─> index of a voxel ─ place() ─> padding folded ─ taps() ─> voxels and
 //   weights along each axis ─ interpolate() ─> value, and its slopes along x, y and z
 //
-// An index outside any voxel's reach is kFarOutside, so that nothing depends on the number that NaN
-// converts to. Sums run x, then y, then z, product by product: a vector of voxels that are all
-// inside computes the same bits without masks.
+// An index outside any voxel's reach is kFarOutside, and one that is NaN becomes kNotAnIndex, so
+// that nothing depends on the number that NaN converts to. The latter has no voxels, and weights
+// that are NaN: values and slopes made of them are NaN without a test. Sums run x, then y, then z,
+// product by product: a vector of voxels that are all inside computes the same bits without masks.
 #pragma once
 
 #include <cmath>
@@ -19,11 +20,12 @@
 namespace similis::warp_internal {
 
 constexpr double kFarOutside = -8;
+constexpr double kNotAnIndex = -16;  // of a coordinate that is NaN
 constexpr int kNoVoxel = -1;
 // The reach of a cubic spline beyond the image, in voxels: rounding moves a corner by at most this.
 constexpr double kSplineMargin = 1e-6;
 
-SIMILIS_HOST_DEVICE double multiply_add(double a, double b, double c) {
+template <class T> SIMILIS_HOST_DEVICE T multiply_add(T a, T b, T c) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return fma(a, b, c);
 #else
@@ -91,7 +93,13 @@ SIMILIS_HOST_DEVICE Place place(double given, double last, Outside padding, bool
   index = is_finite && index > kFarOutside ? index : kFarOutside;
   slope = is_finite ? slope : 0;
   index = index < last - kFarOutside ? index : last - kFarOutside;
-  return {index, slope};
+  return {given == given ? index : kNotAnIndex, slope};
+}
+
+/// The position of an index above the voxel before it, which is its floor; NaN for kNotAnIndex.
+template <class T> SIMILIS_HOST_DEVICE T fraction_above(double floor, double index) {
+  const T nan = static_cast<T>(NAN);
+  return index == kNotAnIndex ? nan : static_cast<T>(index - floor);
 }
 
 /// Voxels along one axis, their weights, and the derivatives of these by the index.
@@ -118,16 +126,18 @@ template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> taps(double ind
   Taps<T, count> t{};
   if constexpr (count == 1) {
     t.voxel[0] = voxel_or_none(static_cast<int>(rint(index)), extent);
-    t.weight[0] = 1;
+    t.slope[0] = 0 * fraction_above<T>(index, index);
+    t.weight[0] = 1 + t.slope[0];
   } else {
     const double first = floor(index);
     const int voxel = static_cast<int>(first);
-    const T f = static_cast<T>(index - first);
+    const T f = fraction_above<T>(first, index);
     if constexpr (count == 2) {
       t.voxel[0] = voxel_or_none(voxel, extent);
       t.voxel[1] = voxel_or_none(voxel + 1, extent);
       t.weight[0] = 1 - f, t.weight[1] = f;
-      t.slope[0] = -1, t.slope[1] = 1;
+      t.slope[1] = 1 + 0 * f;
+      t.slope[0] = -t.slope[1];
     } else {
       const bool is_inside = index >= -kSplineMargin && index <= extent - 1 + kSplineMargin;
       const T g = 1 - f;
@@ -183,7 +193,7 @@ SIMILIS_HOST_DEVICE Sampled<T> interpolate(
       plane.slope[0] = ky == 0 ? w * line.slope[0] : plane.slope[0] + w * line.slope[0];
       plane.slope[1] = ky == 0 ? s * line.value : plane.slope[1] + s * line.value;
     }
-    if (planes == 1) return plane;
+    if (count > 1 && planes == 1) return plane;
     const T w = axis[2].weight[kz], s = axis[2].slope[kz];
     result.value = kz == 0 ? w * plane.value : result.value + w * plane.value;
     result.slope[0] = kz == 0 ? w * plane.slope[0] : result.slope[0] + w * plane.slope[0];

@@ -175,7 +175,7 @@ class Sampler {
       base[at] = output_coordinate(a, voxel[at]);
       if (!field_.empty()) field[at] = field_.values[field_start + at];
     }
-    bool is_at_a_kink = false;
+    bool is_at_a_kink = false, is_number = true;
     for (int a = 0; a < rank_; ++a) {
       double coordinate = 0;
       for (int j = 0; j < rank_; ++j) {
@@ -186,6 +186,7 @@ class Sampler {
       if (options_.grid.empty()) coordinate += affine(n, a, rank_);
       const double index = fold(a, coordinate, &slope[static_cast<std::size_t>(a)]);
       axis[a] = std::isfinite(coordinate) ? taps(a, index) : std::vector<Tap>{};
+      is_number = is_number && !std::isnan(coordinate);
       const double kinks = options_.mode == Interpolation::nearest ? index - 0.5 : index;
       is_at_a_kink |= std::abs(kinks - std::rint(kinks)) < 1e-4;
     }
@@ -194,6 +195,11 @@ class Sampler {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const auto out = static_cast<std::size_t>((n * channels_ + c) * voxels + v);
       const double g = upstream.empty() ? 0 : upstream.values[out];
+      if (!is_number) {
+        result->output[out] = std::nan("");
+        by_coordinate.fill(std::nan(""));
+        continue;
+      }
       const std::size_t plane =
           image_.start(n) + static_cast<std::size_t>(c * extent_[0] * extent_[1] * extent_[2]);
       for (const Tap& z : axis[2]) {

@@ -394,7 +394,8 @@ TEST_F(SampleShards, OfTheImageAddUp) {
   });
 }
 
-TEST_F(SampleOutside, NansAndInfinitiesAreOutsideAndTouchNothingElse) {
+// A voxel's coordinate is wild in one component in five; the voxels between are as without.
+TEST_F(SampleOutside, NansStayAndInfinitiesAreOutsideAndTouchNothingElse) {
   const Extents shape = {1, 1, 5, 6, 40};
   const Tensor image = test::noise(shape, DType::f32, Layout::dense, 1, 1);
   const double inf = std::numeric_limits<double>::infinity();
@@ -408,33 +409,68 @@ TEST_F(SampleOutside, NansAndInfinitiesAreOutsideAndTouchNothingElse) {
   };
   const Tensor u = field(true), tame = field(false);
   const Tensor ones = test::filled(shape, DType::f32, Layout::dense, 1);
+  const Tensor half = test::make(shape, DType::f16, Layout::dense,
+      [&](std::int64_t i) { return to_doubles(image)[std::size_t(i)]; });
   for_each([&] {
-    for (const Outside padding : {Outside::zeros, Outside::border, Outside::reflection}) {
-      for (const Interpolation mode :
-          {Interpolation::linear, Interpolation::nearest, Interpolation::cubic}) {
-        const SampleOptions options{.displacement = u, .mode = mode, .padding_mode = padding};
-        const SampleOptions without{.displacement = tame, .mode = mode, .padding_mode = padding};
-        const std::vector<double> values = to_doubles(test::sampled(image, shape, options));
-        const std::vector<double> others = to_doubles(test::sampled(image, shape, without));
-        const Tensor by_u = test::filled(u.shape, DType::f32, Layout::dense, 0);
-        const Tensor by_image = test::filled(shape, DType::f32, Layout::dense, 0);
-        test::call_sample(
-            image, {.upstream = ones, .image_gradient = by_image, .grid_gradient = by_u}, options);
-        const std::vector<double> gradient = to_doubles(by_u);
-        for (std::size_t v = 0; v < values.size(); ++v) {
-          if (v % 5 != 2) {
-            EXPECT_EQ(values[v], others[v]);
-            continue;
+    for (const Tensor* of : {&image, &half}) {
+      for (const Outside padding : {Outside::zeros, Outside::border, Outside::reflection}) {
+        for (const Interpolation mode :
+            {Interpolation::linear, Interpolation::nearest, Interpolation::cubic}) {
+          const SampleOptions options{
+              .displacement = u, .mode = mode, .padding_mode = padding, .prefilter = false};
+          SampleOptions without = options;
+          without.displacement = tame;
+          const std::vector<double> values = to_doubles(test::sampled(*of, shape, options));
+          const std::vector<double> others = to_doubles(test::sampled(*of, shape, without));
+          const Tensor by_u = test::filled(u.shape, DType::f32, Layout::dense, 0);
+          const Tensor by_image = test::filled(shape, of->dtype, Layout::dense, 0);
+          test::call_sample(
+              *of, {.upstream = ones, .image_gradient = by_image, .grid_gradient = by_u}, options);
+          const std::vector<double> gradient = to_doubles(by_u);
+          for (std::size_t v = 0; v < values.size(); ++v) {
+            const double coordinate = v % 5 == 2 ? wild[v / 5 % 7] : 0;
+            const bool is_nan = std::isnan(coordinate);
+            EXPECT_EQ(std::isnan(values[v]), is_nan);
+            for (std::size_t j = 0; j < 3; ++j) {
+              EXPECT_EQ(std::isnan(gradient[3 * v + j]), is_nan);
+              EXPECT_TRUE(is_nan || std::isfinite(gradient[3 * v + j]));
+            }
+            const bool is_far = std::isinf(coordinate) || std::abs(coordinate) > 2;
+            const bool is_zero = std::isinf(coordinate) || (is_far && padding == Outside::zeros);
+            EXPECT_TRUE(is_nan || is_far || values[v] == others[v]);
+            EXPECT_TRUE(!is_zero || values[v] == 0);
           }
-          const double coordinate = wild[v / 5 % 7];
-          if (!std::isfinite(coordinate) || padding == Outside::zeros) {
-            EXPECT_EQ(values[v], 0);
-          }
-          EXPECT_TRUE(std::isfinite(values[v]));
-          for (std::size_t j = 0; j < 3; ++j) EXPECT_TRUE(std::isfinite(gradient[3 * v + j]));
+          for (const double g : to_doubles(by_image)) EXPECT_TRUE(std::isfinite(g));
         }
-        for (const double g : to_doubles(by_image)) EXPECT_TRUE(std::isfinite(g));
       }
+    }
+  });
+}
+
+// The sums that matrices' gradients are made of show the NaN of one voxel, in its image alone.
+TEST_F(SampleOutside, ANanOfTheFieldReachesTheMatricesOfItsImage) {
+  const Tensor image = test::noise({2, 1, 5, 6, 40}, DType::f32, Layout::dense, 1, 1);
+  const Tensor u = test::noise({2, 5, 6, 40, 3}, DType::f32, Layout::dense, 2, 0.1);
+  u.elements<float>()[3 * 777 + 1] = std::numeric_limits<float>::quiet_NaN();
+  const auto matrix = [](std::int64_t columns) {
+    return test::make({2, 3, columns}, DType::f64, Layout::dense,
+        [columns](std::int64_t i) { return i % columns == i / columns % 3 ? 0.9 : 0.01; });
+  };
+  const Tensor affine = matrix(4), s = matrix(3);
+  for_each([&] {
+    for (const bool with_s : {false, true}) {
+      const Tensor by_affine = test::filled({2, 3, 4}, DType::f64, Layout::dense, 0);
+      const Tensor by_s = test::filled({2, 3, 3}, DType::f64, Layout::dense, 0);
+      SampleOptions options{.affine = affine, .displacement = u};
+      SampleRequest request{.upstream = image, .affine_gradient = by_affine};
+      if (with_s) {
+        options.grid_affine = s;
+        request.grid_affine_gradient = by_s;
+      }
+      test::call_sample(image, request, options);
+      const std::vector<double> a = to_doubles(by_affine), b = to_doubles(by_s);
+      for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(std::isnan(a[i]), i < 12) << i;
+      for (std::size_t i = 0; with_s && i < b.size(); ++i) EXPECT_EQ(std::isnan(b[i]), i < 9) << i;
     }
   });
 }

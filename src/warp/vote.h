@@ -14,9 +14,9 @@ template <class T> struct Vote {
 };
 
 /// load(x, y, z) gives a label; those below `smallest` and NaN do not vote. The label is
-/// `background` where the weights sum to 0. Among equals the first met wins, x fastest. Neighbours
-/// along an axis that vote alike exchange weight: slopes are made of the other votes, and are
-/// exactly 0 without any.
+/// `background` where the weights sum to 0, or are NaN, which passes on. Among equals the first met
+/// wins, x fastest. Neighbours along an axis that vote alike exchange weight: slopes are made of
+/// the other votes, and are exactly 0 without any.
 template <class T, class Load>
 SIMILIS_HOST_DEVICE Vote<T> vote(
     const Taps<T, 2> (&axis)[3], int planes, double smallest, double background, const Load& load) {
@@ -40,7 +40,8 @@ SIMILIS_HOST_DEVICE Vote<T> vote(
     weights[found] += axis[0].weight[kx] * axis[1].weight[ky] * axis[2].weight[kz];
     voters[found] |= 1u << corner;
   }
-  Vote<T> best{background, 0, {0, 0, 0}};
+  const T nothing = 0 * (axis[0].weight[0] + axis[1].weight[0] + axis[2].weight[0]);  // or NaN
+  Vote<T> best{background, nothing, {nothing, nothing, nothing}};
   unsigned won = 0;
   for (int i = 0; i < count; ++i) {
     if (!(weights[i] > best.weight)) continue;

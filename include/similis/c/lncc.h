@@ -15,6 +15,9 @@ enum { SIMILIS_WINDOW_BOX = 0, SIMILIS_WINDOW_GAUSSIAN = 1 };
 /** exact: the derivative of the value. ants: the term of each pixel's own window, with constant
  * means. */
 enum { SIMILIS_LNCC_GRADIENT_EXACT = 0, SIMILIS_LNCC_GRADIENT_ANTS = 1 };
+/** Memory for an exact gradient on a GPU. auto: up to 16 bytes a pixel and 1 GiB in all. small: a
+ * twelfth of a byte. */
+enum { SIMILIS_LNCC_WORKSPACE_AUTO = 0, SIMILIS_LNCC_WORKSPACE_SMALL = 1 };
 
 typedef struct similis_lncc_options {
   size_t struct_size;
@@ -30,12 +33,14 @@ typedef struct similis_lncc_options {
   int32_t reduction;      /**< SIMILIS_REDUCTION_… */
   int32_t is_signed;      /**< 0: squared correlation; 1: signed correlation in [-1, 1] */
   int32_t gradient;       /**< SIMILIS_LNCC_GRADIENT_… */
+  int32_t workspace;      /**< SIMILIS_LNCC_WORKSPACE_… */
+  int32_t reserved;       /**< 0 */
 } similis_lncc_options;
 #define SIMILIS_LNCC_DEFAULTS                                                              \
   {                                                                                        \
     sizeof(similis_lncc_options), {1.5, 1.5, 1.5}, 1e-5, 1e-5, 1.0, NULL, NULL, {3, 3, 3}, \
         SIMILIS_WINDOW_BOX, SIMILIS_PADDING_SAME, SIMILIS_REDUCTION_MEAN, 0,               \
-        SIMILIS_LNCC_GRADIENT_EXACT                                                        \
+        SIMILIS_LNCC_GRADIENT_EXACT, SIMILIS_LNCC_WORKSPACE_AUTO, 0                        \
   }
 
 /** LNCC of x and y and the gradients of Σ upstream·value, in one pass.

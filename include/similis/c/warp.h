@@ -38,12 +38,13 @@ typedef struct similis_warp_options {
   int32_t accumulate;    /**< 1: results are added to the values in output */
   int32_t deterministic; /**< 1: an image's gradient has the same bits in every run on a GPU too */
   int32_t has_smallest_label;
+  double tolerance; /**< for similis_invert: of the residual, in voxels */
 } similis_warp_options;
 #define SIMILIS_WARP_DEFAULTS                                                                    \
   {                                                                                              \
     sizeof(similis_warp_options), NULL, NULL, NULL, NULL, {0, 0, 0}, {0.0, 0.0, 0.0},            \
         {0.0, 0.0, 0.0}, 0.0, 0.0, 0, 0, 0, SIMILIS_INTERPOLATION_LINEAR, SIMILIS_OUTSIDE_ZEROS, \
-        1, 1, 0, 0, 0                                                                            \
+        1, 1, 0, 0, 0, 0.01                                                                      \
   }
 
 /** The image at A·x + S·u(x) or S·v(x), and the gradients of Σ upstream·output. Tensors that are

@@ -132,7 +132,7 @@ def exponentiate(v: Any, n: int, align_corners: bool) -> Any:
     return u.astype(v.dtype)
 
 
-def invert(u: Any, iterations: int, align_corners: bool) -> tuple[Any, Any]:
+def invert(u: Any, iterations: int, call: str) -> tuple[Any, Any]:
     require_arrays("invert", ("u",), (u,))
     wide = jnp.float64 if u.dtype == jnp.float64 else jnp.float32
     shapes = (
@@ -141,7 +141,7 @@ def invert(u: Any, iterations: int, align_corners: bool) -> tuple[Any, Any]:
     )
 
     def compute(u: Any) -> Any:
-        return transforms.invert(numpy.asarray(u), iterations, align_corners)
+        return transforms.invert(numpy.asarray(u), iterations, call)
 
     constant = jax.lax.stop_gradient(u)
     inverse, residual = jax.pure_callback(compute, shapes, constant, vmap_method="sequential")

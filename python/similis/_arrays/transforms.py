@@ -49,13 +49,13 @@ def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = No
     operand, _, field, _ = held
     shapes = [each.shape[0] for each in held if each is not None]
     shape = parsed.result_shape(operand.shape, shapes, None if field is None else field.shape)
+    like = field if parsed.operation == "affine_grid" and field is not None else operand
     if output is not None:
-        _check_output(parsed.operation, kind, output, shape, operand)
+        _check_output(parsed.operation, kind, output, shape, like)
         given = [each for each in (*held, *arrays) if each is not None]
         if any(kind.may_share_memory(output, each) for each in given):
             output += run(call, names, arrays)  # the library must not write what it still reads
             return output
-    like = field if parsed.operation == "affine_grid" and field is not None else operand
     result = kind.empty(shape, str(like.dtype), like=operand) if output is None else output
     outputs: list[Optional[c_abi.Tensor]] = [kind.describe(result)]
     weight = None
@@ -71,10 +71,10 @@ def run(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = No
 
 
 def _check_output(
-    operation: str, kind: Kind, output: Any, shape: Sequence[int], operand: Any
+    operation: str, kind: Kind, output: Any, shape: Sequence[int], like: Any
 ) -> None:
     _described(operation, kind, ("output",), (output,))
-    require_output(operation, output, shape, operand.dtype)
+    require_output(operation, output, shape, like.dtype)
     if kind.prepared(output) is not output:
         raise ValueError(f"{operation}: the strides of output must be multiples of an element")
     if not kind.is_writeable(output):
@@ -104,15 +104,14 @@ def exponentiate(v: Any, steps: int, align_corners: bool) -> Any:
     return result
 
 
-def invert(u: Any, steps: int, align_corners: bool) -> tuple[Any, Any]:
+def invert(u: Any, steps: int, call: str) -> tuple[Any, Any]:
     kind = kind_of("invert", u, "u")
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
     result = kind.empty(held.shape, "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
-    call = warp.parse(warp.text("invert", align_corners=align_corners))
-    warp.run_on_field(call, described, steps, outputs, kind.stream())
+    warp.run_on_field(warp.parse(call), described, steps, outputs, kind.stream())
     return result, residual
 
 

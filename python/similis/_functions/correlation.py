@@ -28,6 +28,7 @@ def lncc(
     smooth_dr: float = 1e-5,
     signed: bool = False,
     gradient: str = "exact",
+    workspace: str = "auto",
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
@@ -57,6 +58,10 @@ def lncc(
         signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
         gradient: "exact": the derivative; "ants": that of each pixel's own window with its means
             held constant.
+        workspace: memory that an exact gradient takes on a GPU. "auto": up to 16 B a pixel where
+            that is at most 1 GiB, else as "small": a twelfth of a byte a pixel (2 B for f16 and
+            bf16), or up to 64 MiB for up to 8 million pixels, wide windows and gradients that are
+            not dense. Results are the same.
         mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
             where they are the same for all: the mean is Σ mask·LNCC / Σ mask. Where they add up to
             0, LNCC is NaN and a loss 0, both with gradient 0.
@@ -68,7 +73,7 @@ def lncc(
         times, with gradient "ants" once.
 
     Raises:
-        ValueError: x and y are not alike or have no elements, window_size is even, sigma or
+        ValueError: x and y are not alike or have no elements, window_size is even or 1, sigma or
             smooth_dr is not positive, smooth_nr is negative, padding is valid and the image smaller
             than the window, gradient is "ants" and signed, a mask does not broadcast or, on the
             CPU, holds a weight that is negative or not finite, or a name is not one of those
@@ -89,6 +94,7 @@ def lncc(
         smooth_dr,
         signed,
         gradient,
+        workspace,
         1.0,
     )
     return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)

@@ -47,24 +47,29 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
     return arrays_transforms.exponentiate(v, steps, align_corners)
 
 
-def invert(u: Array, iterations: int = 30, *, align_corners: bool = True) -> tuple[Array, Array]:
-    """The displacement w with w = -u(x + w), by fixed-point iteration, and its residual.
+def invert(
+    u: Array, iterations: int = 30, *, align_corners: bool = True, tolerance: float = 0.01
+) -> tuple[Array, Array]:
+    """The displacement w with u(x + w) + w = 0, by damped Newton steps, and its residual.
 
-    The iteration converges where the derivative of u has a norm below 1. u is 0 outside the grid,
-    so the residual may stay large for voxels that u moves across the rim.
+    Each voxel takes steps until the norm of u(x + w) + w is at most tolerance, in voxels, or until
+    it has taken `iterations` of them. Outside its grid u has the value at the border, so the rim
+    converges as the inside does.
 
     Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w over all voxels, in
-        the units of u, in which a voxel is 2/(n-1) wide, or 2/n without align_corners. An inverse
-        is good if the residual is well below that. Neither has a gradient.
+        the units of u, in which a voxel is 2/(n-1) wide, or 2/n without align_corners. A residual
+        of more than tolerance voxels says that x + u(x) folds (jacobian_determinant counts where),
+        or needs more iterations; it is NaN where u is. Neither has a gradient.
     """
     steps = values.integer("invert", "iterations", iterations)
+    call = warp.text("invert", align_corners=align_corners, tolerance=tolerance)
     if is_of("torch", "Tensor", u):
         _require_field("invert", u)
-        return for_torch().invert(u, steps, align_corners)
+        return for_torch().invert(u, steps, call)
     if is_of("jax", "Array", u):
         _require_field("invert", u)
-        return for_jax_transforms().invert(u, steps, align_corners)
-    return arrays_transforms.invert(u, steps, align_corners)
+        return for_jax_transforms().invert(u, steps, call)
+    return arrays_transforms.invert(u, steps, call)
 
 
 def jacobian_determinant(
@@ -79,7 +84,7 @@ def jacobian_determinant(
     Central differences inside, one-sided at the border, exact for affine maps.
 
     Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
-        folds [N], f64: the number of voxels where it is not positive.
+        folds [N], f64: the number of voxels where it is not above 0, NaN included.
     """
     call = warp.text(
         "jacobian_determinant",

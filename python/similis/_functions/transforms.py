@@ -75,7 +75,9 @@ def sample(
     along each axis. With align_corners voxel i of n is at -1 + 2i/(n-1), without at (2i+1)/n - 1,
     so a shift of one voxel is 2/(n-1), or 2/n. Components are in the order (x, y, z); x is the last
     axis of the image, so an array in the order [X,Y,Z], as nibabel reads it, has to be transposed
-    first. A coordinate that is NaN samples 0, with gradient 0.
+    first. A coordinate that is NaN samples NaN, and its voxel's gradients to affine and field are
+    NaN too; it changes no other voxel and adds nothing to the image's gradient. An infinite one
+    samples 0.
 
     Args:
         image: [N,C,Y,X] or [N,C,Z,Y,X]; f16, bf16, f32 or f64.
@@ -163,10 +165,12 @@ def affine_grid(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    output: Optional[Array] = None,
 ) -> Array:
     """A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of the displacement, or of A without one.
 
-    out_shape is needed without a displacement; the rest is as of sample().
+    out_shape is needed without a displacement. The result is added to output, if that is given, and
+    it is returned; the rest is as of sample().
     """
     call = warp.text(
         "affine_grid",
@@ -180,7 +184,7 @@ def affine_grid(
     rank = rank_of(displacement) if out_shape is None else len(out_shape)
     check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
-    return _transform(call, names, (affine, None, displacement, None))
+    return _transform(call, names, (affine, None, displacement, None), output)
 
 
 def sample_labels(

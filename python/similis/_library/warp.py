@@ -46,6 +46,7 @@ class WarpOptions(ctypes.Structure):
         ("accumulate", ctypes.c_int32),
         ("deterministic", ctypes.c_int32),
         ("has_smallest_label", ctypes.c_int32),
+        ("tolerance", ctypes.c_double),
     ]
 
 
@@ -83,6 +84,7 @@ def text(
     deterministic: bool = False,
     background: float = 0,
     smallest_label: Optional[float] = None,
+    tolerance: float = 0.01,
 ) -> str:
     """The text of a call. It checks all that can be checked without the arrays."""
     one_of = values.one_of
@@ -100,6 +102,7 @@ def text(
         f"deterministic={values.flag(operation, 'deterministic', deterministic)} "
         f"background={values.number(operation, 'background', background)!r} "
         f"smallest_label={smallest} "
+        f"tolerance={values.number(operation, 'tolerance', tolerance)!r} "
         f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
         f"min_coords={_numbers(operation, 'min_coords', min_coords, values.number)} "
         f"max_coords={_numbers(operation, 'max_coords', max_coords, values.number)}"
@@ -124,6 +127,7 @@ class Call:
         for name in ("align_corners", "prefilter", "deterministic"):
             setattr(options, name, int(given[name]))
         options.background = float(given["background"])
+        options.tolerance = float(given["tolerance"])
         if given["smallest_label"]:
             options.smallest_label, options.has_smallest_label = float(given["smallest_label"]), 1
         options.out_rank = len(self.out_shape)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exponential, inverse and Jacobian determinant of a vector field of torch.
 
-similis::field_map  invert: the inverse and its residual; jacobian_determinant: that and its folds
+similis::field_map  invert: the inverse and its residual; jacobian_determinant: that and its folds;
+                    exponentiate: the exponential, and nothing
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[
     if call.startswith("invert "):
         wide = torch.float64 if field.dtype == torch.float64 else torch.float32
         return field.new_empty(field.shape), field.new_empty(field.shape[:1], dtype=wide)
+    if call.startswith("exponentiate "):
+        return field.new_empty(field.shape), field.new_empty((0,))
     folds = field.new_empty(field.shape[:1], dtype=torch.float64)
     return field.new_empty(field.shape[:-1]), folds
 
@@ -32,7 +35,7 @@ def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[
 def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
     results = _field_map_shapes(field, number, call)
     with torch.cuda.device_of(field):
-        outputs = [c_tensor(each) for each in results]
+        outputs = [c_tensor(each) for each in results if each.numel() != 0]
         warp.run_on_field(warp.parse(call), c_tensor(field), number, outputs, stream_of(field))
     return results
 
@@ -45,8 +48,12 @@ field_map_op = define(
 
 
 def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
-    """Repeated compose(), and differentiable as that is; f16 and bf16 are computed in f32."""
+    """The library's, or repeated compose() where somebody may differentiate it."""
     require_operands("exponentiate", ("v",), (v,))
+    transformed = not torch.compiler.is_compiling() and is_transformed()
+    if not transformed and not (torch.is_grad_enabled() and v.requires_grad):
+        call = warp.text("exponentiate", align_corners=align_corners)
+        return field_map_op(v.detach(), n, call)[0]
     call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
@@ -54,11 +61,9 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
     return u.to(v.dtype)
 
 
-def invert(u: Tensor, iterations: int, align_corners: bool) -> tuple[Tensor, Tensor]:
+def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     require_operands("invert", ("u",), (u,))
-    inverse, residual = field_map_op(
-        u.detach(), iterations, warp.text("invert", align_corners=align_corners)
-    )
+    inverse, residual = field_map_op(u.detach(), iterations, call)
     return inverse, residual
 
 

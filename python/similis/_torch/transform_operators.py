@@ -33,11 +33,16 @@ def result_shape(
     return call.result_shape(operand.shape, [each.shape[0] for each in given], shape)
 
 
-def _empty(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
+def result_model(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
+    """The operand whose dtype and device the result has."""
     operand, _, field, _ = operands
     assert operand is not None
-    model = field if call.operation == "affine_grid" and field is not None else operand
-    return model.new_empty(result_shape(call, *operands))  # type: ignore[arg-type]
+    return field if call.operation == "affine_grid" and field is not None else operand
+
+
+def _empty(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
+    shape = result_shape(call, *operands)  # type: ignore[arg-type]
+    return result_model(call, *operands).new_empty(shape)
 
 
 def compute_transform(

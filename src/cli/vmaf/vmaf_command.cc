@@ -2,13 +2,16 @@
 #include "src/cli/vmaf/vmaf_command.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "similis/version.h"
 #include "src/cli/inputs/media_pair.h"
@@ -21,6 +24,7 @@
 #include "src/core/number_text.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/vmaf/clip.h"
 
 namespace similis::cli {
 namespace {
@@ -114,48 +118,182 @@ void note_shorter_video(const VmafOptions& options, const VideoPair& videos, con
       stderr);
 }
 
+using vmaf_internal::Clip;
+using vmaf_internal::ClipFrame;
+using vmaf_internal::FeatureRequest;
+using vmaf_internal::Model;
+
+// What is computed: features by themselves, and those that models read or that look at several
+// frames, in the order in which their columns stand.
+struct Work {
+  std::vector<VmafFeature> alone;
+  std::vector<FeatureRequest> requests;
+  std::vector<Model> models;
+  std::vector<AnyVmafFeature> order;
+};
+
+std::vector<Model> models_of(const VmafOptions& options) {
+  std::vector<std::string> texts = options.models;
+  if (texts.empty() && !options.has_no_prediction) texts = {"version=vmaf_v0.6.1"};
+  std::vector<vmaf_internal::ModelRequest> requests;
+  for (const std::string& text : texts) {
+    try {
+      requests.push_back(vmaf_internal::parse_model_request(text));
+    } catch (const InvalidArgument& error) {
+      throw UsageError(fmt::format("--model {}: {}", text, error.what()));
+    }
+    for (const auto& other : std::span(requests).first(requests.size() - 1)) {
+      if (other.name != requests.back().name) continue;
+      throw UsageError(
+          fmt::format("--model {}: another model is named {} too; give one a name with name=", text,
+              other.name));
+    }
+  }
+  std::vector<Model> models;
+  for (const auto& request : requests) models.push_back(load_model(request));
+  return models;
+}
+
+Work work_of(const VmafOptions& options) {
+  const std::vector<AnyVmafFeature> features = requested_features(options.features);
+  Work work{.models = models_of(options)};
+  work.requests = requests_of(work.models, {});
+  for (const FeatureRequest& request : work.requests) work.order.emplace_back(request);
+  for (const AnyVmafFeature& feature : features) {
+    if (const auto* request = std::get_if<FeatureRequest>(&feature)) {
+      const std::size_t count = work.requests.size();
+      add_request(work.requests, *request);
+      if (work.requests.size() == count) continue;  // it has the columns of another
+    } else {
+      work.alone.push_back(std::get<VmafFeature>(feature));
+    }
+    work.order.push_back(feature);
+  }
+  return work;
+}
+
+std::vector<std::string> columns_of(const Work& work, const media::VideoFormat& format) {
+  std::vector<std::string> columns;
+  const auto add = [&](const std::vector<std::string>& names) {
+    columns.insert(columns.end(), names.begin(), names.end());
+  };
+  auto next_request = work.requests.begin();
+  for (const AnyVmafFeature& feature : work.order) {
+    const auto* alone = std::get_if<VmafFeature>(&feature);
+    add(alone != nullptr ? alone->columns(format) : (*next_request++).columns());
+  }
+  for (const FeatureRequest& request : work.requests) add(request.late_columns());
+  for (const Model& model : work.models) columns.push_back(model.name);
+  for (const Model& model : work.models) add(model.member_columns());
+  return columns;
+}
+
+// The numbers of a frame in the order of columns_of(). alone: those of each feature by itself.
+std::vector<double> values_of(
+    const Work& work, const ClipFrame& frame, const std::vector<std::vector<double>>& alone) {
+  std::vector<double> values;
+  const auto add = [&](const std::vector<double>& numbers) {
+    values.insert(values.end(), numbers.begin(), numbers.end());
+  };
+  auto next_alone = alone.begin();
+  auto next_request = frame.features.begin();
+  for (const AnyVmafFeature& feature : work.order) {
+    add(std::holds_alternative<FeatureRequest>(feature) ? *next_request++ : *next_alone++);
+  }
+  for (const std::vector<double>& late : frame.late) add(late);
+  add(frame.scores);
+  for (const std::vector<double>& members : frame.members) add(members);
+  return values;
+}
+
+vmaf_internal::PlanePair luma_of(const VideoPair& videos) {
+  const auto plane = [&](const media::VideoFrame& frame) {
+    const TensorView view = frame.plane(videos.format(), 0);
+    return vmaf_internal::Plane{view.data(), view.strides[0], view.shape[1], view.shape[0],
+        view.dtype == DType::u16, videos.format().pixels.bit_depth};
+  };
+  return {plane(videos.reference()), plane(videos.distorted())};
+}
+
+// Frames go in one by one; their numbers come out when they are known.
+class Scorer {
+ public:
+  Scorer(const Work& work, const VideoPair& videos)
+      : work_(work),
+        clip_(work.requests, work.models, videos.format().width, videos.format().height) {}
+
+  void push(const VideoPair& videos, std::int64_t number, bool is_shown, const Execution& exec) {
+    if (!work_.requests.empty()) clip_.push(luma_of(videos), is_shown, exec);
+    if (!is_shown) return;
+    std::vector<std::vector<double>>& alone = alone_.emplace_back();
+    for (const VmafFeature& feature : work_.alone) alone.push_back(feature.scores(videos, exec));
+    numbers_.push_back(number);
+  }
+  void finish() { clip_.finish(); }
+
+  void pop_into(std::vector<VmafFrame>& frames) {
+    while (!numbers_.empty()) {
+      ClipFrame numbers;
+      if (!work_.requests.empty()) {
+        auto ready = clip_.pop();
+        if (!ready) return;
+        numbers = std::move(*ready);
+      }
+      frames.push_back({numbers_.front(), values_of(work_, numbers, alone_.front())});
+      numbers_.pop_front();
+      alone_.pop_front();
+    }
+  }
+
+ private:
+  const Work& work_;
+  Clip clip_;
+  std::deque<std::int64_t> numbers_;                    // shown frames that wait
+  std::deque<std::vector<std::vector<double>>> alone_;  // and what is known of them
+};
+
 // Throws if there is no frame, as vmaf fails then.
-VmafResults score(const std::vector<VmafFeature>& features, VideoPair& videos,
-    const VmafOptions& options, const Walk& walk, const Execution& exec) {
+VmafResults score(const Work& work, VideoPair& videos, const VmafOptions& options, const Walk& walk,
+    const Execution& exec) {
   VmafResults results{.version = "similis " SIMILIS_VERSION,
       .width = videos.format().width,
       .height = videos.format().height};
   const auto start = std::chrono::steady_clock::now();
   Progress progress("frames", options.is_quiet ? 0 : videos.expected_pairs());
+  Scorer scorer(work, videos);
   std::int64_t frames = 0;
   for (; videos.next(); ++frames, progress.step()) {
-    if (frames % walk.subsample != 0 || features.empty()) continue;
-    VmafFrame frame{.number = frames};
-    for (const VmafFeature& feature : features) {
-      const std::vector<double> values = feature.scores(videos, exec);
-      frame.values.insert(frame.values.end(), values.begin(), values.end());
-    }
-    results.frames.push_back(std::move(frame));
+    const bool is_shown = frames % walk.subsample == 0 && !work.order.empty();
+    scorer.push(videos, frames, is_shown, exec);
+    scorer.pop_into(results.frames);
   }
+  scorer.finish();
+  scorer.pop_into(results.frames);
   progress.clear();
   note_shorter_video(options, videos, walk);
   require(frames > 0, "no frame to compare in {} and {}", options.reference, options.distorted);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   results.frames_per_second = static_cast<double>(frames) / seconds.count();
   if (results.frames.empty()) return results;  // vmaf names a column with its first number
-  for (const VmafFeature& feature : features) {
-    const std::vector<std::string> columns = feature.columns(videos.format());
-    results.columns.insert(results.columns.end(), columns.begin(), columns.end());
-  }
+  results.columns = columns_of(work, videos.format());
   return results;
 }
 
+// A line for each model, as ffmpeg and vmaf show it to a person.
+void print_scores(const Work& work, const VmafResults& results, const VmafOptions& options) {
+  if (options.is_quiet || isatty(STDERR_FILENO) == 0) return;
+  for (const Model& model : work.models) {
+    const auto column = std::find(results.columns.begin(), results.columns.end(), model.name);
+    double sum = 0;
+    for (const VmafFrame& frame : results.frames) {
+      sum += frame.values[static_cast<std::size_t>(column - results.columns.begin())];
+    }
+    const double mean = sum / static_cast<double>(results.frames.size());
+    std::fputs(fmt::format("{}: {:.6f}\n", one_line(model.source), mean).c_str(), stderr);
+  }
+}
+
 void check(const VmafOptions& options) {
-  if (!options.model.empty()) {
-    throw UsageError(
-        fmt::format("--model {}: VMAF models are not supported; pass -n, and name what to compute "
-                    "with --feature",
-            options.model));
-  }
-  if (!options.has_no_prediction) {
-    throw UsageError(
-        "VMAF models are not supported; pass -n, and name what to compute with --feature");
-  }
   if (!options.precision.empty() && options.precision != "max") {
     throw UsageError(fmt::format("--precision is \"{}\"; it must be max", options.precision));
   }
@@ -168,7 +306,7 @@ void check(const VmafOptions& options) {
 
 int vmaf(const VmafOptions& options) {
   check(options);
-  const std::vector<VmafFeature> features = requested_features(options.features);
+  const Work work = work_of(options);
   const std::optional<media::RawVideo> raw = parse_raw(options);
   const Walk walk = parse_walk(options);
   const Writer writer = find_writer(options);
@@ -180,8 +318,9 @@ int vmaf(const VmafOptions& options) {
 
   const auto videos =
       open_videos(options, raw, walk, threads > 0 ? threads : default_threads(), exec);
-  VmafResults results = score(features, *videos, options, walk, exec);
+  VmafResults results = score(work, *videos, options, walk, exec);
   results.is_shortest = !options.precision.empty();
+  print_scores(work, results, options);
   if (!options.output.empty()) {
     write_output(writer(results), options.output);
   } else {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis vmaf`: libvmaf's program vmaf, with its flags and documents, for the features that need
-// no model.
+// `similis vmaf`: libvmaf's program vmaf, with its flags and documents.
 #pragma once
 
 #include <string>
@@ -16,7 +15,9 @@ struct VmafOptions {
   bool is_xml = false, is_json = false, is_csv = false, is_sub = false;
   std::string output;
   std::string threads, subsample, frame_count, skip_reference, skip_distorted;
-  std::string model, precision;
+  std::vector<std::string> models;
+  std::string precision;
+  std::string cpu_mask;  ///< taken, and of no effect
   bool has_no_prediction = false, is_quiet = false;
 };
 

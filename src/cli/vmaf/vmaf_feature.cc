@@ -17,6 +17,8 @@
 namespace similis::cli {
 namespace {
 
+using vmaf_internal::FeatureRequest;
+
 // The values of a feature's options; each feature takes some.
 struct FeatureOptions {
   LumaOptions luma;
@@ -107,12 +109,20 @@ const std::vector<KnownFeature>& features() {
   return table;
 }
 
+// The features of src/vmaf.
+constexpr std::array<std::pair<const char*, const char*>, 3> kClipFeatures = {{
+    {"adm", "detail loss metric of luma"},
+    {"motion", "motion of the reference's luma"},
+    {"vif", "visual information fidelity of luma"},
+}};
+
 const KnownFeature& known_feature(const std::string& name, const std::string& argument) {
   std::vector<std::string> names;
   for (const KnownFeature& feature : features()) {
     if (feature.name == name) return feature;
     names.push_back(feature.name);
   }
+  for (const auto& [feature, description] : kClipFeatures) names.emplace_back(feature);
   throw UsageError(fmt::format(
       "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
 }
@@ -141,34 +151,54 @@ FeatureOptions read_options(
   return options;
 }
 
+FeatureRequest with_options(
+    FeatureRequest request, std::string_view text, const std::string& argument) {
+  try {
+    request.set_all(text);
+    request.require_valid();
+  } catch (const InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}", argument, error.what()));
+  }
+  return request;
+}
+
+// Two features by themselves whose columns have the same names.
+bool clash(const AnyVmafFeature& a, const AnyVmafFeature& b) {
+  const auto *x = std::get_if<VmafFeature>(&a), *y = std::get_if<VmafFeature>(&b);
+  return x != nullptr && y != nullptr && x->name == y->name;
+}
+
 }  // namespace
 
-VmafFeature requested_feature(const std::string& text) {
+AnyVmafFeature requested_feature(const std::string& text) {
   const std::string argument = "--feature " + text;
   const std::string name = text.substr(0, text.find('='));
+  const std::string_view options =
+      std::string_view(text).substr(std::min(text.size(), name.size() + 1));
+  if (const auto request = FeatureRequest::named(name)) {
+    return with_options(*request, options, argument);
+  }
   const KnownFeature& feature = known_feature(name, argument);
-  const FeatureOptions options = read_options(
-      std::string_view(text).substr(std::min(text.size(), name.size() + 1)), feature, argument);
-  return {name,
-      [&feature, options](
-          const media::VideoFormat& format) { return feature.columns(options, format); },
-      [&feature, options](const VideoPair& videos, const Execution& exec) {
-        return feature.scores(options, videos, exec);
+  const FeatureOptions chosen = read_options(options, feature, argument);
+  return VmafFeature{name,
+      [&feature, chosen](
+          const media::VideoFormat& format) { return feature.columns(chosen, format); },
+      [&feature, chosen](const VideoPair& videos, const Execution& exec) {
+        return feature.scores(chosen, videos, exec);
       }};
 }
 
-std::vector<VmafFeature> requested_features(const std::vector<std::string>& texts) {
-  std::vector<VmafFeature> requested;
+std::vector<AnyVmafFeature> requested_features(const std::vector<std::string>& texts) {
+  std::vector<AnyVmafFeature> requested;
   for (auto text = texts.begin(); text != texts.end(); ++text) {
     if (std::find(texts.begin(), text, *text) != text) continue;
-    requested.push_back(requested_feature(*text));
-    const std::string& name = requested.back().name;
-    const auto same = std::count_if(requested.begin(), requested.end(),
-        [&](const VmafFeature& other) { return other.name == name; });
-    if (same > 1) {
-      throw UsageError(
-          fmt::format("--feature {}: {} is given with other options too", *text, name));
+    AnyVmafFeature feature = requested_feature(*text);
+    for (const AnyVmafFeature& other : requested) {
+      if (!clash(feature, other)) continue;
+      throw UsageError(fmt::format("--feature {}: {} is given with other options too", *text,
+          text->substr(0, text->find('='))));
     }
+    requested.push_back(std::move(feature));
   }
   return requested;
 }
@@ -180,6 +210,12 @@ std::string describe_features() {
     for (const ReadOption& option : feature.options) names.push_back(option.name);
     text += fmt::format("  {:13}  {}{}{}\n", feature.name, feature.description,
         names.empty() ? "" : "; ", joined(names, ", "));
+  }
+  for (const auto& [name, description] : kClipFeatures) {
+    text += fmt::format("  {:13}  {}; its options:\n", name, description);
+    for (const auto& option : FeatureRequest::named(name)->options()) {
+      text += fmt::format("                 {}\n", option.name);
+    }
   }
   return text;
 }

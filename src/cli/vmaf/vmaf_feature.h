@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "similis/execution.hpp"
 #include "src/cli/inputs/video_pair.h"
+#include "src/vmaf/feature_request.h"
 
 namespace similis::cli {
 
@@ -19,13 +21,16 @@ struct VmafFeature {
   std::function<std::vector<double>(const VideoPair&, const Execution&)> scores;
 };
 
+/// A feature by itself, or one that looks at several frames and that models read.
+using AnyVmafFeature = std::variant<VmafFeature, vmaf_internal::FeatureRequest>;
+
 /// What --feature asks for: NAME, or NAME=OPTION=VALUE:…. Throws UsageError, in one line that names
 /// the text.
-VmafFeature requested_feature(const std::string& text);
+AnyVmafFeature requested_feature(const std::string& text);
 
 /// Of several texts; equal ones count once. Throws UsageError also if one feature is asked for with
 /// different options, whose columns would have the same names.
-std::vector<VmafFeature> requested_features(const std::vector<std::string>& texts);
+std::vector<AnyVmafFeature> requested_features(const std::vector<std::string>& texts);
 
 /// A line for each feature and its options.
 std::string describe_features();

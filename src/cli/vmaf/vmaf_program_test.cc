@@ -134,15 +134,34 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
     more.insert(more.begin(), {"vmaf", "-r", "a.y4m", "-d", "a.y4m"});
     expect_error(more, 2, error);
   };
+  expect_usage_error({"-m", "version=vmaf_v9"},
+      "--model version=vmaf_v9: there is no model vmaf_v9; those there are: vmaf_v0.6.1, "
+      "vmaf_v0.6.1neg, vmaf_4k_v0.6.1, vmaf_4k_v0.6.1neg, vmaf_b_v0.6.3");
+  expect_usage_error({"-m", "version=vmaf_float_v0.6.1"},
+      "--model version=vmaf_float_v0.6.1: there is no model vmaf_float_v0.6.1: features in floats "
+      "are not here; those there are: vmaf_v0.6.1, vmaf_v0.6.1neg, vmaf_4k_v0.6.1, "
+      "vmaf_4k_v0.6.1neg, vmaf_b_v0.6.3");
+  expect_usage_error({"-m", "version=vmaf_v0.6.1", "-m", "version=vmaf_v0.6.1neg"},
+      "--model version=vmaf_v0.6.1neg: another model is named vmaf too; give one a name with "
+      "name=");
   expect_usage_error(
-      {}, "VMAF models are not supported; pass -n, and name what to compute with --feature");
-  expect_usage_error({"-n", "-m", "version=vmaf_v0.6.1"},
-      "--model version=vmaf_v0.6.1: VMAF models are not supported; pass -n, and name what to "
-      "compute "
-      "with --feature");
-  expect_usage_error({"-n", "--feature", "vif"},
-      "--feature vif: there is no feature \"vif\"; those there are: ssim, float_ssim, "
-      "float_ms_ssim, psnr");
+      {"-m", "name=a"}, "--model name=a: a model is given as version=NAME or as path=FILE");
+  expect_usage_error({"-m", "version=vmaf_v0.6.1:phone"},
+      "--model version=vmaf_v0.6.1:phone: there is no part \"phone\"; those there are: version, "
+      "path, name, disable_clip, enable_transform, FEATURE.OPTION");
+  expect_usage_error({"-m", "version=vmaf_v0.6.1:vif.vif_enhn_gain_limit=0.5"},
+      "--model version=vmaf_v0.6.1:vif.vif_enhn_gain_limit=0.5: vif_enhn_gain_limit is \"0.5\"; "
+      "it must be a number from 1 to 100");
+  expect_usage_error({"-n", "--feature", "cambi9"},
+      "--feature cambi9: there is no feature \"cambi9\"; those there are: ssim, float_ssim, "
+      "float_ms_ssim, psnr, adm, motion, vif");
+  expect_usage_error({"-n", "--feature", "adm=adm_csf_mode=1"},
+      "--feature adm=adm_csf_mode=1: adm: adm_csf_mode is 1; it must be 0 or 2");
+  expect_usage_error({"-n", "--feature", "adm=adm_norm_view_dist=1"},
+      "--feature adm=adm_norm_view_dist=1: adm: adm_norm_view_dist is 1 and "
+      "adm_ref_display_height is 1080; their product must be at least 3240");
+  expect_usage_error({"-n", "--feature", "vif=vif_skip=1"},
+      "--feature vif=vif_skip=1: vif has no option \"vif_skip\" here");
   expect_usage_error({"-n", "--feature", "psnr=enable_apsnr=true"},
       "--feature psnr=enable_apsnr=true: psnr has no option \"enable_apsnr\" here");
   expect_usage_error({"-n", "--feature", "float_ssim=scale=11"},
@@ -158,7 +177,6 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
   expect_usage_error({"-n", "-w", "16", "-h", "16", "-p", "420", "-b", "9"},
       "--bitdepth is \"9\"; it must be 8, 10, 12 or 16");
   expect_usage_error({"-n", "--subsample", "-1"}, "--subsample is \"-1\"; it must be a number");
-  expect_usage_error({"-n", "--cpumask", "1"}, "there is no option --cpumask");
   expect_usage_error(
       {"-n", "--json", "--csv"}, "only one of --xml, --json, --csv and --sub can be given");
   expect_error(
@@ -174,11 +192,94 @@ TEST_F(Vmaf, FramesTooSmallForAFeatureAreAnError) {
   EXPECT_FALSE(exists("out"));
 }
 
+TEST_F(Vmaf, FramesTooSmallForAModelAreAnError) {
+  write_bytes("a.y4m", ramp(2, 0));
+  const Outcome model = vmaf({"-r", "a.y4m", "-d", "a.y4m", "-o", "out"});
+  EXPECT_EQ(model.status, 1);
+  EXPECT_EQ(model.err, "similis: adm: frames are 16×16; width and height must be at least 33\n");
+  EXPECT_FALSE(exists("out"));
+  EXPECT_EQ(vmaf({"-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "vif", "-o", "out"}).status, 0);
+}
+
+TEST_F(Vmaf, AFileThatIsNoModelIsAnError) {
+  write_bytes("a.y4m", ramp(1, 0));
+  const auto expect_no_model = [&](const std::string& json, const std::string& error) {
+    write_text("m.json", json);
+    const Outcome outcome = vmaf({"-r", "a.y4m", "-d", "a.y4m", "-m", "path=m.json", "-o", "out"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, StartsWith("similis: m.json: " + error));
+    EXPECT_FALSE(exists("out"));
+  };
+  expect_no_model("[", "it is not a VMAF model: ");
+  expect_no_model("{}", "it is not a VMAF model: it has no model_dict");
+  expect_no_model(R"({"model_dict": {"feature_names": ["VMAF_feature_adm2_score"]}})",
+      "its feature VMAF_feature_adm2_score is not here; adm, motion and vif in integers are");
+  const Outcome missing = vmaf({"-r", "a.y4m", "-d", "a.y4m", "-m", "path=none.json", "-o", "out"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.err, "similis: cannot read none.json: there is no such file\n");
+}
+
 // The fixtures; empty if there are none.
 std::filesystem::path fixtures() {
   const char* folder = std::getenv("SIMILIS_TEST_DATA");
   const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";
   return std::filesystem::exists(data / "golden.json") ? data : std::filesystem::path();
+}
+
+// Every recorded case, the features of src/vmaf and the models: all 64 bits.
+TEST_F(Vmaf, ModelsAndFeaturesAreLibvmafs) {
+  const std::filesystem::path data = fixtures();
+  if (data.empty()) GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
+  std::ifstream stream(data / "golden_vmaf.json");
+  const Json golden = Json::parse(stream);
+  const auto arguments_for = [&](const Json& clip, std::vector<std::string> arguments) {
+    for (const auto& [option, key] : {std::pair{"-w", "width"}, {"-h", "height"}, {"-b", "depth"},
+             {"-r", "reference"}, {"-d", "distorted"}, {"-p", "chroma"}}) {
+      const Json& value = clip[key];
+      const bool is_file = value.is_string() && key[0] != 'c';
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      arguments.insert(
+          arguments.end(), {option, is_file ? (data / "video" / text).string() : text});
+    }
+    return arguments;
+  };
+  int compared = 0;
+  for (const auto& [name, clip] : golden["cases"].items()) {
+    std::vector<std::string> arguments = {"--json", "--precision", "max", "-o", "out.json"};
+    for (const Json& argument : clip["arguments"]) {
+      const std::string text = argument;
+      arguments.push_back(text);
+      for (const char* missing : {"cambi", "ciede", "psnr_hvs"}) {
+        if (text.starts_with(missing)) arguments.resize(arguments.size() - 2);
+      }
+    }
+    if (arguments.back() == "-n") continue;  // nothing of these is asked for
+    const Outcome outcome = vmaf(arguments_for(clip, arguments));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json document = Json::parse(text_of("out.json"));
+    ASSERT_EQ(document["frames"].size(), clip["frames"].size()) << name;
+    for (const auto& [column, values] : clip["columns"].items()) {
+      if (column.starts_with("cambi") || column.starts_with("ciede") ||
+          column.starts_with("psnr_hvs")) {
+        continue;
+      }
+      for (std::size_t i = 0; i < values.size(); ++i, ++compared) {
+        EXPECT_EQ(document["frames"][i]["metrics"][column].get<double>(), values[i].get<double>())
+            << name << " " << column << " frame " << i;
+        EXPECT_EQ(document["frames"][i]["frameNum"], clip["frames"][i]) << name;
+      }
+    }
+  }
+  EXPECT_GT(compared, 1800);
+
+  std::string expected = golden["document"]["json"];
+  const Json& clip = golden["cases"][golden["document"]["case"].get<std::string>()];
+  ASSERT_EQ(vmaf(arguments_for(clip, {"--json", "-o", "out.json"})).status, 0);
+  const std::string text = text_of("out.json");
+  const auto without_head = [](const std::string& document) {
+    return document.substr(document.find("\"frames\""));
+  };
+  EXPECT_EQ(without_head(text), without_head(expected));
 }
 
 TEST_F(Vmaf, NumbersAreLibvmafs) {

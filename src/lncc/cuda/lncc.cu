@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of LNCC on the GPU around the kernels that look through windows: weights become the
 // slope of each plane, and sums become values, on the device, so that nothing waits for the host.
-// The sliding window kernels (sliding_window.cu) take the calls of registration, the direct kernels
+// The sliding window kernels (fast_path.cu) take most calls, the direct kernels
 // (direct.cu) take everything else.
 #include <utility>
 
@@ -51,23 +51,24 @@ struct Groups {
 };
 
 // Writes the amount that a unit of v at a pixel of weight 1 adds to each group's value, and the
-// amount that it adds, with upstream, to Σ upstream·value from each plane. A mean over nothing is
-// 0.
+// amount that it adds, with upstream, to Σ upstream·value from each plane. A mean without weights
+// has gradient 0 and is NaN, or 0 for a loss; weights that are NaN make all of it NaN.
 __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
     int slots, double known_weight, double weight, bool is_sum, gpu::Upstream upstream,
     double* units, double* slopes) {
-  __shared__ double unit;
+  __shared__ double slope;
   for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
     const std::int64_t first = group * groups.planes_each;
     double total = known_weight;
     if (weights != nullptr) total = sum_of(weights + first * slots, groups.planes_each * slots);
     if (threadIdx.x == 0) {
-      unit = is_sum ? weight : total > 0 ? weight / total : 0;
-      units[group] = unit;
+      const bool is_empty = !is_sum && total == 0;
+      slope = is_empty ? 0 : is_sum && total == total ? weight : weight / total;
+      units[group] = is_empty && weight >= 0 ? NAN : slope;
     }
     __syncthreads();
     for (std::int64_t i = threadIdx.x; i < groups.planes_each; i += kThreads) {
-      slopes[first + i] = unit * upstream.of(first + i);
+      slopes[first + i] = slope * upstream.of(first + i);
     }
     __syncthreads();
   }
@@ -90,20 +91,19 @@ Groups groups_of(const Pass& pass) {
   return {count, planes / count};
 }
 
-void run_windows(const CudaPlan& plan, const SlidingWindow* sliding_window) {
-  if (sliding_window != nullptr) return run_sliding_window(*sliding_window);
+void run_windows(const CudaPlan& plan, const FastPath* fast_path) {
+  if (fast_path != nullptr) return run_fast_path(*fast_path);
   run_direct(plan);
 }
 
 // Runs a pass that reduces to numbers, with memory for its sums.
-void run_reduced(CudaPlan& plan, const SlidingWindow* sliding_window) {
+void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
   constexpr int kWeightSlots = 64;
   const Pass& pass = plan.pass;
   const Geometry& g = plan.problem.geometry;
   const Groups groups = groups_of(pass);
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
-  plan.slots =
-      sliding_window != nullptr ? sliding_window_slots(*sliding_window) : direct_slots(plan);
+  plan.slots = fast_path != nullptr ? fast_path_slots(*fast_path) : direct_slots(plan);
   const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
   const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
   const auto memory =
@@ -122,7 +122,7 @@ void run_reduced(CudaPlan& plan, const SlidingWindow* sliding_window) {
       slopes_kernel, groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight,
       pass.weight, pass.reduction == Reduction::sum, gpu::Upstream(pass.upstream, g.channels),
       units, slopes);
-  run_windows(plan, sliding_window);
+  run_windows(plan, fast_path);
   if (pass.value.empty()) return;
   gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
       values_kernel, groups, static_cast<const double*>(plan.partials), plan.slots,
@@ -174,11 +174,11 @@ void lncc_cuda(const Pass& given, const Execution& exec) {
     std::swap(pass.x_gradient, pass.y_gradient);
   }
   CudaPlan plan(pass, exec);
-  const std::shared_ptr<const SlidingWindow> sliding_window = find_sliding_window(plan);
+  const std::shared_ptr<const FastPath> fast_path = find_fast_path(plan);
   if (plan.problem.reduces) {
-    run_reduced(plan, sliding_window.get());
+    run_reduced(plan, fast_path.get());
   } else {
-    run_windows(plan, sliding_window.get());
+    run_windows(plan, fast_path.get());
   }
 }
 

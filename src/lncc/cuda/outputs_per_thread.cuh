@@ -3,7 +3,7 @@
 // after the other, and a block adds up its sums.
 #pragma once
 
-#include "src/lncc/cuda/sliding_window.h"
+#include "src/lncc/cuda/fast_path.h"
 
 namespace similis::lncc_internal {
 

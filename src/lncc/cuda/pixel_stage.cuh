@@ -4,7 +4,7 @@
 #pragma once
 
 #include "src/gpu/cuda/bulk_copy.h"
-#include "src/lncc/cuda/sliding_window.h"
+#include "src/lncc/cuda/fast_path.h"
 
 namespace similis::lncc_internal {
 

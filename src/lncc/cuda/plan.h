@@ -37,6 +37,11 @@ struct SquareRoot {
   SIMILIS_HOST_DEVICE double operator()(double value) const { return sqrt(value); }
 };
 
+/// The averages of a window.
+struct Means {
+  double x, y;
+};
+
 /// A pixel of a plane.
 struct Place {
   std::int64_t image, channel, z, y, x;
@@ -68,23 +73,32 @@ struct Problem {
   __device__ bool exists(const Place& at) const {
     return valid_mask.data == nullptr || load(valid_mask, at) > 0;
   }
+  /// Loads a weight; NaN in place of a negative one, so that results that it takes part in are NaN.
+  __device__ static double load_weight(const gpu::View& view, const Place& at) {
+    const double weight = load(view, at);
+    return weight >= 0 ? weight : NAN;
+  }
   /// Returns the weight of a pixel: that of mask, else in a reduction that of valid_mask, else 1; 0
   /// if valid_mask excludes it.
   __device__ double pixel_weight(const Place& at) const {
-    const double valid = valid_mask.data == nullptr ? 1 : load(valid_mask, at);
-    if (!(valid > 0)) return 0;
-    if (mask.data != nullptr) return load(mask, at);
+    const double valid = valid_mask.data == nullptr ? 1 : load_weight(valid_mask, at);
+    if (!(valid > 0)) return valid;
+    if (mask.data != nullptr) return load_weight(mask, at);
     return reduces ? valid : 1;
   }
   /// Returns the amount that v at a pixel of this weight adds to Σ upstream·value.
   __device__ double slope(const Place& at, double own_weight) const {
+    if (reduces) {
+      const double slope = slopes[at.image * geometry.channels + at.channel];
+      return own_weight == 0 && slope == slope ? 0 : own_weight * slope;
+    }
     if (own_weight == 0) return 0;
-    if (reduces) return own_weight * slopes[at.image * geometry.channels + at.channel];
     const double factor = upstream.data == nullptr ? 1 : upstream.load(map_offset(upstream, at));
     return own_weight * weight * factor;
   }
   __device__ void store_map(const Place& at, double own_weight, double value) const {
-    map.store(map_offset(map, at), own_weight == 0 ? 0 : own_weight * weight * value);
+    const double weighted = own_weight == 0 ? 0 : own_weight * weight * value;
+    map.store(map_offset(map, at), exists(at) ? weighted : NAN);
   }
   __device__ Correlation<double> correlation(const Moments<double>& moments) const {
     return is_signed ? signed_correlation(moments, constants, SquareRoot())
@@ -103,6 +117,72 @@ struct Problem {
     }
   }
 };
+
+/// What the centres of a plane share.
+struct PlaneTerms {
+  double slope;  // of a pixel of weight 1, where a pass reduces to numbers
+  Constants<float> constants;
+
+  __device__ PlaneTerms(const Problem& problem, std::int64_t plane)
+      : slope(problem.reduces && problem.slopes != nullptr ? problem.slopes[plane] : 0),
+        constants{
+            static_cast<float>(problem.constants.nr), static_cast<float>(problem.constants.dr)} {}
+};
+
+__device__ __forceinline__ Correlation<double> correlation(
+    const Problem& problem, const PlaneTerms&, const Moments<double>& moments) {
+  return problem.correlation(moments);
+}
+__device__ __forceinline__ Correlation<float> correlation(
+    const Problem& problem, const PlaneTerms& plane, const Moments<float>& moments) {
+  return problem.is_signed ? signed_correlation_f32(moments, plane.constants)
+                           : squared_correlation_f32(moments, plane.constants);
+}
+
+/// Stores ANTs' gradients of a centre; in f32 its first factor is the derivative of the value by
+/// the covariance.
+__device__ __forceinline__ void store_centre_gradients(const Problem& problem, const PlaneTerms&,
+    const Place& at, const Moments<double>& m, const Correlation<double>&, double slope, double x,
+    double y) {
+  problem.store_centre_gradients(at, m, slope, x, y);
+}
+__device__ __forceinline__ void store_centre_gradients(const Problem& problem,
+    const PlaneTerms& plane, const Place& at, const Moments<float>& m, const Correlation<float>& v,
+    float slope, double x, double y) {
+  const float factor = slope * v.gradient.a, dr = plane.constants.dr;
+  const auto store = [&](const gpu::View& gradient, float variance, double own, double other) {
+    if (gradient.data == nullptr) return;
+    const float ratio = m.a / (fmaxf(variance, 0.0f) + dr);
+    const float by_own = fmaf(-ratio, static_cast<float>(own), static_cast<float>(other));
+    gradient.store(Problem::offset(gradient, at), slope == 0 ? 0 : factor * by_own);
+  };
+  store(problem.x_gradient, m.b, x, y);
+  store(problem.y_gradient, m.c, y, x);
+}
+
+/// Finishes a centre from its moments and its means, in f64 or f32: stores ANTs' gradient or hands
+/// the derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns the
+/// weighted value.
+template <class T, class Store>
+__device__ __forceinline__ double finish_centre(const Problem& problem, const PlaneTerms& plane,
+    const Place& at, const Moments<T>& moments, const Means& means, bool has_derivatives, bool adds,
+    const Store& store) {
+  const Correlation<T> v = correlation(problem, plane, moments);
+  const double own_weight = problem.pixel_weight(at);
+  const double slope = !problem.reduces ? problem.slope(at, own_weight)
+                       : own_weight == 0 && plane.slope == plane.slope ? 0
+                                                                       : own_weight * plane.slope;
+  if (has_derivatives) {
+    store(v, static_cast<T>(slope));
+  } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
+    store_centre_gradients(problem, plane, at, moments, v, static_cast<T>(slope),
+        Problem::load(problem.x, at) - means.x, Problem::load(problem.y, at) - means.y);
+  }
+  if (!adds) return 0;
+  const double value = v.value;
+  if (problem.map.data != nullptr) problem.store_map(at, own_weight, value);
+  return own_weight == 0 ? 0 : own_weight * value;
+}
 
 /// Returns the number of derivatives whose window sums make the gradients, as cpu_tile-inl.h has
 /// them: 3 for one image, 5 for both, 0 for ANTs' gradient.
@@ -160,14 +240,14 @@ struct CudaPlan {
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };
 
-/// The sliding window path takes box windows without valid_mask; find_sliding_window() returns null
-/// for others. It refers to the plan.
-class SlidingWindow;
-std::shared_ptr<const SlidingWindow> find_sliding_window(const CudaPlan& plan);
+/// The fast path takes boxes of any width, and filters of up to 11 taps; find_fast_path() returns
+/// null for others. It refers to the plan.
+class FastPath;
+std::shared_ptr<const FastPath> find_fast_path(const CudaPlan& plan);
 /// The number of partial sums of a plane, for which plan.partials must have room, and the pass
 /// itself.
-int sliding_window_slots(const SlidingWindow& sliding_window);
-void run_sliding_window(const SlidingWindow& sliding_window);
+int fast_path_slots(const FastPath& fast_path);
+void run_fast_path(const FastPath& fast_path);
 /// Sets ANTs' gradient of the pixels on which no window is centred to 0; does nothing for other
 /// passes.
 void clear_rim(const CudaPlan& plan);

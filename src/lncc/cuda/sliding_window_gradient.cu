@@ -4,22 +4,13 @@
 // memory: a thread has a row of the stage and kOutputs windows across, and writes the gradient of
 // kOutputs pixels of a column. All sums are f64, as y·Σ and x·Σ cancel against the third.
 #include "src/gpu/cuda/bulk_copy.h"
+#include "src/lncc/cuda/fast_path.h"
 #include "src/lncc/cuda/outputs_per_thread.cuh"
-#include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
 namespace {
 
-struct Sums {
-  double by_covariance, by_variance, rest;
-
-  __device__ __forceinline__ void operator+=(const Sums& s) {
-    by_covariance += s.by_covariance, by_variance += s.by_variance, rest += s.rest;
-  }
-  __device__ __forceinline__ void operator-=(const Sums& s) {
-    by_covariance -= s.by_covariance, by_variance -= s.by_variance, rest -= s.rest;
-  }
-};
+using Sums = DerivativeSums;
 
 struct SharedTile {
   double2* pairs;
@@ -43,15 +34,6 @@ struct SharedTile {
     return {pair.x, pair.y, rests[at]};
   }
 };
-
-__device__ __forceinline__ Sums load(const CentreDerivatives<float>* from) {
-  const double2 derivative = *reinterpret_cast<const double2*>(from);
-  return {__int_as_float(__double2loint(derivative.x)),
-      __int_as_float(__double2hiint(derivative.x)), derivative.y};
-}
-__device__ __forceinline__ Sums load(const CentreDerivatives<double>* from) {
-  return {from->by_covariance, from->by_variance, from->rest};
-}
 
 SIMILIS_HOST_DEVICE int stage_columns(const Tiles& tiles, int radius) {
   return tiles.threads_along * kOutputs + 2 * radius;
@@ -117,9 +99,9 @@ template <class Value> class Stage {
     const CentreDerivatives<Value>* first;
     int rows, plane_size;
 
-    __device__ __forceinline__ Sums one(int line) const { return load(first + line * rows); }
+    __device__ __forceinline__ Sums one(int line) const { return load_centre(first + line * rows); }
     __device__ __forceinline__ Sums two(int line) const {
-      return load(first + line * rows + plane_size);
+      return load_centre(first + line * rows + plane_size);
     }
   };
   __device__ __forceinline__ Row row(int place, int column, int row) const {
@@ -208,7 +190,8 @@ class Far {
     if (!kept.planes.holds(z) || !kept.rows.holds(y) || !kept.columns.holds(x)) return {};
     const auto* const plane = reinterpret_cast<const CentreDerivatives<double>*>(
         m_.derivatives.plane(volume_, image_, z));
-    return load(plane + ((x - kept.columns.first) * kept.rows.length() + (y - kept.rows.first)));
+    return load_centre(
+        plane + ((x - kept.columns.first) * kept.rows.length() + (y - kept.rows.first)));
   }
 
   const GradientArguments& m_;
@@ -282,12 +265,11 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   const SharedTile shared_tile(shared, m.tiles);
   const int threads_across = m.tiles.threads_across, columns = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = threads_across - (window_y - 1);
+  const int owned = whole_runs(threads_across, window_y - 1);
   const int x_first = m.pixels.columns.first + tile.x * columns;
   const int y_first = m.pixels.rows.first + tile.y * owned;
-  const int z_first = m.pixels.planes.first + tile.chunk * m.tiles.chunk_planes;
-  const int z_end = z_first + m.tiles.chunk_planes;
-  const int z_last = z_end < m.pixels.planes.last ? z_end : m.pixels.planes.last;
+  const Range planes = m.tiles.chunks.planes(tile.chunk);
+  const int z_first = planes.first, z_last = planes.last;
   KeptDerivatives stage(
       shared + SharedTile::bytes(m.tiles), shared, m, volume, image, x_first, y_first);
   // The thread stores sums in its own column of the shared tile and then loads those of another.

@@ -10,9 +10,9 @@
 // The stage is filled for the next plane while centres are at work. Every sum is f64 about the
 // volume's middle pixel. Sums along z begin anew with every chunk. A NaN stays in the sums of the
 // windows below it and beside it, of a thread each, to the end of the chunk.
+#include "src/lncc/cuda/fast_path.h"
 #include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/pixel_stage.cuh"
-#include "src/lncc/cuda/sliding_window.h"
 
 namespace similis::lncc_internal {
 namespace {
@@ -103,16 +103,6 @@ __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::i
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
 }
 
-__device__ __forceinline__ void store(
-    CentreDerivatives<float>* to, float by_covariance, float by_variance, double rest) {
-  *reinterpret_cast<double2*>(to) = {
-      __hiloint2double(__float_as_int(by_variance), __float_as_int(by_covariance)), rest};
-}
-__device__ __forceinline__ void store(
-    CentreDerivatives<double>* to, double by_covariance, double by_variance, double rest) {
-  *to = {by_covariance, by_variance, rest};
-}
-
 // The centres of a thread, which lie side by side in a row. Plain centres all weigh and average
 // alike and have the squared measure, reduced to a number, with the exact gradient if any.
 template <class Value, bool kPlain> class Centres {
@@ -125,17 +115,15 @@ template <class Value, bool kPlain> class Centres {
       : m_(m),
         shift_(shift),
         volume_(tile.volume),
+        image_((m.tiles.first_volume + tile.volume) / m.problem.geometry.channels),
+        channel_((m.tiles.first_volume + tile.volume) % m.problem.geometry.channels),
         y_(y),
         x_(x),
         rows_(m.derivatives.kept.rows.length()),
         in_plane_(
             (x - m.derivatives.kept.columns.first) * rows_ + y - m.derivatives.kept.rows.first),
-        slope_(m.problem.reduces && m.problem.slopes != nullptr
-                   ? m.problem.slopes[m.tiles.first_volume + tile.volume]
-                   : 0),
-        slope_f32_(static_cast<float>(slope_)),
-        constants_{
-            static_cast<float>(m.problem.constants.nr), static_cast<float>(m.problem.constants.dr)},
+        plane_(m.problem, m.tiles.first_volume + tile.volume),
+        slope_f32_(static_cast<float>(plane_.slope)),
         has_owned_row_(m.owned.rows.holds(y)) {
     const int first = m.owned.columns.first - x, last = m.owned.columns.last - x;
     owned_columns_ = {first < 0 ? 0 : first, last < count ? last : count};
@@ -162,7 +150,7 @@ template <class Value, bool kPlain> class Centres {
       const Moments<float> moments = {static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
           static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
           static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
-      const Correlation<float> v = squared_correlation_f32(moments, constants_);
+      const Correlation<float> v = squared_correlation_f32(moments, plane_.constants);
       if (m_.derivatives.images > 0 && exists) {
         store_derivatives(v, slope_f32_, mean_x, mean_y, i);
       }
@@ -173,29 +161,20 @@ template <class Value, bool kPlain> class Centres {
   }
 
  private:
-  __device__ double run_any(const Sums& sums, int i, bool adds) const {
-    const Problem& problem = m_.problem;
-    const std::int64_t volume = m_.tiles.first_volume + volume_;
-    const std::int64_t channels = problem.geometry.channels;
-    const Place at{volume / channels, volume % channels, z_, y_, x_ + i};
-    const double scale = scale_at(at);
-    const double share = problem.taps * scale;
-    const double mean_x = sums.x * scale, mean_y = sums.y * scale;
-    const Moments<double> moments = {share * fma(-sums.x, mean_y, 0.5 * sums.xy),
-        share * fma(-sums.x, mean_x, sums.xx), share * fma(-sums.y, mean_y, sums.yy)};
-    const Correlation<double> v = problem.correlation(moments);
-    const double own_weight = problem.pixel_weight(at);
-    const double slope = problem.slope(at, own_weight);
-    if (m_.derivatives.images > 0) {
-      store_derivatives(v, slope * share, mean_x, mean_y, i);
-    } else if (problem.x_gradient.data != nullptr || problem.y_gradient.data != nullptr) {
-      problem.store_centre_gradients(at, moments, slope,
-          Problem::load(problem.x, at) - shift_.x - mean_x,
-          Problem::load(problem.y, at) - shift_.y - mean_y);
-    }
-    if (!adds) return 0;
-    if (problem.map.data != nullptr) problem.store_map(at, own_weight, v.value);
-    return own_weight == 0 ? 0 : own_weight * v.value;
+  __device__ Place place(int i) const { return {image_, channel_, z_, y_, x_ + i}; }
+
+  // The formula is in f32 if derivatives are.
+  __device__ __forceinline__ double run_any(const Sums& sums, int i, bool adds) const {
+    const Place at = place(i);
+    const double scale = scale_at(at), mean_x = sums.x * scale, mean_y = sums.y * scale;
+    const auto share = static_cast<Value>(m_.problem.taps * scale);
+    const Moments<Value> moments = {share * static_cast<Value>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
+        share * static_cast<Value>(fma(-sums.x, mean_x, sums.xx)),
+        share * static_cast<Value>(fma(-sums.y, mean_y, sums.yy))};
+    return finish_centre(m_.problem, plane_, at, moments, {mean_x + shift_.x, mean_y + shift_.y},
+        m_.derivatives.images > 0, adds, [&](const Correlation<Value>& v, Value slope) {
+          store_derivatives(v, slope * share, mean_x, mean_y, i);
+        });
   }
 
   __device__ double scale_at(const Place& at) const {
@@ -215,22 +194,30 @@ template <class Value, bool kPlain> class Centres {
   }
   __device__ __forceinline__ void store_image(
       int image, int i, Value by_a, Value own, double other_mean, double own_mean) const {
-    store(derivatives_[image] + i * rows_, by_a, own,
+    store_centre(derivatives_[image] + i * rows_, by_a, own,
         fma(static_cast<double>(by_a), other_mean, static_cast<double>(own) * own_mean));
   }
 
   const WindowArguments& m_;
   const Shift shift_;
-  const int volume_, y_, x_, rows_, in_plane_;
-  const double slope_;
+  const int volume_;
+  const std::int64_t image_, channel_;
+  const int y_, x_, rows_, in_plane_;
+  const PlaneTerms plane_;
   const float slope_f32_;
-  const Constants<float> constants_;
   const bool has_owned_row_;
   Range owned_columns_;  // counted from the first centre
   bool is_owned_ = false;
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
 };
+
+// Rounds the f32 sum of a few values that are at most 1 to a multiple of 2⁻²⁶. Sums of up to 2²⁶
+// values are then exact in f64, whatever their order, and so do not depend on the tiles.
+__device__ __forceinline__ double in_any_order(float values) {
+  constexpr double kRounder = 0x1.8p26;  // its last digit is worth 2⁻²⁶
+  return (static_cast<double>(values) + kRounder) - kRounder;
+}
 
 // kWindow is the number of rows of a window that the kernel is made for, or 0.
 template <class Value, bool kPlain, class Pixels, int kWindow = 0>
@@ -246,9 +233,8 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const int owned = threads_across - (window_x - 1);
   const int x_first = m.centres.columns.first + tile.x * owned;
   const int y_first = m.centres.rows.first + tile.y * rows;
-  const int z_first = m.centres.planes.first + tile.chunk * m.tiles.chunk_planes;
-  const int z_end = z_first + m.tiles.chunk_planes;
-  const int z_last = z_end < m.centres.planes.last ? z_end : m.centres.planes.last;
+  const Range planes = m.tiles.chunks.planes(tile.chunk);
+  const int z_first = planes.first, z_last = planes.last;
   const Shift shift = shift_of(m.problem, m.tiles.first_volume + tile.volume);
   const int shared_tile_bytes = SharedTile::bytes(m.tiles);
   Pixels stage(
@@ -270,6 +256,8 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
     add(windows, window_y, shift, has_two, stage.column(place, first_row, own_column));
   });
+  const bool has_weights = !kPlain && (sizeof(Value) != sizeof(float) || !m.problem.reduces ||
+                                          m.problem.mask.data != nullptr);
   double total = 0;
   for (int z = z_first;;) {
 #pragma unroll
@@ -278,7 +266,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     __syncthreads();
     const bool has_next = z + 1 < z_last;
     if (has_next) stage.fill(0, z + 1 + g.radius[0], z - g.radius[0], true);
-    if (mine > 0) {
+    if (mine > 0 && z >= m.centres.planes.first) {  // a chunk may begin before the part
       centres.enter(z);
       Sums sums = shared_tile.load(up);
       for (int k = 1; k < window_x; ++k) sums += shared_tile.load(up + k);
@@ -290,7 +278,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
         change -= shared_tile.load(up + i);
         sums += change;
       }
-      total += values;
+      total += has_weights ? values : in_any_order(static_cast<float>(values));
     }
     if (!has_next) break;
     stage.wait(0);
@@ -317,12 +305,8 @@ std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form)
 
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
   const Pass& pass = plan.pass;
-  // A smaller bound of variances leaves f32's range.
-  constexpr double kLeastBound = 1e-15;
-  const Constants<double>& constants = pass.constants;
   const bool is_plain = pass.mask.empty() && plan.problem.reduces && !pass.is_signed &&
-                        pass.padding != Padding::renormalize && constants.dr >= kLeastBound &&
-                        constants.nr <= constants.dr &&
+                        pass.padding != Padding::renormalize &&
                         (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
   const int rows = 2 * plan.problem.geometry.radius[1] + 1;
   const auto kernel = form == Form::far   ? window_kernel<double, false, FarPixels>

@@ -75,14 +75,19 @@ struct Plane {
   __device__ std::int64_t of(const gpu::View& view) const { return view.plane(image, channel); }
 };
 
-// Returns the weight of a pixel in a reduction; in a map only the mask counts.
+// Returns the weight of a pixel in a reduction; in a map only the mask counts. NaN if the mask or
+// valid_mask is negative there.
 __device__ double weight_of(
     const Work& w, const Plane& plane, std::int64_t z, std::int64_t y, std::int64_t x) {
-  const double mask =
-      w.mask.data == nullptr ? 1 : w.mask.load(plane.of(w.mask) + w.mask.at(z, y, x));
-  if (w.valid_mask.data == nullptr || !w.reduces) return mask;
-  const double valid = w.valid_mask.load(plane.of(w.valid_mask) + w.valid_mask.at(z, y, x));
-  if (!(valid > 0)) return 0;
+  const double mask = w.mask.data == nullptr
+                          ? 1
+                          : checked_weight(w.mask.load(plane.of(w.mask) + w.mask.at(z, y, x)));
+  if (w.valid_mask.data == nullptr) return mask;
+  const double valid =
+      checked_weight(w.valid_mask.load(plane.of(w.valid_mask) + w.valid_mask.at(z, y, x)));
+  if (valid != valid) return valid;
+  if (!w.reduces) return mask;
+  if (valid == 0) return 0;
   return w.mask.data == nullptr ? valid : mask;
 }
 
@@ -116,8 +121,8 @@ __device__ Averages look(
         double weight = row_weight * w.taps[2][kx];
         seen_weight += weight;
         if (w.valid_mask.data != nullptr) {
-          const double valid = w.valid_mask.load(m0 + w.valid_mask.at(pz, py, px));
-          if (!(valid > 0)) continue;
+          const double valid = checked_weight(w.valid_mask.load(m0 + w.valid_mask.at(pz, py, px)));
+          if (valid == 0) continue;
           weight *= valid;
         }
         const double vx = w.x.load(x0 + w.x.at(pz, py, px));
@@ -152,7 +157,7 @@ __device__ void run_window(
   const std::int64_t cz = place.z + g.first_centre[0], cy = place.y + g.first_centre[1],
                      cx = place.x + g.first_centre[2];
   const double weight = weight_of(w, plane, cz, cy, cx);
-  const bool counts = exists(w, plane, cz, cy, cx) && weight != 0;
+  const bool is_pixel = exists(w, plane, cz, cy, cx), counts = is_pixel && weight != 0;
   double derivative[kDerivatives] = {};
   double value = 0;
   if (counts) {
@@ -187,6 +192,7 @@ __device__ void run_window(
   if (w.l1_weight != 0 && counts) {
     element += weight * w.l1_weight * fabs(difference(w, plane, cz, cy, cx));
   }
+  if (!is_pixel) element = NAN;
   w.map.store(plane.of(w.map) + w.map.at(place.z, place.y, place.x), element);
 }
 
@@ -213,19 +219,20 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
   const std::int64_t slot = blockIdx.x % static_cast<unsigned>(w.slots);
   const Plane plane(w, plane_index);
   double map_weight = 0, l1 = 0, l1_weight = 0;
-  for (std::int64_t i = slot * kThreads + threadIdx.x; i < g.pixels();
-       i += std::int64_t{w.slots} * kThreads) {
-    const Place place(i, g.extent);
-    const double weight = weight_of(w, plane, place.z, place.y, place.x);
-    l1_weight += weight;
-    if (w.l1_weight != 0 && weight != 0 && exists(w, plane, place.z, place.y, place.x)) {
-      l1 += weight * fabs(difference(w, plane, place.z, place.y, place.x));
-    }
-    const std::int64_t z = place.z - g.first_centre[0], y = place.y - g.first_centre[1],
-                       x = place.x - g.first_centre[2];
-    if (z >= 0 && z < g.map_extent[0] && y >= 0 && y < g.map_extent[1] && x >= 0 &&
-        x < g.map_extent[2]) {
-      map_weight += weight;
+  // Rows in turn: nothing is divided for a pixel.
+  for (std::int64_t row = slot; row < g.extent[0] * g.extent[1]; row += w.slots) {
+    const std::int64_t z = row / g.extent[1], y = row - z * g.extent[1];
+    const std::int64_t map_z = z - g.first_centre[0], map_y = y - g.first_centre[1];
+    const bool in_map =
+        map_z >= 0 && map_z < g.map_extent[0] && map_y >= 0 && map_y < g.map_extent[1];
+    for (std::int64_t x = threadIdx.x; x < g.extent[2]; x += kThreads) {
+      const double weight = weight_of(w, plane, z, y, x);
+      l1_weight += weight;
+      if (w.l1_weight != 0 && weight != 0 && exists(w, plane, z, y, x)) {
+        l1 += weight * fabs(difference(w, plane, z, y, x));
+      }
+      const std::int64_t map_x = x - g.first_centre[2];
+      if (in_map && map_x >= 0 && map_x < g.map_extent[2]) map_weight += weight;
     }
   }
   const double totals[3] = {gpu::block_sum<kThreads>(l1), gpu::block_sum<kThreads>(map_weight),
@@ -288,6 +295,10 @@ __device__ void run_pixel(
     }
     by_x = by_s + by_d + l1;
     by_y = by_s - by_d - l1;
+  }
+  if (w.reduces) {
+    const double slope = w.slope.of(plane_index).term;
+    if (slope != slope) by_x = by_y = slope;  // a weight is negative or NaN
   }
   if (w.x_gradient.data != nullptr) {
     w.x_gradient.store(plane.of(w.x_gradient) + w.x_gradient.at(p.z, p.y, p.x), by_x);
@@ -383,9 +394,8 @@ void sum_weights(const CudaPlan& plan) {
   for (int i = 0; i < 3; ++i) work.partials[1 + i] = partials + i * slots;
   gpu::launch("ssim", plan.exec.queue.handle, static_cast<unsigned>(slots), kThreads, 0,
       weights_kernel, work);
-  sum_partials(plan, work.partials[1], work.slots, kL1);
-  sum_partials(plan, work.partials[2], work.slots, kWeight);
-  sum_partials(plan, work.partials[3], work.slots, kL1Weight);
+  static_assert(kWeight == kL1 + 1 && kL1Weight == kL1 + 2);
+  sum_partials(plan, partials, work.slots, kL1, 3);
 }
 
 void run_direct(CudaPlan& plan) {

@@ -3,6 +3,7 @@
 // of each plane (a channel of an image) in device memory.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 
@@ -39,6 +40,11 @@ enum Sum : int {
 struct PlaneSums {
   double of[kSums];
 };
+
+/// Returns a weight, and NaN in place of a negative one: what it weighs is then NaN too.
+template <class T> __device__ __forceinline__ T checked_weight(T weight) {
+  return weight >= 0 ? weight : static_cast<T>(NAN);
+}
 
 /// The amount that a unit of 1 - SSIM, and of |x - y|, at a pixel of weight 1 adds to Σ
 /// upstream·value.
@@ -79,21 +85,28 @@ struct CudaPlan {
   void allocate_sums();
 };
 
-/// The general path takes any window, padding, mask, dtype and rank, and computes in f64.
-void run_direct(CudaPlan& plan);
-
-/// The fast path takes 2-D images under a window of 11×11 with padding valid or same and without
-/// valid_mask, and computes in f32.
+/// The fast path takes 2-D images under a square window of up to 11 with padding valid or same and
+/// without valid_mask, and computes in f32.
 bool can_slide_window(const CudaPlan& plan);
 void run_sliding_window(CudaPlan& plan);
 
-/// The path between takes windows of up to 11 along each axis, volumes too, with padding valid or
-/// same, without masks, reduced to numbers, and computes in f32.
+/// Takes images and volumes under any window of up to 33 with any padding, masks and dtype, and
+/// computes in f32, or in f64 for f64 images.
+bool can_take_any_window(const CudaPlan& plan);
+void run_any_window(CudaPlan& plan);
+
+/// Takes windows of up to 11 along each axis, volumes too, with padding valid or same, without
+/// masks, reduced to numbers, and computes in f32.
 bool can_separate(const CudaPlan& plan);
 void run_separable(CudaPlan& plan);
 
-/// Adds each plane's partial sums in a fixed order; partials is [planes][slots].
-void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to);
+/// The general path takes any window, padding, mask, dtype and rank, and computes in f64.
+void run_direct(CudaPlan& plan);
+
+/// Adds each plane's partial sums in a fixed order, of as many kinds as there are from `first` on;
+/// partials is [kinds][planes][slots].
+void sum_partials(
+    const CudaPlan& plan, const double* partials, int slots, Sum first, int kinds = 1);
 
 /// Put the sums of weights in plan.sums: fill_weights() for images without masks, whose sums are
 /// known, sum_weights() with masks, together with the sums of |x - y|.
@@ -103,5 +116,8 @@ void sum_weights(const CudaPlan& plan);
 PlaneSlope slope_of(CudaPlan& plan);
 /// Writes the reduction's results, from plan.sums.
 void write_values(const CudaPlan& plan);
+/// Writes them from partial sums of 1 - SSIM, [planes][slots], if there are no masks and no |x -
+/// y|.
+void write_values(const CudaPlan& plan, const double* partials, std::int64_t slots);
 
 }  // namespace similis::ssim_internal

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
-#include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
 #include "src/ssim/cuda/separable.cuh"
 #include "src/window/window.h"
@@ -234,17 +233,6 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
   }
 }
 
-// Each block computes one result: value = bias + term·Σ partials, in a fixed order.
-__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
-    std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
-  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
-    const double total =
-        gpu::block_sum_of<kThreads>(each, [&](std::int64_t i) { return partials[g * each + i]; });
-    if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
-    __syncthreads();
-  }
-}
-
 constexpr std::int64_t kBytes = std::int64_t{128} << 20;
 
 void copy_taps(const std::vector<double>& taps, float (&to)[kTaps]) {
@@ -297,7 +285,9 @@ class Separable {
         run_piece(plane, slice);
       }
     }
-    if (!plan_.pass.value.empty()) finish();
+    if (!plan_.pass.value.empty()) {
+      write_values(plan_, partials_, work_.segments * work_.column_blocks);
+    }
   }
 
  private:
@@ -339,17 +329,6 @@ class Separable {
   void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
     gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(tiles), kThreads, 0, kernel, work_,
         static_cast<unsigned>(tiles));
-  }
-
-  void finish() {
-    const TensorView& value = plan_.pass.value;
-    const std::int64_t each = plan_.planes_each * work_.segments * work_.column_blocks;
-    const double elements = static_cast<double>(plan_.planes_each * g_.map_elements());
-    const bool is_sum = plan_.pass.reduction == Reduction::sum;
-    const double bias = is_sum ? plan_.pass.bias * elements : plan_.pass.bias;
-    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(plan_.groups), kThreads, 0,
-        finish_kernel, partials_, plan_.groups, each, bias, plan_.each_slopes().term, value.data(),
-        value.dtype);
   }
 
   CudaPlan& plan_;

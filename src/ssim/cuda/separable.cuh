@@ -61,9 +61,11 @@ struct Plane {
     x = w.x.plane(image, channel);
     y = w.y.plane(image, channel);
     const std::int64_t(&e)[3] = w.geometry.extent;
-    half_shift = (load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
-                     load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
-                 2;
+    const float middle = (load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2)) +
+                             load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2))) /
+                         2;
+    // A pixel that is not finite must reach only the windows that see it.
+    half_shift = fabsf(middle) < INFINITY ? middle : 0.f;
   }
 };
 

@@ -111,7 +111,8 @@ class SlidingWindowRun {
     m.map_x1 = m.map_x0 + static_cast<int>(g.map_extent[2]);
     m.map_y0 = static_cast<int>(g.first_centre[1]);
     m.map_y1 = m.map_y0 + static_cast<int>(g.map_extent[1]);
-    std::copy_n(taps.begin(), 6, m.taps);
+    const std::size_t radius = taps.size() / 2;  // the outer taps of a smaller window are 0
+    std::copy_n(taps.begin(), radius + 1, m.taps + 5 - radius);
     const Constants<float> constants = doubled_constants(pass_);
     m.c1 = constants.c1;
     m.c2 = constants.c2;
@@ -279,8 +280,11 @@ bool can_slide_window(const CudaPlan& plan) {
   const bool is_simple = pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
                          (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
                          (pass.padding == Padding::valid || pass.padding == Padding::same);
-  const bool is_plane = g.extent[0] == 1 && g.radius[0] == 0 && g.radius[1] == 5 &&
-                        g.radius[2] == 5 && pass.window.y == pass.window.x;
+  // A tap of 0 lets what is not finite into windows that do not see it. A sum over all windows is
+  // not finite then anyhow, but some elements of a map are, and so may be a sum under a mask.
+  const bool fits = g.radius[1] == 5 || (g.radius[1] < 5 && plan.reduces() && pass.mask.empty());
+  const bool is_plane =
+      g.extent[0] == 1 && g.radius[0] == 0 && fits && pass.window.y == pass.window.x;
   const bool is_countable = g.extent[1] < 1 << 28 && g.extent[2] < 1 << 28 &&
                             g.planes * (g.extent[2] / 160 + 1) < 1 << 30;
   if (!is_simple || !is_plane || !is_countable) return false;

@@ -135,8 +135,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       return gpu::to_float(static_cast<const Element*>(view.data)[offset]);
     };
     const float middle_of_x = middle_of(m.any_x, any_x);
-    const float half_shift =
-        (Pairs::kSums ? middle_of_x : middle_of_x + middle_of(m.any_y, any_y)) / 2;
+    const float middle = (Pairs::kSums ? middle_of_x : middle_of_x + middle_of(m.any_y, any_y)) / 2;
+    // A pixel that is not finite must reach only the windows that see it.
+    const float half_shift = fabsf(middle) < INFINITY ? middle : 0.f;
     const float shift = 2 * half_shift;
     const float sign = m.extras.difference_sign;
     float sum[8] = {};

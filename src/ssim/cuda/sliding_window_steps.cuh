@@ -43,10 +43,13 @@ __device__ __forceinline__ void weigh(const SlidingWindow& m, const MapPlane& pl
         weight);
 #pragma unroll
     for (int o = 0; o < 8; ++o) {
-      value[o] *= weight[o];
+      weight[o] = checked_weight(weight[o]);
+      value[o] = weight[o] == 0 ? 0.f : weight[o] * value[o];
       if constexpr (P::kGradient) {
 #pragma unroll
-        for (int f = 0; f < 3; ++f) derivative[f][o] *= weight[o];
+        for (int f = 0; f < 3; ++f) {
+          derivative[f][o] = weight[o] == 0 ? 0.f : weight[o] * derivative[f][o];
+        }
       }
     }
   }

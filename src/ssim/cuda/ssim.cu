@@ -2,8 +2,9 @@
 // The frame of SSIM on the GPU around the kernels that average windows: sums of planes become
 // values, and upstream becomes the slope of each plane, on the device, so that nothing waits for
 // the host. The sliding window kernel (sliding_window.cu) takes the calls of training and
-// evaluation, the separable kernels (separable.cu) take volumes and other windows of up to 11, and
-// the direct kernels (direct.cu) take everything else.
+// evaluation, the separable kernels (separable.cu) volumes under windows of up to 11, the kernels
+// for any window (any_window.cu) all other calls under windows of up to 33, and the direct kernels
+// (direct.cu) everything else.
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
@@ -25,11 +26,11 @@ __global__ void fill_weights_kernel(
 }
 
 __global__ void sum_partials_kernel(
-    std::int64_t planes, int slots, const double* partials, PlaneSums* sums, Sum to) {
-  for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
+    std::int64_t planes, int kinds, int slots, const double* partials, PlaneSums* sums, int first) {
+  for (std::int64_t i = blockIdx.x; i < planes * kinds; i += gridDim.x) {
     const double total =
-        gpu::block_sum_of<kThreads>(slots, [&](int i) { return partials[p * slots + i]; });
-    if (threadIdx.x == 0) sums[p].of[to] = total;
+        gpu::block_sum_of<kThreads>(slots, [&](int slot) { return partials[i * slots + slot]; });
+    if (threadIdx.x == 0) sums[i % planes].of[first + i / planes] = total;
     __syncthreads();
   }
 }
@@ -42,8 +43,11 @@ __device__ double group_sum(const PlaneSums* sums, std::int64_t first, std::int6
   return total;
 }
 
+// The factor of a sum in its result, 0 where nothing has weight. The weights' sum is NaN if one of
+// them is negative or NaN, and so is all that they weigh.
 __device__ double per_weight(double weight, bool is_sum) {
-  return is_sum ? 1 : weight > 0 ? 1 / weight : 0;  // a mean over nothing is 0: nothing differs
+  if (weight != weight) return weight;
+  return is_sum ? 1 : weight > 0 ? 1 / weight : 0;
 }
 
 struct Terms {
@@ -67,10 +71,23 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
       l1_weight = group_sum(sums, first, planes_each, kL1Weight);
     }
     if (threadIdx.x != 0) continue;
-    const double result = (terms.is_sum ? terms.bias * weight : terms.bias) +
+    // Without any weight a loss is 0, and a similarity unknown.
+    const double mean_bias = weight > 0 || terms.bias == 0 ? terms.bias : NAN;
+    const double result = (terms.is_sum ? terms.bias * weight : mean_bias) +
                           terms.term_weight * term * per_weight(weight, terms.is_sum) +
                           terms.l1_weight * l1 * per_weight(l1_weight, terms.is_sum);
     gpu::store_element(value, dtype, g, result);
+  }
+}
+
+// Each block computes one result: value = bias + term·Σ partials, in a fixed order.
+__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
+    std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
+  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+    const double total =
+        gpu::block_sum_of<kThreads>(each, [&](std::int64_t i) { return partials[g * each + i]; });
+    if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
+    __syncthreads();
   }
 }
 
@@ -133,10 +150,10 @@ void CudaPlan::allocate_sums() {
   sums = static_cast<PlaneSums*>(memory.get());
 }
 
-void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum to) {
+void sum_partials(const CudaPlan& plan, const double* partials, int slots, Sum first, int kinds) {
   const std::int64_t planes = plan.geometry.planes;
-  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(planes), kThreads, 0,
-      sum_partials_kernel, planes, slots, partials, plan.sums, to);
+  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(planes * kinds), kThreads, 0,
+      sum_partials_kernel, planes, kinds, slots, partials, plan.sums, static_cast<int>(first));
 }
 
 void fill_weights(const CudaPlan& plan) {
@@ -170,6 +187,16 @@ void write_values(const CudaPlan& plan) {
       plan.pass.value.data(), plan.pass.value.dtype);
 }
 
+void write_values(const CudaPlan& plan, const double* partials, std::int64_t slots) {
+  const TensorView& value = plan.pass.value;
+  const double elements = static_cast<double>(plan.planes_each * plan.geometry.map_elements());
+  const bool is_sum = plan.pass.reduction == Reduction::sum;
+  const double bias = is_sum ? plan.pass.bias * elements : plan.pass.bias;
+  gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
+      finish_kernel, partials, plan.groups, plan.planes_each * slots, bias, plan.each_slopes().term,
+      value.data(), value.dtype);
+}
+
 bool uses_sliding_window(const Pass& pass) { return can_slide_window(CudaPlan(pass, {})); }
 
 void ssim_cuda(const Pass& pass, const Execution& exec) {
@@ -177,8 +204,10 @@ void ssim_cuda(const Pass& pass, const Execution& exec) {
   CudaPlan plan(pass, exec);
   if (can_slide_window(plan)) {
     run_sliding_window(plan);
-  } else if (can_separate(plan)) {
+  } else if (can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan))) {
     run_separable(plan);
+  } else if (can_take_any_window(plan)) {
+    run_any_window(plan);
   } else {
     run_direct(plan);
   }

@@ -37,7 +37,7 @@ template <class T> struct Cells {
 // One cell from an index that has its padding folded in.
 template <class T> HWY_INLINE void set_cell(int axis, std::int64_t i, Place at, Cells<T>* cells) {
   const double first = std::floor(at.index);
-  cells->fraction[axis][i] = static_cast<T>(at.index - first);
+  cells->fraction[axis][i] = fraction_above<T>(first, at.index);
   cells->voxel[axis][i] = static_cast<std::int32_t>(first);
   cells->slope[axis][i] = static_cast<T>(at.slope);
 }
@@ -145,7 +145,7 @@ template <Outside padding, bool mixes> class RowOfCells {
       const Place at =
           warp_internal::place(index, static_cast<double>(last_), padding, pass_.align_corners);
       const double first = std::floor(at.index);
-      fraction[k] = static_cast<float>(at.index - first);
+      fraction[k] = fraction_above<float>(first, at.index);
       slope[k] = static_cast<float>(at.slope);
       voxel[k] = static_cast<std::int32_t>(first);
     }

@@ -135,6 +135,17 @@ template <class T, int rank, bool with_slopes> class Sampler {
 
   // Corners that are not there take the nearest voxel's place and become 0.
   HWY_INLINE SampledVector<T> sample_border(const V (&fraction)[3], const V32 (&voxel)[3]) const {
+    SampledVector<T> result = sample_corners(fraction, voxel);
+    if constexpr (with_slopes) {  // the slope along an axis does not see its own fraction
+      V nothing = hn::Zero(d);    // or NaN
+      for (int a = 0; a < rank; ++a) nothing = hn::MulAdd(hn::Zero(d), fraction[a], nothing);
+      for (int a = 0; a < rank; ++a) result.slope[a] = hn::Add(result.slope[a], nothing);
+    }
+    return result;
+  }
+
+ private:
+  HWY_INLINE SampledVector<T> sample_corners(const V (&fraction)[3], const V32 (&voxel)[3]) const {
     V32 offsets[3][2], exists[3][2];  // for the two voxels along each axis; all bits set, or none
     for (int a = 0; a < rank; ++a) {
       const V32 last = set(axes_[a].extent - 1);
@@ -185,7 +196,6 @@ template <class T, int rank, bool with_slopes> class Sampler {
     return mix_corners<T, rank, with_slopes>(fraction, load);
   }
 
- private:
   static constexpr hn::ScalableTag<T> d{};
   static constexpr hn::RebindToSigned<hn::ScalableTag<T>> di{};
   static HWY_INLINE V32 set(std::int64_t value) {

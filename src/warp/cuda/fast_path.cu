@@ -12,107 +12,151 @@
 namespace similis::warp_internal {
 namespace {
 
+bool is_half(const TensorView& image) {
+  return image.dtype == DType::f16 || image.dtype == DType::bf16;
+}
+
 bool fits_32_bits(std::int64_t stride) {
   return stride > -(std::int64_t{1} << 31) && stride < std::int64_t{1} << 31;
 }
 
-// Returns 3 if the components of a voxel lie beside each other, else 1.
-int step_of(const Pass& pass) {
+FastLayout layout_of(const Pass& pass) {
   const Extents& s = pass.image.strides;
-  return pass.channels == 3 && s[1] == 1 && s[4] == 3 ? 3 : 1;
+  if (pass.rank == 2) return FastLayout::picture;
+  return pass.channels == 3 && s[1] == 1 && s[4] == 3 ? FastLayout::vectors : FastLayout::volume;
 }
 
-// Returns whether the fast path takes an image [N,C,Z,Y,X] whose voxels along x are `step` apart.
-bool is_fast(const TensorView& image, int step) {
+bool has_fast_strides(const TensorView& image) {
   const Extents& s = image.strides;
-  return image.dtype == DType::f32 && s[4] == step && (step == 1 || s[1] == 1) &&
-         fits_32_bits(s[3]) && fits_32_bits(s[2]);
+  return fits_32_bits(s[4]) && fits_32_bits(s[3]) && fits_32_bits(s[2]);
+}
+
+// Returns whether the fast path takes an image [N,C,Z,Y,X], or writes to it: voxels are neighbours
+// along x, or vectors are.
+bool is_fast(const TensorView& image, FastLayout layout) {
+  const Extents& s = image.strides;
+  const bool is_packed = layout == FastLayout::vectors ? s[4] == 3 && s[1] == 1 : s[4] == 1;
+  return is_packed && has_fast_strides(image);
 }
 
 // Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits.
-bool has_short_places(const TensorView& image) {
+bool has_short_places(const TensorView& image, int rank) {
   std::int64_t span = 3;
-  for (int axis = 2; axis < 5; ++axis) {
+  for (int axis = 5 - rank; axis < 5; ++axis) {
     if (image.shape[axis] < 2 || image.shape[axis] > kMostFastVoxels) return false;
     span += (image.shape[axis] - 1) * std::abs(image.strides[axis]);
   }
   return fits_32_bits(span);
 }
 
-// Returns whether the fast path takes a field [N,Z,Y,X,3]: components lie beside each other, and so
+// Returns whether the fast path takes a field [N,Z,Y,X,d]: components lie beside each other, and so
 // do voxels along x.
-bool is_fast_field(const TensorView& field) {
+bool is_fast_field(const TensorView& field, int rank) {
   const Extents& s = field.strides;
-  return field.dtype == DType::f32 && s[4] == 1 && s[3] == 3 && fits_32_bits(s[2]) &&
+  return field.dtype == DType::f32 && s[4] == 1 && s[3] == rank && fits_32_bits(s[2]) &&
          fits_32_bits(s[1]);
-}
-
-bool is_fast(const Pass& pass) {
-  return pass.form == Form::image && pass.mode == Interpolation::linear &&
-         pass.padding == Outside::zeros && pass.rank == 3 && !pass.is_grid &&
-         pass.grid_affine.empty() && !pass.field.empty() && is_fast_field(pass.field) &&
-         is_fast(pass.image, step_of(pass)) && has_short_places(pass.image);
-}
-
-FastStrides strides_of(const TensorView& image) {
-  const Extents& s = image.strides;
-  return {s[0], static_cast<int>(s[4]), static_cast<int>(s[3]), static_cast<int>(s[2])};
-}
-
-FastStrides field_strides_of(const TensorView& field) {
-  const Extents& s = field.strides;
-  return {s[0], static_cast<int>(s[3]), static_cast<int>(s[2]), static_cast<int>(s[1])};
-}
-
-FastPass fast_pass(const Pass& pass, const Transform* transforms) {
-  FastPass p{};
-  for (int a = 0; a < 3; ++a) {
-    p.out[a] = static_cast<int>(pass.axes[a].out_extent);
-    p.last[a] = static_cast<int>(pass.axes[a].extent - 1);
-    p.first[a] = pass.axes[a].first;
-  }
-  p.channels = step_of(pass) == 3 ? 1 : static_cast<int>(pass.channels);
-  p.block_channels = 1;
-  p.factor = static_cast<float>(pass.factor);
-  p.transforms = transforms;
-  p.image = static_cast<const float*>(pass.image.data());
-  p.image_strides = strides_of(pass.image);
-  p.image_channel = pass.image.strides[1];
-  p.field = static_cast<const float*>(pass.field.data());
-  p.field_strides = field_strides_of(pass.field);
-  return p;
 }
 
 constexpr std::int64_t kMostBlocksAcross = 65535;
 constexpr int kLeastDepth = 4;  // of a column
 
-dim3 blocks_of(const Pass& pass, const FastPass& p, int depth) {
-  const auto tiles = [](int extent, int tile) {
-    return static_cast<unsigned>((extent + tile - 1) / tile);
-  };
-  return {tiles(p.out[0], kTileX), tiles(p.out[1], kTileY),
-      tiles(p.out[2], depth) * static_cast<unsigned>(pass.batch * p.block_channels)};
-}
-
 // Returns whether no launch needs more blocks than a launch may have.
 bool fits_launches(const Pass& pass) {
   const Axis* axes = pass.axes;
+  const std::int64_t rows = axes[pass.rank - 1].out_extent;
   return axes[0].out_extent < INT32_MAX && axes[1].out_extent <= kMostBlocksAcross &&
-         (axes[2].out_extent / kLeastDepth + 1) * pass.batch * pass.channels <= kMostBlocksAcross;
+         rows < INT32_MAX &&
+         (rows / kLeastDepth + 1) * pass.batch * pass.channels <= kMostBlocksAcross;
 }
 
-void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
-  const gpu::Limits& limits = gpu::limits(pass.image.device);
-  // Columns have fewer voxels if the GPU would not have enough blocks.
-  p.depth = kernel.depth;
-  dim3 blocks = blocks_of(pass, p, p.depth);
-  const auto enough = 8u * static_cast<unsigned>(limits.multiprocessors);
-  while (
-      kernel.box_bytes == 0 && p.depth > kLeastDepth && blocks.x * blocks.y * blocks.z < enough) {
-    p.depth /= 2;
-    blocks = blocks_of(pass, p, p.depth);
+bool is_fast(const Pass& pass) {
+  const DType dtype = pass.image.dtype;
+  const FastLayout layout = layout_of(pass);
+  return pass.form == Form::image && pass.mode == Interpolation::linear &&
+         pass.grid_affine.empty() && (pass.field.empty() || is_fast_field(pass.field, pass.rank)) &&
+         (dtype == DType::f32 || is_half(pass.image)) &&
+         (layout != FastLayout::vectors ||
+             (dtype == DType::f32 && pass.padding == Outside::zeros)) &&
+         is_fast(pass.image, layout) && has_short_places(pass.image, pass.rank) &&
+         fits_launches(pass);
+}
+
+FastStrides strides_of(const TensorView& image, int rank) {
+  const Extents& s = image.strides;
+  const auto x = static_cast<int>(s[4]), y = static_cast<int>(s[3]), z = static_cast<int>(s[2]);
+  return rank == 3 ? FastStrides{s[0], x, y, z} : FastStrides{s[0], x, 0, y};
+}
+
+FastStrides field_strides_of(const TensorView& field, int rank) {
+  const Extents& s = field.strides;
+  const auto x = static_cast<int>(s[3]), y = static_cast<int>(s[2]), z = static_cast<int>(s[1]);
+  return rank == 3 ? FastStrides{s[0], x, y, z} : FastStrides{s[0], x, 0, y};
+}
+
+struct Identity {
+  SIMILIS_HOST_DEVICE double operator()(int i, int j) const { return i == j ? 1 : 0; }
+};
+
+FastPass fast_pass(const Pass& pass, const Transform* transforms) {
+  FastPass p{};
+  const int rank = pass.rank;
+  for (int a = 0; a < rank; ++a) {
+    p.last[a] = static_cast<int>(pass.axes[a].extent - 1);
+    p.first[a] = pass.axes[a].first;
   }
-  p.tiles_z = (p.out[2] + p.depth - 1) / p.depth;
+  p.out[0] = static_cast<int>(pass.axes[0].out_extent);
+  p.out[1] = rank == 3 ? static_cast<int>(pass.axes[1].out_extent) : 1;
+  p.out[2] = static_cast<int>(pass.axes[rank - 1].out_extent);
+  p.channels = layout_of(pass) == FastLayout::vectors ? 1 : static_cast<int>(pass.channels);
+  p.block_channels = 1;
+  p.group = p.channels;
+  p.factor = static_cast<float>(pass.factor);
+  p.dtype = pass.image.dtype;
+  p.padding = pass.padding;
+  p.align_corners = pass.align_corners;
+  p.transforms = transforms;
+  if (transforms == nullptr) {
+    p.transform = make_transform(pass.axes, rank, pass.is_grid, Identity(), Identity());
+  }
+  p.image = pass.image.data();
+  p.image_strides = strides_of(pass.image, rank);
+  p.image_channel = pass.image.strides[1];
+  if (!pass.field.empty()) {
+    p.field = static_cast<const float*>(pass.field.data());
+    p.field_strides = field_strides_of(pass.field, rank);
+  }
+  return p;
+}
+
+int tiles(int extent, int tile) { return (extent + tile - 1) / tile; }
+
+// The planes of a tile: in 2D warps take rows behind each other.
+int planes_of_tile(const FastPass& p, int rank) { return rank == 3 ? p.depth : p.depth * kTileY; }
+
+dim3 blocks_of(const Pass& pass, FastPass* p, int depth) {
+  p->depth = depth;
+  p->tiles_z = tiles(p->out[2], planes_of_tile(*p, pass.rank));
+  return {static_cast<unsigned>(tiles(p->out[0], kTileX)),
+      static_cast<unsigned>(tiles(p->out[1], kTileY)),
+      static_cast<unsigned>(p->tiles_z * pass.batch * p->block_channels)};
+}
+
+void launch(const Pass& pass, FastPass p, const FastKernel& kernel, bool may_split_channels,
+    const Execution& exec) {
+  const gpu::Limits& limits = gpu::limits(pass.image.device);
+  // Columns have fewer voxels, and blocks fewer channels, if the GPU would not have enough blocks.
+  constexpr int kLeastGroup = 4;
+  dim3 blocks = blocks_of(pass, &p, kernel.depth);
+  const auto enough = 8u * static_cast<unsigned>(limits.multiprocessors);
+  const auto is_short = [&] { return blocks.x * blocks.y * blocks.z < enough; };
+  while (kernel.box_bytes == 0 && p.matrix_sums == nullptr && p.depth > kLeastDepth && is_short()) {
+    blocks = blocks_of(pass, &p, p.depth / 2);
+  }
+  while (may_split_channels && p.group > kLeastGroup && is_short()) {
+    p.group = (p.group + 1) / 2;
+    p.block_channels = tiles(p.channels, p.group);
+    blocks = blocks_of(pass, &p, p.depth);
+  }
   std::size_t bytes = 0;
   if (kernel.box_bytes > 0) {
     constexpr std::size_t kStatic = 64;
@@ -124,55 +168,83 @@ void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const Execut
   gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
 }
 
-}  // namespace
-
-bool run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
-  const int step = step_of(pass);
-  const bool has_addend = !pass.addend.empty();
-  if (!is_fast(pass) || !fits_launches(pass) || pass.output.empty() ||
-      !is_fast(pass.output, step) ||
-      (has_addend &&
-          (pass.addend.dtype != DType::f32 || pass.addend.strides != pass.output.strides))) {
-    return false;
-  }
-  FastPass p = fast_pass(pass, transforms);
-  p.addend = static_cast<const float*>(pass.addend.data());
-  p.output = static_cast<float*>(pass.output.data());
-  p.output_strides = strides_of(pass.output);
-  p.output_channel = pass.output.strides[1];
-  launch(pass, p, fast_values(step), exec);
-  return true;
+bool has_matrix_gradient(const Pass& pass) {
+  return !pass.affine_gradient.empty() || !pass.grid_affine_gradient.empty();
 }
 
-bool run_fast_gradients(
-    const Pass& pass, const Transform* transforms, const TensorView& sums, const Execution& exec) {
-  const int step = step_of(pass);
+}  // namespace
+
+bool takes_fast_values(const Pass& pass) {
+  return is_fast(pass) && !pass.output.empty() && pass.output.dtype == pass.image.dtype &&
+         is_fast(pass.output, layout_of(pass)) &&
+         (pass.addend.empty() || (pass.addend.dtype == pass.output.dtype &&
+                                     pass.addend.strides == pass.output.strides));
+}
+
+bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
+  const FastLayout layout = layout_of(pass);
   const TensorView& by_field = pass.field_gradient;
-  const bool is_alone =
-      pass.affine_gradient.empty() && pass.grid_affine_gradient.empty() && !pass.deterministic;
-  if (!is_fast(pass) || !fits_launches(pass) || !is_alone || !is_fast(pass.upstream, step) ||
-      (!by_field.empty() && (!is_fast_field(by_field) || pass.images_of_field() > 1)) ||
-      (!sums.empty() && (!is_fast(sums, step) || !has_short_places(sums)))) {
-    return false;
-  }
+  return is_fast(pass) && !pass.deterministic && pass.upstream.dtype == pass.image.dtype &&
+         has_fast_strides(pass.upstream) && fits_32_bits(pass.upstream.strides[1]) &&
+         (by_field.empty() ||
+             (is_fast_field(by_field, pass.rank) && pass.images_of_field() == 1)) &&
+         (!has_matrix_gradient(pass) || layout != FastLayout::vectors) &&
+         (sums.empty() || (is_fast(sums, layout) && has_short_places(sums, pass.rank)));
+}
+
+unsigned fast_sum_blocks(const Pass& pass) {
+  FastPass p = fast_pass(pass, nullptr);
+  const dim3 blocks =
+      blocks_of(pass, &p, fast_gradients(layout_of(pass), is_half(pass.image), true).depth);
+  return blocks.x * blocks.y * static_cast<unsigned>(p.tiles_z);
+}
+
+void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
   FastPass p = fast_pass(pass, transforms);
-  p.upstream = static_cast<const float*>(pass.upstream.data());
-  p.upstream_strides = strides_of(pass.upstream);
+  p.addend = pass.addend.data();
+  p.output = pass.output.data();
+  p.output_strides = strides_of(pass.output, pass.rank);
+  p.output_channel = pass.output.strides[1];
+  const FastLayout layout = layout_of(pass);
+  launch(pass, p, fast_values(layout, is_half(pass.image)), layout != FastLayout::vectors, exec);
+}
+
+void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,
+    double* matrix_sums, const Execution& exec) {
+  FastPass p = fast_pass(pass, transforms);
+  const FastLayout layout = layout_of(pass);
+  const TensorView& by_field = pass.field_gradient;
+  p.upstream = pass.upstream.data();
+  p.upstream_strides = strides_of(pass.upstream, pass.rank);
   p.upstream_channel = pass.upstream.strides[1];
-  if (!by_field.empty()) {
-    p.field_gradient = static_cast<float*>(by_field.data());
-    p.gradient_strides = field_strides_of(by_field);
-    launch(pass, p, fast_gradients(step), exec);
+  p.upstream_component = static_cast<int>(pass.upstream.strides[1]);
+  if (!by_field.empty() || matrix_sums != nullptr) {
+    FastPass to_field = p;
+    if (!by_field.empty()) {
+      to_field.field_gradient = static_cast<float*>(by_field.data());
+      to_field.gradient_strides = field_strides_of(by_field, pass.rank);
+    }
+    to_field.matrix_sums = matrix_sums;
+    if (pass.padding != Outside::zeros) {
+      // There is no slope at the border itself, and so the first cell needs a look.
+      const FastStrides& s = p.image_strides;
+      to_field.low = 1;
+      for (int a = 0; a < pass.rank; ++a) --to_field.last[a];
+      const std::int64_t cell = std::int64_t{s.x} + s.y + s.z;
+      to_field.image = static_cast<const char*>(p.image) + cell * size_bytes(p.dtype);
+    }
+    launch(pass, to_field, fast_gradients(layout, is_half(pass.image), matrix_sums != nullptr),
+        false, exec);
   }
   if (!sums.empty()) {
     p.sums = static_cast<float*>(sums.data());
-    p.sums_strides = strides_of(sums);
+    p.sums_strides = strides_of(sums, pass.rank);
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];
     p.block_channels = p.channels;
-    launch(pass, p, fast_scatter(step), exec);
+    p.group = 1;
+    launch(pass, p, fast_scatter(layout, is_half(pass.image)), false, exec);
   }
-  return true;
 }
 
 }  // namespace similis::warp_internal

@@ -46,31 +46,55 @@ __device__ inline int lane() { return static_cast<int>(threadIdx.x % kTileX); }
 __device__ inline int warp() { return static_cast<int>(threadIdx.x / kTileX); }
 __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 
-/// A thread's column of voxels.
-struct FastColumn {
-  int x, y, z, end;  // the column ends before `end` along z
-  int n, c;          // the image, and the channel if blocks have one each
+/// FastLayout and the image's type, for the compiler. Halves have kernels of their own, since those
+/// of f32 have no register to spare.
+struct Volume {
+  static constexpr int rank = 3, step = 1;
+  static constexpr bool is_half = false;
+};
+struct Vectors {
+  static constexpr int rank = 3, step = 3;
+  static constexpr bool is_half = false;
+};
+struct Picture {
+  static constexpr int rank = 2, step = 1;
+  static constexpr bool is_half = false;
+};
+template <class L> struct Half : L { static constexpr bool is_half = true; };
+
+/// A thread's column of voxels: along z, or along y in 2D.
+template <class L> struct FastColumn {
+  static constexpr int rank = L::rank;
+  int x, y, z, end;  // the column ends before `end` along z; y is 0 in 2D
+  int n, c;          // the image, and the group of channels
   bool is_mine;      // it repeats no other column
-  double base[3], by_z[3], by_u[3];
+  double base[rank], by_z[rank], by_u[rank];
 
   __device__ explicit FastColumn(const FastPass& p) {
     x = row_x() + lane();
-    y = static_cast<int>(blockIdx.y) * kTileY + warp();
     const int plane = static_cast<int>(blockIdx.z) / p.tiles_z;
     n = plane / p.block_channels;
     c = plane - n * p.block_channels;
-    z = (static_cast<int>(blockIdx.z) - plane * p.tiles_z) * p.depth;
-    end = min(z + p.depth, p.out[2]);
-    is_mine = x < p.out[0] && y < p.out[1];
+    const int tile = static_cast<int>(blockIdx.z) - plane * p.tiles_z;
+    if constexpr (rank == 3) {
+      y = static_cast<int>(blockIdx.y) * kTileY + warp();
+      z = tile * p.depth;
+    } else {
+      y = 0;
+      z = (tile * kTileY + warp()) * p.depth;
+    }
+    is_mine = x < p.out[0] && y < p.out[1] && z < p.out[2];
     x = min(x, p.out[0] - 1);
     y = min(y, p.out[1] - 1);
-    const Transform& t = p.transforms[n];
+    z = min(z, p.out[2] - 1);
+    end = min(z + p.depth, p.out[2]);
+    const Transform& t = p.transforms == nullptr ? p.transform : p.transforms[n];
     const double gx = p.first[0] + x, gy = p.first[1] + y;
 #pragma unroll
-    for (int a = 0; a < 3; ++a) {
+    for (int a = 0; a < rank; ++a) {
       // The same as in ColumnBase and find_index().
-      base[a] = fma(t.m[a][0], gx, fma(t.m[a][1], gy, t.m[a][3]));
-      by_z[a] = t.m[a][2];
+      base[a] = fma(t.m[a][0], gx, rank == 3 ? fma(t.m[a][1], gy, t.m[a][3]) : t.m[a][3]) - p.low;
+      by_z[a] = t.m[a][rank - 1];
       by_u[a] = t.s[a][a];
     }
   }
@@ -82,9 +106,11 @@ struct FastColumn {
     return n * s.image + static_cast<std::int64_t>(at_z) * s.z +
            static_cast<std::int64_t>(y) * s.y + static_cast<std::int64_t>(row_x()) * s.x;
   }
+  /// The index less `low`.
   __device__ double index(int a, double gz, float u) const {
     return fma(by_u[a], static_cast<double>(u), fma(by_z[a], gz, base[a]));
   }
+  __device__ double position(const FastPass& p, int at_z) const { return p.first[rank - 1] + at_z; }
   /// Returns which of `count` voxels from z on are mine, a bit each.
   __device__ unsigned mine(int at_z, int count) const {
     return is_mine ? (1u << min(count, end - at_z)) - 1 : 0;
@@ -92,14 +118,15 @@ struct FastColumn {
 };
 
 /// The cell of one voxel.
-struct FastCell {
+template <class L> struct FastCell {
   int offset;  // of its first corner; 0 if there is no cell
-  float fraction[3];
-  int voxel[3];
+  float fraction[L::rank];
+  int voxel[L::rank];
 
   /// Returns the offset of the first corner, which a voxel at the border may lack.
-  __device__ int place(const FastStrides& s, int step) const {
-    return voxel[2] * s.z + voxel[1] * s.y + voxel[0] * step;
+  __device__ int place(const FastStrides& s) const {
+    if constexpr (L::rank == 2) return voxel[1] * s.z + voxel[0];
+    return voxel[L::rank - 1] * s.z + voxel[1] * s.y + voxel[0] * L::step;
   }
 };
 
@@ -122,25 +149,34 @@ __device__ __forceinline__ int split(double index, float* fraction) {
 #endif
 }
 
-/// Loads the field at voxels from z on; u is at the first. Beyond the column its last voxel is
-/// repeated.
-template <int count>
-__device__ __forceinline__ void load_field(
-    const FastPass& p, const FastColumn& column, int z, const float* u, float (&loaded)[count][3]) {
+/// Loads the field at voxels from z on; u is at the first, or null if there is none. Beyond the
+/// column its last voxel is repeated.
+template <class L, int count>
+__device__ __forceinline__ void load_field(const FastPass& p, const FastColumn<L>& column, int z,
+    const float* u, float (&loaded)[count][L::rank]) {
+  if (p.field == nullptr) {
+#pragma unroll
+    for (int d = 0; d < count; ++d) {
+#pragma unroll
+      for (int a = 0; a < L::rank; ++a) loaded[d][a] = 0;
+    }
+    return;
+  }
 #pragma unroll
   for (int d = 0; d < count; ++d) {
 #pragma unroll
-    for (int a = 0; a < 3; ++a) loaded[d][a] = __ldg(u + a);
+    for (int a = 0; a < L::rank; ++a) loaded[d][a] = __ldg(u + a);
     if (d + 1 < count && z + d + 1 < column.end) u += p.field_strides.z;
   }
 }
 
 /// Finds the cell at gz, and returns whether there is one; the caller computes its offset.
-__device__ __forceinline__ bool find_cell(
-    const FastPass& p, const FastColumn& column, double gz, const float (&u)[3], FastCell* cell) {
+template <class L>
+__device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>& column, double gz,
+    const float (&u)[L::rank], FastCell<L>* cell) {
   bool is_inside = true;
 #pragma unroll
-  for (int a = 0; a < 3; ++a) {
+  for (int a = 0; a < L::rank; ++a) {
     cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a]);
     is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
   }
@@ -148,27 +184,28 @@ __device__ __forceinline__ bool find_cell(
 }
 
 /// Finds the cells of voxels from z on. Returns which voxels have one, a bit each.
-template <int count>
-__device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn& column, int z,
-    const float* u, int step, FastCell (&cells)[count]) {
-  float loaded[count][3];
-  load_field(p, column, z, u, loaded);
-  const double gz = p.first[2] + z;
+template <class L, int count>
+__device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn<L>& column,
+    int z, const float* u, FastCell<L> (&cells)[count]) {
+  float loaded[count][L::rank];
+  load_field<L>(p, column, z, u, loaded);
+  const double gz = column.position(p, z);
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < count; ++d) {
-    const bool is_inside = find_cell(p, column, gz + d, loaded[d], &cells[d]);
-    cells[d].offset = is_inside ? cells[d].place(p.image_strides, step) : 0;
+    const bool is_inside = find_cell<L>(p, column, gz + d, loaded[d], &cells[d]);
+    cells[d].offset = is_inside ? cells[d].place(p.image_strides) : 0;
     inside |= is_inside ? 1u << d : 0;
   }
   return inside;
 }
 
 /// Returns which of a cell's corners are voxels, a bit each as in Corners.
-__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell& cell) {
-  unsigned which = 0xff;
+template <class L>
+__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell<L>& cell) {
+  unsigned which = L::rank == 3 ? 0xff : 0xf;
 #pragma unroll
-  for (int a = 0; a < 3; ++a) {
+  for (int a = 0; a < L::rank; ++a) {
     constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
     const auto voxel = static_cast<unsigned>(cell.voxel[a]);
     const auto last = static_cast<unsigned>(p.last[a]);
@@ -180,14 +217,14 @@ __device__ __forceinline__ unsigned corners_inside(const FastPass& p, const Fast
 
 /// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
 /// border, a bit each.
-template <class Body>
+template <class L, class Body>
 __device__ __forceinline__ unsigned for_each_batch(
-    const FastPass& p, const FastColumn& column, int step, const Body& body) {
+    const FastPass& p, const FastColumn<L>& column, const Body& body) {
   const float* u = opaque(p.field + column.offset(p.field_strides, column.z));
   unsigned at_border = 0;
   for (int z = column.z; z < column.end; z += kBatch) {
-    FastCell cells[kBatch];
-    const unsigned inside = find_cells(p, column, z, u, step, cells);
+    FastCell<L> cells[kBatch];
+    const unsigned inside = find_cells<L>(p, column, z, u, cells);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
     at_border |= (column.mine(z, kBatch) & ~inside) << (z - column.z);
     body(z, cells, inside);
@@ -195,30 +232,110 @@ __device__ __forceinline__ unsigned for_each_batch(
   return at_border;
 }
 
+/// The cell of a voxel at the border, with the padding folded in. Cells of padded images have all
+/// their corners; fractions are NaN where the coordinate is.
+template <class L> struct BorderCell : FastCell<L> {
+  unsigned corners;      // those that are voxels, a bit each
+  float slope[L::rank];  // derivative of the folded index by the index
+};
+
+/// An index with the padding folded in, its cell inside the image, and its slope.
+struct FoldedIndex {
+  int voxel;  // kNoVoxel: far outside
+  float fraction, slope;
+};
+__device__ __noinline__ inline FoldedIndex folded_index(
+    double index, int last, Outside padding, bool align_corners) {
+  const Place folded = place(index, last, padding, align_corners);
+  if (folded.index < 0) return {kNoVoxel, 0, 0};
+  const int voxel = min(static_cast<int>(folded.index), last - 1);
+  return {voxel, static_cast<float>(folded.index - voxel), static_cast<float>(folded.slope)};
+}
+
+template <class L>
+__device__ __forceinline__ BorderCell<L> border_cell(
+    const FastPass& p, const FastColumn<L>& column, int z) {
+  BorderCell<L> cell;
+  float u[1][L::rank];
+  load_field<L>(p, column, z, p.field + column.offset(p.field_strides, z), u);
+  bool is_number = true, is_near = true;
+  const bool is_padded = L::step == 1 && p.padding != Outside::zeros;
+#pragma unroll
+  for (int a = 0; a < L::rank; ++a) {
+    const double index = column.index(a, column.position(p, z), u[0][a]);
+    is_number &= index == index;
+    cell.slope[a] = 1;
+    if (!is_padded) {
+      cell.voxel[a] = split(index, &cell.fraction[a]);
+      continue;
+    }
+    const int last = p.last[a] + static_cast<int>(p.low);
+    const FoldedIndex folded = folded_index(index + p.low, last, p.padding, p.align_corners);
+    is_near &= folded.voxel != kNoVoxel;
+    cell.voxel[a] = folded.voxel - static_cast<int>(p.low);
+    cell.fraction[a] = folded.fraction;
+    cell.slope[a] = folded.slope;
+  }
+#pragma unroll
+  for (int a = 0; a < L::rank; ++a) {
+    if (!is_number) cell.fraction[a] = NAN;
+  }
+  cell.corners = !is_number || !is_near ? 0
+                 : is_padded            ? (L::rank == 3 ? 0xffu : 0xfu)
+                                        : corners_inside<L>(p, cell);
+  cell.offset = cell.corners == 0 ? 0 : cell.place(p.image_strides);
+  return cell;
+}
+
 /// Calls body(z, cell) for those of the column's voxels in `which`, a bit each, whose cells have
-/// some corner that is a voxel.
-template <class Body>
-__device__ __forceinline__ void for_each_with_corners(
-    const FastPass& p, const FastColumn& column, int step, unsigned which, const Body& body) {
+/// some corner that is a voxel, or whose coordinate is NaN.
+template <class L, class Body>
+__device__ __forceinline__ void for_each_at_border(
+    const FastPass& p, const FastColumn<L>& column, unsigned which, const Body& body) {
 #pragma unroll 1
   for (; which != 0; which &= which - 1) {
     const int z = column.z + __ffs(static_cast<int>(which)) - 1;
-    FastCell cells[1];
-    find_cells(p, column, z, p.field + column.offset(p.field_strides, z), step, cells);
-    if (corners_inside(p, cells[0]) != 0) body(z, cells[0]);
+    const BorderCell<L> cell = border_cell<L>(p, column, z);
+    if (cell.corners != 0 || cell.fraction[0] != cell.fraction[0]) body(z, cell);
   }
 }
 
-/// The four lines of an image on which a cell's corners lie. With three components a thread has
-/// more to keep, so it keeps the distances from the first line to the others.
-template <int step> struct Lines {
-  const float* of[4];
+/// Calls body.template operator()<E>() with the type of the image's elements.
+template <class L, class Body>
+__device__ __forceinline__ auto with_element_type(const FastPass& p, const Body& body) {
+  if constexpr (!L::is_half) {
+    return body(float());
+  } else {
+    return p.dtype == DType::f16 ? body(F16()) : body(BF16());
+  }
+}
 
-  __device__ Lines(const float* plane, const FastStrides& s)
-      : of{opaque(plane), opaque(plane + s.y), opaque(plane + s.z), opaque(plane + s.z + s.y)} {}
-  __device__ const float* at(int line, int offset) const { return of[line] + offset; }
+__device__ __forceinline__ float load_float(const float* at) { return __ldg(at); }
+template <class E> __device__ __forceinline__ float load_float(const E* at) {
+  return gpu::to_float(E{__ldg(&at->bits)});
+}
+__device__ __forceinline__ void store_float(float value, float* to) { *to = value; }
+template <class E> __device__ __forceinline__ void store_float(float value, E* to) {
+  *to = gpu::rounded<E>(value);
+}
+
+/// The lines of an image on which a cell's corners lie. With three components a thread has more to
+/// keep, so it keeps the distances from the first line to the others.
+template <class L, class E> struct Lines {
+  static constexpr int count = L::rank == 3 ? 4 : 2;
+  const E* of[count];
+
+  __device__ Lines(const E* plane, const FastStrides& s) {
+#pragma unroll
+    for (int line = 0; line < count; ++line) {
+      of[line] = opaque(
+          plane + (count == 4 ? (line % 2 ? s.y : 0) + (line / 2 ? s.z : 0) : (line ? s.z : 0)));
+    }
+  }
+  __device__ const E* at(int line, int offset) const { return of[line] + offset; }
 };
-template <> struct Lines<3> {
+template <> struct Lines<Vectors, float> {
+  static constexpr int count = 4;
   const float* first;
   int y, z;
 
@@ -230,41 +347,48 @@ template <> struct Lines<3> {
 };
 
 /// The corners of a cell by x, y, z, in one channel.
-struct Corners {
-  float v[8];
-};
+template <class L> struct Corners { float v[1 << L::rank]; };
 
-/// `step` is the distance of voxels along x.
-template <int step>
-__device__ __forceinline__ Corners load_corners(const Lines<step>& lines, int offset) {
-  Corners k;
+template <class L, class E>
+__device__ __forceinline__ Corners<L> load_corners(const Lines<L, E>& lines, int offset) {
+  Corners<L> k;
 #pragma unroll
-  for (int line = 0; line < 4; ++line) {
-    const float* first = lines.at(line, offset);
-    k.v[2 * line] = __ldg(first);
-    k.v[2 * line + 1] = __ldg(first + step);
+  for (int line = 0; line < Lines<L, E>::count; ++line) {
+    const E* first = lines.at(line, offset);
+    k.v[2 * line] = load_float(first);
+    k.v[2 * line + 1] = load_float(first + L::step);
   }
   return k;
 }
 
 /// Loads the corners, and 0 for those that are no voxels.
-template <int step>
-__device__ __forceinline__ Corners load_corners_inside(
-    const FastPass& p, const FastCell& cell, const float* plane) {
-  const unsigned which = corners_inside(p, cell);
-  const Lines<step> lines(plane, p.image_strides);
-  const int offset = which == 0 ? 0 : cell.place(p.image_strides, step);
-  Corners k;
+template <class L, class E>
+__device__ __forceinline__ Corners<L> load_corners_inside(
+    const FastPass& p, const BorderCell<L>& cell, const E* plane) {
+  const Lines<L, E> lines(plane, p.image_strides);
+  Corners<L> k;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    k.v[i] = which >> i & 1u ? __ldg(lines.at(i / 2, offset) + (i % 2 ? step : 0)) : 0.0f;
+  for (int i = 0; i < 1 << L::rank; ++i) {
+    k.v[i] = cell.corners >> i & 1u
+                 ? load_float(lines.at(i / 2, cell.offset) + (i % 2 ? L::step : 0))
+                 : 0.0f;
   }
   return k;
 }
 
 __device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f, b - a, a); }
 
-/// Returns the number of floats that the output has of the warp's row of vectors.
+/// The channels of a block.
+template <class L>
+__device__ __forceinline__ int first_channel(const FastColumn<L>& column, const FastPass& p) {
+  return column.c * p.group;
+}
+template <class L>
+__device__ __forceinline__ int end_channel(const FastColumn<L>& column, const FastPass& p) {
+  return min((column.c + 1) * p.group, p.channels);
+}
+
+/// Returns the number of floats that the output has of the warp's row of vectors of 3.
 __device__ __forceinline__ int floats_of_row(const FastPass& p) {
   const bool has_row = static_cast<int>(blockIdx.y) * kTileY + warp() < p.out[1];
   return has_row ? 3 * min(kTileX, p.out[0] - row_x()) : 0;

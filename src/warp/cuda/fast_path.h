@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path on the GPU: linear interpolation of f32 volumes, with zeros outside, at A·x + u(x)
-// with u in f32. Decisions that values.cu and gradients.cu make for each voxel are made for the
-// launch here, and offsets in an image have 32 bits.
+// The fast path on the GPU: linear interpolation of images and volumes of f32, f16 or bf16, at
+// A·x + u(x) or at v(x) with u and v in f32, under any padding. Decisions that values.cu and
+// gradients.cu make for each voxel are made for the launch here, and offsets in an image have 32
+// bits.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +12,50 @@
 
 namespace similis::warp_internal {
 
-/// Runs the pass if the fast path takes it. `transforms` is in the device's memory, one for each
-/// image.
-bool run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec);
+/// Returns whether the fast path computes the pass's values, or its gradients.
+bool takes_fast_values(const Pass& pass);
+/// `sums` is the array that the image's gradient is added to, or empty.
+bool takes_fast_gradients(const Pass& pass, const TensorView& sums);
 
-/// The image's gradient is added to `sums`, if that is not empty.
-bool run_fast_gradients(
-    const Pass& pass, const Transform* transforms, const TensorView& sums, const Execution& exec);
+/// Run the pass. `transforms` is in the device's memory, one for each image, or null if there are
+/// no matrices.
+void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec);
+/// The sums of the gradients to matrices go to `matrix_sums`, fast_sum_blocks() times kSums for
+/// each image; null if they are not wanted.
+void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,
+    double* matrix_sums, const Execution& exec);
+unsigned fast_sum_blocks(const Pass& pass);
 
 /// Strides count elements. Those along x, y, z and the distance between an image's first and last
-/// element fit 32 bits.
+/// element fit 32 bits. In 2D z is the stride along the image's y, and y is 0: a thread takes
+/// voxels behind each other along the last axis but x.
 struct FastStrides {
   std::int64_t image = 0;
   int x = 0, y = 0, z = 0;
 };
 
 struct FastPass {
-  int out[3];          // number of voxels of the output along x, y, z
-  int last[3];         // the image's last voxel, at least 1
-  double first[3];     // Axis::first
-  int tiles_z, depth;  // number of tiles of an image along z, and of their voxels there
-  int block_channels;  // number of channels that have blocks of their own, or 1
-  int channels;        // number that a block takes; 1 if components are channels
-  int box_floats;      // number of floats of shared memory
+  int out[3];              // number of voxels of the output along x, y, z; x, 1, y in 2D
+  int last[3];             // the image's last voxel along x, y, z, at least 1, less `low`
+  double first[3];         // Axis::first
+  double low;              // cells below this voxel are at the border
+  int tiles_z, depth;      // number of tiles of an image along z, and of their voxels there
+  int block_channels;      // number of groups of channels that have blocks of their own, or 1
+  int channels;            // number of all channels; 1 if components are channels
+  int group;               // number of channels of a group
+  int box_floats;          // number of floats of shared memory
+  int upstream_component;  // the stride of components that are channels
   float factor;
-  const Transform* transforms;
-  const float *image, *field, *addend, *upstream;
-  float *output, *field_gradient, *sums;  // addend is null if there is none
+  DType dtype;  // of the image, output, addend and upstream
+  Outside padding;
+  bool align_corners;
+  const Transform* transforms;  // null: all are `transform`
+  Transform transform;
+  const void *image, *addend, *upstream;  // addend is null if there is none
+  const float* field;                     // null if there is none
+  void* output;
+  float *field_gradient, *sums;
+  double* matrix_sums;
   FastStrides image_strides, field_strides, output_strides, upstream_strides, gradient_strides,
       sums_strides;
   std::int64_t image_channel, output_channel, upstream_channel, sums_channel;
@@ -53,9 +71,13 @@ struct FastKernel {
   std::size_t box_bytes;  // wanted bytes of shared memory
 };
 
-/// `step` is the distance of voxels along x: 1, or 3 if the channels lie between them.
-FastKernel fast_values(int step);
-FastKernel fast_gradients(int step);  // to the field
-FastKernel fast_scatter(int step);    // to the image
+/// How an image lies: `step` is the distance of voxels along x, 1, or 3 if components lie between.
+enum class FastLayout : std::uint8_t { volume, vectors, picture };
+
+FastKernel fast_values(FastLayout layout, bool is_half);
+/// To the field and the matrices.
+FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums);
+/// To the image.
+FastKernel fast_scatter(FastLayout layout, bool is_half);
 
 }  // namespace similis::warp_internal

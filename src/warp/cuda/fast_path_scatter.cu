@@ -18,15 +18,16 @@ namespace similis::warp_internal {
 namespace {
 
 constexpr int kDepth = 8;
-template <int step> constexpr int kLeastBlocks = step == 3 ? 3 : 4;  // blocks of a multiprocessor
-template <int step> constexpr std::size_t kBoxBytes = (step == 3 ? 75 : 55) * 1024 - 256;
+template <class L> constexpr int kLeastBlocks = L::step == 3 ? 3 : 4;  // blocks of a multiprocessor
+template <class L> constexpr std::size_t kBoxBytes = (L::step == 3 ? 75 : 55) * 1024 - 256;
 constexpr int kBanks = 32;
 
 // The voxels of the image that a block's cells touch. Along x the box begins and ends at multiples
 // of 4.
-struct Box {
-  int first[3], extent[3];
+template <class L> struct Box {
+  int first[L::rank], extent[L::rank];
   int line, plane;  // number of words from one line, and plane, to the next
+  int words;        // number of all
   bool is_kept;     // the box exists and fits shared memory
 };
 
@@ -66,11 +67,12 @@ struct Agreed {
 // Finds the range of the block's indices from the range of u in each column: an index grows, or
 // shrinks, with u and with z, rounded too. The box is hardly wider for it. Cells that are not
 // inside widen it, to the border at most.
-__device__ __forceinline__ void find_range(
-    const FastPass& p, const FastColumn& column, const float (&u)[kDepth][3], Agreed* agreed) {
-  const double first = p.first[2] + column.z, last = p.first[2] + (column.end - 1);
+template <class L>
+__device__ __forceinline__ void find_range(const FastPass& p, const FastColumn<L>& column,
+    const float (&u)[kDepth][L::rank], Agreed* agreed) {
+  const double first = column.position(p, column.z), last = column.position(p, column.end - 1);
 #pragma unroll
-  for (int a = 0; a < 3; ++a) {
+  for (int a = 0; a < L::rank; ++a) {
     float least = u[0][a], most = u[0][a];
 #pragma unroll
     for (int d = 1; d < kDepth; ++d) {
@@ -90,15 +92,15 @@ __device__ __forceinline__ void find_range(
 
 // Finds the largest |g| of each group. Bits of numbers that are not negative order as the numbers
 // do, and infinity and NaN stand above all.
-template <int step>
+template <class L, class E>
 __device__ __forceinline__ void find_largest(
-    const FastPass& p, const FastColumn& column, const float* upstream, int (&largest)[kGroups]) {
+    const FastPass& p, const FastColumn<L>& column, const E* upstream, int (&largest)[kGroups]) {
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
     if (d % kGroup == 0) largest[d / kGroup] = 0;
 #pragma unroll
-    for (int k = 0; k < step; ++k) {
-      const int bits = __float_as_int(__ldg(upstream + k)) & INT_MAX;
+    for (int k = 0; k < L::step; ++k) {
+      const int bits = __float_as_int(load_float(upstream + k * p.upstream_component)) & INT_MAX;
       largest[d / kGroup] = max(largest[d / kGroup], bits);
     }
     if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
@@ -117,12 +119,13 @@ __device__ __forceinline__ void agree_on_largest(
   atomicMin(agreed, -most);
 }
 
-template <int step>
-__device__ __forceinline__ Box make_box(const FastPass& p, const Agreed& agreed) {
-  Box box;
+template <class L>
+__device__ __forceinline__ Box<L> make_box(const FastPass& p, const Agreed& agreed) {
+  constexpr int step = L::step;
+  Box<L> box;
   box.is_kept = true;
 #pragma unroll
-  for (int a = 0; a < 3; ++a) {
+  for (int a = 0; a < L::rank; ++a) {
     box.first[a] = max(agreed.low[a], 0);
     box.extent[a] = min(-agreed.high[a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
     box.is_kept &= box.extent[a] >= 2;
@@ -133,41 +136,46 @@ __device__ __forceinline__ Box make_box(const FastPass& p, const Agreed& agreed)
   // Lines begin at one bank: then lanes hardly meet at a bank, as neighbours along x are at others.
   // 2.2 of 32 instead of 2.6 meet.
   const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
+  const int planes = L::rank == 3 ? box.extent[L::rank - 1] : 1;
   std::int64_t line = banks(step * box.extent[0]);
-  if (line * box.extent[1] * box.extent[2] > p.box_floats) line = step * box.extent[0];
+  if (line * box.extent[1] * planes > p.box_floats) line = step * box.extent[0];
   const std::int64_t plane = banks(line * box.extent[1]);
   box.line = static_cast<int>(line);
   box.plane = static_cast<int>(plane);
-  box.is_kept = plane * box.extent[2] <= p.box_floats;  // extents are below 2²⁰
+  box.is_kept = plane * planes <= p.box_floats;  // extents are below 2²⁰
+  box.words = static_cast<int>(plane * planes);
   return box;
 }
 
-__device__ __forceinline__ void clear(const Box& box, int4* kept) {
-  const int end = box.plane / 4 * box.extent[2];
+template <class L> __device__ __forceinline__ void clear(const Box<L>& box, int4* kept) {
+  const int end = box.words / 4;
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) kept[i] = {0, 0, 0, 0};
 }
 
 // Finds the cells of the column by their places in the box. Returns which voxels have one, a bit
 // each.
-template <int step>
-__device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p, const FastColumn& column,
-    const Box& box, const float (&u)[kDepth][3], FastCell (&cells)[kDepth]) {
-  const double gz = p.first[2] + column.z;
+template <class L>
+__device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p,
+    const FastColumn<L>& column, const Box<L>& box, const float (&u)[kDepth][L::rank],
+    FastCell<L> (&cells)[kDepth]) {
+  const double gz = column.position(p, column.z);
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
-    FastCell& cell = cells[d];
-    const bool is_inside = find_cell(p, column, gz + d, u[d], &cell);
-    cell.offset = (cell.voxel[2] - box.first[2]) * box.plane +
-                  (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * step;
+    FastCell<L>& cell = cells[d];
+    const bool is_inside = find_cell<L>(p, column, gz + d, u[d], &cell);
+    cell.offset =
+        (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * L::step;
+    if constexpr (L::rank == 3) cell.offset += (cell.voxel[2] - box.first[2]) * box.plane;
     inside |= is_inside ? 1u << d : 0;
   }
   return inside;
 }
 
 // Counts the cells that share a place. Leaves the box cleared.
+template <class L>
 __device__ __forceinline__ void count_cells(
-    const FastCell (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
+    const FastCell<L> (&cells)[kDepth], unsigned inside, int* words, Agreed* agreed) {
   int most = 0;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
@@ -182,15 +190,27 @@ __device__ __forceinline__ void count_cells(
   __syncthreads();
 }
 
+// The lines of a cell, and the weight of each.
+template <class L> constexpr int kLines = L::rank == 3 ? 4 : 2;
+template <class L>
+__device__ __forceinline__ float weight_of_line(const float (&f)[L::rank], int line) {
+  const float along_y = line % 2 ? f[1] : 1 - f[1];
+  if constexpr (L::rank == 2) return along_y;
+  return along_y * (line / 2 ? f[L::rank - 1] : 1 - f[L::rank - 1]);
+}
+
 // Adds to the corners of a cell.
-template <int step>
+template <class L>
 __device__ __forceinline__ void add_to_box(
-    const Box& box, const float (&fraction)[3], const float (&g)[step], int* first) {
-  const float fx = recomputed(fraction[0]), fy = recomputed(fraction[1]),
-              fz = recomputed(fraction[2]);
+    const Box<L>& box, const float (&fraction)[L::rank], const float (&g)[L::step], int* first) {
+  constexpr int step = L::step;
+  float f[L::rank];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const float weight = (k % 2 ? fy : 1 - fy) * (k / 2 ? fz : 1 - fz);
+  for (int a = 0; a < L::rank; ++a) f[a] = recomputed(fraction[a]);
+  const float fx = f[0];
+#pragma unroll
+  for (int k = 0; k < kLines<L>; ++k) {
+    const float weight = weight_of_line<L>(f, k);
     const float right = weight * fx, left = weight - right;
     int* to = first + (k % 2 ? box.line : 0) + (k / 2 ? box.plane : 0);
 #pragma unroll
@@ -203,17 +223,20 @@ __device__ __forceinline__ void add_to_box(
 
 // Adds the voxels of the column in `which`, a bit each. For others a lane adds zeros somewhere: a
 // jump around that would keep loads from being in flight together.
-template <int step>
-__device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColumn& column,
-    const Box& box, const FastCell (&cells)[kDepth], unsigned which, float words_of_1,
-    const float* upstream, int* words) {
+template <class L, class E>
+__device__ __forceinline__ void scatter_to_box(const FastPass& p, const FastColumn<L>& column,
+    const Box<L>& box, const FastCell<L> (&cells)[kDepth], unsigned which, float words_of_1,
+    const E* upstream, int* words) {
+  constexpr int step = L::step;
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
     const bool is_one = which >> d & 1u;
     float g[step];
 #pragma unroll
-    for (int k = 0; k < step; ++k) g[k] = is_one ? __ldg(upstream + k) * words_of_1 : 0.0f;
-    add_to_box<step>(box, cells[d].fraction, g, words + (is_one ? cells[d].offset : lane()));
+    for (int k = 0; k < step; ++k) {
+      g[k] = is_one ? load_float(upstream + k * p.upstream_component) * words_of_1 : 0.0f;
+    }
+    add_to_box<L>(box, cells[d].fraction, g, words + (is_one ? cells[d].offset : lane()));
     if (column.z + d + 1 < column.end) upstream += p.upstream_strides.z;
   }
 }
@@ -230,24 +253,25 @@ __device__ __forceinline__ void add_pair(float* to, float first, float second) {
 
 // Adds to the corners of one cell in the image: neighbours of a line go in pairs from an even
 // address on.
-template <int step>
+template <class L, class E>
 __device__ __forceinline__ void add_to_image(
-    const FastPass& p, const FastCell& cell, const float* upstream, float* sums) {
+    const FastPass& p, const BorderCell<L>& cell, const E* upstream, float* sums) {
+  constexpr int step = L::step;
   const FastStrides& s = p.sums_strides;
-  const unsigned which = corners_inside(p, cell);
-  float* first = sums + cell.place(s, step);
-  const float fx = cell.fraction[0], fy = cell.fraction[1], fz = cell.fraction[2];
+  float* first = sums + cell.place(s);
+  const float fx = cell.fraction[0];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const float weight = (k % 2 ? fy : 1 - fy) * (k / 2 ? fz : 1 - fz);
-    float* line = first + (k % 2 ? s.y : 0) + (k / 2 ? s.z : 0);
+  for (int k = 0; k < kLines<L>; ++k) {
+    const float weight = weight_of_line<L>(cell.fraction, k);
+    float* line = first + (L::rank == 2 ? (k ? s.z : 0) : (k % 2 ? s.y : 0) + (k / 2 ? s.z : 0));
     float v[2 * step];
 #pragma unroll
     for (int c = 0; c < step; ++c) {
-      v[step + c] = upstream[c] * weight * fx;
-      v[c] = upstream[c] * weight - v[step + c];
+      const float g = load_float(upstream + c * p.upstream_component);
+      v[step + c] = g * weight * fx;
+      v[c] = g * weight - v[step + c];
     }
-    const unsigned sides = which >> 2 * k & 3u;
+    const unsigned sides = cell.corners >> 2 * k & 3u;
     if (sides != 3) {
 #pragma unroll
       for (int i = 0; i < 2 * step; ++i) {
@@ -290,20 +314,27 @@ __device__ __forceinline__ void add_words(float* to, int words, float inverse) {
 }
 
 // Adds the box to the image. Words of 0 are left out; all that lie beyond the image are 0.
-template <int step, class Vector>
+template <class L, class Vector>
 __device__ __forceinline__ void flush_vectors(
-    const FastPass& p, const Box& box, const Vector* kept, float inverse, float* sums) {
+    const FastPass& p, const Box<L>& box, const Vector* kept, float inverse, float* sums) {
+  constexpr int step = L::step;
   constexpr int width = sizeof(Vector) / sizeof(int);
   const int of_line = box.extent[0] * step / width, line = box.line / width,
             plane = box.plane / width;
   const Divisor by_line(of_line), by_plane(box.extent[1]);
   const FastStrides& s = p.sums_strides;
-  float* first = sums + (box.first[2] * s.z + box.first[1] * s.y + box.first[0] * step);
-  const int end = of_line * box.extent[1] * box.extent[2];
+  const int y_stride = L::rank == 3 ? s.y : s.z;
+  float* first = sums + (box.first[1] * y_stride + box.first[0] * step);
+  int end = of_line * box.extent[1];
+  if constexpr (L::rank == 3) {
+    first += box.first[2] * s.z;
+    end *= box.extent[2];
+  }
   for (int i = static_cast<int>(threadIdx.x); i < end; i += kThreads) {
-    const int zy = by_line.quotient(i), z = by_plane.quotient(zy);
+    const int zy = by_line.quotient(i), z = L::rank == 3 ? by_plane.quotient(zy) : 0;
     const int x = i - zy * of_line, y = zy - z * box.extent[1];
-    add_words(first + (z * s.z + y * s.y + x * width), kept[z * plane + y * line + x], inverse);
+    add_words(
+        first + (z * s.z + y * y_stride + x * width), kept[z * plane + y * line + x], inverse);
   }
 }
 
@@ -314,26 +345,26 @@ __device__ __forceinline__ bool takes_vectors(const FastPass& p, const float* su
          reinterpret_cast<std::uintptr_t>(sums) % sizeof(float4) == 0;
 }
 
-template <int step>
+template <class L>
 __device__ __forceinline__ void flush(
-    const FastPass& p, const Box& box, const int4* kept, float inverse, float* sums) {
+    const FastPass& p, const Box<L>& box, const int4* kept, float inverse, float* sums) {
   if (takes_vectors(p, sums)) {
-    flush_vectors<step>(p, box, kept, inverse, sums);
+    flush_vectors<L>(p, box, kept, inverse, sums);
   } else {
-    flush_vectors<step>(p, box, reinterpret_cast<const int*>(kept), inverse, sums);
+    flush_vectors<L>(p, box, reinterpret_cast<const int*>(kept), inverse, sums);
   }
 }
 
 // Returns the voxels that are left, a bit each.
-template <int step>
-__device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColumn& column,
-    const Box& box, const float (&u)[kDepth][3], const float* upstream,
+template <class L, class E>
+__device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColumn<L>& column,
+    const Box<L>& box, const float (&u)[kDepth][L::rank], const E* upstream,
     const int (&largest)[kGroups], Agreed* agreed, int4* kept, float* sums) {
   int* words = reinterpret_cast<int*>(kept);
   unsigned left = column.mine(column.z, kDepth);
   clear(box, kept);
-  FastCell cells[kDepth];
-  const unsigned inside = find_cells_in_box<step>(p, column, box, u, cells) & left;
+  FastCell<L> cells[kDepth];
+  const unsigned inside = find_cells_in_box<L>(p, column, box, u, cells) & left;
   __syncthreads();
   count_cells(cells, inside, words, agreed);
   const int headroom = 32 - __clz(-8 * agreed->most_in_cell - 1);
@@ -348,10 +379,10 @@ __device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColu
     }
     which &= inside & left;
     left &= ~which;
-    scatter_to_box<step>(p, column, box, cells, which, unit.of_1(), upstream, words);
+    scatter_to_box<L, E>(p, column, box, cells, which, unit.of_1(), upstream, words);
     agree_on_largest(largest, inside & left, &agreed->largest[round + 1]);
     __syncthreads();
-    flush<step>(p, box, kept, unit.inverse(), sums);
+    flush<L>(p, box, kept, unit.inverse(), sums);
     if (agreed->largest[round + 1] == 0) break;
     __syncthreads();
     clear(box, kept);
@@ -360,51 +391,64 @@ __device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColu
   return left;
 }
 
-template <int step>
-__global__ __launch_bounds__(kThreads, kLeastBlocks<step>) void fast_scatter_kernel(
-    const SIMILIS_GRID_CONSTANT FastPass p) {
-  extern __shared__ int4 kept[];
-  __shared__ Agreed agreed;
-  FastColumn column(p);
-  const float* upstream = p.upstream + column.c * p.upstream_channel +
-                          opaque(column.offset(p.upstream_strides, column.z));
+template <class L, class E>
+__device__ __forceinline__ void scatter(
+    const FastPass& p, FastColumn<L>& column, Agreed& agreed, int4* kept) {
+  const E* upstream = static_cast<const E*>(p.upstream) + column.c * p.upstream_channel +
+                      opaque(column.offset(p.upstream_strides, column.z));
   float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
-  if (threadIdx.x < sizeof(Agreed) / sizeof(int)) {
-    const bool is_largest = threadIdx.x >= offsetof(Agreed, largest) / sizeof(int);
-    reinterpret_cast<int*>(&agreed)[threadIdx.x] = is_largest ? 0 : INT_MAX;
-  }
-  float u[kDepth][3];
-  load_field(p, column, column.z, opaque(p.field + column.offset(p.field_strides, column.z)), u);
+  float u[kDepth][L::rank];
+  load_field<L>(p, column, column.z, opaque(p.field + column.offset(p.field_strides, column.z)), u);
   int largest[kGroups];
-  find_largest<step>(p, column, upstream, largest);
+  find_largest<L, E>(p, column, upstream, largest);
   __syncthreads();
   unsigned left = column.mine(column.z, kDepth);
   agree_on_largest(largest, left, &agreed.largest[0]);
-  find_range(p, column, u, &agreed);
+  find_range<L>(p, column, u, &agreed);
   __syncthreads();
-  const Box box = make_box<step>(p, agreed);
+  const Box<L> box = make_box<L>(p, agreed);
   if (box.is_kept && agreed.largest[0] != 0) {
     for (double& base : column.base) base = recomputed(base);
     for (auto& vector : u) {
       for (float& component : vector) component = recomputed(component);
     }
-    left = add_by_box<step>(p, column, box, u, upstream, largest, &agreed, kept, sums);
+    left = add_by_box<L, E>(p, column, box, u, upstream, largest, &agreed, kept, sums);
   }
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
     if (largest[i] == 0) left &= ~(((1u << kGroup) - 1) << i * kGroup);
   }
-  for_each_with_corners(p, column, step, left, [&](int z, const FastCell& cell) {
-    add_to_image<step>(
+  for_each_at_border<L>(p, column, left, [&](int z, const BorderCell<L>& cell) {
+    if (cell.corners == 0) return;
+    add_to_image<L, E>(
         p, cell, upstream + (z - column.z) * std::int64_t{p.upstream_strides.z}, sums);
   });
 }
 
+template <class L>
+__global__ __launch_bounds__(kThreads, kLeastBlocks<L>) void fast_scatter_kernel(
+    const SIMILIS_GRID_CONSTANT FastPass p) {
+  extern __shared__ int4 kept[];
+  __shared__ Agreed agreed;
+  FastColumn<L> column(p);
+  if (threadIdx.x < sizeof(Agreed) / sizeof(int)) {
+    const bool is_largest = threadIdx.x >= offsetof(Agreed, largest) / sizeof(int);
+    reinterpret_cast<int*>(&agreed)[threadIdx.x] = is_largest ? 0 : INT_MAX;
+  }
+  with_element_type<L>(p, [&]<class E>(E) { scatter<L, E>(p, column, agreed, kept); });
+}
+
+template <class L> FastKernel kernel_of() { return {fast_scatter_kernel<L>, kDepth, kBoxBytes<L>}; }
+
 }  // namespace
 
-FastKernel fast_scatter(int step) {
-  return {step == 3 ? fast_scatter_kernel<3> : fast_scatter_kernel<1>, kDepth,
-      step == 3 ? kBoxBytes<3> : kBoxBytes<1>};
+FastKernel fast_scatter(FastLayout layout, bool is_half) {
+  switch (layout) {
+    case FastLayout::volume: return is_half ? kernel_of<Half<Volume>>() : kernel_of<Volume>();
+    case FastLayout::vectors: return kernel_of<Vectors>();
+    case FastLayout::picture: break;
+  }
+  return is_half ? kernel_of<Half<Picture>>() : kernel_of<Picture>();
 }
 
 }  // namespace similis::warp_internal

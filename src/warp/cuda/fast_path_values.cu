@@ -11,57 +11,74 @@
 namespace similis::warp_internal {
 namespace {
 
-__device__ __forceinline__ float value_of(const float (&fraction)[3], const Corners& k) {
+template <class L>
+__device__ __forceinline__ float value_of(const float (&fraction)[L::rank], const Corners<L>& k) {
   const float fx = fraction[0], fy = fraction[1];
   const float near = mix(fy, mix(fx, k.v[0], k.v[1]), mix(fx, k.v[2], k.v[3]));
-  const float far = mix(fy, mix(fx, k.v[4], k.v[5]), mix(fx, k.v[6], k.v[7]));
-  return mix(fraction[2], near, far);
+  if constexpr (L::rank == 3) {
+    const float far = mix(fy, mix(fx, k.v[4], k.v[5]), mix(fx, k.v[6], k.v[7]));
+    return mix(fraction[2], near, far);
+  } else {
+    return near;
+  }
+}
+
+template <class E> __device__ __forceinline__ const E* image_of(const FastPass& p, int n, int c) {
+  return static_cast<const E*>(p.image) + n * p.image_strides.image + c * p.image_channel;
+}
+
+// Loads what this kernel writes.
+__device__ __forceinline__ float load_plain(const float* at) { return *at; }
+template <class E> __device__ __forceinline__ float load_plain(const E* at) {
+  return gpu::to_float(*at);
 }
 
 // Adds the contributions of corners inside at the border, for the voxels of the column in `which`,
 // a bit each.
-template <int step>
+template <class L, class E>
 __device__ __forceinline__ void add_at_border(
-    const FastPass& p, const FastColumn& column, unsigned which) {
-  for_each_with_corners(p, column, step, which, [&](int z, const FastCell& cell) {
-    const int channels = step == 3 ? 1 : p.channels;
-    for (int c = 0; c < channels; ++c) {
-      const float* plane = p.image + column.n * p.image_strides.image + c * p.image_channel;
-      float* output = p.output + column.offset(p.output_strides, z) + c * p.output_channel;
-      for (int k = 0; k < step; ++k) {
-        const Corners corners = load_corners_inside<step>(p, cell, plane + k);
-        output[k] += value_of(cell.fraction, corners) * p.factor;
+    const FastPass& p, const FastColumn<L>& column, unsigned which) {
+  for_each_at_border<L>(p, column, which, [&](int z, const BorderCell<L>& cell) {
+    for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
+      const std::int64_t at = column.offset(p.output_strides, z) + c * p.output_channel;
+      E* output = static_cast<E*>(p.output) + at;
+      for (int k = 0; k < L::step; ++k) {
+        const Corners<L> corners =
+            load_corners_inside<L, E>(p, cell, image_of<E>(p, column.n, c) + k);
+        float value = value_of<L>(cell.fraction, corners) * p.factor;
+        value += load_plain(output + k);
+        store_float(value, output + k);
       }
     }
   });
 }
 
 // Takes one channel at a time.
-__device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn& column, int z,
-    const FastCell (&cells)[kBatch], unsigned inside) {
+template <class L, class E>
+__device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn<L>& column,
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside) {
   const unsigned mine = column.mine(z, kBatch);
-  for (int c = 0; c < p.channels; ++c) {
-    const Lines<1> lines(
-        p.image + column.n * p.image_strides.image + c * p.image_channel, p.image_strides);
+  for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
+    const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
     float values[kBatch];
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
-      const Corners corners = load_corners(lines, cells[d].offset);
-      const float value = value_of(cells[d].fraction, corners) * p.factor;
+      const Corners<L> corners = load_corners<L, E>(lines, cells[d].offset);
+      const float value = value_of<L>(cells[d].fraction, corners) * p.factor;
       values[d] = inside >> d & 1u ? value : 0.0f;
     }
     const std::int64_t at = opaque(column.offset(p.output_strides, z) + c * p.output_channel);
     if (p.addend != nullptr) {
-      const float* addend = p.addend + at;
+      const E* addend = static_cast<const E*>(p.addend) + at;
 #pragma unroll
       for (int d = 0; d < kBatch; ++d, addend += p.output_strides.z) {
-        if (mine >> d & 1u) values[d] += *addend;
+        if (mine >> d & 1u) values[d] += load_plain(addend);
       }
     }
-    float* output = p.output + at;
+    E* output = static_cast<E*>(p.output) + at;
 #pragma unroll
     for (int d = 0; d < kBatch; ++d, output += p.output_strides.z) {
-      if (mine >> d & 1u) *output = values[d];
+      if (mine >> d & 1u) store_float(values[d], output);
     }
   }
 }
@@ -84,7 +101,7 @@ struct StagedCells {
   float4 of[kBatch][kTileX];  // the fractions, and the offset or kNone
 
   // Every lane of the warp calls it.
-  __device__ __forceinline__ void put(const FastCell (&cells)[kBatch], unsigned inside) {
+  __device__ __forceinline__ void put(const FastCell<Vectors> (&cells)[kBatch], unsigned inside) {
     gpu::sync_warp();  // all lanes have read the cells before
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
@@ -105,36 +122,37 @@ __device__ __forceinline__ float zero_unless(bool is_kept, float value) {
   return __int_as_float(__float_as_int(value) & -static_cast<int>(is_kept));
 }
 
-__device__ __forceinline__ void store_elements(const FastPass& p, const FastColumn& column, int z,
-    const StagedCells& staged, const Elements& e, const Lines<3>& lines) {
+__device__ __forceinline__ void store_elements(const FastPass& p, const FastColumn<Vectors>& column,
+    int z, const StagedCells& staged, const Elements& e, const Lines<Vectors, float>& lines) {
   const int floats = floats_of_row(p) - lane();
   std::int64_t at = opaque(column.row_offset(p.output_strides, z) + lane());
 #pragma unroll
   for (int d = 0; d < kBatch; ++d, at += p.output_strides.z) {
     if (z + d >= column.end) break;
     float4 cells[3];
-    Corners corners[3];
+    Corners<Vectors> corners[3];
     float values[3];
 #pragma unroll
     for (int k = 0; k < 3; ++k) cells[k] = staged.of[d][e.voxel[k]];
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
-      corners[k] = load_corners(lines, max(__float_as_int(cells[k].w), 0) + e.component[k]);
+      corners[k] =
+          load_corners<Vectors, float>(lines, max(__float_as_int(cells[k].w), 0) + e.component[k]);
     }
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
       const float fraction[3] = {cells[k].x, cells[k].y, cells[k].z};
       const bool is_inside = __float_as_int(cells[k].w) >= 0;
-      values[k] = zero_unless(is_inside, value_of(fraction, corners[k]) * p.factor);
+      values[k] = zero_unless(is_inside, value_of<Vectors>(fraction, corners[k]) * p.factor);
     }
     if (p.addend != nullptr) {
-      const float* addend = p.addend + at;
+      const float* addend = static_cast<const float*>(p.addend) + at;
 #pragma unroll
       for (int k = 0; k < 3; ++k) {
         if (k * kTileX < floats) values[k] += addend[k * kTileX];
       }
     }
-    float* output = p.output + at;
+    float* output = static_cast<float*>(p.output) + at;
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
       if (k * kTileX < floats) output[k * kTileX] = values[k];
@@ -142,34 +160,43 @@ __device__ __forceinline__ void store_elements(const FastPass& p, const FastColu
   }
 }
 
-template <int step>
+template <class L>
 __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     const SIMILIS_GRID_CONSTANT FastPass p) {
-  const FastColumn column(p);
-  unsigned at_border;
-  if constexpr (step == 3) {
+  const FastColumn<L> column(p);
+  if constexpr (L::step == 3) {
     __shared__ StagedCells staged[kTileY];
     const Elements elements;
-    const Lines<3> lines(p.image + column.n * p.image_strides.image, p.image_strides);
-    at_border = for_each_batch(
-        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
+    const Lines<L, float> lines(image_of<float>(p, column.n, 0), p.image_strides);
+    const unsigned at_border = for_each_batch<L>(
+        p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside) {
           staged[warp()].put(cells, inside);
           store_elements(p, column, z, staged[warp()], elements, lines);
         });
     gpu::sync_warp();  // the following adds to values that other lanes stored
+    add_at_border<L, float>(p, column, at_border);
   } else {
-    at_border = for_each_batch(
-        p, column, step, [&](int z, const FastCell(&cells)[kBatch], unsigned inside) {
-          store_channels(p, column, z, cells, inside);
-        });
+    with_element_type<L>(p, [&]<class E>(E) {
+      const unsigned at_border = for_each_batch<L>(
+          p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside) {
+            store_channels<L, E>(p, column, z, cells, inside);
+          });
+      add_at_border<L, E>(p, column, at_border);
+    });
   }
-  add_at_border<step>(p, column, at_border);
 }
 
 }  // namespace
 
-FastKernel fast_values(int step) {
-  return {step == 3 ? fast_values_kernel<3> : fast_values_kernel<1>, 8, 0};
+FastKernel fast_values(FastLayout layout, bool is_half) {
+  constexpr int kDepth = 8;
+  switch (layout) {
+    case FastLayout::volume:
+      return {is_half ? fast_values_kernel<Half<Volume>> : fast_values_kernel<Volume>, kDepth, 0};
+    case FastLayout::vectors: return {fast_values_kernel<Vectors>, kDepth, 0};
+    case FastLayout::picture: break;
+  }
+  return {is_half ? fast_values_kernel<Half<Picture>> : fast_values_kernel<Picture>, kDepth, 0};
 }
 
 }  // namespace similis::warp_internal

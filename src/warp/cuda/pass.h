@@ -194,7 +194,8 @@ __device__ __forceinline__ bool find_cell(
 // The nearest voxel as taps of linear interpolation, the second of which is none.
 template <class T> __device__ __forceinline__ Taps<T, 2> nearest_taps(double index, int extent) {
   const Taps<T, 1> one = taps<T, 1>(index, extent);
-  return {.voxel = {one.voxel[0], kNoVoxel}, .weight = {1, 0}, .slope = {0, 0}};
+  return {
+      .voxel = {one.voxel[0], kNoVoxel}, .weight = {one.weight[0], 0}, .slope = {one.slope[0], 0}};
 }
 
 template <class T, int count>

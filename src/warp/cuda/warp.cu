@@ -170,7 +170,6 @@ class Call {
   }
 
   void run() {
-    make_transforms();
     if (!pass_.output.empty() || !pass_.weight.empty()) run_values();
     if (pass_.has_coordinate_gradient() || !pass_.image_gradient.empty()) run_gradients();
   }
@@ -181,7 +180,15 @@ class Call {
         allocate_bytes(static_cast<std::size_t>(bytes), pass_.image.device, exec_));
   }
 
+  // Returns the transforms of a pass, or null if they are made without a matrix.
+  const Transform* fast_transforms() {
+    if (pass_.affine.empty() && pass_.grid_affine.empty()) return nullptr;
+    make_transforms();
+    return p_.transforms;
+  }
+
   void make_transforms() {
+    if (p_.transforms != nullptr) return;
     const std::int64_t batch = pass_.batch;
     auto* out =
         static_cast<Transform*>(take(batch * static_cast<std::int64_t>(sizeof(Transform))).get());
@@ -192,7 +199,8 @@ class Call {
   }
 
   void run_values() {
-    if (run_fast_values(pass_, p_.transforms, exec_)) return;
+    if (takes_fast_values(pass_)) return run_fast_values(pass_, fast_transforms(), exec_);
+    make_transforms();
     GpuPass p = p_;
     p.blocks = p.tiles;
     p.images = 1;
@@ -204,15 +212,20 @@ class Call {
 
   void run_gradients() {
     const bool with_sums = !pass_.affine_gradient.empty() || !pass_.grid_affine_gradient.empty();
-    p_.blocks = with_sums ? std::min(p_.tiles, kBlocksWithSums) : p_.tiles;
-    if (with_sums) {
-      const std::int64_t bytes = pass_.batch * p_.blocks * kSums * std::int64_t{sizeof(double)};
-      p_.sums = static_cast<double*>(take(bytes).get());
-      clear(p_.sums, bytes);
-    }
     TensorView sums;
     if (!pass_.image_gradient.empty()) sums = prepare_scatter();
-    if (!run_fast_gradients(pass_, p_.transforms, sums, exec_)) {
+    const bool is_fast = takes_fast_gradients(pass_, sums);
+    p_.blocks = with_sums ? std::min(p_.tiles, kBlocksWithSums) : p_.tiles;
+    if (with_sums) {
+      if (is_fast) p_.blocks = fast_sum_blocks(pass_);
+      const std::int64_t bytes = pass_.batch * p_.blocks * kSums * std::int64_t{sizeof(double)};
+      p_.sums = static_cast<double*>(take(bytes).get());
+      if (!is_fast) clear(p_.sums, bytes);
+    }
+    if (is_fast) {
+      run_fast_gradients(pass_, fast_transforms(), sums, p_.sums, exec_);
+    } else {
+      make_transforms();
       const Kernel kernel = pass_.form == Form::labels
                                 ? labels_kernel_for(is_wide_, true)
                                 : gradients_kernel_for(is_wide_, pass_.mode, with_sums);

@@ -59,7 +59,8 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
         kernel_type: "rectangular" or "gaussian".
         sigma: of the Gaussian, in voxels.
         masked: the last channel of both images is a mask; voxels under it still count in windows
-            around others, and the mean is weighted by it.
+            around others. The mean is then that of all items' Σ map·mask / Σ mask, the map summed
+            over channels; an item whose mask is empty counts as 0.
         mask_mode: how the two masks combine: "mult" by their product, "max" by the larger.
         gradient_scale: "fireants" multiplies the gradient as FireANTs does: under a box that of a
             mean by the number of voxels of all images and channels, and without use_ants_gradient
@@ -106,18 +107,21 @@ class FusedLocalNormalizedCrossCorrelationLoss(torch.nn.Module):
             if mask is not None:
                 raise ValueError(f"{_NAME}: masked is True and a mask is given; give the mask once")
             pred, target, mask = separated(_NAME, pred, target, self.mask_mode)
+        has_means = mask is not None and self.reduction == "mean"  # one of each item
         loss = lncc_loss(
             pred,
             target,
             window_size=self.kernel_size,
             window=_WINDOWS[self.kernel_type],
             sigma=self.sigma,
-            reduction=self.reduction,
+            reduction="per_image" if has_means else self.reduction,
             smooth_nr=self.smooth_nr,
             smooth_dr=1e-15 if self.smooth_dr == 0 else self.smooth_dr,
             gradient="ants" if self.use_ants_gradient else "exact",
             mask=mask,
         )
+        if has_means:
+            loss = loss.mean() * pred.shape[1]
         if self.gradient_scale is None:
             return loss
         return _with_scaled_gradient(loss, self._factor(pred))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the tile of a block of the sliding window kernels, and the number of chunks along z.
+// Chooses the tile of a block of the fast path's kernels, and the length of chunks along z.
 #pragma once
 
 #include <algorithm>
 
-#include "src/lncc/cuda/sliding_window.h"
+#include "src/lncc/cuda/fast_path.h"
 
 namespace similis::lncc_internal {
 
@@ -15,7 +15,9 @@ template <class T> T pieces(T extent, T length) { return (extent + length - 1) /
 struct Work {
   int across, halo, along, planes, volumes;
   double lines;  ///< lines beyond its outputs that a tile waits for
-  double begin;  ///< the cost of a chunk's first plane above that of any other, in planes
+  bool has_whole_runs;
+  int threads_across;  ///< of each tile; 0: any
+  double begin;        ///< the cost of a chunk's first plane above that of any other, in planes
 };
 
 constexpr std::int64_t kReserved = 1024;  // bytes of a block's shared memory that the driver takes
@@ -27,8 +29,9 @@ struct Room {
 };
 
 /// Cuts the planes into as many chunks as fill the device once, twice or three times, and returns
-/// the cost of the best cut. Each multiprocessor takes block after block, and is the faster the
-/// more warps it has to hide latency: on an H200 a plane takes as long as 16 warps more would.
+/// the cost of the best cut; tiles.chunk_planes is their length. Each multiprocessor takes block
+/// after block, and is the faster the more warps it has to hide latency: on an H200 a plane takes
+/// as long as 16 warps more would.
 inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t bytes) {
   constexpr double kWarpsOfLatency = 16;
   const std::int64_t columns = std::int64_t{tiles.count_x} * tiles.count_y * tiles.volumes;
@@ -49,9 +52,13 @@ inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t
     if (least > 0 && cost >= least) continue;
     least = cost;
     tiles.chunk_planes = length;
-    tiles.chunks = pieces(work.planes, length);
   }
   return least;
+}
+
+/// Returns the outputs of a tile along the axis with the halo.
+inline int owned(const Work& work, int across) {
+  return work.has_whole_runs ? whole_runs(across, work.halo) : across - work.halo;
 }
 
 /// Returns the tiles and chunks that cost the least; threads_across is 0 if no tile fits.
@@ -60,13 +67,14 @@ template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, cons
   double least = 0;
   for (const int threads : {384, 320, 192, 160, 128, 96}) {
     if (threads > room.threads) continue;
-    for (int along = 1; threads / along > work.halo && threads / along >= 32; ++along) {
+    for (int along = 1; owned(work, threads / along) > 0 && threads / along >= 32; ++along) {
       const int across = threads / along;
       if (threads % along != 0 || across % 16 != 0) continue;
+      if (work.threads_across != 0 && work.threads_across != across) continue;
       Tiles tiles;
       tiles.threads_across = across;
       tiles.threads_along = along;
-      tiles.count_x = pieces(work.across, across - work.halo);
+      tiles.count_x = pieces(work.across, owned(work, across));
       tiles.count_y = pieces(work.along, along * kOutputs);
       tiles.volumes = work.volumes;
       const std::int64_t bytes = bytes_of(tiles);
@@ -78,6 +86,30 @@ template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, cons
     }
   }
   return best;
+}
+
+/// Returns the tiles of the filters: kFilterColumns × kFilterRows outputs, one a thread.
+constexpr int kFilterColumns = 32, kFilterRows = kFilterThreads / kFilterColumns;
+inline Tiles filter_tiles(const Box& box, int volumes, const int (&radius)[3], const Room& room) {
+  Tiles tiles;
+  tiles.threads_across = kFilterColumns;
+  tiles.threads_along = kFilterRows;
+  tiles.count_x = pieces(box.columns.length(), kFilterColumns);
+  tiles.count_y = pieces(box.rows.length(), kFilterRows);
+  tiles.volumes = volumes;
+  constexpr int kBlocks = 2;  // of a multiprocessor at once
+  cut(tiles,
+      {.across = box.columns.length(),
+          .halo = 0,
+          .along = box.rows.length(),
+          .planes = box.planes.length(),
+          .volumes = volumes,
+          .lines = 0,
+          .has_whole_runs = false,
+          .threads_across = 0,
+          .begin = 2.0 * radius[0]},
+      {room.multiprocessors, kBlocks * room.threads, room.bytes}, 0);
+  return tiles;
 }
 
 }  // namespace similis::lncc_internal

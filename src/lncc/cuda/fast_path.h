@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of the two sliding window kernels. sliding_window.cu divides the work.
+// The arguments of the fast path's kernels. fast_path.cu chooses them, parts.h divides the work.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,40 @@ template <class Value> struct alignas(2 * sizeof(Value)) CentreDerivatives {
   double rest;
 };
 
+/// The same in f64, or window sums of it.
+struct DerivativeSums {
+  double by_covariance, by_variance, rest;
+
+  __device__ __forceinline__ void operator+=(const DerivativeSums& s) {
+    by_covariance += s.by_covariance, by_variance += s.by_variance, rest += s.rest;
+  }
+  __device__ __forceinline__ void operator-=(const DerivativeSums& s) {
+    by_covariance -= s.by_covariance, by_variance -= s.by_variance, rest -= s.rest;
+  }
+};
+
+/// Store and load derivatives; those of f32 in one instruction.
+__device__ __forceinline__ void store_centre(
+    CentreDerivatives<float>* to, float by_covariance, float by_variance, double rest) {
+  *reinterpret_cast<double2*>(to) = {
+      __hiloint2double(__float_as_int(by_variance), __float_as_int(by_covariance)), rest};
+}
+__device__ __forceinline__ void store_centre(
+    CentreDerivatives<double>* to, double by_covariance, double by_variance, double rest) {
+  *to = {by_covariance, by_variance, rest};
+}
+__device__ __forceinline__ DerivativeSums load_centre(const CentreDerivatives<float>* from) {
+  const double2 derivative = *reinterpret_cast<const double2*>(from);
+  return {__int_as_float(__double2loint(derivative.x)),
+      __int_as_float(__double2hiint(derivative.x)), derivative.y};
+}
+__device__ __forceinline__ DerivativeSums load_centre(const CentreDerivatives<double>* from) {
+  return {from->by_covariance, from->by_variance, from->rest};
+}
+
 /// Derivatives of a box of centres, for the gradients to one image or both, of some volumes
-/// (channels of images): [volume][plane][column][row], rows fastest. Planes before `first_plane`
+/// (channels of images): [volume][plane][column][row], rows fastest, for the sliding window and
+/// [volume][plane][row][column] for filters. Planes before `first_plane`
 /// have memory of their own.
 struct DerivativeMaps {
   static constexpr std::int64_t kAlignment = 16;
@@ -59,13 +91,42 @@ struct DerivativeMaps {
   }
 };
 
+/// The chunks of planes along z: those of several segments, each with chunks of one length. Sums
+/// begin anew with every chunk, so their bits depend on where chunks begin.
+struct Chunks {
+  static constexpr int kMostSegments = 24;
+  struct Segment {
+    int first_plane, chunk_planes, first_chunk;
+  };
+
+  int segments = 0, count = 0, last_plane = 0;
+  Segment segment[kMostSegments] = {};
+
+  SIMILIS_HOST_DEVICE Range planes(int chunk) const {
+    int i = segments - 1;
+    while (chunk < segment[i].first_chunk) --i;
+    const Segment& s = segment[i];
+    const int first = s.first_plane + (chunk - s.first_chunk) * s.chunk_planes;
+    const int end = i + 1 < segments ? segment[i + 1].first_plane : last_plane;
+    return {first, first + s.chunk_planes < end ? first + s.chunk_planes : end};
+  }
+};
+
+/// The outputs of a tile of the gradient's kernel along the axis of which it sees `halo` places
+/// more: whole runs of kOutputs. Runs then begin at multiples of kOutputs of the image in every
+/// tile and part, so that neither changes a bit of a sum.
+SIMILIS_HOST_DEVICE int whole_runs(int threads_across, int halo) {
+  return (threads_across - halo) / kOutputs * kOutputs;
+}
+
 /// The size of a block's tile, and the number of tiles. A block has threads_across threads side by
 /// side along one axis; along the other axis it has threads_along threads of kOutputs windows each.
 struct Tiles {
   int threads_across = 0, threads_along = 0;
-  int count_x = 0, count_y = 0;      // number of tiles along x and y
-  int chunk_planes = 1, chunks = 1;  // number of chunks along z, and their planes
-  int volumes = 1;                   // volumes that a launch takes
+  int count_x = 0, count_y = 0;  // number of tiles along x and y
+  int chunk_planes = 1;          // the most planes of a chunk
+  int volumes = 1;               // volumes that a launch takes
+  Chunks chunks = {};
   std::int64_t first_volume = 0;
 
   int threads() const { return threads_across * threads_along; }
@@ -73,7 +134,7 @@ struct Tiles {
   SIMILIS_HOST_DEVICE int shared_sums() const {
     return threads_along * kOutputs * (threads_across + 1) + kOutputs;
   }
-  std::int64_t blocks() const { return std::int64_t{count_x} * count_y * chunks * volumes; }
+  std::int64_t blocks() const { return std::int64_t{count_x} * count_y * chunks.count * volumes; }
 };
 
 /// The tile of a block.
@@ -86,8 +147,8 @@ struct BlockTile {
     rest /= static_cast<unsigned>(tiles.count_x);
     y = static_cast<int>(rest % static_cast<unsigned>(tiles.count_y));
     rest /= static_cast<unsigned>(tiles.count_y);
-    chunk = static_cast<int>(rest % static_cast<unsigned>(tiles.chunks));
-    volume = static_cast<int>(rest / static_cast<unsigned>(tiles.chunks));
+    chunk = static_cast<int>(rest % static_cast<unsigned>(tiles.chunks.count));
+    volume = static_cast<int>(rest / static_cast<unsigned>(tiles.chunks.count));
   }
 };
 
@@ -100,6 +161,7 @@ struct WindowArguments {
   double scale;      // 1 / the number of taps
   double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
+  bool has_f32_formula, has_f64_derivatives;  // of filters
   bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
 };
 
@@ -110,11 +172,24 @@ struct GradientArguments {
   Box pixels;
 };
 
-/// The form of a pass: f32 for f32 images whose planes 32 bits can index; f64 for others; far for
-/// windows so wide that a block has no room for the pixels or derivatives under them.
-enum class Form : std::uint8_t { f32, f64, far };
+/// The form of a pass. Sliding windows: f32 for f32 images whose planes 32 bits can index; f64 for
+/// others; far for windows so wide that a block has no room for the pixels or derivatives under
+/// them. filter: any taps, up to kMostTaps. none: the fast path does not take it.
+enum class Form : std::uint8_t { f32, f64, far, filter, none };
+
+/// The taps of a filter along z, y and x, the same from both ends.
+constexpr int kMostTaps = 11;
+constexpr int kFilterThreads = 256;
+struct FilterTaps {
+  double along[3][kMostTaps] = {};  // 0 beyond count
+  int count[3] = {};
+};
 
 /// Queue one kernel.
+void launch_filter_windows(
+    const CudaPlan& plan, const WindowArguments& arguments, const FilterTaps& taps);
+void launch_filter_gradient(
+    const CudaPlan& plan, const GradientArguments& arguments, const FilterTaps& taps);
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form);
 void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form);
 

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// LNCC on the GPU, the fast path: which passes it takes, by which of its two pairs of kernels, and
+// their launches. Both pairs leave derivatives of windows in memory, whose window sums are the
+// gradient.
+//   sliding window (sliding_window_*.cu)   boxes of any width; cost is nearly the same for all
+//   filters (filter_*.cu)                  Gaussian windows, valid_mask, f16 and bf16; up to 11
+//   taps
+#include "src/lncc/cuda/fast_path.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "src/core/tensor/memory.h"
+#include "src/lncc/cuda/parts.h"
+#include "src/lncc/cuda/tiles.h"
+
+namespace similis::lncc_internal {
+namespace {
+
+bool is_f32(const Pass& pass) {
+  const auto fits = [](const TensorView& view) {
+    return view.empty() ||
+           std::abs(view.strides[3]) * view.shape[3] + std::abs(view.strides[4]) * view.shape[4] <
+               (std::int64_t{1} << 31);
+  };
+  return pass.x.dtype == DType::f32 && fits(pass.x) && fits(pass.y) && fits(pass.x_gradient) &&
+         fits(pass.y_gradient);
+}
+
+// Returns whether the formula may be f32: a smaller bound of variances leaves its range, and values
+// must not pass 1 but by rounding.
+bool takes_f32_formula(const Pass& pass) {
+  constexpr double kLeastBound = 1e-15;
+  return pass.constants.dr >= kLeastBound &&
+         (pass.is_signed || pass.constants.nr <= pass.constants.dr);
+}
+
+// Returns whether rows of both images begin at multiples of 16 bytes and have whole quads.
+bool has_quads(const Pass& pass) {
+  const auto has = [](const TensorView& view) {
+    bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
+                      view.strides[4] == 1 && view.shape[4] % kQuad == 0;
+    for (int axis = 0; axis < 4; ++axis) {
+      is_aligned &= view.shape[axis] == 1 || view.strides[axis] % kQuad == 0;
+    }
+    return is_aligned;
+  };
+  return pass.x.dtype == DType::f32 && has(pass.x) && has(pass.y);
+}
+
+int images_of(const Pass& pass) {
+  if (!pass.has_gradient() || pass.gradient == LnccGradient::ants) return 0;
+  return (pass.x_gradient.empty() ? 0 : 1) + (pass.y_gradient.empty() ? 0 : 1);
+}
+
+bool is_half(const Pass& pass) { return pass.x.dtype == DType::f16 || pass.x.dtype == DType::bf16; }
+
+// Returns the filters' taps, 0 beyond the window.
+FilterTaps taps_of(const Pass& pass) {
+  FilterTaps taps;
+  const std::vector<double>* const along[3] = {&pass.window.z, &pass.window.y, &pass.window.x};
+  for (int axis = 0; axis < 3; ++axis) {
+    taps.count[axis] = static_cast<int>(along[axis]->size());
+    if (taps.count[axis] <= kMostTaps)
+      std::copy(along[axis]->begin(), along[axis]->end(), taps.along[axis]);
+  }
+  return taps;
+}
+
+Form form_of(const CudaPlan& plan) {
+  const Pass& pass = plan.pass;
+  const int* const radius = plan.problem.geometry.radius;
+  const int widest = std::max({radius[0], radius[1], radius[2]});
+  const bool can_slide = pass.is_box && pass.valid_mask.empty();
+  if (2 * widest + 1 <= kMostTaps && (!can_slide || is_half(pass))) return Form::filter;
+  if (!can_slide) return Form::none;
+  return is_f32(pass) && takes_f32_formula(pass) ? Form::f32 : Form::f64;
+}
+
+std::int64_t derivative_bytes(const CudaPlan& plan, Form form) {
+  const bool is_short =
+      form == Form::f32 || (form == Form::filter && plan.pass.x.dtype != DType::f64);
+  return is_short ? sizeof(CentreDerivatives<float>) : sizeof(CentreDerivatives<double>);
+}
+
+}  // namespace
+
+// The parts of a pass, and their launches.
+class FastPath {
+ public:
+  explicit FastPath(const CudaPlan& plan)
+      : plan_(plan),
+        g_(plan.problem.geometry),
+        form_(form_of(plan)),
+        images_(images_of(plan.pass)),
+        all_(Division::all_pixels(g_)) {
+    const gpu::Limits& limits = gpu::limits(plan.device);
+    const bool filters = form_ == Form::filter;
+    window_room_ = {limits.multiprocessors, filters ? kFilterThreads : kWindowThreads,
+        limits.shared_bytes_a_block};
+    gradient_room_ = {limits.multiprocessors, filters ? kFilterThreads : kGradientThreads,
+        limits.shared_bytes_a_block};
+    if (!is_taken()) return;
+    // A stage does not pay for tiles that see little beside what their neighbours see.
+    if (!filters && (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
+                        gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1])) {
+      form_ = Form::far;
+    }
+    if (!fits()) return;
+    const ChunkGrid cuts(all_.planes, gradient_tiles(all_, 1).chunk_planes, true);
+    division_.emplace(plan, images_, derivative_bytes(plan, form_), cuts);
+    if (images_ == 0) {
+      constexpr int kVolumes = 1 << 12;
+      for (std::int64_t volume = 0; volume < g_.planes; volume += kVolumes) {
+        const auto volumes = std::min<std::int64_t>(kVolumes, g_.planes - volume);
+        Part part{all_, volume, static_cast<int>(volumes), {}};
+        part.derivatives.kept = division_->all_centres();
+        add({part}, part);
+      }
+      return;
+    }
+    const std::vector<Part> parts = division_->small_parts();
+    for (auto first = parts.begin(), last = first; first != parts.end(); first = last) {
+      int volumes = 0;
+      for (; last != parts.end(); ++last) {
+        if (last != first && !division_->belong_together(last[-1], *last)) break;
+        if (last == first || last->volume != last[-1].volume) volumes += last->volumes;
+      }
+      add({first, last}, division_->whole(first->volume, volumes));
+    }
+  }
+
+  bool is_taken() const {
+    if (form_ == Form::none) return false;
+    return std::all_of(g_.extent, g_.extent + 3,
+        [](std::int64_t length) { return length <= (std::int64_t{1} << 30); });
+  }
+  bool fits() const {
+    if (!is_taken()) return false;
+    const std::int64_t plane = g_.extent[1] * g_.extent[2];
+    if (images_ > 0 && plane >= std::int64_t{1} << 31) return false;
+    return window_tiles(all_, 1).threads_across != 0 && gradient_tiles(all_, 1).threads_across != 0;
+  }
+  int slots() const { return slots_; }
+
+  void run() const {
+    std::int64_t bytes = 0;
+    for (const Part& part : parts_) bytes = std::max(bytes, division_->workspace_bytes(part));
+    std::shared_ptr<void> memory;
+    if (bytes > 0) {
+      memory = allocate_bytes(static_cast<std::size_t>(bytes), plan_.device, plan_.exec);
+    }
+    if (plan_.partials != nullptr && parts_.size() > 1) {  // parts have different numbers of sums
+      const auto count =
+          static_cast<std::size_t>(g_.planes) * static_cast<std::size_t>(plan_.slots);
+      gpu::clear("lncc", plan_.exec.queue.handle, plan_.partials, count * sizeof(double));
+    }
+    for (Part part : parts_) {
+      if (images_ > 0) division_->place_in(memory.get(), part);
+      launch(part);
+    }
+    if (images_ == 0) clear_rim(plan_);
+  }
+
+ private:
+  // Adds either the parts that some volumes have without a workspace, or all as one. Both have the
+  // tiles across and the chunks of planes that suit the whole.
+  void add(const std::vector<Part>& parts, const Part& whole) {
+    const bool is_cut = parts.size() > 1 && parts.front().volume == parts.back().volume;
+    const Tiles tiles = window_tiles(whole.derivatives.kept, whole.volumes);
+    const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes, is_cut);
+    const ChunkGrid of_gradient(
+        all_.planes, gradient_tiles(all_, whole.volumes).chunk_planes, is_cut);
+    const bool takes_whole =
+        images_ > 0 && division_->has_room_for_all() && (!is_cut || division_->keep_bits(parts));
+    for (Part part : takes_whole ? std::vector<Part>{whole} : parts) {
+      part.first_slot = !parts_.empty() && parts_.back().volume == part.volume
+                            ? parts_.back().first_slot + parts_.back().slots()
+                            : 0;
+      const Box& kept = part.derivatives.kept;
+      if (kept.planes.length() > 0 && kept.rows.length() > 0 && kept.columns.length() > 0) {
+        part.window_tiles = window_tiles(kept, part.volumes, tiles.threads_across);
+        part.window_tiles.chunks = of_windows.within(kept.planes, form_ == Form::filter);
+      }
+      if (images_ > 0) {
+        part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
+        part.gradient_tiles.chunks = of_gradient.within(part.pixels.planes, true);
+      }
+      slots_ = std::max(slots_, part.first_slot + part.slots());
+      parts_.push_back(part);
+    }
+  }
+
+  void launch(const Part& part) const {
+    if (part.slots() > 0) {
+      WindowArguments arguments = {.problem = plan_.problem,
+          .tiles = part.window_tiles,
+          .derivatives = part.derivatives,
+          .centres = part.derivatives.kept,
+          .owned = division_->owned(part),
+          .scale = plan_.pass.is_box ? 1 / plan_.pass.taps : 1,
+          .partials = plan_.partials,
+          .slots = plan_.slots,
+          .first_slot = part.first_slot,
+          .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
+          .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
+          .has_quads = has_quads(plan_.pass)};
+      arguments.tiles.first_volume = part.volume;
+      if (form_ == Form::filter) {
+        launch_filter_windows(plan_, arguments, taps_of(plan_.pass));
+      } else {
+        launch_windows(plan_, arguments, form_);
+      }
+    }
+    if (images_ == 0) return;
+    GradientArguments arguments = {.problem = plan_.problem,
+        .tiles = part.gradient_tiles,
+        .derivatives = part.derivatives,
+        .pixels = part.pixels};
+    arguments.tiles.first_volume = part.volume;
+    if (form_ == Form::filter) {
+      launch_filter_gradient(plan_, arguments, taps_of(plan_.pass));
+    } else {
+      launch_gradient(plan_, arguments, form_);
+    }
+  }
+
+  double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
+  Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {
+    if (form_ == Form::filter) return filter_tiles(box, volumes, g_.radius, window_room_);
+    return best_tiles({.across = box.columns.length(),
+                          .halo = 2 * g_.radius[2],
+                          .along = box.rows.length(),
+                          .planes = box.planes.length(),
+                          .volumes = volumes,
+                          .lines = 0.2 * g_.radius[1],  // most arrive in time
+                          .has_whole_runs = false,
+                          .threads_across = threads_across,
+                          .begin = begin()},
+        window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
+  }
+  Tiles gradient_tiles(const Box& box, int volumes) const {
+    const int both = volumes * std::max(1, images_);
+    if (form_ == Form::filter) return filter_tiles(box, both, g_.radius, gradient_room_);
+    Tiles tiles = best_tiles({.across = box.rows.length(),
+                                 .halo = 2 * g_.radius[1],
+                                 .along = box.columns.length(),
+                                 .planes = box.planes.length(),
+                                 .volumes = both,
+                                 .lines = 2.0 * g_.radius[2],
+                                 .has_whole_runs = true,
+                                 .threads_across = 0,
+                                 .begin = begin()},
+        gradient_room_, [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
+    std::swap(tiles.count_x, tiles.count_y);
+    return tiles;
+  }
+
+  const CudaPlan& plan_;
+  const Geometry& g_;
+  Form form_;
+  const int images_;
+  const Box all_;  // pixels
+  std::optional<Division> division_;
+  Room window_room_, gradient_room_;
+  std::vector<Part> parts_;
+  int slots_ = 0;
+};
+
+std::shared_ptr<const FastPath> find_fast_path(const CudaPlan& plan) {
+  auto fast_path = std::make_shared<const FastPath>(plan);
+  return fast_path->fits() ? fast_path : nullptr;
+}
+
+int fast_path_slots(const FastPath& fast_path) { return fast_path.slots(); }
+
+void run_fast_path(const FastPath& fast_path) { fast_path.run(); }
+
+}  // namespace similis::lncc_internal

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cut of ADM on the CPU, and the arguments of one scale's pass.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "src/core/tensor/convert.h"
+#include "src/vmaf/adm/formula.h"
+
+namespace similis::vmaf_internal {
+
+// Each stripe transforms 2 rows that its neighbours transform too.
+constexpr std::int64_t kAdmStripeRows = 32;
+
+/// A plane of approximations, dense.
+struct AdmPlane {
+  const std::int32_t* values = nullptr;
+  std::int64_t width = 0, height = 0;
+  const std::int32_t* row(std::int64_t index) const { return values + index * width; }
+};
+
+struct AdmPlan {
+  /// width, height: of the bands.
+  AdmPlan(int at_scale, std::int64_t band_width, std::int64_t band_height,
+      std::span<const AdmSetting> given, std::span<const AdmSensitivity> of_given)
+      : scale(at_scale),
+        width(band_width),
+        height(band_height),
+        left(adm_first_counted(band_width)),
+        top(adm_first_counted(band_height)),
+        stripes((band_height + kAdmStripeRows - 1) / kAdmStripeRows),
+        settings(given),
+        sensitivities(of_given),
+        reference_shifts(adm_reference_shifts(at_scale, width - 2 * left, height - 2 * top)) {
+    for (int band = 0; band < kAdmBands; ++band) {
+      shifts[static_cast<std::size_t>(band)] = adm_shifts(scale, band, width, height);
+    }
+  }
+
+  int scale;
+  std::int64_t width, height, left, top, stripes;
+  std::span<const AdmSetting> settings;
+  std::span<const AdmSensitivity> sensitivities;
+  AdmShifts reference_shifts;
+  std::array<AdmShifts, kAdmBands> shifts;
+  PlanePair samples;                 ///< of scale 0
+  std::array<AdmPlane, 2> inputs{};  ///< of the others
+  /// The next scale's inputs; null after the last scale.
+  std::array<std::int32_t*, 2> approximations{};
+  bool is_measured = true;
+};
+
+inline std::uint64_t bits_of(double value) { return bits_as<std::uint64_t>(value); }
+inline double double_of(std::uint64_t bits) { return bits_as<double>(bits); }
+
+}  // namespace similis::vmaf_internal

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// VIF, ADM and motion on every SIMD target and with any number of threads against the loops that
+// define them, and those against libvmaf's own figures: all 64 bits.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "src/vmaf/adm/adm.h"
+#include "src/vmaf/motion/motion.h"
+#include "src/vmaf/test_clips.h"
+#include "src/vmaf/vif/formula.h"
+#include "src/vmaf/vif/plan.h"
+#include "src/vmaf/vif/vif.h"
+#include "tests/backends.h"
+
+namespace similis::vmaf_internal {
+namespace {
+
+const std::vector<double> kLimits = {100, 1, 1.3};
+const std::vector<AdmSetting> kSettings = {{}, {.gain_limit = 1},
+    {.gain_limit = 1.2, .view_distance = 5}, {.display_height = 2160, .csf_mode = 2}};
+
+// Kept for all tests: starting threads takes longer than small planes do.
+std::vector<ParallelRunner> runners() {
+  static ThreadPool one(1), two(2), seven(7);
+  return {one.runner(), two.runner(), seven.runner()};
+}
+
+// body(exec) for every SIMD target and number of threads.
+template <class Body> void on_every_backend(const Body& body) {
+  for (const test::Backend& backend : test::backends()) {
+    SCOPED_TRACE(backend.name);
+    const test::ScopedBackend chosen(backend);
+    for (const ParallelRunner& runner : runners()) body(Execution{.runner = runner});
+  }
+}
+
+class VmafFeatures : public testing::TestWithParam<Scene> {
+ protected:
+  template <class Body>
+  static void for_planes(
+      const std::vector<std::pair<std::int64_t, std::int64_t>>& sizes, const Body& body) {
+    for (const int bit_depth : {8, 10, 12, 16}) {
+      for (const auto& [width, height] : sizes) {
+        SCOPED_TRACE(testing::Message() << bit_depth << " bits, " << width << "x" << height);
+        body(TestPair(GetParam(), width, height, bit_depth).planes());
+      }
+    }
+  }
+};
+
+TEST_P(VmafFeatures, VifHasTheBitsOfTheLoops) {
+  for_planes({{16, 16}, {17, 33}, {33, 17}, {19, 64}, {251, 67}, {40, 131}, {519, 34}},
+      [](const PlanePair& planes) {
+        const VifSums expected = reference_vif(planes, kLimits);
+        on_every_backend([&](const Execution& exec) {
+          EXPECT_TRUE(vif_cpu(planes, kLimits, false, exec) == expected);
+        });
+      });
+}
+
+TEST_P(VmafFeatures, AdmHasTheBitsOfTheLoops) {
+  for_planes({{33, 33}, {34, 35}, {63, 40}, {131, 257}, {300, 67}}, [](const PlanePair& planes) {
+    const AdmSums expected = reference_adm(planes, kSettings);
+    on_every_backend([&](const Execution& exec) {
+      EXPECT_TRUE(adm_cpu(planes, kSettings, false, exec) == expected);
+    });
+  });
+}
+
+TEST_P(VmafFeatures, MotionHasTheBitsOfTheLoops) {
+  for_planes({{3, 3}, {3, 70}, {5, 4}, {64, 33}, {131, 150}}, [](const PlanePair& planes) {
+    const std::int64_t expected = reference_motion_sad(planes.reference, planes.distorted);
+    EXPECT_GT(expected, 0);
+    on_every_backend([&](const Execution& exec) {
+      EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), expected);
+    });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, VmafFeatures, testing::ValuesIn(kScenes));
+
+TEST(VmafFeature, SkippingScaleZeroLeavesTheOthers) {
+  const TestPair pair(Scene::textured, 101, 77, 8);
+  const Execution exec{.runner = serial_runner()};
+  VifSums vif = vif_cpu(pair.planes(), kLimits, true, exec);
+  VifSums all_vif = reference_vif(pair.planes(), kLimits);
+  EXPECT_EQ(vif[0].reference_information, 0);
+  all_vif[0] = vif[0];
+  EXPECT_TRUE(vif == all_vif);
+  AdmSums adm = adm_cpu(pair.planes(), kSettings, true, exec);
+  AdmSums all_adm = reference_adm(pair.planes(), kSettings);
+  EXPECT_EQ(adm[0].reference[0], 0);
+  all_adm[0] = adm[0];
+  EXPECT_TRUE(adm == all_adm);
+}
+
+TEST(VmafFeature, VifLogarithmIsTheTables) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 32768; i < 65536; ++i) sum += vif_logarithms()[i];
+  EXPECT_EQ(sum, 1044032097);
+  std::vector<std::uint32_t> words;
+  for (std::uint32_t i = 0; i < 32768; ++i) words.push_back((1023u + 15u) << 20 | i << 5 | i % 32);
+  std::vector<std::int32_t> logs(words.size());
+  on_every_backend([&](const Execution&) {
+    vif_log_mantissas(words.data(), logs.data(), words.size());
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+      ASSERT_EQ(logs[i] - 2048 * 1023, vif_logarithms()[32768 + i]) << i;
+    }
+  });
+}
+
+TEST(VmafFeature, NumbersAreLibvmafs) {
+  const Recorded data = recorded();
+  if (data.figures.is_null()) {
+    GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
+  }
+  const std::vector<AdmSetting> settings = {{}, {.gain_limit = 1}};
+  const std::vector<double> limits = {100, 1};
+  for (const char* name : {"src01", "src01_10", "small"}) {
+    const nlohmann::json& recorded_case = data.figures["cases"][name];
+    const nlohmann::json& columns = recorded_case["columns"];
+    const RecordedClip clip(data, recorded_case);
+    for (std::int64_t frame = 0; frame < clip.frames(); ++frame) {
+      SCOPED_TRACE(testing::Message() << name << " frame " << frame);
+      const auto at = static_cast<std::size_t>(frame);
+      const auto expect = [&](const std::string& column, double value) {
+        EXPECT_EQ(value, columns[column][at].get<double>()) << column;
+      };
+      const PlanePair planes = clip.frame(frame);
+      const VifSums vif = vif_cpu(planes, limits, false, {});
+      const AdmSums adm = adm_cpu(planes, settings, false, {});
+      for (std::size_t i = 0; i < 2; ++i) {
+        const std::string suffix = i == 0 ? "" : "_egl_1";
+        const VifScores of_vif = vif_scores(vif, i, false);
+        const AdmScores of_adm = adm_scores(adm, i, settings[i], {}, clip.width(), clip.height());
+        for (int scale = 0; scale < 4; ++scale) {
+          const std::string end = std::to_string(scale) + suffix;
+          expect("integer_vif_scale" + end, of_vif.score(scale));
+          expect("integer_adm_scale" + end, of_adm.score(scale));
+        }
+        expect("integer_adm2" + suffix, of_adm.adm2);
+        expect("integer_aim" + suffix, of_adm.aim);
+        expect("integer_adm3" + suffix, of_adm.adm3);
+      }
+      if (frame == 0) continue;
+      const std::int64_t sad =
+          motion_sad_cpu(clip.frame(frame - 1).reference, planes.reference, {});
+      expect("VMAF_integer_feature_motion_sad_score",
+          static_cast<double>(sad) / 256 / static_cast<double>(clip.width() * clip.height()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace similis::vmaf_internal

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Motion between two reference frames.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/execution.hpp"
+#include "src/vmaf/plane.h"
+
+namespace similis::vmaf_internal {
+
+constexpr std::int64_t kMotionSmallestSide = 3;
+
+/// The sum of magnitudes of the smoothed difference of two frames, in 1/256 of 8-bit code values,
+/// by loops as the definition has them.
+std::int64_t reference_motion_sad(const Plane& earlier, const Plane& later);
+
+/// The same in vectors, on exec's threads.
+std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec);
+
+}  // namespace similis::vmaf_internal

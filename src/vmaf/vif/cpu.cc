@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// VIF on the CPU. Tasks are stripes of rows at one scale. A stripe is walked in tiles of columns,
+// two output rows at a time, and keeps no plane:
+//   rows 2p, 2p+1 ─> samples and their products, in pairs ─> ring of pairs    first-level cache
+//   ring, down    ─> two rows of means and squares, in halves of 16 bits       16 KB
+//   row, across   ─> moments of 16-bit columns in even and odd lanes           registers
+//   moments       ─> statistics in doubles, logarithms                         sums
+// Filters multiply pairs of 16-bit halves and add them in 32 bits, modulo 2^32: halves are shifted
+// into the signed range, and what that takes from a sum is a constant, as taps add up to 2^16.
+// A pair of rows (or columns) serves the two outputs whose windows begin in it.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/vmaf/vif/cpu.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "src/core/parallel.h"
+#include "src/vmaf/vif/formula.h"
+#include "src/vmaf/vif/plan.h"
+#include "src/vmaf/vif/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::vmaf_internal::HWY_NAMESPACE {
+
+void measure_stripe(const VifPlan& plan, std::int64_t stripe, VifScaleSums& sums) {
+  if (!plan.planes.reference.is_words) {
+    VifStripe<std::uint8_t>(plan).measure(stripe, sums);
+  } else {
+    VifStripe<std::uint16_t>(plan).measure(stripe, sums);
+  }
+}
+
+void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t last,
+    std::uint16_t* to, std::int64_t to_stride) {
+  for (std::int64_t row = first; row < last; ++row) {
+    if (from.is_words) {
+      halve_row<std::uint16_t>(from, scale, row, to + row * to_stride);
+    } else {
+      halve_row<std::uint8_t>(from, scale, row, to + row * to_stride);
+    }
+  }
+}
+
+// Logarithms of the vector units, for a test of all of them.
+void log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+    hn::StoreU(log_of(d, hn::LoadU(d, high_words + i)), di, logs + i);
+  }
+}
+
+}  // namespace similis::vmaf_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace similis::vmaf_internal {
+namespace {
+
+HWY_EXPORT(measure_stripe);
+HWY_EXPORT(halve_rows);
+HWY_EXPORT(log_mantissas);
+
+constexpr std::int64_t kHalvedRowsOfTask = 16;
+
+// A plane of words that a pass writes.
+struct OwnPlane {
+  explicit OwnPlane(std::int64_t width, std::int64_t height)
+      : stride(width),
+        samples(static_cast<std::size_t>(width * height)),
+        plane{samples.data(), stride, width, height, true, 16} {}
+  std::int64_t stride;
+  std::vector<std::uint16_t> samples;
+  Plane plane;
+};
+
+void add(const VifScaleSums& part, VifScaleSums& sums) {
+  sums.flat_count += part.flat_count;
+  sums.flat_rest += part.flat_rest;
+  sums.reference_information += part.reference_information;
+  for (std::size_t i = 0; i < sums.information.size(); ++i) {
+    sums.information[i] += part.information[i];
+  }
+}
+
+}  // namespace
+
+void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(log_mantissas)(high_words, logs, count);
+}
+
+VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bool skips_scale0,
+    const Execution& exec) {
+  vif_logarithms();  // made before threads ask for it
+  VifSums sums;
+  std::vector<OwnPlane> kept;
+  kept.reserve(2 * (kVifScales - 1));
+  PlanePair at_scale = planes;
+  for (int scale = 0; scale < kVifScales; ++scale) {
+    VifScaleSums& of_scale = sums[static_cast<std::size_t>(scale)];
+    of_scale.information.assign(gain_limits.size(), 0);
+    const VifPlan plan(at_scale, scale, planes.reference.bit_depth, gain_limits);
+    const bool is_measured = scale > 0 || !skips_scale0;
+    const std::int64_t stripes = is_measured ? plan.stripes : 0;
+    const std::int64_t width = at_scale.reference.width / 2, height = at_scale.reference.height / 2;
+    const std::int64_t halved =
+        scale + 1 < kVifScales ? (height + kHalvedRowsOfTask - 1) / kHalvedRowsOfTask : 0;
+    PlanePair smaller;
+    if (halved > 0) {
+      smaller = {kept.emplace_back(width, height).plane, kept.emplace_back(width, height).plane};
+    }
+    std::mutex mutex;
+    parallel_for(exec, stripes + 2 * halved, [&](std::int64_t task) {
+      if (task < stripes) {
+        VifScaleSums part;
+        part.information.assign(gain_limits.size(), 0);
+        HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, task, part);
+        const std::lock_guard lock(mutex);
+        add(part, of_scale);  // whole numbers: in any order
+        return;
+      }
+      const bool is_reference = task - stripes < halved;
+      const std::int64_t first = (task - stripes) % halved * kHalvedRowsOfTask;
+      OwnPlane& to = kept[kept.size() - (is_reference ? 2 : 1)];
+      HWY_DYNAMIC_DISPATCH(halve_rows)
+      (is_reference ? at_scale.reference : at_scale.distorted, scale + 1, first,
+          std::min(height, first + kHalvedRowsOfTask), to.samples.data(), to.stride);
+    });
+    at_scale = smaller;
+  }
+  return sums;
+}
+
+}  // namespace similis::vmaf_internal
+#endif

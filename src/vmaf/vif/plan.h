@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cut of VIF on the CPU, and the arguments of one scale's pass.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "src/vmaf/vif/formula.h"
+
+namespace similis::vmaf_internal {
+
+// Each stripe begins with 16 rows that only its windows see: a quarter of the work of making pairs,
+// which is small beside the filters.
+constexpr std::int64_t kVifStripeRows = 64;
+// The ring of a tile's pairs is 46 KB of 8-bit samples; its windows reach 16 columns further.
+constexpr std::int64_t kVifTileColumns = 240;
+// Columns to the left of a tile, for every scale.
+constexpr std::int64_t kVifMargin = 8;
+
+struct VifPlan {
+  VifPlan(const PlanePair& pair, int at_scale, int depth, std::span<const double> limits)
+      : planes(pair),
+        scale(at_scale),
+        bit_depth(depth),
+        gain_limits(limits),
+        stripes((pair.reference.height + kVifStripeRows - 1) / kVifStripeRows) {}
+
+  PlanePair planes;
+  int scale, bit_depth;
+  std::span<const double> gain_limits;
+  std::int64_t stripes;
+};
+
+/// Scale by scale the pairs of samples that a window and the next one span. That of scale 3 has
+/// zeros at its ends.
+constexpr int kVifPairs[kVifScales] = {9, 5, 3, 3};
+
+/// The taps of an even output, or of the odd one beside it, at pair `j`: two halves of a word. A
+/// tap above 2^15 is 2^16 less; its sample times 2^16 is added apart.
+constexpr std::uint32_t vif_tap_pair(int scale, int j, bool is_odd) {
+  const int radius = kVifPairs[scale] - 1;
+  const auto tap = [&](int index) -> std::uint32_t {
+    const int offset = index - radius;
+    const int reach = kVifRadius[static_cast<std::size_t>(scale)];
+    if (offset < -reach || offset > reach) return 0;
+    return static_cast<std::uint32_t>(vif_tap(scale, offset)) & 0xffff;
+  };
+  const int first = 2 * j - (is_odd ? 1 : 0);
+  return tap(first) | tap(first + 1) << 16;
+}
+
+/// lg(2^e·m) - 2048·e for numbers 2^e·m, 1 ≤ m < 2, of which these are the high words, as doubles.
+/// For a test; count is a multiple of 16.
+void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count);
+
+}  // namespace similis::vmaf_internal

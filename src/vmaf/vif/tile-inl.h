@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of VIF in vectors; vif/cpu.cc says how they follow one another. Included once per SIMD
+// target, hence the guard that flips.
+//
+// A vector of words holds two columns in each lane, the even one below. All steps but the loads of
+// filters across stay within lanes, so they are the same for every vector length.
+#if defined(SIMILIS_VMAF_VIF_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_VMAF_VIF_TILE_INL_H
+#undef SIMILIS_VMAF_VIF_TILE_INL_H
+#else
+#define SIMILIS_VMAF_VIF_TILE_INL_H
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "hwy/highway.h"
+#include "src/vmaf/vif/plan.h"
+#include "src/vmaf/words-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::vmaf_internal::HWY_NAMESPACE {
+
+using Word = std::uint32_t;
+
+// A tile's columns and both margins, and space for a vector, in words.
+constexpr std::size_t kTileWords = static_cast<std::size_t>(kVifTileColumns + 2 * kVifMargin) / 2;
+constexpr std::size_t kRowWords = kTileWords + 32;
+using RowOfWords = std::array<Word, kRowWords>;
+
+// The index of a row or column that windows may see; those that only zero taps see are anything
+// inside.
+inline std::int64_t inside(std::int64_t index, std::int64_t extent) {
+  return std::clamp<std::int64_t>(reflected(index, extent), 0, extent - 1);
+}
+
+// Columns first, first + 1, … of a row as words, two columns each.
+template <class Sample>
+void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64_t first,
+    std::size_t words, Word* HWY_RESTRICT to) {
+  constexpr std::size_t kPiece = 2 * kRowWords;
+  alignas(64) std::uint16_t samples[kPiece];
+  const auto count = static_cast<std::int64_t>(2 * words);
+  const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, count);
+  const std::int64_t end = std::clamp<std::int64_t>(width - first, begin, count);
+  for (std::int64_t i = 0; i < begin; ++i) samples[i] = row[inside(first + i, width)];
+  for (std::int64_t i = begin; i < end; ++i) samples[i] = row[first + i];
+  for (std::int64_t i = end; i < count; ++i) samples[i] = row[inside(first + i, width)];
+  std::memcpy(to, samples, words * sizeof(Word));
+}
+
+// Adds pairs times taps, and for scale 3 the central sample times 2^16, to even and odd outputs.
+struct TapPairs {
+  std::array<Word, kVifPairs[0]> even{}, odd{};
+};
+inline TapPairs tap_pairs(int scale) {
+  TapPairs taps;
+  for (int j = 0; j < kVifPairs[scale]; ++j) {
+    taps.even[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, false);
+    taps.odd[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, true);
+  }
+  return taps;
+}
+
+template <int scale, class D>
+HWY_INLINE void filter_step(
+    D d, hn::Vec<D> pairs, int j, const TapPairs& taps, hn::Vec<D>& even, hn::Vec<D>& odd) {
+  const auto at = static_cast<std::size_t>(j);
+  even = add_products(d, even, pairs, hn::Set(d, taps.even[at]));
+  odd = add_products(d, odd, pairs, hn::Set(d, taps.odd[at]));
+  if constexpr (scale == 3) {
+    if (j == 1) {
+      even = hn::Add(even, hn::ShiftLeft<16>(pairs));
+      odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
+    }
+  }
+}
+
+// 2048·log2 of the doubles whose high words these are, to 16 leading bits, as libvmaf's table has
+// it: of a logarithm rounded to a float. More by 2048·1023. With these coefficients the polynomial
+// is right for all 32768 mantissas, with fused multiply-adds and without; a test tries them all.
+template <class D> HWY_INLINE hn::Vec<hn::RebindToSigned<D>> log_of(D d, hn::Vec<D> high_words) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToFloat<D> df;
+  constexpr int kDegree = 9;  // in t = m - 1.5
+  constexpr float kLog2[kDegree + 1] = {0x1.2b8034p-1f, 0x1.ec709ep-1f, -0x1.484ac2p-2f,
+      0x1.23d092p-3f, -0x1.23f93cp-4f, 0x1.37764ap-5f, -0x1.52f57cp-6f, 0x1.82e084p-7f,
+      -0x1.22a358p-7f, 0x1.5a4266p-8f};
+  const hn::Vec<D> mantissa = hn::ShiftLeft<3>(hn::And(high_words, hn::Set(d, 0xfffe0u)));
+  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
+  const auto t = hn::Sub(m, hn::Set(df, 1.5f));
+  auto log = hn::Set(df, kLog2[kDegree]);
+  for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
+  log = hn::Add(log, hn::Set(df, 15.0f));
+  log = hn::MulAdd(log, hn::Set(df, 2048.0f), hn::Set(df, 0.5f));  // exact
+  const auto exponent = hn::BitCast(di, hn::ShiftRight<20>(high_words));
+  return hn::Add(hn::ConvertTo(di, log), hn::ShiftLeft<11>(hn::Sub(exponent, hn::Set(di, 15))));
+}
+
+// One output row of a tile: its variances and covariance where the reference is not flat, packed.
+struct Variances {
+  static constexpr std::size_t kRoom = 2 * kRowWords;
+  alignas(64) std::int32_t reference[kRoom], distorted[kRoom], covariance[kRoom];
+  std::size_t count = 0;
+};
+
+template <class Sample> class VifStripe {
+  // A product of two bytes is one half; that of two words has a lower and an upper one.
+  static constexpr bool kIsNarrow = sizeof(Sample) == 1;
+  static constexpr std::size_t kHalves = kIsNarrow ? 1 : 2;
+  static constexpr std::size_t kRingRows = 2 + 3 * kHalves;  // x, y, then halves of xx, yy, xy
+  static constexpr std::size_t kDownRows = 8;                // x, y, then both halves of each
+  using D = hn::ScalableTag<Word>;
+  using V = hn::Vec<D>;
+  static constexpr Word kBias = 0x80008000u;
+
+ public:
+  explicit VifStripe(const VifPlan& plan)
+      : plan_(plan),
+        taps_(tap_pairs(plan.scale)),
+        mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
+        square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
+        ring_(static_cast<std::size_t>(kVifPairs[0])) {}
+
+  void measure(std::int64_t stripe, VifScaleSums& sums) {
+    const std::int64_t first = stripe * kVifStripeRows;
+    const std::int64_t last = std::min(first + kVifStripeRows, plan_.planes.reference.height);
+    for (std::int64_t x = 0; x < plan_.planes.reference.width; x += kVifTileColumns) {
+      switch (plan_.scale) {
+        case 0: measure_tile<0>(first, last, x, sums); break;
+        case 1: measure_tile<1>(first, last, x, sums); break;
+        case 2: measure_tile<2>(first, last, x, sums); break;
+        default: measure_tile<3>(first, last, x, sums);
+      }
+    }
+  }
+
+ private:
+  // The words of even columns' pairs and those of odd ones', vector by vector.
+  struct PairRow {
+    alignas(64) std::array<Word, 2 * kRowWords> words;
+  };
+  using RingRow = std::array<PairRow, kRingRows>;
+
+  template <int scale>
+  void measure_tile(
+      std::int64_t first, std::int64_t last, std::int64_t column, VifScaleSums& sums) {
+    constexpr int pairs = kVifPairs[scale];
+    const std::int64_t columns = std::min(kVifTileColumns, plan_.planes.reference.width - column);
+    std::array<const RingRow*, kVifPairs[0]> window{};
+    for (int j = 0; j + 1 < pairs; ++j) load_pair(first - (pairs - 1) + 2 * j, j, column);
+    int newest = pairs - 1;
+    for (std::int64_t row = first; row < last; row += 2) {
+      load_pair(row + pairs - 1, newest, column);
+      for (int j = 0; j < pairs; ++j) {
+        window[static_cast<std::size_t>(j)] =
+            &ring_[static_cast<std::size_t>((newest + 1 + j) % pairs)];
+      }
+      newest = (newest + 1) % pairs;
+      filter_down<scale>(window);
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(2, last - row); ++i) {
+        filter_across<scale>(down_[static_cast<std::size_t>(i)], columns, sums);
+        measure_variances(sums);
+      }
+    }
+  }
+
+  // Rows `row` and row + 1 of the tile, as pairs, into a place of the ring.
+  void load_pair(std::int64_t row, int place, std::int64_t column) {
+    alignas(64) RowOfWords x0, x1, y0, y1;
+    const auto load = [&](const Plane& plane, std::int64_t at, RowOfWords& to) {
+      load_columns(plane.row<Sample>(inside(at, plane.height)), plane.width, column - kVifMargin,
+          kTileWords, to.data());
+    };
+    load(plan_.planes.reference, row, x0);
+    load(plan_.planes.reference, row + 1, x1);
+    load(plan_.planes.distorted, row, y0);
+    load(plan_.planes.distorted, row + 1, y1);
+    RingRow& ring = ring_[static_cast<std::size_t>(place)];
+    const D d;
+    const V bias = hn::Set(d, kBias), sample_bias = hn::Set(d, kIsNarrow ? 0 : kBias);
+    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+      const V a0 = hn::Load(d, &x0[i]), a1 = hn::Load(d, &x1[i]);
+      const V b0 = hn::Load(d, &y0[i]), b1 = hn::Load(d, &y1[i]);
+      const auto store = [&](std::size_t kind, V upper, V lower, V by) HWY_ATTR {
+        store_pairs(d, hn::Xor(upper, by), hn::Xor(lower, by), &ring[kind].words[2 * i]);
+      };
+      store(0, a0, a1, sample_bias);
+      store(1, b0, b1, sample_bias);
+      const auto store_products = [&](std::size_t kind, V p0, V q0, V p1, V q1) HWY_ATTR {
+        store(2 + kHalves * kind, multiply_low(d, p0, q0), multiply_low(d, p1, q1), bias);
+        if constexpr (!kIsNarrow) {
+          store(3 + kHalves * kind, multiply_high(d, p0, q0), multiply_high(d, p1, q1), bias);
+        }
+      };
+      store_products(0, a0, a0, a1, a1);
+      store_products(1, b0, b0, b1, b1);
+      store_products(2, a0, b0, a1, b1);
+    }
+  }
+
+  // Sums down of one kind of row at word i: of the upper and the lower output row, in even and odd
+  // columns, as they are without the bias.
+  struct Down {
+    V even[2], odd[2];
+  };
+  template <int scale>
+  HWY_INLINE Down sums_down(const std::array<const RingRow*, kVifPairs[0]>& window,
+      std::size_t kind, std::size_t i, Word start) const {
+    const D d;
+    V e0 = hn::Set(d, start), e1 = e0, o0 = e0, o1 = e0;
+    for (int j = 0; j < kVifPairs[scale]; ++j) {
+      const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
+      filter_step<scale>(d, hn::Load(d, pairs), j, taps_, e0, e1);
+      filter_step<scale>(d, hn::Load(d, pairs + hn::Lanes(d)), j, taps_, o0, o1);
+    }
+    return {{e0, e1}, {o0, o1}};
+  }
+
+  template <int scale> void filter_down(const std::array<const RingRow*, kVifPairs[0]>& window) {
+    const D d;
+    const V bias = hn::Set(d, kBias);
+    constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
+    const Word mean_rounding = Word{1} << (mean_shift_ - 1);
+    const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
+    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+      for (std::size_t kind = 0; kind < 2; ++kind) {
+        const Down sums =
+            sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole));
+        for (std::size_t row = 0; row < 2; ++row) {
+          const V even = hn::ShiftRightSame(sums.even[row], mean_shift_);
+          const V odd = hn::ShiftRightSame(sums.odd[row], mean_shift_);
+          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i]);
+        }
+      }
+      for (std::size_t kind = 0; kind < 3; ++kind) {
+        const std::size_t in = 2 + kHalves * kind, out = 2 + 2 * kind;
+        Down sums = sums_down<scale>(window, in, i, whole + rounding);
+        if constexpr (!kIsNarrow) {
+          const Down upper = sums_down<scale>(window, in + 1, i, whole);
+          for (std::size_t row = 0; row < 2; ++row) {
+            sums.even[row] = hn::Add(hn::ShiftRightSame(sums.even[row], square_shift_),
+                hn::ShiftLeftSame(upper.even[row], 16 - square_shift_));
+            sums.odd[row] = hn::Add(hn::ShiftRightSame(sums.odd[row], square_shift_),
+                hn::ShiftLeftSame(upper.odd[row], 16 - square_shift_));
+          }
+        }
+        for (std::size_t row = 0; row < 2; ++row) {
+          const V even = sums.even[row], odd = sums.odd[row];
+          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][out][i]);
+          hn::Store(hn::Xor(upper_halves(d, even, odd), bias), d, &down_[row][out + 1][i]);
+        }
+      }
+    }
+  }
+
+  using DownRow = std::array<RowOfWords, kDownRows>;
+
+  // The moments of even and odd columns.
+  template <int scale>
+  HWY_INLINE void sums_across(
+      const DownRow& rows, std::size_t kind, std::size_t i, Word start, V& even, V& odd) const {
+    const D d;
+    constexpr int pairs = kVifPairs[scale];
+    constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
+    even = odd = hn::Set(d, start);
+    for (int j = 0; j < pairs; ++j) {
+      filter_step<scale>(d, hn::LoadU(d, &rows[kind][i + first + static_cast<std::size_t>(j)]), j,
+          taps_, even, odd);
+    }
+  }
+
+  template <int scale>
+  void filter_across(const DownRow& rows, std::int64_t columns, VifScaleSums& sums) {
+    const D d;
+    constexpr Word whole = 0x80000000u, rounding = 0x8000u;
+    variances_.count = 0;
+    std::int64_t flat_count = 0;
+    V rest_low = hn::Zero(d), rest_high = hn::Zero(d);
+    const auto words = static_cast<std::size_t>((columns + 1) / 2);
+    for (std::size_t i = 0; i < words; i += hn::Lanes(d)) {
+      V even[5], odd[5];
+      for (std::size_t kind = 0; kind < 2; ++kind) {
+        sums_across<scale>(rows, kind, i, whole, even[kind], odd[kind]);
+      }
+      for (std::size_t kind = 0; kind < 3; ++kind) {
+        V lower_even, lower_odd;
+        sums_across<scale>(rows, 2 + 2 * kind, i, whole + rounding, lower_even, lower_odd);
+        sums_across<scale>(rows, 3 + 2 * kind, i, whole, even[2 + kind], odd[2 + kind]);
+        even[2 + kind] = hn::Add(even[2 + kind], hn::ShiftRight<16>(lower_even));
+        odd[2 + kind] = hn::Add(odd[2 + kind], hn::ShiftRight<16>(lower_odd));
+      }
+      const auto left = columns - 2 * static_cast<std::int64_t>(i);
+      keep(even, static_cast<std::size_t>((left + 1) / 2), flat_count, rest_low, rest_high);
+      keep(odd, static_cast<std::size_t>(left / 2), flat_count, rest_low, rest_high);
+    }
+    sums.flat_count += flat_count;
+    sums.flat_rest += sum_of_lanes(d, rest_low) + 65536 * sum_of_lanes(d, rest_high);
+  }
+
+  // Packs the variances of the first `valid` columns, and adds up the flat ones.
+  HWY_INLINE void keep(const V (&moments)[5], std::size_t valid, std::int64_t& flat_count,
+      V& rest_low, V& rest_high) {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const auto signed_of = [&](V squares, V a, V b) HWY_ATTR {
+      return hn::BitCast(di, hn::Sub(squares, rounded_high_product(d, a, b)));
+    };
+    const auto s1 = signed_of(moments[2], moments[0], moments[0]);
+    const auto s2 = hn::Max(hn::Zero(di), signed_of(moments[3], moments[1], moments[1]));
+    const auto s12 = signed_of(moments[4], moments[0], moments[1]);
+    const auto is_valid = hn::FirstN(di, std::min(valid, hn::Lanes(di)));
+    const auto is_flat = hn::And(is_valid, hn::Lt(s1, hn::Set(di, kVifNoise)));
+    const auto is_kept = hn::AndNot(is_flat, is_valid);
+    if (!hn::AllFalse(di, is_flat)) {
+      flat_count += static_cast<std::int64_t>(hn::CountTrue(di, is_flat));
+      const V rest = hn::BitCast(d, hn::IfThenElseZero(is_flat, s2));
+      rest_low = hn::Add(rest_low, hn::And(rest, hn::Set(d, 0xffffu)));
+      rest_high = hn::Add(rest_high, hn::ShiftRight<16>(rest));
+    }
+    const std::size_t at = variances_.count;
+    hn::StoreU(hn::Compress(s1, is_kept), di, variances_.reference + at);
+    hn::StoreU(hn::Compress(s2, is_kept), di, variances_.distorted + at);
+    hn::StoreU(hn::Compress(s12, is_kept), di, variances_.covariance + at);
+    variances_.count += hn::CountTrue(di, is_kept);
+  }
+
+  // Adds the information of the packed variances. Zeros behind the last add none.
+  void measure_variances(VifScaleSums& sums) {
+    if (variances_.count == 0) return;
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const std::size_t lanes = hn::Lanes(d);
+    for (std::int32_t* values :
+        {variances_.reference, variances_.distorted, variances_.covariance}) {
+      hn::StoreU(hn::Zero(di), di, values + variances_.count);
+    }
+    const std::size_t limits = plan_.gain_limits.size();
+    const std::size_t room = Variances::kRoom;
+    high_words_.resize((2 + limits) * room);
+    Word* total = high_words_.data();
+    Word* noise = total + room;
+    variances_.count = hwy::RoundUpTo(variances_.count, lanes);
+    find_signals(total, noise);
+    auto reference = hn::Zero(di);
+    const auto offset = hn::Set(di, 2048 * (1023 + 17));
+    for (std::size_t i = 0; i < variances_.count; i += lanes) {
+      const auto logs = hn::Sub(log_of(d, hn::LoadU(d, total + i)), offset);
+      reference = hn::Add(reference, logs);
+      const auto of_noise = log_of(d, hn::LoadU(d, noise + i));
+      hn::StoreU(hn::BitCast(d, of_noise), d, noise + i);
+    }
+    sums.reference_information += sum_of_lanes(di, reference);
+    for (std::size_t k = 0; k < limits; ++k) {
+      const Word* signal = noise + (k + 1) * room;
+      auto information = hn::Zero(di);
+      for (std::size_t i = 0; i < variances_.count; i += lanes) {
+        const auto logs = log_of(d, hn::LoadU(d, signal + i));
+        information = hn::Add(information, hn::Sub(logs, hn::BitCast(di, hn::LoadU(d, noise + i))));
+      }
+      sums.information[k] += sum_of_lanes(di, information);
+    }
+  }
+
+  // The high words, as doubles, of the reference's variance with noise, of the noise of a channel,
+  // and for each limit of that with the signal.
+  void find_signals(Word* HWY_RESTRICT total, Word* HWY_RESTRICT noise) const {
+    const hn::ScalableTag<double> d;
+    const hn::Rebind<std::int32_t, decltype(d)> di;
+    const auto zero = hn::Zero(d), least = hn::Set(d, static_cast<double>(kVifNoise));
+    const auto epsilon = hn::Set(d, 65536 * 1.0e-10);
+    const std::size_t room = Variances::kRoom, limits = plan_.gain_limits.size();
+    for (std::size_t i = 0; i < variances_.count; i += hn::Lanes(d)) {
+      const auto s1 = hn::PromoteTo(d, hn::LoadU(di, variances_.reference + i));
+      const auto s2 = hn::PromoteTo(d, hn::LoadU(di, variances_.distorted + i));
+      const auto s12 = hn::PromoteTo(d, hn::LoadU(di, variances_.covariance + i));
+      store_high_words(d, hn::Add(s1, least), total + i);
+      const auto carries = hn::And(hn::Gt(s12, zero), hn::Gt(s2, zero));
+      const auto gain = hn::IfThenElseZero(carries, hn::Div(s12, hn::Add(s1, epsilon)));
+      const auto rest = hn::Trunc(hn::Sub(s2, hn::Mul(gain, s12)));
+      const auto n = hn::Add(hn::Max(zero, rest), least);
+      store_high_words(d, n, noise + i);
+      for (std::size_t k = 0; k < limits; ++k) {
+        const auto g = hn::Min(gain, hn::Set(d, plan_.gain_limits[k]));
+        const auto signal = hn::Trunc(hn::Mul(hn::Mul(g, g), s1));
+        store_high_words(d, hn::Add(signal, n), noise + (k + 1) * room + i);
+      }
+    }
+  }
+
+  const VifPlan& plan_;
+  TapPairs taps_;
+  int mean_shift_, square_shift_;
+  std::vector<RingRow> ring_;
+  alignas(64) std::array<DownRow, 2> down_;
+  Variances variances_;
+  std::vector<Word> high_words_;
+};
+
+// Row `row` of the next scale: even rows and columns, filtered by its taps.
+template <class Sample, int scale>
+void halve_row_at(const Plane& from, std::int64_t row, std::uint16_t* HWY_RESTRICT to) {
+  const hn::ScalableTag<Word> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr int pairs = kVifPairs[scale];
+  constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
+  constexpr Word bias = 0x80008000u, whole = 0x80000000u;
+  const TapPairs taps = tap_pairs(scale);
+  const int shift = scale == 1 ? from.bit_depth : 16;
+  alignas(64) RowOfWords down;
+  alignas(64) std::array<RowOfWords, 2 * kVifPairs[0]> rows;
+  alignas(64) RowOfWords outputs;
+  const std::int64_t width = from.width / 2;
+  for (std::int64_t column = 0; column < width; column += kVifTileColumns / 2) {
+    for (int k = 0; k < 2 * pairs; ++k) {
+      const std::int64_t at = inside(2 * row - (pairs - 1) + k, from.height);
+      load_columns(from.row<Sample>(at), from.width, 2 * column - kVifMargin, kTileWords,
+          rows[static_cast<std::size_t>(k)].data());
+    }
+    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+      V even = hn::Set(d, whole + (Word{1} << (shift - 1))), odd = even;
+      for (int j = 0; j < pairs; ++j) {
+        const auto k = static_cast<std::size_t>(2 * j);
+        const V upper = hn::Xor(hn::Load(d, &rows[k][i]), hn::Set(d, bias));
+        const V lower = hn::Xor(hn::Load(d, &rows[k + 1][i]), hn::Set(d, bias));
+        V unused = hn::Zero(d);
+        filter_step<scale>(d, lower_halves(d, upper, lower), j, taps, even, unused);
+        filter_step<scale>(d, upper_halves(d, upper, lower), j, taps, odd, unused);
+      }
+      even = hn::ShiftRightSame(even, shift);
+      odd = hn::ShiftRightSame(odd, shift);
+      hn::Store(hn::Xor(lower_halves(d, even, odd), hn::Set(d, bias)), d, &down[i]);
+    }
+    const auto count =
+        static_cast<std::size_t>(std::min<std::int64_t>(kVifTileColumns / 2, width - column));
+    for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
+      V even = hn::Set(d, whole + 0x8000u), unused = even;
+      for (int j = 0; j < pairs; ++j) {
+        filter_step<scale>(
+            d, hn::LoadU(d, &down[i + first + static_cast<std::size_t>(j)]), j, taps, even, unused);
+      }
+      hn::Store(hn::ShiftRight<16>(even), d, &outputs[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      to[column + static_cast<std::int64_t>(i)] = static_cast<std::uint16_t>(outputs[i]);
+    }
+  }
+}
+
+template <class Sample>
+void halve_row(const Plane& from, int scale, std::int64_t row, std::uint16_t* to) {
+  switch (scale) {
+    case 1: return halve_row_at<Sample, 1>(from, row, to);
+    case 2: return halve_row_at<Sample, 2>(from, row, to);
+    default: return halve_row_at<Sample, 3>(from, row, to);
+  }
+}
+
+}  // namespace similis::vmaf_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SIMILIS_VMAF_VIF_TILE_INL_H

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// VIF, visual information fidelity, of a frame: the integer sums of its pixels at four scales, and
+// the scores that they make.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "similis/execution.hpp"
+#include "src/vmaf/plane.h"
+
+namespace similis::vmaf_internal {
+
+constexpr int kVifScales = 4;
+constexpr std::int64_t kVifSmallestSide = 16;
+
+/// Sums over the pixels of one scale. Logarithms are in 1/2048.
+struct VifScaleSums {
+  std::int64_t flat_count = 0;  ///< pixels whose reference has hardly any variance
+  std::int64_t flat_rest = 0;   ///< and the distorted image's variance there
+  std::int64_t reference_information = 0;
+  std::vector<std::int64_t> information;  ///< what the distorted image keeps, by gain limit
+
+  friend bool operator==(const VifScaleSums&, const VifScaleSums&) = default;
+};
+using VifSums = std::array<VifScaleSums, kVifScales>;
+
+/// The sums for each gain limit, by loops as the definition has them.
+VifSums reference_vif(const PlanePair& planes, std::span<const double> gain_limits);
+
+/// The same bits in vectors, on exec's threads. Without scale 0 if skips_scale0.
+VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bool skips_scale0,
+    const Execution& exec);
+
+/// Information of the distorted and of the reference image at each scale.
+struct VifScores {
+  std::array<float, kVifScales> num{}, den{};
+  double score(int scale) const;
+};
+/// The scores of gain limit `index`.
+VifScores vif_scores(const VifSums& sums, std::size_t index, bool skips_scale0);
+
+}  // namespace similis::vmaf_internal
