@@ -3,8 +3,10 @@
 
 Every measure takes two images x and y, alike in shape, dtype and device, with any strides. The
 result has the type of the images: torch.Tensor, differentiable by both images, or an array of
-NumPy, CuPy or JAX. Images are [N,C,H,W], volumes [N,C,D,H,W]; u8, f16, bf16, f32 or f64, and u16 where the
-function says so. Results are f32, or f64 for f64 images.
+NumPy, CuPy or JAX. Images are [N,C,H,W], volumes [N,C,D,H,W]; one picture may be [C,H,W] or [H,W],
+and channel_axis=-1 takes [H,W,C] and [N,H,W,C]. Elements are u8, f16, bf16, f32 or f64; bool, u16,
+i16 and i32 are converted first. Results are f32, or f64 for f64 images; numbers of NumPy's images
+are numpy.float64.
 
 Wrong arguments raise ValueError or TypeError with a sentence that names the argument. A device or
 driver that is missing or too old raises similis.DeviceError. Images on a GPU are never moved.
