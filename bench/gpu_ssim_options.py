@@ -66,9 +66,12 @@ def torch_ssim(x, y, window_size=11, sigma=1.5, padding="valid", valid_mask=None
 
 
 def _agreement(similis, options, pair, case):
+    """Torch's convolutions may round products to TF32 when they are timed, and not here."""
+    torch.backends.cudnn.allow_tf32 = False
     value, gradient, _ = similis.function("ssim", "value_and_gradient", **options)(*pair)
     other, other_gradient = gpu_peers.with_autograd(
         lambda x, y, train: torch_ssim(x, y, **options))("value_and_gradient")(*pair)
+    torch.backends.cudnn.allow_tf32 = True
     distance = ((gradient - other_gradient).norm() / other_gradient.norm()).item()
     print(f"{case}, agreement with torch: value {abs(value.item() - other.item()):.1e}, "
           f"gradient {distance:.1e} (relative L2)")

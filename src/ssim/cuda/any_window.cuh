@@ -123,14 +123,17 @@ template <class T> struct Slice {
     return view.plane(image, channel) + map_index * view.strides[2];
   }
 
-  /// Finds the shift: half of x + y at the first of 32 places that exists and is finite, so that
-  /// what a window does not see has no influence. All threads of the block call it.
-  __device__ void find_shift(const Work<T>& w) {
+  /// Finds the shift: half of x + y at the first of 32 places of a box that exists and is finite,
+  /// so that what a window does not see has no influence; unchanged if there is none. All threads
+  /// of the block call it.
+  __device__ void find_shift(
+      const Work<T>& w, const int (&box_first)[kAxes], const int (&box_extent)[kAxes]) {
     if constexpr (std::is_same_v<T, double>) return;  // f64 has digits to spare
     const int lane = static_cast<int>(threadIdx.x) % gpu::kSubgroup;
     const int from_middle = (lane & 1) == 0 ? lane / 2 : -(lane / 2) - 1;
     const auto at = [&](Axes axis) {
-      return static_cast<int>(std::int64_t{w.extent[axis]} * (33 + 2 * from_middle) / 66);
+      return box_first[axis] +
+             static_cast<int>(std::int64_t{box_extent[axis]} * (33 + 2 * from_middle) / 66);
     };
     const auto load = [&](const gpu::View& view) {
       return view.load_f32(view.plane(image, channel) + view.at(at(kDeep), at(kDown), at(kAcross)));
@@ -142,6 +145,10 @@ template <class T> struct Slice {
     if (first < gpu::kSubgroup) {
       half_shift = static_cast<T>(gpu::value_of(static_cast<double>(half), first));
     }
+  }
+  __device__ void find_shift_of_plane(const Work<T>& w) {
+    const int origin[kAxes] = {};
+    find_shift(w, origin, w.extent);
   }
   __device__ T sum(const Work<T>& w, T x, T y) const {
     return w.of_sums ? x - 2 * half_shift : (x - half_shift) + (y - half_shift);
@@ -342,7 +349,7 @@ template <class T> struct Tile {
     const unsigned plane = slice / depth;
     const auto index = static_cast<int>(slice - plane * depth);
     Slice<T> result(w, w.first_plane + plane, index, index);
-    result.find_shift(w);
+    result.find_shift_of_plane(w);
     return result;
   }
 };

@@ -78,7 +78,7 @@ template <class T> struct AveragesColumn {
 template <class T> __global__ void __launch_bounds__(kThreads, 2) any_deep_kernel(const Work<T> w) {
   const DeepPlace place(w, w.map_extent[kDeep]);
   Slice<T> slice(w, w.first_plane + place.plane, 0, 0);
-  slice.find_shift(w);
+  slice.find_shift_of_plane(w);
   double sum = 0;
   if (place.exists) {
     const int row = place.row + w.first_centre[kDown],

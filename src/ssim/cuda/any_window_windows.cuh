@@ -109,7 +109,18 @@ __global__ void __launch_bounds__(kThreads, 2) any_windows_kernel(const Work<T> 
   T* const rows = reinterpret_cast<T*>(shared);  // [fields][high][pitch]
   const int t = static_cast<int>(threadIdx.x);
   const Tile<T> tile(w);
-  const Slice<T> slice = tile.found(w);
+  Slice<T> slice = tile.found(w);
+  // A variance keeps its digits by a shift of the tile. Derivatives of windows of several tiles
+  // meet in the gradient, so they leave with the shift of the plane, as averages of volumes do.
+  const T plane_half_shift = slice.half_shift;
+  if (w.averages == nullptr) {
+    const int first[kAxes] = {min(tile.row + w.first_centre[kDown], w.extent[kDown] - 1),
+        min(tile.column + w.first_centre[kAcross], w.extent[kAcross] - 1), 0};
+    const int extent[kAxes] = {min(Layout::kHigh, w.extent[kDown] - first[kDown]),
+        min(w.owned, w.extent[kAcross] - first[kAcross]), 1};
+    slice.find_shift(w, first, extent);
+  }
+  const T from_plane = 2 * (slice.half_shift - plane_half_shift);
   const int high = 2 * w.radius[kDown] + 1, wide = 2 * w.radius[kAcross] + 1;
 #pragma unroll 1
   for (int task = t; task < Layout::kTasks; task += kThreads) {
@@ -163,6 +174,7 @@ __global__ void __launch_bounds__(kThreads, 2) any_windows_kernel(const Work<T> 
       for (int f = 0; f < kDerivatives; ++f) {
         derivative[f][o] = divides ? r.derivative[f] * inverse[o] : r.derivative[f];
       }
+      derivative[0][o] = fma(from_plane, derivative[1][o], derivative[0][o]);
     }
     if (masked || w.mask.data != nullptr || !w.reduces) {
       weigh_run(w, slice, row, column, existing, value, derivative);

@@ -8,6 +8,7 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
+#include "src/ssim/cuda/padded.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal {
@@ -204,6 +205,8 @@ void ssim_cuda(const Pass& pass, const Execution& exec) {
   CudaPlan plan(pass, exec);
   if (can_slide_window(plan)) {
     run_sliding_window(plan);
+  } else if (can_pad(plan)) {
+    run_padded(plan);
   } else if (can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan))) {
     run_separable(plan);
   } else if (can_take_any_window(plan)) {
