@@ -134,6 +134,7 @@ SIMILIS_API Tensor affine_grid(
 /// The gradient to u is upstream itself, summed over N where u serves all.
 struct AffineGridRequest {
   TensorView output = {};
+  bool accumulate = false;  ///< adds the result to the values in output
   TensorView upstream = {}, affine_gradient = {};
 };
 SIMILIS_API void affine_grid_into(const TensorView& affine, const AffineGridRequest& request,

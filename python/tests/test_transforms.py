@@ -167,6 +167,46 @@ def test_output_is_added_to(device):
     torch.testing.assert_close(image.grad, torch.ones_like(image))
 
 
+def test_affine_grids_are_added_to_output(device):
+    """In the dtype of the displacement, whatever A's; NumPy's alike; and where somebody looks."""
+    affine = torch.eye(3, 4, dtype=torch.float64, device=device)[None]
+    u = seeded(1, 5, 6, 7, 3, device=device)
+    wanted = similis.affine_grid(affine, u)
+    for variable in (u, u.clone().requires_grad_()):
+        output = torch.ones_like(u)
+        assert similis.affine_grid(affine, variable, output=output) is output
+        torch.testing.assert_close(output, wanted + 1)
+    with pytest.raises(ValueError, match="affine_grid: output has dtype torch.float64"):
+        similis.affine_grid(affine, u, output=torch.ones_like(u).double())
+    plain = np.ones((1, 5, 6, 7, 3), np.float32)
+    assert similis.affine_grid(affine.cpu().numpy(), u.cpu().numpy(), output=plain) is plain
+    np.testing.assert_allclose(plain, wanted.cpu().numpy() + 1, atol=1e-6)
+
+
+def test_coordinates_that_are_nan_give_nan(device):
+    """At their own voxels, in value and gradient; the image's gradient stays finite."""
+    image = seeded(1, 1, 5, 6, 7, device=device).requires_grad_()
+    u = torch.zeros(1, 5, 6, 7, 3, device=device)
+    u[0, 2, 3, 4, 1] = float("nan")
+    u.requires_grad_()
+    for padding in ("zeros", "border", "reflection"):
+        value = similis.sample(image, displacement=u, padding_mode=padding)
+        assert value.isnan().sum() == 1 and value[0, 0, 2, 3, 4].isnan()
+        by_image, by_u = torch.autograd.grad(value.sum(), (image, u))
+        assert by_image.isfinite().all()
+        assert by_u.isnan().any(-1).sum() == 1
+    broken = torch.full((1, 3, 4), float("nan"), device=device, requires_grad=True)
+    value = similis.sample(image, affine=broken)
+    assert value.isnan().all()
+    assert torch.autograd.grad(value.sum(), broken)[0].isnan().all()
+    label, weight = similis.sample_labels(
+        image.detach(), affine=broken.detach(), background=3, return_weight=True
+    )
+    assert (label == 3).all() and weight.isnan().all()
+    composed = similis.compose(u, u)
+    assert composed.isnan().any()
+
+
 def test_composition_of_displacements(device, relative_l2):
     """v + compose(u, v) moves as v, then u."""
     image = seeded(1, 1, 8, 9, 10, dtype=torch.float64, device=device)
@@ -207,6 +247,37 @@ def test_inverse_and_jacobian(device):
     det, folds = similis.jacobian_determinant(u[None])
     torch.testing.assert_close(det[0, 5, 1:-1], 1 - 0.2 * x[1:-1])
     assert folds.tolist() == [0]
+    u[3, 3] = float("nan")
+    assert similis.jacobian_determinant(u[None])[1].item() == 4  # its neighbours
+
+
+def test_inverses_converge_at_the_rim_of_ordinary_fields(device):
+    """Where plain steps swing between two fields for ever: u changes by more than it moves."""
+    x, y = torch.meshgrid(*2 * [torch.linspace(-1, 1, 81, device=device)], indexing="xy")
+    bump = 0.9 * torch.exp(-(x**2) - y**2)
+    u = torch.stack([bump * torch.sin(1.5 * x), bump * torch.sin(1.5 * y)], -1)[None]
+    assert similis.jacobian_determinant(u)[1].item() == 0
+    w = -u
+    for _ in range(60):
+        w = -similis.compose(u, w, padding_mode="border")
+    plain = (w + similis.compose(u, w, padding_mode="border")).norm(dim=-1).max().item()
+    voxel = 2 / 80
+    w, residual = similis.invert(u, 60)
+    assert residual.item() <= 0.0101 * voxel < plain
+    left = (w + similis.compose(u, w, padding_mode="border")).norm(dim=-1).max().item()
+    assert left <= 0.011 * voxel
+    assert similis.invert(u, 60, tolerance=1e-4)[1].item() <= 1.1e-4 * voxel
+    u[0, 40, 40, 0] = float("nan")
+    assert similis.invert(u)[1].isnan().all()
+
+
+def test_exponentials_with_and_without_gradients_agree(device):
+    v = seeded(1, 5, 6, 7, 3, device=device, scale=0.1)
+    for n in (0, 1, 2, 3, 6):
+        plain = similis.exponentiate(v, n)
+        torch.testing.assert_close(
+            plain, similis.exponentiate(v.clone().requires_grad_(), n).detach()
+        )
 
 
 def test_numpy_arrays_are_as_tensors():

@@ -47,8 +47,8 @@ template <class T> class Row {
       load(n, z, y, x, count);
       folds += compute(x, count, z, y);
       const Extents& s = pass_.determinant.strides;
-      core_internal::HWY_NAMESPACE::store_row(result_, count, pass_.determinant,
-          voxel_offset(pass_.determinant, n, z, y, x), s[3]);
+      core_internal::HWY_NAMESPACE::store_row(
+          result_, count, pass_.determinant, voxel_offset(pass_.determinant, n, z, y, x), s[3]);
     }
     return folds;
   }
@@ -67,8 +67,8 @@ template <class T> class Row {
     for (int a = 1; a < rank; ++a) {
       const std::int64_t at = a == 1 ? y : z, last = pass_.axes[a].out_extent - 1;
       for (int side = 0; side < 2; ++side) {
-        const std::int64_t other = side == 0 ? std::max<std::int64_t>(at - 1, 0)
-                                             : std::min(at + 1, last);
+        const std::int64_t other =
+            side == 0 ? std::max<std::int64_t>(at - 1, 0) : std::min(at + 1, last);
         beside_[a - 1][side].load(
             u_, voxel_offset(u_, n, a == 2 ? other : z, a == 1 ? other : y, x), rank, count, 0);
       }
@@ -81,7 +81,8 @@ template <class T> class Row {
       const bool is_border = at == 0 || at == pass_.axes[a].out_extent - 1;
       return is_border ? along_[a].at_border : along_[a].inside;
     };
-    const T inside = along_[0].inside, by_y = factor(1, y), by_z = pass_.rank == 3 ? factor(2, z) : 0;
+    const T inside = along_[0].inside, by_y = factor(1, y),
+            by_z = pass_.rank == 3 ? factor(2, z) : 0;
     pass_.rank == 3 ? compute_range<3>(0, count, inside, by_y, by_z)
                     : compute_range<2>(0, count, inside, by_y, by_z);
     // Those at the ends of the row again, by one-sided differences.
@@ -105,8 +106,7 @@ template <class T> class Row {
       for (int c = 0; c < rank; ++c) {
         change[c][0] = (own_.of[c][i + 2] - own_.of[c][i]) * by[0];
         for (int a = 1; a < rank; ++a) {
-          change[c][a] =
-              (beside_[a - 1][1].of[c][i + 1] - beside_[a - 1][0].of[c][i + 1]) * by[a];
+          change[c][a] = (beside_[a - 1][1].of[c][i + 1] - beside_[a - 1][0].of[c][i + 1]) * by[a];
         }
       }
       result[i] = determinant(change);
@@ -148,8 +148,8 @@ double invert_row(const InversePass& pass, const InverseOptions<T>& options, std
   for (std::int64_t x = 0; x < u.shape[3]; ++x) {
     const int voxel[3] = {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)};
     T w[rank];
-    const double square =
-        invert_voxel<T, rank>(options, voxel, [field](std::int64_t at) { return field[at]; }, w);
+    const double square = invert_voxel<T, rank>(
+        options, voxel, [field](std::int64_t at) { return field[at]; }, w);
     const std::int64_t at = voxel_offset(out, n, z, y, x);
     for (int i = 0; i < rank; ++i) {
       store_element(out, at + i * out.strides[4], static_cast<double>(w[i]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses and Jacobian determinants of vector fields on the GPU. A thread inverts one voxel: all its
-// steps are in one kernel, and the field comes from the cache. It computes the determinants of a
-// column of voxels.
+// Inverses and Jacobian determinants of vector fields on the GPU. A thread inverts one voxel: all
+// its steps are in one kernel, and the field comes from the cache. It computes the determinants of
+// a column of voxels.
 #include <cstdint>
 #include <memory>
 
@@ -127,8 +127,8 @@ __device__ __forceinline__ Vector<T, rank> load_vector(
   return result;
 }
 
-// The determinants of a column; returns how many fold. A vector is loaded once by its own thread and
-// twice by its neighbours along y; neighbours along x and z get it from registers.
+// The determinants of a column; returns how many fold. A vector is loaded once by its own thread
+// and twice by its neighbours along y; neighbours along x and z get it from registers.
 template <class T, int rank, class E>
 __device__ __forceinline__ unsigned store_column(
     const Tiles& tiles, const JacobianView<T>& p, const TileColumn& column) {
@@ -172,8 +172,8 @@ __device__ __forceinline__ unsigned store_column(
     }
     const T value = determinant(change);
     if (column.is_mine) {
-      const std::int64_t to = column.n * p.strides[0] + z * p.strides[1] + y * p.strides[2] +
-                              x * p.strides[3];
+      const std::int64_t to =
+          column.n * p.strides[0] + z * p.strides[1] + y * p.strides[2] + x * p.strides[3];
       if (sizeof(T) == 4 && p.dtype == DType::f32) {
         static_cast<float*>(p.determinant)[to] = static_cast<float>(value);
       } else {
@@ -220,19 +220,18 @@ std::shared_ptr<void> cleared(
 
 namespace {
 
-template <class T> void launch_inverse(
-    const InversePass& pass, const InverseView& view, const Execution& exec) {
+template <class T>
+void launch_inverse(const InversePass& pass, const InverseView& view, const Execution& exec) {
   const Tiles tiles(pass.u.shape, 1);
-  gpu::launch("invert", exec.queue.handle,
-      static_cast<unsigned>(tiles.count() * pass.u.shape[0]), kThreads, 0,
-      pass.rank == 3 ? invert_kernel<T, 3> : invert_kernel<T, 2>, tiles, inverse_options<T>(pass),
-      view);
+  gpu::launch("invert", exec.queue.handle, static_cast<unsigned>(tiles.count() * pass.u.shape[0]),
+      kThreads, 0, pass.rank == 3 ? invert_kernel<T, 3> : invert_kernel<T, 2>, tiles,
+      inverse_options<T>(pass), view);
 }
 
 constexpr int kDepth = 8;  // of columns, which load a voxel before them and one behind
 
-template <class T> void launch_jacobian(
-    const JacobianPass& pass, unsigned long long* folds, const Execution& exec) {
+template <class T>
+void launch_jacobian(const JacobianPass& pass, unsigned long long* folds, const Execution& exec) {
   const Tiles tiles(pass.u.shape, kDepth);
   JacobianView<T> p{};
   p.u = gpu::View(pass.u);

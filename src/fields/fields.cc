@@ -34,13 +34,13 @@ Tensor working_copy_of(const TensorView& field, const Execution& exec) {
   return allocate(field.shape, result_dtype(field.dtype), field.device, exec);
 }
 
-// output = addend + factor·u(x + w); an empty addend counts as 0.
-void compose_onto(const TensorView& u, const TensorView& w, double factor, const TensorView& addend,
-    bool align_corners, const TensorView& output, const Execution& exec) {
-  Pass pass = resolve("compose", as_image(u), {.displacement = w, .align_corners = align_corners});
+// output = w + w(x + w), where w is factor·u.
+void square_into(const TensorView& u, double factor, bool align_corners, const TensorView& output,
+    const Execution& exec) {
+  Pass pass = resolve("compose", as_image(u), {.displacement = u, .align_corners = align_corners});
   pass.output = as_volumes(as_image(output), 1);
-  pass.addend = as_volumes(as_image(addend), 1);
-  pass.factor = factor;
+  pass.addend = as_volumes(as_image(u), 1);
+  pass.factor = pass.field_factor = factor;
   run(pass, exec);
 }
 
@@ -63,14 +63,18 @@ void exponentiate_into(const TensorView& v, const TensorView& output, int n, boo
   require_backend(v.device, "exponentiate", true);
   const double factor = 1 / static_cast<double>(std::int64_t{1} << n);
   if (n == 0) return scale_into(v, factor, align_corners, output, exec);
+  if (n == 1 && output.data() != v.data()) {
+    return square_into(v, factor, align_corners, output, exec);
+  }
   Tensor u = working_copy_of(v, exec), next;
-  scale_into(v, factor, align_corners, u, exec);
-  if (n > 1) next = working_copy_of(v, exec);
-  for (int step = 1; step < n; ++step) {
-    compose_onto(u, u, 1, u, align_corners, next, exec);
+  square_into(v, factor, align_corners, u, exec);
+  if (n == 1) return copy(u, output, exec);
+  if (n > 2) next = working_copy_of(v, exec);
+  for (int step = 2; step < n; ++step) {
+    square_into(u, 1, align_corners, next, exec);
     std::swap(u, next);
   }
-  compose_onto(u, u, 1, u, align_corners, output, exec);
+  square_into(u, 1, align_corners, output, exec);
 }
 
 Inverse invert(const TensorView& u, int iterations, bool align_corners, double tolerance,

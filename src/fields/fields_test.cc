@@ -83,11 +83,10 @@ TEST_F(Invert, UndoesASmoothField) {
         shape, DType::f64, Layout::dense, [w = values_of(inverse.displacement)](std::int64_t i) {
           return w[static_cast<std::size_t>(i)];
         });
-    const std::vector<double> back =
-        channels_last(reference_sample(channels_first(u),
-                          {.displacement = w, .padding_mode = Outside::border})
-                          .output,
-            shape);
+    const std::vector<double> back = channels_last(
+        reference_sample(channels_first(u), {.displacement = w, .padding_mode = Outside::border})
+            .output,
+        shape);
     std::vector<double> sum = to_doubles(w);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += back[i];
     EXPECT_LT(test::largest(sum), 1e-9);
@@ -97,8 +96,8 @@ TEST_F(Invert, UndoesASmoothField) {
 // The residual that it states is that of the reference's sampling at the border's continuation, in
 // 2D and 3D, of fields that reach out of the grid; 0.01 voxels unless asked otherwise.
 TEST_F(Invert, MeetsItsToleranceAtTheRimToo) {
-  for (const Extents& shape : {Extents{2, 33, 65, 2}, Extents{1, 17, 9, 34, 3}, Extents{1, 1, 40, 2},
-           Extents{1, 5, 1, 31, 3}}) {
+  for (const Extents& shape : {Extents{2, 33, 65, 2}, Extents{1, 17, 9, 34, 3},
+           Extents{1, 1, 40, 2}, Extents{1, 5, 1, 31, 3}}) {
     for (const bool align : {true, false}) {
       for (const DType dtype : {DType::f16, DType::f32, DType::f64}) {
         const std::int64_t d = shape[shape.rank() - 1], width = shape[shape.rank() - 2];
@@ -110,14 +109,13 @@ TEST_F(Invert, MeetsItsToleranceAtTheRimToo) {
           test::Arguments a;
           const Inverse inverse = invert(a.in(u), 60, align);
           const Tensor w = test::make(shape, DType::f64, Layout::dense,
-              [w = values_of(inverse.displacement)](std::int64_t i) {
-                return w[static_cast<std::size_t>(i)];
-              });
-          const std::vector<double> back =
-              channels_last(reference_sample(channels_first(u), {.displacement = w,
-                                .padding_mode = Outside::border, .align_corners = align})
-                                .output,
-                  shape);
+              [w = values_of(inverse.displacement)](
+                  std::int64_t i) { return w[static_cast<std::size_t>(i)]; });
+          const std::vector<double> back = channels_last(
+              reference_sample(channels_first(u),
+                  {.displacement = w, .padding_mode = Outside::border, .align_corners = align})
+                  .output,
+              shape);
           const std::vector<double> own = to_doubles(w);
           // f16 rounds the displacement itself, by up to 2⁻¹² of a unit.
           const double rounding = dtype == DType::f16 ? 0.05 : 1e-4;
@@ -248,9 +246,9 @@ TEST_F(Jacobian, CountsNansAsFolds) {
 
 // Against differences in f64, for odd sizes, one past a tile and one row, every dtype and strides.
 TEST_F(Jacobian, MatchesItsDefinition) {
-  for (const Extents& shape : {Extents{2, 9, 17, 65, 3}, Extents{1, 2, 1, 33, 3},
-           Extents{1, 1, 300, 2}, Extents{3, 33, 31, 2}, Extents{1, 8, 8, 32, 3},
-           Extents{1, 5, 3, 600, 3}}) {
+  for (const Extents& shape :
+      {Extents{2, 9, 17, 65, 3}, Extents{1, 2, 1, 33, 3}, Extents{1, 1, 300, 2},
+          Extents{3, 33, 31, 2}, Extents{1, 8, 8, 32, 3}, Extents{1, 5, 3, 600, 3}}) {
     for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
       for (const Layout layout : {Layout::dense, Layout::permuted}) {
         const Tensor u = test::noise(shape, dtype, layout, 7, 0.02);
@@ -304,10 +302,10 @@ TEST(FieldsRefuse, WhatDoesNotFit) {
       [&] { exponentiate(u, 33); }, "exponentiate: n is 33; it must be from 0 to 32");
   test::expect_refusal(
       [&] { invert(u, -1); }, "invert: iterations is -1; it must be from 0 to 10000");
-  test::expect_refusal([&] { invert(u, 5, true, -1); },
-      "invert: tolerance is -1; it must be a number of 0 or more");
-  test::expect_refusal([&] { invert_into(u, u, {}); },
-      "invert: output has the memory of u; it must have its own");
+  test::expect_refusal(
+      [&] { invert(u, 5, true, -1); }, "invert: tolerance is -1; it must be a number of 0 or more");
+  test::expect_refusal(
+      [&] { invert_into(u, u, {}); }, "invert: output has the memory of u; it must have its own");
   test::expect_refusal([&] { jacobian_determinant(image); },
       "jacobian_determinant: u has shape [1, 1, 4, 5, 6]; it must be [N, Y, X, 2] or [N, Z, Y, X, "
       "3]");

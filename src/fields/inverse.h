@@ -41,8 +41,8 @@ template <class T> SIMILIS_HOST_DEVICE T blend(T f, T a, T b) {
 
 /// load(offset) gives an element of the field.
 template <class T, int rank, class Load>
-SIMILIS_HOST_DEVICE Residual<T, rank> residual_at(const InverseOptions<T>& o,
-    const int (&voxel)[3], const T (&w)[rank], const Load& load) {
+SIMILIS_HOST_DEVICE Residual<T, rank> residual_at(
+    const InverseOptions<T>& o, const int (&voxel)[3], const T (&w)[rank], const Load& load) {
   std::int64_t first = 0, beside[3] = {0, 0, 0};
   T f[3] = {0, 0, 0}, scale[3] = {0, 0, 0};
   for (int a = 0; a < rank; ++a) {
@@ -101,13 +101,15 @@ SIMILIS_HOST_DEVICE void newton_step(const Residual<T, rank>& at, T (&step)[rank
   const T det = m[0][0] * c0 + m[0][1] * c1 + m[0][2] * c2;
   const bool is_regular = det > kSingular || det < -kSingular;
   const T by = is_regular ? 1 / det : 0;
-  const T solved[3] = {
-      (r[0] * c0 + r[1] * (m[0][2] * m[2][1] - m[0][1] * m[2][2]) +
-          r[2] * (m[0][1] * m[1][2] - m[0][2] * m[1][1])) * by,
+  const T solved[3] = {(r[0] * c0 + r[1] * (m[0][2] * m[2][1] - m[0][1] * m[2][2]) +
+                           r[2] * (m[0][1] * m[1][2] - m[0][2] * m[1][1])) *
+                           by,
       (r[0] * c1 + r[1] * (m[0][0] * m[2][2] - m[0][2] * m[2][0]) +
-          r[2] * (m[0][2] * m[1][0] - m[0][0] * m[1][2])) * by,
+          r[2] * (m[0][2] * m[1][0] - m[0][0] * m[1][2])) *
+          by,
       (r[0] * c2 + r[1] * (m[0][1] * m[2][0] - m[0][0] * m[2][1]) +
-          r[2] * (m[0][0] * m[1][1] - m[0][1] * m[1][0])) * by};
+          r[2] * (m[0][0] * m[1][1] - m[0][1] * m[1][0])) *
+          by};
   for (int i = 0; i < rank; ++i) step[i] = is_regular ? solved[i] : r[i];
 }
 

@@ -4,8 +4,7 @@
 
 namespace similis::fields_internal {
 
-constinit const Step<decltype(invert_cpu)> kInvert = {
-    {invert_cpu, SIMILIS_IF_CUDA(invert_cuda)}};
+constinit const Step<decltype(invert_cpu)> kInvert = {{invert_cpu, SIMILIS_IF_CUDA(invert_cuda)}};
 constinit const Step<decltype(jacobian_cpu)> kJacobian = {
     {jacobian_cpu, SIMILIS_IF_CUDA(jacobian_cuda)}};
 

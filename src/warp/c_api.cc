@@ -62,6 +62,7 @@ similis_status similis_affine_grid(const similis_tensor* affine,
     const WarpArguments arguments("affine_grid", options);
     similis::affine_grid_into(arguments.image("affine", affine),
         {.output = arguments.optional("output", output),
+            .accumulate = arguments.accumulate(),
             .upstream = arguments.optional("upstream", upstream),
             .affine_gradient = arguments.optional("affine_gradient", affine_gradient)},
         {.displacement = arguments.displacement(),

@@ -118,6 +118,13 @@ TEST_F(AffineGrid, IsTheMapOfTheCoordinates) {
     EXPECT_LT(test::relative_l2(to_doubles(output), expected), 1e-7);
     EXPECT_TRUE(test::only_elements_written(output));
     EXPECT_LT(test::relative_l2(to_doubles(gradient), by_affine), 1e-12);
+    test::Arguments again;
+    affine_grid_into(again.in(affine), {.output = again.out(output), .accumulate = true},
+        {.displacement = again.in(u)}, {});
+    again.bring_back();
+    std::vector<double> twice = expected;
+    for (double& value : twice) value *= 2;
+    EXPECT_LT(test::relative_l2(to_doubles(output), twice), 1e-7);
     const Tensor plain = affine_grid(arguments.in(affine), {.out_shape = {3, 5, 7}});
     EXPECT_EQ(plain.dtype, DType::f64);
     std::vector<double> without = expected;

@@ -48,7 +48,7 @@ struct Transform {
 /// Element (row, column) of A, of S.
 template <class Affine, class GridAffine>
 SIMILIS_HOST_DEVICE Transform make_transform(const Axis (&axes)[3], int rank, bool is_grid,
-    const Affine& affine, const GridAffine& grid_affine) {
+    double field_factor, const Affine& affine, const GridAffine& grid_affine) {
   Transform t{};
   for (int a = 0; a < rank; ++a) {
     double constant = 0;
@@ -61,7 +61,7 @@ SIMILIS_HOST_DEVICE Transform make_transform(const Axis (&axes)[3], int rank, bo
       constant += affine(a, rank);
     }
     t.m[a][3] = constant * axes[a].scale + axes[a].shift;
-    for (int j = 0; j < rank; ++j) t.s[a][j] = grid_affine(a, j) * axes[a].scale;
+    for (int j = 0; j < rank; ++j) t.s[a][j] = grid_affine(a, j) * axes[a].scale * field_factor;
   }
   return t;
 }

@@ -244,12 +244,15 @@ void affine_grid_into(const TensorView& affine, const AffineGridRequest& request
   Pass pass = affine_grid_pass(affine, options);
   const Extents shape = field_shape(pass);
   require_result("affine_grid", "output", request.output, shape, affine);
+  require(!request.accumulate || !request.output.empty(),
+      "affine_grid: accumulate is set, and output is empty");
   require_upstream(
       "affine_grid", request.upstream, shape, affine, !request.affine_gradient.empty());
   require_operand_gradient(
       "affine_grid", "affine_gradient", request.affine_gradient, "affine", affine);
   require_backend(affine.device, "affine_grid", true);
   pass.output = as_field_of_volumes(request.output, 1);
+  if (request.accumulate) pass.addend = pass.output;
   pass.upstream = as_field_of_volumes(request.upstream, 1);
   pass.affine_gradient = request.affine_gradient;
   kAffineGrid(affine.device, pass, exec);

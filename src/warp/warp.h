@@ -41,9 +41,10 @@ struct Pass {
   TensorView field;                ///< [N,Z,Y,X,d] likewise; empty: none
   TensorView affine, grid_affine;  ///< [N,d,d+1], [N,d,d], stride 0 likewise
 
-  /// output = addend + factor·result; the addend is shaped as the output, which it may be.
+  /// output = addend + factor·result; the addend is shaped as the output, which it may be. The
+  /// field, and the addend, are first multiplied by field_factor.
   TensorView output, addend;
-  double factor = 1;
+  double factor = 1, field_factor = 1;
   TensorView weight;  ///< for labels; shaped as the output
 
   // An operand that the whole batch shares has extent 1 along N here.

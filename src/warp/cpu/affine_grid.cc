@@ -52,8 +52,9 @@ struct GridRow {
           value +=
               element(pass.field, voxel_offset(pass.field, n, z, y, x) + i * pass.field.strides[4]);
         }
-        store_element(
-            pass.output, voxel_offset(pass.output, n, z, y, x) + i * pass.output.strides[4], value);
+        const std::int64_t at = voxel_offset(pass.output, n, z, y, x) + i * pass.output.strides[4];
+        if (!pass.addend.empty()) value += element(pass.addend, at);
+        store_element(pass.output, at, value);
       }
     }
   }

@@ -72,7 +72,7 @@ struct Plan {
     const TensorView &a = pass.affine, &s = pass.grid_affine;
     for (std::int64_t n = 0; n < pass.batch; ++n) {
       transforms.push_back(make_transform(
-          axes, pass.rank, pass.is_grid,
+          axes, pass.rank, pass.is_grid, pass.field_factor,
           [&](int i, int j) {
             if (a.empty()) return i == j ? 1.0 : 0.0;
             return element(a, n * a.strides[0] + i * a.strides[1] + j * a.strides[2]);

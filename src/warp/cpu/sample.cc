@@ -195,8 +195,10 @@ template <class T> class Task {
     const std::int64_t count = chunk_.count;
     if (!pass_.addend.empty()) {
       load_row(pass_.addend, start_in(pass_.addend, c), pass_.addend.strides[4], count, row_);
-      const T factor = static_cast<T>(pass_.factor);
-      for (std::int64_t i = 0; i < count; ++i) row_[i] += factor * samples_.value[i];
+      const T factor = static_cast<T>(pass_.factor), of_addend = static_cast<T>(pass_.field_factor);
+      for (std::int64_t i = 0; i < count; ++i) {
+        row_[i] = of_addend * row_[i] + factor * samples_.value[i];
+      }
       return store_row(row_, count, pass_.output, start, stride);
     }
     if (pass_.factor != 1) {

@@ -12,6 +12,7 @@ namespace {
 struct GridPass {
   Axis axes[3];
   int rank;
+  bool accumulates;
   const void* affine;
   DType affine_dtype;
   std::int64_t affine_strides[3];
@@ -19,6 +20,7 @@ struct GridPass {
 
   explicit GridPass(const Pass& pass)
       : rank(pass.rank),
+        accumulates(!pass.addend.empty()),
         affine(pass.affine.data()),
         affine_dtype(pass.affine.dtype),
         field(pass.field),
@@ -49,7 +51,9 @@ __global__ __launch_bounds__(kThreads) void affine_grid_kernel(
       double value = p.element(n, a, p.rank);
       for (int j = 0; j < p.rank; ++j) value = fma(p.element(n, a, j), x[j], value);
       if (p.field.data != nullptr) value += p.field.load(v.in(p.field, n) + a * p.field.strides[4]);
-      p.output.store(v.in(p.output, n) + a * p.output.strides[4], value);
+      const std::int64_t at = v.in(p.output, n) + a * p.output.strides[4];
+      if (p.accumulates) value += p.output.load(at);
+      p.output.store(at, value);
     }
   }
 }

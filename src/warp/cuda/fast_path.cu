@@ -111,12 +111,14 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
   p.block_channels = 1;
   p.group = p.channels;
   p.factor = static_cast<float>(pass.factor);
+  p.field_factor = static_cast<float>(pass.field_factor);
   p.dtype = pass.image.dtype;
   p.padding = pass.padding;
   p.align_corners = pass.align_corners;
   p.transforms = transforms;
   if (transforms == nullptr) {
-    p.transform = make_transform(pass.axes, rank, pass.is_grid, Identity(), Identity());
+    p.transform =
+        make_transform(pass.axes, rank, pass.is_grid, pass.field_factor, Identity(), Identity());
   }
   p.image = pass.image.data();
   p.image_strides = strides_of(pass.image, rank);
@@ -243,7 +245,8 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
     p.sums_channel = sums.strides[1];
     p.block_channels = p.channels;
     p.group = 1;
-    launch(pass, p, fast_scatter(layout, is_half(pass.image)), false, exec);
+    const bool is_padded = pass.padding != Outside::zeros;
+    launch(pass, p, fast_scatter(layout, is_half(pass.image), is_padded), false, exec);
   }
 }
 

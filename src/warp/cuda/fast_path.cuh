@@ -46,21 +46,22 @@ __device__ inline int lane() { return static_cast<int>(threadIdx.x % kTileX); }
 __device__ inline int warp() { return static_cast<int>(threadIdx.x / kTileX); }
 __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 
-/// FastLayout and the image's type, for the compiler. Halves have kernels of their own, since those
-/// of f32 have no register to spare.
+/// FastLayout and the image's type, for the compiler. Halves have kernels of their own, and so has
+/// the scatter of volumes with zeros outside, since those of f32 have no register to spare.
 struct Volume {
   static constexpr int rank = 3, step = 1;
-  static constexpr bool is_half = false;
+  static constexpr bool is_half = false, may_pad = true;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
-  static constexpr bool is_half = false;
+  static constexpr bool is_half = false, may_pad = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
-  static constexpr bool is_half = false;
+  static constexpr bool is_half = false, may_pad = true;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
+template <class L> struct Unpadded : L { static constexpr bool may_pad = false; };
 
 /// A thread's column of voxels: along z, or along y in 2D.
 template <class L> struct FastColumn {
@@ -149,19 +150,21 @@ __device__ __forceinline__ int split(double index, float* fraction) {
 #endif
 }
 
-/// Loads the field at voxels from z on; u is at the first, or null if there is none. Beyond the
-/// column its last voxel is repeated.
+// The field of a call without one, whose strides are 0.
+__device__ constexpr float kNoField[3] = {0, 0, 0};
+
+/// Returns the field at the column's voxel at z.
+template <class L>
+__device__ __forceinline__ const float* field_at(
+    const FastPass& p, const FastColumn<L>& column, int z) {
+  return (p.field == nullptr ? kNoField : p.field) + column.offset(p.field_strides, z);
+}
+
+/// Loads the field at voxels from z on; u is at the first. Beyond the column its last voxel is
+/// repeated.
 template <class L, int count>
 __device__ __forceinline__ void load_field(const FastPass& p, const FastColumn<L>& column, int z,
     const float* u, float (&loaded)[count][L::rank]) {
-  if (p.field == nullptr) {
-#pragma unroll
-    for (int d = 0; d < count; ++d) {
-#pragma unroll
-      for (int a = 0; a < L::rank; ++a) loaded[d][a] = 0;
-    }
-    return;
-  }
 #pragma unroll
   for (int d = 0; d < count; ++d) {
 #pragma unroll
@@ -220,7 +223,7 @@ __device__ __forceinline__ unsigned corners_inside(const FastPass& p, const Fast
 template <class L, class Body>
 __device__ __forceinline__ unsigned for_each_batch(
     const FastPass& p, const FastColumn<L>& column, const Body& body) {
-  const float* u = opaque(p.field + column.offset(p.field_strides, column.z));
+  const float* u = opaque(field_at<L>(p, column, column.z));
   unsigned at_border = 0;
   for (int z = column.z; z < column.end; z += kBatch) {
     FastCell<L> cells[kBatch];
@@ -257,9 +260,9 @@ __device__ __forceinline__ BorderCell<L> border_cell(
     const FastPass& p, const FastColumn<L>& column, int z) {
   BorderCell<L> cell;
   float u[1][L::rank];
-  load_field<L>(p, column, z, p.field + column.offset(p.field_strides, z), u);
+  load_field<L>(p, column, z, field_at<L>(p, column, z), u);
   bool is_number = true, is_near = true;
-  const bool is_padded = L::step == 1 && p.padding != Outside::zeros;
+  const bool is_padded = L::may_pad && p.padding != Outside::zeros;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     const double index = column.index(a, column.position(p, z), u[0][a]);

@@ -45,7 +45,7 @@ struct FastPass {
   int group;               // number of channels of a group
   int box_floats;          // number of floats of shared memory
   int upstream_component;  // the stride of components that are channels
-  float factor;
+  float factor, field_factor;
   DType dtype;  // of the image, output, addend and upstream
   Outside padding;
   bool align_corners;
@@ -78,6 +78,6 @@ FastKernel fast_values(FastLayout layout, bool is_half);
 /// To the field and the matrices.
 FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums);
 /// To the image.
-FastKernel fast_scatter(FastLayout layout, bool is_half);
+FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded);
 
 }  // namespace similis::warp_internal

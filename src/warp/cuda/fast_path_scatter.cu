@@ -398,7 +398,7 @@ __device__ __forceinline__ void scatter(
                       opaque(column.offset(p.upstream_strides, column.z));
   float* sums = p.sums + column.n * p.sums_strides.image + column.c * p.sums_channel;
   float u[kDepth][L::rank];
-  load_field<L>(p, column, column.z, opaque(p.field + column.offset(p.field_strides, column.z)), u);
+  load_field<L>(p, column, column.z, opaque(field_at<L>(p, column, column.z)), u);
   int largest[kGroups];
   find_largest<L, E>(p, column, upstream, largest);
   __syncthreads();
@@ -442,9 +442,11 @@ template <class L> FastKernel kernel_of() { return {fast_scatter_kernel<L>, kDep
 
 }  // namespace
 
-FastKernel fast_scatter(FastLayout layout, bool is_half) {
+FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded) {
   switch (layout) {
-    case FastLayout::volume: return is_half ? kernel_of<Half<Volume>>() : kernel_of<Volume>();
+    case FastLayout::volume:
+      if (is_half) return kernel_of<Half<Volume>>();
+      return is_padded ? kernel_of<Volume>() : kernel_of<Unpadded<Volume>>();
     case FastLayout::vectors: return kernel_of<Vectors>();
     case FastLayout::picture: break;
   }

@@ -72,7 +72,7 @@ __device__ __forceinline__ void store_channels(const FastPass& p, const FastColu
       const E* addend = static_cast<const E*>(p.addend) + at;
 #pragma unroll
       for (int d = 0; d < kBatch; ++d, addend += p.output_strides.z) {
-        if (mine >> d & 1u) values[d] += load_plain(addend);
+        if (mine >> d & 1u) values[d] = fmaf(p.field_factor, load_plain(addend), values[d]);
       }
     }
     E* output = static_cast<E*>(p.output) + at;
@@ -131,7 +131,14 @@ __device__ __forceinline__ void store_elements(const FastPass& p, const FastColu
     if (z + d >= column.end) break;
     float4 cells[3];
     Corners<Vectors> corners[3];
-    float values[3];
+    float values[3], addends[3] = {0, 0, 0};
+    if (p.addend != nullptr) {  // before the corners, to be in flight with them
+      const float* addend = static_cast<const float*>(p.addend) + at;
+#pragma unroll
+      for (int k = 0; k < 3; ++k) {
+        if (k * kTileX < floats) addends[k] = addend[k * kTileX];
+      }
+    }
 #pragma unroll
     for (int k = 0; k < 3; ++k) cells[k] = staged.of[d][e.voxel[k]];
 #pragma unroll
@@ -144,13 +151,7 @@ __device__ __forceinline__ void store_elements(const FastPass& p, const FastColu
       const float fraction[3] = {cells[k].x, cells[k].y, cells[k].z};
       const bool is_inside = __float_as_int(cells[k].w) >= 0;
       values[k] = zero_unless(is_inside, value_of<Vectors>(fraction, corners[k]) * p.factor);
-    }
-    if (p.addend != nullptr) {
-      const float* addend = static_cast<const float*>(p.addend) + at;
-#pragma unroll
-      for (int k = 0; k < 3; ++k) {
-        if (k * kTileX < floats) values[k] += addend[k * kTileX];
-      }
+      values[k] = fmaf(p.field_factor, addends[k], values[k]);
     }
     float* output = static_cast<float*>(p.output) + at;
 #pragma unroll

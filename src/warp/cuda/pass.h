@@ -47,7 +47,7 @@ struct GpuPass {
   bool has_full_s = false;                // S is not the identity
   bool is_nearest = false;
   double* sums = nullptr;  // [image][block of image][kSums]
-  double factor = 1;
+  double factor = 1, field_factor = 1;
   double background = 0, smallest_label = 0;
 
   unsigned tiles_x = 1, tiles_y = 1, tiles = 1;  // number of tiles of one image

@@ -16,7 +16,8 @@ __device__ __forceinline__ void store_value(
     const GpuPass& p, std::int64_t n, std::int64_t c, int x, int y, int z, T value) {
   if (p.factor != 1) value *= static_cast<T>(p.factor);
   if (p.addend.data != nullptr) {
-    value += load_as<T>(p.addend, p.addend.plane(n, c) + p.addend.at(z, y, x));
+    const T addend = load_as<T>(p.addend, p.addend.plane(n, c) + p.addend.at(z, y, x));
+    value = fma(static_cast<T>(p.field_factor), addend, value);
   }
   store_as(p.output, p.output.plane(n, c) + p.output.at(z, y, x), value);
 }

@@ -33,7 +33,7 @@ __global__ void transforms_kernel(const GpuPass p, Matrix affine, Matrix grid_af
   const std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (n >= batch) return;
   out[n] = make_transform(
-      p.axes, p.rank, is_grid, [&](int i, int j) { return affine.at(n, i, j); },
+      p.axes, p.rank, is_grid, p.field_factor, [&](int i, int j) { return affine.at(n, i, j); },
       [&](int i, int j) { return grid_affine.at(n, i, j); });
 }
 
@@ -157,6 +157,7 @@ class Call {
     p.has_full_s = !pass.grid_affine.empty();
     p.is_nearest = pass.mode == Interpolation::nearest;
     p.factor = pass.factor;
+    p.field_factor = pass.field_factor;
     p.background = pass.background;
     p.smallest_label = pass.smallest_label;
     p.images = static_cast<int>(pass.field_gradient.empty() ? 1 : pass.images_of_field());
