@@ -27,7 +27,7 @@ struct VmafOptions {
 /// reference, distorted: luma planes [N,H,W] of consecutive frames, or one plane [H,W]; u8, or u16
 /// with samples in the low bits; alike in all but their strides; on the CPU.
 /// Returns f64: [N], or a scalar. Exact: the bits are the same on every vector target and number of
-/// threads. Workspace: 14 B a pixel of one frame.
+/// threads. Workspace: 6 B a pixel of one frame, and a copy of planes whose rows are not dense.
 /// Throws InvalidArgument if the planes are not that, a side is below 33, there is no such model,
 /// options.models is empty, bit_depth does not fit the dtype, or a sample is above 2^bit_depth - 1.
 SIMILIS_API Tensor vmaf(const TensorView& reference, const TensorView& distorted,

@@ -37,19 +37,30 @@ inline std::int64_t inside(std::int64_t index, std::int64_t extent) {
   return std::clamp<std::int64_t>(reflected(index, extent), 0, extent - 1);
 }
 
-// Columns first, first + 1, … of a row as words, two columns each.
+// Columns first, first + 1, … of a row as words, two columns each. Those inside the row are read a
+// vector at a time.
 template <class Sample>
 void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64_t first,
     std::size_t words, Word* HWY_RESTRICT to) {
-  constexpr std::size_t kPiece = 2 * kRowWords;
-  alignas(64) std::uint16_t samples[kPiece];
   const auto count = static_cast<std::int64_t>(2 * words);
-  const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, count);
-  const std::int64_t end = std::clamp<std::int64_t>(width - first, begin, count);
-  for (std::int64_t i = 0; i < begin; ++i) samples[i] = row[inside(first + i, width)];
-  for (std::int64_t i = begin; i < end; ++i) samples[i] = row[first + i];
-  for (std::int64_t i = end; i < count; ++i) samples[i] = row[inside(first + i, width)];
-  std::memcpy(to, samples, words * sizeof(Word));
+  const auto column = [&](std::int64_t i) { return Word{row[inside(first + i, width)]}; };
+  std::int64_t i = 0;
+  for (; i < count && first + i < 0; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint16_t> d;
+  const hn::Repartition<Word, decltype(d)> d32;
+  const hn::Rebind<Sample, decltype(d)> from;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (; i + lanes <= count && first + i + lanes <= width; i += lanes) {
+    const auto samples = hn::LoadU(from, row + first + i);
+    if constexpr (sizeof(Sample) == 1) {
+      hn::StoreU(hn::BitCast(d32, hn::PromoteTo(d, samples)), d32, to + i / 2);
+    } else {
+      hn::StoreU(hn::BitCast(d32, samples), d32, to + i / 2);
+    }
+  }
+#endif
+  for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
 }
 
 // Adds pairs times taps, and for scale 3 the central sample times 2^16, to even and odd outputs.
