@@ -12,8 +12,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUDGETS = {  # rooms: most kernels
-    "src/ssim/ and src/ms_ssim/": (("src/ssim/", "src/ms_ssim/"), 61),
-    "src": (("src/",), 192),
+    "src/ssim/ and src/ms_ssim/": (("src/ssim/", "src/ms_ssim/"), 63),
+    "src": (("src/",), 194),
 }
 
 
@@ -35,9 +35,9 @@ def faults(kernels, sources):
 
 
 def check_the_test_itself():
-    names = [f"kernel_{i}" for i in range(193)]
-    assert list(faults({"src/ssim/a.cu": names[:61]}, {"src/ssim/a.cu"})) == []
-    assert len(list(faults({"src/ssim/a.cu": names[:62]}, {"src/ssim/a.cu"}))) == 1
+    names = [f"kernel_{i}" for i in range(195)]
+    assert list(faults({"src/ssim/a.cu": names[:63]}, {"src/ssim/a.cu"})) == []
+    assert len(list(faults({"src/ssim/a.cu": names[:64]}, {"src/ssim/a.cu"}))) == 1
     assert len(list(faults({"src/ncc/a.cu": names}, {"src/ncc/a.cu"}))) == 1
     assert len(list(faults({}, {"src/ncc/a.cu"}))) == 1
     assert len(list(faults({"src/ncc/a.cu": []}, set()))) == 1

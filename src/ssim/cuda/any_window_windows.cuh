@@ -33,34 +33,34 @@ template <class T, bool masked> struct PixelColumn {
     return slice.of(view) + column * view.strides[4] + (is_inside ? first * view.strides[3] : 0);
   }
 
-  __device__ __forceinline__ void fetch(int group, int) {
+  __device__ __forceinline__ void fetch(int group, int u) {
     // Zeros with padding same; with others s and d are 0 there.
     const bool is_same = w.padding == Padding::same;
     const T beyond_x = is_same ? T(0) : w.of_sums ? 2 * slice.half_shift : slice.half_shift;
     const T beyond_y = is_same || w.of_sums ? T(0) : slice.half_shift;
-    fetch_rows(w.x, group, x, beyond_x, vx);
-    fetch_rows(w.y, group, y, beyond_y, vy);
+    fetch_rows(w.x, group + u, x, beyond_x, vx);
+    fetch_rows(w.y, group + u, y, beyond_y, vy);
     if constexpr (masked) {
-      fetch_rows(w.valid_mask, group, mask, is_same ? T(1) : T(0), vm);
+      fetch_rows(w.valid_mask, group + u, mask, is_same ? T(1) : T(0), vm);
     }
   }
 
   __device__ __forceinline__ void fetch_rows(
-      const gpu::View& view, int group, std::int64_t& at, T beyond, T (&values)[kFetched]) const {
+      const gpu::View& view, int next, std::int64_t& at, T beyond, T (&values)[kFetched]) const {
     visit<T>(view.dtype, [&]<class E>(std::type_identity<E>) {
       const E* from = static_cast<const E*>(view.data) + at;
       if (is_inside) {
 #pragma unroll
         for (int j = 0; j < kFetched; ++j) {
-          if (group + j < limit) values[j] = element<T>(from);
+          if (next + j < limit) values[j] = element<T>(from);
           from += view.strides[3];
         }
         return;
       }
 #pragma unroll
       for (int j = 0; j < kFetched; ++j) {
-        const int row = seen_pixel(first + group + j, w.extent[kDown], w.padding);
-        const bool exists = has_column && row >= 0 && group + j < limit;
+        const int row = seen_pixel(first + next + j, w.extent[kDown], w.padding);
+        const bool exists = has_column && row >= 0 && next + j < limit;
         values[j] = exists ? element<T>(from + row * view.strides[3]) : beyond;
       }
     });
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 2) any_windows_kernel(const Work<T> 
       store_chunks(to + f * w.slice_array(), derivative[f]);
     }
   }
-  if (w.partials == nullptr) return;
+  if (w.partials == nullptr || w.averages != nullptr) return;
   const double total = gpu::block_sum<kThreads>(sum);
   if (t == 0) {
     w.partials[(w.first_plane + tile.slice) * (w.across * w.down) + tile.in_slice] = total;

@@ -235,10 +235,11 @@ __global__ void __launch_bounds__(kThreads) weights_kernel(const Work w) {
       if (in_map && map_x >= 0 && map_x < g.map_extent[2]) map_weight += weight;
     }
   }
-  const double totals[3] = {gpu::block_sum<kThreads>(l1), gpu::block_sum<kThreads>(map_weight),
-      gpu::block_sum<kThreads>(l1_weight)};
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < 3; ++i) w.partials[1 + i][plane_index * w.slots + slot] = totals[i];
+  const double sums[3] = {l1, map_weight, l1_weight};
+  for (int i = 0; i < 3; ++i) {
+    const double total = gpu::block_sum<kThreads>(sums[i]);
+    if (threadIdx.x == 0) w.partials[1 + i][plane_index * w.slots + slot] = total;
+    __syncthreads();
   }
 }
 
