@@ -27,7 +27,7 @@ from .transform_autograd import (
     labels_function,
     transform_function,
 )
-from .transform_operators import NO_GRADIENTS, compute_transform, result_shape
+from .transform_operators import NO_GRADIENTS, compute_transform, result_model, result_shape
 
 
 def _are_plain(operands: Tensors) -> bool:
