@@ -19,7 +19,21 @@ using warp_internal::kTileX;
 using warp_internal::kTileY;
 using warp_internal::voxel_count;
 
-constexpr unsigned kAllLanes = 0xffffffffu;
+// Return the value of the lane before, or behind, in the row of kTileX.
+template <class T> __device__ __forceinline__ T of_previous_lane(T value) {
+#if defined(__HIPCC__)
+  return __shfl_up(value, 1, kTileX);
+#else
+  return __shfl_up_sync(0xffffffffu, value, 1);
+#endif
+}
+template <class T> __device__ __forceinline__ T of_next_lane(T value) {
+#if defined(__HIPCC__)
+  return __shfl_down(value, 1, kTileX);
+#else
+  return __shfl_down_sync(0xffffffffu, value, 1);
+#endif
+}
 
 // Writes counts, or the square roots of numbers given as bits.
 __global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
@@ -90,15 +104,17 @@ __global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CON
       warp_internal::store_as(view.output, at + i * view.output.strides[4], w[i]);
     }
   }
-  __shared__ unsigned long long of_warps[kTileY];
-  for (int step = gpu::kWarp / 2; step > 0; step /= 2) {
-    most = max(most, __shfl_xor_sync(kAllLanes, most, step));
+  __shared__ unsigned long long shared[kThreads];
+  shared[threadIdx.x] = most;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      shared[threadIdx.x] = max(shared[threadIdx.x], shared[threadIdx.x + half]);
+    }
   }
-  if (threadIdx.x % gpu::kWarp == 0) of_warps[threadIdx.x / gpu::kWarp] = most;
-  __syncthreads();
-  if (threadIdx.x != 0 || view.largest == nullptr) return;
-  for (const unsigned long long other : of_warps) most = max(most, other);
-  atomicMax(view.largest + column.n, most);
+  if (threadIdx.x == 0 && view.largest != nullptr) {
+    atomicMax(view.largest + column.n, shared[0]);
+  }
 }
 
 template <class T> struct JacobianView {
@@ -161,8 +177,7 @@ __device__ __forceinline__ unsigned store_column(
     T change[3][3] = {};
 #pragma unroll
     for (int i = 0; i < rank; ++i) {
-      T to_left = __shfl_up_sync(kAllLanes, here.of[i], 1);
-      T to_right = __shfl_down_sync(kAllLanes, here.of[i], 1);
+      T to_left = of_previous_lane(here.of[i]), to_right = of_next_lane(here.of[i]);
       if (is_first) to_left = outer.of[i];
       if (lane == kTileX - 1) to_right = outer.of[i];
       if (right == 0) to_right = here.of[i];
@@ -201,11 +216,13 @@ __global__ __launch_bounds__(kThreads) void jacobian_kernel(
       default: folds = store_column<T, rank, float>(tiles, p, column);
     }
   }
-  for (int step = gpu::kWarp / 2; step > 0; step /= 2) {
-    folds += __shfl_xor_sync(kAllLanes, folds, step);
-  }
-  if (threadIdx.x % gpu::kWarp == 0 && folds != 0) {
-    atomicAdd(p.folds + column.n, static_cast<unsigned long long>(folds));
+  __shared__ unsigned folded;
+  if (threadIdx.x == 0) folded = 0;
+  __syncthreads();
+  if (folds != 0) atomicAdd(&folded, folds);
+  __syncthreads();
+  if (threadIdx.x == 0 && folded != 0) {
+    atomicAdd(p.folds + column.n, static_cast<unsigned long long>(folded));
   }
 }
 

@@ -39,11 +39,12 @@ bool is_fast(const TensorView& image, FastLayout layout) {
   return is_packed && has_fast_strides(image);
 }
 
-// Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits.
-bool has_short_places(const TensorView& image, int rank) {
+// Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits, and
+// whether it has `least` voxels along each axis.
+bool has_short_places(const TensorView& image, int rank, std::int64_t least = 2) {
   std::int64_t span = 3;
   for (int axis = 5 - rank; axis < 5; ++axis) {
-    if (image.shape[axis] < 2 || image.shape[axis] > kMostFastVoxels) return false;
+    if (image.shape[axis] < least || image.shape[axis] > kMostFastVoxels) return false;
     span += (image.shape[axis] - 1) * std::abs(image.strides[axis]);
   }
   return fits_32_bits(span);
@@ -186,8 +187,11 @@ bool takes_fast_values(const Pass& pass) {
 bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
   const FastLayout layout = layout_of(pass);
   const TensorView& by_field = pass.field_gradient;
-  return is_fast(pass) && !pass.deterministic && pass.upstream.dtype == pass.image.dtype &&
-         has_fast_strides(pass.upstream) && fits_32_bits(pass.upstream.strides[1]) &&
+  // run_fast_gradients() leaves out the first voxels of padded images, and a cell has two.
+  const std::int64_t least = pass.padding == Outside::zeros ? 2 : 3;
+  return is_fast(pass) && has_short_places(pass.image, pass.rank, least) && !pass.deterministic &&
+         pass.upstream.dtype == pass.image.dtype && has_fast_strides(pass.upstream) &&
+         fits_32_bits(pass.upstream.strides[1]) &&
          (by_field.empty() ||
              (is_fast_field(by_field, pass.rank) && pass.images_of_field() == 1)) &&
          (!has_matrix_gradient(pass) || layout != FastLayout::vectors) &&

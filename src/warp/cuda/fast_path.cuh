@@ -89,7 +89,13 @@ template <class L> struct FastColumn {
     y = min(y, p.out[1] - 1);
     z = min(z, p.out[2] - 1);
     end = min(z + p.depth, p.out[2]);
-    const Transform& t = p.transforms == nullptr ? p.transform : p.transforms[n];
+    if (p.transforms == nullptr) {  // in the memory of parameters, which needs loads of its own
+      place(p, p.transform);
+    } else {
+      place(p, p.transforms[n]);
+    }
+  }
+  __device__ __forceinline__ void place(const FastPass& p, const Transform& t) {
     const double gx = p.first[0] + x, gy = p.first[1] + y;
 #pragma unroll
     for (int a = 0; a < rank; ++a) {

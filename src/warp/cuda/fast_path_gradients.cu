@@ -102,7 +102,7 @@ struct Pairs {};
 
 template <class L>
 __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColumn<L>& column, int z,
-    const float (&sum)[kBatch][L::rank], unsigned mine, Triplets& triplets) {
+    const float (&sum)[kBatch][L::rank], unsigned /*mine*/, Triplets& triplets) {
 #pragma unroll
   for (int d = 0; d < kBatch; ++d) {
 #pragma unroll
@@ -168,7 +168,6 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
 template <class L>
 __device__ __forceinline__ void store_sums(
     const FastPass& p, const FastColumn<L>& column, const ColumnSums<L>& sums) {
-  constexpr unsigned kAll = 0xffffffffu;
   __shared__ double of_warps[kTileY][kPositionSums];
   const double position[2] = {p.first[0] + column.x, p.first[1] + column.y};
 #pragma unroll
@@ -179,10 +178,7 @@ __device__ __forceinline__ void store_sums(
         sum * position[0], L::rank == 3 ? sum * position[1] : along, L::rank == 3 ? along : 0, sum};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int step = kTileX / 2; step > 0; step /= 2) {
-        parts[j] += __shfl_xor_sync(kAll, parts[j], step);
-      }
+      parts[j] = gpu::subgroup_sum(parts[j]);
       if (lane() == 0) of_warps[warp()][4 * a + j] = parts[j];
     }
   }
