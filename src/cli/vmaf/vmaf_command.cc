@@ -132,6 +132,7 @@ VmafResults score(const std::vector<VmafFeature>& features, VideoPair& videos,
     }
     results.frames.push_back(std::move(frame));
   }
+  videos.read_rest();
   progress.clear();
   note_shorter_video(options, videos, walk);
   require(frames > 0, "no frame to compare in {} and {}", options.reference, options.distorted);
