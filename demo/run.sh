@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Renders two pictures, compresses them with real encoders at several qualities, scores each result
-# with build/bin/similis, and draws a heat map of the worst. All files go to build/demo.
+# Renders two pictures, compresses them with real encoders at several qualities, scores all results
+# with build/bin/similis against their source, compares the encoders by BD-rate, and draws a heat map
+# of the worst. All files go to build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=build/demo
@@ -27,26 +28,26 @@ compress() {
   esac
 }
 
-# Prints one row: the size of the file and its scores.
-score() {
-  local bytes psnr ssim ms_ssim
-  bytes=$(stat --format %s "$file")
-  IFS=, read -r _ psnr ssim ms_ssim < <(
-    $similis compare "$folder/$1.png" "$file" -m psnr -m ssim -m ms-ssim --format csv | tail -n 1)
-  awk -v file="${file##*/}" -v bytes="$bytes" -v psnr="$psnr" -v ssim="$ssim" -v ms="$ms_ssim" \
-    'BEGIN { printf "%-24s %8d %8.3f %8.2f %8.4f %8.4f\n",
-               file, bytes, 8 * bytes / (768 * 512), psnr, ssim, ms }'
+# ladder PICTURE: its encodes' sizes and scores, and each encoder's curve against JPEG's.
+ladder() {
+  local encoder quality curves=()
+  # AVIF counts the other way: 0 is lossless, 63 the coarsest.
+  for encoder in "jpg 90 75 50 25" "webp 95 80 55 30" "avif 16 24 34 44"; do
+    local files=""
+    for quality in ${encoder#* }; do
+      compress "$1" "${encoder%% *}" "$quality"
+      files+=${files:+,}$file
+    done
+    curves+=(--curve "${encoder%% *}=$files")
+  done
+  $similis compare "$folder/$1.png" "${curves[@]}" -m ssimulacra2,psnr,ms-ssim
 }
 
 render
-printf '%-24s %8s %8s %8s %8s %8s\n' file bytes bits/px psnr ssim ms-ssim
 for picture in $pictures; do
-  # AVIF counts the other way: 0 is lossless, 63 the coarsest.
-  for encoding in "jpg 90" "jpg 60" "jpg 25" "webp 85" "webp 30" "avif 24" "avif 44"; do
-    # shellcheck disable=SC2086
-    compress $picture $encoding
-    score $picture
-  done
+  echo
+  echo "$picture:"
+  ladder $picture
 done
 
 map=$folder/landscape.jpg-q25.ssim.png

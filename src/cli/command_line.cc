@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "similis/version.h"
+#include "src/cli/help_texts.h"
 #include "src/cli/inputs/background.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/nearest.h"
@@ -17,103 +18,8 @@
 namespace similis::cli {
 namespace {
 
-constexpr const char* kExitStatus = R"(Exit status:
-  0  success
-  1  something could not be read, computed or written; stderr names it in one line
-  2  the command line is wrong)";
-
-constexpr const char* kProgramExamples = R"(Examples:
-  similis compare original.png compressed.jpg
-  similis compare original.y4m decoded.mp4 --format json -o scores.json
-  similis compare originals/ compressed/ --format csv -o scores.csv
-  similis compare original.png compressed.jpg --map ssim=losses.png
-  similis warp moving.nii.gz --reference fixed.nii.gz --transform affine.mat -o warped.nii.gz
-  similis compare --help
-)";
-
-constexpr const char* kCompareExamples = R"(Examples:
-  similis compare original.png compressed.jpg
-  similis compare original.png compressed.jpg -m ssim -m mse --format json
-  similis compare original.png compressed.jpg -m ssim=window_size=7:padding=same
-  similis compare original.png compressed.jpg --map ssim=losses.png
-  similis compare originals/ compressed/ --format csv -o scores.csv
-  curl -s https://example.org/b.webp | similis compare a.png -
-  similis compare original.y4m encoded.mkv --frames 0:250 -m psnr -m ssim
-  similis compare fixed.nii.gz warped.nii.gz -m ssim -m mse --map ssim=slices.png
-  similis compare a.yuv b.yuv --size 1920x1080 --pix-fmt yuv420p10le
-  ffmpeg -v error -i b.mkv -f yuv4mpegpipe -strict -1 - | similis compare a.y4m -
-  similis compare -- -odd-name.png 'star*[1]?.png'
-)";
-
-constexpr const char* kDifferences = R"(Pictures that differ in kind:
-  Sizes must match. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
-  dropped; transparent pixels need --background. If the colour spaces differ, the distorted picture
-  is converted to the reference's, and the settings in the results say so.
-
-Video:
-  similis reads y4m, raw YUV with --size and --pix-fmt, and every format that ffmpeg decodes, none
-  of them converted; from a pipe it reads y4m and raw YUV. psnr, mse, mae and ssim score the code
-  values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling and
-  bit depth must match. If the lengths differ, the frames that both videos have are scored, with a
-  note. If a video is cut off, its frames before the cut are scored, and the exit status is 1.
-
-Volumes:
-  similis reads NIfTI-1 and NIfTI-2, compressed or not. The grids must agree to a hundredth of a
-  voxel; `similis warp` brings one volume onto the grid of the other. data_range is the reference's
-  largest minus smallest value. Each volume of a time series is a frame. --map draws the middle
-  slices across z, y and x.
-
-Directories:
-  Files are matched by name, then a.png with a.jpg if each side has just one a.*. Files without a
-  match are noted on stderr; hidden files and subdirectories are ignored. If a file is broken, the
-  error names it, the others are scored, and the exit status is 1. In JSON and XML, settings of a
-  metric that differ between the pairs are given with each pair.
-)";
-
-constexpr const char* kResults = R"(Results:
-  Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
-  mean and percentiles, and every frame's values; a picture is one frame. A value that is not
-  finite, such as the psnr of equal pictures, is null in JSON. Results do not depend on the number
-  of threads.
-)";
-
-constexpr const char* kVmafExamples = R"(Examples:
-  similis vmaf -r original.y4m -d decoded.y4m --json -o scores.json
-  similis vmaf -r original.y4m -d decoded.y4m -m version=vmaf_v0.6.1 \
-    -m version=vmaf_v0.6.1neg:name=vmaf_neg --feature psnr -o scores.xml
-  similis vmaf -r a.yuv -d b.yuv -w 1920 -h 1080 -p 420 -b 10 -n --feature float_ssim=scale=1 \
-    --csv -o /dev/stdout
-)";
-
-constexpr const char* kWarpExamples = R"(Examples:
-  similis warp moving.nii.gz --reference fixed.nii.gz -o resampled.nii.gz
-  similis warp moving.nii.gz -r fixed.nii.gz -t warp.nii.gz -t affine.mat -o warped.nii.gz
-  similis warp fixed.nii.gz -r moving.nii.gz -t '[affine.mat,1]' -t inverse.nii.gz -o back.nii.gz
-  similis warp labels.nii.gz -r fixed.nii.gz -t affine.mat --mode label -o warped.nii.gz
-)";
-
-constexpr const char* kWarpFiles = R"(Files:
-  Volumes are NIfTI-1 or NIfTI-2, compressed or not; a time series is warped frame by frame. Affine
-  maps are .mat, .txt and .tfm files of ITK and ANTs; displacement fields are NIfTI with a vector in
-  mm at each voxel (dim[5] is 3). Points and vectors have ITK's axes (left, posterior, superior).
-  Transforms are applied in the order of antsApplyTransforms. nearest and label keep the sample type
-  of IMAGE, unless it is scaled; otherwise the output is float32, or float64 if IMAGE needs it.
-)";
-
-constexpr const char* kBenchExamples = R"(Examples:
-  similis bench
-  similis bench -m ssim -m ms-ssim --size 3840x2160 --threads 4
-  similis bench -m lncc=window_size=5 -m mi --size 192x192x160
-  similis bench --device cuda --seconds 3 --format json -o speed.json
-)";
-
-constexpr const char* kBenchTimes = R"(Times:
-  A metric runs once to warm up, then repeatedly for the given seconds; its time is the median of
-  these calls, and the rates follow from it. A call takes two pictures from memory and ends when the
-  score is there; reading and decoding files is not included. The pictures are noise: 8-bit RGB, or
-  luma for metrics of video; volumes are float32. With --device cuda they are on the GPU before the
-  call, except for ssimulacra2, which copies them there in each call.
-)";
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kOptionColumns = 30;  // CLI11's, left of the descriptions
 
 std::string metric_lines() {
   std::size_t width = 0;
@@ -127,7 +33,7 @@ std::string metric_lines() {
 
 void add_device(CLI::App& app, std::string* device) {
   app.add_option("--device", *device,
-         "device to compute on (default: auto, which is the CPU\n"
+         "device to compute on (default: auto, which is the CPU "
          "unless SIMILIS_BACKEND is cuda)")
       ->type_name("auto|cpu|cuda[:N]");
 }
@@ -155,44 +61,73 @@ void add_compare(CommandLine& line) {
   CompareOptions& options = line.compare_options;
   line.compare = &app;
   app.add_option("REF", options.reference,
-         "the reference: a picture, a video, a volume, a directory,\nor - for stdin")
-      ->required()
+         "the reference: a picture, a video, a volume, a directory, or - for stdin")
       ->type_name("");
-  app.add_option("DIST", options.distorted, "the distorted input, which is scored")
-      ->required()
+  app.add_option("DIST", options.distorted,
+         "the distorted input, which is scored; several are scored in one pass over REF")
       ->type_name("");
   add_metrics(app, &options.metrics,
       fmt::format(
-          "{}; metrics that need a larger\npicture are skipped", joined(default_metrics(), ", ")));
+          "{}; metrics that need a larger picture are skipped", joined(default_metrics(), ", ")));
   add_device(app, &options.device);
   add_threads(app, &options.threads);
   app.add_option("--format", options.format, "format of the results (default: table)")
-      ->type_name("table|json|csv|xml");
+      ->type_name("table|json|jsonl|csv|xml");
   app.add_option("-o,--output", options.output,
-         "write the results to FILE, complete or not at all; a run\n"
-         "that fails leaves its scores so far in FILE.partial")
+         "write the results to FILE, complete or not at all; a run "
+         "that fails leaves its scores so far in FILE.partial. Its "
+         "ending chooses the format if --format does not")
       ->type_name("FILE");
-  app.add_option("--map", options.map,
-         fmt::format("draw a heat map of the loss; brighter is worse;\nfor: {}.\n"
-                     "The map is as large as the picture: windows that do not\n"
-                     "fit (padding=valid) are cut at the border",
+  app.add_option("--curve", options.curves,
+         "the encodes of one encoder, at least 4; repeat: each curve "
+         "gets its BD-rate against the first")
+      ->type_name("NAME=FILE,FILE,…")
+      ->allow_extra_args(false);
+  app.add_option("--pairs", options.pairs,
+         "score the pairs that FILE lists (.jsonl, .csv or .tsv with "
+         "reference, distorted and, optionally, id) into -o X.jsonl; "
+         "the same command again scores those that are missing")
+      ->type_name("FILE");
+  app.add_option("--shard", options.shard, "only the Ith of N parts of the list")->type_name("I/N");
+  app.add_option(
+         "--retries", options.retries, "tries of a pair whose files cannot be opened (default: 1)")
+      ->type_name("N");
+  app.add_flag("--frames-in-rows", options.frames_in_rows,
+      "write each frame's scores to the rows of --pairs too");
+  app.add_option("--worst", options.worst, "list the N worst frames of a video (default: 1)")
+      ->type_name("N");
+  app.add_option("--fail-below", options.fail_below,
+         "exit with status 3 if a score is lower; STAT is mean, min, "
+         "p5, … as in JSON (default: mean)")
+      ->type_name("METRIC[.STAT]=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--fail-above", options.fail_above, "the same for errors, such as mse")
+      ->type_name("METRIC[.STAT]=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--map", options.maps,
+         fmt::format("draw a heat map of the loss; brighter is worse; of a video "
+                     "its luma in the worst frame, or in FRAME; repeat for several; for: {}. "
+                     "One pixel for each of the picture, and a legend below; "
+                     "windows that do not fit (padding=valid) are cut at the border",
              joined(metric_names_with_maps(), ", ")))
-      ->type_name("METRIC=FILE.png");
+      ->type_name("METRIC[@FRAME]=FILE.png")
+      ->allow_extra_args(false);
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
       ->type_name("COLOR");
   app.add_option("--frames", options.frames,
-         "score frames A to B - 1 of the reference; A or B may be\nomitted")
+         "score frames A to B - 1 of the reference; A or B may be omitted")
       ->type_name("A:B");
   app.add_option("--every", options.every, "score every Nth of these frames")->type_name("N");
   app.add_option("--offset", options.offset, "compare reference frame i with distorted frame i + N")
       ->type_name("N");
   app.add_option("--size", options.size, "frame size of raw video")->type_name("WxH");
   app.add_option("--pix-fmt", options.pixel_format,
-         "pixel format of raw video (ffmpeg's name): yuv420p,\nyuv422p10le, gray12le, …")
+         "pixel format of raw video (ffmpeg's name): yuv420p, yuv422p10le, nv12, p010le, gray12le, "
+         "…")
       ->type_name("FORMAT");
-  app.footer(fmt::format(
-      "{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(), kDifferences, kResults, kExitStatus));
+  app.footer(fmt::format("{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(),
+      wrapped(kDifferences, kColumns), wrapped(kResults, kColumns), kExitStatus));
 }
 
 void add_vmaf_inputs(CLI::App& app, VmafOptions& options) {
@@ -230,8 +165,8 @@ void add_vmaf(CommandLine& line) {
       ->type_name("FEATURE[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
   app.add_option("-m,--model", options.models,
-         "model to score with (default: version=vmaf_v0.6.1); repeat\nfor several, with different "
-         "names; parts: version=NAME or\npath=FILE, name=NAME, disable_clip, enable_transform,\n"
+         "model to score with (default: version=vmaf_v0.6.1); repeat for several, with different "
+         "names; parts: version=NAME or path=FILE, name=NAME, disable_clip, enable_transform, "
          "FEATURE.OPTION=VALUE")
       ->type_name("PART[:PART…]")
       ->allow_extra_args(false);
@@ -245,7 +180,7 @@ void add_vmaf(CommandLine& line) {
   app.add_flag("--csv", options.is_csv, "write CSV");
   app.add_flag("--sub", options.is_sub, "write subtitles");
   app.add_option("--precision", options.precision,
-         "digits of numbers (default: six, as vmaf writes); max: as\nmany as needed to read back "
+         "digits of numbers (default: six, as vmaf writes); max: as many as needed to read back "
          "the same number")
       ->type_name("max");
   app.add_option("--cpumask,--gpumask", options.cpu_mask, "taken for vmaf's sake, of no effect")
@@ -269,23 +204,23 @@ void add_warp(CommandLine& line) {
       ->required()
       ->type_name("FILE");
   app.add_option("-t,--transform", options.transforms,
-         "transform from points of the reference to points of IMAGE:\n"
-         "an affine map or a displacement field; [FILE,1] is the\n"
-         "inverse of an affine map; repeat for several, the last is\n"
+         "transform from points of the reference to points of IMAGE: "
+         "an affine map or a displacement field; [FILE,1] is the "
+         "inverse of an affine map; repeat for several, the last is "
          "applied first (default: identity)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("-o,--output", options.output,
-         "write the warped volume to FILE, .nii or .nii.gz, complete\nor not at all; required")
+         "write the warped volume to FILE, .nii or .nii.gz, complete or not at all; required")
       ->required()
       ->type_name("FILE");
   app.add_option("--mode", options.mode,
-         "interpolation (default: linear); cubic is a B-spline,\n"
+         "interpolation (default: linear); cubic is a B-spline, "
          "label takes the label with the largest linear weight")
       ->type_name("linear|nearest|cubic|label");
   app.add_option("--padding", options.padding,
-         "values outside IMAGE (default: zeros, or --background, from\n"
-         "half a voxel outside on); border repeats the outermost\n"
+         "values outside IMAGE (default: zeros, or --background, from "
+         "half a voxel outside on); border repeats the outermost "
          "voxel, reflection mirrors")
       ->type_name("zeros|border|reflection");
   app.add_option(
@@ -293,7 +228,24 @@ void add_warp(CommandLine& line) {
       ->type_name("NUMBER");
   add_device(app, &options.device);
   add_threads(app, &options.threads);
-  app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, kWarpFiles, kExitStatus));
+  app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, wrapped(kWarpFiles, kColumns), kExitStatus));
+}
+
+void add_merge(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "merge", "Puts the results of the shards of a list of pairs together");
+  MergeOptions& options = line.merge_options;
+  line.merge = &app;
+  app.add_option(
+         "PART", options.parts, "the results of compare --pairs, as many files as there are")
+      ->required()
+      ->type_name("");
+  app.add_option("--pairs", options.pairs, "the list; required")->required()->type_name("FILE");
+  app.add_option("-o,--output", options.output,
+         "write one row for each pair to FILE, .jsonl, .json or .csv, "
+         "complete or not at all (default: stdout, JSON Lines)")
+      ->type_name("FILE");
+  app.footer(fmt::format("{}\n{}", kMergeExamples, kExitStatus));
 }
 
 void add_bench(CommandLine& line) {
@@ -303,7 +255,7 @@ void add_bench(CommandLine& line) {
   line.bench = &app;
   add_metrics(app, &options.metrics, "all; metrics that cannot run are skipped");
   app.add_option("--size", options.size,
-         "size of the pictures (default: 1920x1080), or of volumes,\nsuch as 192x192x160")
+         "size of the pictures (default: 1920x1080), or of volumes, such as 192x192x160")
       ->type_name("WxH[xD]");
   add_device(app, &options.device);
   add_threads(app, &options.threads);
@@ -313,7 +265,8 @@ void add_bench(CommandLine& line) {
       ->type_name("table|json");
   app.add_option("-o,--output", options.output, "write the results to FILE, complete or not at all")
       ->type_name("FILE");
-  app.footer(fmt::format("{}\n{}\n{}", kBenchExamples, kBenchTimes, kExitStatus));
+  app.footer(
+      fmt::format("{}\n{}\n{}", kBenchExamples, wrapped(kBenchTimes, kColumns), kExitStatus));
 }
 
 void add_completion(CommandLine& line) {
@@ -376,7 +329,7 @@ std::unique_ptr<CommandLine> make_command_line() {
   CLI::App& app = line->app;
   app.description("similis measures how alike two images are.");
   app.name("similis");
-  app.set_version_flag("--version", "similis " SIMILIS_VERSION);
+  app.set_version_flag("-V,--version", "similis " SIMILIS_VERSION);
   app.require_subcommand(1);
   app.footer(fmt::format("{}\n{}", kProgramExamples, kExitStatus));
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -384,11 +337,19 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_compare(*line);
   add_vmaf(*line);
   add_warp(*line);
+  add_merge(*line);
   add_bench(*line);
   line->info = app.add_subcommand("info", "Shows what this build can use on this machine");
   line->info->footer("");
   add_completion(*line);
-  for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->group("Commands");
+    for (CLI::Option* option : command->get_options()) {
+      std::string text = wrapped(option->get_description(), kColumns - kOptionColumns - 1);
+      text.pop_back();  // the last line's end
+      option->description(text);
+    }
+  }
   return line;
 }
 
@@ -407,7 +368,7 @@ void require_no_empty_values(const CommandLine& line) {
 
 std::vector<std::string> value_choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  if (type.starts_with("METRIC=FILE")) return metric_names_with_maps();
+  if (type.starts_with("METRIC[@")) return metric_names_with_maps();
   if (type.starts_with("METRIC")) return metric_names();
   std::vector<std::string> choices;
   if (type.find('|') == std::string::npos) return choices;

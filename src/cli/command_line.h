@@ -10,6 +10,7 @@
 
 #include "src/cli/bench/bench_command.h"
 #include "src/cli/compare/compare.h"
+#include "src/cli/corpus/merge_command.h"
 #include "src/cli/vmaf/vmaf_command.h"
 #include "src/cli/warp/warp_command.h"
 
@@ -20,6 +21,7 @@ struct CommandLine {
   CLI::App* compare = nullptr;
   CLI::App* vmaf = nullptr;
   CLI::App* warp = nullptr;
+  CLI::App* merge = nullptr;
   CLI::App* bench = nullptr;
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
@@ -28,6 +30,7 @@ struct CommandLine {
   CompareOptions compare_options;
   VmafOptions vmaf_options;
   WarpOptions warp_options;
+  MergeOptions merge_options;
   BenchOptions bench_options;
   std::string shell;
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "src/cli/command_line.h"
@@ -38,9 +39,10 @@ std::vector<std::string> spellings_of_all(const CLI::App& app) {
 
 bool takes_value(const CLI::Option& option) { return option.get_expected_max() > 0; }
 
-// The first line of a description, up to its first clause.
+// The first clause of a description.
 std::string summary(const std::string& description) {
-  const std::string clause = description.substr(0, description.find_first_of("\n;("));
+  std::string clause = description.substr(0, description.find_first_of(";(:"));
+  std::replace(clause.begin(), clause.end(), '\n', ' ');
   return clause.substr(0, clause.find_last_not_of(" :") + 1);
 }
 

@@ -24,6 +24,7 @@ int run_command(const CommandLine& line) {
   if (line.compare->parsed()) return compare(line.compare_options);
   if (line.vmaf->parsed()) return vmaf(line.vmaf_options);
   if (line.warp->parsed()) return warp(line.warp_options);
+  if (line.merge->parsed()) return merge(line.merge_options);
   if (line.bench->parsed()) return bench(line.bench_options);
   write_output(line.info->parsed() ? describe_build() : completion_script(line.app, line.shell));
   return 0;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "src/cli/command_line.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/nearest.h"
@@ -54,7 +57,7 @@ TEST(Help, NamesEveryOptionMetricAndExitStatus) {
   const auto line = make_command_line();
   const std::string help = line->compare->help();
   for (const char* text : {"REF", "DIST", "-m,--metric", "--list-metrics", "--device", "--threads",
-           "--format table|json|csv|xml", "-o,--output", "--map", "--background", "--frames",
+           "--format table|json|jsonl|csv|xml", "-o,--output", "--map", "--background", "--frames",
            "--every", "--offset", "--size", "--pix-fmt", "Examples:", "Exit status:"}) {
     EXPECT_THAT(help, testing::HasSubstr(text));
   }
@@ -69,9 +72,13 @@ TEST(Help, NamesEveryOptionMetricAndExitStatus) {
 TEST(Help, FitsATerminal) {
   const auto line = make_command_line();
   for (const CLI::App* app :
-      {static_cast<CLI::App*>(&line->app), line->compare, line->warp, line->bench}) {
+      {static_cast<CLI::App*>(&line->app), line->compare, line->warp, line->merge, line->bench}) {
     std::istringstream lines(app->help());
-    for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 102u) << text;
+    for (std::string text; std::getline(lines, text);) {
+      const auto columns =
+          std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
+      EXPECT_LE(columns, 80) << text;
+    }
   }
 }
 

@@ -5,33 +5,55 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <system_error>
 
 #include "src/cli/compare/report.h"
 #include "src/cli/compare/scoring.h"
+#include "src/cli/compare/streamed_results.h"
+#include "src/cli/compare/thresholds.h"
+#include "src/cli/corpus/corpus.h"
+#include "src/cli/corpus/pair_list.h"
 #include "src/cli/device.h"
+#include "src/cli/encodes/curves.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/threads.h"
 #include "src/cli/usage_error.h"
+#include "src/core/number_text.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
+#include "src/media/io/whole_file.h"
 
 namespace similis::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kFailed = 1, kMissedThreshold = 3, kSignalled = 128;
+
 using Writer = std::string (*)(const Report&);
+
+// --format, or what the name of the output ends in, or a table.
+std::string format_of(const CompareOptions& options) {
+  if (!options.format.empty()) return options.format;
+  for (const char* format : {"json", "jsonl", "csv", "xml"}) {
+    if (options.output.ends_with(std::string(".") + format)) return format;
+  }
+  return "table";
+}
 
 Writer find_writer(const std::string& format) {
   if (format == "table") return to_table;
   if (format == "json") return to_json;
+  if (format == "jsonl") return to_jsonl;
   if (format == "csv") return to_csv;
   if (format == "xml") return to_xml;
-  throw UsageError(fmt::format("--format is \"{}\"; it must be table, json, csv or xml", format));
+  throw UsageError(
+      fmt::format("--format is \"{}\"; it must be table, json, jsonl, csv or xml", format));
 }
 
 bool is_directory(const std::string& path) {
@@ -39,31 +61,72 @@ bool is_directory(const std::string& path) {
   return path != "-" && fs::is_directory(path, error);
 }
 
+// The encodes of the command line, then those that only curves name.
+std::vector<std::string> all_distorted(
+    const CompareOptions& options, const std::vector<Curve>& curves) {
+  std::vector<std::string> files = options.distorted;
+  for (const Curve& curve : curves) {
+    for (const std::string& file : curve.files) {
+      if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+    }
+  }
+  return files;
+}
+
+Compared compared_of(const CompareOptions& options, const std::vector<std::string>& distorted) {
+  if (is_directory(options.reference)) return Compared::directories;
+  return distorted.size() > 1 ? Compared::encodes : Compared::pair;
+}
+
+void require_both_kinds(const std::string& reference, const std::string& distorted) {
+  const bool reference_is = is_directory(reference);
+  if (reference_is == is_directory(distorted)) return;
+  const std::string& directory = reference_is ? reference : distorted;
+  const std::string& other = reference_is ? distorted : reference;
+  require(other == "-" || fs::exists(other), "cannot read {}: No such file or directory", other);
+  throw UsageError(fmt::format(
+      "{} is a directory but {} is not; compare two files or two directories", directory, other));
+}
+
 // Refuses options that do not fit together, before any file is read.
-void check(const CompareOptions& options, const std::optional<MapRequest>& map) {
-  if (options.reference == "-" && options.distorted == "-") {
-    throw UsageError("only one of REF and DIST can be standard input");
+void check(const CompareOptions& options, const std::vector<std::string>& distorted,
+    const std::vector<MapRequest>& maps, const std::string& format) {
+  constexpr const char* kHelp = "similis compare --help shows how to call it";
+  if (options.reference.empty()) throw UsageError(fmt::format("REF is missing; {}", kHelp));
+  if (distorted.empty()) throw UsageError(fmt::format("DIST is missing; {}", kHelp));
+  std::vector<std::string> inputs = distorted;
+  inputs.push_back(options.reference);
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1) {
+    throw UsageError(distorted.size() == 1 ? "only one of REF and DIST can be standard input"
+                                           : "only one of the inputs can be standard input");
   }
-  const bool reference_is = is_directory(options.reference);
-  if (reference_is != is_directory(options.distorted)) {
-    const std::string& directory = reference_is ? options.reference : options.distorted;
-    const std::string& other = reference_is ? options.distorted : options.reference;
-    require(other == "-" || fs::exists(other), "cannot read {}: No such file or directory", other);
-    throw UsageError(fmt::format(
-        "{} is a directory but {} is not; compare two files or two directories", directory, other));
+  for (const std::string& path : distorted) {
+    if (std::count(distorted.begin(), distorted.end(), path) > 1) {
+      throw UsageError(fmt::format("{} is given twice", path));
+    }
+    require_both_kinds(options.reference, path);
   }
-  if (map && reference_is) {
+  const Compared compared = compared_of(options, distorted);
+  if (compared == Compared::directories && distorted.size() > 1) {
+    throw UsageError("a directory is compared with one other; give each its own call");
+  }
+  if (!maps.empty() && compared == Compared::directories) {
     throw UsageError("--map takes two files, not directories");
   }
-  const std::vector<std::string> inputs = {options.reference, options.distorted};
+  if (!maps.empty() && compared == Compared::encodes) {
+    throw UsageError("--map takes one distorted file, not several");
+  }
+  if (format == "jsonl" && compared == Compared::encodes) {
+    throw UsageError("--format jsonl takes one pair of files; use json");
+  }
   if (!is_standard_output(options.output)) require_writable("-o", options.output, inputs);
-  if (map) require_writable("--map", map->path, inputs);
+  for (const MapRequest& map : maps) require_writable("--map", map.path, inputs);
 }
 
 // A run that failed does not touch `path`; it writes its scores so far beside it.
 void write_report(const Report& report, Writer writer, const std::string& path) {
-  const bool is_file = !is_standard_output(path);
-  if (report.pairs.empty() && (is_file || !report.of_directories)) return;
+  const bool is_file = !is_standard_output(path) && !media::is_written_in_place(path);
+  if (report.pairs.empty() && (is_file || report.compared != Compared::directories)) return;
   if (report.error.empty() || !is_file) {
     write_output(writer(report), path);
     return;
@@ -73,56 +136,167 @@ void write_report(const Report& report, Writer writer, const std::string& path) 
   print_note(fmt::format("the scores so far are in {}", partial));
 }
 
-std::vector<FilePair> find_pairs(const CompareOptions& options, Report& report) {
-  if (!report.of_directories) return {{options.reference, options.distorted}};
-  MatchedDirectories matched = match_directories(options.reference, options.distorted);
+void score_directories(const Scoring& scoring, const std::string& reference,
+    const std::string& distorted, Notes& notes, Report& report) {
+  MatchedDirectories matched = match_directories(reference, distorted);
   report.unmatched = std::move(matched.unmatched);
   for (const UnmatchedFile& file : report.unmatched) {
-    const bool is_reference = file.side == "reference";
     print_note(fmt::format(
-        "{} has no match in {}", file.path, is_reference ? options.distorted : options.reference));
+        "{} has no match in {}", file.path, file.side == "reference" ? distorted : reference));
   }
   if (matched.pairs.empty()) {
-    report.error =
-        fmt::format("no file in {} has a match in {}", options.distorted, options.reference);
+    report.error = fmt::format("no file in {} has a match in {}", distorted, reference);
     print_error(report.error);
   }
-  return matched.pairs;
+  score_pairs(scoring, matched.pairs, notes, report);
 }
 
-}  // namespace
+int parse_worst(const std::string& text) {
+  constexpr int kMost = 1000;
+  const std::optional<int> count = text.empty() ? 1 : parse_number<int>(text);
+  if (count && *count >= 1 && *count <= kMost) return *count;
+  throw UsageError(fmt::format("--worst is \"{}\"; it must be a number from 1 to {}", text, kMost));
+}
 
-int compare(const CompareOptions& options) {
-  const Writer writer = find_writer(options.format);
+std::vector<Threshold> thresholds_of(
+    const CompareOptions& options, const std::vector<Measure>& measures) {
+  std::vector<Threshold> all =
+      parse_thresholds("--fail-below", options.fail_below, Limit::at_least, measures);
+  const std::vector<Threshold> above =
+      parse_thresholds("--fail-above", options.fail_above, Limit::at_most, measures);
+  all.insert(all.end(), above.begin(), above.end());
+  return all;
+}
+
+int parse_retries(const std::string& text) {
+  constexpr int kMost = 100;
+  const std::optional<int> count = text.empty() ? 1 : parse_number<int>(text);
+  if (count && *count >= 0 && *count <= kMost) return *count;
+  throw UsageError(
+      fmt::format("--retries is \"{}\"; it must be a number from 0 to {}", text, kMost));
+}
+
+// Refuses what a list of pairs, or directories whose rows are appended to a file, do not take.
+void check_corpus(const CompareOptions& options, const std::string& format) {
+  const char* const what = options.pairs.empty() ? "--format jsonl of directories" : "--pairs";
+  if (!options.pairs.empty() && !(options.reference.empty() && options.distorted.empty())) {
+    throw UsageError("--pairs names the files; REF and DIST are too many");
+  }
+  if (format != "jsonl" || is_standard_output(options.output) ||
+      media::is_written_in_place(options.output)) {
+    throw UsageError(fmt::format("{} writes JSON Lines to a file; give -o FILE.jsonl", what));
+  }
+  using Given = std::pair<const char*, bool>;
+  for (const auto& [option, is_given] : {Given{"--map", !options.maps.empty()},
+           Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()},
+           Given{"--fail-below", !options.fail_below.empty()},
+           Given{"--fail-above", !options.fail_above.empty()}}) {
+    if (is_given) throw UsageError(fmt::format("{} does not take {}", what, option));
+  }
+  require_writable("-o", options.output, {options.pairs});
+}
+
+// The list, or the pairs of two directories.
+PairList pairs_of(const CompareOptions& options) {
+  if (!options.pairs.empty()) return read_pair_list(options.pairs);
+  PairList list;
+  const MatchedDirectories matched =
+      match_directories(options.reference, options.distorted.front());
+  for (const FilePair& pair : matched.pairs) list.add(pair.reference, pair.distorted);
+  for (const UnmatchedFile& file : matched.unmatched) {
+    print_note(fmt::format("{} has no match in {}", file.path,
+        file.side == "reference" ? options.distorted.front() : options.reference));
+  }
+  require(list.size() > 0, "no file in {} has a match in {}", options.distorted.front(),
+      options.reference);
+  return list;
+}
+
+Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>& metrics) {
   Scoring scoring{.by_default = options.metrics.empty(), .device = parse_device(options.device)};
-  const std::vector<std::string>& texts = scoring.by_default ? default_metrics() : options.metrics;
-  scoring.measures = requested_measures(texts);
-  if (!options.map.empty()) scoring.map = requested_map(options.map, options.metrics);
+  scoring.measures = requested_measures(metrics);
+  for (const std::string& map : options.maps) {
+    scoring.maps.push_back(
+        requested_map(map, scoring.by_default ? std::vector<std::string>() : metrics));
+  }
   if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
   scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
   const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
       [](const Measure& measure) { return measure.takes_as_read; });
   if (takes_any_depth) scoring.inputs.depths = Depths::may_differ;
-  const int threads = parse_threads(options.threads);
-  check(options, scoring.map);
+  return scoring;
+}
 
+int status_of(const Report& report, int signal, const std::vector<Threshold>& thresholds) {
+  if (signal != 0 && !report.error.empty()) return kSignalled + signal;  // it was not too late
+  const std::vector<std::string> missed = missed_thresholds(thresholds, report);
+  for (const std::string& line : missed) print_error(line);
+  if (!report.error.empty()) return kFailed;
+  return missed.empty() ? 0 : kMissedThreshold;
+}
+
+}  // namespace
+
+int compare(const CompareOptions& options) {
+  Interruption interruption;  // before any thread, also of a GPU's driver
+  const std::string format = format_of(options);
+  const Writer writer = find_writer(format);
+  const std::vector<std::string> metrics =
+      split_metrics(options.metrics.empty() ? default_metrics() : options.metrics);
+  Scoring scoring = scoring_of(options, metrics);
+  const std::vector<Threshold> thresholds = thresholds_of(options, scoring.measures);
+  const int threads = parse_threads(options.threads);
+  Report report;
+  report.curves = parse_curves(options.curves);
+  report.worst_count = parse_worst(options.worst);
+  const std::vector<std::string> distorted = all_distorted(options, report.curves);
+  const bool is_corpus =
+      !options.pairs.empty() || (format == "jsonl" && is_directory(options.reference));
+  if (options.pairs.empty()) check(options, distorted, scoring.maps, format);
+  if (is_corpus) check_corpus(options, format);
+
+  scoring.interruption = &interruption;
   std::optional<ThreadPool> pool;
   if (threads > 0) scoring.exec.runner = pool.emplace(threads).runner();
   scoring.threads = threads > 0 ? threads : default_threads();
 
-  Report report;
-  report.of_directories = is_directory(options.reference);
+  if (is_corpus) {
+    const CorpusOptions corpus{.output = options.output,
+        .shard = parse_shard(options.shard),
+        .retries = parse_retries(options.retries),
+        .frames_in_rows = options.frames_in_rows};
+    return score_corpus(scoring, pairs_of(options), corpus);
+  }
+  report.compared = compared_of(options, distorted);
   report.device = device_name(scoring.device);
   report.selection = scoring.inputs.selection;
+  std::optional<StreamedResults> stream;
+  if (report.compared == Compared::pair && (format == "csv" || format == "jsonl")) {
+    using Form = StreamedResults::Form;
+    stream.emplace(
+        format == "csv" ? Form::csv : Form::json_lines, options.output, scoring.measures, report);
+    scoring.on_frame = [&stream](const PairScores& scores) { stream->add(scores); };
+  }
   Notes notes;
-  score_pairs(scoring, find_pairs(options, report), notes, report);
+  if (report.compared == Compared::directories) {
+    score_directories(scoring, options.reference, distorted.front(), notes, report);
+  } else if (report.compared == Compared::encodes) {
+    score_encodes(scoring, options.reference, distorted, notes, report);
+  } else {
+    score_pairs(scoring, {{options.reference, distorted.front()}}, notes, report);
+  }
   for (const std::string& line : notes.lines()) print_note(line);
   require(!report.names.empty() || !report.error.empty(),
       "none of the default metrics can score {}; choose metrics with -m",
-      display_name(options.distorted));
-  write_report(report, writer, options.output);
-  return report.error.empty() ? 0 : 1;
+      display_name(distorted.front()));
+  if (stream) {
+    const std::string partial = stream->finish(report);
+    if (!partial.empty()) print_note(fmt::format("the scores so far are in {}", partial));
+  } else {
+    write_report(report, writer, options.output);
+  }
+  return status_of(report, interruption.signal(), thresholds);
 }
 
 }  // namespace similis::cli

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `similis compare`: scores two pictures, videos or volumes, or those in two directories.
+// `similis compare`: scores pictures, videos or volumes against a reference, or those in two
+// directories.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,21 +10,27 @@ namespace similis::cli {
 
 /// The command line as typed, not yet parsed.
 struct CompareOptions {
-  std::string reference, distorted;  ///< a path, or "-" for standard input
-  std::vector<std::string> metrics;  ///< of -m; empty: default_metrics()
+  std::string reference;               ///< a path, or "-" for standard input
+  std::vector<std::string> distorted;  ///< likewise
+  std::vector<std::string> curves;     ///< NAME=FILE,FILE,…
+  std::vector<std::string> metrics;    ///< of -m; empty: default_metrics()
   std::string device = "auto";
-  std::string threads;  ///< empty: one per core
-  std::string format = "table";
+  std::string threads;                ///< empty: one per core
+  std::string format;                 ///< empty: as the name of the output says
   std::string output;                 ///< empty: standard output
-  std::string map;                    ///< METRIC=FILE; empty: none
+  std::vector<std::string> maps;      ///< METRIC[@FRAME|@worst]=FILE
   std::string background;             ///< a colour; empty: none
   std::string frames, every, offset;  ///< empty: all frames
   std::string size, pixel_format;     ///< of raw video; empty: there is none
+  std::string pairs, shard, retries;  ///< a list of pairs; empty: there is none
+  bool frames_in_rows = false;
+  std::string worst;                                ///< number of worst frames; empty: one
+  std::vector<std::string> fail_below, fail_above;  ///< METRIC[.STAT]=VALUE
 };
 
-/// Writes the results and returns the exit status: 0, or 1 if something could not be scored;
-/// errors are printed on stderr. Throws UsageError if the options do not fit together, Error if
-/// nothing can be scored.
+/// Writes the results and returns the exit status: 0; 1 if something could not be scored; 3 if a
+/// score misses a threshold; 128 + N after signal N. Errors are printed on stderr. Throws
+/// UsageError if the options do not fit together, Error if nothing can be scored.
 int compare(const CompareOptions& options);
 
 }  // namespace similis::cli

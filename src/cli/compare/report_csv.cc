@@ -5,10 +5,8 @@
 #include "src/core/number_text.h"
 
 namespace similis::cli {
-namespace {
 
-// RFC 4180: quoted where a comma, a quote or a line break would be misread.
-std::string field(const std::string& text) {
+std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
@@ -18,27 +16,32 @@ std::string field(const std::string& text) {
   return quoted + "\"";
 }
 
-}  // namespace
-
-std::string to_csv(const Report& report) {
-  std::string text = report.of_directories ? "reference,distorted,frame" : "frame";
+std::string csv_header(const Report& report) {
+  std::string text = report.compared == Compared::pair ? "frame" : "reference,distorted,frame";
   for (const std::string& name : report.names) {
     text += ',';
-    text += field(name);
+    text += csv_field(name);
   }
-  text += '\n';
+  return text + '\n';
+}
+
+std::string csv_line(const Report& report, const ScoredPair& pair, const FrameScores& frame) {
+  std::string text;
+  if (report.compared != Compared::pair) {
+    text += csv_field(pair.files.reference) + ',' + csv_field(pair.files.distorted) + ',';
+  }
+  text += shortest(frame.frame);
+  for (const std::optional<double>& value : frame.values) {
+    text += ',';
+    if (value) text += shortest(*value);
+  }
+  return text + '\n';
+}
+
+std::string to_csv(const Report& report) {
+  std::string text = csv_header(report);
   for (const ScoredPair& pair : report.pairs) {
-    for (const FrameScores& frame : pair.frames) {
-      if (report.of_directories) {
-        text += field(pair.files.reference) + ',' + field(pair.files.distorted) + ',';
-      }
-      text += shortest(frame.frame);
-      for (const std::optional<double>& value : frame.values) {
-        text += ',';
-        if (value) text += shortest(*value);
-      }
-      text += '\n';
-    }
+    for (const FrameScores& frame : pair.frames) text += csv_line(report, pair, frame);
   }
   return text;
 }

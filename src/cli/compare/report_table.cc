@@ -8,7 +8,10 @@
 
 #include "src/cli/compare/report.h"
 #include "src/cli/compare/statistics.h"
+#include "src/cli/compare/worst_frames.h"
+#include "src/cli/encodes/curves.h"
 #include "src/cli/terminal/aligned_rows.h"
+#include "src/cli/terminal/notes.h"
 
 namespace similis::cli {
 namespace {
@@ -23,6 +26,11 @@ std::string cell(double value) {
 
 std::string cell(const std::optional<double>& value) { return value ? cell(*value) : "-"; }
 
+std::string file_cell(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return one_line(name.empty() ? path : name);
+}
+
 std::string table_of_picture(const Report& report) {
   std::vector<Row> rows = {{"metric", "value"}};
   for (std::size_t i = 0; i < report.names.size(); ++i) {
@@ -31,29 +39,46 @@ std::string table_of_picture(const Report& report) {
   return aligned(rows);
 }
 
-std::string table_of_video(const Report& report) {
-  std::vector<Row> rows = {{"metric", "mean", "min", "p5", "median", "max", "stdev"}};
+std::string list_of_worst(const Report& report) {
+  std::string text;
   for (std::size_t i = 0; i < report.names.size(); ++i) {
-    const Statistics all = statistics(scores_of(report.pairs, i));
-    rows.push_back({report.names[i], cell(all.mean), cell(all.min), cell(all.p5), cell(all.median),
-        cell(all.max), cell(all.stdev)});
+    std::vector<Row> rows = {{fmt::format("worst frames of {}", report.names[i]), "value"}};
+    for (const WorstFrame& frame :
+        worst_frames(report.pairs.front(), i, report.are_errors[i], report.worst_count)) {
+      rows.push_back({worst_frame_text(frame), cell(frame.value)});
+    }
+    text += "\n" + aligned(rows);
   }
-  return aligned(rows);
+  return text;
+}
+
+std::string table_of_video(const Report& report) {
+  const ScoredPair& pair = report.pairs.front();
+  std::vector<Row> rows = {
+      {"metric", "mean", "min", "worst 5%", "median", "max", "stdev", "worst frame"}};
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    const Statistics all = statistics(scores_of(pair, i));
+    const auto worst = worst_frames(pair, i, report.are_errors[i], 1);
+    rows.push_back({report.names[i], cell(all.mean), cell(all.min),
+        cell(all.worst_twentieth(report.are_errors[i])), cell(all.median), cell(all.max),
+        cell(all.stdev), worst.empty() ? "-" : worst_frame_text(worst.front())});
+  }
+  return aligned(rows) + (report.worst_count > 1 ? list_of_worst(report) : "");
 }
 
 std::string table_of_directories(const Report& report) {
   std::vector<Row> rows = {{"distorted"}}, pooled = {{"mean"}, {"min"}, {"max"}};
   for (std::size_t i = 0; i < report.names.size(); ++i) {
     rows.front().push_back(report.names[i]);
-    const Statistics all = statistics(scores_of(report.pairs, i));
+    const Statistics all = statistics(means_of(report.pairs, i));
     pooled[0].push_back(cell(all.mean));
     pooled[1].push_back(cell(all.min));
     pooled[2].push_back(cell(all.max));
   }
   for (const ScoredPair& pair : report.pairs) {
-    Row row = {std::filesystem::path(pair.files.distorted).filename().string()};
+    Row row = {file_cell(pair.files.distorted)};
     for (std::size_t i = 0; i < report.names.size(); ++i) {
-      row.push_back(cell(statistics(scores_of({pair}, i)).mean));
+      row.push_back(cell(statistics(scores_of(pair, i)).mean));
     }
     rows.push_back(row);
   }
@@ -63,13 +88,55 @@ std::string table_of_directories(const Report& report) {
   return aligned(rows);
 }
 
+std::string rate_cell(const std::optional<EncodedSize>& size) {
+  if (size && size->bits_per_second) return fmt::format("{:.1f}", *size->bits_per_second / 1000);
+  if (size && size->bits_per_pixel) return fmt::format("{:.4f}", *size->bits_per_pixel);
+  return "-";
+}
+
+std::string table_of_curves(const Report& report) {
+  std::vector<Row> rows = {{"curve", "metric", "BD-rate", "BD-quality"}};
+  std::string notes;
+  for (const CurveDifference& found : curve_differences(report)) {
+    const BdDifference& difference = found.difference;
+    rows.push_back({one_line(found.curve), found.name,
+        difference.rate ? fmt::format("{:+.2f} %", *difference.rate) : "-",
+        difference.quality ? fmt::format("{:+.4f}", *difference.quality) : "-"});
+    if (difference.note.empty()) continue;
+    notes += fmt::format("{}, {}: {}\n", one_line(found.curve), found.name, difference.note);
+  }
+  return fmt::format("\nagainst {}, interpolated by PCHIP:\n{}{}",
+      one_line(report.curves.front().name), aligned(rows), notes);
+}
+
+std::string table_of_encodes(const Report& report) {
+  const bool are_pictures = report.pairs.front().size && report.pairs.front().size->bits_per_pixel;
+  std::vector<Row> rows = {{"distorted", "bytes", are_pictures ? "bits/pixel" : "kbit/s"}};
+  const bool moves = is_moving(report.pairs.front());
+  for (const std::string& name : report.names) {
+    rows.front().push_back(name);
+    if (moves) rows.front().emplace_back("worst 5%");
+  }
+  for (const ScoredPair& pair : report.pairs) {
+    Row row = {file_cell(pair.files.distorted),
+        pair.size ? fmt::format("{}", pair.size->bytes) : "-", rate_cell(pair.size)};
+    for (std::size_t i = 0; i < report.names.size(); ++i) {
+      const Statistics all = statistics(scores_of(pair, i));
+      row.push_back(cell(all.mean));
+      if (moves) row.push_back(cell(all.worst_twentieth(report.are_errors[i])));
+    }
+    rows.push_back(row);
+  }
+  return aligned(rows) + (report.curves.size() > 1 ? table_of_curves(report) : "");
+}
+
 }  // namespace
 
 std::string to_table(const Report& report) {
   if (report.pairs.empty()) return "";
-  if (report.of_directories) return table_of_directories(report);
-  const bool is_moving = report.chroma || report.pairs.front().counts.reference;
-  return is_moving ? table_of_video(report) : table_of_picture(report);
+  if (report.compared == Compared::directories) return table_of_directories(report);
+  if (report.compared == Compared::encodes) return table_of_encodes(report);
+  return is_moving(report.pairs.front()) ? table_of_video(report) : table_of_picture(report);
 }
 
 }  // namespace similis::cli

@@ -21,18 +21,20 @@ Report report_of_picture() {
   Report report;
   report.device = "cpu";
   report.names = {"psnr", "ssim=k1=0"};
+  report.are_errors = {false, false};
   report.metric_settings = {{"psnr", {{"data_range", "255"}}}, {"ssim=k1=0", {{"k1", "0"}}}};
-  report.bit_depth = 8;
-  report.channels = 3;
+  report.samples.bit_depth = 8;
+  report.samples.channels = 3;
   report.pairs = {{{"a.png", "-"}, {{"color", "converted"}}, {{0, {kInfinity, 0.1}}}}};
   return report;
 }
 
 Report report_of_directories() {
   Report report;
-  report.of_directories = true;
+  report.compared = Compared::directories;
   report.device = "cpu";
   report.names = {"ssim"};
+  report.are_errors = {false};
   report.metric_settings = {{"ssim", {}}};
   report.pairs = {{{"r/a.png", "d/a.png"}, {}, {{0, {0.5}}}},
       {{"r/b,\"c\".png", "d/b.png"}, {}, {{0, {0.75}}}},
@@ -45,9 +47,10 @@ Report report_of_video() {
   Report report;
   report.device = "cpu";
   report.names = {"mse-y", "ms-ssim"};
+  report.are_errors = {true, false};
   report.metric_settings = {{"mse", {}}, {"ms-ssim", {{"weights", "[0.5, 0.25]"}}}};
-  report.bit_depth = 10;
-  report.chroma = "400";
+  report.samples.bit_depth = 10;
+  report.samples.chroma = "400";
   report.selection = {.first = 4, .every = 2};
   report.pairs = {{{"a.y4m", "<b>&\".y4m"}, {}, {{4, {0.5, kNaN}}, {6, {2.0, 1.0}}}, {8, 9}}};
   report.error = "cannot read it";
@@ -101,8 +104,8 @@ TEST(ReportJson, OfDirectories) {
   const Json json = Json::parse(to_json(report));
   std::vector<std::string> keys;
   for (const auto& entry : json.items()) keys.push_back(entry.key());
-  EXPECT_EQ(keys,
-      (std::vector<std::string>{"similis", "settings", "metrics", "pairs", "unmatched", "error"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"similis", "settings", "metrics", "metrics_by_pair",
+                      "pairs", "unmatched", "error"}));
   EXPECT_EQ(json["settings"]["device"], "cpu");
   EXPECT_EQ(json["metrics"]["ssim"]["mean"], 0.625);
   EXPECT_EQ(json["pairs"].size(), 3u);

@@ -120,8 +120,10 @@ std::string pairs_xml(const Json& pairs) {
   for (const Json& pair : pairs) {
     std::string settings;
     if (pair.contains("settings")) {
-      settings = fmt::format("      <settings>\n{}      </settings>\n",
-          named_elements("metric", "name", pair["settings"]["metrics"], "        "));
+      const Json& own = pair["settings"];
+      settings = fmt::format("      <settings{}>\n{}      </settings>\n", attributes(own),
+          own.contains("metrics") ? named_elements("metric", "name", own["metrics"], "        ")
+                                  : "");
     }
     text += fmt::format("    <pair{}{}>\n{}{}{}    </pair>\n",
         attribute("reference", pair["reference"]), attribute("distorted", pair["distorted"]),
@@ -129,6 +131,25 @@ std::string pairs_xml(const Json& pairs) {
   }
   text += "  </pairs>\n";
   return text;
+}
+
+std::string encodes_xml(const Json& encodes) {
+  std::string text = "  <encodes>\n";
+  for (const Json& encode : encodes) {
+    text += fmt::format("    <encode{}>\n{}{}    </encode>\n", attributes(encode),
+        metrics_xml(encode["metrics"], "      "), frames_xml(encode["frames"], "      "));
+  }
+  return text + "  </encodes>\n";
+}
+
+std::string curves_xml(const Json& curves) {
+  std::string text = "  <curves>\n";
+  for (const Json& curve : curves) {
+    text += fmt::format("    <curve{}>\n{}    </curve>\n", attributes(curve),
+        curve.contains("metrics") ? named_elements("metric", "name", curve["metrics"], "      ")
+                                  : "");
+  }
+  return text + "  </curves>\n";
 }
 
 std::string unmatched_xml(const Json& unmatched) {
@@ -146,10 +167,17 @@ std::string to_xml(const Report& report) {
   for (const char* name : {"reference", "distorted", "device", "error"}) {
     if (document.contains(name)) head += attribute(name, document[name]);
   }
+  if (report.compared == Compared::encodes) {
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<similis{}>\n{}{}{}</similis>\n", head,
+        settings_xml(document["settings"]), encodes_xml(document["encodes"]),
+        document.contains("curves") ? curves_xml(document["curves"]) : "");
+  }
   return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<similis{}>\n{}{}{}</similis>\n",
       head, settings_xml(document["settings"]), metrics_xml(document["metrics"], "  "),
-      report.of_directories ? pairs_xml(document["pairs"]) + unmatched_xml(document["unmatched"])
-                            : frames_xml(document["frames"], "  "));
+      report.compared == Compared::directories
+          ? pairs_xml(document["pairs"]) + unmatched_xml(document["unmatched"])
+          : frames_xml(document["frames"], "  "));
 }
 
 }  // namespace similis::cli

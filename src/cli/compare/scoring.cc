@@ -4,190 +4,62 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <compare>
+#include <cmath>
 #include <future>
-#include <map>
 #include <memory>
 #include <utility>
 #include <variant>
 
-#include "src/cli/compare/heat_map.h"
-#include "src/cli/compare/middle_slices.h"
-#include "src/cli/device.h"
-#include "src/cli/inputs/video_planes.h"
+#include "src/cli/compare/frame_scoring.h"
+#include "src/cli/encodes/encoded_size.h"
 #include "src/cli/terminal/progress.h"
 #include "src/core/counted.h"
 #include "src/core/require.h"
-#include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {
 
-constexpr int kWholeFrame = -1;  // the score is that of a picture or of a whole frame
+// Frame rates that differ by more are noted.
+constexpr double kRateTolerance = 1e-3;
 
-// Identifies a number of the results: its measure, its plane and its part of the measure.
-struct ScoreKey {
-  std::size_t measure = 0;
-  int plane = kWholeFrame;
-  std::size_t part = 0;
-  friend auto operator<=>(const ScoreKey&, const ScoreKey&) = default;
-};
-using FrameValues = std::vector<std::pair<ScoreKey, double>>;
-
-struct Frame {
-  std::int64_t number;
-  FrameValues values;
-};
-
-// The settings of each measure that has scored a pair.
-using MeasureSettings = std::map<std::size_t, Settings>;
-
-// The scores of one pair. Columns and names are known only when all pairs are scored.
-struct Scores {
-  ScoredPair pair;
-  MeasureSettings settings;
-  std::optional<int> bit_depth, channels;
-  std::optional<std::string> chroma;
-  std::optional<std::array<std::int64_t, 3>> voxels;
-  std::vector<Frame> frames;
-};
-
-void require_code_values(const Measure& measure, const FramePair& frames) {
-  if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
+bool is_interrupted(const Scoring& scoring) {
+  return scoring.interruption != nullptr && scoring.interruption->signal() != 0;
 }
 
-// The settings that the measure had for this pair of frames.
-Settings settings_for(const Measure& measure, const FramePair& frames) {
-  return measure.media_settings ? measure.media_settings(frames.as_read)
-                                : measure.settings(frames.data_range);
+void require_not_interrupted(const Scoring& scoring) {
+  if (is_interrupted(scoring)) throw Error(scoring.interruption->words());
 }
 
-// Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
-bool score(const Scoring& scoring, ScoreKey key, const std::string& name, const FramePair& frames,
-    Notes& notes, FrameValues& values, MeasureSettings& settings) {
-  const Measure& measure = scoring.measures[key.measure];
-  require_code_values(measure, frames);
-  try {
-    require_runs_on(measure, scoring.device);
-    for (const double value : all_values(measure, frames, scoring.exec)) {
-      values.emplace_back(key, value);
-      ++key.part;
-    }
-    if (!settings.contains(key.measure)) {
-      settings[key.measure] = settings_for(measure, frames);
-    }
-    return true;
-  } catch (const InvalidArgument& error) {
-    if (!scoring.by_default) throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
-    notes.add(name, fmt::format("{} skipped: {}", measure.name, error.what()));
-    return false;
-  }
-}
-
-media::Image draw_map(const Scoring& scoring, const std::string& name, const FramePair& frames) {
-  const MapRequest& map = *scoring.map;
-  require_code_values(map.measure, frames);
-  try {
-    const double value = map.measure.value(frames, scoring.exec);
-    const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
-    return heat_map(middle_slices(values, map.range.best), map.range,
-        fmt::format("{} {:.4f}", map.measure.name, value));
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{}: {}", name, error.what()));
-  }
-}
-
-// Runs all measures on one pair of frames.
-FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const std::string& name,
-    Notes& notes, MeasureSettings& settings) {
-  FrameValues values;
-  const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    score(scoring, {.measure = i}, name, frames, notes, values, settings);
-  }
-  return values;
-}
-
-void write_map(const Scoring& scoring, const FramePair& frames, const std::string& name) {
-  media::write_png(scoring.map->path,
-      draw_map(scoring, name, frames_on_device(frames, scoring.device, scoring.exec)));
+// Adds a frame to the scores, for those who wait for it too.
+void add_frame(const Scoring& scoring, ScoredFrame frame, PairScores& scores) {
+  scores.frames.push_back(std::move(frame));
+  if (scoring.on_frame) scoring.on_frame(scores);
 }
 
 // Scores a pair of pictures, or of frames of animations.
 void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::int64_t number,
-    Notes& notes, Scores& scores) {
-  const std::string name = display_name(scores.pair.files.distorted);
-  scores.bit_depth = pictures.bit_depth;
-  scores.channels = pictures.channels;
+    Notes& notes, PairScores& scores) {
+  scores.pair.samples.bit_depth = pictures.bit_depth;
+  scores.pair.samples.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
-  FrameValues values = score_frames(scoring, pictures.frames, name, notes, scores.settings);
+  const media::Image& image = (*pictures.frames.as_read.pictures)[0].image;
+  scores.pair.pixels = image.width * image.height;
+  FrameValues values =
+      score_frames(scoring, pictures.frames, scores.pair.files, notes, scores.settings);
   for (const auto& [key, sentence] : pictures.differences) {
-    if (key == "color" && scores.frames.empty()) notes.add(name, sentence);
+    if (key == "color" && scores.frames.empty())
+      notes.add(display_name(scores.pair.files.distorted), sentence);
   }
-  scores.frames.push_back({number, std::move(values)});
+  add_frame(scoring, {number, std::move(values)}, scores);
 }
 
 void score_picture_pair(
-    const Scoring& scoring, const PicturePair& pictures, Notes& notes, Scores& scores) {
+    const Scoring& scoring, const PicturePair& pictures, Notes& notes, PairScores& scores) {
   score_pictures(scoring, pictures, 0, notes, scores);
-  const std::string name = display_name(scores.pair.files.distorted);
-  if (scoring.map) write_map(scoring, pictures.frames, name);
+  for (const MapRequest& map : scoring.maps) {
+    write_map(scoring, map, pictures.frames, scores.pair.files);
+  }
 }
-
-// Scores the frames of two videos. A metric for which the planes are too small is tried in the
-// first frame only.
-class VideoScorer {
- public:
-  VideoScorer(const Scoring& scoring, const VideoPair& videos, const std::string& name)
-      : scoring_(scoring), videos_(videos), name_(name), planes_(videos.format()) {
-    for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-      const VideoPlanes takes = scoring.measures[i].video_planes;
-      const bool is_of_each = takes == VideoPlanes::all;
-      const int count = is_of_each ? videos.format().pixels.color_planes : 1;
-      for (int plane = 0; plane < count; ++plane)
-        keys_.push_back({i, is_of_each ? plane : kWholeFrame});
-      if (takes == VideoPlanes::frame) continue;
-      videos.require_same_depth();
-      planes_taken_ = std::max(planes_taken_, count);
-    }
-  }
-
-  Frame score_frame(Notes& notes, MeasureSettings& settings) {
-    Frame frame{videos_.frame(), {}};
-    std::array<FramePair, 3> planes;
-    for (int plane = 0; plane < planes_taken_; ++plane) {
-      planes[static_cast<std::size_t>(plane)] = frames_on_device(
-          planes_.plane(videos_, plane, scoring_.exec), scoring_.device, scoring_.exec);
-    }
-    const FramePair whole = whole_frame();
-    std::erase_if(keys_, [&](const ScoreKey& key) {
-      const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
-      const auto plane = static_cast<std::size_t>(std::max(key.plane, 0));
-      const FramePair& frames = is_whole ? whole : planes[plane];
-      return !score(scoring_, key, name_, frames, notes, frame.values, settings);
-    });
-    return frame;
-  }
-
- private:
-  FramePair whole_frame() const {
-    FramePair pair;
-    pair.device = scoring_.device;
-    pair.as_read.video = std::make_shared<const std::array<VideoFrameAsRead, 2>>(std::array{
-        VideoFrameAsRead{&videos_.reference(), &videos_.format(), videos_.reference_name()},
-        VideoFrameAsRead{
-            &videos_.distorted(), &videos_.distorted_format(), videos_.distorted_name()}});
-    return pair;
-  }
-
-  const Scoring& scoring_;
-  const VideoPair& videos_;
-  std::string name_;
-  VideoPlanePairs planes_;
-  std::vector<ScoreKey> keys_;
-  int planes_taken_ = 0;
-};
 
 void note_counts(
     const FilePair& files, const FrameCounts& counts, std::size_t scored, Notes& notes) {
@@ -198,179 +70,229 @@ void note_counts(
 }
 
 // Notes or refuses the numbers of frames, after the last frame of videos or animations.
-void finish(const FrameCounts& counts, Notes& notes, Scores& scores) {
+void finish(const Scoring& scoring, const FrameCounts& counts, Notes& notes, PairScores& scores) {
   const FilePair& files = scores.pair.files;
+  const FrameSelection& selection = scoring.inputs.selection;
   scores.pair.counts = counts;
   const std::string reference = display_name(files.reference);
   const std::string distorted = display_name(files.distorted);
   if (scores.frames.empty() && counts.reference) {
+    require(selection.first == 0 || selection.first < *counts.reference,
+        "{} has {}; --frames begins at frame {}", reference, counted(*counts.reference, "frame"),
+        selection.first);
     throw InvalidArgument(fmt::format("no frame to compare: {} has {} and {} has {}", reference,
         counted(*counts.reference, "frame"), distorted, counted(*counts.distorted, "frame")));
   }
   require(!scores.frames.empty(), "no frame to compare in {} and {}", reference, distorted);
   note_counts(files, counts, scores.frames.size(), notes);
+  if (!selection.end || !counts.reference || *selection.end <= *counts.reference) return;
+  notes.add(reference,
+      fmt::format("has {} but --frames ends at {}; scored {}", counted(*counts.reference, "frame"),
+          *selection.end, counted(scores.frames.size(), "frame")));
 }
 
-// These two add to `scores` frame by frame, so that frames scored before an error are kept.
-void score_videos(
-    const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes, Scores& scores) {
-  const std::string name = display_name(scores.pair.files.distorted);
-  const media::PixelFormat& pixels = videos.format().pixels;
-  require(!scoring.map, "{} is a video; --map takes pictures or volumes", name);
-  scores.bit_depth = pixels.bit_depth;
-  scores.chroma = chroma_name(pixels);
-  const int other_depth = videos.distorted_format().pixels.bit_depth;
-  if (other_depth != pixels.bit_depth) {
+std::string rate_text(const media::FrameRate& rate) { return fmt::format("{:.6g}", rate.value()); }
+
+// What is known of two videos before their first frame.
+void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) {
+  const media::VideoFormat &x = videos.format(), &y = videos.distorted_format();
+  scores.pair.samples.bit_depth = x.pixels.bit_depth;
+  scores.pair.samples.chroma = chroma_name(x.pixels);
+  scores.pair.rate = x.rate;
+  scores.pair.distorted_rate = y.rate;
+  if (y.pixels.bit_depth != x.pixels.bit_depth) {
     scores.pair.differences.emplace_back(
-        "bit_depth", fmt::format("reference has {} bits per sample, distorted {}", pixels.bit_depth,
-                         other_depth));
+        "bit_depth", fmt::format("reference has {} bits per sample, distorted {}",
+                         x.pixels.bit_depth, y.pixels.bit_depth));
   }
-  VideoScorer scorer(scoring, videos, name);
+  if (!x.rate.is_known() || !y.rate.is_known()) return;
+  if (std::abs(y.rate.value() / x.rate.value() - 1) <= kRateTolerance) return;
+  scores.pair.differences.emplace_back(
+      "frame_rate", fmt::format("reference has {} frames per second, distorted {}",
+                        rate_text(x.rate), rate_text(y.rate)));
+  notes.add(display_name(scores.pair.files.distorted),
+      fmt::format("has {} frames per second but {} has {}; frames are compared by their numbers",
+          rate_text(y.rate), display_name(scores.pair.files.reference), rate_text(x.rate)));
+}
+
+// These add to `scores` frame by frame, so that frames scored before an error are kept.
+void score_videos(const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes,
+    PairScores& scores) {
+  describe_videos(videos, notes, scores);
+  VideoScorer scorer(scoring, videos, scores.pair.files);
+  const Interruption::Keep keep(scoring.interruption, [&videos] { videos.cancel(); });
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
-  while (videos.next()) {
-    scores.frames.push_back(scorer.score_frame(notes, scores.settings));
+  while (videos.next() && !is_interrupted(scoring)) {
+    add_frame(scoring, scorer.score_frame(notes, scores.settings), scores);
     progress.step();
   }
-  finish(videos.counts(), notes, scores);
+  if (!is_interrupted(scoring)) videos.read_rest();
+  require_not_interrupted(scoring);
+  finish(scoring, videos.counts(), notes, scores);
+  scorer.write_maps();
 }
 
 void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
-    Notes& notes, Scores& scores) {
-  require(!scoring.map, "{} is an animation; --map takes pictures or volumes",
+    Notes& notes, PairScores& scores) {
+  require(scoring.maps.empty(), "{} is an animation; --map takes pictures, videos or volumes",
       display_name(scores.pair.files.distorted));
+  const Interruption::Keep keep(scoring.interruption);
   Progress progress("frames", shows_progress ? animations.expected_pairs() : 0);
   while (const auto pictures = animations.next(scoring.exec)) {
+    require_not_interrupted(scoring);
     score_pictures(scoring, *pictures, animations.frame(), notes, scores);
     progress.step();
   }
-  finish(animations.counts(), notes, scores);
+  finish(scoring, animations.counts(), notes, scores);
 }
 
 void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progress, Notes& notes,
-    Scores& scores) {
-  const std::string name = display_name(scores.pair.files.distorted);
+    PairScores& scores) {
+  const FilePair& files = scores.pair.files;
+  const std::string name = display_name(files.distorted);
   require(!scoring.inputs.raw, "{} is a volume; --size and --pix-fmt are for video", name);
-  require(!scoring.map || volumes.expected_pairs() == 1,
-      "{} has several frames; --map takes pictures, or volumes of one frame", name);
-  scores.channels = volumes.channels();
-  scores.voxels = volumes.grid().size;
+  require(scoring.maps.empty() || volumes.expected_pairs() == 1,
+      "{} has several frames; --map takes pictures, videos, or volumes of one frame", name);
+  scores.pair.samples.channels = volumes.channels();
+  scores.pair.samples.voxels = volumes.grid().size;
   scores.pair.differences = volumes.differences();
   for (const auto& [key, sentence] : volumes.differences()) {
-    notes.add(display_name(key.starts_with("reference") ? scores.pair.files.reference
-                                                        : scores.pair.files.distorted),
-        sentence);
+    notes.add(
+        display_name(key.starts_with("reference") ? files.reference : files.distorted), sentence);
   }
+  const Interruption::Keep keep(scoring.interruption);
   Progress progress("frames", shows_progress ? volumes.expected_pairs() : 0);
   while (const std::optional<FramePair> frames = volumes.next()) {
-    scores.frames.push_back(
-        {volumes.frame(), score_frames(scoring, *frames, name, notes, scores.settings)});
-    if (scoring.map) write_map(scoring, *frames, name);
+    require_not_interrupted(scoring);
+    add_frame(scoring,
+        {volumes.frame(), score_frames(scoring, *frames, files, notes, scores.settings)}, scores);
+    for (const MapRequest& map : scoring.maps) write_map(scoring, map, *frames, files);
     progress.step();
   }
   const FrameCounts counts = volumes.counts();
   const bool is_single = counts.reference == 1 && counts.distorted == 1;
-  finish(is_single ? FrameCounts{} : counts, notes, scores);
+  finish(scoring, is_single ? FrameCounts{} : counts, notes, scores);
 }
 
-std::string score_name(const Scoring& scoring, const ScoreKey& key) {
-  const Measure& measure = scoring.measures[key.measure];
-  std::string name = measure.name;
-  if (key.plane != kWholeFrame) name += fmt::format("-{}", plane_name(key.plane));
-  if (!measure.parts[key.part].empty()) name += fmt::format("-{}", measure.parts[key.part]);
-  return name;
+// Scores a pair that was opened.
+void score_media(const Scoring& scoring, const MediaPair& media, bool is_single, Notes& notes,
+    PairScores& scores) {
+  if (const auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media)) {
+    return score_videos(scoring, **videos, is_single, notes, scores);
+  }
+  if (const auto* animations = std::get_if<std::unique_ptr<AnimationPair>>(&media)) {
+    return score_animations(scoring, **animations, is_single, notes, scores);
+  }
+  if (const auto* volumes = std::get_if<std::unique_ptr<VolumePair>>(&media)) {
+    return score_volumes(scoring, **volumes, is_single, notes, scores);
+  }
+  require(!is_single || !scoring.inputs.are_for_video(),
+      "{} is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
+      display_name(scores.pair.files.distorted));
+  score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
 }
 
-// The column of each number of the results, in the order of the measures.
-using Columns = std::map<ScoreKey, std::size_t>;
+void record_error(const std::string& error, PairScores& scores, Report& report) {
+  print_error(error);
+  scores.pair.error = error;
+  report.error += (report.error.empty() ? "" : "; ") + error;
+}
 
-Columns used_columns(const std::vector<Scores>& all) {
-  Columns columns;
-  for (const Scores& scores : all) {
-    for (const Frame& frame : scores.frames) {
-      for (const auto& [key, value] : frame.values) columns[key] = 0;
+// A video among those of one reference that are walked in step.
+struct Walked {
+  std::unique_ptr<VideoPair> videos;
+  std::unique_ptr<VideoScorer> scorer;
+  std::size_t index;  // in the encodes
+  bool has_more = true;
+};
+
+class EncodesScorer {
+ public:
+  EncodesScorer(const Scoring& scoring, const std::string& reference,
+      const std::vector<std::string>& encodes, Notes& notes, Report& report)
+      : scoring_(scoring), notes_(notes), report_(report), all_(encodes.size()) {
+    for (std::size_t i = 0; i < encodes.size(); ++i) {
+      all_[i].pair.files = {reference, encodes[i]};
     }
   }
-  std::size_t next = 0;
-  for (auto& [key, column] : columns) column = next++;
-  return columns;
-}
 
-FrameScores row_of(const Frame& frame, const Columns& columns) {
-  FrameScores row{frame.number, std::vector<std::optional<double>>(columns.size())};
-  for (const auto& [key, value] : frame.values) row.values[columns.at(key)] = value;
-  return row;
-}
-
-// A property that all pairs share; empty if they differ.
-template <class T>
-std::optional<T> common(const std::vector<Scores>& all, std::optional<T> Scores::*member) {
-  std::optional<T> value;
-  for (const Scores& scores : all) {
-    if (&scores != &all.front() && scores.*member != value) return std::nullopt;
-    value = scores.*member;
-  }
-  return value;
-}
-
-// A measure's settings in all pairs that it has scored, with "null" for each that is not the same
-// in all of them. Empty if it has scored none.
-std::optional<Settings> common_settings(const std::vector<Scores>& all, std::size_t measure) {
-  std::optional<Settings> merged;
-  const auto find = [](Settings& settings, const std::string& name) {
-    return std::find_if(settings.begin(), settings.end(),
-        [&](const auto& setting) { return setting.first == name; });
-  };
-  for (const Scores& scores : all) {
-    const auto found = scores.settings.find(measure);
-    if (found == scores.settings.end()) continue;
-    Settings settings = found->second;
-    if (!merged) {
-      merged = std::move(settings);
-      continue;
-    }
-    for (auto& [name, value] : *merged) {
-      const auto here = find(settings, name);
-      if (here == settings.end() || here->second != value) value = "null";
-    }
-    for (const auto& [name, value] : settings) {
-      if (find(*merged, name) == merged->end()) merged->emplace_back(name, "null");
+  // Opens each, and scores at once what is no video.
+  void open(OpenedReference& reference) {
+    Progress progress("files", static_cast<std::int64_t>(all_.size()));
+    for (std::size_t i = 0; i < all_.size() && !is_interrupted(scoring_); ++i) {
+      attempt(i, [&] {
+        MediaPair media = reference.pair_with(all_[i].pair.files.distorted);
+        auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
+        if (videos == nullptr) return score_media(scoring_, media, false, notes_, all_[i]);
+        describe_videos(**videos, notes_, all_[i]);
+        auto scorer = std::make_unique<VideoScorer>(scoring_, **videos, all_[i].pair.files);
+        walked_.push_back({std::move(*videos), std::move(scorer), i});
+      });
+      progress.step();
     }
   }
-  return merged;
-}
 
-// The settings of a pair that are not in `common`.
-Settings without(const Settings& settings, const Settings& common) {
-  Settings rest;
-  for (const auto& setting : settings) {
-    if (std::find(common.begin(), common.end(), setting) == common.end()) rest.push_back(setting);
-  }
-  return rest;
-}
-
-void lay_out(const Scoring& scoring, std::vector<Scores> all, Report& report) {
-  report.bit_depth = common(all, &Scores::bit_depth);
-  report.channels = common(all, &Scores::channels);
-  report.chroma = common(all, &Scores::chroma);
-  report.voxels = common(all, &Scores::voxels);
-  const Columns columns = used_columns(all);
-  for (const auto& [key, column] : columns) report.names.push_back(score_name(scoring, key));
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    const std::optional<Settings> shared = common_settings(all, i);
-    if (!shared) continue;
-    report.metric_settings.push_back({scoring.measures[i].name, *shared});
-    for (Scores& scores : all) {
-      const Settings own = without(scores.settings[i], *shared);
-      if (!own.empty()) scores.pair.own_settings.push_back({scoring.measures[i].name, own});
+  void walk() {
+    if (walked_.empty()) return;
+    const Interruption::Keep keep(scoring_.interruption, [this] {
+      for (const Walked& walked : walked_) walked.videos->cancel();
+    });
+    Progress progress("frames", walked_.front().videos->expected_pairs());
+    bool has_more = true;
+    while (has_more && !is_interrupted(scoring_)) {
+      has_more = false;
+      for (Walked& walked : walked_) {
+        step(walked);
+        has_more = has_more || walked.has_more;
+      }
+      progress.step();
+    }
+    progress.clear();
+    for (Walked& walked : walked_) {
+      if (all_[walked.index].pair.error.empty()) attempt(walked.index, [&] { end(walked); });
     }
   }
-  for (Scores& scores : all) {
-    for (const Frame& frame : scores.frames) {
-      scores.pair.frames.push_back(row_of(frame, columns));
+
+  void lay_out_in(Report& report) {
+    std::erase_if(all_, [](const PairScores& scores) { return scores.frames.empty(); });
+    for (PairScores& scores : all_) {
+      const bool is_picture = !scores.pair.samples.chroma && !scores.pair.samples.voxels;
+      scores.pair.size = encoded_size(scores.pair, is_picture, scoring_.inputs.raw.has_value());
     }
-    report.pairs.push_back(std::move(scores.pair));
+    lay_out(scoring_.measures, std::move(all_), report);
   }
-}
+
+ private:
+  void step(Walked& walked) {
+    if (!walked.has_more || is_interrupted(scoring_)) return;
+    walked.has_more = false;  // unless nothing goes wrong
+    attempt(walked.index, [&] {
+      PairScores& scores = all_[walked.index];
+      if (!walked.videos->next() || is_interrupted(scoring_)) return;
+      add_frame(scoring_, walked.scorer->score_frame(notes_, scores.settings), scores);
+      walked.has_more = true;
+    });
+  }
+  void end(Walked& walked) {
+    if (!is_interrupted(scoring_)) walked.videos->read_rest();
+    if (is_interrupted(scoring_)) return;  // said once, by score_encodes
+    finish(scoring_, walked.videos->counts(), notes_, all_[walked.index]);
+    walked.scorer->write_maps();
+  }
+  template <class Action> void attempt(std::size_t i, const Action& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      record_error(error.what(), all_[i], report_);
+    }
+  }
+
+  const Scoring& scoring_;
+  Notes& notes_;
+  Report& report_;
+  std::vector<PairScores> all_;
+  std::vector<Walked> walked_;
+};
 
 }  // namespace
 
@@ -382,37 +304,64 @@ void score_pairs(
       return open_media_pair(files[i], scoring.inputs, scoring.threads, scoring.exec);
     });
   };
-  std::vector<Scores> all;
+  std::vector<PairScores> all;
   const bool is_single = files.size() == 1;
+  std::optional<Interruption::Keep> keep;
+  if (!is_single) keep.emplace(scoring.interruption);
   Progress progress("pairs", static_cast<std::int64_t>(files.size()));
   std::future<MediaPair> next = files.empty() ? std::future<MediaPair>() : open(0);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    Scores scores{.pair = {.files = files[i]}};
+    PairScores scores{.pair = {.files = files[i]}};
     try {
+      require_not_interrupted(scoring);
       std::future<MediaPair> current = std::move(next);
       if (i + 1 < files.size()) next = open(i + 1);
-      const MediaPair media = current.get();
-      if (const auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media)) {
-        score_videos(scoring, **videos, is_single, notes, scores);
-      } else if (const auto* animations = std::get_if<std::unique_ptr<AnimationPair>>(&media)) {
-        score_animations(scoring, **animations, is_single, notes, scores);
-      } else if (const auto* volumes = std::get_if<std::unique_ptr<VolumePair>>(&media)) {
-        score_volumes(scoring, **volumes, is_single, notes, scores);
-      } else {
-        require(!is_single || !scoring.inputs.are_for_video(),
-            "{} is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
-            display_name(files[i].distorted));
-        score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
-      }
+      score_media(scoring, current.get(), is_single, notes, scores);
     } catch (const Error& error) {
       progress.clear();
-      print_error(error.what());
-      report.error += (report.error.empty() ? "" : "; ") + std::string(error.what());
+      record_error(error.what(), scores, report);
     }
     if (!scores.frames.empty()) all.push_back(std::move(scores));
+    if (is_interrupted(scoring)) break;
     progress.step();
   }
-  lay_out(scoring, std::move(all), report);
+  progress.clear();
+  lay_out(scoring.measures, std::move(all), report);
+}
+
+Report score_one_pair(const Scoring& scoring, const FilePair& files, Notes& notes) {
+  Report report;
+  report.compared = Compared::directories;
+  PairScores scores{.pair = {.files = files}};
+  try {
+    const MediaPair media = open_media_pair(files, scoring.inputs, scoring.threads, scoring.exec);
+    score_media(scoring, media, false, notes, scores);
+    const bool has_scores = std::any_of(scores.frames.begin(), scores.frames.end(),
+        [](const ScoredFrame& frame) { return !frame.values.empty(); });
+    require(has_scores, "none of the default metrics can score {}; choose metrics with -m",
+        files.distorted);
+  } catch (const Error& error) {
+    report.error = error.what();
+    return report;
+  }
+  std::vector<PairScores> all;
+  all.push_back(std::move(scores));
+  lay_out(scoring.measures, std::move(all), report);
+  return report;
+}
+
+void score_encodes(const Scoring& scoring, const std::string& reference,
+    const std::vector<std::string>& encodes, Notes& notes, Report& report) {
+  EncodesScorer scorer(scoring, reference, encodes, notes, report);
+  OpenedReference opened(reference, scoring.inputs, scoring.threads, scoring.exec);
+  scorer.open(opened);
+  scorer.walk();
+  if (is_interrupted(scoring)) {
+    const std::string words = scoring.interruption->words();
+    print_error(words);
+    report.error += (report.error.empty() ? "" : "; ") + words;
+  }
+  scorer.lay_out_in(report);
 }
 
 }  // namespace similis::cli

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens pairs of files one after the other and runs the measures on each.
+// Opens pairs of files and runs the measures on each.
 #pragma once
 
-#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "src/cli/compare/report.h"
+#include "src/cli/compare/scores.h"
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/metrics/metric.h"
 #include "src/cli/metrics/metric_request.h"
+#include "src/cli/terminal/interruption.h"
 #include "src/cli/terminal/notes.h"
 
 namespace similis::cli {
@@ -22,17 +24,30 @@ struct Scoring {
   /// instead of failing.
   bool by_default = false;
   InputOptions inputs;
-  std::optional<MapRequest> map;
+  std::vector<MapRequest> maps;
   Execution exec;
   Device device;  ///< where the measures run
   int threads = 1;
+  Interruption* interruption = nullptr;  ///< signals that end scoring early; null: none is caught
+  /// Called with each frame of a single pair when it is scored; empty if nobody waits for it.
+  std::function<void(const PairScores& so_far)> on_frame;
 };
 
 /// Scores the pairs in `files` and fills in their part of `report`, names and metric settings
 /// included. While one pair of pictures is scored the next is read, if there is a second thread. An
 /// error of a pair is printed and added to report.error, and the other pairs are scored; if a video
-/// is cut off, the scores of its frames before the cut are kept.
+/// is cut off, the scores of its frames before the cut are kept. A signal is such an error, and
+/// the last.
 void score_pairs(
     const Scoring& scoring, const std::vector<FilePair>& files, Notes& notes, Report& report);
+
+/// Scores one pair on the calling thread. Its error is in the report, which then has no pair;
+/// nothing is printed.
+Report score_one_pair(const Scoring& scoring, const FilePair& files, Notes& notes);
+
+/// Scores many encodes against one reference, which is read once; videos frame by frame in step.
+/// Errors and signals are treated as above.
+void score_encodes(const Scoring& scoring, const std::string& reference,
+    const std::vector<std::string>& encodes, Notes& notes, Report& report);
 
 }  // namespace similis::cli

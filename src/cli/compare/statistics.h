@@ -15,6 +15,9 @@ struct Statistics {
   double harmonic_mean;               ///< n / Σ 1/(s + 1) - 1
   double p1, p5, p10, p25, p75, p95;  ///< percentiles, interpolated linearly
 
+  /// The score that the worst twentieth of the frames do not pass: p95 of errors, else p5.
+  double worst_twentieth(bool is_error) const { return is_error ? p95 : p5; }
+
   /// Name and value in the order of the results' documents.
   std::array<std::pair<const char*, double>, 12> named() const;
 };

@@ -2,6 +2,7 @@
 // One frame of the reference and of the distorted side, in the forms that metrics take.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "similis/tensor.hpp"
@@ -23,8 +24,9 @@ struct FramePair {
   double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
   LumaPlanes luma = {};     ///< the luma plane as stored, of video; otherwise its views are empty
   AsRead as_read = {};      ///< the whole frame; empty for a single plane of video
-  std::string refusal;      ///< why `reference` and `distorted` are empty; usually empty itself
-  Device device = {};       ///< where measures run
+  std::array<double, 3> voxel_mm = {1, 1, 1};  ///< of volumes: along x, y, z
+  std::string refusal;  ///< why `reference` and `distorted` are empty; usually empty itself
+  Device device = {};   ///< where measures run
 };
 
 }  // namespace similis::cli

@@ -87,14 +87,16 @@ std::optional<media::RawVideo> parse_raw_video(
   if (sides.size() != 2) {
     throw UsageError(fmt::format("--size is \"{}\"; it must be WxH, such as 1920x1080", size));
   }
-  const std::optional<media::PixelFormat> pixels = media::pixel_format(pixel_format);
-  if (!pixels) {
-    throw UsageError(fmt::format(
-        "--pix-fmt is \"{}\"; it must be one of ffmpeg's planar YUV formats, such as yuv420p, "
-        "yuv422p10le or gray",
-        pixel_format));
+  std::optional<media::RawVideo> raw = media::raw_video(pixel_format);
+  if (!raw) {
+    throw UsageError(
+        fmt::format("--pix-fmt is \"{}\"; it must be one of ffmpeg's YUV formats, such as yuv420p, "
+                    "yuv422p10le, nv12, p010le or gray",
+            pixel_format));
   }
-  return media::RawVideo{.width = sides[0], .height = sides[1], .pixels = *pixels};
+  raw->width = sides[0];
+  raw->height = sides[1];
+  return raw;
 }
 
 }  // namespace similis::cli

@@ -77,8 +77,8 @@ TEST(RawVideo, RefusesWhatItIsNot) {
         std::string("--size is \"") + size + "\"; it must be WxH, such as 1920x1080");
   }
   test::expect_refusal([] { parse_raw_video("4x4", "rgb24"); },
-      "--pix-fmt is \"rgb24\"; it must be one of ffmpeg's planar YUV formats, such as yuv420p, "
-      "yuv422p10le or gray");
+      "--pix-fmt is \"rgb24\"; it must be one of ffmpeg's YUV formats, such as yuv420p, "
+      "yuv422p10le, nv12, p010le or gray");
 }
 
 }  // namespace

@@ -40,36 +40,61 @@ const char* kind(const media::OpenedMedia& media) {
   return media.volume ? "a volume" : "a picture";
 }
 
-AnimationPair::Side pictures_of(media::OpenedMedia media, const std::string& path) {
-  return {std::move(media.bytes), display_name(path), media.picture->frames};
-}
-
 }  // namespace
 
 std::string display_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
+OpenedReference::OpenedReference(const std::string& path, media::OpenedMedia media,
+    const InputOptions& options, int threads, const Execution& exec)
+    : path_(path),
+      options_(options),
+      threads_(threads),
+      exec_(exec),
+      media_(std::move(media)),
+      frames_(media_.video ? std::make_shared<ReferenceFrames>(
+                                 std::move(media_.video), options.selection, threads > 1)
+                           : nullptr) {}
+
+OpenedReference::OpenedReference(
+    const std::string& path, const InputOptions& options, int threads, const Execution& exec)
+    : OpenedReference(path, media::open_media(path, options.raw), options, threads, exec) {}
+
+MediaPair OpenedReference::pair_with(const std::string& distorted) {
+  return pair_with(distorted, media::open_media(distorted, options_.raw), false);
+}
+
+MediaPair OpenedReference::pair_with(
+    const std::string& path, media::OpenedMedia distorted, bool is_last) {
+  const std::string reference_name = display_name(path_), distorted_name = display_name(path);
+  const char* const reference_kind = frames_ ? "a video" : kind(media_);
+  require(std::string_view(reference_kind) == kind(distorted),
+      "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
+      reference_kind, distorted_name, kind(distorted));
+  if (frames_) {
+    return std::make_unique<VideoPair>(
+        frames_, std::move(distorted.video), options_.selection, threads_ > 1, options_.depths);
+  }
+  if (media_.volume) {
+    return std::make_unique<VolumePair>(*media_.volume, std::move(*distorted.volume),
+        reference_name, distorted_name, options_.selection);
+  }
+  if (media_.picture->frames > 1 || distorted.picture->frames > 1) {
+    std::vector<std::uint8_t> bytes = is_last ? std::move(media_.bytes) : media_.bytes;
+    return std::make_unique<AnimationPair>(
+        AnimationPair::Side{std::move(bytes), reference_name, media_.picture->frames},
+        AnimationPair::Side{std::move(distorted.bytes), distorted_name, distorted.picture->frames},
+        options_.selection, options_.background);
+  }
+  media::Image reference = is_last ? std::move(*media_.picture) : *media_.picture;
+  return pair_pictures(std::move(reference), std::move(*distorted.picture), reference_name,
+      distorted_name, options_.background, exec_);
+}
+
 MediaPair open_media_pair(
     const FilePair& files, const InputOptions& options, int threads, const Execution& exec) {
   auto [reference, distorted] = open_both(files, options.raw, exec);
-  const std::string reference_name = display_name(files.reference);
-  const std::string distorted_name = display_name(files.distorted);
-  require(std::string_view(kind(reference)) == kind(distorted),
-      "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
-      kind(reference), distorted_name, kind(distorted));
-  if (reference.volume) {
-    return std::make_unique<VolumePair>(std::move(*reference.volume), std::move(*distorted.volume),
-        reference_name, distorted_name, options.selection);
-  }
-  if (reference.video) {
-    return std::make_unique<VideoPair>(std::move(reference.video), std::move(distorted.video),
-        options.selection, threads > 1, options.depths);
-  }
-  if (reference.picture->frames > 1 || distorted.picture->frames > 1) {
-    return std::make_unique<AnimationPair>(pictures_of(std::move(reference), files.reference),
-        pictures_of(std::move(distorted), files.distorted), options.selection, options.background);
-  }
-  return pair_pictures(std::move(*reference.picture), std::move(*distorted.picture), reference_name,
-      distorted_name, options.background, exec);
+  OpenedReference opened(files.reference, std::move(reference), options, threads, exec);
+  return opened.pair_with(files.distorted, std::move(distorted), true);
 }
 
 }  // namespace similis::cli

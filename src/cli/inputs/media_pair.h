@@ -14,6 +14,7 @@
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/inputs/video_pair.h"
 #include "src/cli/inputs/volume_pair.h"
+#include "src/media/open.h"
 
 namespace similis::cli {
 
@@ -34,8 +35,35 @@ struct InputOptions {
 using MediaPair = std::variant<PicturePair, std::unique_ptr<VideoPair>,
     std::unique_ptr<AnimationPair>, std::unique_ptr<VolumePair>>;
 
-/// Opens both files. Throws InvalidArgument, in one line that names the file, if one cannot be
-/// read, if they are of different kinds, or as PicturePair, VideoPair and VolumePair do.
+/// A reference that was opened once, to be paired with any number of files.
+class OpenedReference {
+ public:
+  /// Throws InvalidArgument, in one line that names the file, if it cannot be read.
+  OpenedReference(
+      const std::string& path, const InputOptions& options, int threads, const Execution& exec);
+
+  /// Throws InvalidArgument, in one line that names the file, if it cannot be read, if the two are
+  /// of different kinds, or as PicturePair, VideoPair and VolumePair do. Videos of one reference
+  /// are walked in step.
+  MediaPair pair_with(const std::string& distorted);
+
+ private:
+  friend MediaPair open_media_pair(
+      const FilePair& files, const InputOptions& options, int threads, const Execution& exec);
+  OpenedReference(const std::string& path, media::OpenedMedia media, const InputOptions& options,
+      int threads, const Execution& exec);
+  /// With `is_last` the reference's memory is handed on instead of copied.
+  MediaPair pair_with(const std::string& distorted, media::OpenedMedia media, bool is_last);
+
+  std::string path_;
+  InputOptions options_;
+  int threads_;
+  Execution exec_;
+  media::OpenedMedia media_;                 // without its video
+  std::shared_ptr<ReferenceFrames> frames_;  // of its video
+};
+
+/// Opens both files, at once where there are threads. Throws as OpenedReference does.
 MediaPair open_media_pair(
     const FilePair& files, const InputOptions& options, int threads, const Execution& exec);
 

@@ -22,22 +22,25 @@ const VideoFormat& require_alike(const FrameSource& reference, const FrameSource
   return x;
 }
 
+bool is_full_range(const VideoFormat& format) {
+  return format.color.range == "pc" || format.color.range == "jpeg";
+}
+
 }  // namespace
 
-VideoPair::VideoPair(std::unique_ptr<FrameSource> reference, std::unique_ptr<FrameSource> distorted,
-    const FrameSelection& selection, bool on_threads, Depths depths)
+VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
+    std::unique_ptr<FrameSource> distorted, const FrameSelection& selection, bool on_thread,
+    Depths depths)
     : selection_(selection),
-      format_(require_alike(*reference, *distorted)),
+      format_(require_alike(reference->source(), *distorted)),
       distorted_format_(distorted->format()),
-      reference_name_(reference->name()),
+      reference_name_(reference->source().name()),
       distorted_name_(distorted->name()),
-      reference_source_(
-          std::move(reference), [selection](std::int64_t frame) { return selection.has(frame); },
-          on_threads),
+      reference_(std::move(reference)),
       distorted_source_(
           std::move(distorted),
           [selection](std::int64_t frame) { return selection.has(frame - selection.offset); },
-          on_threads) {
+          on_thread) {
   if (depths == Depths::must_agree) require_same_depth();
 }
 
@@ -47,37 +50,41 @@ void VideoPair::require_same_depth() const {
       x, distorted_name_, y);
 }
 
+void VideoPair::require_same_range() const {
+  const bool x = is_full_range(format_), y = is_full_range(distorted_format_);
+  const auto word = [](bool is_full) { return is_full ? "full" : "limited"; };
+  require(x == y, "{} has {} range but {} has {} range; ranges must match", reference_name_,
+      word(x), distorted_name_, word(y));
+}
+
 std::optional<std::int64_t> VideoPair::expected_pairs() const {
-  const auto reference = reference_source_.source().expected_frames();
+  const auto reference = reference_->source().expected_frames();
   const auto distorted = distorted_source_.source().expected_frames();
   if (!reference && !distorted && !selection_.end) return std::nullopt;
   constexpr std::int64_t kMany = std::int64_t{1} << 60;
   return selection_.count(reference.value_or(kMany), distorted.value_or(kMany));
 }
 
-bool VideoPair::selection_has_more() const {
-  return !selection_.end || selection_.next(has_begun_ ? frame() + 1 : 0) < *selection_.end;
-}
-
 bool VideoPair::next() {
-  if (!selection_has_more()) return false;
-  if (!reference_source_.next(reference_frame_)) {
-    count_rest(distorted_source_, distorted_frame_);
-    return false;
-  }
-  if (!distorted_source_.next(distorted_frame_)) {
-    count_rest(reference_source_, reference_frame_);
-    return false;
-  }
-  has_begun_ = true;
-  return true;
+  const std::int64_t from = place_ < 0 ? 0 : distorted_frame_.number - selection_.offset + 1;
+  if (selection_.end && selection_.next(from) >= *selection_.end) return false;
+  has_ended_ = !reference_->go_to(place_ + 1) || !distorted_source_.next(distorted_frame_);
+  if (!has_ended_) ++place_;
+  return !has_ended_;
 }
 
-// Reads the longer side to its end: it may be damaged there, and its length is reported.
-void VideoPair::count_rest(media::FramesAhead& longer, media::VideoFrame& frame) {
-  while (longer.next(frame)) {
+void VideoPair::read_rest() {
+  if (!has_ended_) return;
+  reference_->read_rest();
+  media::VideoFrame passed;
+  while (distorted_source_.next(passed)) {
   }
-  counts_ = {reference_source_.frames_read(), distorted_source_.frames_read()};
+  counts_ = {reference_->frames_read(), distorted_source_.frames_read()};
+}
+
+void VideoPair::cancel() {
+  reference_->cancel();
+  distorted_source_.cancel();
 }
 
 }  // namespace similis::cli

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/cli/inputs/frame_selection.h"
+#include "src/cli/inputs/reference_frames.h"
 #include "src/media/video/frames_ahead.h"
 
 namespace similis::cli {
@@ -23,11 +24,11 @@ enum class Depths : std::uint8_t { must_agree, may_differ };
 class VideoPair {
  public:
   /// Throws InvalidArgument, in one line that names both, if the videos differ in size, chroma
-  /// subsampling or, where they must agree, bit depth. With `on_threads` each side is read on a
-  /// thread of its own.
-  VideoPair(std::unique_ptr<media::FrameSource> reference,
+  /// subsampling or, where they must agree, bit depth. With `on_thread` the distorted side is read
+  /// on a thread of its own. Pairs that share a reference are walked in step.
+  VideoPair(std::shared_ptr<ReferenceFrames> reference,
       std::unique_ptr<media::FrameSource> distorted, const FrameSelection& selection,
-      bool on_threads, Depths depths = Depths::must_agree);
+      bool on_thread, Depths depths = Depths::must_agree);
 
   const media::VideoFormat& format() const { return format_; }  ///< the reference's
   const media::VideoFormat& distorted_format() const { return distorted_format_; }
@@ -35,29 +36,37 @@ class VideoPair {
   const std::string& distorted_name() const { return distorted_name_; }
   /// Throws InvalidArgument as the constructor does if the depths differ.
   void require_same_depth() const;
+  /// Throws InvalidArgument, naming both, if one has full range and the other limited. A video
+  /// that does not say has limited range.
+  void require_same_range() const;
   /// The number of pairs to come, as far as the files tell it.
   std::optional<std::int64_t> expected_pairs() const;
 
-  /// Goes to the next pair that is selected. False after the last: at the selection's end, or,
-  /// with counts() known then, where either side ends. Throws what reading a side throws.
+  /// Goes to the next pair that is selected. False after the last: at the selection's end or where
+  /// either side ends. Throws what reading a side throws.
   bool next();
 
-  std::int64_t frame() const { return reference_frame_.number; }  ///< in the reference
-  const media::VideoFrame& reference() const { return reference_frame_; }
-  const media::VideoFrame& distorted() const { return distorted_frame_; }
-
+  /// After the last pair: where a side ended before the selection did, reads the other to its end,
+  /// which may be damaged there, so that counts() is known.
+  void read_rest();
   FrameCounts counts() const { return counts_; }
 
- private:
-  bool selection_has_more() const;
-  void count_rest(media::FramesAhead& longer, media::VideoFrame& frame);
+  std::int64_t frame() const { return reference().number; }  ///< in the reference
+  const media::VideoFrame& reference() const { return reference_->frame(); }
+  const media::VideoFrame& distorted() const { return distorted_frame_; }
 
+  /// Makes next() and read_rest() end early. Any thread may call it.
+  void cancel();
+
+ private:
   FrameSelection selection_;
   media::VideoFormat format_, distorted_format_;
   std::string reference_name_, distorted_name_;
-  media::FramesAhead reference_source_, distorted_source_;
-  media::VideoFrame reference_frame_, distorted_frame_;
-  bool has_begun_ = false;
+  std::shared_ptr<ReferenceFrames> reference_;
+  media::FramesAhead distorted_source_;
+  media::VideoFrame distorted_frame_;
+  std::int64_t place_ = -1;  // in the selection
+  bool has_ended_ = false;   // a side has
   FrameCounts counts_;
 };
 

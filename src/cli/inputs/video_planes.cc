@@ -27,15 +27,16 @@ Tensor VideoPlanePairs::samples(
   return wide;
 }
 
-FramePair VideoPlanePairs::plane(const VideoPair& videos, int plane, const Execution& exec) {
+FramePair VideoPlanePairs::plane(const media::VideoFrame& reference,
+    const media::VideoFrame& distorted, int plane, const Execution& exec) {
   std::array<Tensor, 2>& wide = wide_[static_cast<std::size_t>(plane)];
   const double largest = (1 << format_.pixels.bit_depth) - 1;
-  FramePair pair{.reference = samples(videos.reference(), plane, wide[0], exec),
-      .distorted = samples(videos.distorted(), plane, wide[1], exec),
+  FramePair pair{.reference = samples(reference, plane, wide[0], exec),
+      .distorted = samples(distorted, plane, wide[1], exec),
       .data_range = largest};
   if (plane == 0) {
-    pair.luma = {videos.reference().plane(format_, 0), videos.distorted().plane(format_, 0),
-        format_.pixels.bit_depth};
+    pair.luma = {
+        reference.plane(format_, 0), distorted.plane(format_, 0), format_.pixels.bit_depth};
   }
   return pair;
 }

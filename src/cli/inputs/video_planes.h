@@ -19,9 +19,10 @@ class VideoPlanePairs {
  public:
   explicit VideoPlanePairs(const media::VideoFormat& format) : format_(format) {}
 
-  /// This plane of the pair's current frames: u8 as they stand, more bits as f32, in memory that
+  /// This plane of two frames: u8 as they stand, more bits as f32, in memory that
   /// the next call for this plane uses again.
-  FramePair plane(const VideoPair& videos, int plane, const Execution& exec);
+  FramePair plane(const media::VideoFrame& reference, const media::VideoFrame& distorted, int plane,
+      const Execution& exec);
 
  private:
   Tensor samples(const media::VideoFrame& frame, int plane, Tensor& wide, const Execution& exec);

@@ -65,12 +65,40 @@ Tensor frame_of(const Tensor& values, std::int64_t frame) {
   return {view, std::make_shared<Tensor>(values)};
 }
 
+template <class T>
+void require_finite_in(const Tensor& values, std::int64_t frame, const std::string& name) {
+  const Extents &shape = values.shape, &strides = values.strides;
+  const std::int64_t voxels = shape[2] * shape[3] * shape[4];
+  std::int64_t count = 0, first = -1;
+  for (std::int64_t c = 0; c < shape[0]; ++c) {
+    const T* begin = values.elements<T>() + c * strides[0] + frame * strides[1];
+    for (std::int64_t i = 0; i < voxels; ++i) {
+      if (std::isfinite(begin[i])) continue;
+      ++count;
+      if (first < 0) first = i;
+    }
+  }
+  require(count == 0, "{} has {} not finite, the first at x {}, y {}, z {} of frame {}", name,
+      count == 1 ? "1 value that is" : fmt::format("{} values that are", count), first % shape[4],
+      first / shape[4] % shape[3], first / (shape[4] * shape[3]), frame);
+}
+
+// Of one frame of [C,T,Z,Y,X].
+void require_finite(const Tensor& values, std::int64_t frame, const std::string& name) {
+  values.dtype == DType::f64 ? require_finite_in<double>(values, frame, name)
+                             : require_finite_in<float>(values, frame, name);
+}
+
 }  // namespace
 
 VolumePair::VolumePair(media::Volume reference, media::Volume distorted,
     const std::string& reference_name, const std::string& distorted_name,
     const FrameSelection& selection)
-    : reference_(std::move(reference)), distorted_(std::move(distorted)), selection_(selection) {
+    : reference_(std::move(reference)),
+      distorted_(std::move(distorted)),
+      reference_name_(reference_name),
+      distorted_name_(distorted_name),
+      selection_(selection) {
   require_same_grid(reference_, distorted_, reference_name, distorted_name);
   for (const auto& [volume, key] : {std::pair(&reference_, "reference_orientation"),
            std::pair(&distorted_, "distorted_orientation")}) {
@@ -93,9 +121,13 @@ std::optional<FramePair> VolumePair::next() {
   if (taken_ == expected_pairs()) return std::nullopt;
   ++taken_;
   frame_ = selection_.next(frame_ + 1);
+  const std::int64_t distorted_frame = frame_ + selection_.offset;
+  require_finite(reference_.values, frame_, reference_name_);
+  require_finite(distorted_.values, distorted_frame, distorted_name_);
   return FramePair{.reference = frame_of(reference_.values, frame_),
-      .distorted = frame_of(distorted_.values, frame_ + selection_.offset),
-      .data_range = data_range_};
+      .distorted = frame_of(distorted_.values, distorted_frame),
+      .data_range = data_range_,
+      .voxel_mm = reference_.grid.spacing()};
 }
 
 }  // namespace similis::cli

@@ -22,7 +22,8 @@ class VolumePair {
       const std::string& distorted_name, const FrameSelection& selection);
 
   /// The next frames that are selected, as [1,C,Z,Y,X], or [1,C,Y,X] for volumes of one slice;
-  /// empty after the last.
+  /// empty after the last. Throws InvalidArgument, naming the file and the first place, if voxels
+  /// of the frame are not finite.
   std::optional<FramePair> next();
 
   std::int64_t frame() const { return frame_; }  ///< of the last next(), in the reference
@@ -37,6 +38,7 @@ class VolumePair {
 
  private:
   media::Volume reference_, distorted_;
+  std::string reference_name_, distorted_name_;
   FrameSelection selection_;
   double data_range_;
   Differences differences_;

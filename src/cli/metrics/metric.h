@@ -42,6 +42,7 @@ struct Measure {
   bool runs_on_gpu = false;
   bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
   bool takes_luma = false;     ///< it looks at FramePair::luma alone
+  bool is_error = false;       ///< it is better when lower
   std::function<double(const FramePair&, const Execution&)> value;
   /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.
@@ -79,6 +80,7 @@ struct Metric {
   std::optional<MapRange> map_range;  ///< if it offers a map
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
+  bool is_error = false;  ///< it is better when lower
   /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
   /// option's name, if it does not take the value.
   std::function<Measure(const Settings&)> configure;
@@ -243,6 +245,12 @@ Metric metric(const char* name, const char* description, const LumaMeasure& meas
 /// The line for a metric of which a video has one number a frame, that of its luma.
 inline Metric of_luma(Metric metric) {
   metric.video_planes = VideoPlanes::luma;
+  return metric;
+}
+
+/// The line for a metric that is better when lower.
+inline Metric error_metric(Metric metric) {
+  metric.is_error = true;
   return metric;
 }
 

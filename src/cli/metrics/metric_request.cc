@@ -4,22 +4,41 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/nearest.h"
 #include "src/core/joined.h"
+#include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {
 
 std::string_view metric_part(std::string_view text) { return text.substr(0, text.find('=')); }
 
+// Metrics that people ask for and another program has.
+std::string_view program_with(std::string_view name) {
+  using Entry = std::pair<std::string_view, std::string_view>;
+  static constexpr std::array kElsewhere = {Entry{"vmaf", "libvmaf's vmaf"},
+      Entry{"vif", "libvmaf's vmaf"}, Entry{"adm", "libvmaf's vmaf"},
+      Entry{"motion", "libvmaf's vmaf"}, Entry{"cambi", "libvmaf's vmaf"},
+      Entry{"ciede", "libvmaf's vmaf"}, Entry{"ciede2000", "libvmaf's vmaf"},
+      Entry{"psnr-hvs", "libvmaf's vmaf"}, Entry{"butteraugli", "libjxl's butteraugli_main"},
+      Entry{"xpsnr", "ffmpeg's filter xpsnr"}, Entry{"cvvdp", "ColorVideoVDP's cvvdp"},
+      Entry{"lpips", "the Python package lpips"}};
+  for (const auto& [metric, program] : kElsewhere) {
+    if (metric == name) return program;
+  }
+  return {};
+}
+
 const Metric& known_metric(std::string_view name, const std::string& argument) {
   if (const Metric* found = find_metric(name)) return *found;
-  if (name.find(',') != std::string_view::npos) {
-    throw UsageError(fmt::format("{}: give each metric its own -m", argument));
+  if (const std::string_view program = program_with(name); !program.empty()) {
+    throw UsageError(fmt::format("{}: similis has no {}; {} computes it", argument, name, program));
   }
   throw UsageError(fmt::format("{}: there is no metric \"{}\"{} (--list-metrics shows all)",
       argument, name, nearest_hint(name, metric_names())));
@@ -65,6 +84,7 @@ Measure requested_measure(const std::string& text) {
     measure.name = metric.name;
     measure.video_planes = metric.video_planes;
     measure.runs_on_gpu = metric.runs_on_gpu;
+    measure.is_error = metric.is_error;
     return measure;
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", argument, error.what()));
@@ -88,8 +108,46 @@ std::vector<Measure> requested_measures(const std::vector<std::string>& texts) {
   return measures;
 }
 
+std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
+  std::vector<std::string> metrics;
+  for (const std::string& text : texts) {
+    const bool has_options = text.find('=') != std::string::npos;
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
+      metrics.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return metrics;
+}
+
+namespace {
+
+// "@12" or "@worst" in front of "=FILE" and behind a metric that may have options itself.
+struct MapText {
+  std::string metric, path;
+  std::optional<std::int64_t> frame;
+};
+
+MapText split_map(std::string_view text, const std::string& argument) {
+  const std::size_t at = text.find('@');
+  if (at == std::string_view::npos) return {std::string(text), {}, {}};
+  const std::size_t equals = std::min(text.find('=', at), text.size());
+  const std::string_view word = text.substr(at + 1, equals - at - 1);
+  MapText map{std::string(text.substr(0, at)).append(text.substr(equals)), {}, {}};
+  if (word == "worst") return map;
+  map.frame = parse_number<std::int64_t>(std::string(word));
+  if (map.frame && *map.frame >= 0) return map;
+  throw UsageError(
+      fmt::format("{}: \"{}\" is no frame; write a number or worst after @", argument, word));
+}
+
+}  // namespace
+
 MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts) {
   const std::string argument = fmt::format("--map {}", text);
+  const MapText map = split_map(text, argument);
+  text = map.metric;
   const std::string_view name = metric_part(text);
   const Metric& metric = known_metric(name, argument);
   if (!metric.map_range) {
@@ -113,7 +171,9 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
         "{}: a map is a PNG file; write {}=FILE.png", argument, text.substr(0, prefix)));
   }
   const std::string source = !named.empty() ? named : asked.empty() ? metric.name : asked.front();
-  return {requested_measure(source), *metric.map_range, path};
+  const auto place = std::find(metric_texts.begin(), metric_texts.end(), source);
+  return {requested_measure(source), *metric.map_range, path,
+      static_cast<std::size_t>(place - metric_texts.begin()), map.frame};
 }
 
 }  // namespace similis::cli

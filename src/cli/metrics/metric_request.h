@@ -2,6 +2,9 @@
 // Parses the arguments of -m and --map, such as ssim or ssim=window_size=7:sigma=1.2.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +19,21 @@ namespace similis::cli {
 /// option is given twice or does not take the value, or two texts are the same.
 std::vector<Measure> requested_measures(const std::vector<std::string>& texts);
 
+/// The texts of -m, with those such as "psnr,ssim" taken apart at their commas; a text with "=" is
+/// one metric.
+std::vector<std::string> split_metrics(const std::vector<std::string>& texts);
+
 struct MapRequest {
   Measure measure;
   MapRange range;
   std::string path;
+  std::size_t of_measure = 0;         ///< its place among the measures; or their number
+  std::optional<std::int64_t> frame;  ///< of video; empty: the worst
 };
 
-/// Parses --map METRIC=FILE, where METRIC is the name of a measure of -m, or of a metric that -m
-/// names once or not at all (it then has its defaults). Throws UsageError as above, and if the
-/// metric offers no map.
+/// Parses --map METRIC[@FRAME|@worst]=FILE, where METRIC is one of the texts of -m, or a metric
+/// that -m names once or not at all (it then has its defaults). Throws UsageError as above, and if
+/// the metric offers no map.
 MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts);
 
 }  // namespace similis::cli

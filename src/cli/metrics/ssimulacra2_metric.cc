@@ -261,10 +261,19 @@ Measure configured(const Settings& settings) {
     return score(pair, options, {{.mode = options.own.mode}, pair.device, exec});
   };
   measure.map = [=](const FramePair& pair, const Execution& exec) {
-    const media::Image& image = (*pair.as_read.pictures)[0].image;
-    Tensor map = allocate({image.height, image.width}, DType::f32, {}, exec);
+    std::int64_t height = 0, width = 0;
+    if (pair.as_read.pictures) {
+      const media::Image& image = (*pair.as_read.pictures)[0].image;
+      height = image.height;
+      width = image.width;
+    } else if (pair.as_read.video) {
+      const media::VideoFormat& format = *(*pair.as_read.video)[0].format;
+      height = format.height;
+      width = format.width;
+    }
+    Tensor map = allocate({height, width}, DType::f32, {}, exec);
     score(pair, options, {{.mode = options.own.mode}, {}, exec, map});
-    map.shape = {1, 1, image.height, image.width};
+    map.shape = {1, 1, height, width};
     map.strides = dense_strides(map.shape);
     return map;
   };

@@ -189,8 +189,8 @@ TEST(Ssimulacra2Metric, TheStreamDecidesThenTheDefaults) {
   EXPECT_THAT(of_tags, Contains(Pair("siting", "\"center\"")));
   x.format.color.transfer = "smpte2084";
   test::expect_refusal([&] { score(x, y, measure()); },
-      "the transfer of ref.y4m is smpte2084, which is not supported; choose one with -m "
-      "ssimulacra2=transfer=…");
+      "the transfer function of ref.y4m is PQ (smpte2084), which is not supported: ssimulacra2 is "
+      "defined for standard dynamic range; tone-map both videos first");
 }
 
 TEST(VideoColor, BilinearChromaLiesWhereItsSitingSays) {

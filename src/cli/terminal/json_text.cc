@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "src/core/number_text.h"
 
@@ -18,13 +19,16 @@ std::string plain_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void write(const Json& json, std::size_t depth, std::string& text) {
+enum class Layout : std::uint8_t { lines, one_line };
+
+void write(const Json& json, Layout layout, std::size_t depth, std::string& text) {
   if (!json.is_structured()) {
     text += plain_text(json);
     return;
   }
-  const bool is_flat = std::none_of(
-      json.begin(), json.end(), [](const Json& element) { return element.is_structured(); });
+  const bool is_flat = layout == Layout::one_line ||
+                       std::none_of(json.begin(), json.end(),
+                           [](const Json& element) { return element.is_structured(); });
   const auto new_line = [&](std::size_t indent) {
     if (is_flat) return;
     text += '\n';
@@ -37,7 +41,7 @@ void write(const Json& json, std::size_t depth, std::string& text) {
     is_first = false;
     new_line(depth + 1);
     if (json.is_object()) text += plain_text(element.key()) + ": ";
-    write(element.value(), depth + 1, text);
+    write(element.value(), layout, depth + 1, text);
   }
   new_line(depth);
   text += json.is_object() ? "}" : "]";
@@ -47,7 +51,13 @@ void write(const Json& json, std::size_t depth, std::string& text) {
 
 std::string json_text(const Json& json) {
   std::string text;
-  write(json, 0, text);
+  write(json, Layout::lines, 0, text);
+  return text + "\n";
+}
+
+std::string json_line(const Json& json) {
+  std::string text;
+  write(json, Layout::one_line, 0, text);
   return text + "\n";
 }
 

@@ -15,4 +15,7 @@ using Json = nlohmann::ordered_json;
 /// as in file names, become U+FFFD.
 std::string json_text(const Json& json);
 
+/// The same on a single line.
+std::string json_line(const Json& json);
+
 }  // namespace similis::cli

@@ -2,10 +2,17 @@
 #include "src/cli/terminal/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 
 namespace similis::cli {
 namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
 
 // Damerau and Levenshtein's distance, restricted: no letter is edited twice.
 std::size_t edits(std::string_view a, std::string_view b) {
@@ -36,7 +43,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   if (name.size() > kLongestName) return best;
   for (const std::string& candidate : candidates) {
     const std::size_t limit = std::max<std::size_t>(2, std::max(name.size(), candidate.size()) / 3);
-    const std::size_t distance = edits(name, candidate);
+    const std::size_t distance = edits(lower(name), lower(candidate));
     if (distance > limit || distance >= candidate.size()) continue;
     if (best.empty() || distance < fewest) {
       best = candidate;

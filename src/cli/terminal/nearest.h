@@ -9,7 +9,8 @@
 namespace similis::cli {
 
 /// The candidate that takes the fewest inserted, deleted, replaced or swapped letters to become
-/// `name`; empty if every one takes more than a third of the longer name's length, but at least 2.
+/// `name`, whatever their case; empty if every one takes more than a third of the longer name's
+/// length, but at least 2.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 /// "; did you mean ssim?", or nothing.

@@ -41,6 +41,10 @@ void Notes::add(const std::string& file, const std::string& text) {
   notes_.push_back({file, file, text});
 }
 
+void Notes::add_all(const Notes& notes) {
+  for (const Note& note : notes.notes_) add(note.first_file, note.text);
+}
+
 std::vector<std::string> Notes::lines() const {
   std::vector<std::string> lines;
   for (const Note& note : notes_) {

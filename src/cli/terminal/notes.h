@@ -19,6 +19,7 @@ void print_error(const std::string& text);
 class Notes {
  public:
   void add(const std::string& file, const std::string& text);
+  void add_all(const Notes& notes);
   std::vector<std::string> lines() const;
 
  private:

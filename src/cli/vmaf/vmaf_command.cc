@@ -269,6 +269,7 @@ VmafResults score(const Work& work, VideoPair& videos, const VmafOptions& option
   }
   scorer.finish();
   scorer.pop_into(results.frames);
+  videos.read_rest();
   progress.clear();
   note_shorter_video(options, videos, walk);
   require(frames > 0, "no frame to compare in {} and {}", options.reference, options.distorted);

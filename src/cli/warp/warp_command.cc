@@ -145,8 +145,9 @@ int warp(const WarpOptions& options) {
       resample(image, display_name(options.image), grid, transforms, resampling, exec);
   media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  write_output(
-      text_of(summary(options, resampling.device, image, transforms, result, taken.count())));
+  std::fputs(text_of(summary(options, resampling.device, image, transforms, result, taken.count()))
+                 .c_str(),
+      stderr);
   return 0;
 }
 

@@ -46,7 +46,8 @@ class WarpProgram : public ProgramTest {
     arguments.insert(arguments.end(), rest.begin(), rest.end());
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    out_ = outcome.out;
+    EXPECT_EQ(outcome.out, "");
+    out_ = outcome.err;
     return media::read_volume(folder_.file("out.nii.gz"));
   }
   std::vector<double> warped(const std::vector<std::string>& arguments) {

@@ -91,7 +91,13 @@ pid_t spawn(const std::vector<std::string>& arguments, int input, int output, in
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  // A group of its own: Ctrl-C reaches this program alone, which ends the child when it is done.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t id = -1;
   const int error = posix_spawnp(&id, pointers[0], &actions, &attributes, pointers.data(), environ);
   posix_spawnattr_destroy(&attributes);

@@ -6,6 +6,8 @@
 // it exits with status 0 after half a picture.
 #include "src/media/io/ffmpeg.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -21,6 +23,7 @@ namespace similis::media {
 namespace {
 
 using Json = nlohmann::json;
+constexpr const char* kSeekableInput = "file:/proc/self/fd/0";
 constexpr const char* kNeed = "a picture other than PNG, JPEG, WebP, AVIF, JXL and TIFF";
 
 ProgramResult run(const File& file, const std::vector<std::string>& arguments, std::size_t bytes) {
@@ -149,9 +152,19 @@ std::vector<std::uint16_t> wide_samples(Bytes raw, const RawFormat& format) {
   return samples;
 }
 
+// ffmpeg and ffprobe 5.1 read long GIFs only where they can seek; they open their standard input, a
+// file, by name. The format is given, so that no playlist is read like this.
 std::vector<std::string> input_options(const File& file) {
-  return {"-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels), "-i",
-      "pipe:0"};
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+  std::vector<std::string> options = {
+      "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels)};
+  if (!text.starts_with("GIF8")) {
+    options.insert(options.end(), {"-i", "pipe:0"});
+    return options;
+  }
+  options[1] = "file";
+  options.insert(options.end(), {"-f", "gif", "-i", kSeekableInput});
+  return options;
 }
 
 Probe probe_file(const File& file) {
@@ -177,9 +190,28 @@ Probe probe_file(const File& file) {
   return *std::move(probed->probe);
 }
 
+// ffprobe of the same install as ffmpeg, since another's version may not read what this one does:
+// that in the folder of the first ffmpeg on PATH. Empty if there is none there, or if
+// SIMILIS_FFMPEG chooses a program.
+std::string ffprobe_command() {
+  const char* const path = std::getenv("PATH");
+  if (ffmpeg_command() != "ffmpeg" || path == nullptr) return {};
+  std::string_view folders = path;
+  for (;;) {
+    const std::size_t colon = folders.find(':');
+    const std::string folder = std::string(folders.substr(0, colon)) + "/";
+    if (access((folder + "ffmpeg").c_str(), X_OK) == 0) {
+      const std::string ffprobe = folder + "ffprobe";
+      return access(ffprobe.c_str(), X_OK) == 0 ? ffprobe : std::string();
+    }
+    if (colon == std::string_view::npos) return {};
+    folders.remove_prefix(colon + 1);
+  }
+}
+
 // ffprobe reports a profile only with the frame.
 bool has_profile(const File& file) {
-  std::vector<std::string> arguments = {"ffprobe", "-v", "error", "-select_streams", "V:0",
+  std::vector<std::string> arguments = {ffprobe_command(), "-v", "error", "-select_streams", "V:0",
       "-read_intervals", "%+#1", "-show_entries", "frame_side_data=side_data_type", "-of",
       "compact"};
   const std::vector<std::string> input = input_options(file);
@@ -259,7 +291,7 @@ void read_as_seekable_png(std::vector<std::string>& arguments) {
   const auto whitelist = std::find(arguments.begin(), arguments.end(), "pipe");
   *whitelist = "file";
   const auto input = std::find(arguments.begin(), arguments.end(), "-i");
-  *(input + 1) = "file:/proc/self/fd/0";
+  *(input + 1) = kSeekableInput;
   arguments.insert(input, {"-f", "apng"});
 }
 
@@ -293,8 +325,9 @@ void refuse_without_ffmpeg(const File& file, const char* what) {
 }
 
 std::optional<Probed> probe_by_programs(const ProbeRequest& request) {
-  if (ffmpeg_command() != "ffmpeg") return probe_by_ffmpeg(request);
-  std::vector<std::string> arguments = {"ffprobe", "-v", "error", "-select_streams", "V:0"};
+  const std::string ffprobe = ffprobe_command();
+  if (ffprobe.empty()) return probe_by_ffmpeg(request);
+  std::vector<std::string> arguments = {ffprobe, "-v", "error", "-select_streams", "V:0"};
   arguments.insert(arguments.end(), request.entries.begin(), request.entries.end());
   arguments.insert(arguments.end(), {"-of", "json"});
   arguments.insert(arguments.end(), request.input.begin(), request.input.end());
@@ -314,7 +347,9 @@ std::string last_message(const ProgramResult& result) {
   if (words.starts_with('[') && words.find("] ") != std::string_view::npos) {
     words.remove_prefix(words.find("] ") + 2);
   }
-  if (words.starts_with("pipe:0: ")) words.remove_prefix(8);
+  for (const std::string& input : {std::string("pipe:0: "), kSeekableInput + std::string(": ")}) {
+    if (words.starts_with(input)) words.remove_prefix(input.size());
+  }
   return words.empty() ? result.end : std::string(words);
 }
 
@@ -343,6 +378,8 @@ std::optional<Probe> parse_probe(std::string_view json) {
   }
   probe.frames = decimal(text(stream, "nb_read_packets"));
   probe.expected_frames = decimal(text(stream, "nb_frames"));
+  probe.rate = text(stream, "avg_frame_rate");
+  if (probe.rate.starts_with("0/")) probe.rate = text(stream, "r_frame_rate");
   const bool has_pixels = find_pixels(root, probe.pixel_format, probe);
   if (!has_pixels || probe.width < 1 || probe.height < 1) return std::nullopt;
   return probe;

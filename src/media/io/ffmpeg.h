@@ -26,6 +26,7 @@ struct Probe {
   bool is_turned = false;              ///< by 90° either way: ffmpeg's output is height x width
   std::int64_t frames = 0;             ///< 0 if they were not counted
   std::int64_t expected_frames = 0;    ///< as the header says; 0 if it says nothing
+  std::string rate;                    ///< frames per second, such as "30000/1001"; or ""
   int channels = 0;                    ///< as Image::channels
   int bit_depth = 0;                   ///< of the widest component
   bool is_float = false;
@@ -73,7 +74,8 @@ struct Probed {
   ProgramResult result;  ///< `errors` has those that the program logged
 };
 
-/// Probes a file with ffprobe, or with ffmpeg if ffprobe is not on PATH or SIMILIS_FFMPEG is set.
+/// Probes a file with the ffprobe that lies beside ffmpeg, or with ffmpeg if there is none there or
+/// SIMILIS_FFMPEG is set.
 /// Empty if neither is found.
 std::optional<Probed> probe_by_programs(const ProbeRequest& request);
 std::optional<Probed> probe_by_ffmpeg(const ProbeRequest& request);

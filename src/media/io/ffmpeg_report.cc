@@ -110,6 +110,7 @@ std::optional<Probe> parse_report(
     // By its number before ffmpeg 6.
     probe.has_profile = *probe.has_profile || line.find("- ICC profile") != line.npos ||
                         line.find("side data type 15 ") != line.npos;
+    if (probe.rate.empty()) probe.rate = word_after(line, " frame_rate: ");
     const bool is_frame = line.find(" fmt:") != line.npos;
     if (is_frame && !probe.pixel_format.empty()) return false;  // the second
     if (is_frame) {

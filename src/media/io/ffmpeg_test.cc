@@ -120,6 +120,17 @@ TEST_P(Ffmpeg, AnimationSaysItsFrames) {
   EXPECT_EQ(read.height, 16);
 }
 
+// ffmpeg 5.1 cannot read more than 64 KiB of GIF from a pipe.
+TEST_P(Ffmpeg, LongAnimationsAreRead) {
+  const Image frames = noise(160, 120 * 6, 3, 8);
+  const Buffer bytes = encoded(frames.samples8, "rgb24", "160x120", {"-f", "gif"});
+  ASSERT_GT(bytes.size(), std::size_t{1} << 16);
+  EXPECT_EQ(read_image(bytes, "a.gif").frames, 6);
+  int count = 0;
+  read_pictures(bytes, "a.gif", [&](const Image&) { return ++count > 0; });
+  EXPECT_EQ(count, 6);
+}
+
 // ffmpeg makes up what such files lack, with a word on standard error or without. There are few
 // cuts, since each starts programs.
 TEST_P(Ffmpeg, CutsAreRefused) {

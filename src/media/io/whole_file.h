@@ -9,9 +9,16 @@
 namespace similis::media {
 
 /// Writes `bytes` to a new file beside `path` and renames it to `path`, so that an existing file
-/// survives every failure. Replaces the target of a symbolic link; writes directly to anything but
-/// a regular file (/dev/stdout, a FIFO). Throws InvalidArgument, naming `path` and the system's
-/// reason, if that fails.
+/// survives every failure. Replaces the target of a symbolic link; writes to what open_in_place()
+/// opens as it is. Throws InvalidArgument, naming `path` and the system's reason, if that fails.
 void write_whole_file(const std::string& path, std::span<const std::uint8_t> bytes);
+
+/// True for what is never replaced: an open file of this process that `path` names (/dev/stdout,
+/// /dev/fd/3), a device, a pipe or a FIFO.
+bool is_written_in_place(const std::string& path);
+
+/// A descriptor for such a path, for the caller to close; an open file keeps its position. -1 for
+/// all other paths. A FIFO waits for its reader. Throws as write_whole_file() does.
+int open_in_place(const std::string& path);
 
 }  // namespace similis::media

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/media/io/whole_file.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -57,6 +59,30 @@ TEST(WholeFile, WritesThroughASymbolicLink) {
 TEST(WholeFile, DeviceIsWrittenToAsItIs) {
   write_whole_file("/dev/null", Buffer{1, 2, 3});
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST(WholeFile, AnOpenFileOfThisProcessIsWrittenToWhereItStands) {
+  const TestFolder folder;
+  const int descriptor = open(folder.file("log").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(write(descriptor, "ab", 2), 2);
+  const std::string name = std::to_string(descriptor);
+  write_whole_file("/dev/fd/" + name, Buffer{'c'});
+  fs::create_symlink("/proc/self/fd/" + name, folder.file("link"));
+  write_whole_file(folder.file("link"), Buffer{'d'});
+  ASSERT_EQ(write(descriptor, "e", 1), 1);
+  EXPECT_EQ(content(folder.file("log")), (Buffer{'a', 'b', 'c', 'd', 'e'}));
+  close(descriptor);
+}
+
+TEST(WholeFile, APipeIsWrittenToThroughItsName) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  write_whole_file("/proc/self/fd/" + std::to_string(ends[1]), Buffer{'x'});
+  char read_back = 0;
+  EXPECT_EQ(read(ends[0], &read_back, 1), 1);
+  EXPECT_EQ(read_back, 'x');
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(WholeFile, SaysWhyItCannot) {

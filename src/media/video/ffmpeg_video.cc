@@ -27,7 +27,9 @@ std::vector<std::string> input_options(const File& file) {
 Probe probe_video(const File& file) {
   auto probed = probe_by_programs({.input = input_options(file),
       .entries = {"-show_pixel_formats", "-show_entries",
-          "stream=codec_name,width,height,pix_fmt,nb_frames,color_range,color_space,color_transfer,"
+          "stream=codec_name,width,height,pix_fmt,nb_frames,avg_frame_rate,r_frame_rate,color_"
+          "range,"
+          "color_space,color_transfer,"
           "color_primaries,chroma_location:stream_side_data=rotation:format=format_name"},
       .require_size = [&](std::int64_t width, std::int64_t height) {
         require_size(file, width, height);
@@ -120,7 +122,8 @@ std::unique_ptr<FrameSource> open_by_ffmpeg(const std::string& path) {
           .matrix = probe.matrix,
           .transfer = probe.transfer,
           .primaries = probe.primaries,
-          .siting = probe.siting}};
+          .siting = probe.siting},
+      .rate = parse_frame_rate(probe.rate)};
   require_size(file, format.width, format.height);
   // crop leaves every frame as it is, and fails on one of another size.
   std::vector<std::string> arguments = {

@@ -36,6 +36,9 @@ class FramesAhead {
   /// Throws what the source threw, once the frames before that are taken.
   bool next(VideoFrame& frame);
 
+  /// Makes next() end where the source has come to, whatever it waits for. Any thread may call it.
+  void cancel() { source_->cancel(); }
+
   /// The number of frames read, wanted or not; that of the video once next() has returned false.
   std::int64_t frames_read() const;
 

@@ -10,8 +10,8 @@ namespace {
 
 class RawSource : public StreamSource {
  public:
-  RawSource(std::unique_ptr<ByteStream> bytes, VideoFormat format)
-      : StreamSource(std::move(bytes), format) {
+  RawSource(std::unique_ptr<ByteStream> bytes, const RawVideo& raw, const VideoFormat& format)
+      : StreamSource(std::move(bytes), format), raw_(raw) {
     if (!stream().size()) return;
     expected_frames_ = *stream().size() / static_cast<std::int64_t>(format.frame_bytes());
   }
@@ -23,6 +23,9 @@ class RawSource : public StreamSource {
         "--pix-fmt is wrong",
         next_frame_, bytes, format_.frame_bytes(), format_.width, format_.height);
   }
+  void arrange(std::vector<std::uint8_t>& bytes) override { unpack(raw_, bytes); }
+
+  RawVideo raw_;
 };
 
 }  // namespace
@@ -35,6 +38,7 @@ bool StreamSource::read_bytes(std::vector<std::uint8_t>& bytes) {
   const std::size_t count = stream_->read_frame(bytes, format_.frame_bytes());
   if (count == format_.frame_bytes()) {
     check_frame();
+    arrange(bytes);
     return true;
   }
   if (stream_->is_cancelled()) return false;
@@ -56,11 +60,12 @@ std::optional<std::string> read_line(ByteStream& stream, std::size_t limit) {
 }
 
 std::unique_ptr<FrameSource> open_raw(std::unique_ptr<ByteStream> stream, const RawVideo& raw) {
-  const VideoFormat format{.width = raw.width, .height = raw.height, .pixels = raw.pixels};
+  VideoFormat format{.width = raw.width, .height = raw.height, .pixels = raw.pixels};
+  if (raw.is_full_range) format.color.range = "pc";
   const File file{.bytes = {}, .name = stream->name()};
   require_size(file, format.width, format.height);
   if (stream->at_end()) refuse(file, "it is empty");
-  return std::make_unique<RawSource>(std::move(stream), format);
+  return std::make_unique<RawSource>(std::move(stream), raw, format);
 }
 
 }  // namespace similis::media

@@ -24,6 +24,9 @@ class StreamSource : public FrameSource {
   /// Reads the header of a frame, if the format has one; false at the end of the video.
   virtual bool begin_frame() { return !stream_->at_end(); }
 
+  /// Puts the samples of a frame that was just read into their planes.
+  virtual void arrange(std::vector<std::uint8_t>&) {}
+
   /// Throws if the frame that was just read cannot be trusted.
   virtual void check_frame() {}
 

@@ -106,6 +106,66 @@ std::optional<PixelFormat> pixel_format(const std::string& name) {
   return std::nullopt;
 }
 
+FrameRate parse_frame_rate(std::string_view text) {
+  FrameRate rate;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, rate.numerator);
+  if (first.ec != std::errc{} || first.ptr == end || (*first.ptr != ':' && *first.ptr != '/')) {
+    return {};
+  }
+  const auto second = std::from_chars(first.ptr + 1, end, rate.denominator);
+  if (second.ec != std::errc{} || second.ptr != end || !rate.is_known()) return {};
+  return rate;
+}
+
+std::optional<RawVideo> raw_video(const std::string& name) {
+  struct Packed {
+    std::string_view name;
+    const char* planar;
+    ChromaOrder chroma;
+    int unused_bits;
+  };
+  constexpr ChromaOrder cb_cr = ChromaOrder::cb_cr, cr_cb = ChromaOrder::cr_cb;
+  static constexpr std::array kPacked = {Packed{"nv12", "yuv420p", cb_cr, 0},
+      Packed{"nv21", "yuv420p", cr_cb, 0}, Packed{"nv16", "yuv422p", cb_cr, 0},
+      Packed{"nv24", "yuv444p", cb_cr, 0}, Packed{"nv42", "yuv444p", cr_cb, 0},
+      Packed{"p010", "yuv420p10", cb_cr, 6}, Packed{"p012", "yuv420p12", cb_cr, 4},
+      Packed{"p016", "yuv420p16", cb_cr, 0}, Packed{"p210", "yuv422p10", cb_cr, 6},
+      Packed{"p216", "yuv422p16", cb_cr, 0}};
+  const std::string little = name.ends_with("le") ? name.substr(0, name.size() - 2) : name;
+  for (const Packed& packed : kPacked) {
+    if (packed.name != (packed.name.front() == 'p' ? little : name)) continue;
+    return RawVideo{.pixels = *pixel_format(packed.planar),
+        .chroma = packed.chroma,
+        .unused_bits = packed.unused_bits};
+  }
+  const std::optional<PixelFormat> pixels = pixel_format(name);
+  if (!pixels) return std::nullopt;
+  return RawVideo{.pixels = *pixels, .is_full_range = name.starts_with("yuvj")};
+}
+
+void unpack(const RawVideo& raw, std::vector<std::uint8_t>& bytes) {
+  const VideoFormat format{.width = raw.width, .height = raw.height, .pixels = raw.pixels};
+  if (raw.unused_bits > 0) {
+    auto* samples = reinterpret_cast<std::uint16_t*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
+      samples[i] = static_cast<std::uint16_t>(samples[i] >> raw.unused_bits);
+    }
+  }
+  if (raw.chroma == ChromaOrder::planes) return;
+  const std::size_t luma = format.plane_bytes(0), chroma = format.plane_bytes(1);
+  const std::size_t sample = raw.pixels.bit_depth > 8 ? 2 : 1;
+  const std::vector<std::uint8_t> pairs(
+      bytes.begin() + static_cast<std::ptrdiff_t>(luma), bytes.end());
+  const std::size_t first = raw.chroma == ChromaOrder::cb_cr ? 0 : 1;
+  for (std::size_t plane = 0; plane < 2; ++plane) {
+    std::uint8_t* to = bytes.data() + luma + (plane == first ? 0 : chroma);
+    for (std::size_t i = 0; i < chroma; i += sample) {
+      std::copy_n(pairs.data() + 2 * i + plane * sample, sample, to + i);
+    }
+  }
+}
+
 std::int64_t VideoFormat::plane_width(int plane) const {
   const bool is_chroma = plane > 0 && plane < pixels.color_planes;
   return shifted(width, is_chroma ? pixels.chroma_x_shift : 0);

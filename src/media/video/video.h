@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,11 +38,25 @@ struct ColorTags {
   friend bool operator==(const ColorTags&, const ColorTags&) = default;
 };
 
+/// Frames per second as a fraction, such as 30000/1001; 0/0 if a stream does not say.
+struct FrameRate {
+  std::int64_t numerator = 0, denominator = 0;
+  bool is_known() const { return numerator > 0 && denominator > 0; }
+  double value() const {
+    return is_known() ? static_cast<double>(numerator) / static_cast<double>(denominator) : 0;
+  }
+  friend bool operator==(const FrameRate&, const FrameRate&) = default;
+};
+
+/// Reads two positive numbers with ':' or '/' between them; 0/0 for any other text.
+FrameRate parse_frame_rate(std::string_view text);
+
 struct VideoFormat {
   std::int64_t width = 0;
   std::int64_t height = 0;
   PixelFormat pixels;
   ColorTags color = {};
+  FrameRate rate = {};
   friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
 
   std::int64_t plane_width(int plane) const;
@@ -87,11 +102,24 @@ class FrameSource {
   std::int64_t next_frame_ = 0;
 };
 
+/// The order of raw video's chroma: in planes, or in pairs of Cb and Cr or of Cr and Cb.
+enum class ChromaOrder : std::uint8_t { planes, cb_cr, cr_cb };
+
 /// The format of raw video, from --size and --pix-fmt.
 struct RawVideo {
   std::int64_t width = 0;
   std::int64_t height = 0;
   PixelFormat pixels;
+  ChromaOrder chroma = ChromaOrder::planes;
+  int unused_bits = 0;         ///< below each sample's, as p010le has six
+  bool is_full_range = false;  ///< its name says so: yuvj420p
 };
+
+/// The format of this name, without a size: a planar one, nv12, nv21, nv16, nv24, nv42, p010le,
+/// p012le, p016le, p210le or p216le.
+std::optional<RawVideo> raw_video(const std::string& name);
+
+/// Puts a frame that is stored so into planes, samples in the low bits.
+void unpack(const RawVideo& raw, std::vector<std::uint8_t>& bytes);
 
 }  // namespace similis::media

@@ -44,6 +44,11 @@ T choose(const std::optional<T>& chosen, const Names& names, const std::string& 
   if (said.empty() || said == "unknown") return otherwise;
   const auto found = std::find_if(
       names.begin(), names.end(), [&](const auto& name) { return name.first == said; });
+  const bool is_hdr = said == "smpte2084" || said == "arib-std-b67";
+  require(!is_hdr,
+      "the transfer function of {} is {} ({}), which is not supported: ssimulacra2 is defined for "
+      "standard dynamic range; tone-map both videos first",
+      video, said == "smpte2084" ? "PQ" : "HLG", said);
   require(found != names.end(),
       "the {} of {} is {}, which is not supported; choose one with -m ssimulacra2={}=…", option,
       video, said, option);

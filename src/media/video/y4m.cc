@@ -75,6 +75,7 @@ VideoFormat parse_y4m_header(std::string_view line, const std::string& name) {
     line.remove_prefix(std::min(line.size(), word.size() + 1));
     if (word.starts_with('W')) format.width = parse_side(word.substr(1), 'W', file);
     if (word.starts_with('H')) format.height = parse_side(word.substr(1), 'H', file);
+    if (word.starts_with('F')) format.rate = parse_frame_rate(word.substr(1));
     if (word.starts_with('C')) color = word.substr(1);
     if (word == "XCOLORRANGE=FULL") format.color.range = "pc";
     if (word == "XCOLORRANGE=LIMITED") format.color.range = "tv";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/heat_map.h"
+#include "src/cli/maps/heat_map.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "similis/execution.hpp"
-#include "src/cli/compare/color_scale.h"
+#include "src/cli/maps/color_scale.h"
 #include "src/cli/terminal/glyphs.h"
 
 namespace similis::cli {

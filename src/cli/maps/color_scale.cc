@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/color_scale.h"
+#include "src/cli/maps/color_scale.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/heat_map.h"
+#include "src/cli/maps/heat_map.h"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "src/cli/compare/color_scale.h"
+#include "src/cli/maps/color_scale.h"
 #include "src/cli/terminal/glyphs.h"
 #include "src/core/number_text.h"
 
@@ -29,6 +29,7 @@ constexpr int kColumnsPerDot = 450;  // of the picture
 constexpr int kRowsPerDot = 150;
 
 constexpr Rgb kPaper = {255, 255, 255};
+constexpr Rgb kOutside = {128, 128, 128};
 constexpr Rgb kInk = {32, 32, 36};
 
 // Shares of the loss, from best to worst, that get a label if there is room.
@@ -68,7 +69,7 @@ template <class T> void draw_map(const Tensor& map, const MapRange& range, Canva
       double sum = 0;
       for (std::int64_t c = 0; c < channels; ++c) sum += values[(c * height + y) * width + x];
       const double mean = sum / static_cast<double>(channels);
-      canvas.set(x, y, scale_color(scale_position(mean, range)));
+      canvas.set(x, y, std::isnan(mean) ? kOutside : scale_color(scale_position(mean, range)));
     }
   }
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/compare/frame_scoring.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "src/cli/device.h"
+#include "src/cli/maps/heat_map.h"
+#include "src/cli/maps/middle_slices.h"
+#include "src/core/counted.h"
+#include "src/core/require.h"
+#include "src/media/picture/formats/png_writer.h"
+
+namespace similis::cli {
+namespace {
+
+void require_code_values(const Measure& measure, const FramePair& frames) {
+  if (!measure.takes_as_read && !frames.refusal.empty()) throw InvalidArgument(frames.refusal);
+}
+
+// The error with the file's name in front, unless it names one of the two already.
+InvalidArgument named(const std::string& error, const FilePair& files) {
+  for (const std::string& path : {files.reference, files.distorted}) {
+    if (error.find(display_name(path)) != std::string::npos) return InvalidArgument(error);
+  }
+  return InvalidArgument(fmt::format("{}: {}", display_name(files.distorted), error));
+}
+
+// The settings that the measure had for this pair of frames.
+Settings settings_for(const Measure& measure, const FramePair& frames) {
+  return measure.media_settings ? measure.media_settings(frames.as_read)
+                                : measure.settings(frames.data_range);
+}
+
+// Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
+bool score(const Scoring& scoring, ScoreKey key, const FilePair& files, const FramePair& frames,
+    Notes& notes, FrameValues& values, MeasureSettings& settings) {
+  const Measure& measure = scoring.measures[key.measure];
+  require_code_values(measure, frames);
+  try {
+    require_runs_on(measure, scoring.device);
+    for (const double value : all_values(measure, frames, scoring.exec)) {
+      values.emplace_back(key, value);
+      ++key.part;
+    }
+    if (!settings.contains(key.measure)) {
+      settings[key.measure] = settings_for(measure, frames);
+    }
+    return true;
+  } catch (const InvalidArgument& error) {
+    if (!scoring.by_default) throw named(error.what(), files);
+    notes.add(
+        display_name(files.distorted), fmt::format("{} skipped: {}", measure.name, error.what()));
+    return false;
+  }
+}
+
+}  // namespace
+
+FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
+    Notes& notes, MeasureSettings& settings) {
+  FrameValues values;
+  const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    score(scoring, {.measure = i}, files, frames, notes, values, settings);
+  }
+  return values;
+}
+
+void write_map(
+    const Scoring& scoring, const MapRequest& map, const FramePair& pair, const FilePair& files) {
+  require_code_values(map.measure, pair);
+  const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
+  try {
+    const double value = map.measure.value(frames, scoring.exec);
+    const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
+    media::write_png(map.path, heat_map(middle_slices(values, pair.voxel_mm), map.range,
+                                   fmt::format("{} {:.4f}", map.measure.name, value)));
+  } catch (const InvalidArgument& error) {
+    throw named(error.what(), files);
+  }
+}
+
+VideoScorer::VideoScorer(const Scoring& scoring, const VideoPair& videos, const FilePair& files)
+    : scoring_(scoring), videos_(videos), files_(files), planes_(videos.format()) {
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    const VideoPlanes takes = scoring.measures[i].video_planes;
+    const bool is_of_each = takes == VideoPlanes::all;
+    const int count = is_of_each ? videos.format().pixels.color_planes : 1;
+    for (int plane = 0; plane < count; ++plane)
+      keys_.push_back({i, is_of_each ? plane : kWholeFrame});
+    if (takes == VideoPlanes::frame) continue;
+    videos.require_same_depth();
+    videos.require_same_range();
+    planes_taken_ = std::max(planes_taken_, count);
+  }
+  for (const MapRequest& map : scoring.maps) maps_.push_back({.map = &map});
+}
+
+FramePair VideoScorer::plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane) {
+  return frames_on_device(
+      planes_.plane(x, y, plane, scoring_.exec), scoring_.device, scoring_.exec);
+}
+
+FramePair VideoScorer::whole_frame(const media::VideoFrame& x, const media::VideoFrame& y) const {
+  FramePair pair;
+  pair.device = scoring_.device;
+  pair.as_read.video = std::make_shared<const std::array<VideoFrameAsRead, 2>>(
+      std::array{VideoFrameAsRead{&x, &videos_.format(), videos_.reference_name()},
+          VideoFrameAsRead{&y, &videos_.distorted_format(), videos_.distorted_name()}});
+  return pair;
+}
+
+ScoredFrame VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
+  ScoredFrame frame{videos_.frame(), {}};
+  const media::VideoFrame &x = videos_.reference(), &y = videos_.distorted();
+  std::array<FramePair, 3> planes;
+  for (int i = 0; i < planes_taken_; ++i) planes[static_cast<std::size_t>(i)] = plane(x, y, i);
+  const FramePair whole = whole_frame(x, y);
+  std::erase_if(keys_, [&](const ScoreKey& key) {
+    const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
+    const FramePair& frames =
+        is_whole ? whole : planes[static_cast<std::size_t>(std::max(key.plane, 0))];
+    return !score(scoring_, key, files_, frames, notes, frame.values, settings);
+  });
+  keep_for_maps(frame);
+  return frame;
+}
+
+// The whole frame, or its luma.
+FramePair VideoScorer::frames_for(
+    const Measure& measure, const media::VideoFrame& x, const media::VideoFrame& y) {
+  return measure.video_planes == VideoPlanes::frame ? whole_frame(x, y) : plane(x, y, 0);
+}
+
+// The score that chooses the worst frame: that of -m, or computed for the map alone.
+double VideoScorer::value_of(const MapRequest& map, const ScoredFrame& frame) {
+  for (const auto& [key, value] : frame.values) {
+    if (key.measure == map.of_measure && std::max(key.plane, 0) == 0 && key.part == 0) return value;
+  }
+  return map.measure.value(
+      frames_for(map.measure, videos_.reference(), videos_.distorted()), scoring_.exec);
+}
+
+void VideoScorer::keep_for_maps(const ScoredFrame& frame) {
+  for (Mapped& mapped : maps_) {
+    if (mapped.map->frame && *mapped.map->frame != frame.number) continue;
+    const double value = mapped.map->frame ? 0 : value_of(*mapped.map, frame);
+    const double loss = mapped.map->measure.is_error ? value : -value;
+    if (mapped.loss && !(loss > *mapped.loss)) continue;
+    mapped.loss = loss;
+    mapped.reference = videos_.reference();
+    mapped.distorted = videos_.distorted();
+  }
+}
+
+void VideoScorer::write_maps() {
+  for (const Mapped& mapped : maps_) {
+    require(mapped.loss.has_value(), "--map: frame {} of {} is not scored; it has no map",
+        mapped.map->frame.value_or(0), display_name(files_.distorted));
+    write_map(scoring_, *mapped.map,
+        frames_for(mapped.map->measure, mapped.reference, mapped.distorted), files_);
+  }
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs measures on one pair of frames.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/compare/scoring.h"
+#include "src/cli/inputs/video_planes.h"
+#include "src/media/picture/image.h"
+
+namespace similis::cli {
+
+/// Runs all measures on one pair of frames of pictures or volumes. `settings` gets those of
+/// measures that are new there. Throws InvalidArgument, naming a file, if one cannot run; if the
+/// measures are the default ones, it is skipped with a note instead.
+FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
+    Notes& notes, MeasureSettings& settings);
+
+/// Draws the map of one pair of frames and writes its file.
+void write_map(
+    const Scoring& scoring, const MapRequest& map, const FramePair& frames, const FilePair& files);
+
+/// Scores the frames of two videos. A metric for which the planes are too small is tried in the
+/// first frame only. Maps are written at the end.
+class VideoScorer {
+ public:
+  /// Throws InvalidArgument, naming both videos, if a measure needs them more alike.
+  VideoScorer(const Scoring& scoring, const VideoPair& videos, const FilePair& files);
+
+  /// The scores of the pair's current frames.
+  ScoredFrame score_frame(Notes& notes, MeasureSettings& settings);
+
+  /// Writes the maps of the frames that were asked for. Throws InvalidArgument if one was not
+  /// scored.
+  void write_maps();
+
+ private:
+  // The frame of a map: the one that was asked for, or the worst so far.
+  struct Mapped {
+    const MapRequest* map;
+    std::optional<double> loss;  // larger is worse; empty before the first frame
+    media::VideoFrame reference, distorted;
+  };
+
+  FramePair plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane);
+  FramePair whole_frame(const media::VideoFrame& x, const media::VideoFrame& y) const;
+  FramePair frames_for(
+      const Measure& measure, const media::VideoFrame& x, const media::VideoFrame& y);
+  void keep_for_maps(const ScoredFrame& frame);
+  double value_of(const MapRequest& map, const ScoredFrame& frame);
+
+  const Scoring& scoring_;
+  const VideoPair& videos_;
+  FilePair files_;
+  VideoPlanePairs planes_;
+  std::vector<ScoreKey> keys_;
+  std::vector<Mapped> maps_;
+  int planes_taken_ = 0;
+};
+
+}  // namespace similis::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/cli/encodes/encoded_size.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+#include "src/media/io/byte_stream.h"
+#include "src/media/video/stream_size.h"
+#include "src/media/video/y4m.h"
+
+namespace similis::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_y4m(const std::string& path) {
+  std::vector<std::uint8_t> start = media::ByteStream(path).peek(media::kY4mMagic.size());
+  return std::string(start.begin(), start.end()).starts_with(media::kY4mMagic);
+}
+
+}  // namespace
+
+std::optional<EncodedSize> encoded_size(const ScoredPair& pair, bool is_picture, bool is_raw) {
+  const std::string& path = pair.files.distorted;
+  std::error_code error;
+  if (path == "-" || !fs::is_regular_file(path, error)) return std::nullopt;
+  EncodedSize size{.bytes = static_cast<std::int64_t>(fs::file_size(path, error))};
+  if (error) return std::nullopt;
+  const auto bits = [&] { return 8 * static_cast<double>(size.bytes); };
+  if (is_picture && pair.pixels > 0) {
+    size.bits_per_pixel = bits() / static_cast<double>(pair.pixels);
+  }
+  if (!pair.samples.chroma) return size;
+  if (!is_raw && !is_y4m(path)) {
+    const std::optional<media::StreamSize> stream = media::coded_stream_size(path);
+    if (!stream) return size;
+    size.bytes = stream->bytes;
+    size.bits_per_second = bits() / stream->seconds;
+  } else if (pair.distorted_rate.is_known() && pair.counts.distorted) {
+    size.bits_per_second =
+        bits() * pair.distorted_rate.value() / static_cast<double>(*pair.counts.distorted);
+  }
+  return size;
+}
+
+}  // namespace similis::cli

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`similis compare --pairs` and `similis merge`: lists, rows, what is continued after kills, shards,
+and the cost of many pairs.
+
+    corpora_test.py PROGRAM SCRATCH_FOLDER
+"""
+
+import collections
+import fcntl
+import json
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import png
+
+PROGRAM, FOLDER = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+WIDTH, HEIGHT, PICTURES = 16, 16, 40
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def run(*arguments, status=0, **options):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=FOLDER, capture_output=True,
+                          text=True, timeout=300, **options)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def compare(*arguments, status=0):
+    return run("compare", "-m", "mse", *arguments, status=status)
+
+
+def rows_of(name):
+    lines = (FOLDER / name).read_text().split("\n")
+    assert lines[-1] == "", "the last line is whole"
+    return [json.loads(line) for line in lines[1:-1]]
+
+
+def write_list(name, pairs):
+    with open(FOLDER / name, "w") as file:
+        for pair in pairs:
+            file.write(json.dumps(pair) + "\n")
+    return name
+
+
+def listed(count=PICTURES):
+    return [{"reference": f"r{i}.png", "distorted": f"d{i}.png", "id": f"pair {i}"}
+            for i in range(count)]
+
+
+@test
+def lists_have_three_forms():
+    expected = {}
+    for i, name in enumerate(("one,\"two\".png", "zwölf.png", "three.png")):
+        shutil.copy(FOLDER / f"d{i}.png", FOLDER / name)
+        expected[name] = json.loads(
+            run("compare", f"r{i}.png", name, "-m", "mse", "--format", "json").stdout)["metrics"]
+    quoted = 'reference,distorted,id\nr0.png,"one,""two"".png",x\nr1.png,zwölf.png,y\n'
+    (FOLDER / "list.csv").write_text(quoted + "r2.png,three.png,z\n")
+    (FOLDER / "list.tsv").write_text('id\tdistorted\treference\nx\tone,"two".png\tr0.png\n'
+                                     "y\tzwölf.png\tr1.png\nz\tthree.png\tr2.png\n")
+    write_list("list.jsonl", [
+        {"id": "x", "reference": "r0.png", "distorted": 'one,"two".png'},
+        {"id": "y", "reference": "r1.png", "distorted": "zwölf.png", "other": 3},
+        {"id": "z", "reference": "r2.png", "distorted": "three.png"}])
+    for form in "csv", "tsv", "jsonl":
+        compare("--pairs", f"list.{form}", "-o", f"of_{form}.jsonl")
+        rows = {row["id"]: row for row in rows_of(f"of_{form}.jsonl")}
+        assert set(rows) == {"x", "y", "z"}
+        for row in rows.values():
+            assert row["metrics"] == expected[row["distorted"]], row
+    (FOLDER / "inside").mkdir(exist_ok=True)
+    (FOLDER / "inside/list.csv").write_text("reference,distorted\n../r0.png,../d0.png\n")
+    compare("--pairs", "inside/list.csv", "-o", "inside.jsonl")
+    assert rows_of("inside.jsonl")[0]["id"] == "../r0.png\t../d0.png"
+
+
+@test
+def wrong_lists_are_usage_errors():
+    write_list("twice.jsonl", [listed()[0], listed()[0], listed()[1]])
+    done = compare("--pairs", "twice.jsonl", "-o", "twice_out.jsonl")
+    assert "1 pair listed more than once" in done.stderr and len(rows_of("twice_out.jsonl")) == 2
+    write_list("clash.jsonl", [listed()[0], {**listed()[1], "id": "pair 0"}])
+    done = compare("--pairs", "clash.jsonl", "-o", "clash_out.jsonl", status=2)
+    assert 'the id "pair 0" is given to two pairs' in done.stderr, done.stderr
+    assert not (FOLDER / "clash_out.jsonl").exists()
+    (FOLDER / "bad.jsonl").write_text('{"reference": "a"}\n')
+    assert "line 1: it has no distorted" in compare("--pairs", "bad.jsonl", "-o", "x.jsonl",
+                                                    status=2).stderr
+    compare("--pairs", "twice.jsonl", status=2)
+    compare("--pairs", "twice.jsonl", "-o", "x.json", status=2)
+    compare("--pairs", "twice.jsonl", "-o", "x.jsonl", "r0.png", "d0.png", status=2)
+    compare("--pairs", "twice.jsonl", "-o", "x.jsonl", "--shard", "3/2", status=2)
+
+
+@test
+def the_same_command_continues():
+    write_list("all.jsonl", listed())
+    compare("--pairs", "all.jsonl", "-o", "scores.jsonl")
+    whole = (FOLDER / "scores.jsonl").read_bytes()
+    assert compare("--pairs", "all.jsonl", "-o", "scores.jsonl").stderr == ""
+    assert (FOLDER / "scores.jsonl").read_bytes() == whole
+    lines = whole.split(b"\n")
+    kept = b"\n".join(lines[:11]) + b"\n"
+    for torn in b"", lines[11][:30], lines[11]:
+        (FOLDER / "scores.jsonl").write_bytes(kept + torn)
+        compare("--pairs", "all.jsonl", "-o", "scores.jsonl")
+        now = (FOLDER / "scores.jsonl").read_bytes()
+        assert now.startswith(kept) and sorted(now.split(b"\n")) == sorted(lines)
+    for cut in 0, 5, len(lines[0]):
+        (FOLDER / "scores.jsonl").write_bytes(whole[:cut])
+        compare("--pairs", "all.jsonl", "-o", "scores.jsonl")
+        assert sorted((FOLDER / "scores.jsonl").read_bytes().split(b"\n")) == sorted(lines)
+
+
+@test
+def other_settings_and_other_files_are_left_alone():
+    write_list("all.jsonl", listed())
+    compare("--pairs", "all.jsonl", "-o", "kept.jsonl")
+    for content in (FOLDER / "kept.jsonl").read_bytes(), b"my diary\n", b"my diary":
+        (FOLDER / "kept.jsonl").write_bytes(content)
+        done = run("compare", "-m", "mae", "--pairs", "all.jsonl", "-o", "kept.jsonl", status=2)
+        assert "choose another name" in done.stderr, done.stderr
+        assert (FOLDER / "kept.jsonl").read_bytes() == content
+
+
+@test
+def a_second_process_is_refused():
+    write_list("all.jsonl", listed())
+    compare("--pairs", "all.jsonl", "-o", "locked.jsonl")
+    with open(FOLDER / "locked.jsonl") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = compare("--pairs", "all.jsonl", "-o", "locked.jsonl", status=1)
+    assert "is being written by another process" in done.stderr, done.stderr
+
+
+@test
+def broken_pairs_are_rows_and_are_tried_again():
+    write_list("some.jsonl", [*listed(3), {"reference": "r0.png", "distorted": "late.png",
+                                           "id": "late"}])
+    done = compare("--pairs", "some.jsonl", "-o", "some_out.jsonl", "--retries", "0", status=1)
+    assert "cannot read late.png" in done.stderr and "1 of 4 pairs" in done.stderr, done.stderr
+    rows = {row["id"]: row for row in rows_of("some_out.jsonl")}
+    assert "error" in rows["late"] and len(rows) == 4
+    good = [line for line in (FOLDER / "some_out.jsonl").read_text().splitlines()
+            if "error" not in line]
+    shutil.copy(FOLDER / "d0.png", FOLDER / "late.png")
+    compare("--pairs", "some.jsonl", "-o", "some_out.jsonl")
+    lines = (FOLDER / "some_out.jsonl").read_text().splitlines()
+    assert lines[:len(good)] == good and len(rows_of("some_out.jsonl")) == 4
+    (FOLDER / "late.png").unlink()
+
+
+@test
+def after_any_kills_each_id_has_one_row():
+    chance = random.Random(7)
+    write_list("all.jsonl", listed())
+    for kill in range(20):
+        process = subprocess.Popen([PROGRAM, "compare", "-m", "mse,psnr", "--pairs", "all.jsonl",
+                                    "-o", "killed.jsonl", "--threads", "2"], cwd=FOLDER,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(chance.random() * 0.15)
+        process.kill()
+        process.wait()
+        if kill % 4 == 3 and (FOLDER / "killed.jsonl").exists():  # fewer rows, so that it goes on
+            content = (FOLDER / "killed.jsonl").read_bytes()
+            (FOLDER / "killed.jsonl").write_bytes(content[:chance.randrange(len(content) + 1)])
+    run("compare", "-m", "mse,psnr", "--pairs", "all.jsonl", "-o", "killed.jsonl")
+    counts = collections.Counter(row["id"] for row in rows_of("killed.jsonl"))
+    assert counts == collections.Counter(pair["id"] for pair in listed()), counts
+
+
+@test
+def a_signal_leaves_whole_rows():
+    write_list("long.jsonl", [{"reference": f"r{i % PICTURES}.png",
+                               "distorted": f"d{i % PICTURES}.png", "id": str(i)}
+                              for i in range(60000)])
+    process = subprocess.Popen([PROGRAM, "compare", "-m", "mse", "--pairs", "long.jsonl", "-o",
+                                "long_out.jsonl"], cwd=FOLDER, stderr=subprocess.PIPE)
+    while not (FOLDER / "long_out.jsonl").exists() or (
+            (FOLDER / "long_out.jsonl").read_bytes().count(b"\n") < 20):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    start = time.monotonic()
+    err = process.communicate(timeout=20)[1].decode()
+    assert process.returncode == 143 and time.monotonic() - start < 10, err
+    assert "interrupted by SIGTERM" in err, err
+    assert all("error" not in row for row in rows_of("long_out.jsonl"))
+
+
+@test
+def shards_are_stable_and_merge():
+    write_list("all.jsonl", listed())
+    parts = []
+    for i in 1, 2, 3:
+        parts.append(f"part{i}.jsonl")
+        compare("--pairs", "all.jsonl", "--shard", f"{i}/3", "-o", parts[-1])
+    where = {row["id"]: part for part in parts for row in rows_of(part)}
+    assert len(where) == PICTURES and min(collections.Counter(where.values()).values()) > 3
+    write_list("shuffled.jsonl", listed()[::-1] + [
+        {"reference": "r1.png", "distorted": "d2.png", "id": "new"}])
+    compare("--pairs", "shuffled.jsonl", "--shard", "2/3", "-o", "again.jsonl")
+    assert {row["id"] for row in rows_of("again.jsonl")} - {"new"} == {
+        name for name, part in where.items() if part == "part2.jsonl"}
+
+    run("merge", *parts, "--pairs", "all.jsonl", "-o", "merged.jsonl")
+    assert [row["id"] for row in rows_of("merged.jsonl")] == [pair["id"] for pair in listed()]
+    compare("--pairs", "all.jsonl", "-o", "alone.jsonl")
+    assert sorted((FOLDER / "alone.jsonl").read_text().splitlines()) == sorted(
+        (FOLDER / "merged.jsonl").read_text().splitlines())
+    run("merge", *parts, "--pairs", "all.jsonl", "-o", "merged.json")
+    assert json.loads((FOLDER / "merged.json").read_text())["pairs"] == rows_of("merged.jsonl")
+    run("merge", *parts, "--pairs", "all.jsonl", "-o", "merged.csv")
+    lines = (FOLDER / "merged.csv").read_text().splitlines()
+    first = rows_of("merged.jsonl")[0]
+    assert lines[0] == "id,reference,distorted,mse"
+    assert lines[1].split(",")[:3] == ["pair 0", "r0.png", "d0.png"]
+    assert float(lines[1].split(",")[3]) == first["metrics"]["mse"]["mean"]
+
+    done = run("merge", *parts[:2], "--pairs", "all.jsonl", "-o", "none.jsonl", status=1)
+    missing = sum(part == "part3.jsonl" for part in where.values())
+    assert f"{missing} pairs of {PICTURES} missing; nothing is written" in done.stderr, done.stderr
+    assert not (FOLDER / "none.jsonl").exists()
+    run("compare", "-m", "mae", "--pairs", "all.jsonl", "--shard", "3/3", "-o", "mae.jsonl")
+    done = run("merge", *parts[:2], "mae.jsonl", "--pairs", "all.jsonl", status=2)
+    assert "mae.jsonl has other settings than part1.jsonl" in done.stderr, done.stderr
+    text = (FOLDER / "part1.jsonl").read_text()
+    (FOLDER / "changed.jsonl").write_text(text.replace('"mean": ', '"mean": 1'))
+    done = run("merge", *parts, "changed.jsonl", "--pairs", "all.jsonl", status=2)
+    assert "has different rows in" in done.stderr, done.stderr
+
+
+@test
+def directories_are_continued_too():
+    for side in "r", "d":
+        (FOLDER / f"dir_{side}").mkdir(exist_ok=True)
+        for i in range(3):
+            shutil.copy(FOLDER / f"{side}{i}.png", FOLDER / f"dir_{side}" / f"{i}.png")
+    compare("dir_r", "dir_d", "-o", "dirs.jsonl")
+    assert {row["distorted"] for row in rows_of("dirs.jsonl")} == {
+        f"dir_d/{i}.png" for i in range(3)}
+    before = (FOLDER / "dirs.jsonl").read_bytes()
+    compare("dir_r", "dir_d", "-o", "dirs.jsonl")
+    assert (FOLDER / "dirs.jsonl").read_bytes() == before
+
+
+@test
+def a_large_list_resumes_within_its_memory():
+    count = 200000  # a fifth of a million, as tests share the machine
+    compare("--pairs", write_list("one.jsonl", listed(1)), "-o", "one_out.jsonl")
+    head, row = (FOLDER / "one_out.jsonl").read_text().splitlines()
+    with open(FOLDER / "large.csv", "w") as pairs, open(FOLDER / "large.jsonl", "w") as results:
+        pairs.write("reference,distorted,id\n")
+        results.write(head + "\n")
+        for i in range(count):
+            pairs.write(f"r0.png,d0.png,the name of pair {i:07d}\n")
+            results.write(row.replace('"pair 0"', f'"the name of pair {i:07d}"') + "\n")
+    before = (FOLDER / "large.jsonl").stat().st_size
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    compare("--pairs", "large.csv", "-o", "large.jsonl")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (FOLDER / "large.jsonl").stat().st_size == before
+    seconds = after.ru_utime + after.ru_stime - usage.ru_utime - usage.ru_stime
+    print(f"  resumed {count} pairs in {seconds:.1f} s on a processor")
+    assert seconds < 30 * count / 1e6 * 3, "three times the goal, for builds without optimisation"
+    small = peak_kilobytes("one.jsonl", "one_out.jsonl")
+    large = peak_kilobytes("large.csv", "large.jsonl")
+    print(f"  {1024 * (large - small) / count:.0f} bytes a pair")
+    assert 1024 * (large - small) / count < 200
+
+
+def peak_kilobytes(pairs, output):
+    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    done = subprocess.run([sys.executable, "-c", script, PROGRAM, "compare", "-m", "mse", "--pairs",
+                           pairs, "-o", output], cwd=FOLDER, capture_output=True, text=True,
+                          check=True)
+    return int(done.stdout)
+
+
+def main():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    chance = random.Random(1)
+    for i in range(PICTURES):
+        samples = bytes(chance.randrange(200) for _ in range(WIDTH * HEIGHT))
+        (FOLDER / f"r{i}.png").write_bytes(png.encode(samples, WIDTH, channels=1))
+        changed = bytes(sample + chance.randrange(20) for sample in samples)
+        (FOLDER / f"d{i}.png").write_bytes(png.encode(changed, WIDTH, channels=1))
+    failed = 0
+    for function in TESTS:
+        try:
+            function()
+        except Exception as error:  # all tests run
+            failed += 1
+            print(f"FAILED {function.__name__}: {type(error).__name__}: {error}")
+    print(f"{len(TESTS) - failed} of {len(TESTS)} passed")
+    sys.exit(failed > 0)
+
+
+main()
