@@ -181,11 +181,15 @@ void Clip::measure_motion(const Plane& reference, const Execution& exec) {
   earlier_.push_front(std::move(kept));
 }
 
-void Clip::measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) const {
+void Clip::measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) {
   VifSums vif;
   AdmSums adm;
-  if (!vif_limits_.empty()) vif = vif_cpu(planes, vif_limits_, skips_vif_scale0_, exec);
-  if (!adm_settings_.empty()) adm = adm_cpu(planes, adm_settings_, skips_adm_scale0_, exec);
+  if (!vif_limits_.empty()) {
+    vif = vif_cpu(planes, vif_limits_, skips_vif_scale0_, vif_workspace_, exec);
+  }
+  if (!adm_settings_.empty()) {
+    adm = adm_cpu(planes, adm_settings_, skips_adm_scale0_, adm_workspace_, exec);
+  }
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const FeatureRequest& request = requests_[i];
     if (request.kind() == FeatureKind::vif) {

@@ -29,7 +29,7 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 using Coefficient = std::int32_t;
 
-// A row with room for an index of -1 to the left and a vector to the right.
+// A row with room for an index of -1 to the left and for two vectors to the right.
 template <class T> class PaddedRow {
  public:
   explicit PaddedRow(std::int64_t width = 0)
@@ -38,7 +38,7 @@ template <class T> class PaddedRow {
   const T* get() const { return values_.data() + kPadding; }
 
  private:
-  static constexpr std::size_t kPadding = 64 / sizeof(T);
+  static constexpr std::size_t kPadding = 2 * HWY_MAX_BYTES / sizeof(T);
   std::vector<T> values_;
 };
 
