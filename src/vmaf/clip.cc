@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/require.h"
 #include "src/vmaf/adm/adm.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/vif/vif.h"
@@ -138,6 +139,9 @@ void Clip::plan_models() {
 }
 
 void Clip::push(const PlanePair& planes, bool is_shown, const Execution& exec) {
+  const int depth = planes.reference.bit_depth;
+  require(depth == 8 || depth == 10 || depth == 12 || depth == 16,
+      "{}: bit_depth is {}; it must be 8, 10, 12 or 16", requests_.front().name(), depth);
   measure_motion(planes.reference, exec);
   if (is_shown) {
     ClipFrame frame{.index = next_index_};
