@@ -183,8 +183,9 @@ void add_vmaf(CommandLine& line) {
          "digits of numbers (default: six, as vmaf writes); max: as many as needed to read back "
          "the same number")
       ->type_name("max");
-  app.add_option("--cpumask,--gpumask", options.cpu_mask, "taken for vmaf's sake, of no effect")
-      ->type_name("MASK");
+  for (const char* mask : {"--cpumask", "--gpumask"}) {
+    app.add_option(mask, options.mask, "taken for vmaf's sake, of no effect")->type_name("MASK");
+  }
   app.add_flag("-q,--quiet", options.is_quiet, "show no progress on a terminal");
   app.set_version_flag("-v,--version", "similis " SIMILIS_VERSION);
   app.footer(fmt::format(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/require.h"
 #include "src/vmaf/adm/adm.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/vif/vif.h"
@@ -138,6 +139,9 @@ void Clip::plan_models() {
 }
 
 void Clip::push(const PlanePair& planes, bool is_shown, const Execution& exec) {
+  const int depth = planes.reference.bit_depth;
+  require(depth == 8 || depth == 10 || depth == 12 || depth == 16,
+      "{}: bit_depth is {}; it must be 8, 10, 12 or 16", requests_.front().name(), depth);
   measure_motion(planes.reference, exec);
   if (is_shown) {
     ClipFrame frame{.index = next_index_};
@@ -181,11 +185,15 @@ void Clip::measure_motion(const Plane& reference, const Execution& exec) {
   earlier_.push_front(std::move(kept));
 }
 
-void Clip::measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) const {
+void Clip::measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) {
   VifSums vif;
   AdmSums adm;
-  if (!vif_limits_.empty()) vif = vif_cpu(planes, vif_limits_, skips_vif_scale0_, exec);
-  if (!adm_settings_.empty()) adm = adm_cpu(planes, adm_settings_, skips_adm_scale0_, exec);
+  if (!vif_limits_.empty()) {
+    vif = vif_cpu(planes, vif_limits_, skips_vif_scale0_, vif_workspace_, exec);
+  }
+  if (!adm_settings_.empty()) {
+    adm = adm_cpu(planes, adm_settings_, skips_adm_scale0_, adm_workspace_, exec);
+  }
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const FeatureRequest& request = requests_[i];
     if (request.kind() == FeatureKind::vif) {

@@ -12,6 +12,7 @@
 #include "src/vmaf/model/model.h"
 #include "src/vmaf/motion/series.h"
 #include "src/vmaf/plane.h"
+#include "src/vmaf/vif/vif.h"
 
 namespace similis::vmaf_internal {
 
@@ -51,7 +52,7 @@ class Clip {
     bool is_late;
   };
   void plan_models();
-  void measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) const;
+  void measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec);
   void measure_motion(const Plane& reference, const Execution& exec);
   void predict(ClipFrame& frame) const;
 
@@ -71,6 +72,8 @@ class Clip {
   };
   std::deque<Kept> earlier_;
   std::size_t kept_frames_ = 0;
+  VifWorkspace vif_workspace_;
+  AdmWorkspace adm_workspace_;
   std::int64_t next_index_ = 0;
   std::deque<ClipFrame> waiting_;
 };

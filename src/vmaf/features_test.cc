@@ -37,6 +37,17 @@ template <class Body> void on_every_backend(const Body& body) {
   }
 }
 
+VifSums vif_of(const PlanePair& planes, std::span<const double> limits, bool skips_scale0,
+    const Execution& exec) {
+  VifWorkspace workspace;
+  return vif_cpu(planes, limits, skips_scale0, workspace, exec);
+}
+AdmSums adm_of(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
+    const Execution& exec) {
+  AdmWorkspace workspace;
+  return adm_cpu(planes, settings, skips_scale0, workspace, exec);
+}
+
 class VmafFeatures : public testing::TestWithParam<Scene> {
  protected:
   template <class Body>
@@ -56,7 +67,7 @@ TEST_P(VmafFeatures, VifHasTheBitsOfTheLoops) {
       [](const PlanePair& planes) {
         const VifSums expected = reference_vif(planes, kLimits);
         on_every_backend([&](const Execution& exec) {
-          EXPECT_TRUE(vif_cpu(planes, kLimits, false, exec) == expected);
+          EXPECT_TRUE(vif_of(planes, kLimits, false, exec) == expected);
         });
       });
 }
@@ -65,7 +76,7 @@ TEST_P(VmafFeatures, AdmHasTheBitsOfTheLoops) {
   for_planes({{33, 33}, {34, 35}, {63, 40}, {131, 257}, {300, 67}}, [](const PlanePair& planes) {
     const AdmSums expected = reference_adm(planes, kSettings);
     on_every_backend([&](const Execution& exec) {
-      EXPECT_TRUE(adm_cpu(planes, kSettings, false, exec) == expected);
+      EXPECT_TRUE(adm_of(planes, kSettings, false, exec) == expected);
     });
   });
 }
@@ -85,12 +96,12 @@ INSTANTIATE_TEST_SUITE_P(Scenes, VmafFeatures, testing::ValuesIn(kScenes));
 TEST(VmafFeature, SkippingScaleZeroLeavesTheOthers) {
   const TestPair pair(Scene::textured, 101, 77, 8);
   const Execution exec{.runner = serial_runner()};
-  VifSums vif = vif_cpu(pair.planes(), kLimits, true, exec);
+  VifSums vif = vif_of(pair.planes(), kLimits, true, exec);
   VifSums all_vif = reference_vif(pair.planes(), kLimits);
   EXPECT_EQ(vif[0].reference_information, 0);
   all_vif[0] = vif[0];
   EXPECT_TRUE(vif == all_vif);
-  AdmSums adm = adm_cpu(pair.planes(), kSettings, true, exec);
+  AdmSums adm = adm_of(pair.planes(), kSettings, true, exec);
   AdmSums all_adm = reference_adm(pair.planes(), kSettings);
   EXPECT_EQ(adm[0].reference[0], 0);
   all_adm[0] = adm[0];
@@ -119,6 +130,8 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
   }
   const std::vector<AdmSetting> settings = {{}, {.gain_limit = 1}};
   const std::vector<double> limits = {100, 1};
+  VifWorkspace vif_workspace;  // of frames of all sizes
+  AdmWorkspace adm_workspace;
   for (const char* name : {"src01", "src01_10", "small"}) {
     const nlohmann::json& recorded_case = data.figures["cases"][name];
     const nlohmann::json& columns = recorded_case["columns"];
@@ -130,8 +143,8 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
         EXPECT_EQ(value, columns[column][at].get<double>()) << column;
       };
       const PlanePair planes = clip.frame(frame);
-      const VifSums vif = vif_cpu(planes, limits, false, {});
-      const AdmSums adm = adm_cpu(planes, settings, false, {});
+      const VifSums vif = vif_cpu(planes, limits, false, vif_workspace, {});
+      const AdmSums adm = adm_cpu(planes, settings, false, adm_workspace, {});
       for (std::size_t i = 0; i < 2; ++i) {
         const std::string suffix = i == 0 ? "" : "_egl_1";
         const VifScores of_vif = vif_scores(vif, i, false);

@@ -17,7 +17,7 @@ struct VmafOptions {
   std::string threads, subsample, frame_count, skip_reference, skip_distorted;
   std::vector<std::string> models;
   std::string precision;
-  std::string cpu_mask;  ///< taken, and of no effect
+  std::string mask;  ///< --cpumask or --gpumask: taken, and of no effect
   bool has_no_prediction = false, is_quiet = false;
 };
 

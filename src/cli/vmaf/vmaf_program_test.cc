@@ -201,6 +201,27 @@ TEST_F(Vmaf, FramesTooSmallForAModelAreAnError) {
   EXPECT_EQ(vmaf({"-r", "a.y4m", "-d", "a.y4m", "-n", "--feature", "vif", "-o", "out"}).status, 0);
 }
 
+TEST_F(Vmaf, TakesMasksAndOddSizes) {
+  Buffer bytes;
+  media::append(bytes, "YUV4MPEG2 W37 H35 F25:1 Ip C420jpeg\nFRAME\n");
+  media::append(bytes, Buffer(37 * 35 + 2 * 19 * 18, 100));
+  write_bytes("a.y4m", bytes);
+  const Outcome outcome = vmaf({"-r", "a.y4m", "-d", "a.y4m", "--cpumask", "3", "--gpumask", "1",
+      "--json", "-o", "out.json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(text_of("out.json"), HasSubstr("\"integer_adm2\": 1.000000,"));
+}
+
+TEST_F(Vmaf, RefusesDepthsThatLibvmafHasNot) {
+  Buffer bytes;
+  media::append(bytes, "YUV4MPEG2 W40 H40 F25:1 Ip C420p9\nFRAME\n");
+  media::append(bytes, Buffer(40 * 40 * 3, 0));
+  write_bytes("a.y4m", bytes);
+  const Outcome outcome = vmaf({"-r", "a.y4m", "-d", "a.y4m", "-o", "out"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "similis: adm: bit_depth is 9; it must be 8, 10, 12 or 16\n");
+}
+
 TEST_F(Vmaf, AFileThatIsNoModelIsAnError) {
   write_bytes("a.y4m", ramp(1, 0));
   const auto expect_no_model = [&](const std::string& json, const std::string& error) {

@@ -47,11 +47,11 @@ void add(const AdmBandSums& part, AdmBandSums& sums) {
 }  // namespace
 
 AdmSums adm_cpu(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
-    const Execution& exec) {
+    AdmWorkspace& workspace, const Execution& exec) {
   std::vector<AdmSensitivity> sensitivities;
   for (const AdmSetting& setting : settings) sensitivities.push_back(adm_sensitivity(setting));
   AdmSums sums;
-  std::array<std::vector<std::int32_t>, 2> inputs, outputs;
+  auto& [inputs, outputs] = workspace;
   std::array<AdmPlane, 2> views;
   std::int64_t width = planes.reference.width, height = planes.reference.height;
   for (int scale = 0; scale < kAdmScales; ++scale) {
@@ -63,7 +63,8 @@ AdmSums adm_cpu(const PlanePair& planes, std::span<const AdmSetting> settings, b
     plan.is_measured = scale > 0 || !skips_scale0;
     if (scale + 1 < kAdmScales) {
       for (std::size_t i = 0; i < 2; ++i) {
-        outputs[i].resize(static_cast<std::size_t>(width * height));
+        const auto count = static_cast<std::size_t>(width * height);
+        if (outputs[i].size() < count) outputs[i].resize(count);
         plan.approximations[i] = outputs[i].data();
       }
     }

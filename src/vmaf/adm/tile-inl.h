@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of ADM over rows; adm/cpu.cc says how they follow one another. Included once per SIMD
-// target, hence the guard that flips.
-// All are plain loops over integers or over doubles that hold integers, which the compiler makes
-// vectors of.
+// target, hence the guard that flips. They are plain loops over integers, or over doubles that hold
+// integers, which the compiler makes vectors of.
 #if defined(SIMILIS_VMAF_ADM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_ADM_TILE_INL_H
 #undef SIMILIS_VMAF_ADM_TILE_INL_H
@@ -21,7 +20,6 @@
 #include "hwy/highway.h"
 #include "src/vmaf/adm/plan.h"
 #include "src/vmaf/adm/wavelet-inl.h"
-#include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
@@ -88,7 +86,7 @@ void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_REST
     const double gained = r * gain_limit;
     const double limited =
         r > 0 ? (gained < of_t ? gained : of_t) : (gained > of_t ? gained : of_t);
-    const double result = (near[x] != 0) & (r != 0) ? std::trunc(limited) : r;
+    const double result = ((near[x] != 0) & (r != 0)) ? std::trunc(limited) : r;
     const auto whole = static_cast<Coefficient>(result);
     detail[x] = whole;
     added[x] =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wavelet of ADM, a row at a time. That of samples multiplies pairs of 16-bit halves; deeper
-// ones are sums of products below 2^53 in doubles, hence exact. Included once per SIMD target,
-// hence the guard that flips.
+// The wavelet of ADM, row by row. Included once per SIMD target, hence the guard that flips.
+//
+// That of samples multiplies pairs of 16-bit halves; deeper ones are sums of products below 2^53 in
+// doubles, hence exact.
 #if defined(SIMILIS_VMAF_ADM_WAVELET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_ADM_WAVELET_INL_H
 #undef SIMILIS_VMAF_ADM_WAVELET_INL_H
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -24,7 +26,7 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 using Coefficient = std::int32_t;
 
-// A row with room for an index of -1 to the left and a vector to the right.
+// A row with room for an index of -1 to the left and for two vectors to the right.
 template <class T> class PaddedRow {
  public:
   explicit PaddedRow(std::int64_t width = 0)
@@ -33,7 +35,7 @@ template <class T> class PaddedRow {
   const T* get() const { return values_.data() + kPadding; }
 
  private:
-  static constexpr std::size_t kPadding = 64 / sizeof(T);
+  static constexpr std::size_t kPadding = 2 * HWY_MAX_BYTES / sizeof(T);
   std::vector<T> values_;
 };
 
@@ -215,4 +217,4 @@ class DeepWavelet {
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif
+#endif  // SIMILIS_VMAF_ADM_WAVELET_INL_H

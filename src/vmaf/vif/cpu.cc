@@ -68,17 +68,6 @@ HWY_EXPORT(log_mantissas);
 
 constexpr std::int64_t kHalvedRowsOfTask = 16;
 
-// A plane of words that a pass writes.
-struct OwnPlane {
-  explicit OwnPlane(std::int64_t width, std::int64_t height)
-      : stride(width),
-        samples(static_cast<std::size_t>(width * height)),
-        plane{samples.data(), stride, width, height, true, 16} {}
-  std::int64_t stride;
-  std::vector<std::uint16_t> samples;
-  Plane plane;
-};
-
 void add(const VifScaleSums& part, VifScaleSums& sums) {
   sums.flat_count += part.flat_count;
   sums.flat_rest += part.flat_rest;
@@ -95,24 +84,22 @@ void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std:
 }
 
 VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bool skips_scale0,
-    const Execution& exec) {
-  vif_logarithms();  // made before threads ask for it
+    VifWorkspace& workspace, const Execution& exec) {
   VifSums sums;
-  std::vector<OwnPlane> kept;
-  kept.reserve(2 * (kVifScales - 1));
+  workspace.planes.resize(2 * kVifScales);
   PlanePair at_scale = planes;
   for (int scale = 0; scale < kVifScales; ++scale) {
-    VifScaleSums& of_scale = sums[static_cast<std::size_t>(scale)];
-    of_scale.information.assign(gain_limits.size(), 0);
+    const auto at = static_cast<std::size_t>(scale);
+    sums[at].information.assign(gain_limits.size(), 0);
     const VifPlan plan(at_scale, scale, planes.reference.bit_depth, gain_limits);
-    const bool is_measured = scale > 0 || !skips_scale0;
-    const std::int64_t stripes = is_measured ? plan.stripes : 0;
+    const std::int64_t stripes = scale > 0 || !skips_scale0 ? plan.stripes : 0;
     const std::int64_t width = at_scale.reference.width / 2, height = at_scale.reference.height / 2;
     const std::int64_t halved =
         scale + 1 < kVifScales ? (height + kHalvedRowsOfTask - 1) / kHalvedRowsOfTask : 0;
-    PlanePair smaller;
+    std::array<std::vector<std::uint16_t>*, 2> smaller = {
+        &workspace.planes[2 * at], &workspace.planes[2 * at + 1]};
     if (halved > 0) {
-      smaller = {kept.emplace_back(width, height).plane, kept.emplace_back(width, height).plane};
+      for (auto* plane : smaller) plane->resize(static_cast<std::size_t>(width * height));
     }
     std::mutex mutex;
     parallel_for(exec, stripes + 2 * halved, [&](std::int64_t task) {
@@ -121,17 +108,18 @@ VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bo
         part.information.assign(gain_limits.size(), 0);
         HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, task, part);
         const std::lock_guard lock(mutex);
-        add(part, of_scale);  // whole numbers: in any order
+        add(part, sums[at]);  // whole numbers: in any order
         return;
       }
       const bool is_reference = task - stripes < halved;
       const std::int64_t first = (task - stripes) % halved * kHalvedRowsOfTask;
-      OwnPlane& to = kept[kept.size() - (is_reference ? 2 : 1)];
       HWY_DYNAMIC_DISPATCH(halve_rows)
       (is_reference ? at_scale.reference : at_scale.distorted, scale + 1, first,
-          std::min(height, first + kHalvedRowsOfTask), to.samples.data(), to.stride);
+          std::min(height, first + kHalvedRowsOfTask), smaller[is_reference ? 0 : 1]->data(),
+          width);
     });
-    at_scale = smaller;
+    at_scale.reference = {smaller[0]->data(), width, width, height, true, 16};
+    at_scale.distorted = {smaller[1]->data(), width, width, height, true, 16};
   }
   return sums;
 }
