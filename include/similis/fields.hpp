@@ -31,8 +31,8 @@ struct Inverse {
 };
 /// The displacement w that solves u(x + w) + w = 0, by damped Newton steps from -u, at each voxel
 /// until that norm is at most `tolerance` voxels, or `iterations` times. Outside its grid u has the
-/// value at the border. The residual, in u's units, is larger than `tolerance` where x + u(x) folds,
-/// or takes no voxel there; NaN if u has one. Workspace: for f16 and bf16 the field in f32.
+/// value at the border. The residual, in u's units, is larger than `tolerance` where x + u(x)
+/// folds, or takes no voxel there; NaN if u has one. Workspace: for f16 and bf16 the field in f32.
 SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
     double tolerance = 0.01, const Execution& exec = {});
 
