@@ -171,6 +171,7 @@ class FastPath {
   // one volume.
   void add(const std::vector<Part>& parts, const Part& whole) {
     const bool is_cut = images_ > 0 && !division_->is_whole(parts.front());
+    const bool is_free = is_cut && !division_->could_be_whole();  // of another form's bits
     const int volumes = is_cut ? 1 : whole.volumes;
     const Tiles tiles = window_tiles(whole.derivatives.kept, volumes);
     const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes,
@@ -190,12 +191,19 @@ class FastPath {
           const auto first = static_cast<int>(g_.first_centre[1]);
           part.centres.rows.first -= (kept.rows.first - first) % kOutputs;
         }
-        part.window_tiles = window_tiles(part.centres, part.volumes, tiles.threads_across);
-        part.window_tiles.chunks = of_windows.within(kept.planes, form_ == Form::filter);
+        part.window_tiles =
+            window_tiles(part.centres, part.volumes, is_free ? 0 : tiles.threads_across);
+        part.window_tiles.chunks = is_free
+                                       ? ChunkGrid(kept.planes, part.window_tiles.chunk_planes, {})
+                                             .within(kept.planes, true)
+                                       : of_windows.within(kept.planes, form_ == Form::filter);
       }
       if (images_ > 0) {
         part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
-        part.gradient_tiles.chunks = of_gradient.within(part.pixels.planes, true);
+        const Range& planes = part.pixels.planes;
+        part.gradient_tiles.chunks =
+            is_free ? ChunkGrid(planes, part.gradient_tiles.chunk_planes, {}).within(planes, true)
+                    : of_gradient.within(planes, true);
       }
       slots_ = std::max(slots_, part.first_slot + part.slots());
       parts_.push_back(part);

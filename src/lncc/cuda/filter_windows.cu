@@ -4,6 +4,7 @@
 // memory; filter.cuh adds up x, y, x², y², xy, and weights where pixels or windows have any; each
 // thread then finishes a centre. Pixels of the next plane are asked for meanwhile.
 #include "src/lncc/cuda/filter.cuh"
+#include "src/lncc/cuda/outputs_per_thread.cuh"
 
 namespace similis::lncc_internal {
 namespace {
@@ -211,7 +212,8 @@ __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kerne
     }
   }
   if (m.partials == nullptr) return;
-  total = gpu::block_sum<filter_threads(kTaps)>(total);
+  __syncthreads();
+  total = sum_of_block(total, reinterpret_cast<double*>(shared));
   if (threadIdx.x != 0) return;
   const int slot = (tile.chunk * m.tiles.count_y + tile.y) * m.tiles.count_x + tile.x;
   m.partials[volume * m.slots + m.first_slot + slot] = total;

@@ -99,7 +99,7 @@ class Division {
   using Axis = Range Box::*;
 
  public:
-  /// `cuts`: the chunks of the gradient of a volume that is cut.
+  /// `cuts`: the chunks of the gradient of a volume that is cut, if it could be whole.
   Division(const CudaPlan& plan, int images, std::int64_t derivative_bytes, const ChunkGrid& cuts)
       : g_(plan.problem.geometry),
         images_(images),
@@ -109,16 +109,19 @@ class Division {
                                                          : 2),
         is_small_(plan.pass.workspace == LnccWorkspace::small),
         all_(all_pixels(g_)),
-        cuts_(cuts) {
+        cuts_(could_be_whole() ? cuts : ChunkGrid(all_.planes, 1, {})) {
     gradients_[0] = &plan.pass.x_gradient;
     gradients_[1] = &plan.pass.y_gradient;
   }
 
-  bool has_room_for_all() const {
+  /// Returns whether a workspace for all derivatives is allowed unless the caller wants it small.
+  /// Only then must the parts' bits be those of the whole.
+  bool could_be_whole() const {
     constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
-    return !is_small_ && derivative_bytes_ == sizeof(CentreDerivatives<float>) &&
+    return derivative_bytes_ == sizeof(CentreDerivatives<float>) &&
            g_.planes * images_ * bytes_of(all_) <= kMostBytes;
   }
+  bool has_room_for_all() const { return !is_small_ && could_be_whole(); }
   /// Returns the parts without a workspace for all derivatives.
   std::vector<Part> small_parts() const {
     std::vector<Part> parts;
@@ -346,7 +349,7 @@ class Division {
       const int room = most(whole.length(), has_room);
       const int fewest = std::min(whole.length(), std::max(kFewest, 2 * g_.radius[index]));
       if (room < fewest && index < 2) continue;
-      if (index == 2 && fits(smallest(rest))) {
+      if (index == 2 && could_be_whole() && fits(smallest(rest))) {
         visit_halves(rest, volume, limit, emit);
         return;
       }
