@@ -73,10 +73,10 @@ def peers(window):
     return found
 
 
-def ours(window, **options):
+def ours(window_size, **options):
     import similis
 
-    return step(lambda x, y: similis.lncc_loss(x, y, window_size=window, **options))
+    return step(lambda x, y: similis.lncc_loss(x, y, window_size=window_size, **options))
 
 
 def in_torch(window_size=WINDOW, window="box", sigma=1.5, padding="same", signed=False,
@@ -127,11 +127,11 @@ def options_rows(report):
     random = (torch.rand(BRAIN, device="cuda") > 0.2).float()
     for options, dtype, target in OPTIONS:
         given = {name: random if value == "random" else value for name, value in options.items()}
-        window = given.pop("window_size", WINDOW)
+        size = given.pop("window_size", WINDOW)
         pairs = images(BRAIN, dtype)
-        calls = {"torch": step(in_torch(window, **given)), "similis": ours(window, **given)}
+        calls = {"torch": step(in_torch(size, **given)), "similis": ours(size, **given)}
         if not options and dtype == torch.float32:
-            calls |= peers(window)
+            calls |= peers(size)
         if options.get("gradient") == "ants":
             del calls["torch"]  # whose gradient is exact
         measured = side_by_side(calls, pairs)
@@ -141,7 +141,7 @@ def options_rows(report):
         report.add(f"lncc/value_and_gradient/{'x'.join(map(str, BRAIN))}/{name}{words}", "ms",
                    measured.pop("similis"), measured, None, target)
         report.add(f"lncc/value_and_gradient_in_a_graph/{'x'.join(map(str, BRAIN))}/{name}{words}",
-                   "ms", in_a_graph(ours(window, **given), pairs[0]))
+                   "ms", in_a_graph(ours(size, **given), pairs[0]))
 
 
 def agreement(pair):

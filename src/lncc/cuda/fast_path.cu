@@ -99,9 +99,9 @@ class FastPath {
         all_(Division::all_pixels(g_)) {
     const gpu::Limits& limits = gpu::limits(plan.device);
     const bool filters = form_ == Form::filter;
-    window_room_ = {limits.multiprocessors, filters ? kFilterThreads : kWindowThreads,
+    window_room_ = {limits.multiprocessors, filters ? filter_threads(widest()) : kWindowThreads,
         limits.shared_bytes_a_block};
-    gradient_room_ = {limits.multiprocessors, filters ? kFilterThreads : kGradientThreads,
+    gradient_room_ = {limits.multiprocessors, filters ? filter_threads(widest()) : kGradientThreads,
         limits.shared_bytes_a_block};
     if (!is_taken()) return;
     // A stage does not pay for tiles that see little beside what their neighbours see.
@@ -110,7 +110,7 @@ class FastPath {
       form_ = Form::far;
     }
     if (!fits()) return;
-    const ChunkGrid cuts(all_.planes, gradient_tiles(all_, 1).chunk_planes, true);
+    const ChunkGrid cuts(all_.planes, gradient_tiles(all_, 1).chunk_planes, slabs());
     division_.emplace(plan, images_, derivative_bytes(plan, form_), cuts);
     if (images_ == 0) {
       constexpr int kVolumes = 1 << 12;
@@ -126,7 +126,7 @@ class FastPath {
     for (auto first = parts.begin(), last = first; first != parts.end(); first = last) {
       int volumes = 0;
       for (; last != parts.end(); ++last) {
-        if (last != first && !division_->belong_together(last[-1], *last)) break;
+        if (division_->is_whole(*first) != division_->is_whole(*last)) break;
         if (last == first || last->volume != last[-1].volume) volumes += last->volumes;
       }
       add({first, last}, division_->whole(first->volume, volumes));
@@ -167,13 +167,17 @@ class FastPath {
 
  private:
   // Adds either the parts that some volumes have without a workspace, or all as one. Both have the
-  // tiles across and the chunks of planes that suit the whole.
+  // tiles across and the chunks of planes that suit the whole; those of volumes that are cut suit
+  // one volume.
   void add(const std::vector<Part>& parts, const Part& whole) {
-    const bool is_cut = parts.size() > 1 && parts.front().volume == parts.back().volume;
-    const Tiles tiles = window_tiles(whole.derivatives.kept, whole.volumes);
-    const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes, is_cut);
-    const ChunkGrid of_gradient(
-        all_.planes, gradient_tiles(all_, whole.volumes).chunk_planes, is_cut);
+    const bool is_cut = images_ > 0 && !division_->is_whole(parts.front());
+    const bool is_free = is_cut && !division_->could_be_whole();  // of another form's bits
+    const int volumes = is_cut ? 1 : whole.volumes;
+    const Tiles tiles = window_tiles(whole.derivatives.kept, volumes);
+    const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes,
+        is_cut ? ChunkGrid::Taper{.divisor = 2} : ChunkGrid::Taper());
+    const ChunkGrid of_gradient(all_.planes, gradient_tiles(all_, volumes).chunk_planes,
+        is_cut ? slabs() : ChunkGrid::Taper());
     const bool takes_whole =
         images_ > 0 && division_->has_room_for_all() && (!is_cut || division_->keep_bits(parts));
     for (Part part : takes_whole ? std::vector<Part>{whole} : parts) {
@@ -182,12 +186,24 @@ class FastPath {
                             : 0;
       const Box& kept = part.derivatives.kept;
       if (kept.planes.length() > 0 && kept.rows.length() > 0 && kept.columns.length() > 0) {
-        part.window_tiles = window_tiles(kept, part.volumes, tiles.threads_across);
-        part.window_tiles.chunks = of_windows.within(kept.planes, form_ == Form::filter);
+        part.centres = kept;
+        if (form_ != Form::filter) {  // begin with a run of outputs
+          const auto first = static_cast<int>(g_.first_centre[1]);
+          part.centres.rows.first -= (kept.rows.first - first) % kOutputs;
+        }
+        part.window_tiles =
+            window_tiles(part.centres, part.volumes, is_free ? 0 : tiles.threads_across);
+        part.window_tiles.chunks = is_free
+                                       ? ChunkGrid(kept.planes, part.window_tiles.chunk_planes, {})
+                                             .within(kept.planes, true)
+                                       : of_windows.within(kept.planes, form_ == Form::filter);
       }
       if (images_ > 0) {
         part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
-        part.gradient_tiles.chunks = of_gradient.within(part.pixels.planes, true);
+        const Range& planes = part.pixels.planes;
+        part.gradient_tiles.chunks =
+            is_free ? ChunkGrid(planes, part.gradient_tiles.chunk_planes, {}).within(planes, true)
+                    : of_gradient.within(planes, true);
       }
       slots_ = std::max(slots_, part.first_slot + part.slots());
       parts_.push_back(part);
@@ -199,7 +215,7 @@ class FastPath {
       WindowArguments arguments = {.problem = plan_.problem,
           .tiles = part.window_tiles,
           .derivatives = part.derivatives,
-          .centres = part.derivatives.kept,
+          .centres = part.centres,
           .owned = division_->owned(part),
           .scale = plan_.pass.is_box ? 1 / plan_.pass.taps : 1,
           .partials = plan_.partials,
@@ -228,9 +244,14 @@ class FastPath {
     }
   }
 
+  // Returns the number of taps of the window's longest axis.
+  int widest() const { return 2 * std::max({g_.radius[0], g_.radius[1], g_.radius[2]}) + 1; }
+  // The derivatives of a slab take four times the room of its gradient, and so do those of the
+  // windows beside it.
+  ChunkGrid::Taper slabs() const { return {.divisor = 5, .margin = 8 * g_.radius[0] + 1}; }
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
   Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {
-    if (form_ == Form::filter) return filter_tiles(box, volumes, g_.radius, window_room_);
+    if (form_ == Form::filter) return filter_tiles(box, volumes, g_.radius[0], window_room_);
     return best_tiles({.across = box.columns.length(),
                           .halo = 2 * g_.radius[2],
                           .along = box.rows.length(),
@@ -244,7 +265,7 @@ class FastPath {
   }
   Tiles gradient_tiles(const Box& box, int volumes) const {
     const int both = volumes * std::max(1, images_);
-    if (form_ == Form::filter) return filter_tiles(box, both, g_.radius, gradient_room_);
+    if (form_ == Form::filter) return filter_tiles(box, both, g_.radius[0], gradient_room_);
     Tiles tiles = best_tiles({.across = box.rows.length(),
                                  .halo = 2 * g_.radius[1],
                                  .along = box.columns.length(),

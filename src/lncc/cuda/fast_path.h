@@ -156,7 +156,7 @@ struct WindowArguments {
   Problem problem;
   Tiles tiles;
   DerivativeMaps derivatives;
-  Box centres;
+  Box centres;       // those of derivatives, and rows before them so that a run of outputs begins
   Box owned;         // the centres that add to values
   double scale;      // 1 / the number of taps
   double* partials;  // [volume][slots]; null with a map
@@ -179,7 +179,9 @@ enum class Form : std::uint8_t { f32, f64, far, filter, none };
 
 /// The taps of a filter along z, y and x, the same from both ends.
 constexpr int kMostTaps = 11;
-constexpr int kFilterThreads = 256;
+SIMILIS_HOST_DEVICE constexpr int filter_threads(int taps) {
+  return taps <= 7 ? 384 : 256;  // as registers allow: one block on a multiprocessor
+}
 struct FilterTaps {
   double along[3][kMostTaps] = {};  // 0 beyond count
   int count[3] = {};

@@ -16,20 +16,20 @@ namespace similis::lncc_internal {
 /// window, so that a NaN outside it stays outside.
 template <int kQuantities, int kTaps> class Filter {
  public:
-  static constexpr int kLines = kFilterRows + kTaps - 1;  // of the stage
+  static constexpr int kThreads = filter_threads(kTaps), kRows = kThreads / kFilterColumns;
+  static constexpr int kLines = kRows + kTaps - 1;  // of the stage
   static constexpr int kAcross = kFilterColumns + kTaps - 1;
   static constexpr int kPlaces = kLines * kAcross;  // of the stage
-  static constexpr int kPlacesAThread = (kPlaces + kFilterThreads - 1) / kFilterThreads;
-  static constexpr int kBytes =
-      kQuantities * kFilterRows * kAcross * static_cast<int>(sizeof(double));
+  static constexpr int kPlacesAThread = (kPlaces + kThreads - 1) / kThreads;
+  static constexpr int kBytes = kQuantities * kRows * kAcross * static_cast<int>(sizeof(double));
 
   __device__ Filter(double* shared, const FilterTaps& taps) : filtered_(shared), taps_(taps) {}
 
   /// load(place, quantities) gives the quantities at a place of the stage.
   template <class Load> __device__ __forceinline__ void sum_down(const Load& load) const {
-    constexpr int kItems = kAcross * kFilterRows / 2;
+    constexpr int kItems = kAcross * kRows / 2;
     const int count = taps_.count[1];
-    for (int item = static_cast<int>(threadIdx.x); item < kItems; item += kFilterThreads) {
+    for (int item = static_cast<int>(threadIdx.x); item < kItems; item += kThreads) {
       const int row = item / kAcross * 2, column = item % kAcross;
       double one[kQuantities] = {}, two[kQuantities] = {};
 #pragma unroll
@@ -41,8 +41,8 @@ template <int kQuantities, int kTaps> class Filter {
       }
 #pragma unroll
       for (int i = 0; i < kQuantities; ++i) {
-        filtered_[(i * kFilterRows + row) * kAcross + column] = one[i];
-        filtered_[(i * kFilterRows + row + 1) * kAcross + column] = two[i];
+        filtered_[(i * kRows + row) * kAcross + column] = one[i];
+        filtered_[(i * kRows + row + 1) * kAcross + column] = two[i];
       }
     }
   }
@@ -59,7 +59,7 @@ template <int kQuantities, int kTaps> class Filter {
       const double* const place = first + (k < last ? k : last);
 #pragma unroll
       for (int i = 0; i < kQuantities; ++i) {
-        across[i] = fma(taps_.along[2][k], place[i * kFilterRows * kAcross], across[i]);
+        across[i] = fma(taps_.along[2][k], place[i * kRows * kAcross], across[i]);
       }
     }
 #pragma unroll

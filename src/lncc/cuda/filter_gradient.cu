@@ -55,7 +55,7 @@ template <int kTaps> class DerivativePlanes {
   template <class Visit> __device__ __forceinline__ void for_places(const Visit& visit) const {
 #pragma unroll
     for (int i = 0; i < Sums::kPlacesAThread; ++i) {
-      const int place = static_cast<int>(threadIdx.x) + i * kFilterThreads;
+      const int place = static_cast<int>(threadIdx.x) + i * Sums::kThreads;
       if (place >= Sums::kPlaces) return;
       visit(i, place, y_first_ + place / Sums::kAcross, x_first_ + place % Sums::kAcross);
     }
@@ -76,7 +76,7 @@ template <int kTaps> class DerivativePlanes {
 };
 
 template <int kTaps>
-__global__ __launch_bounds__(kFilterThreads, 2) void filter_gradient_kernel(
+__global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_gradient_kernel(
     const SIMILIS_GRID_CONSTANT GradientArguments m, const SIMILIS_GRID_CONSTANT FilterTaps taps) {
   using Planes = DerivativePlanes<kTaps>;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -87,7 +87,7 @@ __global__ __launch_bounds__(kFilterThreads, 2) void filter_gradient_kernel(
   const int local = tile.volume / m.derivatives.images, image = tile.volume % m.derivatives.images;
   const std::int64_t volume = m.tiles.first_volume + local;
   const Shift shift = shift_of(problem, volume);
-  const int y_first = m.pixels.rows.first + tile.y * kFilterRows;
+  const int y_first = m.pixels.rows.first + tile.y * (filter_threads(kTaps) / kFilterColumns);
   const int x_first = m.pixels.columns.first + tile.x * kFilterColumns;
   Planes derivatives(shared, m, local, image, y_first - g.radius[1], x_first - g.radius[2]);
   Filter<3, kTaps> filter(reinterpret_cast<double*>(shared + Planes::kBytes), taps);
@@ -141,7 +141,7 @@ void launch_filter_gradient(
     constexpr std::size_t bytes = Planes::kBytes + Planes::Sums::kBytes;
     gpu::allow_shared_bytes(filter_gradient_kernel<kTaps>, bytes);
     gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(arguments.tiles.blocks()),
-        kFilterThreads, bytes, filter_gradient_kernel<kTaps>, arguments, taps);
+        filter_threads(kTaps), bytes, filter_gradient_kernel<kTaps>, arguments, taps);
   };
   if (std::max({taps.count[0], taps.count[1], taps.count[2]}) > 7) {
     return launch.template operator()<kMostTaps>();

@@ -4,6 +4,7 @@
 // memory; filter.cuh adds up x, y, x², y², xy, and weights where pixels or windows have any; each
 // thread then finishes a centre. Pixels of the next plane are asked for meanwhile.
 #include "src/lncc/cuda/filter.cuh"
+#include "src/lncc/cuda/outputs_per_thread.cuh"
 
 namespace similis::lncc_internal {
 namespace {
@@ -107,7 +108,7 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
   template <class Visit> __device__ __forceinline__ static void for_places(const Visit& visit) {
 #pragma unroll
     for (int i = 0; i < Sums::kPlacesAThread; ++i) {
-      const int place = static_cast<int>(threadIdx.x) + i * kFilterThreads;
+      const int place = static_cast<int>(threadIdx.x) + i * Sums::kThreads;
       if (place < Sums::kPlaces) visit(i, place);
     }
   }
@@ -141,7 +142,7 @@ __device__ __forceinline__ void store_derivatives(const DerivativeMaps& maps, in
 }
 
 template <bool kWeighted, int kTaps>
-__global__ __launch_bounds__(kFilterThreads, kTaps <= 7 ? 2 : 1) void filter_windows_kernel(
+__global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m, const SIMILIS_GRID_CONSTANT FilterTaps taps) {
   using Planes = PixelPlanes<kWeighted, kTaps>;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -151,7 +152,7 @@ __global__ __launch_bounds__(kFilterThreads, kTaps <= 7 ? 2 : 1) void filter_win
   const Range planes = m.tiles.chunks.planes(tile.chunk);
   const std::int64_t volume = m.tiles.first_volume + tile.volume;
   const Shift shift = shift_of(problem, volume);
-  const int y_first = m.centres.rows.first + tile.y * kFilterRows;
+  const int y_first = m.centres.rows.first + tile.y * (filter_threads(kTaps) / kFilterColumns);
   const int x_first = m.centres.columns.first + tile.x * kFilterColumns;
   Planes pixels(shared, problem, volume, shift, y_first - g.radius[1], x_first - g.radius[2]);
   Filter<Planes::kQuantities, kTaps> filter(
@@ -211,7 +212,8 @@ __global__ __launch_bounds__(kFilterThreads, kTaps <= 7 ? 2 : 1) void filter_win
     }
   }
   if (m.partials == nullptr) return;
-  total = gpu::block_sum<kFilterThreads>(total);
+  __syncthreads();
+  total = sum_of_block(total, reinterpret_cast<double*>(shared));
   if (threadIdx.x != 0) return;
   const int slot = (tile.chunk * m.tiles.count_y + tile.y) * m.tiles.count_x + tile.x;
   m.partials[volume * m.slots + m.first_slot + slot] = total;
@@ -230,7 +232,7 @@ void launch_filter_windows(
     constexpr std::size_t bytes = Planes::kBytes + Planes::Sums::kBytes;
     gpu::allow_shared_bytes(filter_windows_kernel<kWeighted, kTaps>, bytes);
     gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(arguments.tiles.blocks()),
-        kFilterThreads, bytes, filter_windows_kernel<kWeighted, kTaps>, arguments, taps);
+        filter_threads(kTaps), bytes, filter_windows_kernel<kWeighted, kTaps>, arguments, taps);
   };
   if (is_weighted) {
     if (is_wide) return launch.template operator()<true, kMostTaps>();

@@ -27,6 +27,7 @@ struct Part {
   std::int64_t volume;
   int volumes;
   DerivativeMaps derivatives;  // `data` and `early` are null for the workspace
+  Box centres = {};            // of windows: those of derivatives, and rows before them
   Tiles window_tiles = {}, gradient_tiles = {};
   int first_slot = 0;  // the part's first among the partial sums of a volume
 
@@ -40,21 +41,35 @@ struct ChunkGrid {
   std::vector<int> first;
   int end = 0;
 
-  /// Chunks of this many planes. If `tapers`, chunks become shorter towards the end, so that slabs,
-  /// of which each is smaller than the last, can end where chunks do.
-  ChunkGrid(const Range& planes, int chunk_planes, bool tapers) : end(planes.last) {
-    constexpr int kShortest = 4;
-    for (int plane = planes.first; plane < planes.last;) {
+  /// How chunks become shorter towards the end: none is longer than (rest - margin) / divisor, as
+  /// slabs are, until the rest is cut into four. divisor 0: all are alike.
+  struct Taper {
+    int divisor = 0, margin = 0;
+  };
+
+  ChunkGrid(const Range& planes, int chunk_planes, const Taper& taper) : end(planes.last) {
+    constexpr int kShortest = 8;
+    int length = chunk_planes;
+    bool tapers = taper.divisor > 0;
+    for (int plane = planes.first; plane < planes.last; plane += length) {
       first.push_back(plane);
-      const int rest = planes.last - plane, half = std::max(kShortest, pieces(rest, 2));
-      const int length = tapers ? std::min(chunk_planes, half) : chunk_planes;
-      plane += rest - length < kShortest && tapers && rest <= 2 * kShortest ? rest : length;
+      if (!tapers) continue;
+      const int rest = planes.last - plane, most = (rest - taper.margin) / taper.divisor;
+      tapers = most >= kShortest;
+      length = std::min(chunk_planes, tapers ? most : std::max(kShortest, pieces(rest, 4)));
     }
   }
   /// Returns the last beginning of a chunk up to this plane, or the end.
   int before(int plane) const {
     if (plane >= end) return end;
     return *std::prev(std::upper_bound(first.begin(), first.end(), plane));
+  }
+  /// Returns the beginning of a chunk inside a range of planes, next to the middle; 0 if none is.
+  int middle(const Range& planes) const {
+    const int last = before(planes.first + planes.length() / 2);
+    if (last > planes.first && last < planes.last) return last;
+    const auto next = std::upper_bound(first.begin(), first.end(), planes.first);
+    return next != first.end() && *next < planes.last ? *next : 0;
   }
   bool has(int plane) const { return std::binary_search(first.begin(), first.end(), plane); }
 
@@ -84,7 +99,7 @@ class Division {
   using Axis = Range Box::*;
 
  public:
-  /// `cuts`: the chunks of the gradient of a volume that is cut.
+  /// `cuts`: the chunks of the gradient of a volume that is cut, if it could be whole.
   Division(const CudaPlan& plan, int images, std::int64_t derivative_bytes, const ChunkGrid& cuts)
       : g_(plan.problem.geometry),
         images_(images),
@@ -94,26 +109,27 @@ class Division {
                                                          : 2),
         is_small_(plan.pass.workspace == LnccWorkspace::small),
         all_(all_pixels(g_)),
-        cuts_(cuts) {
+        cuts_(could_be_whole() ? cuts : ChunkGrid(all_.planes, 1, {})) {
     gradients_[0] = &plan.pass.x_gradient;
     gradients_[1] = &plan.pass.y_gradient;
   }
 
-  bool has_room_for_all() const {
+  /// Returns whether a workspace for all derivatives is allowed unless the caller wants it small.
+  /// Only then must the parts' bits be those of the whole.
+  bool could_be_whole() const {
     constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
-    return !is_small_ && derivative_bytes_ == sizeof(CentreDerivatives<float>) &&
+    return derivative_bytes_ == sizeof(CentreDerivatives<float>) &&
            g_.planes * images_ * bytes_of(all_) <= kMostBytes;
   }
+  bool has_room_for_all() const { return !is_small_ && could_be_whole(); }
   /// Returns the parts without a workspace for all derivatives.
   std::vector<Part> small_parts() const {
     std::vector<Part> parts;
     visit([&](const Part& part) { parts.push_back(part); });
     return parts;
   }
-  /// Returns whether two parts that follow one another are of one volume, or of whole volumes.
-  bool belong_together(const Part& one, const Part& next) const {
-    return one.volume == next.volume || (is_whole(one) && is_whole(next));
-  }
+  /// Returns whether a part is all of its volumes.
+  bool is_whole(const Part& part) const { return count(part.pixels) == count(all_); }
   Part whole(std::int64_t volume, int volumes) const { return in_workspace(all_, volume, volumes); }
   /// Returns whether the parts of a volume give the bits that the whole has: they begin where its
   /// chunks and its runs of outputs do.
@@ -176,15 +192,11 @@ class Division {
   static std::int64_t count(const Box& box) {
     return std::int64_t{box.planes.length()} * box.rows.length() * box.columns.length();
   }
-  bool is_whole(const Part& part) const { return count(part.pixels) == count(all_); }
 
-  // Returns the centres of the windows that see a range of pixels; those of rows and columns begin
-  // with a run of outputs.
+  // Returns the centres of the windows that see a range of pixels.
   Range around(const Range& pixels, int axis) const {
     const Range bounds = centres(g_, axis);
-    int first = std::max(0, pixels.first - g_.radius[axis] - bounds.first);
-    if (axis > 0) first -= first % kOutputs;
-    first += bounds.first;
+    const int first = std::max(bounds.first, pixels.first - g_.radius[axis]);
     return {first, std::max(first, std::min(bounds.last, pixels.last + g_.radius[axis]))};
   }
   Box centres_around(const Box& pixels) const {
@@ -324,8 +336,8 @@ class Division {
       emit(in_workspace(rest, volume, 1));
       return;
     }
-    // Cut along the first axis where fewer than half of the windows are computed twice, else along
-    // the last.
+    // Cut along the first axis where fewer than half of the windows are computed twice; else along
+    // planes and rows; if that does not do, along columns.
     for (const Axis axis : {&Box::planes, &Box::rows, &Box::columns}) {
       const int index = axis == &Box::planes ? 0 : axis == &Box::rows ? 1 : 2;
       Box piece = rest;
@@ -337,6 +349,10 @@ class Division {
       const int room = most(whole.length(), has_room);
       const int fewest = std::min(whole.length(), std::max(kFewest, 2 * g_.radius[index]));
       if (room < fewest && index < 2) continue;
+      if (index == 2 && could_be_whole() && fits(smallest(rest))) {
+        visit_halves(rest, volume, limit, emit);
+        return;
+      }
       int length = std::max(room, fewest);
       if (index > 0) length = runs(length, whole.length());
       for (int first = whole.first, last = first; first < whole.last; first = last) {
@@ -352,19 +368,28 @@ class Division {
       return;
     }
   }
-  // Emits the parts of a piece that no cut along columns makes small enough.
+  // Returns what is left of a box once it is cut into halves.
+  static Box smallest(Box box) {
+    box.planes.last = std::min(box.planes.last, box.planes.first + kFewest);
+    box.rows.last = std::min(box.rows.last, box.rows.first + kFewest);
+    return box;
+  }
+  // Emits the parts of a piece, cut into halves along rows and where chunks begin until they are
+  // small enough.
   template <class Emit>
   void visit_halves(
       const Box& piece, std::int64_t volume, std::int64_t limit, const Emit& emit) const {
-    const Axis axis = piece.planes.length() >= piece.rows.length() ? &Box::planes : &Box::rows;
+    const int chunk = cuts_.middle(piece.planes);
+    const bool cuts_rows =
+        piece.rows.length() > (chunk > 0 ? piece.planes.length() : kFewest) || chunk == 0;
+    const Axis axis = cuts_rows ? &Box::rows : &Box::planes;
     const int length = (piece.*axis).length();
     if (images_ * bytes_of(piece) <= limit || length <= kFewest) {
       emit(in_workspace(piece, volume, 1));
       return;
     }
     Box half = piece;
-    (half.*axis).last =
-        (piece.*axis).first + (axis == &Box::planes ? length / 2 : runs(length / 2, length));
+    (half.*axis).last = cuts_rows ? piece.rows.first + runs(length / 2, length) : chunk;
     visit_halves(half, volume, limit, emit);
     half.*axis = {(half.*axis).last, (piece.*axis).last};
     visit_halves(half, volume, limit, emit);

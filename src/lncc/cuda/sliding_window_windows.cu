@@ -248,9 +248,9 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const int y = y_first + row, x = x_first + first;
   const int in_tile = owned - first, in_image = m.centres.columns.last - x;
   const int left = in_tile < in_image ? in_tile : in_image;
-  const int mine = y >= m.centres.rows.last ? 0
-                   : left < kOutputs        ? left
-                                            : kOutputs;  // none if <= 0
+  const int mine = y >= m.centres.rows.last || y < m.derivatives.kept.rows.first ? 0
+                   : left < kOutputs                                             ? left
+                                     : kOutputs;  // none if <= 0
   Centres<Value, kPlain> centres(m, tile, shift, y, x, mine);
   Sums windows[kOutputs] = {};
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {

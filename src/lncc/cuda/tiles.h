@@ -88,16 +88,15 @@ template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, cons
   return best;
 }
 
-/// Returns the tiles of the filters: kFilterColumns × kFilterRows outputs, one a thread.
-constexpr int kFilterColumns = 32, kFilterRows = kFilterThreads / kFilterColumns;
-inline Tiles filter_tiles(const Box& box, int volumes, const int (&radius)[3], const Room& room) {
+/// Returns the tiles of the filters, one output a thread.
+constexpr int kFilterColumns = 32;
+inline Tiles filter_tiles(const Box& box, int volumes, int radius, const Room& room) {
   Tiles tiles;
   tiles.threads_across = kFilterColumns;
-  tiles.threads_along = kFilterRows;
+  tiles.threads_along = room.threads / kFilterColumns;
   tiles.count_x = pieces(box.columns.length(), kFilterColumns);
-  tiles.count_y = pieces(box.rows.length(), kFilterRows);
+  tiles.count_y = pieces(box.rows.length(), tiles.threads_along);
   tiles.volumes = volumes;
-  constexpr int kBlocks = 2;  // of a multiprocessor at once
   cut(tiles,
       {.across = box.columns.length(),
           .halo = 0,
@@ -107,8 +106,8 @@ inline Tiles filter_tiles(const Box& box, int volumes, const int (&radius)[3], c
           .lines = 0,
           .has_whole_runs = false,
           .threads_across = 0,
-          .begin = 2.0 * radius[0]},
-      {room.multiprocessors, kBlocks * room.threads, room.bytes}, 0);
+          .begin = 2.0 * radius},
+      room, 0);
   return tiles;
 }
 
