@@ -101,13 +101,12 @@ TEST_F(VideoProgram, FramesArePooled) {
   EXPECT_EQ(statistics["max"], 5);
   EXPECT_DOUBLE_EQ(statistics["stdev"].get<double>(), std::sqrt(2.0));
   EXPECT_DOUBLE_EQ(statistics["p95"].get<double>(), 4.8);
-  EXPECT_DOUBLE_EQ(statistics["harmonic_mean"].get<double>(),
-      5 / (1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0 + 1 / 6.0) - 1);
+  EXPECT_FALSE(statistics.contains("harmonic_mean")) << "an error has none";
   EXPECT_EQ(compare({"a.y4m", "b.y4m", "-m", "mae"}).out,
-      "metric      mean       min        p5    median       max     stdev\n"
-      "mae-y   3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n"
-      "mae-cb  3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n"
-      "mae-cr  3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n");
+      "metric      mean       min  worst 5%    median       max     stdev  worst frame\n"
+      "mae-y   3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n"
+      "mae-cb  3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n"
+      "mae-cr  3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n");
 }
 
 TEST_F(VideoProgram, MsSsimIsOfLuma) {
@@ -335,7 +334,8 @@ TEST_F(VideoProgram, ColoursOfADirectoryAreThoseOfEachVideo) {
   EXPECT_EQ(own(0)["ssimulacra2"]["matrix"], "bt709");
   EXPECT_EQ(own(1)["ssimulacra2"]["matrix"], "bt601");
   EXPECT_FALSE(own(0).contains("mse"));
-  EXPECT_FALSE(mixed["pairs"][2].contains("settings")) << "a picture has no choice of colours";
+  EXPECT_FALSE(mixed["pairs"][2]["settings"].contains("metrics"))
+      << "a picture has no choice of colours";
   EXPECT_THAT(compare({"r", "d", "-m", "ssimulacra2", "--format", "xml"}).out,
       HasSubstr("      <settings>\n        <metric name=\"ssimulacra2\" matrix=\"bt601\""));
 
