@@ -161,7 +161,7 @@ TEST_F(VideoProgram, SelectsFrames) {
   EXPECT_EQ(
       settings["selection"], Json::parse(R"({"first": 2, "end": 4, "every": 1, "offset": 0})"));
   expect_error({"compare", "a.y4m", "b.y4m", "--frames", "50:60"}, 1,
-      "no frame to compare: a.y4m has 10 frames and b.y4m has 10 frames");
+      "a.y4m has 10 frames; --frames begins at frame 50");
 }
 
 TEST_F(VideoProgram, DifferentLengthsAreNotedAndTheCommonPartScored) {
