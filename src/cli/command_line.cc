@@ -63,9 +63,10 @@ void add_compare(CommandLine& line) {
   app.add_option("REF", options.reference,
          "the reference: a picture, a video, a volume, a directory, or - for stdin")
       ->type_name("");
-  app.add_option("DIST", options.distorted,
+  app.add_option("DIST", options.first_distorted,
          "the distorted input, which is scored; several are scored in one pass over REF")
       ->type_name("");
+  app.add_option("MORE", options.distorted, "further distorted inputs")->type_name("");
   add_metrics(app, &options.metrics,
       fmt::format(
           "{}; metrics that need a larger picture are skipped", joined(default_metrics(), ", ")));

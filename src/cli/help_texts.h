@@ -14,7 +14,7 @@ std::string wrapped(std::string_view text, std::size_t columns);
 
 inline constexpr const char* kExitStatus = R"(Exit status:
   0  success
-  1  something could not be read, computed or written; stderr names it in one line
+  1  something could not be read, computed or written; stderr names it
   2  the command line is wrong
   3  a score misses a limit of --fail-below or --fail-above
   128 + N  signal N ended the run; its scores so far are written)";

@@ -405,9 +405,9 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("co", 1), "compare completion\n");
   EXPECT_EQ(complete("b", 1), "bench\n");
   EXPECT_EQ(complete("compare --fo", 2), "--format\n");
-  EXPECT_EQ(complete("compare --format j", 3), "json\n");
+  EXPECT_EQ(complete("compare --format j", 3), "json jsonl\n");
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
-  EXPECT_EQ(complete("compare --format =", 3), "table json csv xml\n");
+  EXPECT_EQ(complete("compare --format =", 3), "table json jsonl csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
   EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc ssimulacra2\n");
   EXPECT_EQ(complete("bench --format ''", 3), "table json\n");

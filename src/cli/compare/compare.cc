@@ -238,7 +238,11 @@ int status_of(const Report& report, int signal, const std::vector<Threshold>& th
 
 }  // namespace
 
-int compare(const CompareOptions& options) {
+int compare(const CompareOptions& given) {
+  CompareOptions options = given;
+  if (!given.first_distorted.empty()) {
+    options.distorted.insert(options.distorted.begin(), given.first_distorted);
+  }
   Interruption interruption;  // before any thread, also of a GPU's driver
   const std::string format = format_of(options);
   const Writer writer = find_writer(format);

@@ -11,7 +11,8 @@ namespace similis::cli {
 /// The command line as typed, not yet parsed.
 struct CompareOptions {
   std::string reference;               ///< a path, or "-" for standard input
-  std::vector<std::string> distorted;  ///< likewise
+  std::string first_distorted;         ///< likewise; apart, since CLI11 splits "[a,b]" in lists
+  std::vector<std::string> distorted;  ///< the others
   std::vector<std::string> curves;     ///< NAME=FILE,FILE,…
   std::vector<std::string> metrics;    ///< of -m; empty: default_metrics()
   std::string device = "auto";

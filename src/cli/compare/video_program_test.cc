@@ -101,13 +101,12 @@ TEST_F(VideoProgram, FramesArePooled) {
   EXPECT_EQ(statistics["max"], 5);
   EXPECT_DOUBLE_EQ(statistics["stdev"].get<double>(), std::sqrt(2.0));
   EXPECT_DOUBLE_EQ(statistics["p95"].get<double>(), 4.8);
-  EXPECT_DOUBLE_EQ(statistics["harmonic_mean"].get<double>(),
-      5 / (1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0 + 1 / 6.0) - 1);
+  EXPECT_FALSE(statistics.contains("harmonic_mean")) << "an error has none";
   EXPECT_EQ(compare({"a.y4m", "b.y4m", "-m", "mae"}).out,
-      "metric      mean       min        p5    median       max     stdev\n"
-      "mae-y   3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n"
-      "mae-cb  3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n"
-      "mae-cr  3.000000  1.000000  1.200000  3.000000  5.000000  1.414214\n");
+      "metric      mean       min  worst 5%    median       max     stdev  worst frame\n"
+      "mae-y   3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n"
+      "mae-cb  3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n"
+      "mae-cr  3.000000  1.000000  4.800000  3.000000  5.000000  1.414214            4\n");
 }
 
 TEST_F(VideoProgram, MsSsimIsOfLuma) {
@@ -162,7 +161,7 @@ TEST_F(VideoProgram, SelectsFrames) {
   EXPECT_EQ(
       settings["selection"], Json::parse(R"({"first": 2, "end": 4, "every": 1, "offset": 0})"));
   expect_error({"compare", "a.y4m", "b.y4m", "--frames", "50:60"}, 1,
-      "no frame to compare: a.y4m has 10 frames and b.y4m has 10 frames");
+      "a.y4m has 10 frames; --frames begins at frame 50");
 }
 
 TEST_F(VideoProgram, DifferentLengthsAreNotedAndTheCommonPartScored) {
@@ -195,8 +194,6 @@ TEST_F(VideoProgram, WhatDiffersInKindIsRefused) {
       "a.y4m has 8 bits per sample but depth.y4m has 10; bit depths must match");
   expect_error({"compare", "a.y4m", "a.png"}, 1,
       "a.y4m is a video but a.png is a picture; compare two pictures, two videos or two volumes");
-  expect_error({"compare", "a.y4m", "a.y4m", "--map", "ssim=m.png"}, 1,
-      "a.y4m is a video; --map takes pictures or volumes");
   expect_error({"compare", "a.png", "a.png", "--every", "2"}, 1,
       "a.png is a picture; --frames, --every, --offset, --size and --pix-fmt are for video");
 }
@@ -335,9 +332,10 @@ TEST_F(VideoProgram, ColoursOfADirectoryAreThoseOfEachVideo) {
   EXPECT_EQ(own(0)["ssimulacra2"]["matrix"], "bt709");
   EXPECT_EQ(own(1)["ssimulacra2"]["matrix"], "bt601");
   EXPECT_FALSE(own(0).contains("mse"));
-  EXPECT_FALSE(mixed["pairs"][2].contains("settings")) << "a picture has no choice of colours";
+  EXPECT_FALSE(mixed["pairs"][2]["settings"].contains("metrics"))
+      << "a picture has no choice of colours";
   EXPECT_THAT(compare({"r", "d", "-m", "ssimulacra2", "--format", "xml"}).out,
-      HasSubstr("      <settings>\n        <metric name=\"ssimulacra2\" matrix=\"bt601\""));
+      HasSubstr("        <metric name=\"ssimulacra2\" matrix=\"bt601\""));
 
   std::filesystem::remove(folder_.file("r/sd.y4m"));
   std::filesystem::remove(folder_.file("r/still.png"));

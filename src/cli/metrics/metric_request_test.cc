@@ -51,7 +51,7 @@ TEST(MetricRequest, SaysWhatIsWrong) {
       "-m sssim: there is no metric \"sssim\"; did you mean ssim? (--list-metrics shows all)");
   refuse("nonsense", "-m nonsense: there is no metric \"nonsense\" (--list-metrics shows all)");
   refuse("", "-m : there is no metric \"\" (--list-metrics shows all)");
-  refuse("psnr,ssim", "-m psnr,ssim: give each metric its own -m");
+  refuse("psnr,ssim", "-m psnr,ssim: there is no metric \"psnr,ssim\" (--list-metrics shows all)");
   refuse("ssim=window=7", "-m ssim=window=7: ssim has no option \"window\"");
   refuse("ssim=windowsize=7",
       "-m ssim=windowsize=7: ssim has no option \"windowsize\"; did you mean window_size?");
