@@ -47,7 +47,7 @@ std::string list_of_worst(const Report& report) {
         worst_frames(report.pairs.front(), i, report.are_errors[i], report.worst_count)) {
       rows.push_back({worst_frame_text(frame), cell(frame.value)});
     }
-    text += "\n" + aligned(rows);
+    text.append("\n").append(aligned(rows));
   }
   return text;
 }

@@ -158,7 +158,8 @@ class Merge {
       const Json json = Json::parse(text_of(row));
       std::string line;
       for (const char* column : {"id", "reference", "distorted"}) {
-        line += (line.empty() ? "" : ",") + csv_field(json[column].get<std::string>());
+        if (!line.empty()) line += ',';
+        line += csv_field(json[column].get<std::string>());
       }
       for (const std::string& name : names) {
         line += ',';
