@@ -45,7 +45,7 @@ def test_what_is_refused():
     x, y = pictures(3, 24, 31)
     with pytest.raises(ValueError, match="ssimulacra2: mode is 'slow'; it must be exact or fast"):
         similis.ssimulacra2(x, y, mode="slow")
-    with pytest.raises(ValueError, match="ssimulacra2: x has shape .*at least 8"):
+    with pytest.raises(ValueError, match="ssimulacra2: reference has shape .*at least 8"):
         similis.ssimulacra2(x[:, :7], y[:, :7])
     with pytest.raises(ValueError, match="ssimulacra2: "):
         similis.ssimulacra2(x, y[:, :20])

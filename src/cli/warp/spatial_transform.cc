@@ -116,7 +116,9 @@ void displace(const DisplacementField& field, const Tensor& points, const Execut
   const Tensor moved = on_device(there, {}, exec);
   for_rows(points, exec, [&](std::int64_t number, std::span<double> row) {
     const double* u = moved.elements<double>() + number * columns;
+    const double* from = at.elements<double>() + number * columns * 3;
     for (std::size_t i = 0; i < row.size(); ++i) {
+      if (std::isnan(from[i])) continue;  // outside the field, whose displacement there is 0
       const auto component = static_cast<std::int64_t>(i % 3);
       if (component < components)
         row[i] += u[component * voxels + static_cast<std::int64_t>(i / 3)];

@@ -108,9 +108,10 @@ TEST(OpenMedia, ContentDecides) {
   const TestFolder folder;
   const VideoFormat format = video_format(6, 4, "yuv420p");
   write_content(folder.file("a.png"), y4m_noise(format, " C420", 1));
-  EXPECT_EQ(open_media(folder.file("a.png"), raw_video(video_format(2, 2, "gray"))).video->format(),
-      format)
-      << "y4m is never raw";
+  VideoFormat found =
+      open_media(folder.file("a.png"), raw_video(video_format(2, 2, "gray"))).video->format();
+  found.rate = {};
+  EXPECT_EQ(found, format) << "y4m is never raw";
   write_png(folder.file("b.yuv"), gradient(9, 8, 3));
   const OpenedMedia picture = open_media(folder.file("b.yuv"));
   EXPECT_FALSE(picture.video);
