@@ -458,7 +458,8 @@ def a_selection_beyond_the_end_is_told():
 @test
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssim", "did you mean ms-ssim?"),
-                        ("butteraugli", "similis has no butteraugli")):
+                        ("vmaf", "compare has no vmaf; similis vmaf computes it"),
+                        ("butteraugli", "compare has no butteraugli")):
         done = compare("r.y4m", "d.y4m", "-m", text, status=2)
         assert words in done.stderr, done.stderr
     assert compare("r.y4m", "d.y4m", "-m", "mse,mae").stdout.count("mae-y") == 1

@@ -19,16 +19,15 @@ namespace {
 
 std::string_view metric_part(std::string_view text) { return text.substr(0, text.find('=')); }
 
-// Metrics that people ask for and another program has.
+// Metrics that people ask for and another command or program has.
 std::string_view program_with(std::string_view name) {
   using Entry = std::pair<std::string_view, std::string_view>;
-  static constexpr std::array kElsewhere = {Entry{"vmaf", "libvmaf's vmaf"},
-      Entry{"vif", "libvmaf's vmaf"}, Entry{"adm", "libvmaf's vmaf"},
-      Entry{"motion", "libvmaf's vmaf"}, Entry{"cambi", "libvmaf's vmaf"},
-      Entry{"ciede", "libvmaf's vmaf"}, Entry{"ciede2000", "libvmaf's vmaf"},
-      Entry{"psnr-hvs", "libvmaf's vmaf"}, Entry{"butteraugli", "libjxl's butteraugli_main"},
-      Entry{"xpsnr", "ffmpeg's filter xpsnr"}, Entry{"cvvdp", "ColorVideoVDP's cvvdp"},
-      Entry{"lpips", "the Python package lpips"}};
+  static constexpr std::array kElsewhere = {Entry{"vmaf", "similis vmaf"},
+      Entry{"vif", "similis vmaf"}, Entry{"adm", "similis vmaf"}, Entry{"motion", "similis vmaf"},
+      Entry{"cambi", "libvmaf's vmaf"}, Entry{"ciede", "libvmaf's vmaf"},
+      Entry{"ciede2000", "libvmaf's vmaf"}, Entry{"psnr-hvs", "libvmaf's vmaf"},
+      Entry{"butteraugli", "libjxl's butteraugli_main"}, Entry{"xpsnr", "ffmpeg's filter xpsnr"},
+      Entry{"cvvdp", "ColorVideoVDP's cvvdp"}, Entry{"lpips", "the Python package lpips"}};
   for (const auto& [metric, program] : kElsewhere) {
     if (metric == name) return program;
   }
@@ -38,7 +37,7 @@ std::string_view program_with(std::string_view name) {
 const Metric& known_metric(std::string_view name, const std::string& argument) {
   if (const Metric* found = find_metric(name)) return *found;
   if (const std::string_view program = program_with(name); !program.empty()) {
-    throw UsageError(fmt::format("{}: similis has no {}; {} computes it", argument, name, program));
+    throw UsageError(fmt::format("{}: compare has no {}; {} computes it", argument, name, program));
   }
   throw UsageError(fmt::format("{}: there is no metric \"{}\"{} (--list-metrics shows all)",
       argument, name, nearest_hint(name, metric_names())));
