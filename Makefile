@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
-.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds gpu-kit \
+.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds check-gpu-on-cpu \
+  gpu-kit \
   fuzz bench docs tidy format clean
 MAKEFLAGS += --no-print-directory
 
@@ -44,6 +45,10 @@ check-sanitizers: ## the tests under asan+ubsan and under tsan
 check-gpu-builds: ## compile every GPU source with nvcc (where there is one) and hipcc
 	@$(install) build gpu-builds
 	@scripts/check.py --jobs $(jobs) gpu-builds
+
+check-gpu-on-cpu: ## the tests of CUDA kernels, run on this CPU under the address sanitizer
+	@$(install) build check gpu-on-cpu
+	@scripts/check_gpu_on_cpu.sh $(jobs)
 
 gpu-kit: ## tests and benchmark for another machine with a GPU, in .gpukit/kit
 	@$(install) build check

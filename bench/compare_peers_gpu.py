@@ -18,7 +18,6 @@ import gpu_integer_ssim
 import gpu_peers
 import gpu_similis
 import gpu_ssim
-import gpu_ssim_options
 import libsimilis
 from gpu_report import Report
 
@@ -43,7 +42,6 @@ def main():
                     "which adds up to 0.1 ms to a training step.")
     gpu_ssim.agreement(similis, others)
     gpu_ssim.compare(report, similis, package, others)
-    gpu_ssim_options.compare(report, similis, package)
     gpu_integer_ssim.compare(report, similis)
     print(f"wrote {report.output}")
 

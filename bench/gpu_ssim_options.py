@@ -1,18 +1,28 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an option of SSIM costs on a GPU, beside the same measure written in torch as a user would:
 depthwise convolutions with the taps along each axis; and volumes. `_in_a_graph` is the work
-alone."""
+alone.
+
+    PYTHONPATH=build/python bench/gpu_ssim_options.py --library build/lib/libsimilis.so
+"""
+
+import argparse
+import pathlib
 
 import torch
 import torch.nn.functional as functional
 
 import gpu_peers
 import gpu_similis
+import libsimilis
+from gpu_report import Report
 from gpu_time import images, in_a_graph, side_by_side
 
 HD, MANY, VOLUME = (1, 3, 1080, 1920), (16, 3, 512, 512), (1, 1, 192, 192, 192)
 # Options, and the most milliseconds aimed at for each shape, through the framework.
 OPTIONS = {
+    "": ({}, 0.08, 0.135),
     "window_size=7": ({"window_size": 7}, 0.17, 0.20),
     "window_size=9/sigma=2": ({"window_size": 9, "sigma": 2.0}, 0.17, 0.20),
     "window_size=21/sigma=3": ({"window_size": 21, "sigma": 3.0}, 0.40, 0.48),
@@ -100,7 +110,7 @@ def compare(report, similis, package):
         for option, (options, *targets) in OPTIONS.items():
             if option == "valid_mask":
                 options = {"valid_mask": valid_mask}
-            case = f"{'x'.join(map(str, shape))}/f32/{option}"
+            case = f"{'x'.join(map(str, shape))}/f32" + (f"/{option}" if option else "")
             _agreement(similis, options, pairs[0], case)
             _row(report, similis, package, "ssim", case, pairs, options,
                  lambda x, y: torch_ssim(x, y, **options), targets[column])
@@ -112,3 +122,19 @@ def compare(report, similis, package):
          lambda x, y: torch_ssim(x, y, window_size=7), 0.25)
     _row(report, similis, package, "ms_ssim", name, pairs, {}, None, 0.5)
     _row(report, similis, package, "mse", name, pairs, {}, functional.mse_loss, None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=pathlib.Path, default=libsimilis.LIBRARY)
+    parser.add_argument("--commit", default="")
+    parser.add_argument("--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    similis = gpu_similis.Similis(arguments.library, torch_memory=True)
+    version = similis.library.similis_version().decode()
+    compare(Report(arguments.output, arguments.commit, {"similis": version}, "SSIM options"),
+            similis, gpu_similis.package())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Generates docs/performance.md from bench/results/*.json, the newest of each device, and the table
-of README.md between its two comments.
+"""Generates docs/performance.md and its chart from bench/results/*.json, the newest of each device, and
+the table of README.md between its two comments.
 
 With --check it writes nothing and fails if one of them is not what it would write.
 """
@@ -11,10 +11,12 @@ import difflib
 import pathlib
 import sys
 
+import performance_chart
 import rows
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/performance.md"
+CHART = ROOT / "docs/pictures/performance.svg"
 README = ROOT / "README.md"
 README_MARKS = ("<!-- bench/performance_page.py writes this table. -->\n",
                 "<!-- End of the table. -->\n")
@@ -36,6 +38,14 @@ medians after a warm-up, on a GPU the smallest of ten. Both ran on as many threa
 ratio above 1 means that similis is faster, or takes less memory. B/elem (B/voxel) is peak resident memory beyond the inputs, in
 bytes per pixel of one channel, what the call returns included; `memory` is that of a training step,
 value and gradient. A floor is the least that the hardware allows; reached is its share of our figure.
+
+![Time of other libraries, in multiples of the time of similis](pictures/performance.svg)
+"""
+OPTIONS = """\
+## What an option costs
+
+A case that ends with an option, or is in half precision, beside the same call without it, or in f32 ("plain"), in
+the same run. A cost of 1.0 means that it is free.
 """
 TABLES = (("Time", lambda row: not row["unit"].startswith("B/")),
           ("Memory", lambda row: row["unit"].startswith("B/")))
@@ -65,7 +75,10 @@ def section(result):
 
 
 def page():
-    return "\n".join([INTRODUCTION] + [section(result) + "\n" for result in rows.newest()])
+    results = rows.newest()
+    options = rows.options_table(results)
+    return "\n".join([INTRODUCTION] + ([OPTIONS, options + "\n"] if options else []) +
+                     [section(result) + "\n" for result in results])
 
 
 def readme_row(task, case, threads, command):
@@ -102,7 +115,7 @@ def differs(path, wanted):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
-    pages = {PAGE: page(), README: readme()}
+    pages = {PAGE: page(), CHART: performance_chart.chart(rows.newest()), README: readme()}
     if parser.parse_args().check:
         return 1 if any([differs(path, wanted) for path, wanted in pages.items()]) else 0
     for path, wanted in pages.items():

@@ -88,11 +88,35 @@ def alone_table(rows):
     return _markdown(lines)
 
 
+def _plain(case):
+    """The same case in f32 and without options; its parts are measure, result, shape, dtype, options."""
+    measure, result, shape, dtype, *_ = case.split("/") + [""] * 4
+    return "/".join((measure, result, shape, "f32" if dtype in ("f16", "bf16") else dtype))
+
+
+def options_table(results):
+    """Each row with an option, or of half precision, beside the same without; "" if there is none."""
+    lines = [("case", "on", "threads", "similis", "plain", "cost", "peer", "its figure", "target",
+              "met")]
+    for result in results:
+        times = [each for each in result["rows"] if each["unit"] == "ms"]
+        plain = {(each["case"], each["threads"]): each["value"] for each in times}
+        for each in times:
+            of_plain = plain.get((_plain(each["case"]), each["threads"]))
+            if of_plain is None or _plain(each["case"]) == each["case"]:
+                continue
+            lines.append((each["case"], result["device"], str(each["threads"] or NONE),
+                          figure(each["value"], "ms"), figure(of_plain, "ms"),
+                          f"{each['value'] / of_plain:.1f}", each["peer"] or NONE,
+                          figure(each["peer_value"], "ms"), _target(each), _met(each)))
+    return _markdown(lines) if len(lines) > 1 else ""
+
+
 def _markdown(lines):
     """A table, aligned; a column that would be empty is left out."""
     columns = [column for column in zip(*lines) if any(cell != NONE for cell in column[1:])]
     widths = [max(map(len, column)) for column in columns]
-    is_text = [column[0] in ("case", "peer", "met") for column in columns]
+    is_text = [column[0] in ("case", "on", "peer", "met") for column in columns]
     rule = ["-" * width if text else "-" * (width - 1) + ":" for width, text in zip(widths, is_text)]
 
     def line(cells):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # GPU code: *.cu files, compiled by nvcc with flags of their own. Found or left out by itself, and
 # said; SIMILIS_CUDA=ON makes a missing compiler an error.
-set(SIMILIS_CUDA AUTO CACHE STRING "GPU code: AUTO, ON or OFF")
+# ON_CPU compiles them as C++ for this CPU, so that kernels can be tested, under sanitizers too, where
+# there is no GPU; tests/gpu_on_cpu stands in for CUDA's runtime.
+set(SIMILIS_CUDA AUTO CACHE STRING "GPU code: AUTO, ON, OFF or ON_CPU")
 set(SIMILIS_CUDA_ARCHITECTURES 90 CACHE STRING
   "Compute capabilities to compile for, such as 80;86;89;90;100;120; CMake's forms are taken")
 set(SIMILIS_HAS_CUDA OFF)
@@ -9,6 +11,10 @@ set(SIMILIS_HAS_CUDA OFF)
 find_program(SIMILIS_NVCC nvcc HINTS /usr/local/cuda/bin)
 if(SIMILIS_CUDA STREQUAL OFF)
   message(STATUS "CUDA: left out, as SIMILIS_CUDA says")
+elseif(SIMILIS_CUDA STREQUAL ON_CPU)
+  find_package(Boost REQUIRED COMPONENTS context)
+  set(SIMILIS_HAS_CUDA ON)
+  message(STATUS "CUDA: kernels run on the CPU, for tests")
 elseif(SIMILIS_SANITIZE OR SIMILIS_BUILD_FUZZERS)
   message(STATUS "CUDA: left out, sanitizers look at the CPU's code")
 elseif(SIMILIS_NVCC)
@@ -31,9 +37,23 @@ endif()
 
 if(SIMILIS_HAS_CUDA)
   add_library(similis_gpu_objects OBJECT)
-  set_target_properties(similis_gpu_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
   target_include_directories(similis_gpu_objects PRIVATE
     ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+endif()
+if(SIMILIS_HAS_CUDA AND SIMILIS_CUDA STREQUAL ON_CPU)
+  set(SIMILIS_CUDA_RUNTIME $<BUILD_INTERFACE:similis_gpu_on_cpu>)
+  add_library(similis_gpu_on_cpu STATIC
+    tests/gpu_on_cpu/launch.cc tests/gpu_on_cpu/runtime.cc)
+  target_link_libraries(similis_gpu_on_cpu PRIVATE similis_flags Boost::context)
+  target_include_directories(similis_gpu_on_cpu PUBLIC tests/gpu_on_cpu)
+  target_compile_definitions(similis_gpu_on_cpu PUBLIC SIMILIS_GPU_ON_CPU)
+  target_link_libraries(similis_gpu_objects PRIVATE similis_gpu_on_cpu similis_flags)
+  # nvcc includes its runtime by itself, and knows pragmas that GCC does not.
+  target_compile_options(similis_gpu_objects PRIVATE -x c++ -D__CUDACC__ -mfma
+    -include ${PROJECT_SOURCE_DIR}/tests/gpu_on_cpu/cuda_runtime.h -Wno-unknown-pragmas)
+elseif(SIMILIS_HAS_CUDA)
+  set(SIMILIS_CUDA_RUNTIME CUDA::cudart_static)
+  set_target_properties(similis_gpu_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)
   # A fused multiply-add is written where it is meant, as on the CPU. Kernels compressed for size take
   # half the room; every driver that CUDA 13 runs on unpacks them.
   target_compile_options(similis_gpu_objects PRIVATE --fmad=false

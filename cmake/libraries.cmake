@@ -10,14 +10,14 @@ foreach(library similis similis_static)
   target_include_directories(${library} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_compile_features(${library} INTERFACE cxx_std_20)
-  target_link_libraries(${library} PRIVATE Threads::Threads PkgConfig::hwy
+  target_link_libraries(${library} PRIVATE Threads::Threads PkgConfig::hwy ${CMAKE_DL_LIBS}
     $<BUILD_INTERFACE:similis_flags>)
 endforeach()
 
 if(SIMILIS_HAS_CUDA)
   foreach(library similis similis_static)
     target_sources(${library} PRIVATE $<TARGET_OBJECTS:similis_gpu_objects>)
-    target_link_libraries(${library} PRIVATE CUDA::cudart_static)
+    target_link_libraries(${library} PRIVATE ${SIMILIS_CUDA_RUNTIME})
   endforeach()
 endif()
 

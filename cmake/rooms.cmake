@@ -6,23 +6,23 @@
 #   *_fuzz.cc   a fuzz target each
 #   *.cc        the library
 #   *.cu        the library, where there is CUDA
+#   *.cc in vulkan/  the library, where there is Vulkan; *.comp beside them are its kernels
 add_library(similis_objects OBJECT)
 target_link_libraries(similis_objects PRIVATE
   similis_flags PkgConfig::hwy nlohmann_json::nlohmann_json)
-# SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
-# faster here. Threads share rows alike on every target, so the thread sanitizer's build has two.
-set(similis_disabled_targets HWY_SSSE3 HWY_AVX3_DL)
-if(SIMILIS_SANITIZE)  # SSE4's vectors are as wide as SSE2's, and threads are the same in every target
-  list(APPEND similis_disabled_targets HWY_SSE4)
-endif()
-if(SIMILIS_SANITIZE MATCHES thread)
-  list(APPEND similis_disabled_targets HWY_AVX3)
-endif()
-list(JOIN similis_disabled_targets "|" similis_disabled_targets)
 target_compile_definitions(similis_objects PRIVATE
-  "HWY_DISABLED_TARGETS=(${similis_disabled_targets})"
   $<$<BOOL:${SIMILIS_HAS_CUDA}>:SIMILIS_HAS_CUDA>
-  $<$<BOOL:${SIMILIS_BUILD_FUZZERS}>:HWY_COMPILE_ONLY_STATIC>)  # fuzzed are parsers, not kernels
+  $<$<BOOL:${SIMILIS_HAS_VULKAN}>:SIMILIS_HAS_VULKAN>)
+if(SIMILIS_SANITIZE)
+  # A build under a sanitizer runs where it is made: its kernels are compiled once, for this processor.
+  target_compile_definitions(similis_objects PRIVATE HWY_COMPILE_ONLY_STATIC)
+  target_compile_options(similis_objects PRIVATE -march=native)
+else()
+  # SSE4, AVX2, AVX3 (AVX-512) and a scalar fallback; each further target costs build time and is no
+  # faster here.
+  target_compile_definitions(similis_objects PRIVATE
+    "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
+endif()
 
 set(similis_test_sources "")
 set(similis_bench_sources "")
@@ -31,6 +31,10 @@ set(similis_fuzz_sources "")
 function(similis_part folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*_test.c ${folder}/*.cu)
   foreach(source IN LISTS sources)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE inside)
+    if(inside MATCHES "/vulkan/" AND NOT SIMILIS_HAS_VULKAN)
+      continue()
+    endif()
     if(source MATCHES "_test\\.cc?$")
       list(APPEND similis_test_sources ${source})
     elseif(source MATCHES "_bench\\.cc$")
@@ -40,9 +44,19 @@ function(similis_part folder)
     elseif(source MATCHES "\\.cu$")
       if(SIMILIS_HAS_CUDA)
         target_sources(similis_gpu_objects PRIVATE ${source})
+        if(SIMILIS_CUDA STREQUAL ON_CPU)
+          set_source_files_properties(${source} PROPERTIES LANGUAGE CXX)
+        endif()
       endif()
     else()
       target_sources(similis_objects PRIVATE ${source})
+      if(SIMILIS_BUILD_FUZZERS AND NOT inside MATCHES "^src/(core|vmaf/model)/")
+        # Parsers are fuzzed, not kernels.
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+      elseif(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
+        # What tests compare with is not under test, and takes most of their time.
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")
+      endif()
     endif()
   endforeach()
   set(similis_test_sources ${similis_test_sources} PARENT_SCOPE)

@@ -11,30 +11,69 @@ set(similis_test_environment
   TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=0
   UBSAN_OPTIONS=print_stacktrace=1)
 
-# similis_add_test(NAME SOURCES… [LINK libraries] [RUN_SERIAL])
+# Keeps the files whose tests choose how many threads there are. The others have nothing more to show
+# the thread sanitizer: a room shares its work in one way, whatever the options.
+function(similis_keep_threaded variable)
+  set(kept "")
+  foreach(source IN LISTS ${variable})
+    file(STRINGS ${source} threads REGEX "ThreadPool|std::thread|--threads|num_threads" LIMIT_COUNT 1)
+    if(threads OR source MATCHES "\\.c$")  # what a test in C++ calls
+      list(APPEND kept ${source})
+    endif()
+  endforeach()
+  set(${variable} ${kept} PARENT_SCOPE)
+endfunction()
+
+# similis_add_test(NAME SOURCES… [LINK libraries])
 function(similis_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "RUN_SERIAL" "" "LINK")
-  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  if(SIMILIS_SANITIZE MATCHES thread)
+    similis_keep_threaded(sources)
+  endif()
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK} GTest::gmock GTest::gtest
     GTest::gtest_main ${RAPIDCHECK_LIBRARY})
   target_include_directories(${name} SYSTEM PRIVATE ${RAPIDCHECK_INCLUDE})
   if(SIMILIS_HAS_CUDA)  # tests make streams and graphs
-    target_link_libraries(${name} PRIVATE CUDA::cudart_static)
+    target_link_libraries(${name} PRIVATE ${SIMILIS_CUDA_RUNTIME})
     target_compile_definitions(${name} PRIVATE SIMILIS_HAS_CUDA)
   endif()
-  set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
-  if(arg_RUN_SERIAL)
-    list(APPEND properties RUN_SERIAL TRUE)
+  if(SIMILIS_HAS_VULKAN)
+    target_compile_definitions(${name} PRIVATE SIMILIS_HAS_VULKAN)
+    target_include_directories(${name} SYSTEM PRIVATE ${SIMILIS_VULKAN_INCLUDE})
   endif()
-  if(SIMILIS_SANITIZE)  # the library is what must be fast there; a test compiles in half the time
-    set_source_files_properties(${arg_UNPARSED_ARGUMENTS} PROPERTIES COMPILE_OPTIONS -O0)
+  set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
+  if(SIMILIS_SANITIZE)  # The library is under test and must be fast; a test compiles in half the time.
+    set_source_files_properties(${sources}
+      PROPERTIES COMPILE_OPTIONS "-O0;-fno-sanitize=undefined")
   endif()
   if(SIMILIS_SANITIZE MATCHES thread)
     # GCC's runtime finds no place for its shadow where addresses are widely randomised.
     set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;-R")
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES ${properties})
+  if(SIMILIS_SANITIZE)
+    similis_add_shards(${name})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      PROPERTIES ${properties})
+  endif()
+endfunction()
+
+# Under a sanitizer a program takes longer to start and to look for leaks than most tests take to run:
+# two processes share its tests. scripts/check.py counts them from their reports.
+set(similis_test_reports ${PROJECT_BINARY_DIR}/reports)
+function(similis_add_shards name)
+  foreach(shard 0 1)
+    set(test ${name}/${shard})
+    add_test(NAME ${test}
+      COMMAND ${name} --gtest_output=xml:${similis_test_reports}/${name}-${shard}.xml)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 1800 ENVIRONMENT
+      "${similis_test_environment};GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 set(rooms "")
@@ -47,14 +86,16 @@ endforeach()
 list(REMOVE_DUPLICATES rooms)
 foreach(room IN LISTS rooms)
   similis_add_test(${room}_test ${${room}_sources})
-  target_compile_definitions(${room}_test PRIVATE SIMILIS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET ${room}_test)
+    target_compile_definitions(${room}_test PRIVATE SIMILIS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  endif()
 endforeach()
 
 # What runs on a GPU: the rooms with GPU code, and the core. scripts/gpu_kit.sh builds the target and
 # reads the list.
 set(gpu_tests core_test)
 foreach(room IN LISTS rooms)
-  file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS src/${room}/*.cu)
+  file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS src/${room}/*.cu src/${room}/*.comp)
   if(gpu_sources)
     list(APPEND gpu_tests ${room}_test)
   endif()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Renders two pictures, compresses them with real encoders at several qualities, scores all results
 # with build/bin/similis against their source, compares the encoders by BD-rate, and draws a heat map
-# of the worst. All files go to build/demo.
+# of the worst and reports. All files go to build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=build/demo
@@ -40,7 +40,8 @@ ladder() {
     done
     curves+=(--curve "${encoder%% *}=$files")
   done
-  $similis compare "$folder/$1.png" "${curves[@]}" -m ssimulacra2,psnr,ms-ssim
+  $similis compare "$folder/$1.png" "${curves[@]}" -m ssimulacra2,psnr,ms-ssim \
+    --report "$folder/$1.html"
 }
 
 render
@@ -52,7 +53,8 @@ done
 
 map=$folder/landscape.jpg-q25.ssim.png
 $similis compare $folder/landscape.png $folder/landscape.jpg-q25.jpg -m ssim \
-  --map "ssim=$map" >/dev/null
+  --map "ssim=$map" --report $folder/landscape.jpg-q25.html >/dev/null
 echo
 echo "Heat map of the SSIM loss of landscape.jpg-q25.jpg: $map"
+echo "Reports, for a browser: $folder/landscape.html, still_life.html and landscape.jpg-q25.html"
 echo "Pictures: $folder"

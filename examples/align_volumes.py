@@ -147,7 +147,7 @@ def align(size: int, affine_steps: int, displacement_steps: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--size", type=int, default=48, help="voxels along each axis")
     parser.add_argument("--affine-steps", type=int, default=100)
     parser.add_argument("--displacement-steps", type=int, default=60)

@@ -90,11 +90,11 @@ def fit(target: torch.Tensor, count: int, steps: int) -> torch.Tensor:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return image.detach()
+    return gaussians(*target.shape[2:]).detach()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--target", type=pathlib.Path, help="a picture; by default one is drawn")
     parser.add_argument("--size", type=int, default=128, help="of the longer side, in pixels")
     parser.add_argument("--count", type=int, default=256, help="of Gaussians")

@@ -17,13 +17,14 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 DRAWN_CLIP = ("testsrc2=size=320x180:rate=25:duration=2,"
               "noise=alls=60:allf=t:enable='between(n,20,29)'")
 METRICS = "psnr", "ssim", "ssimulacra2"
 
 
-def run(*command):
+def run(*command: object) -> str:
     """What a command printed; its own words and the end of this program if it failed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode != 0:
@@ -31,34 +32,36 @@ def run(*command):
     return done.stdout
 
 
-def draw_clip(ffmpeg, path):
+def draw_clip(ffmpeg: str, path: pathlib.Path) -> None:
     run(ffmpeg, "-v", "error", "-f", "lavfi", "-i", DRAWN_CLIP, "-pix_fmt", "yuv420p", path)
 
 
-def encode(ffmpeg, reference, crf, path):
+def encode(ffmpeg: str, reference: pathlib.Path, crf: int, path: pathlib.Path) -> None:
     run(ffmpeg, "-v", "error", "-i", reference, "-an", "-c:v", "libx264", "-preset", "fast",
         "-crf", crf, path)
 
 
-def score(similis, reference, path):
+def score(similis: str, reference: pathlib.Path, path: pathlib.Path) -> dict[str, Any]:
     """The report of `similis compare` as a dictionary: metrics, and the scores of each frame."""
     metrics = [word for name in METRICS for word in ("-m", name)]
-    return json.loads(run(similis, "compare", reference, path, *metrics, "--format", "json"))
+    printed = run(similis, "compare", reference, path, *metrics, "--format", "json")
+    report: dict[str, Any] = json.loads(printed)
+    return report
 
 
-def kilobits_per_second(ffprobe, path):
+def kilobits_per_second(ffprobe: str, path: pathlib.Path) -> float:
     seconds = float(run(ffprobe, "-v", "error", "-show_entries", "format=duration", "-of",
                         "csv=p=0", path))
     return 8 * path.stat().st_size / 1000 / seconds
 
 
-def worst_frames(report, count):
+def worst_frames(report: dict[str, Any], count: int) -> list[tuple[int, float]]:
     frames = sorted(report["frames"], key=lambda frame: frame["ssimulacra2"])
     return [(frame["frame"], frame["ssimulacra2"]) for frame in frames[:count]]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--reference", type=pathlib.Path, help="a video; by default one is drawn")
     parser.add_argument("--crf", type=int, nargs="+", default=[18, 28, 38])
     parser.add_argument("--worst", type=int, default=3, help="number of frames to name")
@@ -66,8 +69,8 @@ def main():
     parser.add_argument("--ffmpeg", default="ffmpeg")
     parser.add_argument("--ffprobe", default="ffprobe")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
         reference = arguments.reference or folder / "reference.y4m"
         if not arguments.reference:
             draw_clip(arguments.ffmpeg, reference)

@@ -4,7 +4,7 @@
 # compute capability 9.0 and a driver, and nothing else installed: the tests of every room with GPU
 # code and the fixtures they read, the program (for PNG, JPEG and video: other formats bring 27 MB of
 # libraries), the shared library, the benchmark against peers, and every shared library that they
-# need beside glibc; and packs it as .gpukit/kit.tar.gz. On that machine: kit/run.sh
+# need beside glibc; and packs it as .gpukit/kit.tar.xz. On that machine: kit/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$1
@@ -23,6 +23,7 @@ cp scripts/gpu_kit_run.sh "$kit/run.sh"
 if [ -e ../shared/data/golden.json ]; then
   mkdir "$kit/data"
   cp -rL ../shared/data/golden.json ../shared/data/images ../shared/data/video "$kit/data/"
+  if [ -e ../shared/data/golden_vmaf.json ]; then cp -L ../shared/data/golden_vmaf.json "$kit/data/"; fi
 fi
 # The vendor's and the compiler's libraries travel; those of glibc and the loader are the machine's.
 for program in $programs libsimilis.so; do ldd "$kit/$program"; done |
@@ -30,7 +31,8 @@ for program in $programs libsimilis.so; do ldd "$kit/$program"; done |
   grep -vE '^(libc|libm|libdl|librt|libpthread)\.so' |
   while read -r name path; do cp -L "$path" "$kit/$name"; done
 strip --strip-unneeded "$kit"/*.so* $(for program in $programs; do echo "$kit/$program"; done)
-tar -C .gpukit -czf .gpukit/kit.tar.gz kit
-size=$(du -sm .gpukit/kit.tar.gz | cut -f 1)
-echo "$kit.tar.gz holds $size MiB, $(du -sm "$kit" | cut -f 1) MiB unpacked"
+# The programs hold the same library: it is packed once if the window spans them.
+tar -C .gpukit -cf - kit | xz --lzma2=preset=1,dict=128MiB >.gpukit/kit.tar.xz
+size=$(du -sm .gpukit/kit.tar.xz | cut -f 1)
+echo "$kit.tar.xz holds $size MiB, $(du -sm "$kit" | cut -f 1) MiB unpacked"
 [ "$size" -lt 60 ] || { echo "gpu_kit.sh: that is more than 60 MiB" >&2; exit 1; }

@@ -23,7 +23,7 @@ done <"$kit/tests.txt"
 cat "$logs"/*_test.* >"$logs/all.log"
 rm -f "$logs"/*_test.*
 grep -hE '^\[  (FAILED|SKIPPED) ' "$logs/all.log" | grep -v 'tests\?[,.]' | sort -u | head -40
-count() { grep -cE "^\[ *$1 \].*\([0-9]+ ms\)\$" "$logs/all.log"; }
+count() { grep -cE "^\[ *$1 *\].*\([0-9]+ ms\)\$" "$logs/all.log"; }
 passed=$(count OK) failed=$(count FAILED) skipped=$(count SKIPPED)
 if [ -e "$logs/broken" ] && [ "$failed" = 0 ]; then
   echo "these did not end well: $(tr '\n' ' ' <"$logs/broken")"

@@ -10,17 +10,22 @@ cd "$(dirname "$0")/.."
 
 compilers="g++ cmake ninja-build ccache pkg-config"
 libraries="libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev liblcms2-dev zlib1g-dev libpng-dev
-  libjpeg-dev libwebp-dev libavif-dev libjxl-dev libtiff-dev"
+  libjpeg-dev libwebp-dev libavif-dev libjxl-dev libtiff-dev libzimg-dev libjs-chart.js"
+vulkan="glslang-tools spirv-tools libvulkan-dev"
+# Opens the pages of reports in tests. Ubuntu's is a snap, which containers cannot install.
+browser=$(sed -n 's/^ID=debian$/chromium/p' /etc/os-release 2>/dev/null || true)
 tests="python3 libgtest-dev libgmock-dev librapidcheck-dev libdlpack-dev"
 
 packages_of() {
   case $1 in
-    build) echo "$compilers $libraries $tests" ;;
-    check) echo "python3-venv binutils gcc clang-format-14 ffmpeg" ;;
+    build) echo "$compilers $libraries $vulkan $tests" ;;
+    check) echo "python3-venv binutils gcc clang-format-14 ffmpeg libvulkan1 mesa-vulkan-drivers
+      $browser" ;;
     docs) echo "python3-venv doxygen" ;;
     demo) echo "libjpeg-turbo-progs webp libavif-bin" ;;
     fuzz) echo "clang-14 libclang-rt-14-dev llvm-14" ;;
     gpu-builds) echo "hipcc" ;;
+    gpu-on-cpu) echo "libboost-context-dev" ;;
     bench) echo "python3-venv libbenchmark-dev" ;;
     tidy) echo "clang-tidy-14" ;;
     python) echo "python3-venv" ;;

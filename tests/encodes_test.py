@@ -443,8 +443,9 @@ def rates_and_ranges_that_differ_are_told():
         "reference": 24, "distorted": 12}
     y4m("full.y4m", 8, 2, tags="F24:1 XCOLORRANGE=FULL")
     done = compare("r.y4m", "full.y4m", "-m", "mse", status=1)
-    assert done.stderr == ("similis: r.y4m has limited range but full.y4m has full range; ranges "
-                           "must match\n"), done.stderr
+    assert done.stderr == ("similis: r.y4m has limited range (no tag) but full.y4m has full range; "
+                           "give --range match to convert, or --range as-stored if a tag is wrong\n"
+                           ), done.stderr
 
 
 @test
@@ -458,7 +459,6 @@ def a_selection_beyond_the_end_is_told():
 @test
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssim", "did you mean ms-ssim?"),
-                        ("vmaf", "compare has no vmaf; similis vmaf computes it"),
                         ("butteraugli", "compare has no butteraugli")):
         done = compare("r.y4m", "d.y4m", "-m", text, status=2)
         assert words in done.stderr, done.stderr
@@ -491,6 +491,47 @@ def rows_of_a_directory_are_pooled_once_each():
     table = compare("pool_r", "pool_d", "-m", "mse").stdout.splitlines()
     assert next(line for line in table if line.startswith("mean")).split()[1] == (
         f"{by_pair['mean']:.6f}"), table
+
+
+# ---- help ----
+
+
+@test
+def each_section_of_the_help_fits_a_terminal():
+    for command in "compare", "report", "merge":
+        lines = run(command, "--help").stdout.splitlines()
+        assert max(map(len, lines)) <= 80, (command, max(lines, key=len))
+        sections, names = [0], set()
+        for line in lines:
+            if line and not line.startswith(" ") and line.endswith(":"):
+                sections.append(0)
+                names.add(line)
+            sections[-1] += 1
+        assert max(sections) <= 50, (command, sections)
+    assert "Exit status:" in names, names
+
+
+@test
+def every_option_completes_in_every_shell():
+    options = {word.rstrip(",") for line in run("compare", "--help").stdout.splitlines()
+               for word in line.split() if line.startswith("  -") and word.startswith("--")}
+    assert {"--report", "--curve", "--pairs", "--fail-below"} <= options, options
+    for shell_name in "bash", "zsh", "fish":
+        script = run("completion", shell_name).stdout
+        missing = [o for o in options if (f"-l {o[2:]}" if shell_name == "fish" else o) not in script]
+        assert not missing, (shell_name, missing)
+        (FOLDER / f"completion.{shell_name}").write_text(script)
+        if shutil.which(shell_name):
+            done = subprocess.run([shell_name, "-n", FOLDER / f"completion.{shell_name}"],
+                                  capture_output=True, text=True)
+            assert done.returncode == 0, done
+    for words, expected in (("similis compare --rep", "--report"), ("similis rep", "report")):
+        script = (f'source completion.bash; COMP_LINE="{words}"; COMP_WORDS=({words});'
+                  ' COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_POINT=${#COMP_LINE};'
+                  " f=$(complete -p similis | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $f similis;"
+                  ' echo "${COMPREPLY[@]}"')
+        done = shell(script)
+        assert expected in done.stdout.split(), (words, done)
 
 
 def main():

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an example as its first lines say, and checks what it prints.
 
-    examples_test.py frame_check|score_encode BUILD_FOLDER SCRATCH_FOLDER
+    examples_test.py frame_check|slabs|score_encode BUILD_FOLDER SCRATCH_FOLDER
 
 python/tests/test_docs.py runs the examples that need torch. Exits with 77 and a sentence where the
 example cannot run.
@@ -27,14 +27,27 @@ def run(*command, status=0, **environment):
     return done.stdout
 
 
-def frame_check(build, folder):
-    """It passes an equal frame and finds the missing shadow, which is drawn around (220, 140)."""
+def built(example, build, folder):
+    """The program of an example that uses an installed similis, and the folder of the library."""
     run("cmake", "--install", build, "--prefix", folder / "prefix")
-    run("cmake", "-S", EXAMPLES / "frame_check", "-B", folder / "build",
+    run("cmake", "-S", EXAMPLES / example, "-B", folder / "build",
         f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}")
     run("cmake", "--build", folder / "build")
     library = next((folder / "prefix").rglob("libsimilis.so")).parent
-    program = folder / "build/frame_check"
+    return folder / "build" / example, library
+
+
+def slabs(build, folder):
+    """Any number of ranks gives the bits of one; the program compares them."""
+    program, library = built("slabs", build, folder)
+    for ranks in (1, 3, 24):
+        printed = run(program, str(ranks), LD_LIBRARY_PATH=str(library))
+        assert printed.startswith(f"{ranks} ranks: MI ") and "have the same bits" in printed
+
+
+def frame_check(build, folder):
+    """It passes an equal frame and finds the missing shadow, which is drawn around (220, 140)."""
+    program, library = built("frame_check", build, folder)
     whole = run(program, LD_LIBRARY_PATH=str(library))
     assert 0.99 < float(re.match(r"SSIM ([\d.]+),", whole).group(1)) < 1
     broken = run(program, "--broken", status=1, LD_LIBRARY_PATH=str(library))
@@ -63,7 +76,8 @@ def main():
     build, folder = (pathlib.Path(argument).resolve() for argument in sys.argv[2:])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    return {"frame_check": frame_check, "score_encode": score_encode}[sys.argv[1]](build, folder)
+    examples = {"frame_check": frame_check, "slabs": slabs, "score_encode": score_encode}
+    return examples[sys.argv[1]](build, folder)
 
 
 if __name__ == "__main__":

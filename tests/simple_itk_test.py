@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`similis warp` against ITK: transforms of every kind, their files, order and inverses, on oblique
+"""`similis warp` and `similis register` against ITK: transforms of every kind, their files, order and inverses, on oblique
 grids, and on the tutorial volumes where ../shared has them. Exits with 77 where SimpleITK is missing.
 
     simple_itk_test.py PROGRAM SCRATCH_FOLDER
@@ -124,7 +124,7 @@ def turned_field(path, turned):
 
 def expected(fixed, moving, transforms, interpolator, background):
     composite = sitk.CompositeTransform(3)
-    for transform in transforms:
+    for transform in reversed(transforms):  # ITK applies the one that was added last first
         composite.AddTransform(transform)
     return sitk.Resample(moving, fixed, composite, interpolator, background)
 
@@ -163,6 +163,51 @@ class Check:
         self.worst = max(self.worst, numpy.quantile(differences, 1 - allowed))
 
 
+def check_registration(program, folder):
+    """The files of `similis register`, on two oblique grids of unequal spacing: ITK's composite of
+    them gives the warped images that the program wrote, and the inverse undoes the map."""
+    def blobs(size, spacing, origin, angles, moved):
+        image = oblique(size, spacing, origin, angles, numpy.zeros(size[::-1]))
+        index = numpy.stack(numpy.meshgrid(*map(numpy.arange, size), indexing="ij"), -1)
+        frame = numpy.array(image.GetDirection()).reshape(3, 3) * spacing
+        p = index @ frame.T + origin
+        x, y, z = numpy.moveaxis(p + (3 * numpy.sin(p[..., [1, 2, 0]] / 14) + (5, -4, 3)) * moved, -1, 0)
+        body = 1 / (1 + numpy.exp(8 * (numpy.sqrt((x / 32)**2 + (y / 28)**2 + (z / 30)**2) - 1)))
+        values = 100 * body * (1 + 0.4 * numpy.sin(x / 6 + 1) * numpy.cos(y / 7) * numpy.cos(z / 8))
+        return oblique(size, spacing, origin, angles, values.transpose(2, 1, 0))
+
+    files = {"fixed": folder / "f.nii.gz", "moving": folder / "m.nii.gz"}
+    fixed = blobs((36, 30, 26), (2.2, 2.5, 3), (-45, -32, -36), (0.1, 0.15, 0.1), 0)
+    moving = blobs((34, 33, 30), (2.4, 2.3, 2.6), (-38, -36, -38), (0.2, -0.1, 0.3), 1)
+    for name, image in ("fixed", fixed), ("moving", moving):
+        sitk.WriteImage(image, str(files[name]))
+    prefix = f"{folder / 'registered'}/"
+    subprocess.run([program, "register", files["fixed"], files["moving"], "-o", prefix, "--levels",
+                    "2x1", "--iterations", "20x15"], check=True, stdout=subprocess.PIPE)
+    affine = sitk.ReadTransform(prefix + "0GenericAffine.mat")
+    warp, inverse = [sitk.DisplacementFieldTransform(sitk.ReadImage(
+        prefix + f"{name}.nii.gz", sitk.sitkVectorFloat64)) for name in ("1Warp", "1InverseWarp")]
+    there, back = sitk.CompositeTransform([affine, warp]), sitk.CompositeTransform(
+        [inverse, affine.GetInverse()])
+    for name, source, target, transform in (("Warped", moving, fixed, there),
+                                            ("InverseWarped", fixed, moving, back)):
+        ours = sitk.GetArrayFromImage(sitk.ReadImage(prefix + name + ".nii.gz"))
+        theirs = sitk.GetArrayFromImage(sitk.Resample(source, target, transform))
+        scale = numpy.ptp(sitk.GetArrayFromImage(source))
+        apart = numpy.mean(numpy.abs(ours - theirs) > TOLERANCE * scale)
+        assert apart <= 1e-3, f"{name}: {apart:.2%} of the voxels differ"
+        picture = sitk.GetArrayFromImage(target)
+        alike = numpy.corrcoef(picture.ravel(), ours.ravel())[0, 1]
+        assert alike > 0.97, f"{name}: correlation {alike}"
+    errors = []
+    for index in ((10, 9, 8), (18, 15, 13), (25, 20, 17)):
+        p = fixed.TransformIndexToPhysicalPoint(index)
+        q = back.TransformPoint(there.TransformPoint(p))
+        errors.append(math.dist(p, q))
+    assert max(errors) < 0.15, f"the inverse misses by {max(errors)} mm"
+    print(f"register: the inverse misses by {max(errors):.3f} mm at most")
+
+
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,6 +223,7 @@ def main():
     check(files, [transforms["affine"], transforms["tilted"]], "nearest", moving="labels")
     if hasattr(sitk, "sitkLabelLinear"):
         check(files, [transforms["affine"]], "label", moving="labels")
+    check_registration(program, folder)
     paths = sorted(VOLUMES.glob("*.nii.gz"))
     if len(paths) == 2:
         files = dict(zip(("fixed", "moving"), paths))

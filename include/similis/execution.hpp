@@ -60,14 +60,17 @@ class SIMILIS_API ThreadPool {
 /// device.
 struct Queue {
   DeviceKind kind = DeviceKind::cpu;  ///< whose queue it is; cpu: none is named
-  void* handle = nullptr;             ///< for cuda a cudaStream_t, of which null is the default
+  void* handle = nullptr;  ///< for cuda a cudaStream_t, of which null is the default; for vulkan
+                           ///< VulkanDevice::queue()'s, of which null is vulkan:0's
 
   static constexpr Queue cuda(void* stream) { return {DeviceKind::cuda, stream}; }
   friend bool operator==(const Queue&, const Queue&) = default;
 };
 
 struct Execution {
-  Queue queue = {};  ///< ignored where the arrays are on the CPU
+  /// Ignored where the arrays are on the CPU, but for a queue of Vulkan: the device then computes
+  /// on copies of them, and the call returns when the results are there.
+  Queue queue = {};
   Allocator allocator = {};
   ParallelRunner runner = {};
 };

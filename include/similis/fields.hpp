@@ -16,6 +16,13 @@
 
 namespace similis {
 
+/// Part of a field that is cut along z (y in 2D): u holds `rows` of the whole, and the result those
+/// from row `first` of the whole on, as many as it has. By default both are whole. On the CPU.
+struct FieldRows {
+  Rows rows = {};
+  std::int64_t first = 0;
+};
+
 /// exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u). n from 0 to 32. Outside
 /// its grid the field is 0.
 SIMILIS_API Tensor exponentiate(
@@ -36,10 +43,11 @@ struct Inverse {
 SIMILIS_API Inverse invert(const TensorView& u, int iterations = 30, bool align_corners = true,
     double tolerance = 0.01, const Execution& exec = {});
 
-/// Into memory of the caller, which is not u's; residual may be empty.
+/// Into memory of the caller, which is not u's; residual may be empty. With `part` a residual is
+/// infinite where a row of u is needed that it does not hold: give more of them.
 SIMILIS_API void invert_into(const TensorView& u, const TensorView& output,
     const TensorView& residual, int iterations = 30, bool align_corners = true,
-    double tolerance = 0.01, const Execution& exec = {});
+    double tolerance = 0.01, const Execution& exec = {}, const FieldRows& part = {});
 
 struct JacobianDeterminant {
   Tensor determinant;  ///< [N,Y,X] or [N,Z,Y,X], in u's dtype
@@ -50,10 +58,12 @@ struct JacobianDeterminant {
 SIMILIS_API JacobianDeterminant jacobian_determinant(const TensorView& u, bool align_corners = true,
     const std::optional<Coordinates>& min_coords = {},
     const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
-/// Into memory of the caller.
+/// Into memory of the caller. With `part` u holds a row before and one behind those of determinant,
+/// where the whole has them; coordinates are the whole's, and folds are counted in determinant.
 SIMILIS_API void jacobian_determinant_into(const TensorView& u, const TensorView& determinant,
     const TensorView& folds, bool align_corners = true,
     const std::optional<Coordinates>& min_coords = {},
-    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {});
+    const std::optional<Coordinates>& max_coords = {}, const Execution& exec = {},
+    const FieldRows& part = {});
 
 }  // namespace similis

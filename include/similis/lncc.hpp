@@ -21,11 +21,6 @@
 
 namespace similis {
 
-enum class WindowShape : std::uint8_t {
-  box,       ///< all taps alike
-  gaussian,  ///< exp(-d²/2σ²)
-};
-
 enum class LnccGradient : std::uint8_t {
   exact,  ///< the derivative of the returned value
   ants,   ///< the term of each pixel's own window, with constant means, as in ANTs; not for

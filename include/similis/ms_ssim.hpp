@@ -38,6 +38,13 @@ struct MsSsimOptions {
   Reduction reduction = Reduction::mean;  ///< over the values of all channels; none is refused
   std::vector<double> weights = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};  ///< finest level first
   Downsample downsample = Downsample::vainf;
+  /// Weights of the pixels, finite and not negative, shaped as SsimOptions::mask. Each level halves
+  /// them as it halves the images, and weighs its map by them: a channel's means become Σ mask·cs /
+  /// Σ mask and Σ mask·SSIM / Σ mask. A channel whose weights add up to 0 at some level, which a
+  /// mask of small parts does with padding valid, is NaN (a loss 0), with gradient 0; means and
+  /// sums over channels leave it out. A negative weight or a NaN is refused, and so is a
+  /// mask of images on a GPU.
+  TensorView mask = {};
 };
 
 /// MS-SSIM of x and y: in [0, 1]; 1 if equal. A negative mean of cs or SSIM counts as 0, since its

@@ -13,21 +13,32 @@
 
 namespace similis {
 
+struct PixelErrorOptions {
+  Reduction reduction = Reduction::mean;  ///< mean, sum, per_image or per_channel
+  /// Weights of the pixels, finite and not negative: the mean becomes Σ mask·error / Σ mask and the
+  /// sum Σ mask·error. A pixel of weight 0 may hold anything, NaN included, and has gradient 0. Any
+  /// dtype; shaped as x, with N and C left out or 1 where it is the same for all. Where the weights
+  /// of a mean add up to 0 it is NaN, with gradient 0. A negative weight or a NaN is refused, and
+  /// so is a mask of images on a GPU.
+  TensorView mask = {};
+};
+
 /// Mean squared error of x and y, in squared units of a pixel.
 /// x, y: [N,C,…] of any rank from 2 to 8; any dtype; alike in all but their strides.
-/// reduction: mean, sum, per_image or per_channel.
 /// Returns f32 (f64 for f64 images) on their device; sums are kept in f64.
-/// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is none.
+/// Throws InvalidArgument if x and y are not alike or have no elements, reduction is none, or the
+/// mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
 SIMILIS_API Tensor mse(const TensorView& x, const TensorView& y,
-    Reduction reduction = Reduction::mean, const Execution& exec = {});
+    const PixelErrorOptions& options = {}, const Execution& exec = {});
 
 /// Mean absolute error of x and y, in units of a pixel; takes and returns the same as mse().
 SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
-    Reduction reduction = Reduction::mean, const Execution& exec = {});
+    const PixelErrorOptions& options = {}, const Execution& exec = {});
 
 struct PsnrOptions {
   std::optional<double> data_range = {};  ///< empty: 1 for floats, 255 for u8, 65535 for u16
   Reduction reduction = Reduction::mean;  ///< over squared errors, before the logarithm; not sum
+  TensorView mask = {};                   ///< as in PixelErrorOptions
 };
 
 /// Peak signal-to-noise ratio of x and y in dB, infinite if equal; takes and returns the same as
@@ -38,10 +49,10 @@ SIMILIS_API Tensor psnr(const TensorView& x, const TensorView& y, const PsnrOpti
 /// The value and the gradient of its sum over all results, in one pass over the images. Refuses
 /// integer images, which have no gradient. |x - y| has gradient 0 at 0.
 SIMILIS_API ValueAndGradient mse_value_and_gradient(const TensorView& x, const TensorView& y,
-    GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
+    GradientOf wrt = GradientOf::x, const PixelErrorOptions& options = {},
     const Execution& exec = {});
 SIMILIS_API ValueAndGradient mae_value_and_gradient(const TensorView& x, const TensorView& y,
-    GradientOf wrt = GradientOf::x, Reduction reduction = Reduction::mean,
+    GradientOf wrt = GradientOf::x, const PixelErrorOptions& options = {},
     const Execution& exec = {});
 
 /// The results of one pass, in memory of the caller; empty views are not computed.
@@ -55,10 +66,10 @@ struct PixelErrorRequest {
 /// The pass behind mse() and its gradient: for bindings and callers with memory of their own.
 /// Throws also if a view of the request has the wrong shape, strides, dtype or device.
 SIMILIS_API void mse_into(const TensorView& x, const TensorView& y,
-    const PixelErrorRequest& request, Reduction reduction = Reduction::mean,
+    const PixelErrorRequest& request, const PixelErrorOptions& options = {},
     const Execution& exec = {});
 SIMILIS_API void mae_into(const TensorView& x, const TensorView& y,
-    const PixelErrorRequest& request, Reduction reduction = Reduction::mean,
+    const PixelErrorRequest& request, const PixelErrorOptions& options = {},
     const Execution& exec = {});
 /// value: dense; f32 or f64, whatever the images' dtype.
 SIMILIS_API void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,

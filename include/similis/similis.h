@@ -11,9 +11,13 @@
 #include "similis/c/mutual_information.h"
 #include "similis/c/ncc.h"
 #include "similis/c/pixel_error.h"
+#include "similis/c/register.h"
+#include "similis/c/smooth.h"
 #include "similis/c/ssim.h"
 #include "similis/c/ssimulacra2.h"
+#include "similis/c/threads.h"
 #include "similis/c/vmaf.h"
+#include "similis/c/vulkan.h"
 #include "similis/c/warp.h"
 #include "similis/version.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural similarity (SSIM) of two images under a Gaussian window.
+// Structural similarity (SSIM) of two images under a Gaussian window or a box.
 //
 //   SSIM = (2 μx μy + C1)(2 σxy + C2) / ((μx² + μy² + C1)(σx² + σy² + C2))
 //
@@ -23,9 +23,13 @@ struct SsimOptions {
   std::optional<double> data_range = {};  ///< largest minus smallest value a pixel can take; empty:
                                           ///< 1 for floats, 255 for u8
   PerAxis<int> window_size = 11;          ///< in pixels, odd
-  PerAxis<double> sigma = 1.5;            ///< standard deviation of the Gaussian window, in pixels
-  double k1 = 0.01;  ///< C1 = (k1·data_range)² steadies the quotient of means
-  double k2 = 0.03;  ///< C2 = (k2·data_range)² steadies that of variances
+  WindowShape window = WindowShape::gaussian;
+  PerAxis<double> sigma = 1.5;  ///< standard deviation of a Gaussian window, in pixels
+  double k1 = 0.01;             ///< C1 = (k1·data_range)² steadies the quotient of means
+  double k2 = 0.03;             ///< C2 = (k2·data_range)² steadies that of variances
+  /// Variances and covariance times n / (n - 1), n the number of pixels in a whole window, as of a
+  /// sample; scikit-image's default. It equals a k2 that is smaller by √(n / (n - 1)).
+  bool sample_covariance = false;
   Padding padding = Padding::valid;
   Reduction reduction = Reduction::mean;
   /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·S / Σ mask
@@ -47,9 +51,10 @@ struct SsimOptions {
 /// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
 /// On a GPU work is queued on exec.queue and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
-/// above 65535, sigma or data_range is not positive, k1 or k2 is negative, padding is valid and an
-/// axis is shorter than window_size, padding is reflect and an axis is not longer than window_size
-/// / 2, or a mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
+/// above 65535, sample_covariance is set and the window is one pixel, sigma or data_range is not
+/// positive, k1 or k2 is negative, padding is valid and an axis is shorter than window_size,
+/// padding is reflect and an axis is not longer than window_size / 2, or a mask does not broadcast
+/// or, on the CPU, holds a weight that is negative or not finite.
 SIMILIS_API Tensor ssim(const TensorView& x, const TensorView& y, const SsimOptions& options = {},
     const Execution& exec = {});
 

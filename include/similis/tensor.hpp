@@ -32,9 +32,9 @@ constexpr std::size_t size_bytes(DType dtype) {
 /// The names in NumPy and torch: "uint8", "float32", ….
 SIMILIS_API const char* name(DType dtype);
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
+enum class DeviceKind : std::uint8_t { cpu, cuda, vulkan };
 
-/// "cpu", "cuda".
+/// "cpu", "cuda", "vulkan".
 SIMILIS_API const char* name(DeviceKind kind);
 
 struct Device {
@@ -84,7 +84,8 @@ SIMILIS_API Extents dense_strides(const Extents& shape);
 /// An array that the view does not own. Copying a view copies no element; each function says which
 /// views it reads and writes. Strides may be any, negative and 0 included (0 only for inputs).
 struct TensorView {
-  void* handle = nullptr;   ///< the memory: its address on the CPU and for CUDA; null: left out
+  void* handle = nullptr;   ///< the memory: its address on the CPU and for CUDA, a VkBuffer for
+                            ///< Vulkan; null: left out
   std::int64_t offset = 0;  ///< elements from there to the first, whose indices are all 0
   Extents shape;
   Extents strides;  ///< elements between neighbours along each axis

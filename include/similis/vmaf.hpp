@@ -25,11 +25,14 @@ struct VmafOptions {
 
 /// VMAF of each frame of a clip by the first of options.models.
 /// reference, distorted: luma planes [N,H,W] of consecutive frames, or one plane [H,W]; u8, or u16
-/// with samples in the low bits; alike in all but their strides; on the CPU.
-/// Returns f64: [N], or a scalar. Exact: the bits are the same on every vector target and number of
-/// threads. Workspace: 6 B a pixel of one frame, and a copy of planes whose rows are not dense.
+/// with samples in the low bits; alike in all but their strides; on the CPU or on one GPU (CUDA).
+/// Returns f64 on their device: [N], or a scalar. Exact: the bits are the same on a GPU, on every
+/// vector target and for any number of threads. On a GPU the call waits for exec.queue.
+/// Workspace: 6 B a pixel of one frame, and a copy of planes whose rows are not dense; on a GPU 4 B
+/// a pixel of the frames that go together, up to 64 and 160 MB or one, and two reference frames.
 /// Throws InvalidArgument if the planes are not that, a side is below 33, there is no such model,
-/// options.models is empty, bit_depth does not fit the dtype, or a sample is above 2^bit_depth - 1.
+/// options.models is empty, bit_depth does not fit the dtype, a sample is above 2^bit_depth - 1, or
+/// the features include cambi and the planes are on a GPU.
 SIMILIS_API Tensor vmaf(const TensorView& reference, const TensorView& distorted,
     const VmafOptions& options = {}, const Execution& exec = {});
 
@@ -56,8 +59,9 @@ class SIMILIS_API VmafScorer {
 
   /// libvmaf's names: of features, then of what waits for the next frame, then of models.
   const std::vector<std::string>& columns() const;
-  /// Takes the next frame's planes [H,W], which may be reused at once. Throws as vmaf() does; the
-  /// scorer is then as it was.
+  /// Takes the next frame's planes [H,W], or those of several frames [N,H,W], which may be reused
+  /// at once. All frames lie on the CPU or all on one GPU, where several in a call are faster, and
+  /// the call waits for exec.queue. Throws as vmaf() does; the scorer is then as it was.
   void push(const TensorView& reference, const TensorView& distorted, const Execution& exec = {});
   /// Says that no frame comes any more.
   void finish();

@@ -9,6 +9,18 @@
 // output's first and last voxel, by default those of the whole grid: another range computes a slab
 // or a crop of a larger output, and slabs have the bits of the whole.
 //
+// Arrays may be cut along their first spatial axis, z or y in 2D, for several threads, GPUs or
+// processes: `rows` says which rows of a longer output a call computes, `image_rows` which rows of
+// a longer image it is given. Coordinates, padding and the cell of a voxel are the whole's, so that
+// results have the whole's bits, and gradients to the field too. Rows of the image that are missing
+// weigh nothing. A cell is the row at or before a coordinate, with the padding folded in: from -1,
+// which stands for all before the first row, infinities and NaN, to the last row, which stands for
+// all behind it. Only voxels whose cell is in `cells` get something, the others get 0: if an image
+// comes in blocks that overlap by a row and the cells are divided among them, the results of all
+// blocks add up, without rounding, to that of the whole; `accumulate` adds them up in place. A
+// voxel whose coordinate is NaN yields NaN in every block. On a GPU `rows` are taken, and
+// `image_rows` of a part and `cells` refused.
+//
 // Every N may be 1 where another is larger: that operand then serves all, and its gradient is the
 // sum over them. Each array may be f16, bf16, f32 or f64, with any strides. Coordinates are formed
 // in f64; weights and sums in f32, or f64 for an f64 image; results are rounded once.
@@ -43,6 +55,11 @@ enum class Outside : std::uint8_t {
   reflection,  ///< the image mirrored at its outermost voxels, or their edges without align_corners
 };
 
+/// Cells from `first` up to, not including, `end`; all if both are 0.
+struct Cells {
+  std::int64_t first = 0, end = 0;
+};
+
 struct SampleOptions {
   TensorView affine = {};        ///< A; empty: the identity
   TensorView displacement = {};  ///< u, a vector field shaped as the output
@@ -53,7 +70,11 @@ struct SampleOptions {
   Outside padding_mode = Outside::zeros;
   bool align_corners = true;
   bool prefilter = true;  ///< read for mode cubic; false: the image holds B-spline coefficients
-  std::optional<Coordinates> min_coords = {}, max_coords = {};
+  std::optional<Coordinates> min_coords = {}, max_coords = {};  ///< of the whole output
+  Rows rows = {};        ///< the rows of a longer output to compute
+  Rows image_rows = {};  ///< the rows of a longer image that are given; for cubic with prefilter 28
+                         ///< more than are needed before and behind, as it filters what it is given
+  Cells cells = {};      ///< which voxels get something
 };
 
 /// The image at A·x + S·u(x), or at S·v(x): [N,C,…] in the image's dtype on its device.
@@ -88,7 +109,8 @@ struct SampleRequest {
   bool accumulate = false;   ///< adds the result to the values in output
   TensorView upstream = {};  ///< needed for gradients; any float dtype, any strides
   TensorView image_gradient = {};  ///< gradients are overwritten; shaped and typed as their operand
-  TensorView affine_gradient = {};
+  TensorView affine_gradient =
+      {};  ///< those to matrices may be f64 too, as a part of a whole's sum
   TensorView grid_gradient = {};
   TensorView grid_affine_gradient = {};
   bool deterministic = false;
@@ -103,6 +125,9 @@ struct ComposeOptions {
   Outside padding_mode = Outside::zeros;
   bool align_corners = true;
   std::optional<Coordinates> min_coords = {}, max_coords = {};
+  Rows rows = {};        ///< those of v and of the output
+  Rows image_rows = {};  ///< those of u
+  Cells cells = {};      ///< of u
 };
 
 /// u(A·x + v(x)), shaped as v with N the larger of both, in u's dtype. The displacement of "first
@@ -125,6 +150,7 @@ struct AffineGridOptions {
   Extents out_shape = {};        ///< [Y,X] or [Z,Y,X]; needed without a displacement
   bool align_corners = true;
   std::optional<Coordinates> min_coords = {}, max_coords = {};
+  Rows rows = {};
 };
 
 /// A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of u, or of A without one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of windowed measures: axes and paddings.
+// The vocabulary of windowed measures: axes, windows and paddings.
 #pragma once
 
 #include <array>
@@ -26,6 +26,12 @@ template <class T> class PerAxis {
  private:
   int count_ = 1;
   std::array<T, 3> values_;
+};
+
+/// The weights of a window's pixels.
+enum class WindowShape : std::uint8_t {
+  box,       ///< all taps alike
+  gaussian,  ///< exp(-d²/2σ²)
 };
 
 /// The pixels that a window sees outside the image.

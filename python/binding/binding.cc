@@ -2,12 +2,13 @@
 // The C interface for torch's tensors, by tvm-ffi, which takes them as they are, with the stream
 // that torch would use and with torch's allocator, in half a microsecond a tensor.
 //
-// A measure is f(options, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), a
-// transform f(options, is_grid, accumulate, operand, affine, field, grid_affine, outputs…), where
-// options is the address of its struct, outputs are what its C function takes behind them, and what
-// is left out is None; scale is f(tensor, factor). Each returns the status of the C interface.
-// similis/_c.py and _warp.py call the same library by ctypes. Only tvm-ffi's C interface is used:
-// it stays the same from one of its versions to the next.
+// A measure is f(options, threads, x, y, mask, valid_mask, upstream, value, x_gradient,
+// y_gradient), a transform f(options, threads, is_grid, accumulate, operand, affine, field,
+// grid_affine, outputs…), where options is the address of its struct, threads the number of them
+// that the call may use, outputs are what its C function takes behind them, and what is left out is
+// None; scale is f(tensor, factor). Each returns the status of the C interface. similis/_c.py and
+// _warp.py call the same library by ctypes. Only tvm-ffi's C interface is used: it stays the same
+// from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
@@ -90,10 +91,15 @@ void* stream_of(similis_device device) {
   return device.type == SIMILIS_CUDA ? TVMFFIEnvGetStream(device.type, device.index) : nullptr;
 }
 
-// How a call runs: on the framework's stream, with its memory where it lends some.
-similis_execution execution_on(similis_device device, FrameworkMemory& memory) {
+// How a call runs: on the framework's stream, with its memory where it lends some, or on as many
+// threads as it uses itself.
+similis_execution execution_on(
+    similis_device device, std::int64_t threads, FrameworkMemory& memory) {
   similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
   execution.stream = stream_of(device);
+  if (device.type != SIMILIS_CUDA && threads > 0) {
+    execution.runner = similis_limited_runner(static_cast<std::int32_t>(threads));
+  }
   if (device.type == SIMILIS_CUDA && TVMFFIEnvGetDLPackManagedTensorAllocator() != nullptr) {
     execution.allocator = memory.allocator();
   }
@@ -147,16 +153,16 @@ int succeed(similis_status status, TVMFFIAny* result) {
 template <class Options, auto function>
 int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
   const Arguments arguments(given, count);
-  if (!arguments.are("ittnnnnnn")) {
-    return refuse("similis: the binding takes an address and 8 tensors");
+  if (!arguments.are("iittnnnnnn")) {
+    return refuse("similis: the binding takes an address, a number and 8 tensors");
   }
   Options options = arguments.options<Options>();
-  if constexpr (requires { options.mask; }) options.mask = arguments.tensor(3);
-  if constexpr (requires { options.valid_mask; }) options.valid_mask = arguments.tensor(4);
-  const similis_tensor *x = arguments.tensor(1), *y = arguments.tensor(2);
-  const similis_tensor* value = arguments.tensor(6);
+  if constexpr (requires { options.mask; }) options.mask = arguments.tensor(4);
+  if constexpr (requires { options.valid_mask; }) options.valid_mask = arguments.tensor(5);
+  const similis_tensor *x = arguments.tensor(2), *y = arguments.tensor(3);
+  const similis_tensor* value = arguments.tensor(7);
   FrameworkMemory memory;
-  const similis_execution execution = execution_on(x->device, memory);
+  const similis_execution execution = execution_on(x->device, arguments.integer(1), memory);
   if constexpr (std::is_invocable_v<decltype(function), decltype(x), Options*, decltype(x),
                     const similis_execution*>) {
     return succeed(function(x, &options, value, &execution), result);
@@ -164,8 +170,8 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
                            decltype(x), const similis_execution*>) {
     return succeed(function(x, y, &options, value, &execution), result);
   } else {
-    return succeed(function(x, y, &options, arguments.tensor(5), value, arguments.tensor(7),
-                       arguments.tensor(8), &execution),
+    return succeed(function(x, y, &options, arguments.tensor(6), value, arguments.tensor(8),
+                       arguments.tensor(9), &execution),
         result);
   }
 }
@@ -173,18 +179,19 @@ int run(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
 // outputs: how many tensors the function takes behind its options.
 template <auto function, int outputs>
 int transform(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
-  constexpr int first_output = 7;
+  constexpr int first_output = 8;
   const Arguments arguments(given, count);
-  if (!arguments.are("iiitnnnnnnnnn"sv.substr(0, first_output + outputs))) {
-    return refuse("similis: the binding takes an address, two flags, 4 operands and the outputs");
+  if (!arguments.are("iiiitnnnnnnnnn"sv.substr(0, first_output + outputs))) {
+    return refuse(
+        "similis: the binding takes an address, a number, two flags, 4 operands and the outputs");
   }
   auto options = arguments.options<similis_warp_options>();
-  const similis_tensor *operand = arguments.tensor(3), *field = arguments.tensor(5);
-  options.affine = arguments.tensor(4);
-  options.grid_affine = arguments.tensor(6);
-  options.accumulate = static_cast<std::int32_t>(arguments.integer(2));
+  const similis_tensor *operand = arguments.tensor(4), *field = arguments.tensor(6);
+  options.affine = arguments.tensor(5);
+  options.grid_affine = arguments.tensor(7);
+  options.accumulate = static_cast<std::int32_t>(arguments.integer(3));
   FrameworkMemory memory;
-  const similis_execution execution = execution_on(operand->device, memory);
+  const similis_execution execution = execution_on(operand->device, arguments.integer(1), memory);
   return [&]<int... i>(std::integer_sequence<int, i...>) {
     const auto run = [&](auto... operands) {
       return function(operands..., &options, arguments.tensor(first_output + i)..., &execution);
@@ -192,7 +199,7 @@ int transform(const TVMFFIAny* given, std::int32_t count, TVMFFIAny* result) {
     if constexpr (std::is_same_v<decltype(function), decltype(similis_compose)*>) {
       return succeed(run(operand, field), result);
     } else {
-      (arguments.integer(1) != 0 ? options.grid : options.displacement) = field;
+      (arguments.integer(2) != 0 ? options.grid : options.displacement) = field;
       return succeed(run(operand), result);
     }
   }

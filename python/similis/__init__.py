@@ -18,6 +18,7 @@ import importlib
 from typing import Any
 
 from ._library.c_abi import DeviceError, __version__
+from ._library.threads import get_num_threads, set_num_threads
 from ._functions.correlation import lncc, lncc_loss, ncc, ncc_loss
 from ._functions.fields import exponentiate, invert, jacobian_determinant
 from ._functions.mutual_information import (
@@ -27,7 +28,9 @@ from ._functions.mutual_information import (
     mutual_information_loss,
 )
 from ._functions.pixel_error import mae, mse, psnr
+from ._functions.register import register
 from ._functions.scores import float_ms_ssim, float_ssim, integer_ssim, libvmaf_psnr, ssimulacra2
+from ._functions.smooth import smooth
 from ._functions.ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 from ._functions.transforms import affine_grid, compose, sample, sample_labels
 from ._functions.value_and_gradient import value_and_gradient
@@ -42,6 +45,7 @@ __all__ = [
     "exponentiate",
     "float_ms_ssim",
     "float_ssim",
+    "get_num_threads",
     "histogram",
     "integer_ssim",
     "invert",
@@ -60,8 +64,11 @@ __all__ = [
     "ncc",
     "ncc_loss",
     "psnr",
+    "register",
     "sample",
     "sample_labels",
+    "set_num_threads",
+    "smooth",
     "ssim",
     "ssim_loss",
     "ssimulacra2",
@@ -69,9 +76,18 @@ __all__ = [
     "vmaf",
 ]
 
+_SUBMODULES = ("compat", "metrics", "nn", "volumes")
+_OF_VOLUMES = ("Volume", "read_transform", "read_volume", "write_transform", "write_volume")
+
 
 def __getattr__(name: str) -> Any:
-    """similis.nn and similis.compat, which import torch, once they are asked for."""
-    if name in ("nn", "compat"):
+    """What imports torch or NumPy, once it is asked for."""
+    if name in _SUBMODULES:
         return importlib.import_module(f"similis.{name}")
+    if name in _OF_VOLUMES:
+        return getattr(importlib.import_module("similis.volumes"), name)
     raise AttributeError(f"module 'similis' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *_OF_VOLUMES})

@@ -28,12 +28,22 @@ def _choose_ffmpeg() -> None:
         pass
 
 
-def main() -> NoReturn:
-    program = pathlib.Path(__file__).parent / "native" / "similis"
-    if not program.exists():
-        sys.exit(f"similis: the program is not at {program}; this package was built without it")
+def program() -> pathlib.Path:
+    """The program's path. Raises FileNotFoundError if the package was built without it."""
+    path = pathlib.Path(__file__).parent / "native" / "similis"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"similis: the program is not at {path}; this package was built without it")
     _choose_ffmpeg()
-    os.execv(program, ["similis", *sys.argv[1:]])
+    return path
+
+
+def main() -> NoReturn:
+    try:
+        path = program()
+    except FileNotFoundError as error:
+        sys.exit(str(error))
+    os.execv(path, ["similis", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -156,6 +156,28 @@ def test_fused_ssim_refuses_what_was_silently_wrong(images):
     assert fused_ssim.fused_ssim(transposed, y) == fused_ssim.fused_ssim(x, y)
 
 
+def test_channels_last_pictures_of_fused_ssim(images, relative_l2):
+    """[N,H,W,3], whose permuted view trainers of radiance fields pass, is refused as it is."""
+    x, y = images(2, 24, 20, 3, requires_grad="x")
+    views = [each.permute(0, 3, 1, 2) for each in (x, y)]
+    dense = [each.detach().contiguous().requires_grad_() for each in views]
+    for module in fused_ssim, fussim:
+        value = module.fused_ssim(*views)
+        torch.testing.assert_close(value, module.fused_ssim(*dense), rtol=0, atol=1e-7)
+        (own,) = torch.autograd.grad(value, x)
+        (expected,) = torch.autograd.grad(module.fused_ssim(*dense), dense[0])
+        assert relative_l2(own.permute(0, 3, 1, 2), expected) < 1e-6
+        words = r"img1 has shape \[2, 24, 20, 3\], which looks channel-last; give img1.permute"
+        with pytest.raises(ValueError, match=f"fused_ssim: {words}"):
+            module.fused_ssim(x, y)
+        with pytest.raises(ValueError, match=f"FusedSSIMMap: {words}"):
+            module.FusedSSIMMap.apply(0.01**2, 0.03**2, x, y)
+    with pytest.raises(ValueError, match="fused_ssim: img1 has shape .* looks channel-last"):
+        fused_ssim.fused_ssim(x, y, "valid")
+    narrow = torch.rand(1, 2, 7, 3, device=x.device)
+    assert fused_ssim.fused_ssim(narrow, narrow) == 1
+
+
 @pytest.mark.parametrize("window_size", [7, 9, 11])
 def test_fussim_windows_have_sigma_as_documented(images, window_size):
     x, y = images(2, 3, 24, 20)

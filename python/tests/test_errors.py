@@ -208,7 +208,7 @@ def test_gradients():
     with pytest.raises(
         TypeError, match="value_and_gradient: measure is .*; it must be one of ssim"
     ):
-        similis.value_and_gradient(similis.psnr, X, Y)
+        similis.value_and_gradient(similis.ssimulacra2, X, Y)
     with pytest.raises(ValueError, match="value_and_gradient: wrt is 'z'; it must be x, y or both"):
         similis.value_and_gradient(similis.ssim, X, Y, wrt="z")
     if torch is not None:
@@ -332,8 +332,9 @@ def test_whatever_is_passed_returns_or_is_refused():
             lambda x: similis.ssim(x, x, multichannel=True),
             "ssim: there is no option multichannel; here it is channel_axis",
         ),
-        (lambda x: similis.psnr(x, x, mask=x), "psnr: it takes no mask yet"),
-        (lambda x: similis.ms_ssim(x, x, mask=x), "ms_ssim: it takes no mask yet"),
+        (lambda x: similis.psnr(x, x, valid_mask=x), "psnr: it takes no valid_mask yet"),
+        (lambda x: similis.ms_ssim(x, x, valid_mask=x), "ms_ssim: it takes no valid_mask yet"),
+        (lambda x: similis.ncc(x, x, mask=x), "ncc: it takes no mask yet"),
         (
             lambda x: similis.mse(x, x, foo=1),
             "mse: there is no option foo; it takes reduction, channel_axis",
@@ -357,3 +358,17 @@ def test_scores_name_their_own_arguments():
             similis.ssimulacra2(x, x)
     with pytest.raises(ValueError, match="ssimulacra2: distorted is uint16; .* as reference is"):
         similis.ssimulacra2(numpy.zeros((3, 24, 20), "uint8"), numpy.zeros((3, 24, 20), "uint16"))
+
+
+@pytest.mark.parametrize(
+    "mode, words",
+    [
+        ("bilinear", 'here it is "linear"'),
+        ("trilinear", 'here it is "linear"'),
+        ("bicubic", 'here "cubic" is an interpolating B-spline'),
+    ],
+)
+def test_torchs_modes_are_answered_with_ours(mode, words):
+    numpy = pytest.importorskip("numpy", reason="`make check` installs numpy")
+    with pytest.raises(ValueError, match=f"sample: mode is '{mode}'; .*cubic; {words}"):
+        similis.sample(numpy.zeros((1, 1, 4, 4)), affine=numpy.eye(2, 3)[None], mode=mode)

@@ -113,6 +113,112 @@ def test_every_layout_and_type(measure, layout, library):
         assert math.isclose(value, expected, rel_tol=2e-5, abs_tol=2e-6), (dtype, value, expected)
 
 
+# Every measure but NCC takes a mask; losses take what their measures do.
+MASKED = [each for each in MEASURES if each not in ("ncc", "ncc_loss")]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("measure", MASKED)
+def test_masks_of_every_layout_and_type(measure, layout, library):
+    arranged, channel_axis = LAYOUTS[layout]
+    weights = numpy.random.default_rng(9).random((1, 3, 24, 26)).round(2)
+    weights[..., 5:8] = 0
+    masks = {"uint8": weights > 0.4, "bool": weights > 0.4, "float32": weights, "float64": weights}
+    for number, dtype in enumerate(DTYPES):
+        images, scale = pair(dtype), DTYPES[dtype][0]
+        of_mask = list(masks)[number % len(masks)]
+        mask = masks[of_mask].astype(of_mask)
+        options = dict(MEASURES[measure])
+        exact = [each.astype("float64") for each in images]
+        own = mask
+        if layout == "HW":
+            exact, own = [each[:, :1] for each in exact], mask[:, :1]
+        if measure in WITH_RANGE:
+            options["data_range"] = scale
+        expected = getattr(similis, measure)(*exact, mask=own.astype("float64"), **options)
+        if channel_axis is not None:
+            options["channel_axis"] = channel_axis
+        given = [
+            LIBRARIES[library](numpy.ascontiguousarray(arranged(each))) for each in (*images, mask)
+        ]
+        if library == "jax" and (given[0].dtype != dtype or dtype == "int32"):
+            continue
+        value = float(getattr(similis, measure)(*given[:2], mask=given[2], **options))
+        assert math.isclose(value, expected, rel_tol=2e-5, abs_tol=2e-6), (dtype, value, expected)
+
+
+def right_or_one_sentence(name, call):
+    """The result as a flat array, or None for a refusal that names the function."""
+    try:
+        return numpy.asarray(call(), "float64").ravel()
+    except (TypeError, ValueError) as refusal:
+        assert str(refusal).startswith(f"{name}: ") and "\n" not in str(refusal), refusal
+        assert len(str(refusal)) < 300, refusal
+
+
+def expected_score(score, images, scale):
+    """[C] or one number, from NumPy's planes or from [C,H,W] in float64; None if dtype has none."""
+    function = getattr(similis, score)
+    if score == "histogram":
+        exact = [each.astype("float64") for each in images]
+        return function(*exact, num_bins=8, range=(0.0, float(scale))).ravel()
+    if score == "ssimulacra2":
+        return numpy.ravel(function(*[each[0].astype("float64") / scale for each in images]))
+    if images[0].dtype not in ("uint8", "uint16"):
+        return None
+    return numpy.array([function(*[each[0, c] for each in images]) for c in range(images[0].shape[1])])
+
+
+# What each takes: its layouts, and its dtypes. All else is refused.
+OF_PLANES = ("HW", "CHW", "HWC", "HCW")
+SCORES = {
+    "integer_ssim": (OF_PLANES, ("uint8", "uint16")),
+    "float_ssim": (OF_PLANES, ("uint8", "uint16")),
+    "libvmaf_psnr": (OF_PLANES, ("uint8", "uint16")),
+    "ssimulacra2": (LAYOUTS, ("uint8", "uint16", "float16", "float32", "float64")),
+    "histogram": (LAYOUTS, DTYPES),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("score", SCORES)
+def test_scores_of_every_layout_and_type(score, layout, library):
+    arranged, channel_axis = LAYOUTS[layout]
+    for dtype, (scale, _) in DTYPES.items():
+        images = pair(dtype)
+        if layout == "HW":
+            images = [each[:, :1] for each in images]
+        given = [LIBRARIES[library](numpy.ascontiguousarray(arranged(each))) for each in images]
+        options = {} if channel_axis is None else {"channel_axis": channel_axis}
+        if score == "histogram":
+            options |= {"num_bins": 8, "range": (0.0, float(scale))}
+        if library == "jax" and given[0].dtype != dtype:
+            continue  # JAX makes float64 a float32
+        result = right_or_one_sentence(score, lambda: getattr(similis, score)(*given, **options))
+        layouts, dtypes = SCORES[score]
+        is_taken = layout in layouts and dtype in dtypes
+        if library == "jax":  # it has no float64, which libvmaf's bits and int32 need
+            is_taken = is_taken and layouts is LAYOUTS and dtype != "int32"
+        assert (result is not None) == is_taken, (dtype, result)
+        if is_taken:
+            expected = expected_score(score, images, scale)
+            # SSIMULACRA 2 of a grey u8 picture is 6e-5 from that of the same picture in float64.
+            near = {"rtol": 1e-4 if score == "ssimulacra2" else 2e-5, "atol": 1e-4}
+            numpy.testing.assert_allclose(result, expected, **near, err_msg=dtype)
+
+
+@pytest.mark.parametrize("dtypes", [("int16", "float32"), ("float32", "int16"), ("bool", "uint8")])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_images_of_two_types_are_refused_by_both(measure, dtypes):
+    x, y = (pair(dtype)[0] for dtype in dtypes)
+    options = {**MEASURES[measure], **({"data_range": 1} if measure in WITH_RANGE else {})}
+    for kind in LIBRARIES["numpy"], to_torch:
+        with pytest.raises(ValueError, match=rf": y is (torch\.)?{dtypes[1]}; it must be .*{dtypes[0]}"):
+            getattr(similis, measure)(kind(x), kind(y), **options)
+
+
 @pytest.mark.parametrize("measure", [*MEASURES, "histogram"])
 def test_one_list_of_types(measure):
     x = numpy.zeros((1, 1, 24, 26), "int64")

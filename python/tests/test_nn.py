@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modules are their functions with options given once."""
 
+import inspect
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
@@ -72,12 +74,37 @@ def test_submodules_are_found_without_an_import_of_their_own(run_python):
         (lambda: nn.MutualInformation(range="all"), "nn.MutualInformation: range is 'all'; it must"),
         (lambda: nn.PSNR(reduction="sum"), "nn.PSNR: reduction is 'sum'; it must be mean"),
         (lambda: nn.NCCLoss(channel_axis="last"), "nn.NCCLoss: channel_axis is 'last'; it must be an"),
+        (lambda: nn.PSNR(1.0, "mean", None, 4), "PSNR: 4 options came without a name; it takes 3"),
+        (lambda: nn.FloatSSIM(scale=11), "nn.FloatSSIM: scale is 11; it must be"),
         (lambda: nn.SSIM(win_size=7), "nn.SSIM: there is no option win_size; here it is window_size"),
     ],
 )
 def test_options_are_checked_when_a_module_is_made(make, words):
     with pytest.raises((TypeError, ValueError), match=words):
         make()
+
+
+def test_each_measure_has_a_module(images):
+    x, y = images(2, 3, 24, 20)
+    for name in ("LNCC", "NCC", "MSE", "MAE", "LNCCLoss", "NCCLoss", "MutualInformation"):
+        module = getattr(nn, name)()
+        assert torch.equal(module(x, y), type(module).function(x, y))
+    bytes_ = [(255 * each).to(torch.uint8) for each in (x, y)]
+    assert torch.equal(nn.SSIMULACRA2()(*bytes_), similis.ssimulacra2(*bytes_))
+    planes = [each[0].contiguous() for each in bytes_]
+    assert torch.equal(nn.IntegerSSIM()(*planes), similis.integer_ssim(*planes))
+
+
+def test_constructors_show_their_options():
+    """With the defaults of the functions, to inspect and help()."""
+    for name in nn.__all__:
+        made = getattr(nn, name)
+        own = inspect.signature(made).parameters
+        options = inspect.signature(made.function).parameters
+        assert own and all(each.default is not each.empty for each in own.values())
+        assert all(own[each].default == options[each].default for each in own)
+        assert not [each for each in own if "mask" in each]
+    assert list(inspect.signature(nn.L1SSIMLoss).parameters)[0] == "weight"
 
 
 def test_modules_take_what_functions_take(images):

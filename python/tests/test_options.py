@@ -12,6 +12,7 @@ from similis._library import measures, schema
 LIMITS = {"low", "high"}  # range holds them: (low, high)
 NOT_IN_SIGNATURES = {
     "mutual_information": LIMITS,
+    "smooth": {"sigma"},  # has no default in Python
     # A histogram is a count of its own, of which mutual_information_from_histogram() takes more.
     "histogram": LIMITS | {"normalized", "smooth_nr", "smooth_dr", "reduction"},
     # The histogram was counted with these.

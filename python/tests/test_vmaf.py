@@ -94,3 +94,36 @@ def test_refusals(arguments, error, sentence):
     shape, options = arguments
     with pytest.raises(error, match=sentence):
         similis.vmaf(clip(1), clip(2, shape), **options)
+
+
+@pytest.mark.parametrize("dtype, bit_depth", [(np.uint8, None), (np.uint16, 10)])
+def test_frames_on_a_gpu_have_the_cpus_scores(dtype, bit_depth):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    reference, distorted = clip(1, dtype=dtype), clip(2, dtype=dtype)
+    on_gpu = [torch.from_numpy(each).cuda() for each in (reference, distorted)]
+    expected = similis.vmaf(reference, distorted, bit_depth=bit_depth, features=True)
+    numbers = similis.vmaf(*on_gpu, bit_depth=bit_depth, features=True)
+    assert list(numbers) == list(expected)
+    for name, values in numbers.items():
+        assert values.device == on_gpu[0].device
+        np.testing.assert_array_equal(values.cpu(), expected[name], err_msg=name)
+    scorer = similis.VmafScorer(40, 50, bit_depth=bit_depth)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda.synchronize()
+        frames = [frame for i in range(4) for frame in scorer.push(*[each[i] for each in on_gpu])]
+    frames += scorer.finish()
+    np.testing.assert_array_equal([frame["vmaf"] for frame in frames], expected["vmaf"])
+    with pytest.raises(ValueError, match="distorted is on cpu; it must be on cuda:0"):
+        similis.vmaf(on_gpu[0], distorted, bit_depth=bit_depth)
+
+
+def test_several_frames_in_a_push():
+    reference, distorted = clip(1), clip(2)
+    scorer = similis.VmafScorer(40, 50)
+    frames = scorer.push(reference, distorted)
+    assert len(frames) == 3
+    frames += scorer.finish()
+    expected = similis.vmaf(reference, distorted)
+    np.testing.assert_array_equal([frame["vmaf"] for frame in frames], expected)

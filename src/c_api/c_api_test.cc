@@ -131,7 +131,8 @@ TEST(CApi, RefusesTensorsThatSayNothingSensible) {
   tensor = tensor_2x3x4();
   tensor.device.type = 8;
   EXPECT_EQ(refusal(tensor),
-      "op: x.device.type is 8; it must be 1 (CPU), 2 (CUDA) or 3 (CUDA's pinned memory)");
+      "op: x.device.type is 8; it must be 1 (CPU), 2 (CUDA), 3 (CUDA's pinned memory) or "
+      "7 (Vulkan)");
   tensor = tensor_2x3x4();
   tensor.dtype = {0, 32, 1};
   EXPECT_EQ(refusal(tensor),
@@ -285,6 +286,20 @@ TEST(CApi, TheLibrarysVersionIsThatOfTheHeaders) {
 }
 
 TEST(CApi, ServesACallerCompiledAsC11) { EXPECT_STREQ(complaint_of_a_c_caller(), ""); }
+
+TEST(CApi, SetsTheNumberOfThreads) {
+  std::int32_t threads = 0;
+  EXPECT_EQ(similis_set_num_threads(3), SIMILIS_OK);
+  EXPECT_EQ(similis_get_num_threads(&threads), SIMILIS_OK);
+  EXPECT_EQ(threads, 3);
+  EXPECT_EQ(similis_set_num_threads(-1), SIMILIS_INVALID_ARGUMENT);
+  EXPECT_EQ(similis_get_num_threads(nullptr), SIMILIS_INVALID_ARGUMENT);
+  EXPECT_STREQ(
+      similis_last_error(), "similis_get_num_threads: threads is NULL; it must point to a number");
+  EXPECT_EQ(similis_set_num_threads(0), SIMILIS_OK);
+  EXPECT_NE(similis_limited_runner(2).run, nullptr);
+  EXPECT_EQ(similis_limited_runner(-1).run, similis_serial_runner().run);
+}
 
 }  // namespace
 }  // namespace similis::c_api

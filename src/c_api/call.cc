@@ -81,6 +81,11 @@ CallExecution::CallExecution(const Arguments& arguments, const similis_execution
   const similis_execution complete = arguments.execution(given);
   allocator_ = complete.allocator;
   if (complete.stream != nullptr) execution_.queue = Queue::cuda(complete.stream);
+  if (complete.vulkan != nullptr) {
+    require(complete.stream == nullptr, "{}: execution has both a stream and a Vulkan device",
+        arguments.operation());
+    execution_.queue = vulkan_queue(*complete.vulkan);
+  }
   execution_.runner = {.run = complete.runner.run, .context = complete.runner.context};
   if (allocator_.allocate == nullptr) return;
   execution_.allocator = {

@@ -29,6 +29,8 @@ class Arguments {
  public:
   explicit Arguments(const char* operation) : operation_(operation) {}
 
+  const char* operation() const { return operation_; }
+
   /// A tensor that must be there.
   TensorView image(const char* argument, const similis_tensor* tensor) const;
   /// A tensor that may be left out.
@@ -60,6 +62,9 @@ class Arguments {
 
   const char* operation_;
 };
+
+/// The queue of a device of c/vulkan.h.
+Queue vulkan_queue(const similis_vulkan_device& device);
 
 /// A caller's execution in C++ terms, for the length of one call.
 class CallExecution {

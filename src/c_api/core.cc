@@ -2,8 +2,10 @@
 // The part of the C interface that belongs to no operation.
 #include "similis/c/core.h"
 
+#include "similis/c/threads.h"
 #include "similis/execution.hpp"
 #include "similis/gradient.hpp"
+#include "similis/threads.hpp"
 #include "similis/version.h"
 #include "src/c_api/call.h"
 #include "src/core/require.h"
@@ -31,6 +33,24 @@ similis_status similis_scale(const similis_tensor* tensor, const similis_tensor*
 }
 
 similis_runner similis_serial_runner() { return c_runner(similis::serial_runner()); }
+
+similis_status similis_get_num_threads(int32_t* threads) {
+  return similis::c_api::call([&] {
+    similis::require(
+        threads != nullptr, "similis_get_num_threads: threads is NULL; it must point to a number");
+    *threads = similis::num_threads();
+  });
+}
+
+similis_status similis_set_num_threads(int32_t threads) {
+  return similis::c_api::call([&] { similis::set_num_threads(threads); });
+}
+
+similis_runner similis_limited_runner(int32_t threads) {
+  similis_runner runner = similis_serial_runner();
+  similis::c_api::call([&] { runner = c_runner(similis::limited_runner(threads)); });
+  return runner;
+}
 
 similis_status similis_thread_pool_create(int32_t threads, similis_thread_pool** pool) {
   return similis::c_api::call([&] {

@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "similis/version.h"
 #include "src/cli/help_texts.h"
 #include "src/cli/inputs/background.h"
 #include "src/cli/metrics/metrics.h"
+#include "src/cli/registration/register_arguments.h"
 #include "src/cli/terminal/nearest.h"
 #include "src/cli/usage_error.h"
 #include "src/cli/vmaf/vmaf_feature.h"
@@ -34,8 +36,8 @@ std::string metric_lines() {
 void add_device(CLI::App& app, std::string* device) {
   app.add_option("--device", *device,
          "device to compute on (default: auto, which is the CPU "
-         "unless SIMILIS_BACKEND is cuda)")
-      ->type_name("auto|cpu|cuda[:N]");
+         "unless SIMILIS_BACKEND is cuda or vulkan)")
+      ->type_name("auto|cpu|gpu|cuda[:N]|vulkan[:N]");
 }
 
 void add_threads(CLI::App& app, std::string* threads) {
@@ -53,6 +55,12 @@ void add_metrics(
   app.add_flag_callback(
       "--list-metrics", [] { throw CLI::CallForVersion(describe_metrics(), 0); },
       "show all metrics and their options, and exit");
+}
+
+// Puts options under a heading of --help, so that a section fits a terminal.
+void group_options(
+    CLI::App& app, const std::string& heading, std::initializer_list<const char*> names) {
+  for (const char* name : names) app.get_option(name)->group(heading);
 }
 
 void add_compare(CommandLine& line) {
@@ -105,6 +113,10 @@ void add_compare(CommandLine& line) {
   app.add_option("--fail-above", options.fail_above, "the same for errors, such as mse")
       ->type_name("METRIC[.STAT]=VALUE")
       ->allow_extra_args(false);
+  app.add_option("--report", options.report,
+         "write the results with curves, pictures and maps to FILE, one HTML page that loads "
+         "nothing")
+      ->type_name("FILE");
   app.add_option("--map", options.maps,
          fmt::format("draw a heat map of the loss; brighter is worse; of a video "
                      "its luma in the worst frame, or in FRAME; repeat for several; for: {}. "
@@ -122,11 +134,34 @@ void add_compare(CommandLine& line) {
   app.add_option("--every", options.every, "score every Nth of these frames")->type_name("N");
   app.add_option("--offset", options.offset, "compare reference frame i with distorted frame i + N")
       ->type_name("N");
+  app.add_option("--resize", options.adaptation.resize,
+         "resize the distorted pictures or video to the reference's size")
+      ->type_name("lanczos|spline36|bicubic|bilinear");
+  app.add_option("--crop", options.adaptation.crop,
+         "leave out so many pixels at the left, right, top and bottom of both sides")
+      ->type_name("L,R,T,B");
+  app.add_option("--crop-distorted", options.adaptation.crop_distorted,
+         "the same of the distorted side alone, in its own pixels, before --resize")
+      ->type_name("L,R,T,B");
+  app.add_option("--depth", options.adaptation.depth,
+         "convert the video with fewer bits per sample to the depth of the other")
+      ->type_name("match");
+  app.add_option("--range", options.adaptation.range,
+         "full against limited range: convert the distorted video, or compare its code values as "
+         "they are stored")
+      ->type_name("match|as-stored");
   app.add_option("--size", options.size, "frame size of raw video")->type_name("WxH");
   app.add_option("--pix-fmt", options.pixel_format,
          "pixel format of raw video (ffmpeg's name): yuv420p, yuv422p10le, nv12, p010le, gray12le, "
          "…")
       ->type_name("FORMAT");
+  group_options(app, "Results",
+      {"--format", "--output", "--report", "--map", "--worst", "--fail-below", "--fail-above"});
+  group_options(
+      app, "Encodes and lists", {"--curve", "--pairs", "--shard", "--retries", "--frames-in-rows"});
+  group_options(
+      app, "Meeting halfway", {"--resize", "--crop", "--crop-distorted", "--depth", "--range"});
+  group_options(app, "Video", {"--frames", "--every", "--offset", "--size", "--pix-fmt"});
   app.footer(fmt::format("{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(),
       wrapped(kDifferences, kColumns), wrapped(kResults, kColumns), kExitStatus));
 }
@@ -171,8 +206,15 @@ void add_vmaf(CommandLine& line) {
          "FEATURE.OPTION=VALUE")
       ->type_name("PART[:PART…]")
       ->allow_extra_args(false);
+  app.add_option("--aom_ctc", options.aom_ctc,
+         "the models and features of the Alliance for Open Media's common test conditions")
+      ->type_name("v1.0|…|v7.0");
+  app.add_option(
+         "--nflx_ctc", options.nflx_ctc, "the models and features of Netflix's test conditions")
+      ->type_name("v1.0");
   app.add_flag("-n,--no_prediction", options.has_no_prediction,
       "compute features only, without the default model");
+  add_device(app, &options.device);
   add_threads(app, &options.threads);
   app.add_option("-o,--output", options.output, "write the results to FILE, complete or not at all")
       ->type_name("FILE");
@@ -208,8 +250,8 @@ void add_warp(CommandLine& line) {
   app.add_option("-t,--transform", options.transforms,
          "transform from points of the reference to points of IMAGE: "
          "an affine map or a displacement field; [FILE,1] is the "
-         "inverse of an affine map; repeat for several, the last is "
-         "applied first (default: identity)")
+         "inverse of an affine map; repeat for several, which are "
+         "applied to a point in this order (default: identity)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("-o,--output", options.output,
@@ -233,6 +275,20 @@ void add_warp(CommandLine& line) {
   app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, wrapped(kWarpFiles, kColumns), kExitStatus));
 }
 
+void add_register(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "register", "Finds the affine map and the warp that lay one volume over another");
+  line.registration = &app;
+  add_register_arguments(app, line.register_command);
+  add_device(app, &line.register_command.device);
+  add_threads(app, &line.register_command.threads);
+  app.add_option("--format", line.register_command.format,
+         "format of the report on stdout (default: table)")
+      ->type_name("table|json");
+  app.footer(
+      fmt::format("{}\n{}\n{}", kRegisterExamples, wrapped(kRegisterFiles, kColumns), kExitStatus));
+}
+
 void add_merge(CommandLine& line) {
   CLI::App& app = *line.app.add_subcommand(
       "merge", "Puts the results of the shards of a list of pairs together");
@@ -248,6 +304,21 @@ void add_merge(CommandLine& line) {
          "complete or not at all (default: stdout, JSON Lines)")
       ->type_name("FILE");
   app.footer(fmt::format("{}\n{}", kMergeExamples, kExitStatus));
+}
+
+void add_report(CommandLine& line) {
+  CLI::App& app = *line.app.add_subcommand(
+      "report", "Makes an HTML page of results that compare wrote, without pictures");
+  ReportOptions& options = line.report_options;
+  line.report = &app;
+  app.add_option("SCORES", options.scores,
+         "results in JSON or JSON Lines, of a pair, encodes, directories or a list; a section each")
+      ->required()
+      ->type_name("");
+  app.add_option("-o,--output", options.output, "write the page to FILE; required")
+      ->required()
+      ->type_name("FILE");
+  app.footer(fmt::format("{}\n{}", kReportExamples, kExitStatus));
 }
 
 void add_bench(CommandLine& line) {
@@ -339,10 +410,14 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_compare(*line);
   add_vmaf(*line);
   add_warp(*line);
+  add_register(*line);
   add_merge(*line);
+  add_report(*line);
   add_bench(*line);
   line->info = app.add_subcommand("info", "Shows what this build can use on this machine");
   line->info->footer("");
+  line->info->add_flag("--report", line->info_report,
+      "also run each Vulkan device, and compare its bits with the CPU's");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) {
     command->group("Commands");

@@ -11,6 +11,8 @@
 #include "src/cli/bench/bench_command.h"
 #include "src/cli/compare/compare.h"
 #include "src/cli/corpus/merge_command.h"
+#include "src/cli/page/report_command.h"
+#include "src/cli/registration/register_command.h"
 #include "src/cli/vmaf/vmaf_command.h"
 #include "src/cli/warp/warp_command.h"
 
@@ -21,7 +23,9 @@ struct CommandLine {
   CLI::App* compare = nullptr;
   CLI::App* vmaf = nullptr;
   CLI::App* warp = nullptr;
+  CLI::App* registration = nullptr;
   CLI::App* merge = nullptr;
+  CLI::App* report = nullptr;
   CLI::App* bench = nullptr;
   CLI::App* info = nullptr;
   CLI::App* completion = nullptr;
@@ -30,8 +34,11 @@ struct CommandLine {
   CompareOptions compare_options;
   VmafOptions vmaf_options;
   WarpOptions warp_options;
+  RegisterCommand register_command;
   MergeOptions merge_options;
+  ReportOptions report_options;
   BenchOptions bench_options;
+  bool info_report = false;
   std::string shell;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "similis/error.hpp"
+#include "similis/vulkan.hpp"
 #include "src/cli/usage_error.h"
 #include "src/core/number_text.h"
 #include "src/core/require.h"
@@ -54,18 +55,27 @@ Device parse_device(std::string_view text) {
     return kind ? found_gpu("SIMILIS_BACKEND is " + backend, *kind, 0) : Device{};
   }
   if (text == "cpu") return {};
+  if (text == "gpu") {
+    const bool has_cuda = gpu::device_count(DeviceKind::cuda) > 0;
+    return found_gpu("--device gpu", has_cuda ? DeviceKind::cuda : DeviceKind::vulkan, 0);
+  }
   const std::size_t colon = text.find(':');
   const std::optional<DeviceKind> kind = gpu_kind(text.substr(0, colon));
   const auto index =
       colon == text.npos ? std::optional<int>(0) : parse_number<int>(text.substr(colon + 1));
   if (!kind || !index || *index < 0) {
-    throw UsageError(fmt::format("--device is \"{}\"; it must be auto, cpu, cuda or cuda:N", text));
+    throw UsageError(fmt::format(
+        "--device is \"{}\"; it must be auto, cpu, gpu, cuda, cuda:N, vulkan or vulkan:N", text));
   }
   return found_gpu(fmt::format("--device {}", text), *kind, *index);
 }
 
+Queue queue_of(Device device) {
+  return device.kind == DeviceKind::vulkan ? VulkanDevice(device.index).queue() : Queue{};
+}
+
 Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
-  if (array.device == device) return array;
+  if (array.device == device || device.kind == DeviceKind::vulkan) return array;
   const std::size_t bytes = span_bytes(array);
   TensorView copy = array;
   copy.device = device;

@@ -10,12 +10,17 @@
 
 namespace similis::cli {
 
-/// Parses auto, cpu, cuda or cuda:N. auto is the CPU, which finishes a picture before a GPU has
-/// started, unless SIMILIS_BACKEND is cuda. Throws UsageError for other texts, DeviceError for a
-/// GPU that this build or this machine does not have.
+/// Parses auto, cpu, gpu, or cuda or vulkan with or without :N. auto is the CPU, which finishes a
+/// picture before a GPU has started, unless SIMILIS_BACKEND is cuda or vulkan; gpu is cuda, or else
+/// vulkan. Throws UsageError for other texts, DeviceError for a GPU that this build or this machine
+/// does not have.
 Device parse_device(std::string_view text);
 
-/// The array on a device: itself if it is there already. Waits for the copy.
+/// The queue by which calls on arrays of the CPU run on a Vulkan device; for other devices none.
+Queue queue_of(Device device);
+
+/// The array on a device: itself if it is there already. Waits for the copy. Arrays for a Vulkan
+/// device stay on the CPU, since calls copy them over with their own commands.
 Tensor on_device(const Tensor& array, Device device, const Execution& exec);
 
 /// "cpu" or "cuda:0".

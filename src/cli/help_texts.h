@@ -45,15 +45,17 @@ inline constexpr const char* kCompareExamples = R"(Examples:
 )";
 
 inline constexpr const char* kDifferences = R"(Pictures that differ in kind:
-  Sizes must match. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
+  Sizes must match, unless --resize and --crop make them. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
   dropped; transparent pixels need --background. If the colour spaces differ, the distorted picture
-  is converted to the reference's, and the settings in the results say so.
+  is converted to the reference's, and the settings in the results say so. PNG, JPEG, WebP, AVIF,
+  JXL, TIFF, BMP, QOI, PBM, PGM, PPM, PAM and PFM are read by similis, other formats by ffmpeg. PFM
+  has floats, which are compared with floats, with a data_range of 1 unless -m gives another.
 
 Video:
   similis reads y4m, raw YUV with --size and --pix-fmt, and every format that ffmpeg decodes, none
   of them converted; from a pipe it reads y4m and raw YUV. psnr, mse, mae and ssim score the code
-  values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling and
-  bit depth must match. If the lengths differ, the frames that both videos have are scored, with a
+  values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling,
+  bit depth and range must match, or be matched by --resize, --crop, --depth and --range. If the lengths differ, the frames that both videos have are scored, with a
   note. If a video is cut off, its frames before the cut are scored, and the exit status is 1.
 
 Volumes:
@@ -99,10 +101,33 @@ inline constexpr const char* kWarpFiles = R"(Files:
   of IMAGE, unless it is scaled; otherwise the output is float32, or float64 if IMAGE needs it.
 )";
 
+inline constexpr const char* kRegisterExamples = R"(Examples:
+  similis register fixed.nii.gz moving.nii.gz -o result/
+  similis register fixed.nii.gz moving.nii.gz -o result_ --stages rigid --init moments
+  similis register t1.nii.gz t2.nii.gz -o result/ -m mi --preset accurate
+  similis register fixed.nii.gz moving.nii.gz -o result/ --fixed-mask healthy.nii.gz
+  similis warp other.nii.gz -r fixed.nii.gz -t result/1Warp.nii.gz -t result/0GenericAffine.mat \
+    -o warped.nii.gz
+)";
+
+inline constexpr const char* kRegisterFiles = R"(Files:
+  PREFIX0GenericAffine.mat and PREFIX1Warp.nii.gz map points of FIXED to points of MOVING, as ANTs'
+  files of these names do; PREFIX1InverseWarp.nii.gz is the inverse of the warp alone. Beside them
+  stand PREFIXWarped.nii.gz, MOVING on the grid of FIXED, PREFIXInverseWarped.nii.gz, FIXED on that
+  of MOVING, PREFIXreport.json and, to look at in a browser, PREFIXreport.html. Each is written
+  completely or not at all, after all work. A volume of one slice is registered in its plane.
+)";
+
 inline constexpr const char* kMergeExamples = R"(Examples:
   similis compare --pairs pairs.csv --shard 1/2 -m ssim -o part1.jsonl
   similis compare --pairs pairs.csv --shard 2/2 -m ssim -o part2.jsonl
   similis merge part1.jsonl part2.jsonl --pairs pairs.csv -o scores.csv
+)";
+
+inline constexpr const char* kReportExamples = R"(Examples:
+  similis compare original.y4m encoded.mkv --report encoded.html
+  similis compare originals/ compressed/ -o scores.json
+  similis report scores.json -o scores.html
 )";
 
 inline constexpr const char* kBenchExamples = R"(Examples:

@@ -10,6 +10,7 @@
 
 #include "similis/info.hpp"
 #include "src/core/joined.h"
+#include "src/gpu/device.h"
 #include "src/media/picture/decode.h"
 
 namespace similis::cli {
@@ -24,7 +25,7 @@ std::string describe_build() {
   }
   lines.emplace_back("threads", fmt::format("{}", info.threads));
   for (const GpuBackend& backend : info.gpu_backends) {
-    lines.emplace_back("GPU", backend.description);
+    lines.emplace_back("GPU", gpu::examine(backend.kind));
   }
   for (const media::FormatReader& format : media::format_readers()) {
     const char* const missing = format.format == "others" ? "install ffmpeg" : "not in this build";

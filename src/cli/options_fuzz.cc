@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "similis/error.hpp"
 #include "src/cli/inputs/background.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/metrics/metric_request.h"
@@ -25,6 +26,8 @@ template <class Parse> void take_or_refuse(const Parse& parse) {
   try {
     parse();
   } catch (const UsageError& error) {
+    require(error.what()[0] != '\0');
+  } catch (const similis::InvalidArgument& error) {  // of a model's file
     require(error.what()[0] != '\0');
   }
 }

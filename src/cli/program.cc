@@ -6,9 +6,12 @@
 #include <memory>
 #include <new>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 #include "src/cli/command_line.h"
 #include "src/cli/completion.h"
+#include "src/cli/gpu_report.h"
 #include "src/cli/info_command.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
@@ -24,10 +27,34 @@ int run_command(const CommandLine& line) {
   if (line.compare->parsed()) return compare(line.compare_options);
   if (line.vmaf->parsed()) return vmaf(line.vmaf_options);
   if (line.warp->parsed()) return warp(line.warp_options);
+  if (line.registration->parsed()) return register_volumes(line.register_command);
   if (line.merge->parsed()) return merge(line.merge_options);
+  if (line.report->parsed()) return make_report(line.report_options);
   if (line.bench->parsed()) return bench(line.bench_options);
-  write_output(line.info->parsed() ? describe_build() : completion_script(line.app, line.shell));
+  if (line.info->parsed()) {
+    write_output(describe_build() + (line.info_report ? gpu_report() : ""));
+  } else {
+    write_output(completion_script(line.app, line.shell));
+  }
   return 0;
+}
+
+// The command as one would type it into a shell.
+std::string command_text(int argc, const char* const* argv) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
+  std::string text = "similis";
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+      text += ' ' + argument;
+      continue;
+    }
+    text += " '";
+    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += '\'';
+  }
+  return text;
 }
 
 int run_command_line(int argc, const char* const* argv) {
@@ -44,6 +71,7 @@ int run_command_line(int argc, const char* const* argv) {
     return kWrongUsage;
   }
   require_no_empty_values(*line);
+  line->compare_options.command = line->register_command.command = command_text(argc, argv);
   return run_command(*line);
 }
 

@@ -151,7 +151,8 @@ TEST_F(Program, ErrorsAreOneLineThatNamesTheFile) {
   write_text("text.png", "no picture");
   std::filesystem::create_directory(folder_.file("folder"));
   expect_error({"compare", "a.png", "small.png"}, 1,
-      "a.png is 64×48 but small.png is 20×30; sizes must match");
+      "a.png is 64×48 but small.png is 20×30; sizes must match; --resize lanczos makes the "
+      "distorted as large as the reference");
   expect_error(
       {"compare", "a.png", "none.png"}, 1, "cannot read none.png: No such file or directory");
   expect_error({"compare", "a.png", "clear.png"}, 1,
@@ -200,8 +201,8 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
       "--format is \"yaml\"; it must be table, json, jsonl, csv or xml");
   expect_error({"compare", "a.png", "b.png", "--threads", "0"}, 2,
       "--threads is \"0\"; it must be a number from 1 to 1024");
-  expect_error({"compare", "a.png", "b.png", "--device", "gpu"}, 2,
-      "--device is \"gpu\"; it must be auto, cpu, cuda or cuda:N");
+  expect_error({"compare", "a.png", "b.png", "--device", "npu"}, 2,
+      "--device is \"npu\"; it must be auto, cpu, gpu, cuda, cuda:N, vulkan or vulkan:N");
   expect_error({"compare", "a.png", "b.png", "-m", "sim"}, 2,
       "-m sim: there is no metric \"sim\"; did you mean ssim? (--list-metrics shows all)");
   expect_error({"compare", "a.png", "folder"}, 2,

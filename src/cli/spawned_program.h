@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace similis::cli {
 struct Outcome {
   int status = -1;  ///< of exit; 128 + N if signal N ended it
   std::string out, err;
+  long peak_kilobytes = 0;  ///< resident
 };
 
 /// Runs argv[0] in a folder with what `input` holds as its standard input.
@@ -36,12 +38,14 @@ inline Outcome spawn(const media::TestFolder& folder, const std::vector<std::str
     _exit(127);
   }
   int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  rusage usage{};
+  EXPECT_EQ(wait4(child, &status, 0, &usage), child);
   const auto text = [](const std::string& path) {
     const media::Buffer bytes = media::content(path);
     return std::string(bytes.begin(), bytes.end());
   };
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text(out), text(err)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text(out), text(err),
+      usage.ru_maxrss};
 }
 
 }  // namespace similis::cli

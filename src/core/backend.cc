@@ -57,8 +57,9 @@ void prepare_simd_target() {
 
 std::string checked_backend_variable() {
   const std::string backend = variable("SIMILIS_BACKEND");
-  require(backend.empty() || backend == "auto" || backend == "cpu" || backend == "cuda",
-      "SIMILIS_BACKEND is \"{}\"; it must be auto, cpu or cuda", backend);
+  require(backend.empty() || backend == "auto" || backend == "cpu" || backend == "cuda" ||
+              backend == "vulkan",
+      "SIMILIS_BACKEND is \"{}\"; it must be auto, cpu, cuda or vulkan", backend);
   return backend;
 }
 
@@ -93,13 +94,17 @@ void require_backend(Device device, const char* operation, bool is_offered) {
   require(backend != "cpu",
       "{}: the images are on {}, and SIMILIS_BACKEND is \"cpu\"; move them to the CPU or unset it",
       operation, device);
+  require(is_free || backend == name(device.kind),
+      "{}: the images are on {}, and SIMILIS_BACKEND is \"{}\"; move them there or unset it",
+      operation, device, backend);
   if (gpu::device_functions(device.kind) == nullptr) {
-    throw DeviceError(fmt::format(
-        "{}: the images are on {}, and this build of similis has no GPU code", operation, device));
+    throw DeviceError(
+        fmt::format("{}: the images are on {}, and this build of similis has no {} code", operation,
+            device, device.kind == DeviceKind::vulkan ? "Vulkan" : "GPU"));
   }
   if (!is_offered) {
-    throw DeviceError(fmt::format(
-        "{}: the images are on {}; this operation runs on the CPU only", operation, device));
+    throw DeviceError(fmt::format("{}: the images are on {}; this operation {}", operation, device,
+        device.kind == DeviceKind::vulkan ? "has no kernels for Vulkan" : "runs on the CPU only"));
   }
   if (device.index < 0 || device.index >= gpu::device_count(device.kind)) {
     throw DeviceError(
@@ -107,13 +112,17 @@ void require_backend(Device device, const char* operation, bool is_offered) {
   }
 }
 
-DeviceKind backend_of(const char* operation, Device device, const Execution& exec) {
+Device device_of(const char* operation, Device device, const Execution& exec) {
   const DeviceKind queue = exec.queue.kind;
-  if (queue == DeviceKind::cpu || device.kind == DeviceKind::cpu) return device.kind;
+  if (queue == DeviceKind::vulkan && device.kind == DeviceKind::cpu) {
+    const gpu::DeviceFunctions* const functions = gpu::device_functions(queue);
+    return {queue, functions == nullptr ? 0 : functions->index_of(exec.queue.handle)};
+  }
+  if (queue == DeviceKind::cpu || device.kind == DeviceKind::cpu) return device;
   require(queue == device.kind,
       "{}: the images are on {}, and execution.queue is a queue of {}; both must be of one kind",
       operation, device, name(queue));
-  return queue;
+  return device;
 }
 
 Info info() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which backend and which SIMD instruction set run an operation; SIMILIS_BACKEND (auto, cpu, cuda)
-// and SIMILIS_SIMD_TARGET (a name from `similis info`) force the choice.
+// Which backend and which SIMD instruction set run an operation; SIMILIS_BACKEND (auto, cpu, cuda,
+// vulkan) and SIMILIS_SIMD_TARGET (a name from `similis info`) force the choice.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,10 +18,13 @@ namespace similis {
 /// SIMILIS_BACKEND or the operation itself excludes, and makes SIMILIS_SIMD_TARGET take effect.
 void require_backend(Device device, const char* operation, bool is_offered);
 
-/// The backend that runs an operation on arrays of this device: the queue's if one is named, else
-/// the device's. The CPU ignores the queue. Throws InvalidArgument if the queue is of another kind
-/// of GPU than the arrays.
-DeviceKind backend_of(const char* operation, Device device, const Execution& exec);
+/// The device that runs an operation on arrays of this device: the arrays' own, but a queue of
+/// Vulkan takes copies of arrays on the CPU to its device. The CPU ignores other queues. Throws
+/// InvalidArgument if the queue is of another kind of GPU than the arrays.
+Device device_of(const char* operation, Device device, const Execution& exec);
+
+/// Number of DeviceKind's values.
+inline constexpr std::size_t kDeviceKinds = 3;
 
 /// The SIMD targets that are compiled in and that this processor supports, best first.
 std::vector<std::int64_t> simd_targets();

@@ -5,12 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "similis/error.hpp"
+#include "similis/threads.hpp"
 #include "src/core/backend.h"
 #include "src/core/parallel.h"
 #include "tests/refusal.h"
@@ -81,6 +84,59 @@ TEST(ThreadPool, TheDefaultPoolWorksInAForkedChild) {
   EXPECT_EQ(status, 0);
 }
 
+// The number of threads that took an index of a loop that none can finish alone.
+int threads_of(const Execution& exec, int wanted) {
+  std::atomic<int> arrived = 0;
+  parallel_for(exec, wanted, [&](std::int64_t) {
+    ++arrived;
+    for (int i = 0; i < 2000 && arrived < wanted; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  return arrived;
+}
+
+TEST(NumThreads, IsWhatWasSetAndWhatALoopUses) {
+  for (const int threads : {3, 5, 2}) {
+    set_num_threads(threads);
+    EXPECT_EQ(num_threads(), threads);
+    EXPECT_EQ(threads_of({}, threads), threads);
+    expect_each_index_once({}, 1000);
+  }
+  set_num_threads(0);
+  EXPECT_GE(num_threads(), 1);
+}
+
+TEST(NumThreads, OfALimitedRunnerAreNoMore) {
+  set_num_threads(4);
+  for (const int limit : {1, 2, 3, 4, 9, 0}) {
+    const Execution exec{.runner = limited_runner(limit)};
+    std::atomic<int> at_work = 0, most = 0;
+    parallel_for(exec, 64, [&](std::int64_t) {
+      const int now = ++at_work;
+      for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      --at_work;
+    });
+    EXPECT_LE(most, limit == 0 ? 4 : std::min(limit, 4));
+    expect_each_index_once(exec, 1000);
+  }
+  EXPECT_EQ(threads_of({.runner = limited_runner(2)}, 2), 2);
+  set_num_threads(0);
+}
+
+TEST(NumThreads, ThatAreNoneAreRefused) {
+  test::expect_refusal([] { set_num_threads(-1); },
+      "set_num_threads: threads is -1; it must be from 1 to 1024, or 0 for what the environment "
+      "says");
+  test::expect_refusal([] { set_num_threads(1025); },
+      "set_num_threads: threads is 1025; it must be from 1 to 1024, or 0 for what the environment "
+      "says");
+  test::expect_refusal(
+      [] { limited_runner(-1); }, "limited_runner: threads is -1; it must be 0 or more");
+}
+
 TEST(Allocate, UsesTheCallersAllocatorAndGivesBack) {
   struct Counts {
     std::size_t allocated = 0, released = 0;
@@ -108,17 +164,19 @@ TEST(Allocate, UsesTheCallersAllocatorAndGivesBack) {
 TEST(Queue, ChoosesTheBackendUnlessTheArraysAreOnTheCpu) {
   int stream = 0;
   const Device gpu{DeviceKind::cuda, 1};
-  EXPECT_EQ(backend_of("op", {}, {}), DeviceKind::cpu);
-  EXPECT_EQ(backend_of("op", gpu, {}), DeviceKind::cuda);
-  EXPECT_EQ(backend_of("op", gpu, {.queue = Queue::cuda(&stream)}), DeviceKind::cuda);
-  EXPECT_EQ(backend_of("op", {}, {.queue = Queue::cuda(&stream)}), DeviceKind::cpu);
+  EXPECT_EQ(device_of("op", {}, {}), Device{});
+  EXPECT_EQ(device_of("op", gpu, {}), gpu);
+  EXPECT_EQ(device_of("op", gpu, {.queue = Queue::cuda(&stream)}), gpu);
+  EXPECT_EQ(device_of("op", {}, {.queue = Queue::cuda(&stream)}), Device{});
+  const Execution vulkan{.queue = {DeviceKind::vulkan, nullptr}};
+  EXPECT_EQ(device_of("op", {}, vulkan), (Device{DeviceKind::vulkan, 0}));
 }
 
 TEST(Queue, OfAnotherKindOfGpuIsRefused) {
   const Execution exec{.queue = {.kind = static_cast<DeviceKind>(200)}};
   test::expect_refusal(
       [&] {
-        backend_of("op", {DeviceKind::cuda, 1}, exec);
+        device_of("op", {DeviceKind::cuda, 1}, exec);
       },
       "op: the images are on cuda:1, and execution.queue is a queue of unknown; both must be of "
       "one kind");

@@ -38,6 +38,7 @@ void require_weights(
     const char* operation, const char* argument, const TensorView& mask, const Execution& exec) {
   if (mask.device.kind != DeviceKind::cpu || !is_floating_point(mask.dtype)) return;
   TensorView rows = mask;  // one element of each axis whose elements are the same
+  if (mask.shape.rank() == 0) rows = mask.reshaped({1}, {0});
   for (int axis = 0; axis < rows.shape.rank(); ++axis) {
     if (rows.strides[axis] == 0) rows.shape[axis] = 1;
   }

@@ -20,6 +20,7 @@ namespace similis {
 
 /// How the shape of an operation's value follows from its images.
 enum class ShapeRule : std::uint8_t {
+  as_x,          ///< that of x
   by_reduction,  ///< [], [N], [N,C] or a map, as the option `reduction` says
   by_plane,      ///< [] for [H,W], [N] for [N,H,W]
   by_picture,    ///< [] for [C,H,W], [N] for [N,C,H,W]
@@ -55,17 +56,25 @@ template <class Pass> struct Backend {
 #else
 #define SIMILIS_IF_CUDA(...) nullptr
 #endif
+#ifdef SIMILIS_HAS_VULKAN
+#define SIMILIS_IF_VULKAN(...) __VA_ARGS__
+#else
+#define SIMILIS_IF_VULKAN(...) nullptr
+#endif
 
 /// An entry of Operation::backends.
 #define SIMILIS_CPU(...) \
   { .run = __VA_ARGS__, .is_offered = true }
 #define SIMILIS_CUDA(...) \
   { .run = SIMILIS_IF_CUDA(__VA_ARGS__), .is_offered = true }
+#define SIMILIS_VULKAN(...) \
+  { .run = SIMILIS_IF_VULKAN(__VA_ARGS__), .is_offered = true }
 
 /// A step of several operations, by DeviceKind; the operation has checked the device.
 template <class Function> struct Step {
-  std::array<Function*, 2> run;
+  std::array<Function*, kDeviceKinds> run;
 
+  bool runs_on(DeviceKind kind) const { return run[static_cast<std::size_t>(kind)] != nullptr; }
   template <class... Arguments> void operator()(Device device, Arguments&&... arguments) const {
     run[static_cast<std::size_t>(device.kind)](std::forward<Arguments>(arguments)...);
   }
@@ -73,21 +82,23 @@ template <class Function> struct Step {
 
 template <class Pass> struct Operation {
   OperationTable table;
-  std::array<Backend<Pass>, 2> backends;  ///< by DeviceKind
+  std::array<Backend<Pass>, kDeviceKinds> backends;  ///< by DeviceKind
 
   const char* name() const { return table.name; }
   bool runs_on(DeviceKind kind) const {
     return backends[static_cast<std::size_t>(kind)].is_offered;
   }
-  /// Throws unless the operation can run there.
-  void require_runs_on(Device device) const {
-    require_backend(device, table.name, runs_on(device.kind));
+  /// Throws unless the operation can run on arrays of this device, or on copies of them where the
+  /// queue asks for that.
+  void require_runs_on(Device device, const Execution& exec = {}) const {
+    const Device used = device_of(table.name, device, exec);
+    require_backend(used, table.name, runs_on(used.kind));
   }
   /// Hands a checked pass to the backend of the queue, or else of the device. Throws unless the
   /// operation can run there.
   void run(const Pass& pass, Device device, const Execution& exec) const {
-    require_runs_on(device);
-    const DeviceKind kind = backend_of(table.name, device, exec);
+    require_runs_on(device, exec);
+    const DeviceKind kind = device_of(table.name, device, exec).kind;
     backends[static_cast<std::size_t>(kind)].run(pass, exec);
   }
 };
@@ -102,6 +113,8 @@ inline constexpr ReductionOptions kReductionDefaults;
 inline constexpr const char* kPaddingWords[] = {
     "valid", "same", "reflect", "replicate", "renormalize"};
 inline constexpr Choices kPaddings{kPaddingWords};
+inline constexpr const char* kWindowWords[] = {"box", "gaussian"};
+inline constexpr Choices kWindows{kWindowWords};
 inline constexpr const char* kReductionWords[] = {
     "mean", "sum", "none", "per_image", "per_channel"};
 inline constexpr Choices kReductions{kReductionWords};

@@ -10,7 +10,7 @@
 
 namespace similis {
 
-/// The library's own pool, one thread per core unless SIMILIS_NUM_THREADS says otherwise.
+/// The library's own pool, with as many threads as num_threads() says when a loop begins.
 ParallelRunner default_runner();
 
 /// The number of threads that pool has or will have. Throws InvalidArgument if SIMILIS_NUM_THREADS

@@ -21,7 +21,7 @@ std::int64_t stride(const TensorView& view, int axis) {
 Axis axis_of(const PixelPass& pass, int axis) {
   return {.extent = pass.x.shape[axis],
       .stride = {stride(pass.x, axis), stride(pass.y, axis), stride(pass.x_gradient, axis),
-          stride(pass.y_gradient, axis)}};
+          stride(pass.y_gradient, axis), stride(pass.mask, axis)}};
 }
 
 bool lies_outside(const Axis& a, const Axis& b) {
@@ -38,7 +38,8 @@ PixelPass pixel_pass(
   require_alike(operation, x, y);
   PixelPass pass{
       .operation = operation, .x = x, .y = y, .result_shape = reduced_shape(x.shape, reduction)};
-  if (reduction != Reduction::sum) {
+  pass.is_sum = reduction == Reduction::sum;
+  if (!pass.is_sum) {
     pass.divisor = static_cast<double>(x.shape.count() / pass.result_shape.count());
   }
   return pass;
@@ -66,15 +67,21 @@ void store_result(const TensorView& value, std::int64_t result, double number) {
   }
 }
 
+double divisor_of(const PixelPass& pass, std::int64_t result) {
+  return pass.divisors == nullptr ? pass.divisor : pass.divisors[result];
+}
+
 double gradient_scale(const PixelPass& pass, std::int64_t result) {
   const TensorView& upstream = pass.upstream;
-  if (upstream.empty()) return 1 / pass.divisor;
+  const double divisor = divisor_of(pass, result);
+  if (divisor == 0) return 0;
+  if (upstream.empty()) return 1 / divisor;
   std::int64_t offset = 0;
   for (int axis = upstream.shape.rank() - 1; axis >= 0; --axis) {
     offset += result % upstream.shape[axis] * upstream.strides[axis];
     result /= upstream.shape[axis];
   }
-  return element(upstream, offset) / pass.divisor;
+  return element(upstream, offset) / divisor;
 }
 
 PixelWalk::PixelWalk(const PixelPass& pass) : kept_axes_(pass.result_shape.rank()) {
@@ -137,7 +144,7 @@ void PixelWork::write_value(const double* sums) const {
   for (std::int64_t result = 0; result < walk.results(); ++result) {
     double sum = 0;
     for (std::int64_t i = 0; i < tasks_of_result; ++i) sum += sums[result * tasks_of_result + i];
-    store_result(pass.value, result, sum / pass.divisor);
+    store_result(pass.value, result, sum / divisor_of(pass, result));
   }
 }
 

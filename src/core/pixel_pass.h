@@ -31,6 +31,13 @@ struct PixelPass {
   TensorView x, y;
   Extents result_shape;  ///< [], [N] or [N,C]
   double divisor = 1;
+  bool is_sum = false;  ///< the reduction is a sum, whose divisor is 1
+
+  /// Weights of the pixels as a view of x's shape, by strides of 0; empty: each weighs 1. A room
+  /// that takes them divides means by the sum of each result's weights, Σ weight·number / Σ weight.
+  TensorView mask = {};
+  /// On the CPU, what each result is divided by instead of `divisor`; null if that is the same.
+  const double* divisors = nullptr;
 
   TensorView value = {};       ///< dense, f32 or f64; empty if not wanted
   TensorView upstream = {};    ///< shaped as value, a float, any strides; empty is 1
@@ -63,19 +70,23 @@ void take_results(const char* operation, PixelPass& pass, const Request& request
 /// Writes result number `result` into an f32 or f64 tensor on the CPU, rounded once.
 void store_result(const TensorView& value, std::int64_t result, double number);
 
-/// The factor of the gradients of one result's pixels: upstream / divisor.
+/// What a result is divided by.
+double divisor_of(const PixelPass& pass, std::int64_t result);
+
+/// The factor of the gradients of one result's pixels: upstream / divisor, and 0 if that is 0.
 double gradient_scale(const PixelPass& pass, std::int64_t result);
 
-/// The offset of an element, or the distance of two, in x, y and the gradients.
+/// The offset of an element, or the distance of two, in x, y, the gradients and the mask.
 struct Offsets {
-  std::int64_t x = 0, y = 0, x_gradient = 0, y_gradient = 0;
+  std::int64_t x = 0, y = 0, x_gradient = 0, y_gradient = 0, mask = 0;
 
   friend bool operator==(const Offsets&, const Offsets&) = default;
   Offsets operator*(std::int64_t count) const {
-    return {x * count, y * count, x_gradient * count, y_gradient * count};
+    return {x * count, y * count, x_gradient * count, y_gradient * count, mask * count};
   }
   Offsets operator+(const Offsets& other) const {
-    return {x + other.x, y + other.y, x_gradient + other.x_gradient, y_gradient + other.y_gradient};
+    return {x + other.x, y + other.y, x_gradient + other.x_gradient, y_gradient + other.y_gradient,
+        mask + other.mask};
   }
 };
 

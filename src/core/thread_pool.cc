@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in pool: threads that sleep until a loop is posted, then take indices from one counter.
+// A thread starts when a loop first wants as many.
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "similis/threads.hpp"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 
 namespace similis {
 namespace {
+
+constexpr int kMostThreads = 1024;
 
 thread_local bool inside_a_task = false;
 
@@ -27,11 +34,7 @@ int core_count() {
   return cores == 0 ? 1 : static_cast<int>(cores);
 }
 
-}  // namespace
-
-ParallelRunner serial_runner() { return {.run = run_serially}; }
-
-struct ThreadPool::State {
+struct Pool {
   std::mutex one_loop;  // held by the caller whose loop runs
 
   std::mutex mutex;
@@ -40,10 +43,11 @@ struct ThreadPool::State {
   void* task_context = nullptr;
   std::int64_t count = 0;
   std::atomic<std::int64_t> next{0};
-  std::int64_t loop = 0;  // number of loops posted so far
-  int working = 0;        // threads that have not finished the current loop
+  int seats = 0;    // number of threads that the current loop still wants
+  int working = 0;  // number of threads that it waits for: those wanted or at work
   bool stopping = false;
 
+  int most = 1;  // number of threads that a loop may use, the caller included
   std::vector<std::thread> threads;
 
   void take_indices() {
@@ -56,9 +60,10 @@ struct ThreadPool::State {
 
   void work() {
     std::unique_lock lock(mutex);
-    for (std::int64_t done = 0;; done = loop) {
-      posted.wait(lock, [&] { return stopping || loop != done; });
+    for (;;) {
+      posted.wait(lock, [&] { return stopping || seats > 0; });
       if (stopping) return;
+      --seats;
       lock.unlock();
       take_indices();
       lock.lock();
@@ -66,33 +71,56 @@ struct ThreadPool::State {
     }
   }
 
-  void run(ParallelRunner::Task new_task, void* context, std::int64_t new_count) {
+  // The number of threads beside the caller that there are, of so many that are wanted.
+  int start_threads(int wanted) {
+    try {
+      while (static_cast<int>(threads.size()) < wanted) {
+        threads.emplace_back([this] { work(); });
+      }
+    } catch (const std::system_error&) {  // the system has no more: those that it gave do the work
+    }
+    return std::min(wanted, static_cast<int>(threads.size()));
+  }
+
+  // On `limit` threads at most, the caller included.
+  void run(ParallelRunner::Task new_task, void* context, std::int64_t new_count, int limit) {
     const std::unique_lock owner(one_loop, std::try_to_lock);
     // A second caller does its own work rather than wait for the first one's.
-    if (!owner || inside_a_task || threads.empty() || new_count < 2) {
+    if (!owner || inside_a_task || limit < 2 || new_count < 2) {
       return run_serially(nullptr, new_task, context, new_count);
     }
+    const int others = start_threads(limit - 1);
     {
       const std::lock_guard lock(mutex);
       task = new_task;
       task_context = context;
       count = new_count;
       next = 0;
-      working = static_cast<int>(threads.size());
-      ++loop;
+      seats = working = others;
     }
-    posted.notify_all();
+    if (others == static_cast<int>(threads.size())) {
+      posted.notify_all();
+    } else {
+      for (int i = 0; i < others; ++i) posted.notify_one();
+    }
     take_indices();
     std::unique_lock lock(mutex);
+    working -= seats;  // those that still sleep are not waited for
+    seats = 0;
     finished.wait(lock, [&] { return working == 0; });
   }
 };
 
+}  // namespace
+
+ParallelRunner serial_runner() { return {.run = run_serially}; }
+
+struct ThreadPool::State : Pool {};
+
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  require(threads >= 0 && threads <= 1024,
+  require(threads >= 0 && threads <= kMostThreads,
       "ThreadPool: threads is {}; it must be from 1 to 1024, or 0 for one per core", threads);
-  const int total = threads == 0 ? core_count() : threads;
-  for (int i = 1; i < total; ++i) state_->threads.emplace_back([this] { state_->work(); });
+  state_->most = threads == 0 ? core_count() : threads;
 }
 
 ThreadPool::~ThreadPool() {
@@ -104,12 +132,13 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-int ThreadPool::threads() const { return static_cast<int>(state_->threads.size()) + 1; }
+int ThreadPool::threads() const { return state_->most; }
 
 ParallelRunner ThreadPool::runner() {
   return {.run =
               [](void* context, ParallelRunner::Task task, void* task_context, std::int64_t count) {
-                static_cast<State*>(context)->run(task, task_context, count);
+                auto* const state = static_cast<State*>(context);
+                state->run(task, task_context, count, state->most);
               },
       .context = state_.get()};
 }
@@ -117,21 +146,10 @@ ParallelRunner ThreadPool::runner() {
 namespace {
 
 std::mutex default_pool_mutex;
-ThreadPool* default_pool = nullptr;  // never destroyed: it may be in use while the process exits
+Pool* default_pool = nullptr;         // never destroyed: it may be in use while the process exits
+std::atomic<int> chosen_threads = 0;  // by set_num_threads(), or found; 0: not known
 
-}  // namespace
-
-int default_threads() {
-  const char* text = std::getenv("SIMILIS_NUM_THREADS");
-  if (text == nullptr) return core_count();
-  char* end = nullptr;
-  const long threads = std::strtol(text, &end, 10);
-  require(*text != '\0' && *end == '\0' && threads >= 1 && threads <= 1024,
-      "SIMILIS_NUM_THREADS is \"{}\"; it must be a number from 1 to 1024", text);
-  return static_cast<int>(threads);
-}
-
-ParallelRunner default_runner() {
+Pool& the_default_pool() {
   const std::lock_guard lock(default_pool_mutex);
   if (default_pool == nullptr) {
     // A forked child has the pool's memory but none of its threads: it makes a pool of its own.
@@ -142,9 +160,67 @@ ParallelRunner default_runner() {
               default_pool_mutex.unlock();
             });
     static_cast<void>(registered);
-    default_pool = new ThreadPool(default_threads());
+    default_pool = new Pool;
   }
-  return default_pool->runner();
+  return *default_pool;
 }
+
+// The number in a text's first place; 0 if it has none. The rest begins at `rest`.
+long leading_number(const char* text, const char*& rest) {
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  rest = end;
+  return end == text ? 0 : number;
+}
+
+int threads_of_environment() {
+  const char* rest = nullptr;
+  if (const char* const text = std::getenv("SIMILIS_NUM_THREADS")) {
+    const long threads = leading_number(text, rest);
+    require(*rest == '\0' && threads >= 1 && threads <= kMostThreads,
+        "SIMILIS_NUM_THREADS is \"{}\"; it must be a number from 1 to {}", text, kMostThreads);
+    return static_cast<int>(threads);
+  }
+  if (const char* const text = std::getenv("OMP_NUM_THREADS")) {
+    // A list, whose first number is that of the outermost loops. What is none is left to OpenMP.
+    const long threads = leading_number(text, rest);
+    if (threads >= 1) return static_cast<int>(std::min<long>(threads, kMostThreads));
+  }
+  return core_count();
+}
+
+}  // namespace
+
+int default_threads() {
+  if (const int threads = chosen_threads; threads != 0) return threads;
+  const int threads = threads_of_environment();
+  int unknown = 0;
+  chosen_threads.compare_exchange_strong(unknown, threads);
+  return threads;
+}
+
+int num_threads() { return default_threads(); }
+
+void set_num_threads(int threads) {
+  require(threads >= 0 && threads <= kMostThreads,
+      "set_num_threads: threads is {}; it must be from 1 to {}, or 0 for what the environment says",
+      threads, kMostThreads);
+  chosen_threads = threads;
+}
+
+ParallelRunner limited_runner(int threads) {
+  require(threads >= 0, "limited_runner: threads is {}; it must be 0 or more", threads);
+  default_threads();  // refuses an environment without a meaning here, where it can be thrown
+  return {.run =
+              [](void* context, ParallelRunner::Task task, void* task_context, std::int64_t count) {
+                const auto limit = static_cast<int>(reinterpret_cast<std::intptr_t>(context));
+                const int all = default_threads();
+                the_default_pool().run(
+                    task, task_context, count, limit == 0 ? all : std::min(limit, all));
+              },
+      .context = reinterpret_cast<void*>(static_cast<std::intptr_t>(threads))};
+}
+
+ParallelRunner default_runner() { return limited_runner(0); }
 
 }  // namespace similis

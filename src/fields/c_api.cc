@@ -28,7 +28,8 @@ similis_status similis_invert(const similis_tensor* u, int32_t iterations,
     const similis::TensorView given = arguments.image("u", u);
     similis::invert_into(given, arguments.image("output", output),
         arguments.optional("residual", residual), iterations, arguments.align_corners(),
-        arguments.tolerance(), CallExecution(arguments, execution));
+        arguments.tolerance(), CallExecution(arguments, execution),
+        {arguments.image_rows(), arguments.rows().start});
   });
 }
 
@@ -40,6 +41,6 @@ similis_status similis_jacobian_determinant(const similis_tensor* u,
     similis::jacobian_determinant_into(arguments.image("u", u),
         arguments.image("determinant", determinant), arguments.image("folds", folds),
         arguments.align_corners(), arguments.min_coords(), arguments.max_coords(),
-        CallExecution(arguments, execution));
+        CallExecution(arguments, execution), {arguments.image_rows(), arguments.rows().start});
   });
 }

@@ -32,7 +32,7 @@ template <class T> struct Components {
   }
 };
 
-// Determinants of `count` voxels from (z, y, x) on; returns how many fold.
+// Determinants of the voxels of row (z, y) of u; returns how many fold.
 template <class T> class Row {
  public:
   Row(const JacobianPass& pass) : pass_(pass), u_(pass.u) {
@@ -48,12 +48,19 @@ template <class T> class Row {
       folds += compute(x, count, z, y);
       const Extents& s = pass_.determinant.strides;
       core_internal::HWY_NAMESPACE::store_row(
-          result_, count, pass_.determinant, voxel_offset(pass_.determinant, n, z, y, x), s[3]);
+          result_, count, pass_.determinant, offset_of_result(n, z, y, x), s[3]);
     }
     return folds;
   }
 
  private:
+  std::int64_t offset_of_result(
+      std::int64_t n, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    const bool along_z = pass_.rank == 3;
+    return voxel_offset(
+        pass_.determinant, n, z - (along_z ? pass_.first : 0), y - (along_z ? 0 : pass_.first), x);
+  }
+
   void load(std::int64_t n, std::int64_t z, std::int64_t y, std::int64_t x, std::int64_t count) {
     const int rank = pass_.rank;
     const std::int64_t width = pass_.axes[0].out_extent;
@@ -139,16 +146,17 @@ using warp_internal::voxel_offset;
 namespace {
 
 // Inverts one row; returns the largest |r|², or NaN if there is one.
-template <class T, int rank>
+template <class T, int rank, bool is_cut>
 double invert_row(const InversePass& pass, const InverseOptions<T>& options, std::int64_t n,
     std::int64_t z, std::int64_t y) {
   const TensorView &u = pass.u, &out = pass.output;
   const T* const field = static_cast<const T*>(u.data()) + n * u.strides[0];
   double most = 0;
   for (std::int64_t x = 0; x < u.shape[3]; ++x) {
-    const int voxel[3] = {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)};
+    int voxel[3] = {static_cast<int>(x), static_cast<int>(y), static_cast<int>(z)};
+    voxel[rank - 1] += static_cast<int>(pass.first);
     T w[rank];
-    const double square = invert_voxel<T, rank>(
+    const double square = invert_voxel<T, rank, is_cut>(
         options, voxel, [field](std::int64_t at) { return field[at]; }, w);
     const std::int64_t at = voxel_offset(out, n, z, y, x);
     for (int i = 0; i < rank; ++i) {
@@ -162,15 +170,18 @@ double invert_row(const InversePass& pass, const InverseOptions<T>& options, std
 template <class T>
 double invert_row(const InversePass& pass, std::int64_t n, std::int64_t z, std::int64_t y) {
   const InverseOptions<T> options = inverse_options<T>(pass);
-  return pass.rank == 3 ? invert_row<T, 3>(pass, options, n, z, y)
-                        : invert_row<T, 2>(pass, options, n, z, y);
+  const auto invert = pass.is_part()
+                          ? pass.rank == 3 ? invert_row<T, 3, true> : invert_row<T, 2, true>
+                      : pass.rank == 3 ? invert_row<T, 3, false>
+                                       : invert_row<T, 2, false>;
+  return invert(pass, options, n, z, y);
 }
 
 }  // namespace
 
 void invert_cpu(const InversePass& pass, const Execution& exec) {
   const TensorView& u = pass.u;
-  const std::int64_t height = u.shape[2], rows = u.shape[1] * height;
+  const std::int64_t height = pass.output.shape[2], rows = pass.output.shape[1] * height;
   std::vector<double> largest(static_cast<std::size_t>(u.shape[0] * rows));
   parallel_for(exec, u.shape[0] * rows, [&](std::int64_t task) {
     const std::int64_t n = task / rows, z = task % rows / height, y = task % height;
@@ -190,13 +201,14 @@ void invert_cpu(const InversePass& pass, const Execution& exec) {
 }
 
 void jacobian_cpu(const JacobianPass& pass, const Execution& exec) {
-  const std::int64_t height = pass.axes[1].out_extent, rows = height * pass.axes[2].out_extent;
+  const std::int64_t height = pass.determinant.shape[2], rows = pass.determinant.shape[1] * height;
+  const std::int64_t from_z = pass.rank == 3 ? pass.first : 0, from_y = pass.first - from_z;
   const std::int64_t images = pass.u.shape[0];
   std::vector<std::int64_t> folds(static_cast<std::size_t>(images * rows));
   parallel_for(exec, images * rows, [&](std::int64_t task) {
     const std::int64_t n = task / rows, z = task % rows / height, y = task % height;
     folds[static_cast<std::size_t>(task)] =
-        HWY_DYNAMIC_DISPATCH(determinants_of_row)(&pass, n, z, y);
+        HWY_DYNAMIC_DISPATCH(determinants_of_row)(&pass, n, from_z + z, from_y + y);
   });
   for (std::int64_t n = 0; n < images; ++n) {
     std::int64_t total = 0;

@@ -10,6 +10,9 @@
 //
 // Lengths are compared in voxels. A displacement in voxels is added to a voxel's number as a whole
 // number and a fraction, so that f32 is as exact far from voxel 0 as near it.
+//
+// The field may be some rows of a longer one along its last axis of coordinates, z, or y in 2D. A
+// voxel that needs others gets an infinite residual.
 #pragma once
 
 #include <cmath>
@@ -22,6 +25,7 @@ namespace similis::fields_internal {
 /// The field's grid, x, y, z, and when to stop.
 template <class T> struct InverseOptions {
   int last[3];             // last voxel
+  int start, last_row;     // first row of the field, and its number of rows less 1
   std::int64_t stride[3];  // of the field, in elements
   std::int64_t component;  // likewise
   T scale[3];              // voxels in a unit of u; 0 along an axis of one voxel
@@ -33,18 +37,20 @@ template <class T> struct InverseOptions {
 template <class T, int rank> struct Residual {
   T r[rank], by_w[rank][rank];  // by_w[i][a]: the derivative of u's component i by w's component a
   T norm_squared;               // in voxels
+  bool is_complete;             // all rows are there
 };
 
 template <class T> SIMILIS_HOST_DEVICE T blend(T f, T a, T b) {
   return warp_internal::multiply_add(f, b - a, a);
 }
 
-/// load(offset) gives an element of the field.
-template <class T, int rank, class Load>
+/// load(offset) gives an element of the field. is_cut: the field may be a part of a longer one.
+template <class T, int rank, bool is_cut, class Load>
 SIMILIS_HOST_DEVICE Residual<T, rank> residual_at(
     const InverseOptions<T>& o, const int (&voxel)[3], const T (&w)[rank], const Load& load) {
   std::int64_t first = 0, beside[3] = {0, 0, 0};
   T f[3] = {0, 0, 0}, scale[3] = {0, 0, 0};
+  bool is_complete = true;
   for (int a = 0; a < rank; ++a) {
     const T reach = static_cast<T>(o.last[a] + 2);
     T v = w[a] * o.scale[a];
@@ -56,10 +62,17 @@ SIMILIS_HOST_DEVICE Residual<T, rank> residual_at(
     scale[a] = cell < 0 || cell >= o.last[a] ? 0 : o.scale[a];
     if (cell < 0) cell = 0, f[a] = 0;
     if (cell >= o.last[a]) cell = o.last[a], f[a] = 0;
-    first += cell * o.stride[a];
     beside[a] = cell < o.last[a] ? o.stride[a] : 0;
+    if (is_cut && a == rank - 1) {
+      const bool has_next = cell < o.last[a];
+      cell -= o.start;
+      is_complete = cell >= 0 && cell + (has_next ? 1 : 0) <= o.last_row;
+      if (!is_complete) cell = 0, beside[a] = 0;
+    }
+    first += cell * o.stride[a];
   }
   Residual<T, rank> result;
+  result.is_complete = is_complete;
   result.norm_squared = 0;
   for (int i = 0; i < rank; ++i) {
     T value[2], by_x[2], by_y[2];
@@ -114,21 +127,24 @@ SIMILIS_HOST_DEVICE void newton_step(const Residual<T, rank>& at, T (&step)[rank
 }
 
 /// Finds w and returns |r|², in u's units, of the best w that it met.
-template <class T, int rank, class Load>
+template <class T, int rank, bool is_cut = false, class Load>
 SIMILIS_HOST_DEVICE double invert_voxel(
     const InverseOptions<T>& o, const int (&voxel)[3], const Load& load, T (&w)[rank]) {
   constexpr T kLeast = static_cast<T>(1) / 64;
   std::int64_t own = 0;
   for (int a = 0; a < rank; ++a) own += voxel[a] * o.stride[a];
+  if (is_cut) own -= o.start * o.stride[rank - 1];
   for (int i = 0; i < rank; ++i) w[i] = -load(own + i * o.component);
-  Residual<T, rank> at = residual_at<T, rank>(o, voxel, w, load);
+  Residual<T, rank> at = residual_at<T, rank, is_cut>(o, voxel, w, load);
+  bool is_complete = at.is_complete;
   T norm_squared = at.norm_squared, r[rank], step[rank], length = 1;
   newton_step(at, step);
   for (int i = 0; i < rank; ++i) r[i] = at.r[i];
   for (int k = 0; k < o.iterations && norm_squared > o.tolerance_squared; ++k) {
     T other[rank];
     for (int i = 0; i < rank; ++i) other[i] = w[i] - length * step[i];
-    at = residual_at<T, rank>(o, voxel, other, load);
+    at = residual_at<T, rank, is_cut>(o, voxel, other, load);
+    is_complete &= at.is_complete;
     if (at.norm_squared < norm_squared) {
       norm_squared = at.norm_squared;
       newton_step(at, step);
@@ -143,7 +159,7 @@ SIMILIS_HOST_DEVICE double invert_voxel(
   }
   double result = 0;
   for (int i = 0; i < rank; ++i) result += static_cast<double>(r[i]) * static_cast<double>(r[i]);
-  return result;
+  return !is_cut || is_complete ? result : static_cast<double>(INFINITY);
 }
 
 }  // namespace similis::fields_internal

@@ -4,14 +4,22 @@
 
 #include "similis/error.hpp"
 #include "src/gpu/cuda/device_functions.h"
+#include "src/gpu/vulkan/device_functions.h"
 
 namespace similis::gpu {
 namespace {
 
 const DeviceFunctions& required(Device device) {
   const DeviceFunctions* const functions = device_functions(device.kind);
-  if (functions == nullptr) throw DeviceError("gpu: this build of similis has no GPU code");
+  if (functions == nullptr) {
+    throw DeviceError(std::string("gpu: this build of similis has no code for ") +
+                      name(device.kind) + " devices");
+  }
   return *functions;
+}
+
+std::size_t offset_bytes(const TensorView& view) {
+  return static_cast<std::size_t>(view.offset) * size_bytes(view.dtype);
 }
 
 }  // namespace
@@ -22,6 +30,12 @@ const DeviceFunctions* device_functions(DeviceKind kind) {
     case DeviceKind::cuda:
 #ifdef SIMILIS_HAS_CUDA
       return &cuda_functions();
+#else
+      break;
+#endif
+    case DeviceKind::vulkan:
+#ifdef SIMILIS_HAS_VULKAN
+      return &vulkan::device_functions();
 #else
       break;
 #endif
@@ -36,7 +50,31 @@ int device_count(DeviceKind kind) {
 
 std::string describe(DeviceKind kind) {
   const DeviceFunctions* const functions = device_functions(kind);
-  return functions == nullptr ? "this build has no GPU code" : functions->describe();
+  if (functions != nullptr) return functions->describe();
+  return kind == DeviceKind::vulkan ? "this build has no Vulkan code"
+                                    : "this build has no GPU code";
+}
+
+std::string examine(DeviceKind kind) {
+  const DeviceFunctions* const functions = device_functions(kind);
+  const bool can_examine = functions != nullptr && functions->examine != nullptr;
+  return can_examine ? functions->examine() : describe(kind);
+}
+
+void copy_to_cpu(void* to, const TensorView& from, std::size_t bytes, void* queue) {
+  const DeviceFunctions& functions = required(from.device);
+  if (functions.copy_part_to_cpu == nullptr) {
+    return functions.copy_to_cpu(to, from.data(), bytes, from.device, queue);
+  }
+  functions.copy_part_to_cpu(to, from.handle, offset_bytes(from), bytes, from.device);
+}
+
+void copy_from_cpu(const TensorView& to, const void* from, std::size_t bytes, void* queue) {
+  const DeviceFunctions& functions = required(to.device);
+  if (functions.copy_part_from_cpu == nullptr) {
+    return functions.copy_from_cpu(to.data(), from, bytes, to.device, queue);
+  }
+  functions.copy_part_from_cpu(to.handle, offset_bytes(to), from, bytes, to.device);
 }
 
 void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue) {

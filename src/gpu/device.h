@@ -11,7 +11,7 @@
 namespace similis::gpu {
 
 /// Every kind of device but the CPU.
-inline constexpr DeviceKind kKinds[] = {DeviceKind::cuda};
+inline constexpr DeviceKind kKinds[] = {DeviceKind::cuda, DeviceKind::vulkan};
 
 /// One backend's functions. `queue` is the handle of a Queue of that backend; null is the device's
 /// default.
@@ -27,6 +27,15 @@ struct DeviceFunctions {
   /// Copies between the CPU and a GPU, after all work that was queued, and waits.
   void (*copy_to_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
   void (*copy_from_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
+  /// The same from or to so many bytes into memory whose handle is no address; null where it is.
+  void (*copy_part_to_cpu)(void* to, const void* from, std::size_t from_offset, std::size_t bytes,
+      Device device) = nullptr;
+  void (*copy_part_from_cpu)(void* to, std::size_t to_offset, const void* from, std::size_t bytes,
+      Device device) = nullptr;
+  /// What describe() says, and what was found out by running the devices. Null: no more is to say.
+  std::string (*examine)() = nullptr;
+  /// Number of the device whose queue it is. Null where queues do not choose the device.
+  int (*index_of)(void* queue) = nullptr;
 };
 
 /// Null for the CPU, and for a kind of which this build holds no code.
@@ -38,7 +47,13 @@ int device_count(DeviceKind kind);
 /// DeviceFunctions::describe of a kind, or that it is not compiled in.
 std::string describe(DeviceKind kind);
 
+/// DeviceFunctions::examine of a kind, or its describe.
+std::string examine(DeviceKind kind);
+
 /// The copies of the device's kind. They throw DeviceError where it is not compiled in.
+void copy_to_cpu(void* to, const TensorView& from, std::size_t bytes, void* queue);
+void copy_from_cpu(const TensorView& to, const void* from, std::size_t bytes, void* queue);
+/// The same for memory that is known by its address or handle.
 void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue);
 void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "similis/c/libvmaf_ssim.h"
+#include "similis/c/vulkan.h"
+#include "src/gpu/device.h"
 #include "src/libvmaf_ssim/test_planes.h"
 #include "tests/c_tensor.h"
 
@@ -51,6 +53,37 @@ TEST_F(LibvmafSsimC, IntegerSsimIsThatOfCpp) {
   EXPECT_EQ(similis_integer_ssim(x_.get(), y_.get(), &options, c_value_.get(), nullptr),
       SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(), "integer_ssim: reserved is 2; it must be 0");
+}
+
+// With the CPU's bits where there is a device; else C says why there is none.
+TEST_F(LibvmafSsimC, IntegerSsimThroughVulkanIsThatOfTheCpu) {
+  similis_vulkan_device* device = nullptr;
+  const similis_status status = similis_vulkan_device_create(0, &device);
+  if (gpu::device_count(DeviceKind::vulkan) == 0) {
+    EXPECT_EQ(status, SIMILIS_DEVICE_ERROR);
+    EXPECT_NE(std::string(similis_last_error()).find(gpu::describe(DeviceKind::vulkan)),
+        std::string::npos)
+        << similis_last_error();
+    return;
+  }
+  ASSERT_EQ(status, SIMILIS_OK) << similis_last_error();
+  EXPECT_STRNE(similis_vulkan_device_name(device), "");
+  EXPECT_EQ(similis_vulkan_device_id(device).type, SIMILIS_VULKAN);
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.vulkan = device;
+  similis_integer_ssim_options options = SIMILIS_INTEGER_SSIM_DEFAULTS;
+  options.bit_depth = 10;
+  ASSERT_EQ(
+      similis_integer_ssim(x_.get(), y_.get(), &options, c_value_.get(), &execution), SIMILIS_OK)
+      << similis_last_error();
+  EXPECT_EQ(to_doubles(value_), to_doubles(integer_ssim(planes_.x, planes_.y, {.bit_depth = 10})));
+  execution.stream = device;
+  EXPECT_EQ(similis_integer_ssim(x_.get(), y_.get(), &options, c_value_.get(), &execution),
+      SIMILIS_INVALID_ARGUMENT);
+  EXPECT_STREQ(
+      similis_last_error(), "integer_ssim: execution has both a stream and a Vulkan device");
+  similis_vulkan_device_destroy(device);
+  EXPECT_EQ(similis_vulkan_device_create(0, nullptr), SIMILIS_INVALID_ARGUMENT);
 }
 
 TEST_F(LibvmafSsimC, PsnrIsThatOfCpp) {

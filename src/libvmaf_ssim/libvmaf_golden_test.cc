@@ -17,6 +17,9 @@
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
+#ifdef SIMILIS_HAS_VULKAN
+#include "src/gpu/vulkan/test_device.h"
+#endif
 
 namespace similis::libvmaf_ssim_internal {
 namespace {
@@ -130,6 +133,28 @@ TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
     }
   });
 }
+
+#ifdef SIMILIS_HAS_VULKAN
+TEST_F(LibvmafGolden, SsimThroughVulkanHasTheBits) {
+  if (gpu::device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  for (const char* switches : {"", "integer_fma,integer_f64"}) {
+    const test::TestDevice device(switches);
+    for_each_clip([&](const Clip& clip, const Json& golden) {
+      const Json& hex = golden.at("ssim_hex");
+      for (std::size_t frame = 0; frame < hex.size(); ++frame) {
+        const auto at = static_cast<std::int64_t>(frame);
+        const double score =
+            item(integer_ssim(clip.plane(clip.reference, at, 0), clip.plane(clip.distorted, at, 0),
+                {.bit_depth = clip.bit_depth}, {.queue = device.queue()}));
+        EXPECT_EQ(std::bit_cast<std::uint64_t>(score),
+            std::bit_cast<std::uint64_t>(
+                std::strtod(hex[frame].get<std::string>().c_str(), nullptr)))
+            << "frame " << frame << ' ' << switches;
+      }
+    });
+  }
+}
+#endif
 
 // A number as libvmaf prints it.
 double printed(double value) {

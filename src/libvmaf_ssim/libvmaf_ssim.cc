@@ -42,7 +42,7 @@ TensorView as_batch(const TensorView& planes) {
 
 template <class Pass, class Options>
 PlanePairs checked_planes(const Operation<Pass>& operation, const TensorView& x,
-    const TensorView& y, const Options& options) {
+    const TensorView& y, const Options& options, const Execution& exec) {
   const int rank = x.shape.rank();
   require(rank == 2 || rank == 3, "{}: x has shape {}; it must be [H, W] or [N, H, W]",
       operation.name(), x.shape);
@@ -51,7 +51,7 @@ PlanePairs checked_planes(const Operation<Pass>& operation, const TensorView& x,
       operation.name(), x.dtype);
   operation.table.check(&options);
   const int bit_depth = checked_bit_depth(operation.name(), options.bit_depth, x.dtype);
-  operation.require_runs_on(x.device);
+  operation.require_runs_on(x.device, exec);
   return {.x = as_batch(x), .y = as_batch(y), .bit_depth = bit_depth};
 }
 
@@ -111,7 +111,7 @@ int checked_scale(const PlanePairs& planes, const Extents& shape, int given) {
 template <class Pass, class Options, class Into>
 Tensor scores_of(const Operation<Pass>& operation, const TensorView& x, const TensorView& y,
     const Options& options, const Execution& exec, const Into& into) {
-  checked_planes(operation, x, y, options);
+  checked_planes(operation, x, y, options, exec);
   Tensor scores = allocate(score_shape(x), DType::f64, x.device, exec);
   into(scores);
   return scores;
@@ -121,17 +121,17 @@ Tensor scores_of(const Operation<Pass>& operation, const TensorView& x, const Te
 
 void integer_ssim_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const IntegerSsimOptions& options, const Execution& exec) {
-  const PlanePairs planes = checked_planes(kIntegerSsim, x, y, options);
+  const PlanePairs planes = checked_planes(kIntegerSsim, x, y, options, exec);
   require(planes.height() <= (std::int64_t{1} << 36) / planes.width(),
       "integer_ssim: x has shape {}; a plane must have at most 2^36 samples", x.shape);
   require_value("integer_ssim", value, x);
-  kIntegerSsim.run({planes, static_cast<double*>(value.data())}, x.device, exec);
+  kIntegerSsim.run({planes, value}, x.device, exec);
 }
 
 void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRequest& request,
     const FloatSsimOptions& options, const Execution& exec) {
   const char* operation = "float_ssim";
-  const PlanePairs planes = checked_planes(kFloatSsim, x, y, options);
+  const PlanePairs planes = checked_planes(kFloatSsim, x, y, options, exec);
   const int scale = checked_scale(planes, x.shape, options.scale);
   const Extents shape = score_shape(x);
   require_score(operation, "value", request.value, x, shape);
@@ -152,7 +152,7 @@ void float_ssim_into(const TensorView& x, const TensorView& y, const FloatSsimRe
 void float_ms_ssim_into(const TensorView& x, const TensorView& y, const FloatMsSsimRequest& request,
     const FloatMsSsimOptions& options, const Execution& exec) {
   const char* operation = "float_ms_ssim";
-  const PlanePairs planes = checked_planes(kFloatMsSsim, x, y, options);
+  const PlanePairs planes = checked_planes(kFloatMsSsim, x, y, options, exec);
   require(std::min(planes.height(), planes.width()) >= kFloatMsSsimSmallestSide,
       "float_ms_ssim: x has shape {}; height and width must be at least {}", x.shape,
       kFloatMsSsimSmallestSide);
@@ -179,7 +179,7 @@ void float_ms_ssim_into(const TensorView& x, const TensorView& y, const FloatMsS
 void libvmaf_psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const LibvmafPsnrOptions& options, const Execution& exec) {
   const char* operation = "libvmaf_psnr";
-  const PlanePairs planes = checked_planes(kLibvmafPsnr, x, y, options);
+  const PlanePairs planes = checked_planes(kLibvmafPsnr, x, y, options, exec);
   require_value(operation, value, x);
   const Tensor errors = allocate({planes.count()}, DType::f64, x.device, exec);
   kLibvmafPsnr.run({planes, errors.elements<double>()}, x.device, exec);

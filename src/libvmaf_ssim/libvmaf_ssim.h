@@ -30,6 +30,11 @@ void integer_ssim_cpu(const PlanePairs& planes, double* scores, const Execution&
 /// - 1.
 void integer_ssim_cuda(const PlanePairs& planes, double* scores, const Execution& exec);
 
+/// The same through Vulkan, on the planes' device or, if they are on the CPU, on that of
+/// exec.queue: then the scores are there when it returns, and a sample above 2^bit_depth - 1 is
+/// refused.
+void integer_ssim_vulkan(const PlanePairs& planes, const TensorView& value, const Execution& exec);
+
 /// The sum of the weights of a plane's windows, by which integer SSIM divides.
 double total_weight(std::int64_t height, std::int64_t width);
 
@@ -61,7 +66,7 @@ double ms_ssim_of(const MsSsimMeans& means);
 /// Passes as the operations' tables take them.
 struct IntegerSsimPass {
   PlanePairs planes;
-  double* scores;
+  TensorView value;  ///< the score of each pair
 };
 struct FloatSsimPass {
   PlanePairs planes;

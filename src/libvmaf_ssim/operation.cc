@@ -55,11 +55,16 @@ constexpr Option kPsnrRequest[] = {reserved<&similis_libvmaf_psnr_options::reser
 
 void run_integer_on_cpu(const IntegerSsimPass& pass, const Execution& exec) {
   require_samples("integer_ssim", pass.planes, exec);
-  integer_ssim_cpu(pass.planes, pass.scores, exec);
+  integer_ssim_cpu(pass.planes, static_cast<double*>(pass.value.data()), exec);
 }
 #ifdef SIMILIS_HAS_CUDA
 void run_integer_on_cuda(const IntegerSsimPass& pass, const Execution& exec) {
-  integer_ssim_cuda(pass.planes, pass.scores, exec);
+  integer_ssim_cuda(pass.planes, static_cast<double*>(pass.value.data()), exec);
+}
+#endif
+#ifdef SIMILIS_HAS_VULKAN
+void run_integer_on_vulkan(const IntegerSsimPass& pass, const Execution& exec) {
+  integer_ssim_vulkan(pass.planes, pass.value, exec);
 }
 #endif
 void run_float(const FloatSsimPass& pass, const Execution& exec) {
@@ -73,7 +78,8 @@ void run_float_ms(const FloatMsSsimPass& pass, const Execution& exec) {
 void run_psnr(const PsnrPass& pass, const Execution& exec) {
   require_samples("libvmaf_psnr", pass.planes, exec);
   const TensorView errors(pass.errors, {pass.planes.count()}, DType::f64);
-  mse_into(pass.planes.x, pass.planes.y, {.value = errors}, Reduction::per_image, exec);
+  mse_into(
+      pass.planes.x, pass.planes.y, {.value = errors}, {.reduction = Reduction::per_image}, exec);
 }
 
 }  // namespace
@@ -88,7 +94,8 @@ constinit const Operation<IntegerSsimPass> kIntegerSsim = {
         .c_size = sizeof(similis_integer_ssim_options),
         .outputs = kValue,
         .shape = ShapeRule::by_plane},
-    .backends = {{SIMILIS_CPU(run_integer_on_cpu), SIMILIS_CUDA(run_integer_on_cuda)}}};
+    .backends = {{SIMILIS_CPU(run_integer_on_cpu), SIMILIS_CUDA(run_integer_on_cuda),
+        SIMILIS_VULKAN(run_integer_on_vulkan)}}};
 
 constinit const Operation<FloatSsimPass> kFloatSsim = {.table = {.name = "float_ssim",
                                                            .options = kFloatOptions,

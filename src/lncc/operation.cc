@@ -14,7 +14,6 @@ using C = similis_lncc_options;
 constexpr O kDefaults;
 constexpr C kCDefaults = SIMILIS_LNCC_DEFAULTS;
 
-constexpr const char* kWindowWords[] = {"box", "gaussian"};
 constexpr const char* kGradientWords[] = {"exact", "ants"};
 constexpr const char* kWorkspaceWords[] = {"auto", "small"};
 constexpr Choices kPaddingsHere = without(kPaddings, Padding::reflect, Padding::replicate);
@@ -22,7 +21,7 @@ constexpr Choices kPaddingsHere = without(kPaddings, Padding::reflect, Padding::
 constexpr Option kOptions[] = {
     option<&O::window_size, &C::window_size>(
         "window_size", kWindowSizes, "size of the window, in pixels"),
-    option<&O::window, &C::window>("window", Choices{kWindowWords}, "weights of its pixels"),
+    option<&O::window, &C::window>("window", kWindows, "weights of its pixels"),
     option<&O::sigma, &C::sigma>(
         "sigma", kAbove0, "standard deviation of the Gaussian window, in pixels"),
     option<&O::padding, &C::padding>(

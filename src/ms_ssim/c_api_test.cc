@@ -55,6 +55,9 @@ TEST(MsSsimCApi, EveryArgumentArrives) {
     const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
     const test::Array upstream =
         test::noise({shape[0], shape[1]}, DType::f32, Layout::offset, 3, 1);
+    Extents of_mask = shape;
+    of_mask[1] = 1;
+    const test::Array mask = test::noise(of_mask, DType::f64, Layout::permuted, 4, 1);
     const Results expected(shape);
     ms_ssim_into(x, y,
         {.form = SsimRequest::Form::loss,
@@ -70,7 +73,8 @@ TEST(MsSsimCApi, EveryArgumentArrives) {
             .padding = Padding::reflect,
             .reduction = Reduction::per_channel,
             .weights = {0.3, 0.7},
-            .downsample = Downsample::ceil});
+            .downsample = Downsample::ceil,
+            .mask = mask});
 
     const Results results(shape);
     const double weights[] = {0.3, 0.7};
@@ -86,6 +90,8 @@ TEST(MsSsimCApi, EveryArgumentArrives) {
     options.reduction = SIMILIS_REDUCTION_PER_CHANNEL;
     options.downsample = SIMILIS_DOWNSAMPLE_CEIL;
     options.form = SIMILIS_FORM_LOSS;
+    const CTensor c_mask(mask);
+    options.mask = c_mask.get();
     ASSERT_EQ(similis_ms_ssim(CTensor(x).get(), CTensor(y).get(), &options, CTensor(upstream).get(),
                   CTensor(results.value).get(), CTensor(results.x_gradient).get(),
                   CTensor(results.y_gradient).get(), nullptr),

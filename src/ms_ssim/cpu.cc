@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "src/core/parallel.h"
@@ -79,6 +80,7 @@ Tensor halve(const TensorView& fine, const std::array<Halving, 3>& halving, cons
 struct Level {
   ssim_internal::Pass pass;
   Tensor x, y;                // halved images; f64, for x - y is lost in f32 where they are alike
+  Tensor mask;                // likewise
   std::vector<double> means;  // mean 1 - cs (1 - SSIM at the coarsest) of each channel
 };
 
@@ -94,6 +96,10 @@ std::vector<Level> pyramid(const Pass& pass, const Execution& exec) {
       level = pass.level;
       level.x = levels[l].x;
       level.y = levels[l].y;
+      if (!finer.mask.empty()) {
+        levels[l].mask = halve(own_planes(finer.mask), finer.halving, exec);
+        level.mask = broadcast_planes(levels[l].mask, level.x);
+      }
     }
     const bool is_coarsest = l + 1 == levels.size();
     level.term = is_coarsest ? ssim_internal::Term::ssim : ssim_internal::Term::contrast;
@@ -112,24 +118,42 @@ void find_means(Level& level, const Execution& exec) {
 }
 
 // The channels' values, their reduction, and the derivative of Σ upstream·value by each level's
-// mean.
+// mean. Channels without a value are left out.
 class Combination {
  public:
   Combination(const Pass& pass, const std::vector<Level>& levels) : pass_(pass), levels_(levels) {
     for (std::size_t plane = 0; plane < levels[0].means.size(); ++plane) {
       const std::vector<double> means = means_of(plane);
+      bool exists = true;
+      for (std::size_t l = 0; l < means.size(); ++l) {
+        exists = exists && (pass.weights[l] == 0 || means[l] != kNoMean);
+      }
+      exists_.push_back(exists);
       products_.push_back(
           product(means.data(), pass.weights.data(), static_cast<int>(means.size())));
+    }
+    const std::size_t channels = products_.size();
+    planes_of_result_.resize(pass.reduction == Reduction::per_channel ? channels
+                             : pass.reduction == Reduction::per_image
+                                 ? static_cast<std::size_t>(pass.level.x.shape[0])
+                                 : 1);
+    for (std::size_t plane = 0; plane < channels; ++plane) {
+      if (exists_[plane]) ++planes_of_result_[result_of(plane)];
     }
   }
 
   void write_values() const {
-    std::vector<double> sums(static_cast<std::size_t>(pass_.value.shape.count()));
+    std::vector<double> sums(planes_of_result_.size());
     for (std::size_t plane = 0; plane < products_.size(); ++plane) {
-      sums[result_of(plane, sums.size())] +=
-          pass_.bias + pass_.term_weight * products_[plane].dissimilarity;
+      if (!exists_[plane]) continue;
+      sums[result_of(plane)] += pass_.bias + pass_.term_weight * products_[plane].dissimilarity;
     }
-    for (double& sum : sums) sum *= share();
+    for (std::size_t result = 0; result < sums.size(); ++result) {
+      sums[result] *= share(result);
+      const bool is_unknown =
+          planes_of_result_[result] == 0 && pass_.reduction != Reduction::sum && pass_.bias != 0;
+      if (is_unknown) sums[result] = std::numeric_limits<double>::quiet_NaN();
+    }
     if (pass_.value.dtype == DType::f64) {
       std::copy(sums.begin(), sums.end(), static_cast<double*>(pass_.value.data()));
     } else {
@@ -142,7 +166,11 @@ class Combination {
   std::vector<double> slopes(std::size_t level) const {
     std::vector<double> result;
     for (std::size_t plane = 0; plane < products_.size(); ++plane) {
-      result.push_back(upstream_of(plane) * share() * pass_.term_weight *
+      if (!exists_[plane]) {
+        result.push_back(0);
+        continue;
+      }
+      result.push_back(upstream_of(plane) * share(result_of(plane)) * pass_.term_weight *
                        slope(products_[plane], levels_[level].means[plane], pass_.weights[level]));
     }
     return result;
@@ -157,16 +185,13 @@ class Combination {
   std::size_t channels() const { return static_cast<std::size_t>(pass_.level.x.shape[1]); }
 
   // Planes are spread evenly over the results, in order.
-  std::size_t result_of(std::size_t plane, std::size_t results) const {
-    return plane / (products_.size() / results);
+  std::size_t result_of(std::size_t plane) const {
+    return plane / (products_.size() / planes_of_result_.size());
   }
   // The weight of a channel's value in its result.
-  double share() const {
-    switch (pass_.reduction) {
-      case Reduction::mean: return 1.0 / static_cast<double>(products_.size());
-      case Reduction::per_image: return 1.0 / static_cast<double>(channels());
-      default: return 1;
-    }
+  double share(std::size_t result) const {
+    const std::size_t planes = planes_of_result_[result];
+    return pass_.reduction == Reduction::sum || planes == 0 ? 1 : 1 / static_cast<double>(planes);
   }
   double upstream_of(std::size_t plane) const {
     const TensorView& upstream = pass_.upstream;
@@ -182,6 +207,8 @@ class Combination {
   const Pass& pass_;
   const std::vector<Level>& levels_;
   std::vector<Product> products_;
+  std::vector<bool> exists_;                   // of each channel: has a value
+  std::vector<std::size_t> planes_of_result_;  // number of those that exist
 };
 
 // A gradient of one image at every level: the caller's at the finest, our own below.

@@ -15,4 +15,21 @@ Extents coarse_shape(const Extents& shape, const std::array<Halving, 3>& halving
       halving[2].coarse_extent()};
 }
 
+TensorView own_planes(const TensorView& mask) {
+  TensorView own = mask;
+  for (const int axis : {0, 1}) {
+    if (mask.strides[axis] == 0) own.shape[axis] = 1;
+  }
+  return own;
+}
+
+TensorView broadcast_planes(const TensorView& mask, const TensorView& like) {
+  TensorView broadcast = mask;
+  for (const int axis : {0, 1}) {
+    if (mask.shape[axis] == 1) broadcast.strides[axis] = 0;
+    broadcast.shape[axis] = like.shape[axis];
+  }
+  return broadcast;
+}
+
 }  // namespace similis::ms_ssim_internal

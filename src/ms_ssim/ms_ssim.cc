@@ -49,7 +49,8 @@ void require_room(const TensorView& x, const Window& window, const MsSsimOptions
 }
 
 // All that does not depend on where results go.
-Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions& options) {
+Pass checked_pass(
+    const TensorView& x, const TensorView& y, const MsSsimOptions& options, const Execution& exec) {
   require_image_pair("ms_ssim", x, y);
   kMsSsim.table.check(&options);
   require(!options.weights.empty() && options.weights.size() <= kMaxLevels,
@@ -62,6 +63,11 @@ Pass checked_pass(const TensorView& x, const TensorView& y, const MsSsimOptions&
   require_room(x, pass.level.window, options);
   pass.level.x = as_volumes(x);
   pass.level.y = as_volumes(y);
+  require(options.mask.empty() || x.device.kind == DeviceKind::cpu,
+      "{}: mask is given and x is on {}; a mask is taken with images on the CPU alone", "ms_ssim",
+      x.device);
+  pass.level.mask = as_volumes(broadcast_mask("ms_ssim", "mask", options.mask, x, exec));
+  if (!options.mask.empty()) pass.level.of_nothing = ms_ssim_internal::kNoMean;
   pass.level.padding = options.padding;
   pass.level.c1 = constants.c1;
   pass.level.c2 = constants.c2;
@@ -90,7 +96,7 @@ void finish(Pass pass, const TensorView& x, const MsSsimRequest& request, const 
 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, MsSsimRequest request,
     Outputs outputs, const MsSsimOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options);
+  const Pass pass = checked_pass(x, y, options, exec);
   const ValueForm value{reduced_shape(x.shape, options.reduction), result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kMsSsim, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
@@ -103,7 +109,7 @@ constexpr MsSsimRequest kLoss{.form = SsimRequest::Form::loss};
 
 void ms_ssim_into(const TensorView& x, const TensorView& y, const MsSsimRequest& request,
     const MsSsimOptions& options, const Execution& exec) {
-  finish(checked_pass(x, y, options), x, request, exec);
+  finish(checked_pass(x, y, options, exec), x, request, exec);
 }
 
 Tensor ms_ssim(

@@ -12,8 +12,12 @@
 
 namespace similis::ms_ssim_internal {
 
-/// `level` holds what every level shares: images (5-D, of the finest level), window, padding and
-/// constants. The call computes bias + term_weight·(1 - MS-SSIM) of each channel, reduced.
+/// The mean dissimilarity of a level whose weights add up to 0, on the CPU; no other is negative.
+inline constexpr double kNoMean = -1;
+
+/// `level` holds what every level shares: images and mask (5-D, of the finest level), window,
+/// padding and constants. The call computes bias + term_weight·(1 - MS-SSIM) of each channel that
+/// exists, reduced; a mean over none is NaN if bias is not 0, and 0 otherwise.
 struct Pass {
   ssim_internal::Pass level;
   bool is_3d = false;           ///< the caller's images have a depth axis, even of 1
@@ -35,5 +39,10 @@ std::array<Halving, 3> halving_of(const Extents& shape, bool is_3d, Downsample r
 
 /// The shape of the next coarser level.
 Extents coarse_shape(const Extents& shape, const std::array<Halving, 3>& halving);
+
+/// A mask as its images and channels that differ: one of each axis that it is broadcast along.
+TensorView own_planes(const TensorView& mask);
+/// The mask again as a view of as many images and channels as `like` has.
+TensorView broadcast_planes(const TensorView& mask, const TensorView& like);
 
 }  // namespace similis::ms_ssim_internal

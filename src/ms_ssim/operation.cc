@@ -33,6 +33,7 @@ constexpr Option kOptions[] = {
     option<&O::data_range, &C::data_range>("data_range", kAbove0,
         "largest minus smallest value; default 2^depth-1, or the reference volume's"),
     option<&O::reduction, &C::reduction>("reduction", kReductionsWithoutMap),
+    option<&O::mask, &C::mask>("mask"),
 };
 constexpr Option kRequest[] = {
     option<&R::form, &C::form>("form", kForms), reserved<&C::reserved>()};

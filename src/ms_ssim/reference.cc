@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/core/tensor/doubles.h"
 
@@ -68,6 +69,7 @@ struct Level {
   std::vector<Step> steps;
   Extents shape;
   std::vector<double> x, y;
+  std::vector<double> mask;  // shaped as x; empty if none
 
   TensorView view(const std::vector<double>& image) const {
     return {image.data(), shape, DType::f64};
@@ -92,7 +94,7 @@ std::vector<double> spread(const std::vector<double>& coarse, const Level::Step&
 }
 
 Level coarser(const Level& level, Downsample rule) {
-  Level result{.steps = {}, .shape = level.shape, .x = level.x, .y = level.y};
+  Level result{.steps = {}, .shape = level.shape, .x = level.x, .y = level.y, .mask = level.mask};
   bool is_any_odd = false;
   for (int axis = 2; axis < level.shape.rank(); ++axis) is_any_odd |= level.shape[axis] % 2 != 0;
   for (int axis = 2; axis < level.shape.rank(); ++axis) {
@@ -100,6 +102,7 @@ Level coarser(const Level& level, Downsample rule) {
         .shape = result.shape, .axis = axis, .along = halves(level.shape[axis], rule, is_any_odd)};
     result.x = halve(result.x, step);
     result.y = halve(result.y, step);
+    if (!result.mask.empty()) result.mask = halve(result.mask, step);
     result.shape[axis] = static_cast<std::int64_t>(step.along.size());
     result.steps.push_back(step);
   }
@@ -139,7 +142,12 @@ class Calculation {
         .k2 = options.k2,
         .padding = options.padding,
         .reduction = Reduction::per_channel};
-    levels_.push_back({.steps = {}, .shape = x.shape, .x = to_doubles(x), .y = to_doubles(y)});
+    levels_.push_back({.steps = {},
+        .shape = x.shape,
+        .x = to_doubles(x),
+        .y = to_doubles(y),
+        .mask = options.mask.empty() ? std::vector<double>{}
+                                     : broadcast_to_doubles(options.mask, x.shape)});
     while (levels_.size() < options.weights.size()) {
       levels_.push_back(coarser(levels_.back(), options.downsample));
     }
@@ -158,8 +166,36 @@ class Calculation {
   Reference ssim_at(std::size_t level, const SsimRequest& request) const {
     const Level& images = levels_[level];
     const Term term = level + 1 == levels_.size() ? Term::ssim : Term::contrast;
-    return reference_ssim(
-        images.view(images.x), images.view(images.y), request, ssim_options_, term);
+    SsimOptions options = ssim_options_;
+    if (!images.mask.empty()) options.mask = images.view(images.mask);
+    return reference_ssim(images.view(images.x), images.view(images.y), request, options, term);
+  }
+
+  // Whether each level that counts has a weight where its map is.
+  bool exists(std::size_t plane) const {
+    for (std::size_t level = 0; level < levels_.size(); ++level) {
+      const Level& images = levels_[level];
+      if (images.mask.empty() || options_.weights[level] == 0) continue;
+      const Extents& shape = images.shape;
+      const int rank = shape.rank();
+      const std::int64_t height = shape[rank - 2], width = shape[rank - 1];
+      const std::int64_t depth = rank == 5 ? shape[2] : 1;
+      const bool is_cut = options_.padding == Padding::valid;
+      const std::int64_t rim_y = is_cut ? options_.window_size.y() / 2 : 0;
+      const std::int64_t rim_x = is_cut ? options_.window_size.x() / 2 : 0;
+      const std::int64_t rim_z = is_cut && rank == 5 ? options_.window_size.z() / 2 : 0;
+      double sum = 0;
+      for (std::int64_t z = rim_z; z < depth - rim_z; ++z) {
+        for (std::int64_t y = rim_y; y < height - rim_y; ++y) {
+          for (std::int64_t x = rim_x; x < width - rim_x; ++x) {
+            const std::int64_t row = (static_cast<std::int64_t>(plane) * depth + z) * height + y;
+            sum += images.mask[static_cast<std::size_t>(row * width + x)];
+          }
+        }
+      }
+      if (sum == 0) return false;
+    }
+    return true;
   }
 
   void find_losses() {
@@ -174,20 +210,26 @@ class Calculation {
 
   std::size_t results() const { return static_cast<std::size_t>(result_.shape.count()); }
   std::size_t result_of(std::size_t plane) const { return plane * results() / planes_; }
-  double share() const {
+  double share(std::size_t result) const {
     if (options_.reduction == Reduction::sum) return 1;
-    return static_cast<double>(results()) / static_cast<double>(planes_);
+    double planes = 0;
+    for (std::size_t plane = 0; plane < planes_; ++plane) {
+      planes += result_of(plane) == result && exists(plane) ? 1 : 0;
+    }
+    if (planes == 0) return is_loss() ? 1 : std::numeric_limits<double>::quiet_NaN();
+    return 1 / planes;
   }
   bool is_loss() const { return request_.form == SsimRequest::Form::loss; }
 
   void reduce() {
     std::vector<long double> sums(results(), 0);
     for (std::size_t plane = 0; plane < planes_; ++plane) {
+      if (!exists(plane)) continue;
       const long double value = product(losses_[plane], options_.weights);
       sums[result_of(plane)] += is_loss() ? 1 - value : value;
     }
-    for (const long double sum : sums) {
-      result_.value.push_back(static_cast<double>(sum * share()));
+    for (std::size_t result = 0; result < sums.size(); ++result) {
+      result_.value.push_back(static_cast<double>(sums[result] * share(result)));
     }
   }
 
@@ -201,7 +243,12 @@ class Calculation {
     for (std::size_t level = levels_.size(); level-- > 0;) {
       std::vector<double> slopes;
       for (std::size_t plane = 0; plane < planes_; ++plane) {
-        slopes.push_back(upstream[result_of(plane)] * share() * (is_loss() ? -1 : 1) *
+        if (!exists(plane)) {
+          slopes.push_back(0);
+          continue;
+        }
+        const std::size_t result = result_of(plane);
+        slopes.push_back(upstream[result] * share(result) * (is_loss() ? -1 : 1) *
                          slope(losses_[plane], options_.weights, level));
       }
       const Reference own = ssim_at(level, {.upstream = {slopes.data(), per_channel, DType::f64}});

@@ -38,7 +38,7 @@ __device__ __forceinline__ Sums look_up(
 
 template <class Images, ParzenKernel kernel, int taps, int kCopies, bool of_x, bool of_y>
 __global__ __launch_bounds__(kThreads) void gradient_kernel(const Job job, int launched_copies) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   float* const table = reinterpret_cast<float*>(shared);
   const int copies = kCopies > 0 ? kCopies : launched_copies;
   const std::int64_t result = job.result();

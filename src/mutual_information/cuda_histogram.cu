@@ -84,7 +84,7 @@ __device__ __forceinline__ Weights<taps> counted(
 template <class Images, ParzenKernel kernel, int taps, int kCopies>
 __global__ __launch_bounds__(kThreads) void histogram_kernel(
     const Job job, int copies, std::int64_t voxels_between_flushes) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   const std::int64_t result = job.result();
   const Images images(job, result);
   const Limits limits = job.limits_of(result);

@@ -107,7 +107,7 @@ constexpr OperationTable table(const char* name, std::span<const char* const> ou
       .outputs = outputs,
       .shape = shape};
 }
-constexpr std::array<Backend<Pass>, 2> kBackends = {
+constexpr std::array<Backend<Pass>, kDeviceKinds> kBackends = {
     {SIMILIS_CPU(mutual_information_cpu), SIMILIS_CUDA(mutual_information_cuda)}};
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "src/mutual_information/mutual_information.h"
 #include "src/ncc/ncc.h"
 #include "src/pixel_error/pixel_error.h"
+#include "src/smooth/smooth.h"
 #include "src/ssim/ssim.h"
 #include "src/ssimulacra2/ssimulacra2.h"
 
@@ -18,7 +19,8 @@ namespace similis {
 namespace {
 
 template <class Pass> ListedOperation listed(const Operation<Pass>& operation) {
-  return {&operation.table, operation.runs_on(DeviceKind::cuda)};
+  return {
+      &operation.table, operation.runs_on(DeviceKind::cuda), operation.runs_on(DeviceKind::vulkan)};
 }
 
 }  // namespace
@@ -41,6 +43,7 @@ std::span<const ListedOperation> operations() {
       listed(mutual_information_internal::kMutualInformation),
       listed(mutual_information_internal::kHistogram),
       listed(mutual_information_internal::kFromHistogram),
+      listed(smooth_internal::kSmooth),
   };
   return list;
 }

@@ -12,7 +12,7 @@ namespace similis {
 
 struct ListedOperation {
   const OperationTable* table;
-  bool on_cuda;  ///< beside the CPU
+  bool on_cuda, on_vulkan;  ///< beside the CPU
 };
 
 std::span<const ListedOperation> operations();

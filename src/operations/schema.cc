@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kTypes[] = {
     "number", "integer", "flag", "choice", "numbers", "range", "tensor", "reserved"};
 constexpr const char* kCTypes[] = {"double", "int32", "int64", "uint64", "pointer"};
-constexpr const char* kShapes[] = {"by_reduction", "by_plane", "by_picture", "histogram"};
+constexpr const char* kShapes[] = {"as_x", "by_reduction", "by_plane", "by_picture", "histogram"};
 
 // Elements in [], each made by text(element).
 template <class Range, class Text> std::string list(const Range& elements, const Text& text) {
@@ -64,12 +64,12 @@ std::string in_json(const ListedOperation& listed) {
   };
   const auto without_default = [](const Option& row) { return option(row, ""); };
   return fmt::format(
-      R"({{"name":"{}","c_struct":"{}","c_size":{},"c_defaults":"{}","shape":"{}","backends":["cpu"{}],)"
+      R"({{"name":"{}","c_struct":"{}","c_size":{},"c_defaults":"{}","shape":"{}","backends":["cpu"{}{}],)"
       R"("outputs":{},"options":{},"request":{}}})",
       table.name, table.c_struct, table.c_size, bytes(table.c_defaults, table.c_size),
       kShapes[static_cast<std::size_t>(table.shape)], listed.on_cuda ? ",\"cuda\"" : "",
-      list(table.outputs, quoted), list(table.options, with_default),
-      list(table.request, without_default));
+      listed.on_vulkan ? ",\"vulkan\"" : "", list(table.outputs, quoted),
+      list(table.options, with_default), list(table.request, without_default));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ similis_status similis_mse(const similis_tensor* x, const similis_tensor* y,
     const similis_tensor* value, const similis_tensor* x_gradient, const similis_tensor* y_gradient,
     const similis_execution* execution) {
   using namespace similis;
-  return c_api::measure<c_api::by_reduction<mse_into>>(pixel_error_internal::kMse.table, options,
+  return c_api::measure<mse_into>(pixel_error_internal::kMse.table, options,
       {x, y, upstream, value, x_gradient, y_gradient}, execution);
 }
 
@@ -20,7 +20,7 @@ similis_status similis_mae(const similis_tensor* x, const similis_tensor* y,
     const similis_tensor* value, const similis_tensor* x_gradient, const similis_tensor* y_gradient,
     const similis_execution* execution) {
   using namespace similis;
-  return c_api::measure<c_api::by_reduction<mae_into>>(pixel_error_internal::kMae.table, options,
+  return c_api::measure<mae_into>(pixel_error_internal::kMae.table, options,
       {x, y, upstream, value, x_gradient, y_gradient}, execution);
 }
 

@@ -33,15 +33,18 @@ template <class IntoCpp, class IntoC> void expect_the_same(IntoCpp into_cpp, Int
   const test::Array x = test::noise(kShape, DType::f32, Layout::permuted, 1, 1);
   const test::Array y = test::noise(kShape, DType::f32, Layout::offset, 2, 1);
   const test::Array upstream = test::noise({2}, DType::f32, Layout::offset, 3, 1);
+  const test::Array mask = test::noise({2, 1, 7, 5}, DType::f64, Layout::permuted, 4, 1);
   const Results expected, results;
   into_cpp(x, y,
       {.upstream = upstream,
           .value = expected.value,
           .x_gradient = expected.x_gradient,
           .y_gradient = expected.y_gradient},
-      Reduction::per_image, {});
+      {.reduction = Reduction::per_image, .mask = mask}, {});
   similis_pixel_error_options options = SIMILIS_PIXEL_ERROR_DEFAULTS;
   options.reduction = SIMILIS_REDUCTION_PER_IMAGE;
+  const CTensor c_mask(mask);
+  options.mask = c_mask.get();
   ASSERT_EQ(into_c(CTensor(x).get(), CTensor(y).get(), &options, CTensor(upstream).get(),
                 CTensor(results.value).get(), CTensor(results.x_gradient).get(),
                 CTensor(results.y_gradient).get(), nullptr),

@@ -12,14 +12,18 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <type_traits>
+#include <vector>
 
 #include "src/core/pixel_pass.h"
 #include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/tensor_row-inl.h"
 #include "src/pixel_error/pixel_error.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::pixel_error_internal::HWY_NAMESPACE {
+using core_internal::HWY_NAMESPACE::load_row;
 
 template <class T>
 using Difference = std::conditional_t<std::is_integral_v<T>, std::int32_t, double>;
@@ -37,6 +41,11 @@ struct DoubleSum {
   void add_magnitudes(const double* d, std::int64_t count) {
     for (std::int64_t i = 0; i < count; i += lanes) {
       for (std::int64_t k = 0; k < lanes; ++k) sums[k] += std::fabs(d[i + k]);
+    }
+  }
+  void add(const double* numbers, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += lanes) {
+      for (std::int64_t k = 0; k < lanes; ++k) sums[k] += numbers[i + k];
     }
   }
   double total() const {
@@ -131,14 +140,93 @@ template <class T> class Task {
   alignas(64) Difference<T> difference_[kSegment];
 };
 
-template <class T> double run_task_of(Error error, const PixelWork& work, std::int64_t index) {
-  Task<T> task(error, work.pass, work.result_of(index));
+// The weights of a segment's pixels, and zeros up to a multiple of the lanes.
+void load_weights(const PixelPass& pass, const Offsets& at, const Offsets& stride,
+    std::int64_t count, double* weights) {
+  load_row(pass.mask, at.mask, stride.mask, count, weights);
+  for (std::int64_t i = count; i % DoubleSum::lanes != 0; ++i) weights[i] = 0;
+}
+
+// Task under a mask. Integers are weighted as doubles.
+template <class T> class WeightedTask {
+ public:
+  WeightedTask(Error error, const PixelPass& pass, std::int64_t result)
+      : error_(error), pass_(pass), scale_(gradient_scale(pass, result)) {}
+
+  void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
+    const T* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
+    const T* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
+    load_weights(pass_, at, stride, count, weight_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double difference = static_cast<double>(load(x[i])) - static_cast<double>(load(y[i]));
+      difference_[i] = weight_[i] > 0 ? difference : 0;  // a pixel left out may hold anything
+    }
+    if (error_ == Error::squared) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        weighted_[i] = weight_[i] * (difference_[i] * difference_[i]);
+      }
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) {
+        weighted_[i] = weight_[i] * std::fabs(difference_[i]);
+      }
+    }
+    for (std::int64_t i = count; i % DoubleSum::lanes != 0; ++i) weighted_[i] = 0;
+    sum_.add(weighted_, count);
+    if constexpr (!std::is_integral_v<T>) {
+      write(static_cast<T*>(pass_.x_gradient.data()), at.x_gradient, stride.x_gradient, scale_,
+          count);
+      write(static_cast<T*>(pass_.y_gradient.data()), at.y_gradient, stride.y_gradient, -scale_,
+          count);
+    }
+  }
+
+  double total() const { return sum_.total(); }
+
+ private:
+  void write(
+      T* gradient, std::int64_t at, std::int64_t stride, double scale, std::int64_t count) const {
+    if (gradient == nullptr) return;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double d = difference_[i];
+      const double slope = error_ == Error::squared ? 2 * d : d > 0 ? 1 : d < 0 ? -1 : 0;
+      store(weight_[i] * slope * scale, gradient + at + i * stride);
+    }
+  }
+
+  const Error error_;
+  const PixelPass& pass_;
+  double scale_;
+  DoubleSum sum_;
+  alignas(64) T x_[kSegment], y_[kSegment];
+  alignas(64) double difference_[kSegment], weight_[kSegment], weighted_[kSegment];
+};
+
+template <class Task> double run_task_as(Error error, const PixelWork& work, std::int64_t index) {
+  Task task(error, work.pass, work.result_of(index));
   const auto [first, end] = work.segments_of(index);
   for (std::int64_t i = first; i < end; ++i) {
     const PixelSegment segment = work.segment(index, i);
     task.run_segment(segment.start, segment.stride, segment.count);
   }
   return task.total();
+}
+
+template <class T> double run_task_of(Error error, const PixelWork& work, std::int64_t index) {
+  return work.pass.mask.empty() ? run_task_as<Task<T>>(error, work, index)
+                                : run_task_as<WeightedTask<T>>(error, work, index);
+}
+
+// The sum of the weights of a task's pixels.
+double weigh_task(const PixelWork& work, std::int64_t index) {
+  alignas(64) double weights[kSegment];
+  DoubleSum sum;
+  const auto [first, end] = work.segments_of(index);
+  for (std::int64_t i = first; i < end; ++i) {
+    const PixelSegment segment = work.segment(index, i);
+    load_weights(work.pass, segment.start, segment.stride, segment.count, weights);
+    sum.add(weights, segment.count);
+  }
+  return sum.total();
 }
 
 // The sum of the errors of a task's pixels; writes their gradients.
@@ -160,9 +248,23 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace similis::pixel_error_internal {
 HWY_EXPORT(run_task);
+HWY_EXPORT(weigh_task);
 
 void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec) {
-  run_pixel_pass(pass, exec, [&](const PixelWork& work, std::int64_t index) {
+  PixelPass own = pass;
+  std::vector<double> weights;
+  if (!pass.mask.empty() && !pass.is_sum) {
+    weights.resize(static_cast<std::size_t>(pass.result_shape.count()));
+    own.divisor = 1;
+    own.value = TensorView(weights.data(), pass.result_shape, DType::f64);
+    own.x_gradient = own.y_gradient = {};
+    run_pixel_pass(own, exec, [](const PixelWork& work, std::int64_t index) {
+      return HWY_DYNAMIC_DISPATCH(weigh_task)(work, index);
+    });
+    own = pass;
+    own.divisors = weights.data();
+  }
+  run_pixel_pass(own, exec, [&](const PixelWork& work, std::int64_t index) {
     return HWY_DYNAMIC_DISPATCH(run_task)(error, work, index);
   });
 }

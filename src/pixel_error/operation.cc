@@ -9,24 +9,30 @@ namespace similis::pixel_error_internal {
 namespace {
 
 using C = similis_pixel_error_options;
+using E = PixelErrorOptions;
 using O = PsnrOptions;
 
+constexpr E kDefaults;
 constexpr O kPsnrDefaults;
 constexpr C kCDefaults = SIMILIS_PIXEL_ERROR_DEFAULTS;
 
-constexpr Option kReduction[] = {
-    option<&ReductionOptions::reduction, &C::reduction>("reduction", kReductionsWithoutMap)};
+constexpr Option kOptions[] = {
+    option<&E::reduction, &C::reduction>("reduction", kReductionsWithoutMap),
+    option<&E::mask, &C::mask>("mask"),
+};
 constexpr Option kPsnrOptions[] = {
     option<&O::data_range, &C::data_range>("data_range", kAbove0,
         "largest minus smallest value; default 2^depth-1, or the reference volume's"),
     option<&O::reduction, &C::reduction>(
-        "reduction", without(kReductionsWithoutMap, Reduction::sum))};
+        "reduction", without(kReductionsWithoutMap, Reduction::sum)),
+    option<&O::mask, &C::mask>("mask"),
+};
 constexpr Option kRequest[] = {reserved<&C::reserved>()};
 
 constexpr OperationTable kErrors{.name = "mse",
-    .options = kReduction,
+    .options = kOptions,
     .request = kRequest,
-    .defaults = &kReductionDefaults,
+    .defaults = &kDefaults,
     .c_defaults = &kCDefaults,
     .c_struct = "similis_pixel_error_options",
     .c_size = sizeof(C),

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "similis/pixel_error.hpp"
+#include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/allocated_results.h"
 #include "src/core/tensor/dispatch.h"
@@ -26,17 +27,34 @@ void finish(const PixelError& operation, PixelPass pass, const PixelErrorRequest
   operation.run(pass, pass.x.device, exec);
 }
 
+// The GPU's code takes no mask.
+TensorView mask_on_cpu(
+    const char* operation, const TensorView& mask, const TensorView& x, const Execution& exec) {
+  require(mask.empty() || x.device.kind == DeviceKind::cpu,
+      "{}: mask is given and x is on {}; a mask is taken with images on the CPU alone", operation,
+      x.device);
+  return broadcast_mask(operation, "mask", mask, x, exec);
+}
+
+PixelPass checked_pass(const OperationTable& operation, const TensorView& x, const TensorView& y,
+    const PixelErrorOptions& options, const Execution& exec) {
+  operation.check(&options);
+  PixelPass pass = pixel_pass(operation.name, x, y, options.reduction);
+  pass.mask = mask_on_cpu(operation.name, options.mask, x, exec);
+  return pass;
+}
+
 Tensor value_of(const PixelError& operation, const TensorView& x, const TensorView& y,
-    Reduction reduction, const Execution& exec) {
-  const PixelPass pass = pixel_pass(operation.table, x, y, reduction);
+    const PixelErrorOptions& options, const Execution& exec) {
+  const PixelPass pass = checked_pass(operation.table, x, y, options, exec);
   const Tensor value = allocate(pass.result_shape, result_dtype(x.dtype), x.device, exec);
   finish(operation, pass, {.value = value}, exec);
   return value;
 }
 
 ValueAndGradient value_and_gradient_of(const PixelError& operation, const TensorView& x,
-    const TensorView& y, GradientOf wrt, Reduction reduction, const Execution& exec) {
-  const PixelPass pass = pixel_pass(operation.table, x, y, reduction);
+    const TensorView& y, GradientOf wrt, const PixelErrorOptions& options, const Execution& exec) {
+  const PixelPass pass = checked_pass(operation.table, x, y, options, exec);
   PixelErrorRequest request;
   ValueAndGradient results = allocate_outputs(operation, value_and_gradients(wrt), x,
       {pass.result_shape, result_dtype(x.dtype)}, exec, request);
@@ -44,11 +62,14 @@ ValueAndGradient value_and_gradient_of(const PixelError& operation, const Tensor
   return results;
 }
 
-PsnrPass checked_psnr(const TensorView& x, const TensorView& y, const PsnrOptions& options) {
+PsnrPass checked_psnr(
+    const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
   kPsnr.table.check(&options);
-  return {.error = pixel_pass(kPsnr.name(), x, y, options.reduction),
+  PsnrPass pass{.error = pixel_pass(kPsnr.name(), x, y, options.reduction),
       .data_range = options.data_range.value_or(default_data_range(x.dtype)),
       .value = {}};
+  pass.error.mask = mask_on_cpu(kPsnr.name(), options.mask, x, exec);
+  return pass;
 }
 
 void finish_psnr(PsnrPass pass, const TensorView& value, const Execution& exec) {
@@ -64,42 +85,44 @@ void finish_psnr(PsnrPass pass, const TensorView& value, const Execution& exec) 
 
 }  // namespace
 
-Tensor mse(const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
-  return value_of(kMse, x, y, reduction, exec);
+Tensor mse(const TensorView& x, const TensorView& y, const PixelErrorOptions& options,
+    const Execution& exec) {
+  return value_of(kMse, x, y, options, exec);
 }
-Tensor mae(const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
-  return value_of(kMae, x, y, reduction, exec);
+Tensor mae(const TensorView& x, const TensorView& y, const PixelErrorOptions& options,
+    const Execution& exec) {
+  return value_of(kMae, x, y, options, exec);
 }
 
 Tensor psnr(
     const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
-  const PsnrPass pass = checked_psnr(x, y, options);
+  const PsnrPass pass = checked_psnr(x, y, options, exec);
   const Tensor value = allocate(pass.error.result_shape, result_dtype(x.dtype), x.device, exec);
   finish_psnr(pass, value, exec);
   return value;
 }
 
 ValueAndGradient mse_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
-    Reduction reduction, const Execution& exec) {
-  return value_and_gradient_of(kMse, x, y, wrt, reduction, exec);
+    const PixelErrorOptions& options, const Execution& exec) {
+  return value_and_gradient_of(kMse, x, y, wrt, options, exec);
 }
 ValueAndGradient mae_value_and_gradient(const TensorView& x, const TensorView& y, GradientOf wrt,
-    Reduction reduction, const Execution& exec) {
-  return value_and_gradient_of(kMae, x, y, wrt, reduction, exec);
+    const PixelErrorOptions& options, const Execution& exec) {
+  return value_and_gradient_of(kMae, x, y, wrt, options, exec);
 }
 
 void mse_into(const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
-    Reduction reduction, const Execution& exec) {
-  finish(kMse, pixel_pass(kMse.table, x, y, reduction), request, exec);
+    const PixelErrorOptions& options, const Execution& exec) {
+  finish(kMse, checked_pass(kMse.table, x, y, options, exec), request, exec);
 }
 void mae_into(const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
-    Reduction reduction, const Execution& exec) {
-  finish(kMae, pixel_pass(kMae.table, x, y, reduction), request, exec);
+    const PixelErrorOptions& options, const Execution& exec) {
+  finish(kMae, checked_pass(kMae.table, x, y, options, exec), request, exec);
 }
 
 void psnr_into(const TensorView& x, const TensorView& y, const TensorView& value,
     const PsnrOptions& options, const Execution& exec) {
-  finish_psnr(checked_psnr(x, y, options), value, exec);
+  finish_psnr(checked_psnr(x, y, options, exec), value, exec);
 }
 
 void pixel_error_internal::decibels_cpu(

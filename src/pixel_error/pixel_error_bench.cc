@@ -10,19 +10,19 @@ namespace {
 constexpr Extents kPicture = {1, 3, 1080, 1920};
 
 void value_of_mse(const TensorView& x, const TensorView& y, const Execution& exec) {
-  mse(x, y, Reduction::mean, exec);
+  mse(x, y, {}, exec);
 }
 void value_of_mae(const TensorView& x, const TensorView& y, const Execution& exec) {
-  mae(x, y, Reduction::mean, exec);
+  mae(x, y, {}, exec);
 }
 void value_of_psnr(const TensorView& x, const TensorView& y, const Execution& exec) {
   psnr(x, y, {}, exec);
 }
 void gradient_of_mse(const TensorView& x, const TensorView& y, const Execution& exec) {
-  mse_value_and_gradient(x, y, GradientOf::x, Reduction::mean, exec);
+  mse_value_and_gradient(x, y, GradientOf::x, {}, exec);
 }
 void gradient_of_mae(const TensorView& x, const TensorView& y, const Execution& exec) {
-  mae_value_and_gradient(x, y, GradientOf::x, Reduction::mean, exec);
+  mae_value_and_gradient(x, y, GradientOf::x, {}, exec);
 }
 
 using bench::add;

@@ -31,17 +31,17 @@ constexpr Reduction kReductions[] = {
 
 // On the chosen backend: arrays are copied to the GPU and back.
 void into(Error error, const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
-    Reduction reduction) {
+    const PixelErrorOptions& options) {
   const auto function = error == Error::squared ? mse_into : mae_into;
-  if (!test::runs_on_gpu()) return function(x, y, request, reduction, {});
+  if (!test::runs_on_gpu()) return function(x, y, request, options, {});
   const test::OnGpu gpu_x(x), gpu_y(y), upstream(request.upstream), value(request.value),
-      x_gradient(request.x_gradient), y_gradient(request.y_gradient);
+      x_gradient(request.x_gradient), y_gradient(request.y_gradient), mask(options.mask);
   function(gpu_x.view(), gpu_y.view(),
       {.upstream = upstream.view(),
           .value = value.view(),
           .x_gradient = x_gradient.view(),
           .y_gradient = y_gradient.view()},
-      reduction, {});
+      {.reduction = options.reduction, .mask = mask.view()}, {});
   for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
 }
 
@@ -87,11 +87,11 @@ TEST_P(PixelError, MatchesTheReference) {
   const Tensor x = image(1, layout), y = image(2, Layout::dense);
   for (const Reduction reduction : kReductions) {
     for (const Error error : {Error::squared, Error::absolute}) {
-      const Reference expected = reference_pixel_error(error, x, y, reduction);
+      const Reference expected = reference_pixel_error(error, x, y, {.reduction = reduction});
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         const test::ScopedBackend chosen(backend);
         const Tensor value = allocate(value_shape(shape, reduction), DType::f64);
-        into(error, x, y, {.value = value}, reduction);
+        into(error, x, y, {.value = value}, {.reduction = reduction});
         EXPECT_EQ(value.shape, expected.shape);
         EXPECT_LT(test::relative_l2(to_doubles(value), expected.value), 1e-14) << backend.name;
       }
@@ -108,13 +108,15 @@ TEST_P(PixelError, GradientsMatchTheReferenceAndStayInTheirElements) {
     const Tensor upstream = test::make(value_shape(shape, reduction), DType::f32, Layout::reversed,
         [](std::int64_t i) { return 64 * (test::uniform(3, i) - 0.5); });
     for (const Error error : {Error::squared, Error::absolute}) {
-      const Reference expected = reference_pixel_error(error, x, y, reduction, upstream);
+      const Reference expected =
+          reference_pixel_error(error, x, y, {.reduction = reduction}, upstream);
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         const test::ScopedBackend chosen(backend);
         const test::Array x_gradient = test::filled(shape, dtype, out, test::kUntouched);
         const Tensor y_gradient = test::filled(shape, dtype, Layout::dense, test::kUntouched);
         into(error, x, y,
-            {.upstream = upstream, .x_gradient = x_gradient, .y_gradient = y_gradient}, reduction);
+            {.upstream = upstream, .x_gradient = x_gradient, .y_gradient = y_gradient},
+            {.reduction = reduction});
         EXPECT_LT(test::relative_l2(to_doubles(x_gradient), expected.x_gradient), epsilon(dtype))
             << backend.name;
         EXPECT_LT(test::relative_l2(to_doubles(y_gradient), expected.y_gradient), epsilon(dtype))
@@ -153,7 +155,7 @@ TEST(PixelErrorSums, OfIntegersAreExact) {
   const auto sum = [&](Error error, const auto(&levels)[2], DType dtype) {
     const Tensor value = allocate({}, DType::f64);
     into(error, repeated(levels[0], kCount, dtype), repeated(levels[1], kCount, dtype),
-        {.value = value}, Reduction::sum);
+        {.value = value}, {.reduction = Reduction::sum});
     return item(value);
   };
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
@@ -169,17 +171,17 @@ TEST(PixelErrorSums, HaveTheSameBitsOnAllThreadsAndTargets) {
   const Extents shape = {1, 3, 401, 1009};
   const Tensor x = test::noise(shape, DType::f32, Layout::dense, 1, 1);
   const Tensor y = test::noise(shape, DType::f32, Layout::dense, 2, 1);
-  const double expected = item(mse(x, y, Reduction::mean, {.runner = serial_runner()}));
+  const double expected = item(mse(x, y, {}, {.runner = serial_runner()}));
   for (const test::Backend& backend : test::backends()) {
     const test::ScopedBackend chosen(backend);
     for (const int threads : {1, 2, 7}) {
       ThreadPool pool(threads);
       const Tensor value = allocate({}, DType::f64);
       const Tensor once = allocate({}, DType::f64);
-      mse_into(x, y, {.value = value}, Reduction::mean, {.runner = pool.runner()});
-      mse_into(x, y, {.value = once}, Reduction::mean, {.runner = serial_runner()});
+      mse_into(x, y, {.value = value}, {}, {.runner = pool.runner()});
+      mse_into(x, y, {.value = once}, {}, {.runner = serial_runner()});
       EXPECT_EQ(item(value), item(once)) << backend.name << " " << threads;
-      EXPECT_EQ(item(mse(x, y, Reduction::mean, {.runner = pool.runner()})), expected);
+      EXPECT_EQ(item(mse(x, y, {}, {.runner = pool.runner()})), expected);
     }
   }
 }
@@ -191,7 +193,7 @@ TEST(PixelErrorSums, OfMillionsOfFloatsKeepTheirPrecision) {
   const double d = static_cast<double>(level);
   const TensorView x = repeated(level, kCount, DType::f32), y = repeated(zero, kCount, DType::f32);
   EXPECT_EQ(item(mse(x, y)), static_cast<double>(static_cast<float>(d * d)));
-  EXPECT_NEAR(item(mae(x, y, Reduction::sum)) / (d * kCount), 1, 1e-7);
+  EXPECT_NEAR(item(mae(x, y, {.reduction = Reduction::sum})) / (d * kCount), 1, 1e-7);
 }
 
 TEST(PixelErrorGradients, AreTheSlopesOfTheReference) {
@@ -200,14 +202,14 @@ TEST(PixelErrorGradients, AreTheSlopesOfTheReference) {
   const test::Array y = test::noise(shape, DType::f64, Layout::dense, 2, 1);
   const double step = 1e-4;
   for (const Error error : {Error::squared, Error::absolute}) {
-    const Reference analytic = reference_pixel_error(error, x, y, Reduction::mean);
+    const Reference analytic = reference_pixel_error(error, x, y);
     for (std::int64_t i = 0; i < shape.count(); ++i) {
       double& pixel = x.elements<double>()[i];
       const double value = pixel;
       pixel = value + step;
-      const double above = reference_pixel_error(error, x, y, Reduction::mean).value[0];
+      const double above = reference_pixel_error(error, x, y).value[0];
       pixel = value - step;
-      const double below = reference_pixel_error(error, x, y, Reduction::mean).value[0];
+      const double below = reference_pixel_error(error, x, y).value[0];
       pixel = value;
       EXPECT_NEAR(
           analytic.x_gradient[static_cast<std::size_t>(i)], (above - below) / (2 * step), 1e-9);
@@ -219,14 +221,16 @@ TEST(PixelErrorGradients, ComeWithTheValue) {
   const Tensor x = test::noise({2, 3, 5, 7}, DType::f32, Layout::dense, 1, 1);
   const Tensor y = test::noise({2, 3, 5, 7}, DType::f32, Layout::dense, 2, 1);
   const ValueAndGradient both = mse_value_and_gradient(x, y, GradientOf::both);
-  const ValueAndGradient only_y = mae_value_and_gradient(x, y, GradientOf::y, Reduction::per_image);
+  const ValueAndGradient only_y =
+      mae_value_and_gradient(x, y, GradientOf::y, {.reduction = Reduction::per_image});
   EXPECT_EQ(item(both.value), item(mse(x, y)));
   EXPECT_EQ(both.x_gradient.shape, x.shape);
   EXPECT_EQ(both.y_gradient.shape, x.shape);
   EXPECT_TRUE(only_y.x_gradient.empty());
   EXPECT_EQ(only_y.value.shape, Extents{2});
   EXPECT_LT(test::relative_l2(to_doubles(only_y.y_gradient),
-                reference_pixel_error(Error::absolute, x, y, Reduction::per_image).y_gradient),
+                reference_pixel_error(Error::absolute, x, y, {.reduction = Reduction::per_image})
+                    .y_gradient),
       1e-6);
 }
 
@@ -306,7 +310,7 @@ TEST(PixelErrorRefuses, ImagesThatAreNotAlike) {
 
 TEST(PixelErrorRefuses, OptionsWithoutAMeaning) {
   const Tensor x = test::noise({1, 2, 3, 4}, DType::f32, Layout::dense, 1, 1);
-  test::expect_refusal([&] { mse(x, x, Reduction::none); },
+  test::expect_refusal([&] { mse(x, x, {.reduction = Reduction::none}); },
       "mse: reduction is none; it must be mean, sum, per_image or per_channel");
   test::expect_refusal([&] { psnr(x, x, {.reduction = Reduction::sum}); },
       "psnr: reduction is sum; it must be mean, per_image or per_channel");
@@ -329,9 +333,10 @@ TEST(PixelErrorRefuses, ResultsThatDoNotFit) {
       "mse: value has shape [2]; it must be that of the result, []");
   test::expect_refusal([&] { mse_into(x, x, {.value = half}); },
       "mse: value is float16; it must be float32 or float64");
-  test::expect_refusal([&] { mse_into(x, x, {.value = twice}, Reduction::per_image); },
+  test::expect_refusal(
+      [&] { mse_into(x, x, {.value = twice}, {.reduction = Reduction::per_image}); },
       "mse: value has strides [2]; it must be dense, [1]");
-  test::expect_refusal([&] { mae_into(x, x, {.upstream = two}, Reduction::sum); },
+  test::expect_refusal([&] { mae_into(x, x, {.upstream = two}, {.reduction = Reduction::sum}); },
       "mae: upstream has shape [2]; it must be that of the result, []");
   test::expect_refusal([&] { mse_into(x, x, {.x_gradient = two}); },
       "mse: x_gradient has shape [2]; it must be that of x, [2, 1, 3, 4]");

@@ -17,6 +17,6 @@ struct Reference {
 
 /// Arrays on the CPU; an empty upstream is 1.
 Reference reference_pixel_error(Error error, const TensorView& x, const TensorView& y,
-    Reduction reduction, const TensorView& upstream = {});
+    const PixelErrorOptions& options = {}, const TensorView& upstream = {});
 
 }  // namespace similis::pixel_error_internal

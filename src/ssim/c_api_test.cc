@@ -28,6 +28,8 @@ TEST(SsimCApi, DefaultsAreThoseOfCpp) {
   EXPECT_EQ(c.k1, cpp.k1);
   EXPECT_EQ(c.k2, cpp.k2);
   EXPECT_EQ(c.padding, static_cast<int>(cpp.padding));
+  EXPECT_EQ(c.window, static_cast<int>(cpp.window));
+  EXPECT_EQ(c.sample_covariance != 0, cpp.sample_covariance);
   EXPECT_EQ(c.reduction, static_cast<int>(cpp.reduction));
   EXPECT_EQ(c.form, static_cast<int>(request.form));
   EXPECT_EQ(c.ssim_weight, request.ssim_weight);
@@ -61,6 +63,8 @@ struct Results {
 TEST(SsimCApi, EveryArgumentArrives) {
   for (const Extents& shape : {Extents{2, 3, 17, 19}, Extents{1, 2, 9, 11, 13}}) {
     const bool is_volume = shape.rank() == 5;
+    // A box leaves sigma unread, which the volume therefore has under a Gaussian window.
+    const WindowShape window = is_volume ? WindowShape::gaussian : WindowShape::box;
     const test::Array x = test::noise(shape, DType::f32, Layout::offset, 1, 1);
     const test::Array y = test::noise(shape, DType::f32, Layout::permuted, 2, 1);
     const test::Array upstream = test::noise(shape, DType::f32, Layout::offset, 3, 1);
@@ -77,9 +81,11 @@ TEST(SsimCApi, EveryArgumentArrives) {
             .y_gradient = expected.y_gradient},
         {.data_range = 2,
             .window_size = is_volume ? PerAxis<int>(3, 5, 7) : PerAxis<int>(5, 7),
+            .window = window,
             .sigma = is_volume ? PerAxis<double>(0.8, 1.1, 1.9) : PerAxis<double>(1.1, 1.9),
             .k1 = 0.02,
             .k2 = 0.05,
+            .sample_covariance = true,
             .padding = Padding::replicate,
             .reduction = Reduction::none,
             .mask = mask,
@@ -100,6 +106,8 @@ TEST(SsimCApi, EveryArgumentArrives) {
     options.padding = SIMILIS_PADDING_REPLICATE;
     options.reduction = SIMILIS_REDUCTION_NONE;
     options.form = SIMILIS_FORM_LOSS;
+    options.window = is_volume ? SIMILIS_WINDOW_GAUSSIAN : SIMILIS_WINDOW_BOX;
+    options.sample_covariance = 1;
     ASSERT_EQ(similis_ssim(CTensor(x).get(), CTensor(y).get(), &options, CTensor(upstream).get(),
                   CTensor(results.value).get(), CTensor(results.x_gradient).get(),
                   CTensor(results.y_gradient).get(), nullptr),
@@ -145,6 +153,9 @@ TEST_F(SsimOfTwoImages, RefusalsComeAsAStatusAndASentence) {
   options = SIMILIS_SSIM_DEFAULTS;
   options.form = 256;
   EXPECT_EQ(refusal(options), "ssim: form is 256; it must be similarity or loss");
+  options = SIMILIS_SSIM_DEFAULTS;
+  options.window = 2;
+  EXPECT_EQ(refusal(options), "ssim: window is 2; it must be box or gaussian");
   options = SIMILIS_SSIM_DEFAULTS;
   options.data_range = -1;
   EXPECT_EQ(refusal(options), "ssim: data_range is -1; it must be a number above 0");

@@ -11,7 +11,6 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
-#include <limits>
 #include <vector>
 
 #include "src/ssim/cpu_plan.h"
@@ -90,8 +89,7 @@ double Plan::value(const TileSums& sums) const {
   if (pass.reduction == Reduction::sum) {
     return pass.bias * sums.weight + pass.term_weight * sums.term + pass.l1_weight * sums.l1;
   }
-  // A similarity of nothing is NaN; a loss, which has no bias, is 0.
-  if (!(sums.weight > 0) && pass.bias != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (!(sums.weight > 0) && pass.of_nothing != 0) return pass.of_nothing;
   return pass.bias + pass.term_weight * mean_of(sums.term, sums.weight) +
          pass.l1_weight * mean_of(sums.l1, sums.l1_weight);
 }

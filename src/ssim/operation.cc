@@ -16,12 +16,15 @@ constexpr C kCDefaults = SIMILIS_SSIM_DEFAULTS;
 
 constexpr Option kOptions[] = {
     option<&O::window_size, &C::window_size>(
-        "window_size", kWindowSizes, "size of the Gaussian window, in pixels"),
+        "window_size", kWindowSizes, "size of the window, in pixels"),
+    option<&O::window, &C::window>("window", kWindows, "weights of its pixels"),
     option<&O::sigma, &C::sigma>(
-        "sigma", kAbove0, "standard deviation of the Gaussian window, in pixels"),
+        "sigma", kAbove0, "standard deviation of a Gaussian window, in pixels"),
     option<&O::k1, &C::k1>("k1", kAtLeast0, "stabilizes the ratio of means: C1 = (k1·data_range)²"),
     option<&O::k2, &C::k2>(
         "k2", kAtLeast0, "stabilizes the ratio of variances: C2 = (k2·data_range)²"),
+    option<&O::sample_covariance, &C::sample_covariance>(
+        "sample_covariance", "variances as of a sample: times n / (n - 1)"),
     option<&O::padding, &C::padding>(
         "padding", kPaddings, "pixels that a window sees outside the picture"),
     option<&O::data_range, &C::data_range>("data_range", kAbove0,
@@ -46,6 +49,6 @@ constinit const Operation<Pass> kSsim = {.table = {.name = "ssim",
                                              .c_struct = "similis_ssim_options",
                                              .c_size = sizeof(C),
                                              .outputs = kValueAndGradients},
-    .backends = {{SIMILIS_CPU(ssim_cpu), SIMILIS_CUDA(ssim_cuda)}}};
+    .backends = {{SIMILIS_CPU(ssim_cpu), SIMILIS_CUDA(ssim_cuda), SIMILIS_VULKAN(ssim_vulkan)}}};
 
 }  // namespace similis::ssim_internal

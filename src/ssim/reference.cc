@@ -36,11 +36,14 @@ std::int64_t padded(std::int64_t position, std::int64_t extent, Padding padding)
 }
 
 AxisWindow axis_window(
-    std::int64_t centre, std::int64_t extent, int size, double sigma, Padding padding) {
+    std::int64_t centre, std::int64_t extent, int size, double sigma, const SsimOptions& options) {
+  const Padding padding = options.padding;
   AxisWindow window{.centre = centre};
   double all = 0, inside = 0;
   for (int distance = -size / 2; distance <= size / 2; ++distance) {
-    const double weight = std::exp(-distance * distance / (2 * sigma * sigma));
+    const double weight = options.window == WindowShape::box
+                              ? 1
+                              : std::exp(-distance * distance / (2 * sigma * sigma));
     all += weight;
     const std::int64_t pixel = padded(centre + distance, extent, padding);
     if (pixel < 0) continue;
@@ -52,11 +55,12 @@ AxisWindow axis_window(
   return window;
 }
 
-std::vector<AxisWindow> axis_windows(std::int64_t extent, int size, double sigma, Padding padding) {
-  const std::int64_t rim = padding == Padding::valid ? size / 2 : 0;
+std::vector<AxisWindow> axis_windows(
+    std::int64_t extent, int size, double sigma, const SsimOptions& options) {
+  const std::int64_t rim = options.padding == Padding::valid ? size / 2 : 0;
   std::vector<AxisWindow> windows;
   for (std::int64_t centre = rim; centre < extent - rim; ++centre) {
-    windows.push_back(axis_window(centre, extent, size, sigma, padding));
+    windows.push_back(axis_window(centre, extent, size, sigma, options));
   }
   return windows;
 }
@@ -74,6 +78,7 @@ struct Images {
   std::vector<double> x, y, mask, valid_mask;
   std::array<std::vector<AxisWindow>, 3> windows;  // along z, y, x
   double c1, c2;
+  double covariance_factor;  // of variances and covariance
 };
 
 Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOptions& options)
@@ -90,10 +95,12 @@ Images::Images(const TensorView& x_view, const TensorView& y_view, const SsimOpt
   width = shape[rank - 1];
   const PerAxis<int>& size = options.window_size;
   const PerAxis<double>& sigma = options.sigma;
-  windows = {
-      axis_windows(depth, rank == 5 ? size.z() : 1, rank == 5 ? sigma.z() : 1, options.padding),
-      axis_windows(height, size.y(), sigma.y(), options.padding),
-      axis_windows(width, size.x(), sigma.x(), options.padding)};
+  windows = {axis_windows(depth, rank == 5 ? size.z() : 1, rank == 5 ? sigma.z() : 1, options),
+      axis_windows(height, size.y(), sigma.y(), options),
+      axis_windows(width, size.x(), sigma.x(), options)};
+  const double pixels =
+      static_cast<double>(rank == 5 ? size.z() : 1) * size.y() * static_cast<double>(size.x());
+  covariance_factor = options.sample_covariance ? pixels / (pixels - 1) : 1;
   const double range = options.data_range.value_or(x_view.dtype == DType::u8 ? 255 : 1);
   c1 = (options.k1 * range) * (options.k1 * range);
   c2 = (options.k2 * range) * (options.k2 * range);
@@ -151,6 +158,9 @@ Moments moments(const Images& images, const Neighbourhood& window) {
     add(weight, images.x[static_cast<std::size_t>(pixel)],
         images.y[static_cast<std::size_t>(pixel)]);
   }
+  m.variance_x *= images.covariance_factor;
+  m.variance_y *= images.covariance_factor;
+  m.covariance *= images.covariance_factor;
   return m;
 }
 
@@ -329,15 +339,15 @@ class Calculation {
       const Neighbourhood& window, const Moments& m, const Moments& derivative, double weight) {
     const bool is_loss = request_.form == SsimRequest::Form::loss;
     const double factor = weight * (is_loss ? -request_.ssim_weight : request_.ssim_weight);
+    const double by_variance = images_.covariance_factor * derivative.variance_x;
+    const double by_covariance = images_.covariance_factor * derivative.covariance;
     for (const Seen& seen : window.seen) {
       const auto pixel = static_cast<std::size_t>(seen.pixel);
       const double x = images_.x[pixel] - m.mean_x, y = images_.y[pixel] - m.mean_y;
       result_.x_gradient[pixel] +=
-          factor * seen.weight *
-          (derivative.mean_x + 2 * x * derivative.variance_x + y * derivative.covariance);
+          factor * seen.weight * (derivative.mean_x + 2 * x * by_variance + y * by_covariance);
       result_.y_gradient[pixel] +=
-          factor * seen.weight *
-          (derivative.mean_y + 2 * y * derivative.variance_y + x * derivative.covariance);
+          factor * seen.weight * (derivative.mean_y + 2 * y * by_variance + x * by_covariance);
     }
   }
 

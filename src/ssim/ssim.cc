@@ -2,6 +2,8 @@
 // SSIM's public functions: refuse, allocate, and hand one pass to a backend.
 #include "src/ssim/ssim.h"
 
+#include <limits>
+
 #include "src/core/images.h"
 #include "src/core/require.h"
 #include "src/core/tensor/allocated_results.h"
@@ -31,6 +33,17 @@ Extents value_shape(const Pass& pass, const TensorView& x) {
   return result_shape(x.shape, pass.reduction, map_shape(pass));
 }
 
+// n / (n - 1) for a sample's covariance. Variances and covariance stand in a quotient with C2
+// alone, so that the kernels divide C2 by it instead.
+double covariance_factor(const SsimOptions& options, const Window& window) {
+  if (!options.sample_covariance) return 1;
+  const double n = pixel_count(window);
+  require(n > 1,
+      "ssim: window_size is 1; with sample_covariance it must be above 1 along at least one axis, "
+      "as one pixel has no variance");
+  return n / (n - 1);
+}
+
 // All that does not depend on where results go.
 Pass checked_pass(
     const TensorView& x, const TensorView& y, const SsimOptions& options, const Execution& exec) {
@@ -39,7 +52,7 @@ Pass checked_pass(
   const auto constants =
       ssim_internal::constants_of(options.data_range, options.k1, options.k2, x.dtype);
   Pass pass;
-  pass.window = gaussian_window("ssim", options.window_size, options.sigma, x.shape);
+  pass.window = window_of("ssim", options.window, options.window_size, options.sigma, x.shape);
   require_room_for_window("ssim", x.shape, pass.window, options.padding);
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
@@ -48,7 +61,7 @@ Pass checked_pass(
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.c1 = constants.c1;
-  pass.c2 = constants.c2;
+  pass.c2 = constants.c2 / covariance_factor(options, pass.window);
   return pass;
 }
 
@@ -66,6 +79,7 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
   pass.bias = is_loss ? 0 : request.ssim_weight;
   pass.term_weight = is_loss ? request.ssim_weight : -request.ssim_weight;
   pass.l1_weight = request.l1_weight;
+  if (pass.bias != 0) pass.of_nothing = std::numeric_limits<double>::quiet_NaN();
   const bool is_map = pass.reduction == Reduction::none;
   pass.value = is_map ? as_volumes(request.value) : request.value;
   pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);

@@ -23,8 +23,8 @@ enum class Term : std::uint8_t { ssim, contrast };
 /// m = 1 - SSIM (or 1 - cs) at a pixel, the pass computes
 ///   value = reduce(bias + term_weight·m + l1_weight·|x - y|)
 /// where bias is 1 and term_weight negative for a similarity, and bias 0 for a loss; and the
-/// gradients of Σ upstream·value. A mean without weights is NaN for a similarity and 0 for a loss,
-/// both with gradient 0; a map is NaN where valid_mask is 0.
+/// gradients of Σ upstream·value. A mean without weights is `of_nothing`, with gradient 0; a map is
+/// NaN where valid_mask is 0.
 struct Pass {
   TensorView x, y;
   /// True if x holds x + y and y holds x - y, as halved images do on a GPU: f32 keeps both then.
@@ -36,6 +36,9 @@ struct Pass {
   Term term = Term::ssim;
   double c1 = 0, c2 = 0;
   double bias = 0, term_weight = 1, l1_weight = 0;
+  /// The mean where its weights add up to 0: NaN for a similarity, 0 for a loss. What stands beside
+  /// it, |x - y| of pixels that weigh something, counts if this is 0.
+  double of_nothing = 0;
 
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
@@ -57,6 +60,10 @@ struct Pass {
 void ssim_cpu(const Pass& pass, const Execution& exec);
 /// On pass.x.device, queued on exec.queue and not waited for.
 void ssim_cuda(const Pass& pass, const Execution& exec);
+/// Through Vulkan, on the images' device, or on that of exec.queue if they are on the CPU: the
+/// results are then there when it returns. Throws DeviceError for a pass that it has no kernels
+/// for.
+void ssim_vulkan(const Pass& pass, const Execution& exec);
 
 /// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
 bool uses_sliding_window(const Pass& pass);

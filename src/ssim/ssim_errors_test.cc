@@ -71,6 +71,11 @@ TEST_F(SsimRefuses, WindowsThatAreNone) {
   refuses("ssim: window_size is -3; it must be an odd number from 1 to 65535",
       {.window_size = {11, -3}});
   refuses("ssim: sigma is 0; it must be a number above 0", {.sigma = 0.0});
+  refuses("ssim: window is 2; it must be box or gaussian", {.window = static_cast<WindowShape>(2)});
+  refuses(
+      "ssim: window_size is 1; with sample_covariance it must be above 1 along at least one axis, "
+      "as one pixel has no variance",
+      {.window_size = 1, .sample_covariance = true});
   refuses("ssim: sigma is -1; it must be a number above 0", {.sigma = {-1.0, 1.0}});
   refuses("ssim: sigma is nan; it must be a number above 0", {.sigma = std::nan("")});
   refuses("ssim: sigma is inf; it must be a number above 0",

@@ -25,6 +25,8 @@ struct Case {
   DType dtype = DType::f32;
   Layout x_layout = Layout::dense, y_layout = Layout::dense;
   PerAxis<double> sigma = 1.5;
+  WindowShape shape_of_window = WindowShape::gaussian;
+  bool sample_covariance = false;
 
   bool fits() const {
     const int rank = shape.rank();
@@ -39,9 +41,10 @@ struct Case {
 
 std::string print(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return fmt::format("{}_{}_window_{}_{}_{}_sigma_{}_{}_{}_{}", joined(c.shape, "_"),
+  return fmt::format("{}_{}_window_{}_{}_{}_sigma_{}_{}_{}_{}{}{}", joined(c.shape, "_"),
       ssim_internal::name(c.padding), c.window.z(), c.window.y(), c.window.x(),
-      std::lround(10 * c.sigma.y()), name(c.dtype), test::name(c.x_layout), test::name(c.y_layout));
+      std::lround(10 * c.sigma.y()), name(c.dtype), test::name(c.x_layout), test::name(c.y_layout),
+      c.shape_of_window == WindowShape::box ? "_box" : "", c.sample_covariance ? "_sample" : "");
 }
 
 // The tolerance of a result: values are f32, gradients have the images' dtype.
@@ -75,7 +78,11 @@ class Ssim : public testing::TestWithParam<Case> {
     const Case& c = GetParam();
     const double range = c.dtype == DType::u8 ? 255 : 1;
     images_ = ssim_internal::textured(c.shape, c.dtype, c.x_layout, c.y_layout, range);
-    options_ = {.window_size = c.window, .sigma = c.sigma, .padding = c.padding};
+    options_ = {.window_size = c.window,
+        .window = c.shape_of_window,
+        .sigma = c.sigma,
+        .sample_covariance = c.sample_covariance,
+        .padding = c.padding};
   }
   bool has_gradient() const { return is_floating_point(GetParam().dtype); }
 
@@ -187,6 +194,31 @@ std::vector<Case> windows() {
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Windows, Ssim, testing::ValuesIn(windows()), print);
+
+// Boxes and covariances of samples, as scikit-image has them by default: on a GPU each kind of
+// kernel, by the size of the window, the rank and the dtype.
+std::vector<Case> boxes() {
+  std::vector<Case> cases;
+  const auto add = [&](Case c) {
+    c.shape_of_window = WindowShape::box;
+    cases.push_back(c);
+    c.sample_covariance = true;
+    cases.push_back(c);
+    c.shape_of_window = WindowShape::gaussian;
+    cases.push_back(c);
+  };
+  for (const Padding padding : ssim_internal::kPaddings) {
+    for (const int size : {3, 7, 21}) {
+      add({.shape = {1, 2, 29, 47}, .window = size, .padding = padding});
+    }
+    add({.shape = {1, 2, 40, 47}, .window = 37, .padding = padding});
+    add({.shape = {1, 2, 29, 47}, .window = {1, 5}, .padding = padding, .dtype = DType::f64});
+    add({.shape = {2, 1, 9, 10, 11}, .window = 7, .padding = padding});
+    add({.shape = {1, 2, 5, 9, 12}, .window = {1, 3, 5}, .padding = padding, .dtype = DType::f16});
+  }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Boxes, Ssim, testing::ValuesIn(boxes()), print);
 
 // One window, primes, one past a tile (64 planes of 32 rows of 64 columns), one axis of one pixel.
 std::vector<Case> volumes() {

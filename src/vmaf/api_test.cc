@@ -9,6 +9,7 @@
 #include "similis/c/vmaf.h"
 #include "similis/error.hpp"
 #include "similis/vmaf.hpp"
+#include "src/vmaf/cambi/cambi.h"
 #include "src/vmaf/test_clips.h"
 #include "tests/arrays.h"
 #include "tests/c_tensor.h"
@@ -67,6 +68,29 @@ TEST(VmafApi, PlanesMayLieAnyhowAndBeWords) {
   EXPECT_EQ(to_doubles(vmaf(x, y, {.bit_depth = 8})), expected);
 }
 
+TEST(VmafApi, AScorerTakesFramesOfOneKind) {
+  VmafScorer scorer(40, 50, {.bit_depth = 8});
+  const auto frame = [](std::uint64_t seed, DType dtype) { return clip(seed, {40, 50}, dtype); };
+  scorer.push(frame(1, DType::u8), frame(2, DType::u8));
+  try {
+    scorer.push(frame(1, DType::u16), frame(2, DType::u16));
+    FAIL() << "nothing is refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(),
+        "vmaf: reference is uint16; it must be uint8, as the scorer's earlier frames were");
+  }
+}
+
+TEST(VmafApi, SeveralFramesInAPushAreFramesOneByOne) {
+  const test::Array x = clip(1, {3, 40, 50}), y = clip(2, {3, 40, 50});
+  VmafScorer scorer(40, 50);
+  scorer.push(x, y);
+  scorer.finish();
+  std::vector<double> scores;
+  while (const auto numbers = scorer.pop()) scores.push_back(numbers->values.back());
+  EXPECT_EQ(scores, to_doubles(vmaf(x, y)));
+}
+
 TEST(VmafApi, FourTimesTheCodeValuesInTenBitsAreTheSame) {
   const test::Array x = clip(1, {2, 45, 50}), y = clip(2, {2, 45, 50});
   const auto words = [](const test::Array& planes) {
@@ -83,6 +107,24 @@ TEST(VmafApi, OnePlaneHasOneScore) {
   EXPECT_EQ(score.shape.rank(), 0);
   EXPECT_GT(item(score), 0);
   EXPECT_NE(item(score), item(vmaf(x, y)));
+}
+
+TEST(VmafApi, CambiIsAFeatureOfClips) {
+  const test::Array x = clip(1, {40, 220}), y = clip(2, {40, 220});
+  VmafScorer scorer(40, 220, {.models = {}, .features = {"cambi=full_ref=true", "vif"}});
+  ASSERT_GE(scorer.columns().size(), 3u);
+  EXPECT_EQ(scorer.columns()[0], "cambi");
+  EXPECT_EQ(scorer.columns()[2], "cambi_full_reference");
+  scorer.push(x, y);
+  const auto numbers = scorer.pop();
+  ASSERT_TRUE(numbers.has_value());
+  const auto score = [](const TensorView& view) {
+    const vmaf_internal::Plane plane{view.data(), 220, 220, 40};
+    return vmaf_internal::cambi_cpu(plane, {}, {});
+  };
+  EXPECT_EQ(numbers->values[0], score(y));
+  EXPECT_EQ(numbers->values[1], score(x));
+  EXPECT_EQ(numbers->values[2], std::max(0.0, score(y) - score(x)));
 }
 
 TEST(VmafApi, RefusesInOneSentence) {
@@ -106,7 +148,7 @@ TEST(VmafApi, RefusesInOneSentence) {
   EXPECT_THAT(refusal(x, x, {.models = {"vmaf_v7"}}),
       testing::StartsWith("vmaf: there is no model vmaf_v7; those there are: vmaf_v0.6.1, "));
   EXPECT_EQ(refusal(x, x, {.features = {"ssim"}}),
-      "vmaf: there is no feature \"ssim\"; those there are: adm, motion, vif");
+      "vmaf: there is no feature \"ssim\"; those there are: adm, cambi, motion, vif");
   const test::Array high = clip(1, {2, 40, 50}, DType::u16, Layout::dense, 1024);
   EXPECT_THAT(refusal(high, high, {.bit_depth = 8}),
       testing::HasSubstr("; with bit_depth 8 none may be above 255"));

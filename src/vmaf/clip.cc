@@ -2,23 +2,11 @@
 #include "src/vmaf/clip.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "src/core/require.h"
-#include "src/vmaf/adm/adm.h"
-#include "src/vmaf/motion/motion.h"
-#include "src/vmaf/vif/vif.h"
 
 namespace similis::vmaf_internal {
 namespace {
-
-// The index of a value, which is added if it is not there.
-template <class T> std::size_t index_in(std::vector<T>& values, const T& value) {
-  const auto found = std::find(values.begin(), values.end(), value);
-  if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
-  values.push_back(value);
-  return values.size() - 1;
-}
 
 MotionOptions motion_options(const FeatureRequest& request) {
   return {.forces_zero = request.is_set("motion_force_zero"),
@@ -59,42 +47,40 @@ std::vector<double> vif_numbers(const VifScores& scores, bool has_parts, bool sk
   return numbers;
 }
 
-}  // namespace
-
-std::vector<FeatureRequest> requests_of(
-    std::span<const Model> models, std::span<const FeatureRequest> more) {
-  std::vector<FeatureRequest> requests;
+std::vector<FeatureRequest> with_inputs(
+    std::vector<FeatureRequest> requests, std::span<const Model> models) {
   for (const Model& model : models) {
     for (const Regression& regression : model.regressions) {
       for (const ModelInput& input : regression.inputs) add_request(requests, input.feature);
     }
   }
+  return requests;
+}
+
+}  // namespace
+
+std::vector<FeatureRequest> requests_of(
+    std::span<const Model> models, std::span<const FeatureRequest> more) {
+  std::vector<FeatureRequest> requests = with_inputs({}, models);
   for (const FeatureRequest& request : more) add_request(requests, request);
   return requests;
 }
 
 Clip::Clip(std::vector<FeatureRequest> requests, std::vector<Model> models, std::int64_t width,
     std::int64_t height)
-    : requests_(std::move(requests)), models_(std::move(models)), width_(width), height_(height) {
+    : requests_(with_inputs(std::move(requests), models)),
+      models_(std::move(models)),
+      width_(width),
+      height_(height),
+      motions_(requests_.size()),
+      plan_(requests_),
+      meter_(plan_) {
   plan_models();
-  vif_index_.resize(requests_.size());
-  adm_index_.resize(requests_.size());
-  motions_.resize(requests_.size());
   const double pixels = static_cast<double>(width) * static_cast<double>(height);
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const FeatureRequest& request = requests_[i];
-    request.require_size(width, height);
-    if (request.kind() == FeatureKind::vif) {
-      vif_index_[i] = index_in(vif_limits_, request.value("vif_enhn_gain_limit"));
-      skips_vif_scale0_ &= request.is_set("vif_skip_scale0");
-    } else if (request.kind() == FeatureKind::adm) {
-      adm_index_[i] = index_in(adm_settings_, request.adm_setting());
-      skips_adm_scale0_ &= request.is_set("adm_skip_scale0");
-    } else {
-      motions_[i].emplace(motion_options(request), pixels);
-      if (motions_[i]->looks_back()) {
-        kept_frames_ = std::max(kept_frames_, static_cast<std::size_t>(motions_[i]->lag()));
-      }
+    requests_[i].require_size(width, height);
+    if (requests_[i].kind() == FeatureKind::motion) {
+      motions_[i].emplace(motion_options(requests_[i]), pixels);
     }
   }
 }
@@ -128,7 +114,6 @@ void Clip::plan_models() {
     std::vector<Place>& places = places_.emplace_back();
     for (const Regression& regression : model.regressions) {
       for (const ModelInput& input : regression.inputs) {
-        add_request(requests_, input.feature);
         const auto at = std::find_if(requests_.begin(), requests_.end(),
             [&](const FeatureRequest& request) { return request.has_columns_of(input.feature); });
         places.push_back(
@@ -138,75 +123,55 @@ void Clip::plan_models() {
   }
 }
 
+void require_depth(std::span<const FeatureRequest> requests, int bit_depth) {
+  require(bit_depth == 8 || bit_depth == 10 || bit_depth == 12 || bit_depth == 16,
+      "{}: bit_depth is {}; it must be 8, 10, 12 or 16", requests.front().name(), bit_depth);
+}
+
 void Clip::push(const PlanePair& planes, bool is_shown, const Execution& exec) {
-  const int depth = planes.reference.bit_depth;
-  require(depth == 8 || depth == 10 || depth == 12 || depth == 16,
-      "{}: bit_depth is {}; it must be 8, 10, 12 or 16", requests_.front().name(), depth);
-  measure_motion(planes.reference, exec);
-  if (is_shown) {
+  require_depth(requests_, planes.reference.bit_depth);
+  const std::span distorted(&planes.distorted, is_shown ? 1u : 0u);
+  const FrameSums sums = meter_.measure(planes.reference, distorted, exec);
+  push(sums, is_shown ? sums.pairs.data() : nullptr);
+}
+
+void Clip::push(const FrameSums& sums, const PairSums* pair) {
+  for (auto& series : motions_) {
+    if (!series) continue;
+    series->push(
+        series->looks_back() ? sums.motion[static_cast<std::size_t>(series->lag() - 1)] : 0);
+  }
+  if (pair != nullptr) {
     ClipFrame frame{.index = next_index_};
     frame.features.resize(requests_.size());
-    measure(planes, frame, exec);
+    score(sums, *pair, frame);
     waiting_.push_back(std::move(frame));
   }
   ++next_index_;
 }
 
-void Clip::measure_motion(const Plane& reference, const Execution& exec) {
-  std::array<std::optional<std::int64_t>, 2> sads;
-  for (auto& motion : motions_) {
-    if (!motion) continue;
-    const auto lag = static_cast<std::size_t>(motion->lag());
-    std::int64_t sad = 0;
-    if (motion->looks_back() && earlier_.size() >= lag) {
-      auto& known = sads[lag - 1];
-      if (!known) known = motion_sad_cpu(earlier_[lag - 1].plane, reference, exec);
-      sad = *known;
-    }
-    motion->push(sad);
-  }
-  if (kept_frames_ == 0) return;
-  Kept kept;
-  if (earlier_.size() == kept_frames_) {
-    kept = std::move(earlier_.back());  // its memory
-    earlier_.pop_back();
-  }
-  const std::size_t row_bytes =
-      static_cast<std::size_t>(reference.width) * (reference.is_words ? 2 : 1);
-  kept.samples.resize(row_bytes * static_cast<std::size_t>(reference.height));
-  for (std::int64_t y = 0; y < reference.height; ++y) {
-    const void* row = reference.is_words ? static_cast<const void*>(reference.row<std::uint16_t>(y))
-                                         : reference.row<std::uint8_t>(y);
-    std::memcpy(kept.samples.data() + static_cast<std::size_t>(y) * row_bytes, row, row_bytes);
-  }
-  kept.plane = reference;
-  kept.plane.samples = kept.samples.data();
-  kept.plane.row_stride = reference.width;
-  earlier_.push_front(std::move(kept));
-}
-
-void Clip::measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec) {
-  VifSums vif;
-  AdmSums adm;
-  if (!vif_limits_.empty()) {
-    vif = vif_cpu(planes, vif_limits_, skips_vif_scale0_, vif_workspace_, exec);
-  }
-  if (!adm_settings_.empty()) {
-    adm = adm_cpu(planes, adm_settings_, skips_adm_scale0_, adm_workspace_, exec);
-  }
+void Clip::score(const FrameSums& sums, const PairSums& pair, ClipFrame& frame) const {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const FeatureRequest& request = requests_[i];
+    const bool has_parts = request.has_option("debug") && request.is_set("debug");
     if (request.kind() == FeatureKind::vif) {
       const bool skips = request.is_set("vif_skip_scale0");
       frame.features[i] =
-          vif_numbers(vif_scores(vif, vif_index_[i], skips), request.is_set("debug"), skips);
+          vif_numbers(vif_scores(pair.vif, plan_.vif_index[i], skips), has_parts, skips);
     } else if (request.kind() == FeatureKind::adm) {
-      const AdmScores scores = adm_scores(
-          adm, adm_index_[i], adm_settings_[adm_index_[i]], request.adm_weights(), width_, height_);
-      frame.features[i] = adm_numbers(scores, request.is_set("debug"));
+      const std::size_t at = plan_.adm_index[i];
+      frame.features[i] = adm_numbers(
+          adm_scores(pair.adm, at, plan_.adm_settings[at], request.adm_weights(), width_, height_),
+          has_parts);
+    } else if (request.kind() == FeatureKind::cambi) {
+      const std::size_t at = plan_.cambi_index[i];
+      const double most = request.value("cambi_max_val"), own = pair.cambi[at];
+      frame.features[i] = {std::min(own, most)};
+      if (!request.is_set("full_ref")) continue;
+      frame.features[i].push_back(std::min(sums.cambi[at], most));
+      frame.features[i].push_back(std::min(std::max(0.0, own - sums.cambi[at]), most));
     } else {
-      const double score = motions_[i]->sad_score(frame.index);
-      frame.features[i].assign(request.is_set("debug") ? 2 : 1, score);
+      frame.features[i].assign(has_parts ? 2 : 1, motions_[i]->sad_score(frame.index));
     }
   }
 }

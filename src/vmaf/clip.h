@@ -8,13 +8,16 @@
 #include <span>
 #include <vector>
 
+#include "src/vmaf/clip_meter.h"
 #include "src/vmaf/feature_request.h"
 #include "src/vmaf/model/model.h"
 #include "src/vmaf/motion/series.h"
 #include "src/vmaf/plane.h"
-#include "src/vmaf/vif/vif.h"
 
 namespace similis::vmaf_internal {
+
+/// Throws InvalidArgument, in the first request's name, for a bit depth that is not 8, 10, 12, 16.
+void require_depth(std::span<const FeatureRequest> requests, int bit_depth);
 
 /// The numbers of one frame.
 struct ClipFrame {
@@ -34,6 +37,7 @@ class Clip {
 
   const std::vector<FeatureRequest>& requests() const { return requests_; }
   const std::vector<Model>& models() const { return models_; }
+  const ClipPlan& plan() const { return plan_; }
 
   /// Names of features, then of what waits for the next frame, models, and members of sets: those
   /// of values_of().
@@ -41,6 +45,9 @@ class Clip {
 
   /// Takes the next frame. One that is not shown is measured for motion only.
   void push(const PlanePair& planes, bool is_shown, const Execution& exec);
+  /// Takes the sums of the next frame, which a meter for plan() has measured; pair is null if it is
+  /// not shown, else one of sums.pairs.
+  void push(const FrameSums& sums, const PairSums* pair);
   /// No frame comes any more.
   void finish();
   /// The next shown frame whose numbers are all known; empty if there is none yet.
@@ -52,28 +59,16 @@ class Clip {
     bool is_late;
   };
   void plan_models();
-  void measure(const PlanePair& planes, ClipFrame& frame, const Execution& exec);
-  void measure_motion(const Plane& reference, const Execution& exec);
+  void score(const FrameSums& sums, const PairSums& pair, ClipFrame& frame) const;
   void predict(ClipFrame& frame) const;
 
   std::vector<FeatureRequest> requests_;
   std::vector<Model> models_;
   std::vector<std::vector<Place>> places_;  // by model: its inputs
   std::int64_t width_, height_;
-  std::vector<double> vif_limits_;
-  std::vector<AdmSetting> adm_settings_;
-  bool skips_vif_scale0_ = true, skips_adm_scale0_ = true;
   std::vector<std::optional<MotionSeries>> motions_;  // by request
-  std::vector<std::size_t> vif_index_, adm_index_;    // by request: among limits or settings
-  // The last frames' reference planes, the latest first.
-  struct Kept {
-    std::vector<std::uint8_t> samples;
-    Plane plane;
-  };
-  std::deque<Kept> earlier_;
-  std::size_t kept_frames_ = 0;
-  VifWorkspace vif_workspace_;
-  AdmWorkspace adm_workspace_;
+  ClipPlan plan_;
+  ClipMeter meter_;
   std::int64_t next_index_ = 0;
   std::deque<ClipFrame> waiting_;
 };

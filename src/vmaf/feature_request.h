@@ -10,19 +10,25 @@
 #include <vector>
 
 #include "src/vmaf/adm/adm.h"
+#include "src/vmaf/cambi/cambi.h"
 
 namespace similis::vmaf_internal {
 
-enum class FeatureKind : std::uint8_t { adm, motion, vif };
+enum class FeatureKind : std::uint8_t { adm, cambi, motion, vif };
 
 /// An option of a feature. All values are held as doubles.
 struct FeatureOption {
-  enum class Type : std::uint8_t { flag, integer, real };
+  enum class Type : std::uint8_t { flag, integer, real, eotf };
   const char* name;
   const char* alias;  ///< in names of columns; empty: it does not change them
   Type type;
   double preset, least, most;
+  const char* description;
 };
+/// What it takes, as refusals say it.
+std::string takes(const FeatureOption& option);
+/// A value as it is typed.
+std::string typed(const FeatureOption& option, double value);
 
 class FeatureRequest {
  public:
@@ -58,6 +64,7 @@ class FeatureRequest {
 
   AdmSetting adm_setting() const;
   AdmWeights adm_weights() const;
+  CambiSetting cambi_setting() const;
 
   friend bool operator==(const FeatureRequest&, const FeatureRequest&) = default;
 

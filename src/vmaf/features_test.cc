@@ -40,12 +40,14 @@ template <class Body> void on_every_backend(const Body& body) {
 VifSums vif_of(const PlanePair& planes, std::span<const double> limits, bool skips_scale0,
     const Execution& exec) {
   VifWorkspace workspace;
-  return vif_cpu(planes, limits, skips_scale0, workspace, exec);
+  return vif_cpu(
+      planes.reference, {&planes.distorted, 1}, limits, skips_scale0, workspace, exec)[0];
 }
 AdmSums adm_of(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
     const Execution& exec) {
   AdmWorkspace workspace;
-  return adm_cpu(planes, settings, skips_scale0, workspace, exec);
+  return adm_cpu(
+      planes.reference, {&planes.distorted, 1}, settings, skips_scale0, workspace, exec)[0];
 }
 
 class VmafFeatures : public testing::TestWithParam<Scene> {
@@ -87,6 +89,32 @@ TEST_P(VmafFeatures, MotionHasTheBitsOfTheLoops) {
     EXPECT_GT(expected, 0);
     on_every_backend([&](const Execution& exec) {
       EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), expected);
+    });
+  });
+}
+
+TEST_P(VmafFeatures, SeveralDistortedPlanesHaveTheBitsOfEach) {
+  for_planes({{33, 33}, {251, 67}}, [](const PlanePair& planes) {
+    const TestPair second(Scene::checked, planes.reference.width, planes.reference.height,
+        planes.reference.bit_depth);
+    const std::vector<Plane> distorted = {
+        planes.distorted, second.planes().distorted, planes.reference, planes.distorted};
+    std::vector<VifSums> vif;
+    std::vector<AdmSums> adm;
+    for (const Plane& plane : distorted) {
+      vif.push_back(reference_vif({planes.reference, plane}, kLimits));
+      adm.push_back(reference_adm({planes.reference, plane}, kSettings));
+    }
+    on_every_backend([&](const Execution& exec) {
+      VifWorkspace vif_workspace;
+      AdmWorkspace adm_workspace;
+      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, vif_workspace, exec) == vif);
+      EXPECT_TRUE(
+          adm_cpu(planes.reference, distorted, kSettings, false, adm_workspace, exec) == adm);
+      const std::span one(&distorted[1], 1);  // in memory that more have used
+      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, vif_workspace, exec)[0] == vif[1]);
+      EXPECT_TRUE(
+          adm_cpu(planes.reference, one, kSettings, false, adm_workspace, exec)[0] == adm[1]);
     });
   });
 }
@@ -143,8 +171,10 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
         EXPECT_EQ(value, columns[column][at].get<double>()) << column;
       };
       const PlanePair planes = clip.frame(frame);
-      const VifSums vif = vif_cpu(planes, limits, false, vif_workspace, {});
-      const AdmSums adm = adm_cpu(planes, settings, false, adm_workspace, {});
+      const std::span distorted(&planes.distorted, 1);
+      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, vif_workspace, {})[0];
+      const AdmSums adm =
+          adm_cpu(planes.reference, distorted, settings, false, adm_workspace, {})[0];
       for (std::size_t i = 0; i < 2; ++i) {
         const std::string suffix = i == 0 ? "" : "_egl_1";
         const VifScores of_vif = vif_scores(vif, i, false);

@@ -49,7 +49,10 @@ similis_status similis_compose(const similis_tensor* u, const similis_tensor* v,
             .padding_mode = arguments.padding_mode(),
             .align_corners = arguments.align_corners(),
             .min_coords = arguments.min_coords(),
-            .max_coords = arguments.max_coords()},
+            .max_coords = arguments.max_coords(),
+            .rows = arguments.rows(),
+            .image_rows = arguments.image_rows(),
+            .cells = arguments.cells()},
         CallExecution(arguments, execution));
   });
 }
@@ -69,7 +72,8 @@ similis_status similis_affine_grid(const similis_tensor* affine,
             .out_shape = arguments.out_shape(),
             .align_corners = arguments.align_corners(),
             .min_coords = arguments.min_coords(),
-            .max_coords = arguments.max_coords()},
+            .max_coords = arguments.max_coords(),
+            .rows = arguments.rows()},
         CallExecution(arguments, execution));
   });
 }

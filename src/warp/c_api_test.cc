@@ -30,6 +30,10 @@ TEST(WarpCApi, DefaultsAndEnumeratorsAreThoseOfCpp) {
   EXPECT_EQ(c.has_smallest_label != 0, labels.smallest_label.has_value());
   EXPECT_EQ(c.accumulate != 0, request.accumulate);
   EXPECT_EQ(c.deterministic != 0, request.deterministic);
+  for (const std::int64_t part : {c.rows_start, c.rows_extent, c.image_rows_start,
+           c.image_rows_extent, c.first_cell, c.end_cell}) {
+    EXPECT_EQ(part, 0);
+  }
   EXPECT_EQ(+SIMILIS_INTERPOLATION_NEAREST, static_cast<int>(Interpolation::nearest));
   EXPECT_EQ(+SIMILIS_INTERPOLATION_CUBIC, static_cast<int>(Interpolation::cubic));
   EXPECT_EQ(+SIMILIS_OUTSIDE_BORDER, static_cast<int>(Outside::border));
@@ -47,6 +51,9 @@ class WarpCApi3D : public testing::Test {
     options.has_min_coords = options.has_max_coords = 1;
     options.padding_mode = SIMILIS_OUTSIDE_REFLECTION;
     options.align_corners = 0;
+    options.rows_start = 3, options.rows_extent = 9;
+    options.image_rows_start = 2, options.image_rows_extent = 8;
+    options.first_cell = 3, options.end_cell = 5;
   }
   SampleOptions cpp() const {
     return {.affine = affine,
@@ -55,7 +62,10 @@ class WarpCApi3D : public testing::Test {
         .padding_mode = Outside::reflection,
         .align_corners = false,
         .min_coords = low,
-        .max_coords = high};
+        .max_coords = high,
+        .rows = {3, 9},
+        .image_rows = {2, 8},
+        .cells = {3, 5}};
   }
   static Tensor empty(const Extents& shape, DType dtype = DType::f32) {
     return test::filled(shape, dtype, Layout::dense, test::kUntouched);
@@ -127,13 +137,18 @@ TEST_F(WarpCApi3D, CompositionsAndGridsArrive) {
                                  .padding_mode = Outside::reflection,
                                  .align_corners = false,
                                  .min_coords = low,
-                                 .max_coords = high}));
+                                 .max_coords = high,
+                                 .rows = {3, 9},
+                                 .image_rows = {2, 8},
+                                 .cells = {3, 5}}));
   ASSERT_EQ(similis_affine_grid(
                 c_affine.get(), &options, CTensor(mapped).get(), nullptr, nullptr, nullptr),
       SIMILIS_OK);
-  expect_equal(mapped,
-      affine_grid(affine,
-          {.displacement = u, .align_corners = false, .min_coords = low, .max_coords = high}));
+  expect_equal(mapped, affine_grid(affine, {.displacement = u,
+                                               .align_corners = false,
+                                               .min_coords = low,
+                                               .max_coords = high,
+                                               .rows = {3, 9}}));
 }
 
 TEST_F(WarpCApi3D, RefusalsComeAsAStatusAndASentence) {

@@ -34,6 +34,9 @@ class WarpArguments : public c_api::Arguments {
   std::optional<Coordinates> max_coords() const {
     return coordinates("options.has_max_coords", given_.has_max_coords, given_.max_coords);
   }
+  Rows rows() const { return {given_.rows_start, given_.rows_extent}; }
+  Rows image_rows() const { return {given_.image_rows_start, given_.image_rows_extent}; }
+  Cells cells() const { return {given_.first_cell, given_.end_cell}; }
   Outside padding_mode() const {
     return enumerator("options.padding_mode", given_.padding_mode, Outside::reflection);
   }
@@ -49,7 +52,10 @@ class WarpArguments : public c_api::Arguments {
         .align_corners = align_corners(),
         .prefilter = flag("options.prefilter", given_.prefilter),
         .min_coords = min_coords(),
-        .max_coords = max_coords()};
+        .max_coords = max_coords(),
+        .rows = rows(),
+        .image_rows = image_rows(),
+        .cells = cells()};
   }
   LabelOptions label_options() const {
     LabelOptions result{.background = given_.background};

@@ -94,11 +94,23 @@ void set_output_axis(double low, double high, std::int64_t extent, bool align_co
   axis->first = std::rint(first);
 }
 
-void set_image_axis(std::int64_t extent, bool align_corners, Axis* axis) {
-  const auto n = static_cast<double>(extent);
+void set_image_axis(std::int64_t extent, const Rows& rows, bool align_corners, Axis* axis) {
   axis->extent = extent;
+  axis->whole = rows.extent == 0 ? extent : rows.extent;
+  axis->start = rows.start;
+  axis->first_cell = -1;
+  axis->end_cell = axis->whole;
+  const auto n = static_cast<double>(axis->whole);
   axis->scale = align_corners ? (n - 1) / 2 : n / 2;
   axis->shift = align_corners ? axis->scale : axis->scale - 0.5;
+}
+
+void limit_cells(const char* operation, const Cells& cells, Axis* axis) {
+  if (cells.first == 0 && cells.end == 0) return;
+  require(cells.first < cells.end, "{}: cells are from {} to {}; the end must be above the first",
+      operation, cells.first, cells.end);
+  axis->first_cell = std::max<std::int64_t>(cells.first, -1);
+  axis->end_cell = std::min(cells.end, axis->whole);
 }
 
 Extents spatial_of_field(const TensorView& field) {
@@ -187,11 +199,24 @@ TensorView as_image(const TensorView& field) {
   return result;
 }
 
+void require_rows(
+    const char* operation, const char* argument, const Rows& rows, std::int64_t held) {
+  if (rows.extent == 0 && rows.start == 0) return;
+  require(rows.extent >= 1 && rows.extent <= kLongestAxis,
+      "{}: the extent of {} is {}; it must be from 1 to {}", operation, argument, rows.extent,
+      kLongestAxis);
+  require(rows.start >= 0 && rows.start <= rows.extent - held,
+      "{}: {} begin at {}, and the array has {}; they must lie in an axis of {}", operation,
+      argument, rows.start, held, rows.extent);
+}
+
 void set_output_axes(const char* operation, const Extents& shape, bool align_corners,
     const std::optional<Coordinates>& min_coords, const std::optional<Coordinates>& max_coords,
-    Axis (&axes)[3]) {
+    const Rows& rows, Axis (&axes)[3]) {
+  require_rows(operation, "rows", rows, shape[0]);
   for (int a = 0; a < shape.rank(); ++a) {
-    const std::int64_t extent = shape[shape.rank() - 1 - a];
+    const bool is_cut = a == shape.rank() - 1 && rows.extent != 0;
+    const std::int64_t held = shape[shape.rank() - 1 - a], extent = is_cut ? rows.extent : held;
     const auto n = static_cast<double>(extent);
     const double edge = extent == 1 ? 0 : align_corners ? 1 : 1 - 1 / n;
     const double low = min_coords ? component(*min_coords, a) : -edge;
@@ -200,6 +225,8 @@ void set_output_axes(const char* operation, const Extents& shape, bool align_cor
         "{}: min_coords and max_coords are {} and {} along {}; they must be finite", operation, low,
         high, "xyz"[a]);
     set_output_axis(low, high, extent, align_corners, &axes[a]);
+    axes[a].out_extent = held;
+    if (is_cut) axes[a].first += static_cast<double>(rows.start);
   }
 }
 
@@ -230,11 +257,20 @@ Pass resolve(const char* operation, const TensorView& image, const SampleOptions
   pass.mode = options.mode;
   pass.padding = options.padding_mode;
   pass.align_corners = options.align_corners;
+  require(!field.empty() || options.out_shape.rank() != 0 || options.image_rows.extent == 0,
+      "{}: image_rows is given without a field; give out_shape too", operation);
   set_output_axes(operation, output_shape(operation, image, options, pass.rank),
-      options.align_corners, options.min_coords, options.max_coords, pass.axes);
+      options.align_corners, options.min_coords, options.max_coords, options.rows, pass.axes);
+  require_rows(operation, "image_rows", options.image_rows, image.shape[2]);
   for (int a = 0; a < pass.rank; ++a) {
-    set_image_axis(image.shape[image.shape.rank() - 1 - a], options.align_corners, &pass.axes[a]);
+    set_image_axis(image.shape[image.shape.rank() - 1 - a],
+        a == pass.rank - 1 ? options.image_rows : Rows{}, options.align_corners, &pass.axes[a]);
   }
+  limit_cells(operation, options.cells, &pass.axes[pass.rank - 1]);
+  require(!pass.axes[pass.rank - 1].is_part() || image.device.kind == DeviceKind::cpu,
+      "{}: image_rows or cells are given and {} holds the image; blocks of an image are sampled on "
+      "the CPU",
+      operation, image.device);
   pass.image = as_volumes(image, pass.batch);
   pass.field = as_field_of_volumes(field, pass.batch);
   pass.affine = shared(options.affine, pass.batch);
@@ -252,6 +288,12 @@ void require_result(const char* operation, const char* argument, const TensorVie
   model.shape = shape;
   model.dtype = result.dtype;
   require_gradient(operation, argument, result, model);
+}
+
+void require_matrix_gradient(const char* operation, const char* argument,
+    const TensorView& gradient, const char* operand_name, TensorView operand) {
+  if (gradient.dtype == DType::f64) operand.dtype = DType::f64;
+  require_operand_gradient(operation, argument, gradient, operand_name, operand);
 }
 
 void require_operand_gradient(const char* operation, const char* argument,

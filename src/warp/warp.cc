@@ -27,6 +27,12 @@ namespace {
 
 using namespace warp_internal;
 
+// Throws unless there is code for the device; a Vulkan queue asks for one that has none.
+void require_runs_on(const char* operation, Device device, const Execution& exec) {
+  const Device used = device_of(operation, device, exec);
+  require_backend(used, operation, kSample.runs_on(used.kind));
+}
+
 Extents output_shape(const Pass& pass) {
   const Axis* a = pass.axes;
   if (pass.rank == 2) return {pass.batch, pass.channels, a[1].out_extent, a[0].out_extent};
@@ -88,11 +94,11 @@ void require_sample_request(const Pass& pass, const TensorView& image, const Sam
                              !request.grid_affine_gradient.empty();
   require_upstream(operation, request.upstream, shape, image, with_gradient);
   require_operand_gradient(operation, "image_gradient", request.image_gradient, "image", image);
-  require_operand_gradient(
+  require_matrix_gradient(
       operation, "affine_gradient", request.affine_gradient, "affine", options.affine);
   require_operand_gradient(operation, "grid_gradient", request.grid_gradient,
       "displacement or grid", options.grid.empty() ? options.displacement : options.grid);
-  require_operand_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
+  require_matrix_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
       "grid_affine", options.grid_affine);
 }
 
@@ -101,7 +107,7 @@ void run_sample(const char* operation, const TensorView& image, const SampleRequ
   require_image(operation, "image", image);
   Pass pass = resolve(operation, image, options);
   require_sample_request(pass, image, request, options);
-  require_backend(image.device, operation, true);
+  require_runs_on(operation, image.device, exec);
   pass.output = as_volumes(request.output, 1);
   if (request.accumulate) pass.addend = pass.output;
   pass.upstream = as_volumes(request.upstream, 1);
@@ -122,7 +128,10 @@ SampleOptions sample_options_of(const TensorView& v, const ComposeOptions& optio
       .padding_mode = options.padding_mode,
       .align_corners = options.align_corners,
       .min_coords = options.min_coords,
-      .max_coords = options.max_coords};
+      .max_coords = options.max_coords,
+      .rows = options.rows,
+      .image_rows = options.image_rows,
+      .cells = options.cells};
 }
 
 void require_fields(const char* operation, const TensorView& u, const TensorView& v) {
@@ -137,7 +146,7 @@ void require_fields(const char* operation, const TensorView& u, const TensorView
 Tensor sample(const TensorView& image, const SampleOptions& options, const Execution& exec) {
   require_image("sample", "image", image);
   const Pass pass = resolve("sample", image, options);
-  require_backend(image.device, "sample", true);
+  require_runs_on("sample", image.device, exec);
   Tensor output = allocate(output_shape(pass), image.dtype, image.device, exec);
   sample_into(image, {.output = output}, options, exec);
   return output;
@@ -175,7 +184,7 @@ Tensor compose(const TensorView& u, const TensorView& v, const ComposeOptions& o
     const Execution& exec) {
   require_fields("compose", u, v);
   const Pass pass = resolve("compose", as_image(u), sample_options_of(v, options));
-  require_backend(u.device, "compose", true);
+  require_runs_on("compose", u.device, exec);
   Tensor output = allocate(field_shape(pass), u.dtype, u.device, exec);
   compose_into(u, v, {.output = output}, options, exec);
   return output;
@@ -222,7 +231,8 @@ Pass affine_grid_pass(const TensorView& affine, const AffineGridOptions& options
           .out_shape = options.out_shape,
           .align_corners = options.align_corners,
           .min_coords = options.min_coords,
-          .max_coords = options.max_coords});
+          .max_coords = options.max_coords,
+          .rows = options.rows});
   return pass;
 }
 
@@ -231,7 +241,7 @@ Pass affine_grid_pass(const TensorView& affine, const AffineGridOptions& options
 Tensor affine_grid(
     const TensorView& affine, const AffineGridOptions& options, const Execution& exec) {
   const Pass pass = affine_grid_pass(affine, options);
-  require_backend(affine.device, "affine_grid", true);
+  require_runs_on("affine_grid", affine.device, exec);
   const TensorView& u = options.displacement;
   Tensor output =
       allocate(field_shape(pass), u.empty() ? affine.dtype : u.dtype, affine.device, exec);
@@ -248,9 +258,9 @@ void affine_grid_into(const TensorView& affine, const AffineGridRequest& request
       "affine_grid: accumulate is set, and output is empty");
   require_upstream(
       "affine_grid", request.upstream, shape, affine, !request.affine_gradient.empty());
-  require_operand_gradient(
+  require_matrix_gradient(
       "affine_grid", "affine_gradient", request.affine_gradient, "affine", affine);
-  require_backend(affine.device, "affine_grid", true);
+  require_runs_on("affine_grid", affine.device, exec);
   pass.output = as_field_of_volumes(request.output, 1);
   if (request.accumulate) pass.addend = pass.output;
   pass.upstream = as_field_of_volumes(request.upstream, 1);
@@ -285,7 +295,7 @@ Pass label_pass(const TensorView& image, const SampleOptions& options, const Lab
 Labels sample_labels(const TensorView& image, const SampleOptions& options,
     const LabelOptions& labels, const Execution& exec) {
   const Pass pass = label_pass(image, options, labels);
-  require_backend(image.device, "sample_labels", true);
+  require_runs_on("sample_labels", image.device, exec);
   Labels result;
   result.label = allocate(output_shape(pass), image.dtype, image.device, exec);
   result.weight = allocate(output_shape(pass), result_dtype(image.dtype), image.device, exec);
@@ -311,13 +321,13 @@ void sample_labels_into(const TensorView& image, const LabelRequest& request,
   const bool with_gradient = !request.affine_gradient.empty() || !request.grid_gradient.empty() ||
                              !request.grid_affine_gradient.empty();
   require_upstream(operation, request.upstream, shape, image, with_gradient);
-  require_operand_gradient(
+  require_matrix_gradient(
       operation, "affine_gradient", request.affine_gradient, "affine", options.affine);
   require_operand_gradient(operation, "grid_gradient", request.grid_gradient,
       "displacement or grid", options.grid.empty() ? options.displacement : options.grid);
-  require_operand_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
+  require_matrix_gradient(operation, "grid_affine_gradient", request.grid_affine_gradient,
       "grid_affine", options.grid_affine);
-  require_backend(image.device, operation, true);
+  require_runs_on(operation, image.device, exec);
   pass.output = as_volumes(request.label, 1);
   pass.weight = as_volumes(request.weight, 1);
   pass.upstream = as_volumes(request.upstream, 1);

@@ -13,13 +13,18 @@ namespace similis::warp_internal {
 
 /// One axis, of the output's grid and of the image. All of it is computed once, in f64.
 struct Axis {
-  std::int64_t out_extent = 1;  ///< voxels of the output
-  std::int64_t extent = 1;      ///< voxels of the image
+  std::int64_t out_extent = 1;                 ///< voxels of the output
+  std::int64_t extent = 1;                     ///< voxels of the image
+  std::int64_t whole = 1;                      ///< voxels of the axis that the image is a part of
+  std::int64_t start = 0;                      ///< the image's first voxel on that axis
+  std::int64_t first_cell = -1, end_cell = 1;  ///< cells that count, of -1 … whole - 1
   /// The coordinate of output voxel i is origin + step·(first + i). A slab of a whole grid has the
   /// whole's origin and step and an integer first, so that its coordinates have the whole's bits.
   double origin = 0, step = 0, first = 0;
-  /// The index of an image voxel is scale·coordinate + shift.
+  /// The index of an image voxel, on the whole axis, is scale·coordinate + shift.
   double scale = 0, shift = 0;
+
+  bool is_part() const { return extent != whole || first_cell > -1 || end_cell < whole; }
 };
 
 enum class Form : std::uint8_t { image, labels };

@@ -48,6 +48,23 @@ Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
   return window;
 }
 
+Window window_of(const char* operation, WindowShape shape, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape) {
+  if (shape == WindowShape::gaussian) {
+    return gaussian_window(operation, window_size, sigma, image_shape);
+  }
+  Window window = gaussian_window(operation, window_size, 1.0, image_shape);
+  for (auto* taps : {&window.z, &window.y, &window.x}) {
+    taps->assign(taps->size(), 1 / static_cast<double>(taps->size()));
+  }
+  return window;
+}
+
+double pixel_count(const Window& window) {
+  return static_cast<double>(window.z.size()) * static_cast<double>(window.y.size()) *
+         static_cast<double>(window.x.size());
+}
+
 void require_room_for_window(
     const char* operation, const Extents& image_shape, const Window& window, Padding padding) {
   const int last = image_shape.rank() - 1;

@@ -7,8 +7,6 @@
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
 
-#include "similis/window.hpp"
-
 namespace similis {
 
 /// exp(-(i-r)²/2σ²), normalised to sum to 1.
@@ -30,6 +28,13 @@ struct Window {
 /// counts that do not fit the images' axes; `operation` names the caller.
 Window gaussian_window(const char* operation, const PerAxis<int>& window_size,
     const PerAxis<double>& sigma, const Extents& image_shape);
+
+/// The same for a window of either shape; sigma is not read for a box. The taps sum to 1.
+Window window_of(const char* operation, WindowShape shape, const PerAxis<int>& window_size,
+    const PerAxis<double>& sigma, const Extents& image_shape);
+
+/// The number of pixels in a window.
+double pixel_count(const Window& window);
 
 /// Refuses images that are too small for the window with this padding.
 void require_room_for_window(

@@ -48,13 +48,14 @@ SIMILIS_API const char* similis_schema(void);
 
 /** DLPack's DLDevice. */
 typedef struct similis_device {
-  int32_t type; /**< SIMILIS_CPU, SIMILIS_CUDA or SIMILIS_CUDA_HOST */
+  int32_t type; /**< SIMILIS_CPU, SIMILIS_CUDA, SIMILIS_CUDA_HOST or SIMILIS_VULKAN */
   int32_t index;
 } similis_device;
 enum {
   SIMILIS_CPU = 1,
   SIMILIS_CUDA = 2,
-  SIMILIS_CUDA_HOST = 3 /**< pinned memory of the host, used from the CPU */
+  SIMILIS_CUDA_HOST = 3, /**< pinned memory of the host, used from the CPU */
+  SIMILIS_VULKAN = 7     /**< a tensor's data is then a VkBuffer */
 };
 
 /** DLPack's DLDataType. */
@@ -128,11 +129,12 @@ typedef struct similis_execution {
   void* stream; /**< cudaStream_t; NULL is the default stream. Ignored on the CPU */
   similis_allocator allocator;
   similis_runner runner;
+  /** A device of c/vulkan.h. Arrays on the CPU are then copied to it, and results back, before the
+   * call returns. NULL: none */
+  const struct similis_vulkan_device* vulkan;
 } similis_execution;
-#define SIMILIS_EXECUTION_DEFAULTS                                      \
-  {                                                                     \
-    sizeof(similis_execution), NULL, {NULL, NULL, NULL}, { NULL, NULL } \
-  }
+#define SIMILIS_EXECUTION_DEFAULTS \
+  { sizeof(similis_execution), NULL, {NULL, NULL, NULL}, {NULL, NULL}, NULL }
 
 /** Multiplies a tensor in place by a factor of one element on its device, such as a gradient by the
  * upstream gradient. A factor of 1 leaves the memory alone; on a GPU the factor is read there, and
@@ -148,6 +150,9 @@ enum {
   SIMILIS_PADDING_REPLICATE = 3,  /**< the outermost pixel: a a | a b c */
   SIMILIS_PADDING_RENORMALIZE = 4 /**< nothing: the cut window's weights sum to 1 again */
 };
+
+/** The weights of a window's pixels: all alike, or exp(-d²/2σ²). */
+enum { SIMILIS_WINDOW_BOX = 0, SIMILIS_WINDOW_GAUSSIAN = 1 };
 
 /** The result to which the map of values is reduced. */
 enum {

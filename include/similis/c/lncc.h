@@ -10,8 +10,6 @@
 extern "C" {
 #endif
 
-/** The window's shape. */
-enum { SIMILIS_WINDOW_BOX = 0, SIMILIS_WINDOW_GAUSSIAN = 1 };
 /** exact: the derivative of the value. ants: the term of each pixel's own window, with constant
  * means. */
 enum { SIMILIS_LNCC_GRADIENT_EXACT = 0, SIMILIS_LNCC_GRADIENT_ANTS = 1 };

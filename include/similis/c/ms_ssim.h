@@ -30,12 +30,13 @@ typedef struct similis_ms_ssim_options {
   int32_t downsample;     /**< SIMILIS_DOWNSAMPLE_… */
   int32_t form;           /**< SIMILIS_FORM_… */
   int32_t reserved;       /**< 0 */
+  const similis_tensor* mask; /**< weights of the pixels, halved with the images; NULL: none */
 } similis_ms_ssim_options;
 #define SIMILIS_MS_SSIM_DEFAULTS                                                              \
   {                                                                                           \
     sizeof(similis_ms_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, NULL, 0, {11, 11, 11}, \
         SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_DOWNSAMPLE_VAINF,              \
-        SIMILIS_FORM_SIMILARITY, 0                                                            \
+        SIMILIS_FORM_SIMILARITY, 0, NULL                                                      \
   }
 
 /** MS-SSIM of x and y and the gradients of Σ upstream·value, as similis_ssim. */

@@ -14,9 +14,10 @@ typedef struct similis_pixel_error_options {
   double data_range; /**< read by similis_psnr; 0: 1 for floats, 255 for uint8, 65535 for uint16 */
   int32_t reduction; /**< SIMILIS_REDUCTION_…, not NONE; for similis_psnr not SUM */
   int32_t reserved;  /**< 0 */
+  const similis_tensor* mask; /**< weights of the pixels; NULL: none */
 } similis_pixel_error_options;
 #define SIMILIS_PIXEL_ERROR_DEFAULTS \
-  { sizeof(similis_pixel_error_options), 0.0, SIMILIS_REDUCTION_MEAN, 0 }
+  { sizeof(similis_pixel_error_options), 0.0, SIMILIS_REDUCTION_MEAN, 0, NULL }
 
 /** The mean of (x - y)² and the gradients of Σ upstream·value.
  * x, y: [N,C,…] of any type, alike in all but their strides.

@@ -13,21 +13,25 @@ typedef struct similis_ssim_options {
   size_t struct_size;
   double data_range;  /**< largest minus smallest value a pixel can take; 0: 1 for floats, 255 for
                            uint8 */
-  double sigma[3];    /**< standard deviation of the Gaussian window along z, y, x, in pixels */
+  double sigma[3];    /**< standard deviation of a Gaussian window along z, y, x, in pixels */
   double k1, k2;      /**< C1 = (k1·data_range)², C2 = (k2·data_range)² */
   double ssim_weight; /**< multiplies SSIM, or 1 - SSIM in a loss */
   double l1_weight;   /**< adds l1_weight·|x - y|, reduced as the map is, over all pixels */
   const similis_tensor* mask;       /**< weights on the map; NULL: none */
   const similis_tensor* valid_mask; /**< weights of the pixels; 0 leaves a pixel out; NULL: none */
-  int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
-  int32_t padding;        /**< SIMILIS_PADDING_… */
-  int32_t reduction;      /**< SIMILIS_REDUCTION_… */
-  int32_t form;           /**< SIMILIS_FORM_… */
+  int32_t window_size[3];    /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
+  int32_t padding;           /**< SIMILIS_PADDING_… */
+  int32_t reduction;         /**< SIMILIS_REDUCTION_… */
+  int32_t form;              /**< SIMILIS_FORM_… */
+  int32_t window;            /**< SIMILIS_WINDOW_… */
+  int32_t sample_covariance; /**< 1: variances and covariance times n / (n - 1), n the window's
+                                  pixels */
 } similis_ssim_options;
-#define SIMILIS_SSIM_DEFAULTS                                                                \
-  {                                                                                          \
-    sizeof(similis_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, 1.0, 0.0, NULL, NULL,    \
-        {11, 11, 11}, SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_FORM_SIMILARITY \
+#define SIMILIS_SSIM_DEFAULTS                                                                 \
+  {                                                                                           \
+    sizeof(similis_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, 1.0, 0.0, NULL, NULL,     \
+        {11, 11, 11}, SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_FORM_SIMILARITY, \
+        SIMILIS_WINDOW_GAUSSIAN, 0                                                            \
   }
 
 /** SSIM of x and y and the gradients of Σ upstream·value, in one pass.

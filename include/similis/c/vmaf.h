@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * VMAF of clips; vmaf.hpp defines it and lists its refusals. Planes are uint8 or uint16, on the
- * CPU. */
+ * CPU or on one GPU (CUDA). */
 #ifndef SIMILIS_C_VMAF_H
 #define SIMILIS_C_VMAF_H
 
@@ -38,7 +38,7 @@ SIMILIS_API void similis_vmaf_scorer_destroy(similis_vmaf_scorer* scorer);
 SIMILIS_API int64_t similis_vmaf_scorer_column_count(const similis_vmaf_scorer* scorer);
 SIMILIS_API const char* similis_vmaf_scorer_column(
     const similis_vmaf_scorer* scorer, int64_t column);
-/** Takes the next frame's planes [H,W]. */
+/** Takes the next frame's planes [H,W], or those of several frames [N,H,W]. */
 SIMILIS_API similis_status similis_vmaf_scorer_push(similis_vmaf_scorer* scorer,
     const similis_tensor* reference, const similis_tensor* distorted,
     const similis_execution* execution);

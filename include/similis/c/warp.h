@@ -39,12 +39,16 @@ typedef struct similis_warp_options {
   int32_t deterministic; /**< 1: an image's gradient has the same bits in every run on a GPU too */
   int32_t has_smallest_label;
   double tolerance; /**< for similis_invert: of the residual, in voxels */
+  /** Parts of the first spatial axis; an extent of 0: the array has all of it. */
+  int64_t rows_start, rows_extent;             /**< of the output: its first row; of how many */
+  int64_t image_rows_start, image_rows_extent; /**< likewise of the image or field */
+  int64_t first_cell, end_cell;                /**< cells that count, on the CPU; 0 and 0: all */
 } similis_warp_options;
 #define SIMILIS_WARP_DEFAULTS                                                                    \
   {                                                                                              \
     sizeof(similis_warp_options), NULL, NULL, NULL, NULL, {0, 0, 0}, {0.0, 0.0, 0.0},            \
         {0.0, 0.0, 0.0}, 0.0, 0.0, 0, 0, 0, SIMILIS_INTERPOLATION_LINEAR, SIMILIS_OUTSIDE_ZEROS, \
-        1, 1, 0, 0, 0, 0.01                                                                      \
+        1, 1, 0, 0, 0, 0.01, 0, 0, 0, 0, 0, 0                                                    \
   }
 
 /** The image at A·x + S·u(x) or S·v(x), and the gradients of Σ upstream·output. Tensors that are

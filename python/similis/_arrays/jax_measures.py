@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's arrays on the CPU: pure_callback into the library, with a custom_vjp around it.
+"""JAX's arrays on the CPU: the library at once, or pure_callback with a custom_vjp around it.
 
 A callback works under jit, vmap (one call for each element) and grad, needs no compiler at run time
 and costs the CPU no copy. Arrays on a GPU are refused: a callback would move them to the host.
@@ -8,52 +8,81 @@ and costs the CPU no copy. Arrays on a GPU are refused: a callback would move th
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 import jax
 import jax.numpy as jnp
 import numpy
 
-from .._library import c_abi, measures
-from .._library.refusals import type_name
+from .._library import measures
+from . import jax_calls
 from . import measures as arrays_measures
 from .kinds import NumPy
 
 _numpy = NumPy()
 
 
-def require_cpu(operation: str, name: str, array: Any) -> None:
-    if isinstance(array, jax.core.Tracer):
-        platform = jax.default_backend()
-    else:
-        platform = next(iter(array.devices())).platform
-    if platform != "cpu":
-        raise c_abi.DeviceError(
-            f"{operation}: {name} is on JAX's {platform}; a jax.Array must be on the CPU, and on a "
-            "GPU torch and CuPy are supported"
-        )
+class _Value:
+    """The value of a measure of NumPy's arrays x, y, mask and valid_mask."""
+
+    def __init__(self, operation: str, text: str, names: tuple[str, str]) -> None:
+        self.call = operation, text, names
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Value) and self.call == other.call
+
+    def __hash__(self) -> int:
+        return hash(self.call)
+
+    def __call__(self, *arrays: Any) -> Any:
+        operation, text, names = self.call
+        x, y, mask, valid_mask = _in_float64(operation, arrays)
+        value = arrays_measures.evaluate(
+            operation, text, _numpy, x, y, mask, valid_mask, names=names
+        )[0]
+        return numpy.asarray(value, _value_dtype(text, x))
+
+
+def _in_float64(operation: str, arrays: Sequence[Any]) -> Sequence[Any]:
+    """The arrays, histograms as the library takes them: JAX has them in f32."""
+    if operation != measures.OF_HISTOGRAM:
+        return arrays
+    return [None if each is None else numpy.asarray(each, numpy.float64) for each in arrays]
+
+
+def _value_dtype(text: str, x: Any) -> Any:
+    is_wide = x.dtype == jnp.float64 or measures.parse(text).in_float64
+    return jax_calls.float64_or_float32() if is_wide else jnp.float32
 
 
 def _call(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:
-    """The value and the gradients that are asked for, scaled by the upstream gradient, if any."""
-    given: list[Any] = [None if each is None else numpy.asarray(each) for each in arrays]
-    x, y, mask, valid_mask, upstream = given
-    results = arrays_measures.evaluate(
-        operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
-    )
+    """The value and the gradients that are asked for, scaled by the upstream gradient, if any.
+
+    A mask that was traced and has weights that are none makes them NaN, as on a GPU.
+    """
+    x, y, mask, valid_mask, upstream = _in_float64(operation, jax_calls.as_numpy(arrays))
+    try:
+        results = arrays_measures.evaluate(
+            operation, text, _numpy, x, y, mask, valid_mask, of_x, of_y, upstream
+        )
+    except ValueError as error:
+        if "mask holds" not in str(error):
+            raise
+        results = [numpy.full_like(each, numpy.nan) for each in (x, y)][: of_x + of_y]
+        if upstream is None:
+            results.insert(0, numpy.full(measures.parse(text).result_shape(x.shape), numpy.nan))
     # NumPy's results without axes are in f64.
-    dtype = x.dtype if upstream is not None or x.dtype == numpy.float64 else numpy.float32
-    value = [] if upstream is not None else [numpy.asarray(results[0], dtype)]
+    value = [] if upstream is not None else [numpy.asarray(results[0], _value_dtype(text, x))]
     return (*value, *results[len(value) :])
 
 
 def _called_back(operation: str, text: str, of_x: bool, of_y: bool, arrays: tuple[Any, ...]) -> Any:
     x, upstream = arrays[0], arrays[4]
-    dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
     shapes = []
     if upstream is None:
         shape = measures.parse(text).result_shape(x.shape)
-        shapes.append(jax.ShapeDtypeStruct(tuple(shape), dtype))
+        shapes.append(jax.ShapeDtypeStruct(tuple(shape), _value_dtype(text, x)))
     shapes += [jax.ShapeDtypeStruct(x.shape, x.dtype) for of in (of_x, of_y) if of]
     callback = functools.partial(_call, operation, text, of_x, of_y)
     return jax.pure_callback(callback, tuple(shapes), arrays, vmap_method="sequential")
@@ -87,22 +116,44 @@ def _function(operation: str, text: str) -> Callable[..., Any]:
     return value
 
 
-def evaluate(operation: str, text: str, x: Any, y: Any, mask: Any, valid_mask: Any) -> Any:
-    for name, array in (("x", x), ("y", y), ("mask", mask), ("valid_mask", valid_mask)):
-        if array is None and "mask" in name:
-            continue
-        if not isinstance(array, jax.Array):
-            raise TypeError(
-                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
+def evaluate(
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Any,
+    valid_mask: Any,
+    names: tuple[str, str] = ("x", "y"),
+) -> Any:
+    given = list(zip((*names, "mask", "valid_mask"), (x, y, mask, valid_mask)))
+    if isinstance(x, numpy.ndarray) != isinstance(y, numpy.ndarray) and hasattr(y, "dtype"):
+        other, like = given[:2] if isinstance(x, numpy.ndarray) else given[1::-1]
+        if str(other[1].dtype) != str(like[1].dtype):
+            raise ValueError(
+                f"{operation}: {other[0]} is {other[1].dtype}; it must be {like[1].dtype} as "
+                f"{like[0]} is"
             )
-        require_cpu(operation, name, array)
-    arrays_measures.require_alike(operation, x, y)
-    return _function(operation, text)(x, y, mask, valid_mask)
+    arrays = [
+        None if array is None and "mask" in name else jax_calls.taken(operation, name, array)
+        for name, array in given
+    ]
+    arrays_measures.require_alike(operation, arrays[0], arrays[1], names)
+    value = _Value(operation, text, names)
+    if not any(map(jax_calls.is_traced, arrays)):
+        return jax_calls.as_jax([value(*jax_calls.as_numpy(arrays))], arrays[0])[0]
+    jax_calls.refuse(value, arrays)
+    return _function(operation, text)(*arrays)
 
 
-def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any) -> Any:
+def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any, mask: Any) -> Any:
     """PSNR from the MSE; differentiable as the MSE is."""
     text = measures.psnr_error_text(data_range, reduction)
-    error = evaluate("psnr", text, x, y, None, None)
+    try:
+        error = evaluate("psnr", text, x, y, mask, None)
+    except ValueError as refusal:  # the library knows only the error inside
+        raise ValueError(str(refusal).replace("mse: ", "psnr: ", 1)) from None
     value_range = float(data_range or measures.DATA_RANGES.get(str(x.dtype), 1.0))
-    return 10 * jnp.log10(value_range**2 / error)
+    if mask is None:
+        return 10 * jnp.log10(value_range**2 / error)
+    exists = ~jnp.isnan(error)  # an error of no pixels is NaN, and its gradient is to be 0
+    return jnp.where(exists, 10 * jnp.log10(value_range**2 / jnp.where(exists, error, 1)), jnp.nan)

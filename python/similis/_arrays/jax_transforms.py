@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling and composing JAX's arrays on the CPU, by callbacks as in jax_measures.py."""
+"""Sampling and composing JAX's arrays on the CPU, at once or by callbacks as in jax_measures.py."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from .._library import warp
-from .._library.refusals import type_name
-from . import transforms
-from .jax_measures import require_cpu
+from .._library import c_abi, warp
+from . import jax_calls, transforms
+from .jax_calls import as_numpy
 from .kinds import NumPy
 
 _numpy = NumPy()
 Operands = tuple[Any, ...]  # image, u or A; affine; field; grid_affine: some of them None
 
 
-def _as_numpy(arrays: Sequence[Any]) -> list[Any]:
-    return [None if each is None else numpy.asarray(each) for each in arrays]
-
-
 def _value(call: str, names: Sequence[str], operands: Operands) -> Any:
-    return transforms.run(call, names, _as_numpy(operands))
+    return transforms.run(call, names, as_numpy(operands))
+
+
+@functools.lru_cache(maxsize=1024)
+def _tried_value(call: str, names: tuple[str, ...]) -> Callable[..., Any]:
+    """The same for jax_calls.refuse(), one function for equal calls."""
+    return lambda *operands: _value(call, names, operands)
 
 
 def _gradients(call: str, asked: Sequence[bool], operands: Operands, upstream: Any) -> Any:
     """The gradients to the operands that ask for one."""
-    held = _as_numpy((*operands, upstream))
+    held = as_numpy((*operands, upstream))
     gradients = [numpy.empty_like(each) if of else None for each, of in zip(held, asked)]
     described = [None if each is None else _numpy.describe(each) for each in held]
     parsed = warp.parse(call)
@@ -102,41 +103,75 @@ def _function(call: str, names: tuple[str, ...]) -> Callable[..., Any]:
     return value
 
 
-def require_arrays(operation: str, names: Sequence[str], operands: Sequence[Any]) -> None:
-    for name, array in zip(names, operands):
-        if array is None:
-            continue
-        if not isinstance(array, jax.Array):
-            raise TypeError(
-                f"{operation}: {name} is of type {type_name(array)}; it must be a jax.Array"
-            )
-        require_cpu(operation, name, array)
-        transforms.require_array(operation, name, array)
+def taken_arrays(operation: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
+    arrays = []
+    for name, operand in zip(names, operands):
+        array = None if operand is None else jax_calls.taken(operation, name, operand)
+        if array is not None:
+            transforms.require_array(operation, name, array)
+        arrays.append(array)
+    return arrays
 
 
 def transform(call: str, names: Sequence[str], operands: Sequence[Any], output: Any) -> Any:
     operation = call.split(" ", 1)[0]
     if output is not None:
         raise TypeError(f"{operation}: output is given; a jax.Array cannot be changed")
-    require_arrays(operation, names, operands)
-    return _function(call, tuple(names))(*operands)
+    arrays = taken_arrays(operation, names, operands)
+    if any(map(jax_calls.is_traced, arrays)):
+        jax_calls.refuse(_tried_value(call, tuple(names)), arrays)
+        return _function(call, tuple(names))(*arrays)
+    value = _value(call, names, tuple(arrays))
+    results = jax_calls.as_jax(value if isinstance(value, tuple) else (value,), arrays[0])
+    return tuple(results) if isinstance(value, tuple) else results[0]
+
+
+_HELD_BY_FLOAT32 = ("bool", "int8", "int16")
+
+
+def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> Any:
+    """Label and weight. Integers that the library does not take pass through floats that hold them."""
+    image = operands[0]
+    dtype = str(getattr(image, "dtype", ""))
+    if dtype in c_abi.DTYPES or not (dtype in transforms.INTEGERS or dtype == "bool"):
+        return transform(call, names, operands, None)
+    if dtype not in _HELD_BY_FLOAT32 and (dtype != "int32" or not jax_calls.has_float64()):
+        raise TypeError(
+            f"sample_labels: image is {dtype}, which needs float64 to be exact, and JAX has none by "
+            "default; give image.astype('int16') or numpy.asarray(image)"
+        )
+    wider = jnp.float32 if dtype in _HELD_BY_FLOAT32 else jnp.float64
+    label, weight = transform(call, names, (image.astype(wider), *operands[1:]), None)
+    return label.astype(dtype), weight.astype(jnp.float32)
 
 
 def exponentiate(v: Any, n: int, align_corners: bool) -> Any:
     """Repeated compose(), and differentiable as that is."""
-    require_arrays("exponentiate", ("v",), (v,))
+    (v,) = taken_arrays("exponentiate", ("v",), (v,))
     call = warp.text("compose", align_corners=align_corners)
     u = (v if v.dtype == jnp.float64 else v.astype(jnp.float32)) * 2.0**-n
     for _ in range(n):
-        u = u + _function(call, ("u", "affine", "v", "grid_affine"))(u, None, u, None)
+        u = u + transform(call, ("u", "affine", "v", "grid_affine"), (u, None, u, None), None)
     return u.astype(v.dtype)
 
 
+@functools.lru_cache(maxsize=64)
+def _tried_inverse(iterations: int, call: str) -> Callable[..., Any]:
+    return lambda u: transforms.invert(u, iterations, call)
+
+
 def invert(u: Any, iterations: int, call: str) -> tuple[Any, Any]:
-    require_arrays("invert", ("u",), (u,))
+    (u,) = taken_arrays("invert", ("u",), (u,))
+    if not jax_calls.is_traced(u):
+        inverse, residual = jax_calls.as_jax(
+            transforms.invert(numpy.asarray(u), iterations, call), u
+        )
+        return inverse, residual
+    jax_calls.refuse(_tried_inverse(iterations, call), (u,))
     wide = jnp.float64 if u.dtype == jnp.float64 else jnp.float32
+    voxels = (u.shape[0], *(warp.parse(call).out_shape or u.shape[1:-1]))
     shapes = (
-        jax.ShapeDtypeStruct(u.shape, u.dtype),
+        jax.ShapeDtypeStruct((*voxels, u.shape[-1]), u.dtype),
         jax.ShapeDtypeStruct(u.shape[:1], wide),
     )
 
@@ -146,3 +181,73 @@ def invert(u: Any, iterations: int, call: str) -> tuple[Any, Any]:
     constant = jax.lax.stop_gradient(u)
     inverse, residual = jax.pure_callback(compute, shapes, constant, vmap_method="sequential")
     return inverse, residual
+
+
+@functools.lru_cache(maxsize=64)
+def _jacobian(call: str, spacing: tuple[float, ...]) -> Callable[..., Any]:
+    """The determinant and the number of folds of u, with a gradient rule."""
+
+    @jax.custom_vjp
+    def value(u: Any) -> Any:
+        folds_dtype = jax_calls.float64_or_float32()
+        shapes = (
+            jax.ShapeDtypeStruct(u.shape[:-1], u.dtype),
+            jax.ShapeDtypeStruct(u.shape[:1], folds_dtype),
+        )
+
+        def compute(u: Any) -> Any:
+            det, folds = transforms.jacobian_determinant(numpy.asarray(u), call)
+            return det, folds.astype(folds_dtype)
+
+        return jax.pure_callback(compute, shapes, u, vmap_method="sequential")
+
+    def forward(u: Any) -> Any:
+        return value(u), u
+
+    def backward(u: Any, upstream: Any) -> Any:
+        _, pull_back = jax.vjp(lambda field: _determinant(field, spacing), u)
+        return pull_back(upstream[0])
+
+    value.defvjp(forward, backward)
+    return value
+
+
+def _determinant(u: Any, spacing: Sequence[float]) -> Any:
+    """The determinant in JAX's own operators, whose gradient it knows; spacing: along (x, y, z)."""
+    rank = u.ndim - 2
+    wide = u if u.dtype == jnp.float64 else u.astype(jnp.float32)
+    columns = []
+    for axis in range(rank):
+        along = jnp.moveaxis(wide, rank - axis, 0)
+        if along.shape[0] == 1:
+            slope = jnp.zeros_like(along)
+        else:
+            inner = (along[2:] - along[:-2]) / (2 * spacing[axis])
+            first = (along[1:2] - along[:1]) / spacing[axis]
+            last = (along[-1:] - along[-2:-1]) / spacing[axis]
+            slope = jnp.concatenate([first, inner, last])
+        columns.append(jnp.moveaxis(slope, 0, rank - axis))
+    j = jnp.stack(columns, -1) + jnp.eye(rank, dtype=wide.dtype)
+    if rank == 2:
+        det = j[..., 0, 0] * j[..., 1, 1] - j[..., 0, 1] * j[..., 1, 0]
+    else:
+        det = (j[..., 0] * jnp.cross(j[..., 1], j[..., 2])).sum(-1)
+    return det.astype(u.dtype)
+
+
+def jacobian_determinant(u: Any, call: str, spacing: tuple[float, ...]) -> tuple[Any, Any]:
+    """The determinant and the number of folds, f32 where JAX has no f64."""
+    (u,) = taken_arrays("jacobian_determinant", ("u",), (u,))
+    if not jax_calls.is_traced(u):
+        det, folds = transforms.jacobian_determinant(numpy.asarray(u), call)
+        folds = folds.astype(jax_calls.float64_or_float32())
+        det, folds = jax_calls.as_jax((det, folds), u)
+        return det, folds
+    jax_calls.refuse(_tried_jacobian(call), (u,))
+    det, folds = _jacobian(call, spacing)(u)
+    return det, folds
+
+
+@functools.lru_cache(maxsize=64)
+def _tried_jacobian(call: str) -> Callable[..., Any]:
+    return lambda u: transforms.jacobian_determinant(u, call)

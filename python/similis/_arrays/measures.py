@@ -10,13 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from .._library import measures
-from .._library.refusals import require_extents, require_same_shape
+from .._library.refusals import require_extents, require_same_dtype, require_same_shape
 from .kinds import Kind, require_dtype, require_kind
+
+_CONVERTED = ("bool", "int16", "int32")  # of both images, before they come here
 
 
 def require_alike(operation: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> None:
     """Raises for what can be refused before the library is called."""
     require_dtype(operation, names[0], x)
+    if str(y.dtype) in _CONVERTED:
+        require_same_dtype(operation, names, str(x.dtype), str(y.dtype))
     require_dtype(operation, names[1], y)
     require_same_shape(operation, names, x.shape, y.shape)
     require_extents(operation, names[0], x.shape)

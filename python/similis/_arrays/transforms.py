@@ -107,7 +107,8 @@ def exponentiate(v: Any, steps: int, align_corners: bool) -> Any:
 def invert(u: Any, steps: int, call: str) -> tuple[Any, Any]:
     kind = kind_of("invert", u, "u")
     (held,), (described,) = _described("invert", kind, ("u",), (u,))
-    result = kind.empty(held.shape, "same", like=held)
+    voxels = [held.shape[0], *(warp.parse(call).out_shape or held.shape[1:-1])]
+    result = kind.empty([*voxels, held.shape[-1]], "same", like=held)
     dtype = "float64" if str(held.dtype) == "float64" else "float32"
     residual = kind.empty(held.shape[:1], dtype, like=held)
     outputs = [kind.describe(each) for each in (result, residual)]
@@ -118,7 +119,8 @@ def invert(u: Any, steps: int, call: str) -> tuple[Any, Any]:
 def jacobian_determinant(u: Any, call: str) -> tuple[Any, Any]:
     kind = kind_of("jacobian_determinant", u, "u")
     (held,), (described,) = _described("jacobian_determinant", kind, ("u",), (u,))
-    det = kind.empty(held.shape[:-1], "same", like=held)
+    voxels = [held.shape[0], *(warp.parse(call).out_shape or held.shape[1:-1])]
+    det = kind.empty(voxels, "same", like=held)
     folds = kind.empty(held.shape[:1], "float64", like=held)
     outputs = [kind.describe(each) for each in (det, folds)]
     warp.run_on_field(warp.parse(call), described, None, outputs, kind.stream())

@@ -53,6 +53,7 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
 _torch_package: Any = None
 _jax_measures: Any = None
 _jax_transforms: Any = None
+_jax_smooth: Any = None
 
 
 def for_torch() -> Any:
@@ -89,6 +90,16 @@ def for_jax_transforms() -> Any:
     return _jax_transforms
 
 
+def for_jax_smooth() -> Any:
+    """The module that smooths JAX's arrays, imported likewise."""
+    global _jax_smooth
+    if _jax_smooth is None:
+        from .._arrays import jax_smooth
+
+        _jax_smooth = jax_smooth
+    return _jax_smooth
+
+
 def require_tensor(operation: str, name: str, value: Any) -> None:
     if not is_of("torch", "Tensor", value):
         raise TypeError(
@@ -99,13 +110,15 @@ def require_tensor(operation: str, name: str, value: Any) -> None:
 def refuse_jax(operation: str, name: str, array: Any) -> None:
     if not is_of("torch", "Tensor", array) and is_of("jax", "Array", array):
         raise TypeError(
-            f"{operation}: {name} is a jax.Array, and JAX has no float64 by default; give "
-            f"numpy.asarray({name})"
+            f"{operation}: {name} is a jax.Array, and its bits need float64, which JAX does not have by "
+            f"default; give numpy.asarray({name})"
         )
 
 
 def without_gradient(array: Any) -> Any:
-    return array.detach() if is_of("torch", "Tensor", array) else array
+    if is_of("torch", "Tensor", array):
+        return array.detach()
+    return imported("jax").lax.stop_gradient(array) if is_of("jax", "Array", array) else array
 
 
 class WithGradient:
@@ -217,13 +230,13 @@ def evaluate(
     """The value of a measure; names: the function's first two arguments, for error messages."""
     if is_of("torch", "Tensor", x):
         return for_torch().evaluate(operation, text, x, y, mask, valid_mask, names=names)
-    if is_of("jax", "Array", x):
-        return for_jax().evaluate(operation, text, x, y, mask, valid_mask)
     if isinstance(x, WithGradient):
         kind = kind_of(operation, x.image)
         return arrays_measures.evaluate(
             operation, text, kind, x.image, y, mask, valid_mask, x.of_x, x.of_y
         )
+    if is_of("jax", "Array", x) or is_of("jax", "Array", y):
+        return for_jax().evaluate(operation, text, x, y, mask, valid_mask, names)
     kind = kind_of(operation, x, names[0])
     return arrays_measures.evaluate(operation, text, kind, x, y, mask, valid_mask, names=names)[0]
 

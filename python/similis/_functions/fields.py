@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
 from .._library import values, warp
+from .._library.warp import Pair
 from .dispatch import (
     Coordinates,
     check_coordinates,
     for_jax_transforms,
     for_torch,
     rank_of,
-    refuse_jax,
 )
 
 Array = TypeVar("Array")
@@ -28,6 +28,26 @@ def _require_field(operation: str, field: Any) -> None:
         raise ValueError(
             f"{operation}: the field has shape {shape}; it must be [N, Y, X, 2] or [N, Z, Y, X, 3]"
         )
+
+
+def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> dict[str, Any]:
+    """The options of a part of a field: rows are (first, end) of the result, u_rows (start,
+    extent) of the field."""
+    if rows is None and u_rows is None:
+        return {}
+    if not is_of("torch", "Tensor", u) and is_of("jax", "Array", u):
+        raise TypeError(f"{operation}: rows and u_rows take torch and NumPy; u is a jax.Array")
+    for name, given in (("rows", rows), ("u_rows", u_rows)):
+        if given is None or not isinstance(given, (tuple, list)) or len(given) != 2:
+            kinds = "(first, end)" if name == "rows" else "(start, extent)"
+            raise TypeError(f"{operation}: {name} is {values.shown(given)}; it must be {kinds}")
+    assert rows is not None and u_rows is not None
+    first, end = [values.integer(operation, "rows", each) for each in rows]
+    if not first < end:
+        raise ValueError(f"{operation}: rows are {first} to {end}; the end must be above the first")
+    extent = values.integer(operation, "u_rows", u_rows[1])
+    shape = [end - first, *u.shape[2:-1]]
+    return {"rows": (first, extent), "image_rows": u_rows, "out_shape": shape}
 
 
 def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
@@ -48,7 +68,13 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
 
 
 def invert(
-    u: Array, iterations: int = 30, *, align_corners: bool = True, tolerance: float = 0.01
+    u: Array,
+    iterations: int = 30,
+    *,
+    align_corners: bool = True,
+    tolerance: float = 0.01,
+    rows: Pair = None,
+    u_rows: Pair = None,
 ) -> tuple[Array, Array]:
     """The displacement w with u(x + w) + w = 0, by damped Newton steps, and its residual.
 
@@ -56,15 +82,25 @@ def invert(
     it has taken `iterations` of them. Outside its grid u has the value at the border, so the rim
     converges as the inside does.
 
+    rows, u_rows: a part of a field that is cut along z, or y in 2D: the rows (first, end) of the
+        whole to invert, and (start, extent): u holds the rows from start on of `extent`. Where a
+        row is needed that u lacks, the residual is infinite: give more. On the CPU.
+
     Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w over all voxels, in
         the units of u, in which a voxel is 2/(n-1) wide, or 2/n without align_corners. A residual
         of more than tolerance voxels says that x + u(x) folds (jacobian_determinant counts where),
         or needs more iterations; it is NaN where u is. Neither has a gradient.
     """
     steps = values.integer("invert", "iterations", iterations)
-    call = warp.text("invert", align_corners=align_corners, tolerance=tolerance)
-    if is_of("torch", "Tensor", u):
+    if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
         _require_field("invert", u)
+    call = warp.text(
+        "invert",
+        align_corners=align_corners,
+        tolerance=tolerance,
+        **_part("invert", u, rows, u_rows),
+    )
+    if is_of("torch", "Tensor", u):
         return for_torch().invert(u, steps, call)
     if is_of("jax", "Array", u):
         _require_field("invert", u)
@@ -78,23 +114,37 @@ def jacobian_determinant(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    rows: Pair = None,
+    u_rows: Pair = None,
 ) -> tuple[Array, Array]:
     """The determinant of the derivative of x + u(x), and the number of folds.
 
     Central differences inside, one-sided at the border, exact for affine maps.
 
-    Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, torch's differentiable by u, and
-        folds [N], f64: the number of voxels where it is not above 0, NaN included.
+    rows, u_rows: as of invert(); u holds a row more before and behind, where the whole has them.
+        Coordinates are the whole's, and folds are counted in these rows.
+
+    Returns: the determinant [N,Y,X] or [N,Z,Y,X] in u's dtype, differentiable by u, and
+        folds [N], f64 (f32 where JAX has no f64): the number of voxels where it is not above 0,
+        NaN included.
     """
+    if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
+        _require_field("jacobian_determinant", u)
     call = warp.text(
         "jacobian_determinant",
         align_corners=align_corners,
         min_coords=min_coords,
         max_coords=max_coords,
+        **_part("jacobian_determinant", u, rows, u_rows),
     )
     check_coordinates("jacobian_determinant", rank_of(u), min_coords, max_coords)
     if is_of("torch", "Tensor", u):
+        return for_torch().jacobian_determinant(
+            u, call, align_corners, min_coords, max_coords, rows, u_rows
+        )
+    if is_of("jax", "Array", u):
         _require_field("jacobian_determinant", u)
-        return for_torch().jacobian_determinant(u, call, align_corners, min_coords, max_coords)
-    refuse_jax("jacobian_determinant", "u", u)
+        field: Any = u
+        spacing = warp.voxel_spacing(field.shape, align_corners, min_coords, max_coords)
+        return for_jax_transforms().jacobian_determinant(u, call, tuple(spacing))
     return arrays_transforms.jacobian_determinant(u, call)

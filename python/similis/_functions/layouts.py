@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from .._arrays.kinds import imported, is_of
-from .._library.refusals import require_same_shape, type_name
+from .._library.refusals import require_same_dtype, require_same_shape, type_name
 
 # Types that every operation takes in another: int32 needs f64 to be exact.
 _WIDER = {"bool": "uint8", "int16": "float32", "int32": "float64"}
@@ -147,8 +147,9 @@ def with_taken_dtypes(
     """
     given = dtype_name(x)
     dtype = wider_dtype(operation, given)
-    if dtype is None or dtype_name(y) != given:
+    if dtype is None or not dtype_name(y):
         return None, x, y
+    require_same_dtype(operation, ("x", "y"), given, dtype_name(y))
     if needs_range and given not in _DEFAULT_RANGES:
         raise ValueError(
             f"{operation}: x is {given}, which has no usual range; give data_range, the largest "

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, Optional, TypeVar
 
 from .._library import measures
-from .dispatch import described_once, evaluate, evaluate_images, options_of, refuse_jax
+from .dispatch import described_once, evaluate, evaluate_images, options_of, without_gradient
 from .losses import Options, loss_of, without_unknown
 from .._library.measures import Range
 from .unknown_options import refuse_options
@@ -135,9 +135,9 @@ def histogram(
     With a range of (low, high) those of parts of an image add up to that of the whole, from which
     mutual_information_from_histogram() computes. With method "binned" it is not blurred yet.
 
-    Returns: f64, [N,C,num_bins,num_bins], without a gradient.
+    Returns: f64 (f32 where JAX has no f64), [N,C,num_bins,num_bins], without a gradient.
     """
-    refuse_jax("histogram", "x", x)
+    x, y = without_gradient(x), without_gradient(y)
     text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
     return evaluate_images("histogram", text, x, y, mask, None, channel_axis)
 
@@ -165,7 +165,7 @@ def mutual_information_from_histogram(
     Returns: f64, a scalar, [N] or [N,C], without a gradient.
     """
     name = "mutual_information_from_histogram"
-    refuse_jax(name, "histogram", histogram)
+    histogram = without_gradient(histogram)
     text = _from_histogram_text(
         0, sigma_ratio, normalized, smooth_nr, smooth_dr, method, reduction
     )

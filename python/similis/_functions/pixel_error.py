@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn, Optional, TypeVar
 
 from .._arrays import measures as arrays_measures
@@ -11,6 +12,7 @@ from .._library import measures, range_warning, values
 from .._library.values import DataRange
 from . import layouts
 from .dispatch import (
+    WithGradient,
     described_once,
     evaluate_images,
     for_jax,
@@ -26,7 +28,12 @@ Array = TypeVar("Array")
 
 @without_unknown
 def mse(
-    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None,
+    x: Array,
+    y: Array,
+    *,
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
     """Mean squared error, in squared units of a pixel; sums are kept in f64.
@@ -35,16 +42,22 @@ def mse(
         x, y: [H,W], [C,H,W], or [N,C,…] of 4 to 8 axes; bool, integers of 8, 16 or 32 bits, f16,
             bf16, f32 or f64; alike in all but their strides.
         reduction: "mean", "sum", "per_image" or "per_channel".
+        mask: weights of the pixels, finite and not negative, shaped as x with N and C left out or 1
+            where they are the same for all: the mean is Σ mask·error / Σ mask. A pixel of weight 0
+            may hold anything, NaN included, and has gradient 0. Where the weights add up to 0 the
+            mean is NaN, with gradient 0. On a GPU a mask is refused.
         channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y.
 
     Raises:
-        ValueError, TypeError: x and y are not alike or have no elements, or reduction is another.
+        ValueError, TypeError: x and y are not alike or have no elements, reduction is another, or
+            the mask does not broadcast or, on the CPU, holds a weight that is negative or not
+            finite.
     """
     if unknown:
         refuse_options("mse", unknown, mse)
-    return evaluate_images("mse", _mse_text(0, reduction), x, y, None, None, channel_axis)
+    return evaluate_images("mse", _mse_text(0, reduction), x, y, mask, None, channel_axis)
 
 
 _mse_text = described_once(measures.writer("mse", *options_of(mse)))
@@ -52,7 +65,12 @@ _mse_text = described_once(measures.writer("mse", *options_of(mse)))
 
 @without_unknown
 def mae(
-    x: Array, y: Array, *, reduction: str = "mean", channel_axis: Optional[int] = None,
+    x: Array,
+    y: Array,
+    *,
+    reduction: str = "mean",
+    mask: Optional[Array] = None,
+    channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
     """Mean absolute error, in units of a pixel; its gradient is 0 where x and y are equal.
@@ -61,7 +79,7 @@ def mae(
     """
     if unknown:
         refuse_options("mae", unknown, mae)
-    return evaluate_images("mae", _mae_text(0, reduction), x, y, None, None, channel_axis)
+    return evaluate_images("mae", _mae_text(0, reduction), x, y, mask, None, channel_axis)
 
 
 _mae_text = described_once(measures.writer("mae", *options_of(mae)))
@@ -74,13 +92,14 @@ def psnr(
     *,
     data_range: DataRange = None,
     reduction: str = "mean",
+    mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
     """Peak signal-to-noise ratio, 10·log10(data_range² / MSE), in dB; infinite if x equals y.
 
     Args:
-        x, y, channel_axis: as of mse().
+        x, y, mask, channel_axis: as of mse().
         data_range: largest minus smallest value a pixel can take, or (smallest, largest); by
             default 1 for floats and bool, 255 for u8, 65535 for u16.
         reduction: of the squared error, before the logarithm: "mean", "per_image" or "per_channel".
@@ -96,30 +115,50 @@ def psnr(
         data_range = values.plain_range("psnr", data_range)
     if channel_axis is None:
         if is_of("torch", "Tensor", x):
-            value = for_torch().psnr(data_range, reduction, x, y, usual_only=True)
+            value = for_torch().psnr(data_range, reduction, x, y, mask, usual_only=True)
             if value is not None:
                 return value
-        elif is_usual_array(x):
-            return _psnr(data_range, reduction, x, y)
+        elif not isinstance(x, WithGradient) and is_usual_array(x):
+            return _psnr(data_range, reduction, x, y, mask)
+    image: Any = x.image if isinstance(x, WithGradient) else x
 
-    def run(value_range: Optional[float], x: Array, y: Array, *_: Any) -> Array:
-        return _psnr(value_range or data_range, reduction, x, y)
+    def run(value_range: Optional[float], arranged_x: Any, y: Any, mask: Any) -> Any:
+        if isinstance(x, WithGradient):
+            arranged_x = WithGradient(arranged_x, x.of_x, x.of_y)
+        return _psnr(value_range or data_range, reduction, arranged_x, y, mask)
 
-    return layouts.evaluate(run, "psnr", (x, y), (), channel_axis, data_range is None)
+    return layouts.evaluate(run, "psnr", (image, y), (mask,), channel_axis, data_range is None)
 
 
-def _psnr(data_range: Any, reduction: str, x: Any, y: Any) -> Any:
+def _psnr(data_range: Any, reduction: str, x: Any, y: Any, mask: Any) -> Any:
     if is_of("torch", "Tensor", x):
-        return for_torch().psnr(data_range, reduction, x, y)
-    if is_of("jax", "Array", x):
-        return for_jax().psnr(data_range, reduction, x, y)
+        return for_torch().psnr(data_range, reduction, x, y, mask)
+    if isinstance(x, WithGradient):
+        return _psnr_and_gradients(data_range, reduction, x, y, mask)
+    if is_of("jax", "Array", x) or is_of("jax", "Array", y):
+        return for_jax().psnr(data_range, reduction, x, y, mask)
     text = _psnr_text(0, data_range, reduction)
     kind = kind_of("psnr", x)
-    value = arrays_measures.evaluate("psnr", text, kind, x, y)[0]
+    value = arrays_measures.evaluate("psnr", text, kind, x, y, mask)[0]
     is_known = is_of("numpy", "ndarray", x)  # without waiting for a GPU
     if is_known and range_warning.psnr_wants_look(x.size, str(x.dtype)):
         range_warning.look_at_psnr(float(value.min()), data_range or 1.0)
     return value
+
+
+def _psnr_and_gradients(data_range: Any, reduction: str, x: WithGradient, y: Any, mask: Any) -> Any:
+    """[value, gradients…]: by the error's gradients, whose upstream is -10 / (ln 10 · error)."""
+    value = _psnr(data_range, reduction, x.image, y, mask)
+    text = measures.psnr_error_text(data_range, reduction)
+    kind = kind_of("psnr", x.image)
+    error = arrays_measures.evaluate("psnr", f"{text} in_float64=1", kind, x.image, y, mask)[0]
+    upstream = kind.empty(error.shape, "float64", like=x.image)
+    upstream[...] = -10 / (math.log(10) * error)
+    upstream[error != error] = 0  # an error of no pixels has no gradient
+    gradients = arrays_measures.evaluate(
+        "psnr", text, kind, x.image, y, mask, None, x.of_x, x.of_y, upstream
+    )
+    return [value, *gradients]
 
 
 _psnr_text = described_once(measures.writer("psnr", *options_of(psnr)))

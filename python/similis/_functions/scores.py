@@ -246,7 +246,6 @@ def ssimulacra2(
     Raises:
         ValueError, TypeError: the pictures are not that.
     """
-    refuse_jax("ssimulacra2", "reference", reference)
     names = ("reference", "distorted")
     x, y = (
         pictures_first("ssimulacra2", name, without_gradient(each), channel_axis)

@@ -23,9 +23,11 @@ def ssim(
     *,
     data_range: DataRange = None,
     window_size: PerAxisInt = 11,
+    window: str = "gaussian",
     sigma: PerAxisFloat = 1.5,
     k1: float = 0.01,
     k2: float = 0.03,
+    sample_covariance: bool = False,
     padding: str = "valid",
     reduction: str = "mean",
     mask: Optional[Array] = None,
@@ -33,7 +35,7 @@ def ssim(
     channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
-    """Structural similarity: how alike x and y are where a Gaussian window sees them.
+    """Structural similarity: how alike x and y are where a window sees them.
 
         (2 μx μy + C1)(2 σxy + C2) / ((μx² + μy² + C1)(σx² + σy² + C2))
 
@@ -49,8 +51,11 @@ def ssim(
             default 1 for floats and bool, 255 for u8, 65535 for u16; i16 and i32 have none. Floats
             above twice that are warned of once, in images of 16,384 elements and more on the CPU.
         window_size: in pixels, odd; one number, or one for each axis, (y, x) or (z, y, x).
-        sigma: standard deviation of the window in pixels; one number, or one for each axis.
+        window: "gaussian", or "box" with all weights alike, which is scikit-image's default.
+        sigma: standard deviation of a Gaussian window in pixels; one number, or one for each axis.
         k1, k2: C1 = (k1·data_range)², C2 = (k2·data_range)².
+        sample_covariance: multiply σx², σy² and σxy by n / (n - 1), n the window's pixels, as of a
+            sample. scikit-image does by default.
         padding: what a window sees outside the image. "valid": only windows inside count; "same":
             zeros; "reflect": the image mirrored at its outermost pixels; "replicate": the outermost
             pixel; "renormalize": nothing, the cut window's weights sum to 1 again.
@@ -69,10 +74,10 @@ def ssim(
         times.
 
     Raises:
-        ValueError: x and y are not alike or have no elements, window_size is even, data_range or
-            sigma is not positive, k1 or k2 is negative, the image is smaller than the window
-            allows, a mask does not broadcast or, on the CPU, holds a
-            weight that is negative or not finite, or a name is not one of those above.
+        ValueError: x and y are not alike or have no elements, window_size is even or, with
+            sample_covariance, 1, data_range or sigma is not positive, k1 or k2 is negative, the
+            image is smaller than the window allows, a mask does not broadcast or, on the CPU, holds
+            a weight that is negative or not finite, or a name is not one of those above.
         TypeError: an argument is of the wrong kind.
         DeviceError: the device cannot be used.
     """
@@ -81,7 +86,17 @@ def ssim(
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("ssim", data_range)
     text = ssim_text(
-        spatial(x), data_range, window_size, sigma, k1, k2, padding, reduction, "similarity"
+        spatial(x),
+        data_range,
+        window_size,
+        window,
+        sigma,
+        k1,
+        k2,
+        sample_covariance,
+        padding,
+        reduction,
+        "similarity",
     )
     return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
@@ -116,9 +131,11 @@ def l1_ssim(
     weight: float = 0.2,
     data_range: DataRange = None,
     window_size: PerAxisInt = 11,
+    window: str = "gaussian",
     sigma: PerAxisFloat = 1.5,
     k1: float = 0.01,
     k2: float = 0.03,
+    sample_covariance: bool = False,
     padding: str = "valid",
     reduction: str = "mean",
     mask: Optional[Array] = None,
@@ -139,7 +156,17 @@ def l1_ssim(
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("l1_ssim", data_range)
     text = _l1_ssim_text(
-        spatial(x), weight, data_range, window_size, sigma, k1, k2, padding, reduction
+        spatial(x),
+        weight,
+        data_range,
+        window_size,
+        window,
+        sigma,
+        k1,
+        k2,
+        sample_covariance,
+        padding,
+        reduction,
     )
     return evaluate_images("l1_ssim", text, x, y, mask, valid_mask, channel_axis)
 
@@ -161,6 +188,7 @@ def ms_ssim(
     reduction: str = "mean",
     weights: Optional[Sequence[float]] = None,
     downsample: str = "vainf",
+    mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
@@ -180,6 +208,11 @@ def ms_ssim(
         downsample: how an odd side is halved. "vainf": a rim of zeros, counted in the average
             (pytorch-msssim); "ceil": the last row or column is repeated (MATLAB, TensorFlow);
             "floor": it is left out (torchmetrics); "piq": one is repeated at the top and left.
+        mask: weights of the pixels, shaped as ssim()'s. Each level halves them as it halves the
+            images, and weighs its map by them. A channel whose weights add up to 0 at some level is
+            NaN (a loss 0), with gradient 0; means and sums over channels leave it out. On a GPU a
+            mask is refused.
+        channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable as ssim() is.
 
@@ -204,7 +237,7 @@ def ms_ssim(
         downsample,
         "similarity",
     )
-    return evaluate_images("ms_ssim", text, x, y, None, None, channel_axis)
+    return evaluate_images("ms_ssim", text, x, y, mask, None, channel_axis)
 
 
 _ms_ssim_options = Options(ms_ssim)
@@ -212,10 +245,12 @@ ms_ssim_text = described_once(measures.writer("ms_ssim", *options_of(ms_ssim), "
 
 
 @loss_of(ms_ssim)
-def ms_ssim_loss(x: Any, y: Any, *, channel_axis: Any = None, **options: Any) -> Any:
+def ms_ssim_loss(
+    x: Any, y: Any, *, mask: Any = None, channel_axis: Any = None, **options: Any
+) -> Any:
     """1 - MS-SSIM, computed so that it keeps its relative precision as x and y become equal.
 
     Takes, returns and raises what ms_ssim() does.
     """
     text = ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
-    return evaluate_images("ms_ssim", text, x, y, None, None, channel_axis)
+    return evaluate_images("ms_ssim", text, x, y, mask, None, channel_axis)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
@@ -12,11 +12,13 @@ from .._library import values, warp
 from .dispatch import (
     Coordinates,
     check_coordinates,
+    described_once,
     for_jax_transforms,
     for_torch,
     rank_of,
     torch_is_loaded,
 )
+from .._library.warp import Pair
 
 Array = TypeVar("Array")
 
@@ -33,7 +35,7 @@ def _labels(call: str, names: Sequence[str], arrays: Sequence[Any]) -> tuple[Any
     if is_of("torch", "Tensor", arrays[0]):
         return for_torch().labels(call, names, arrays)
     if is_of("jax", "Array", arrays[0]):
-        return for_jax_transforms().transform(call, names, arrays, None)
+        return for_jax_transforms().labels(call, names, arrays)
     return arrays_transforms.labels(call, names, arrays)
 
 
@@ -44,6 +46,39 @@ def _field_of(operation: str, displacement: Any, grid: Any) -> tuple[str, Any]:
             "absolute coordinates"
         )
     return ("displacement", displacement) if grid is None else ("grid", grid)
+
+
+def _text_of(operation: str, *names: str) -> Callable[..., str]:
+    """warp.text() of the values of these options; the same values are checked once."""
+    return described_once(lambda *given: warp.text(operation, **dict(zip(names, given))))
+
+
+_sample_text = _text_of(
+    "sample",
+    "is_grid",
+    "out_shape",
+    "mode",
+    "padding_mode",
+    "align_corners",
+    "prefilter",
+    "min_coords",
+    "max_coords",
+    "rows",
+    "image_rows",
+    "cells",
+    "deterministic",
+)
+_compose_text = _text_of(
+    "compose",
+    "padding_mode",
+    "align_corners",
+    "min_coords",
+    "max_coords",
+    "rows",
+    "image_rows",
+    "cells",
+    "deterministic",
+)
 
 
 def _deterministic(given: Optional[bool]) -> bool:
@@ -66,6 +101,9 @@ def sample(
     prefilter: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    rows: Pair = None,
+    image_rows: Pair = None,
+    cells: Pair = None,
     deterministic: Optional[bool] = None,
     output: Optional[Array] = None,
 ) -> Array:
@@ -91,6 +129,14 @@ def sample(
         prefilter: whether a cubic spline's coefficients are computed, or are what image holds.
         min_coords, max_coords: (x, y[, z]) of the output's first and last voxel, for a slab or a
             crop of a larger output; by default those of the whole grid.
+        rows: (start, extent): the output is rows from start on of a longer one of this extent
+            along z, or y in 2D; as many as the field or out_shape has. Coordinates are the whole's.
+        image_rows: the same of the image: rows that it lacks weigh nothing, padding acts at the
+            whole's ends. A cubic spline with prefilter needs 28 rows more before and behind.
+        cells: (first, end): only voxels whose cell, the row at or before their coordinate, is in
+            this range get something, the others 0, so that results of blocks of an image add up.
+            The last row and all behind it are cell extent - 1, all before the first row cell -1.
+            On a GPU cells, and image_rows of a part, are refused.
         deterministic: whether the image's gradient has the same bits in every run on a GPU too; by
             default what torch.use_deterministic_algorithms says.
         output: the result is added to it, and it is returned.
@@ -104,19 +150,22 @@ def sample(
         ValueError, TypeError: shapes, dtypes, devices or options do not fit.
     """
     name, field = _field_of("sample", displacement, grid)
-    call = warp.text(
-        "sample",
-        is_grid=grid is not None,
-        out_shape=out_shape,
-        mode=mode,
-        padding_mode=padding_mode,
-        align_corners=align_corners,
-        prefilter=prefilter,
-        min_coords=min_coords,
-        max_coords=max_coords,
-        deterministic=_deterministic(deterministic),
+    call = _sample_text(
+        grid is not None,
+        out_shape,
+        mode,
+        padding_mode,
+        align_corners,
+        prefilter,
+        min_coords,
+        max_coords,
+        rows,
+        image_rows,
+        cells,
+        _deterministic(deterministic),
     )
-    check_coordinates("sample", rank_of(image), min_coords, max_coords)
+    if min_coords is not None or max_coords is not None:
+        check_coordinates("sample", rank_of(image), min_coords, max_coords)
     if grid is not None and affine is not None:
         raise ValueError(
             "sample: grid is given with affine; give one of them, as grid holds absolute "
@@ -135,6 +184,9 @@ def compose(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    rows: Pair = None,
+    image_rows: Pair = None,
+    cells: Pair = None,
     deterministic: Optional[bool] = None,
     output: Optional[Array] = None,
 ) -> Array:
@@ -143,15 +195,18 @@ def compose(
     u and v are [N,Y,X,2] or [N,Z,Y,X,3]; the rest is as of sample(). Returns a field shaped as v,
     in u's dtype; torch's differentiable once by u, v and affine.
     """
-    call = warp.text(
-        "compose",
-        padding_mode=padding_mode,
-        align_corners=align_corners,
-        min_coords=min_coords,
-        max_coords=max_coords,
-        deterministic=_deterministic(deterministic),
+    call = _compose_text(
+        padding_mode,
+        align_corners,
+        min_coords,
+        max_coords,
+        rows,
+        image_rows,
+        cells,
+        _deterministic(deterministic),
     )
-    check_coordinates("compose", rank_of(u), min_coords, max_coords)
+    if min_coords is not None or max_coords is not None:
+        check_coordinates("compose", rank_of(u), min_coords, max_coords)
     if v is None:
         raise TypeError("compose: v is None; it must be a vector field")
     return _transform(call, ("u", "affine", "v", "grid_affine"), (u, affine, v, None), output)
@@ -165,6 +220,7 @@ def affine_grid(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    rows: Pair = None,
     output: Optional[Array] = None,
 ) -> Array:
     """A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of the displacement, or of A without one.
@@ -178,6 +234,7 @@ def affine_grid(
         align_corners=align_corners,
         min_coords=min_coords,
         max_coords=max_coords,
+        rows=rows,
     )
     if displacement is None and out_shape is None:
         raise ValueError("affine_grid: out_shape is None; give it or a displacement")
@@ -199,6 +256,9 @@ def sample_labels(
     align_corners: bool = True,
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
+    rows: Pair = None,
+    image_rows: Pair = None,
+    cells: Pair = None,
     background: float = 0,
     smallest_label: Optional[float] = None,
     return_weight: bool = False,
@@ -230,6 +290,9 @@ def sample_labels(
         align_corners=align_corners,
         min_coords=min_coords,
         max_coords=max_coords,
+        rows=rows,
+        image_rows=image_rows,
+        cells=cells,
         background=background,
         smallest_label=smallest_label,
     )

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, TypeVar
 
 from .._arrays.kinds import is_of, kind_of
 from .correlation import lncc, lncc_loss, ncc, ncc_loss
 from .dispatch import WithGradient
 from .mutual_information import mutual_information, mutual_information_loss
-from .pixel_error import mae, mse
+from .pixel_error import mae, mse, psnr
 from .ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
 
 Array = TypeVar("Array")
@@ -28,6 +29,7 @@ _WITH_GRADIENT = (
     mutual_information_loss,
     mse,
     mae,
+    psnr,
 )
 
 
@@ -40,7 +42,8 @@ def value_and_gradient(
 
     Args:
         measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
-            ncc, ncc_loss, mutual_information, mutual_information_loss, mse or mae.
+            ncc, ncc_loss, mutual_information, mutual_information_loss, mse, mae or psnr; or
+            functools.partial of one, with options by name.
         x, y: as the measure takes them, in f16, bf16, f32 or f64.
         wrt: which gradients are returned: "x", "y" or "both".
         options: those of the measure.
@@ -51,6 +54,9 @@ def value_and_gradient(
     Raises:
         ValueError, TypeError: as the measure, and if the images are integers.
     """
+    if isinstance(measure, functools.partial) and not measure.args:
+        options = {**measure.keywords, **options}
+        measure = measure.func
     if measure not in _WITH_GRADIENT:
         names = ", ".join(each.__name__ for each in _WITH_GRADIENT)
         given = getattr(measure, "__name__", repr(measure))

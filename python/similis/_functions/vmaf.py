@@ -14,14 +14,22 @@ from .._library.vmaf import Scorer
 Array = TypeVar("Array")
 
 
-def _on_host(name: str, array: Any) -> Any:
-    """A NumPy array of the same elements."""
-    if is_of("torch", "Tensor", array):
-        if array.device.type != "cpu":
-            raise ValueError(f"vmaf: {name} is on {array.device}; it must be on the CPU")
-        return array.detach().numpy()
-    if is_of("cupy", "ndarray", array):
-        raise ValueError(f"vmaf: {name} is on a GPU; it must be on the CPU")
+def _is_torch(array: Any) -> bool:
+    return is_of("torch", "Tensor", array)
+
+
+def _is_on_gpu(array: Any) -> bool:
+    return array.device.type == "cuda" if _is_torch(array) else is_of("cupy", "ndarray", array)
+
+
+def _prepared(name: str, array: Any) -> Any:
+    """The array itself on a GPU, else a NumPy array of the same elements."""
+    if _is_torch(array):
+        if array.device.type not in ("cpu", "cuda"):
+            raise ValueError(
+                f"vmaf: {name} is on {array.device}; it must be on the CPU or a CUDA device"
+            )
+        return array.detach() if _is_on_gpu(array) else array.detach().numpy()
     if is_of("jax", "Array", array):
         import numpy
 
@@ -32,27 +40,46 @@ def _on_host(name: str, array: Any) -> Any:
 
 
 def _like(array: Any, scores: list[float]) -> Any:
-    """Scores as an array of the library that `array` is of."""
-    if is_of("torch", "Tensor", array):
+    """Scores as an array of the library that `array` is of, on its device."""
+    if _is_torch(array):
         torch = imported("torch")
-        return torch.tensor(scores, dtype=torch.float64)
+        return torch.tensor(scores, dtype=torch.float64, device=array.device)
+    if _is_on_gpu(array):
+        cupy = imported("cupy")
+        with array.device:
+            return cupy.array(scores, dtype=cupy.float64)
     import numpy
 
     return numpy.array(scores, dtype=numpy.float64)
 
 
-def _planes(name: str, array: Any, axes: int) -> Any:
-    planes = _on_host(name, array)
-    if planes.ndim != axes:
-        letters = "[T, H, W]" if axes == 3 else "[H, W]"
+def _planes(name: str, array: Any, axes: tuple[int, ...]) -> Any:
+    planes = _prepared(name, array)
+    if planes.ndim not in axes:
+        letters = " or ".join("[T, H, W]" if each == 3 else "[H, W]" for each in axes)
         raise ValueError(f"vmaf: {name} has shape {list(planes.shape)}; it must be {letters}")
-    if str(planes.dtype) not in ("uint8", "uint16"):
-        raise TypeError(f"vmaf: {name} is {planes.dtype}; it must be uint8 or uint16")
+    if _dtype(planes) not in ("uint8", "uint16"):
+        raise TypeError(f"vmaf: {name} is {_dtype(planes)}; it must be uint8 or uint16")
     return planes
 
 
+def _dtype(array: Any) -> str:
+    return str(array.dtype).removeprefix("torch.")
+
+
 def _described(array: Any) -> c_abi.Tensor:
+    if _is_torch(array):
+        device = c_abi.Device(c_abi.CUDA, array.device.index)
+        return c_abi.tensor(
+            array.data_ptr(), array.shape, array.stride(), _dtype(array), device
+        )
     return kind_of("vmaf", array).describe(array)
+
+
+def _stream(array: Any) -> int:
+    if _is_torch(array):
+        return int(imported("torch").cuda.current_stream(array.device).cuda_stream)
+    return kind_of("vmaf", array).stream()
 
 
 def _listed(name: str, given: Union[str, Sequence[str]]) -> list[str]:
@@ -109,15 +136,18 @@ class VmafScorer:
         return frames
 
     def push(self, reference: Any, distorted: Any) -> list[dict[str, float]]:
-        """Takes the next frame's luma planes [H,W].
+        """Takes the next frame's luma planes [H,W], or those of several frames [T,H,W].
+
+        All frames are on the CPU, or all on one CUDA device. On a GPU several frames at once are
+        faster; the call uses the current stream and waits for it.
 
         Returns: the numbers of the frames that are now known, by column; a frame waits for the next.
         """
-        held = [
-            _planes(name, array, 2)
-            for name, array in (("reference", reference), ("distorted", distorted))
-        ]
-        self._scorer.push(*[_described(each) for each in held])
+        of_reference = _planes("reference", reference, (2, 3))
+        of_distorted = _planes("distorted", distorted, (2, 3))
+        self._scorer.push(
+            _described(of_reference), _described(of_distorted), _stream(of_reference)
+        )
         return self._ready()
 
     def finish(self) -> list[dict[str, float]]:
@@ -160,20 +190,22 @@ def vmaf(
 
     Args:
         reference, distorted: luma planes [T,H,W] of consecutive frames; u8, or u16 with samples in
-            the low bits; alike in all but their strides; on the CPU.
+            the low bits; alike in all but their strides; on the CPU or on one CUDA device, whose
+            current stream is used and waited for.
         model: as `similis vmaf -m` takes it: a version such as "vmaf_v0.6.1neg", a path, or parts
             such as "path=model.json:enable_transform".
         bit_depth: of a sample, 8, 10, 12 or 16; by default 8 for u8, 16 for u16.
         features: return all numbers, of the model's features too, by libvmaf's names.
 
-    Returns: f64 [T], of torch for tensors and else of NumPy; with features a dict of such.
+    Returns: f64 [T], of torch or CuPy for their arrays, on their device, and else of NumPy; with
+        features a dict of such.
 
     Raises:
         ValueError, TypeError: the planes are not alike or not that, a side is below 33, there is no
             such model, bit_depth does not fit the dtype, or a sample is above 2^bit_depth - 1.
     """
-    of_reference = _planes("reference", reference, 3)
-    of_distorted = _planes("distorted", distorted, 3)
+    of_reference = _planes("reference", reference, (3,))
+    of_distorted = _planes("distorted", distorted, (3,))
     if of_reference.shape != of_distorted.shape:
         raise ValueError(
             f"vmaf: distorted has shape {list(of_distorted.shape)}; it must be that of reference, "
@@ -184,8 +216,11 @@ def vmaf(
     every = values.flag("vmaf", "features", features)
     scorer = VmafScorer(*of_reference.shape[1:], models=model, bit_depth=bit_depth)
     frames: list[dict[str, float]] = []
-    for one, other in zip(of_reference, of_distorted):
-        frames += scorer.push(one, other)
+    if _is_on_gpu(of_reference):
+        frames += scorer.push(of_reference, of_distorted)
+    else:
+        for one, other in zip(of_reference, of_distorted):
+            frames += scorer.push(one, other)
     frames += scorer.finish()
     columns = scorer.columns
     if every:

@@ -7,11 +7,11 @@ The structs are those of include/similis/c/core.h. The library stands in the pac
 from __future__ import annotations
 
 import ctypes
-import pathlib
+import os
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-NATIVE: Final = pathlib.Path(__file__).parent.parent / "native"
+NATIVE: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
 CPU, CUDA = 1, 2
 
@@ -91,6 +91,7 @@ class Execution(ctypes.Structure):
         ("stream", ctypes.c_void_p),
         ("allocator", Allocator),
         ("runner", Runner),
+        ("vulkan", ctypes.c_void_p),
     ]
 
 
@@ -98,16 +99,18 @@ TRANSFORMS: Final = ("sample", "sample_labels", "compose", "affine_grid")
 
 
 def _load() -> ctypes.CDLL:
-    found = sorted(NATIVE.glob("libsimilis.so*"))
+    files = os.listdir(NATIVE) if os.path.isdir(NATIVE) else []
+    found = sorted(each for each in files if each.startswith("libsimilis.so"))
     if not found:
         raise ImportError(
             f"similis: there is no libsimilis.so in {NATIVE}; install the package with pip, or "
             "build its CMake target similis_python and import it from there"
         )
-    library = ctypes.CDLL(str(found[0]))
+    library = ctypes.CDLL(os.path.join(NATIVE, found[0]))
     library.similis_last_error.restype = ctypes.c_char_p
     library.similis_version.restype = ctypes.c_char_p
     library.similis_scale.argtypes = [TENSOR, TENSOR, ctypes.c_void_p]
+    library.similis_limited_runner.restype = Runner
     return library
 
 
@@ -127,9 +130,17 @@ def raise_last_error(status: int) -> NoReturn:
     raise RuntimeError(message)
 
 
+def execution(stream: int, threads: int) -> Execution:
+    """threads: the most that the call uses on the CPU; 0: all of the library's."""
+    if threads == 0:
+        return Execution(ctypes.sizeof(Execution), stream)
+    runner = LIBRARY.similis_limited_runner(threads)
+    return Execution(ctypes.sizeof(Execution), stream, Allocator(), runner)
+
+
 def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:
     """Multiplies a tensor in place by a factor of one element, unless the factor is 1."""
-    execution = Execution(ctypes.sizeof(Execution), stream)
-    status = LIBRARY.similis_scale(tensor, factor, ctypes.addressof(execution))
+    how = Execution(ctypes.sizeof(Execution), stream)
+    status = LIBRARY.similis_scale(tensor, factor, ctypes.addressof(how))
     if status != 0:
         raise_last_error(status)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Final, Optional, Union
 
-from . import c_abi, values
+from . import c_abi, threads, values
 
 if TYPE_CHECKING:
     from .schema import Table
@@ -78,6 +78,10 @@ def check_options(called: str, operation: str, options: dict[str, Any]) -> None:
         if name == "channel_axis":
             if value is not None:
                 values.integer(called, name, value)
+        elif name == "enable_lcs":
+            values.flag(called, name, value)
+        elif name == "scale" and value is None:  # chosen by the size of the planes
+            pass
         elif operation == "l1_ssim" and name == "weight":
             if not 0 <= values.number(called, name, value) <= 1:
                 raise ValueError(f"{called}: weight is {value!r}; it must be a number from 0 to 1")
@@ -160,16 +164,24 @@ def parse(described: str) -> Measure:
 Described = Optional[c_abi.Tensor]
 
 
-def run(measure: Measure, tensors: Sequence[Described], stream: int = 0) -> None:
+def run(
+    measure: Measure,
+    tensors: Sequence[Described],
+    stream: int = 0,
+    most_threads: int = 0,
+    histogram: Described = None,
+) -> None:
     """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
+
+    histogram: for mutual_information, that of the whole image of which x and y are a part.
 
     The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
     The interpreter's lock is released during the call.
     """
     x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient = tensors
     options = measure.options
-    masks = {"mask": mask, "valid_mask": valid_mask}
-    if mask is not None or valid_mask is not None:  # all calls with the same text share the options
+    masks = {"mask": mask, "valid_mask": valid_mask, "histogram": histogram}
+    if any(each is not None for each in masks.values()):  # calls with the same text share options
         options = type(options).from_buffer_copy(options)
         for name, given in masks.items():
             if given is not None and name in measure.table.options:
@@ -182,7 +194,9 @@ def run(measure: Measure, tensors: Sequence[Described], stream: int = 0) -> None
         if measure.with_means and value is not None:
             outputs = _blocks(value, means_of_a_factor(measure.operation))
     operands = (x,) if measure.operation == OF_HISTOGRAM else (x, y)
-    execution = c_abi.Execution(ctypes.sizeof(c_abi.Execution), stream)
+    if most_threads == 0:
+        threads.follow_worker()
+    execution = c_abi.execution(stream, most_threads)
     status = getattr(c_abi.LIBRARY, f"similis_{measure.operation}")(
         *_references(operands),
         ctypes.byref(options),

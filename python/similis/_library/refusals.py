@@ -19,12 +19,23 @@ _OF_IMAGES = (
 ).split()
 
 
+_OF_FLOATS = (
+    "sample compose affine_grid exponentiate invert jacobian_determinant smooth"
+).split()
+_FLOATS = "float16, bfloat16, float32 or float64"
+
+
 def dtype_names(operation: str, name: str) -> str:
     """The dtypes that an argument of an operation may have, as one list for every error."""
     if operation in _OF_PLANES:
         return "uint8 or uint16"
     if operation in _OF_IMAGES and "mask" not in name:
         return "bool, uint8, uint16, int16, int32, float16, bfloat16, float32 or float64"
+    if operation in _OF_FLOATS:
+        labels = "; convert it, or give labels to sample_labels"
+        return _FLOATS + (labels if (operation, name) == ("sample", "image") else "")
+    if operation == "sample_labels":
+        return f"bool, an integer, {_FLOATS}" if name == "image" else _FLOATS
     names = "uint8, uint16, float16, bfloat16, float32 or float64"
     return f"bool, {names}" if "mask" in name else names
 
@@ -37,6 +48,12 @@ def require_same_shape(
         raise ValueError(
             f"{operation}: {names[1]} has shape {list(y)}; it must be that of {names[0]}, {list(x)}"
         )
+
+
+def require_same_dtype(operation: str, names: tuple[str, str], x: str, y: str) -> None:
+    """x, y: the dtypes of the two images that have these names."""
+    if y != x:
+        raise ValueError(f"{operation}: {names[1]} is {y}; it must be {x} as {names[0]} is")
 
 
 def require_extents(operation: str, name: str, shape: Sequence[int], least_axes: int = 0) -> None:

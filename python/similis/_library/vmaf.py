@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from . import c_abi
+from . import c_abi, threads
 
 
 class VmafOptions(ctypes.Structure):
@@ -90,6 +90,7 @@ class Scorer:
             bit_depth or 0,
             0,
         )
+        threads.follow_worker()
         _checked(_create(height, width, ctypes.byref(options), ctypes.byref(self._handle)))
         count = _column_count(self._handle)
         self.columns: list[str] = [_column(self._handle, i).decode() for i in range(count)]
@@ -98,8 +99,10 @@ class Scorer:
         if self._handle:
             _destroy(self._handle)
 
-    def push(self, reference: c_abi.Tensor, distorted: c_abi.Tensor) -> None:
-        _checked(_push(self._handle, reference, distorted, None))
+    def push(self, reference: c_abi.Tensor, distorted: c_abi.Tensor, stream: int) -> None:
+        """stream: of a GPU; 0: the default one, and for the CPU."""
+        execution = ctypes.byref(c_abi.execution(stream, 0)) if stream else None
+        _checked(_push(self._handle, reference, distorted, execution))
 
     def finish(self) -> None:
         _checked(_finish(self._handle))

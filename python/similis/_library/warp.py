@@ -15,10 +15,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Optional
 
-from . import c_abi, values
+from . import c_abi, threads, values
 
 MODES: Final = ("linear", "nearest", "cubic")
 PADDING_MODES: Final = ("zeros", "border", "reflection")
+Pair = Optional[Sequence[int]]
 FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -47,6 +48,12 @@ class WarpOptions(ctypes.Structure):
         ("deterministic", ctypes.c_int32),
         ("has_smallest_label", ctypes.c_int32),
         ("tolerance", ctypes.c_double),
+        ("rows_start", ctypes.c_int64),
+        ("rows_extent", ctypes.c_int64),
+        ("image_rows_start", ctypes.c_int64),
+        ("image_rows_extent", ctypes.c_int64),
+        ("first_cell", ctypes.c_int64),
+        ("end_cell", ctypes.c_int64),
     ]
 
 
@@ -63,11 +70,47 @@ def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
     return ",".join([repr(convert(operation, name, each)) for each in value])
 
 
+_PARTS: Final = {
+    "rows": ("rows_start", "rows_extent"),
+    "image_rows": ("image_rows_start", "image_rows_extent"),
+    "cells": ("first_cell", "end_cell"),
+}
+
+
+def _pair(operation: str, name: str, value: Any) -> str:
+    """Two integers as text, which is empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        kinds = "(first, end)" if name == "cells" else "(start, extent)"
+        raise TypeError(f"{operation}: {name} is {values.shown(value)}; it must be {kinds}")
+    first, second = [values.integer(operation, name, each) for each in value]
+    if name != "cells" and second < 1:
+        raise ValueError(f"{operation}: the extent of {name} is {second}; it must be at least 1")
+    return f"{first},{second}"
+
+
 def _extent(operation: str, name: str, value: Any) -> int:
     result = values.integer(operation, name, value)
     if result < 1:
         raise ValueError(f"{operation}: {name} holds {value!r}; every extent must be at least 1")
     return result
+
+
+_ELSEWHERE: Final = {  # torch's words for a mode, and ours
+    "bilinear": 'here it is "linear"',
+    "trilinear": 'here it is "linear"',
+    "bicubic": 'here "cubic" is an interpolating B-spline',
+}
+
+
+def _mode(operation: str, mode: Any) -> str:
+    hint = _ELSEWHERE.get(mode) if isinstance(mode, str) else None
+    if hint is not None:
+        raise ValueError(
+            f"{operation}: mode is {mode!r}; it must be {values.listed(MODES)}; {hint}"
+        )
+    return values.one_of(operation, "mode", mode, MODES)
 
 
 def text(
@@ -85,6 +128,9 @@ def text(
     background: float = 0,
     smallest_label: Optional[float] = None,
     tolerance: float = 0.01,
+    rows: Pair = None,
+    image_rows: Pair = None,
+    cells: Pair = None,
 ) -> str:
     """The text of a call. It checks all that can be checked without the arrays."""
     one_of = values.one_of
@@ -95,7 +141,7 @@ def text(
     )
     return (
         f"{operation} is_grid={int(is_grid)} "
-        f"mode={one_of(operation, 'mode', mode, MODES)} "
+        f"mode={_mode(operation, mode)} "
         f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
         f"align_corners={values.flag(operation, 'align_corners', align_corners)} "
         f"prefilter={values.flag(operation, 'prefilter', prefilter)} "
@@ -105,7 +151,10 @@ def text(
         f"tolerance={values.number(operation, 'tolerance', tolerance)!r} "
         f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
         f"min_coords={_numbers(operation, 'min_coords', min_coords, values.number)} "
-        f"max_coords={_numbers(operation, 'max_coords', max_coords, values.number)}"
+        f"max_coords={_numbers(operation, 'max_coords', max_coords, values.number)} "
+        f"rows={_pair(operation, 'rows', rows)} "
+        f"image_rows={_pair(operation, 'image_rows', image_rows)} "
+        f"cells={_pair(operation, 'cells', cells)}"
     )
 
 
@@ -136,6 +185,9 @@ class Call:
             coordinates = _listed(float, given[name])
             getattr(options, name)[: len(coordinates)] = coordinates
             setattr(options, f"has_{name}", int(bool(coordinates)))
+        for name, members in _PARTS.items():
+            for member, value in zip(members, _listed(int, given[name])):
+                setattr(options, member, value)
         self.options = options
         self.options_address = ctypes.addressof(options)
 
@@ -187,6 +239,7 @@ def run(
     outputs: Sequence[Described],
     stream: int = 0,
     accumulate: bool = False,
+    most_threads: int = 0,
 ) -> None:
     """One call of the library.
 
@@ -202,7 +255,29 @@ def run(
         setattr(options, "grid" if call.is_grid else "displacement", ctypes.pointer(field))
     options.affine, options.grid_affine = _pointer(affine), _pointer(grid_affine)
     options.accumulate = int(accumulate)
-    _finish(f"similis_{call.operation}", passed, options, outputs, stream)
+    _finish(f"similis_{call.operation}", passed, options, outputs, stream, most_threads)
+
+
+def voxel_spacing(
+    shape: Sequence[int],
+    align_corners: bool,
+    low: Optional[Sequence[float]],
+    high: Optional[Sequence[float]],
+    rows_extent: int = 0,
+) -> list[float]:
+    """The distance between voxels of a field of this shape along (x, y, z). A field that is rows of
+    a longer one gives their number in the whole."""
+    rank = len(shape) - 2
+    result = []
+    for axis in range(rank):
+        n = int(shape[rank - axis])
+        if axis == rank - 1:
+            n = rows_extent or n
+        edge = 1.0 if align_corners else 1 - 1 / n
+        first = -edge if low is None else low[axis]
+        last = edge if high is None else high[axis]
+        result.append((last - first) / max(n - 1, 1))
+    return result
 
 
 def gradient_outputs(
@@ -224,12 +299,13 @@ def run_on_field(
     number: Optional[int],
     outputs: Sequence[Described],
     stream: int = 0,
+    most_threads: int = 0,
 ) -> None:
     """exponentiate, invert or jacobian_determinant; number: of steps, for the first two."""
     operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
-    _finish(f"similis_{call.operation}", operands, call.options, outputs, stream)
+    _finish(f"similis_{call.operation}", operands, call.options, outputs, stream, most_threads)
 
 
 def _finish(
@@ -238,8 +314,11 @@ def _finish(
     options: WarpOptions,
     outputs: Sequence[Described],
     stream: int,
+    most_threads: int,
 ) -> None:
-    execution = c_abi.Execution(ctypes.sizeof(c_abi.Execution), stream)
+    if most_threads == 0:
+        threads.follow_worker()
+    execution = c_abi.execution(stream, most_threads)
     results = [_reference(each) for each in outputs]
     status = getattr(c_abi.LIBRARY, function)(
         *operands, ctypes.byref(options), *results, ctypes.byref(execution)

@@ -7,6 +7,7 @@ registry               the operators' library
 measure_operators      the operators of the measures; measures: autograd around them
 transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
+smooth                 Gaussian smoothing of images and fields
 fields                 exponential, inverse and Jacobian determinant of a vector field
 decomposition          the measures in torch's own operators; windows: its averages
 gradient_scaling       keeps gradients in the range of f16
@@ -17,6 +18,7 @@ from __future__ import annotations
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .measures import evaluate, is_plain, largest, psnr
+from .smooth import smooth
 from .transforms import is_deterministic, labels, transform
 
 __all__ = [
@@ -30,5 +32,6 @@ __all__ = [
     "labels",
     "largest",
     "psnr",
+    "smooth",
     "transform",
 ]

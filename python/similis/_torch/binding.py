@@ -35,7 +35,7 @@ def stream_of(tensor: Tensor) -> int:
 
 def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
     tensors = [c_tensor(tensor) for tensor in (x, *others)]
-    measures.run(measure, tensors, stream_of(x))
+    measures.run(measure, tensors, stream_of(x), torch.get_num_threads())
 
 
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
@@ -61,7 +61,7 @@ _MEASURES = (
 def tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
-    module = tvm_ffi.load_module(str(c_abi.NATIVE / "similis_tvm_ffi.so"))
+    module = tvm_ffi.load_module(os.path.join(c_abi.NATIVE, "similis_tvm_ffi.so"))
     names = (*_MEASURES, *c_abi.TRANSFORMS, "scale")
     return {name: getattr(module, name) for name in names}
 
@@ -71,7 +71,7 @@ def run_measure_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
         function = functions.get(measure.operation)
         if function is None:  # it takes milliseconds, and ctypes microseconds
             return run_measure_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
-        status = function(measure.options_address, *tensors)
+        status = function(measure.options_address, torch.get_num_threads(), *tensors)
         if status != 0:
             c_abi.raise_last_error(status)
 
@@ -95,7 +95,8 @@ def run_transform_by_ctypes(
     described = [c_tensor(each) for each in operands]
     results = [c_tensor(each) for each in outputs]
     assert operands[0] is not None
-    warp.run(call, described, results, stream_of(operands[0]), accumulate)
+    threads = torch.get_num_threads()
+    warp.run(call, described, results, stream_of(operands[0]), accumulate, threads)
 
 
 def run_transform_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
@@ -103,7 +104,14 @@ def run_transform_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
         call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False
     ) -> None:
         function = functions[call.operation]
-        status = function(call.options_address, call.is_grid, accumulate, *operands, *outputs)
+        status = function(
+            call.options_address,
+            torch.get_num_threads(),
+            call.is_grid,
+            accumulate,
+            *operands,
+            *outputs,
+        )
         if status != 0:
             c_abi.raise_last_error(status)
 

@@ -40,9 +40,13 @@ def _terms(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> tuple[
     return luminance, _quotient(2 * (products - product) + c2, squares - square + c2, c2)
 
 
-def _constants(measure: Measure, dtype: torch.dtype) -> tuple[float, float]:
-    data_range = measure.data_range or (255.0 if dtype == torch.uint8 else 1.0)
-    return (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
+def _constants(measure: Measure, x: Tensor) -> tuple[float, float]:
+    data_range = measure.data_range or (255.0 if x.dtype == torch.uint8 else 1.0)
+    c1, c2 = (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
+    if measure.values.get("sample_covariance"):  # C2 shrinks instead of the variances growing
+        pixels = math.prod(measure.window_size[-(x.dim() - 2) :])
+        c2 *= (pixels - 1) / pixels
+    return c1, c2
 
 
 def _planes(image: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -130,7 +134,7 @@ def _ssim(
     dtype: torch.dtype,
 ) -> Tensor:
     shape, reduction = x.shape, measure.reduction
-    c1, c2 = _constants(measure, x.dtype)
+    c1, c2 = _constants(measure, x)
     planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
     weights, valid = _mask_planes(mask, x, dtype), _mask_planes(valid_mask, x, dtype)
     if valid is not None:
@@ -220,28 +224,46 @@ def _halved(planes: Tensor, rule: str) -> Tensor:
     return pool(F.pad(planes, around, mode="replicate") if any(around) else planes, 2)
 
 
-def _ms_ssim(x: Tensor, y: Tensor, measure: Measure, dtype: torch.dtype) -> Tensor:
+def _ms_ssim(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure, dtype: torch.dtype
+) -> Tensor:
     shape = x.shape
-    c1, c2 = _constants(measure, x.dtype)
+    c1, c2 = _constants(measure, x)
     planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
+    weights = _mask_planes(mask, x, dtype)
+    planes_x, planes_y = _poisoned(planes_x, weights), _poisoned(planes_y, weights)
+    exists = torch.ones_like(planes_x[:, 0].flatten(1)[:, 0], dtype=torch.bool)
     product = torch.ones_like(planes_x[:, 0].flatten(1)[:, 0])
     for level, weight in enumerate(measure.weights):
         if level > 0:
             planes_x = _halved(planes_x, measure.downsample)
             planes_y = _halved(planes_y, measure.downsample)
-        luminance, contrast = _terms(planes_x, planes_y, Window(measure, planes_x, None), c1, c2)
+            weights = None if weights is None else _halved(weights, measure.downsample)
+        window = Window(measure, planes_x, None)
+        luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
         is_last = level == len(measure.weights) - 1
-        mean = (luminance * contrast if is_last else contrast).flatten(1).mean(1)
-        power = torch.where(mean > 0, mean, 1.0) ** weight
-        product = product * torch.where(mean > 0, power, float(weight == 0))
+        of_map = (luminance * contrast if is_last else contrast).flatten(1)
+        if weights is None:
+            mean = of_map.mean(1)
+        else:
+            of_weights = window.cropped(weights).flatten(1)
+            total = of_weights.sum(1)
+            mean = (of_weights * of_map).sum(1) / torch.where(total == 0, 1.0, total)
+            if weight != 0:
+                exists = exists & (total != 0)
+        is_cut = mean <= 0  # NaN is not
+        power = torch.where(is_cut, 1.0, mean) ** weight
+        product = product * torch.where(is_cut, float(weight == 0), power)
     if measure.form == "loss":
         product = 1 - product
-    product = product.reshape(list(shape[:2]))
-    if measure.reduction == "per_channel":
-        return product
-    if measure.reduction == "per_image":
-        return product.mean(1)
-    return product.sum() if measure.reduction == "sum" else product.mean()
+    product = torch.where(exists, product, 0.0)
+    return _reduced(
+        product[:, None],
+        exists.to(dtype)[:, None],
+        shape,
+        measure.reduction,
+        of_nothing=0.0 if measure.form == "loss" else torch.nan,
+    )
 
 
 def _limits(values: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -358,7 +380,7 @@ def evaluate(
     if measure.operation == "ssim":
         result = _ssim(x, y, mask, valid_mask, measure, dtype)
     elif measure.operation == "ms_ssim":
-        result = _ms_ssim(x, y, measure, dtype)
+        result = _ms_ssim(x, y, mask, measure, dtype)
     elif measure.operation == "lncc":
         result = _lncc(x, y, mask, valid_mask, measure)
     elif measure.operation == "ncc":
@@ -368,8 +390,12 @@ def evaluate(
     elif measure.operation not in ("mse", "mae"):
         raise TypeError(f"{measure.operation}: torch.func is not supported")
     else:
-        difference = _planes(x) - _planes(y)
+        planes_x, planes_y, weights = _planes(x), _planes(y), _mask_planes(mask, x)
+        if weights is not None:  # a pixel of weight 0 may hold anything
+            planes_x = _poisoned(torch.where(weights == 0, 0.0, planes_x), weights)
+            planes_y = torch.where(weights == 0, 0.0, planes_y)
+        difference = planes_x - planes_y
         errors = difference**2 if measure.operation == "mse" else difference.abs()
-        result = _reduced(errors, None, x.shape, measure.reduction)
+        result = _reduced(errors, weights, x.shape, measure.reduction, of_nothing=torch.nan)
     is_wide = measure.in_float64 or x.dtype == torch.float64
     return result.double() if is_wide else result.float()

@@ -8,35 +8,44 @@ similis::field_map  invert: the inverse and its residual; jacobian_determinant: 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
 from .._library import warp
 from .binding import c_tensor, stream_of
-from .registry import define
-from .tensors import is_transformed
+from .registry import define, differentiate
+from .tensors import is_traced, is_transformed
 from .transforms import is_deterministic, require_operands, transform
 
 _Coordinates = Optional[Sequence[float]]
+_Pair = Optional[Sequence[int]]
 
 
 def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
+    voxels = [field.shape[0], *(warp.parse(call).out_shape or field.shape[1:-1])]
     if call.startswith("invert "):
         wide = torch.float64 if field.dtype == torch.float64 else torch.float32
-        return field.new_empty(field.shape), field.new_empty(field.shape[:1], dtype=wide)
+        result = field.new_empty([*voxels, field.shape[-1]])
+        return result, field.new_empty(field.shape[:1], dtype=wide)
     if call.startswith("exponentiate "):
         return field.new_empty(field.shape), field.new_empty((0,))
-    folds = field.new_empty(field.shape[:1], dtype=torch.float64)
-    return field.new_empty(field.shape[:-1]), folds
+    return field.new_empty(voxels), field.new_empty(field.shape[:1], dtype=torch.float64)
 
 
 def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
     results = _field_map_shapes(field, number, call)
     with torch.cuda.device_of(field):
         outputs = [c_tensor(each) for each in results if each.numel() != 0]
-        warp.run_on_field(warp.parse(call), c_tensor(field), number, outputs, stream_of(field))
+        warp.run_on_field(
+            warp.parse(call),
+            c_tensor(field),
+            number,
+            outputs,
+            stream_of(field),
+            torch.get_num_threads(),
+        )
     return results
 
 
@@ -47,18 +56,75 @@ field_map_op = define(
 )
 
 
-def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
-    """The library's, or repeated compose() where somebody may differentiate it."""
-    require_operands("exponentiate", ("v",), (v,))
-    transformed = not torch.compiler.is_compiling() and is_transformed()
-    if not transformed and not (torch.is_grad_enabled() and v.requires_grad):
-        call = warp.text("exponentiate", align_corners=align_corners)
-        return field_map_op(v.detach(), n, call)[0]
+def _exponential(v: Tensor, n: int, align_corners: bool) -> Tensor:
+    """Repeated compose(), differentiable."""
     call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
         u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
     return u.to(v.dtype)
+
+
+def _determinant(
+    u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates, rows: _Pair, u_rows: _Pair
+) -> Tensor:
+    """In torch's operators, differentiable; of all rows, or of those of a longer field."""
+    extent = 0 if u_rows is None else u_rows[1]
+    det = _determinant_of_slopes(u, warp.voxel_spacing(u.shape, align_corners, low, high, extent))
+    if rows is None or u_rows is None:
+        return det
+    return det.narrow(1, rows[0] - u_rows[0], rows[1] - rows[0])
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    field, ctx.number, ctx.call = inputs
+    ctx.save_for_backward(field)
+    ctx.mark_non_differentiable(output[1])
+
+
+def _backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:
+    """Of the operator in a graph of torch.jit: through the differentiable functions above."""
+    (field,) = ctx.saved_tensors
+    parsed, again = warp.parse(ctx.call), torch.is_grad_enabled()
+    options, rank = parsed.options, field.dim() - 2
+    rows = u_rows = None
+    if parsed.out_shape:
+        rows = options.rows_start, options.rows_start + parsed.out_shape[0]
+        u_rows = options.image_rows_start, options.image_rows_extent
+    with torch.enable_grad():
+        if not again:
+            field = field.detach().requires_grad_()
+        if parsed.operation == "exponentiate":
+            result = _exponential(field, ctx.number, bool(options.align_corners))
+        else:
+            result = _determinant(
+                field,
+                bool(options.align_corners),
+                options.min_coords[:rank] if options.has_min_coords else None,
+                options.max_coords[:rank] if options.has_max_coords else None,
+                rows,
+                u_rows,
+            )
+        (gradient,) = torch.autograd.grad(result, field, upstream, create_graph=again)
+    return gradient, None, None
+
+
+differentiate("field_map", _backward, _remember)
+
+
+def _differentiates(field: Tensor) -> bool:
+    """True if somebody may ask for a derivative of what is computed from the field now."""
+    if torch.compiler.is_compiling() or not is_transformed():
+        return torch.is_grad_enabled() and field.requires_grad
+    return True
+
+
+def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
+    require_operands("exponentiate", ("v",), (v,))
+    if _differentiates(v) and not is_traced():
+        return _exponential(v, n, align_corners)
+    call = warp.text("exponentiate", align_corners=align_corners)
+    return field_map_op(v if is_traced() else v.detach(), n, call)[0]
 
 
 def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
@@ -67,33 +133,25 @@ def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     return inverse, residual
 
 
-def _spacing(u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates) -> list[float]:
-    """The distance between voxels along (x, y, z)."""
-    rank = u.dim() - 2
-    result = []
-    for axis in range(rank):
-        n = int(u.shape[rank - axis])
-        edge = 1.0 if align_corners else 1 - 1 / n
-        first = -edge if low is None else low[axis]
-        last = edge if high is None else high[axis]
-        result.append((last - first) / max(n - 1, 1))
-    return result
-
-
 def jacobian_determinant(
-    u: Tensor, call: str, align_corners: bool, low: _Coordinates, high: _Coordinates
+    u: Tensor,
+    call: str,
+    align_corners: bool,
+    low: _Coordinates,
+    high: _Coordinates,
+    rows: _Pair = None,
+    u_rows: _Pair = None,
 ) -> tuple[Tensor, Tensor]:
-    """The determinant and the number of folds; a derivative is computed by decomposition."""
+    """The determinant and the number of folds."""
     require_operands("jacobian_determinant", ("u",), (u,))
-    det, folds = field_map_op(u.detach(), None, call)
-    transformed = not torch.compiler.is_compiling() and is_transformed()
-    if transformed or (torch.is_grad_enabled() and u.requires_grad):
-        det = _determinant(u, _spacing(u, align_corners, low, high))
+    det, folds = field_map_op(u if is_traced() else u.detach(), None, call)
+    if _differentiates(u) and not is_traced():
+        det = _determinant(u, align_corners, low, high, rows, u_rows)
     return det, folds
 
 
-def _determinant(u: Tensor, spacing: Sequence[float]) -> Tensor:
-    """The determinant in torch's operators, differentiable; spacing: along (x, y, z)."""
+def _determinant_of_slopes(u: Tensor, spacing: Sequence[float]) -> Tensor:
+    """spacing: along (x, y, z)."""
     rank = u.dim() - 2
     wide = u if u.dtype == torch.float64 else u.float()
     columns = []

@@ -47,11 +47,13 @@ def bound_of_one(text: str, spatial: int) -> Optional[float]:
     measure = measures.parse(text)
     if measure.operation != "ssim" or measure.reduction != "mean":
         return None
-    if min(measure.k1, measure.k2) < 2.0**-8:
-        return None
     sizes, weights = measure.window_size[-spatial:], 1
+    windows, k2 = math.prod(sizes), measure.k2
+    if measure.sample_covariance:  # C2 is smaller then
+        k2 *= math.sqrt((windows - 1) / windows)
+    if min(measure.k1, k2) < 2.0**-8:
+        return None
     if measure.padding not in ("valid", "same"):
         weights = math.prod([size // 2 + 1 for size in sizes])
-    windows = math.prod(sizes)
-    slope = math.sqrt(2) * (weights / measure.k1 + math.sqrt(windows * weights) / measure.k2)
+    slope = math.sqrt(2) * (weights / measure.k1 + math.sqrt(windows * weights) / k2)
     return measure.ssim_weight * slope / (measure.data_range or 1.0) + measure.l1_weight

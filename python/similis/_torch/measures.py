@@ -11,6 +11,7 @@ mode and derivatives of gradients are computed by decomposition into torch's own
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -18,14 +19,17 @@ import torch
 from torch import Tensor
 
 from .._library import measures, range_warning
-from .._library.refusals import require_extents, require_same_shape
+from .._library.refusals import require_extents, require_same_dtype, require_same_shape
 from . import decomposition, gradient_scaling
 from .binding import DTYPES, scale
 from .measure_operators import compute_gradient, compute_value, gradient_op, value_op
+from .registry import differentiate
 from .tensors import (
+    CONVERTED_DTYPES,
     TELLS_KEYS,
     USUAL_DTYPES,
     is_memory,
+    is_traced,
     is_transformed,
     is_usual,
     nobody_looks,
@@ -204,9 +208,31 @@ def _differentiable_gradients(
     return _in_places(gradients, ctx.of_x, ctx.of_y)
 
 
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Of the operator where no function stands around it, in a graph of torch.jit."""
+    *images_and_masks, ctx.measure = inputs
+    _, _, *of_masks, _ = ctx.needs_input_grad
+    if any(of_masks):
+        operation = ctx.measure.split(" ", 1)[0]
+        raise ValueError(f"{operation}: a mask asks for a gradient; only x and y can have one")
+    ctx.of_x, ctx.of_y = ctx.needs_input_grad[:2]
+    ctx.save_for_backward(*images_and_masks)
+    ctx.gradient_scale, ctx.plain, ctx.gradients = None, False, None
+
+
+def _backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+    x_gradient, y_gradient, *_ = _Evaluation.backward(ctx, upstream)
+    return x_gradient, y_gradient, None, None, None
+
+
+differentiate("value", _backward, _remember)
+
+
 def _checked(operation: str, names: tuple[str, str], x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Returns the images. Under autocast their dtypes may differ; both then have the wider one."""
     refuse_tensor(operation, names[0], x)
+    if isinstance(y, Tensor) and y.dtype in CONVERTED_DTYPES:
+        require_same_dtype(operation, names, str(x.dtype), str(y.dtype))
     refuse_tensor(operation, names[1], y)
     require_same_shape(operation, names, x.shape, y.shape)
     require_extents(operation, names[0], x.shape)
@@ -278,7 +304,7 @@ def evaluate(
     if usual_only and plain and x.numel() >= range_warning.LOOK_FROM and not x.is_cuda:
         if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
             range_warning.look(operation, text, largest, x=x, y=y)
-    if not (of_x or of_y):
+    if not (of_x or of_y) or is_traced():
         return (compute_value if plain else value_op)(x, y, mask, valid_mask, text)
     gradient_scale = None
     if one_pass and measures.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
@@ -304,16 +330,43 @@ def largest(image: Tensor) -> float:
         return image.amax().item()
 
 
+_remembered_text = functools.lru_cache(64, typed=True)(measures.psnr_error_text)
+
+
+def _psnr_error_text(data_range: Optional[float], reduction: str) -> str:
+    """The same options are checked once, but for torch.compile, which ignores caches with a warning."""
+    if not torch.compiler.is_compiling():
+        try:
+            return _remembered_text(data_range, reduction)
+        except TypeError:  # one of them is a list, or is refused, as it is again below
+            pass
+    return measures.psnr_error_text(data_range, reduction)
+
+
 def psnr(
-    data_range: Optional[float], reduction: str, x: Any, y: Any, usual_only: bool = False
+    data_range: Optional[float],
+    reduction: str,
+    x: Any,
+    y: Any,
+    mask: Optional[Tensor] = None,
+    usual_only: bool = False,
 ) -> Optional[Tensor]:
     """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
-    text = measures.psnr_error_text(data_range, reduction)
-    error = evaluate("psnr", f"{text} in_float64=1", x, y, usual_only=usual_only)
+    text = _psnr_error_text(data_range, reduction)
+    try:
+        error = evaluate("psnr", f"{text} in_float64=1", x, y, mask, usual_only=usual_only)
+    except ValueError as refusal:  # the library knows only the error inside
+        raise ValueError(str(refusal).replace("mse: ", "psnr: ", 1)) from None
     if error is None:
         return None
     value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
-    decibels = 10 * torch.log10(value_range * value_range / error)
+    if mask is None:
+        decibels = 10 * torch.log10(value_range * value_range / error)
+    else:  # an error of no pixels is NaN, and its gradient is to be 0
+        exists = ~error.isnan()
+        known = torch.where(exists, error, 1.0)
+        decibels = 10 * torch.log10(value_range * value_range / known)
+        decibels = torch.where(exists, decibels, torch.nan)
     if x.numel() >= range_warning.LOOK_FROM and not x.is_cuda and is_plain(x, y):
         if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
             lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()

@@ -24,3 +24,14 @@ def define(schema: str, compute: Callable[..., Any], describe: Callable[..., Any
         _library.impl(name, compute, device)
     torch.library.register_fake(f"similis::{name}", describe, lib=_library)
     return getattr(torch.ops.similis, name).default
+
+
+def differentiate(name: str, backward: Callable[..., Any], remember: Callable[..., None]) -> None:
+    """Gives an operator a gradient of its own, for those who call it where no autograd.Function
+    stands around it: graphs of torch.jit.
+
+    backward, remember: those of an autograd.Function with a setup_context().
+    """
+    torch.library.register_autograd(
+        f"similis::{name}", backward, setup_context=remember, lib=_library
+    )

@@ -42,12 +42,17 @@ def are_memory(tensors: Tensors) -> bool:
     return True
 
 
+def is_traced() -> bool:
+    """True inside torch.jit.trace, whose graphs hold operators and no autograd.Function."""
+    return torch._C._get_tracing_state() is not None
+
+
 def nobody_looks() -> bool:
     """True if no compiler, mode, trace or profiler observes the operators."""
     return (
         not torch.compiler.is_compiling()  # it cannot trace is_memory(), so this is asked first
         and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._get_tracing_state() is None
+        and not is_traced()
         and not torch._C._autograd._profiler_enabled()
     )
 
@@ -62,13 +67,15 @@ def is_usual(x: Tensor) -> bool:
         return rank < 2
     if x.dtype not in USUAL_DTYPES or rank > 4 or x.is_nested:
         return x.dtype not in CONVERTED_DTYPES
-    if torch.compiler.is_compiling() and _is_exporting():
+    if is_exporting():
         return True
     return x.shape[3] not in (3, 4)
 
 
-def _is_exporting() -> bool:
-    """True inside torch.export, and where this torch cannot tell it from torch.compile."""
+def is_exporting() -> bool:
+    """True inside torch.export, and in torch.compile where this torch cannot tell them apart."""
+    if not torch.compiler.is_compiling():
+        return False
     tell = getattr(torch.compiler, "is_exporting", None)
     return tell is None or bool(tell())
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from .binding import Tensors
-from .tensors import are_memory, is_transformed, nobody_looks
+from .registry import differentiate
+from .tensors import are_memory, is_traced, is_transformed, nobody_looks
 from .transform_operators import (
     compute_gradient,
     compute_transform,
@@ -193,6 +194,10 @@ class _LabelsUnderFunctorch(_Labels):
         ctx.mark_non_differentiable(output[0])
 
 
+differentiate("transform", _Transform.backward, _TransformUnderFunctorch.setup_context)
+differentiate("labels", _Labels.backward, _LabelsUnderFunctorch.setup_context)
+
+
 def asks_for_gradient(operands: Tensors) -> bool:
     return torch.is_grad_enabled() and any(
         each is not None and each.requires_grad for each in operands
@@ -212,6 +217,8 @@ def _choose(operator: Any, apply: Any, under_functorch: Any, operands: Tensors) 
         return apply if asks_for_gradient(operands) else operator
     if torch._C._are_functorch_transforms_active():
         return under_functorch.apply
+    if is_traced():
+        return operator
     return apply if asks_for_gradient(operands) or is_transformed() else operator
 
 

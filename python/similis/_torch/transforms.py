@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .._library import warp
 from .._library.refusals import require_extents, require_output
@@ -75,11 +76,21 @@ def _is_memory_apart(output: Tensor, operands: Tensors) -> bool:
     return all(each is None or each.untyped_storage().data_ptr() != memory for each in operands)
 
 
+def _refuse_tangents(operation: str, operands: Tensors) -> None:
+    for each in operands:
+        if isinstance(each, Tensor) and forward_ad.unpack_dual(each).tangent is not None:
+            raise NotImplementedError(
+                f"{operation}: forward mode is not supported; backward() and torch.autograd.grad are"
+            )
+
+
 def transform(
     call: str, names: Sequence[str], operands: Sequence[Any], output: Optional[Tensor] = None
 ) -> Tensor:
     """operands: image, u or A; affine; field; grid_affine."""
     is_compiling = torch.compiler.is_compiling()
+    if not is_compiling and forward_ad._current_level >= 0:
+        _refuse_tangents(call.split(" ", 1)[0], operands)
     compute: Any
     if _are_plain(operands):
         compute = apply_plainly if asks_for_gradient(operands) else compute_transform
@@ -125,6 +136,8 @@ def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Te
     """Label and weight; labels in the image's dtype, which may be any of torch's integers."""
     image, *others = operands
     held = image
+    if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
+        _refuse_tangents("sample_labels", operands)
     if isinstance(image, Tensor) and image.dtype in _INTEGERS:
         held = _as_float(image)
     require_operands("sample_labels", names, (held, *others))

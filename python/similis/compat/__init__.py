@@ -7,6 +7,10 @@
     from similis.compat.pytorch_msssim import ssim, ms_ssim, SSIM, MS_SSIM  # VainF/pytorch-msssim
     from similis.compat.fireants import FusedLocalNormalizedCrossCorrelationLoss  # FireANTs
     from similis.compat.fireants.interpolator import fireants_interpolator  # rohitrango/FireANTs
+    from similis.compat.skimage import structural_similarity  # scikit-image, of NumPy's arrays
+    from similis.compat.torchmetrics.image import StructuralSimilarityIndexMeasure  # torchmetrics
+    from similis.compat.torchmetrics.functional.image import peak_signal_noise_ratio  # torchmetrics
+    from similis.compat.monai import LocalNormalizedCrossCorrelationLoss, SSIMLoss  # Project-MONAI
 
 Changing the import is the whole migration. The faults of each package are corrected here, or raise
 an error; its module lists them.
@@ -17,7 +21,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["fireants", "fused_ssim", "fussim", "pytorch_msssim"]
+__all__ = [
+    "fireants",
+    "fused_ssim",
+    "fussim",
+    "monai",
+    "pytorch_msssim",
+    "skimage",
+    "torchmetrics",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fussim (OpsiClear/fussim): fused_ssim with a choice of windows, and pytorch-msssim's names.
 
-Unlike there, images may lie on the CPU, and every window is a Gaussian with σ = 1.5 whose taps sum
+Unlike there, images may lie on the CPU, [N,H,W,3] is refused, and every window is a Gaussian with σ = 1.5 whose taps sum
 to 1, as fussim's documentation says; its window of 7 has σ = 1.0, and its window of 9 taps that sum
 to 0.54. Autocast leaves f32 images as they are: they are read once either way, and f16 would only
 round them.
@@ -18,6 +18,7 @@ from torch import Tensor
 from .._library.values import number
 from .._functions.dispatch import for_torch
 from .._functions.ssim import ssim_text
+from .fused_ssim import refuse_channel_last
 
 __all__ = ["SSIM", "SUPPORTED_WINDOW_SIZES", "FusedSSIMMap", "fused_ssim", "ssim"]
 
@@ -36,14 +37,19 @@ def _evaluate(
     train: bool = True,
 ) -> Tensor:
     """constants: C1 and C2."""
-    if isinstance(img1, Tensor) and img1.dim() != 4:
-        raise ValueError(
-            f"{name}: img1 must be a 4D tensor (B, C, H, W), but has shape {list(img1.shape)}"
-        )
+    if isinstance(img1, Tensor):
+        if img1.dim() != 4:
+            raise ValueError(
+                f"{name}: img1 must be a 4D tensor (B, C, H, W), but has shape {list(img1.shape)}"
+            )
+        if padding == "same":  # "valid" refuses what is narrower than the window
+            refuse_channel_last(name, img1)
     if padding not in ALLOWED_PADDING:
         raise ValueError(f"{name}: padding is {padding!r}; it must be same or valid")
     k1, k2 = math.sqrt(constants[0]), math.sqrt(constants[1])
-    text = ssim_text(2, 1.0, window_size, 1.5, k1, k2, padding, reduction, "similarity")
+    text = ssim_text(
+        2, 1.0, window_size, "gaussian", 1.5, k1, k2, False, padding, reduction, "similarity"
+    )
     names = ("X", "Y") if name == "ssim" else ("img1", "img2")
     result: Tensor = for_torch().evaluate(name, text, img1, img2, one_pass=train, names=names)
     return result

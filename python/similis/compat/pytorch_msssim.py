@@ -23,7 +23,6 @@ from .._functions.ssim import ms_ssim_text, ssim_text
 __all__ = ["MS_SSIM", "SSIM", "ms_ssim", "ssim"]
 
 
-
 def _squeezed(name: str, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     """Without spatial axes of one pixel."""
     require_tensor(name, "X", X)
@@ -117,7 +116,17 @@ def _kernel(
 ) -> Tensor:
     sizes = _window_sizes("ssim", X.shape, win_size)
     text = ssim_text(
-        len(sizes), data_range, sizes, win_sigma, K[0], K[1], "valid", reduction, "similarity"
+        len(sizes),
+        data_range,
+        sizes,
+        "gaussian",
+        win_sigma,
+        K[0],
+        K[1],
+        False,
+        "valid",
+        reduction,
+        "similarity",
     )
     result: Tensor = for_torch().evaluate("ssim", text, X, Y, names=("X", "Y"))
     return result
@@ -163,7 +172,7 @@ def ms_ssim(
         result: Tensor = for_torch().evaluate("ms_ssim", text, X, Y, names=("X", "Y"))
         return result
     if win is None:
-        win = _gaussian(size, win_sigma, X)
+        win = _gaussian(size, win_sigma, X.shape[1], X.dim() - 2)
     product = _decomposed_product(X, Y, win, data_range, weights, K)
     return product.mean() if size_average else product.mean(1)
 
@@ -174,11 +183,11 @@ def _coarsest(sides: Sequence[int], levels: int) -> list[int]:
     return list(sides)
 
 
-def _gaussian(size: int, sigma: float, like: Tensor) -> Tensor:
-    distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
+def _gaussian(size: int, sigma: float, channels: int, spatial_dims: int) -> Tensor:
+    """[channels,1,…,1,size], f64."""
+    distance = torch.arange(size, dtype=torch.float64) - size // 2
     taps = torch.exp(-(distance**2) / (2 * sigma**2))
-    shape = [like.shape[1]] + [1] * (like.dim() - 2) + [size]
-    return (taps / taps.sum()).expand(shape)
+    return (taps / taps.sum()).expand([channels] + [1] * spatial_dims + [size])
 
 
 def _smoothed(images: Tensor, win: Tensor) -> Tensor:
@@ -228,8 +237,35 @@ def _decomposed_product(
     return product
 
 
-class SSIM(torch.nn.Module):
-    """ssim() with options that are given once; `channel` and `spatial_dims` are not read."""
+class _Module(torch.nn.Module):
+    """Options that are given once."""
+
+    def __init__(self, win_size: int, win_sigma: float, channel: int, spatial_dims: int) -> None:
+        super().__init__()
+        self.win_size = win_size
+        self.win_sigma = win_sigma
+        self._axes = channel, spatial_dims
+        self._given: Optional[Tensor] = None
+
+    @property
+    def win(self) -> Tensor:
+        """The window of each channel, [channel,1,…,1,win_size] in f32.
+
+        One that is assigned is used. Until then it is the Gaussian, which `channel` and
+        `spatial_dims` shape here and nowhere else: forward() takes images of any.
+        """
+        if self._given is not None:
+            return self._given
+        return _gaussian(self.win_size, self.win_sigma, *self._axes).float()
+
+    @win.setter
+    def win(self, given: Tensor) -> None:
+        require_tensor(type(self).__name__, "win", given)
+        self._given = given
+
+
+class SSIM(_Module):
+    """ssim() with options that are given once."""
 
     def __init__(
         self,
@@ -242,11 +278,9 @@ class SSIM(torch.nn.Module):
         K: Sequence[float] = (0.01, 0.03),
         nonnegative_ssim: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(win_size, win_sigma, channel, spatial_dims)
         self.data_range = data_range
         self.size_average = size_average
-        self.win_size = win_size
-        self.win_sigma = win_sigma
         self.K = K
         self.nonnegative_ssim = nonnegative_ssim
 
@@ -258,13 +292,14 @@ class SSIM(torch.nn.Module):
             self.size_average,
             self.win_size,
             self.win_sigma,
+            self._given,
             K=self.K,
             nonnegative_ssim=self.nonnegative_ssim,
         )
 
 
-class MS_SSIM(torch.nn.Module):
-    """ms_ssim() with options that are given once; `channel` and `spatial_dims` are not read."""
+class MS_SSIM(_Module):
+    """ms_ssim() with options that are given once."""
 
     def __init__(
         self,
@@ -277,11 +312,9 @@ class MS_SSIM(torch.nn.Module):
         weights: Optional[Sequence[float]] = None,
         K: Sequence[float] = (0.01, 0.03),
     ) -> None:
-        super().__init__()
+        super().__init__(win_size, win_sigma, channel, spatial_dims)
         self.data_range = data_range
         self.size_average = size_average
-        self.win_size = win_size
-        self.win_sigma = win_sigma
         self.weights = weights
         self.K = K
 
@@ -293,6 +326,7 @@ class MS_SSIM(torch.nn.Module):
             self.size_average,
             self.win_size,
             self.win_sigma,
+            self._given,
             weights=self.weights,
             K=self.K,
         )

@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <utility>
@@ -116,20 +118,35 @@ FramePair noise_volumes(const Size& size, const Execution& exec) {
   return frames;
 }
 
+// Frames of noise for measures of whole frames of video.
+struct NoiseVideo {
+  explicit NoiseVideo(const Size& size)
+      : format{.width = size[0], .height = size[1], .pixels = *media::pixel_format("yuv444p")} {
+    for (media::VideoFrame& frame : frames) frame.bytes.resize(format.frame_bytes());
+    fill_with_noise(frames[0].bytes.data(), frames[1].bytes.data(), pixels(size) * 3);
+    for (std::size_t i = 0; i < frames.size(); ++i) sides[i] = {&frames[i], &format, "noise"};
+  }
+  media::VideoFormat format;
+  std::array<media::VideoFrame, 2> frames;
+  std::array<VideoFrameAsRead, 2> sides{};
+};
+
 FramePair noise_pictures(const Size& size, const Execution& exec) {
   media::Image reference{.width = size[0], .height = size[1]}, distorted = reference;
   const auto samples = static_cast<std::size_t>(pixels(size) * reference.channels);
   reference.samples8.resize(samples);
   distorted.samples8.resize(samples);
   fill_with_noise(reference.samples8.data(), distorted.samples8.data(), pixels(size) * 3);
-  FramePair frames =
-      pair_pictures(std::move(reference), std::move(distorted), "reference", "distorted", {}, exec)
-          .frames;
+  FramePair frames = pair_pictures(
+      std::move(reference), std::move(distorted), "reference", "distorted", {}, {}, exec)
+                         .frames;
   const auto luma = [&](std::size_t side) {  // a plane of the same noise bytes
     return TensorView(
         (*frames.as_read.pictures)[side].image.samples8.data(), {size[1], size[0]}, DType::u8);
   };
   frames.luma = {luma(0), luma(1)};
+  const auto video = std::make_shared<const NoiseVideo>(size);
+  frames.as_read.video = {video, &video->sides};
   return frames;
 }
 
@@ -168,7 +185,9 @@ std::vector<double> time_calls(
 
 const char* input_of(const Timing& timing, const Size& size) {
   if (is_volume(size)) return "volume";
-  return timing.measure.takes_luma ? "luma" : "RGB";
+  if (timing.measure.takes_luma) return "luma";
+  const bool takes_video = timing.measure.video_planes == VideoPlanes::frame;
+  return takes_video && !timing.measure.takes_as_read ? "YUV" : "RGB";
 }
 
 // Pairs per second, and millions of their pixels per second.
@@ -236,7 +255,7 @@ int bench(const BenchOptions& options) {
   if (!is_standard_output(options.output)) require_writable("-o", options.output, {});
 
   std::optional<ThreadPool> pool;
-  Execution exec;
+  Execution exec{.queue = queue_of(report.device)};
   if (threads > 0) exec.runner = pool.emplace(threads).runner();
   report.threads = threads > 0 ? threads : default_threads();
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `similis bench` end to end: what it measures and says, and what it refuses.
+#include <algorithm>
+
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/test_program.h"
 #include "src/gpu/device.h"
@@ -33,12 +35,12 @@ std::vector<std::string> names_of(const Json& metrics) {
 }
 
 TEST_F(Bench, MeasuresEveryMetricOfPictures) {
-  const Outcome outcome = bench({"--size", "192x180", "--seconds", "0", "--format", "json"});
+  const Outcome outcome = bench({"--size", "216x180", "--seconds", "0", "--format", "json"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err, "");
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["device"], "cpu");
-  EXPECT_EQ(json["settings"]["size"], (Json{192, 180}));
+  EXPECT_EQ(json["settings"]["size"], (Json{216, 180}));
   EXPECT_EQ(names_of(json["metrics"]), metric_names());
   for (const auto& [name, metric] : json["metrics"].items()) {
     const double median = metric["median_ms"].get<double>();
@@ -46,10 +48,13 @@ TEST_F(Bench, MeasuresEveryMetricOfPictures) {
     EXPECT_EQ(metric["calls"], 1) << name;
     EXPECT_DOUBLE_EQ(metric["pairs_per_second"].get<double>(), 1000 / median) << name;
     EXPECT_DOUBLE_EQ(
-        metric["megapixels_per_second"].get<double>(), 192 * 180 * 1e-6 * 1000 / median)
+        metric["megapixels_per_second"].get<double>(), 216 * 180 * 1e-6 * 1000 / median)
         << name;
-    const bool is_libvmafs = name == "integer-ssim" || name.starts_with("float-");
-    EXPECT_EQ(metric["input"], is_libvmafs ? "luma" : "RGB") << name;
+    const std::vector<std::string> of_luma = {
+        "integer-ssim", "float-ssim", "float-ms-ssim", "vmaf", "vif", "adm", "motion", "cambi"};
+    const bool is_of_luma = std::find(of_luma.begin(), of_luma.end(), name) != of_luma.end();
+    const bool is_of_video = name == "psnr-hvs" || name == "ciede";
+    EXPECT_EQ(metric["input"], is_of_luma ? "luma" : is_of_video ? "YUV" : "RGB") << name;
   }
 }
 
@@ -163,8 +168,8 @@ TEST_F(Bench, WrongUsageIsStatusTwo) {
   expect_error({"bench", "--format", "csv"}, 2, "--format is \"csv\"; it must be table or json");
   expect_error(
       {"bench", "--threads", "0"}, 2, "--threads is \"0\"; it must be a number from 1 to 1024");
-  expect_error(
-      {"bench", "--device", "gpu"}, 2, "--device is \"gpu\"; it must be auto, cpu, cuda or cuda:N");
+  expect_error({"bench", "--device", "npu"}, 2,
+      "--device is \"npu\"; it must be auto, cpu, gpu, cuda, cuda:N, vulkan or vulkan:N");
   expect_error({"bench", "-m", "sim"}, 2,
       "-m sim: there is no metric \"sim\"; did you mean ssim? (--list-metrics shows all)");
   expect_error({"bench", "-m", "mse", "-m", "mse"}, 2, "-m mse is given twice");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "src/cli/compare/report.h"
 #include "src/cli/compare/scoring.h"
@@ -17,8 +18,11 @@
 #include "src/cli/corpus/pair_list.h"
 #include "src/cli/device.h"
 #include "src/cli/encodes/curves.h"
+#include "src/cli/metrics/clip_metrics.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/metrics/metrics.h"
+#include "src/cli/page/compare_page.h"
+#include "src/cli/page/page.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/threads.h"
@@ -121,6 +125,10 @@ void check(const CompareOptions& options, const std::vector<std::string>& distor
   }
   if (!is_standard_output(options.output)) require_writable("-o", options.output, inputs);
   for (const MapRequest& map : maps) require_writable("--map", map.path, inputs);
+  if (options.report.empty()) return;
+  require_pages("--report");
+  if (!is_standard_output(options.output)) inputs.push_back(options.output);
+  require_writable("--report", options.report, inputs);
 }
 
 // A run that failed does not touch `path`; it writes its scores so far beside it.
@@ -188,6 +196,7 @@ void check_corpus(const CompareOptions& options, const std::string& format) {
   }
   using Given = std::pair<const char*, bool>;
   for (const auto& [option, is_given] : {Given{"--map", !options.maps.empty()},
+           Given{"--report (similis report makes it from the results)", !options.report.empty()},
            Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()},
            Given{"--fail-below", !options.fail_below.empty()},
            Given{"--fail-above", !options.fail_above.empty()}}) {
@@ -214,6 +223,7 @@ PairList pairs_of(const CompareOptions& options) {
 
 Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>& metrics) {
   Scoring scoring{.by_default = options.metrics.empty(), .device = parse_device(options.device)};
+  scoring.exec.queue = queue_of(scoring.device);
   scoring.measures = requested_measures(metrics);
   for (const std::string& map : options.maps) {
     scoring.maps.push_back(
@@ -221,7 +231,11 @@ Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>
   }
   if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
   scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
+  const bool looks_back = std::any_of(scoring.measures.begin(), scoring.measures.end(),
+      [](const Measure& measure) { return measure.clip && measure.clip->looks_back(); });
+  if (looks_back) scoring.shown_every = std::exchange(scoring.inputs.selection.every, 1);
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
+  scoring.inputs.adaptation = parse_adaptation(options.adaptation);
   const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
       [](const Measure& measure) { return measure.takes_as_read; });
   if (takes_any_depth) scoring.inputs.depths = Depths::may_differ;
@@ -260,6 +274,10 @@ int compare(const CompareOptions& given) {
   if (options.pairs.empty()) check(options, distorted, scoring.maps, format);
   if (is_corpus) check_corpus(options, format);
 
+  PageImages images;
+  if (!options.report.empty() && compared_of(options, distorted) == Compared::pair) {
+    scoring.images = &images;
+  }
   scoring.interruption = &interruption;
   std::optional<ThreadPool> pool;
   if (threads > 0) scoring.exec.runner = pool.emplace(threads).runner();
@@ -274,7 +292,7 @@ int compare(const CompareOptions& given) {
   }
   report.compared = compared_of(options, distorted);
   report.device = device_name(scoring.device);
-  report.selection = scoring.inputs.selection;
+  report.selection = scoring.shown();
   std::optional<StreamedResults> stream;
   if (report.compared == Compared::pair && (format == "csv" || format == "jsonl")) {
     using Form = StreamedResults::Form;
@@ -299,6 +317,9 @@ int compare(const CompareOptions& given) {
     if (!partial.empty()) print_note(fmt::format("the scores so far are in {}", partial));
   } else {
     write_report(report, writer, options.output);
+  }
+  if (!options.report.empty() && !report.pairs.empty()) {
+    write_compare_page(report, options.command, images, options.report);
   }
   return status_of(report, interruption.signal(), thresholds);
 }

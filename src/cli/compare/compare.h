@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/inputs/adaptation.h"
+
 namespace similis::cli {
 
 /// The command line as typed, not yet parsed.
@@ -21,12 +23,15 @@ struct CompareOptions {
   std::string output;                 ///< empty: standard output
   std::vector<std::string> maps;      ///< METRIC[@FRAME|@worst]=FILE
   std::string background;             ///< a colour; empty: none
+  AdaptationTexts adaptation;         ///< --resize and the like
   std::string frames, every, offset;  ///< empty: all frames
   std::string size, pixel_format;     ///< of raw video; empty: there is none
   std::string pairs, shard, retries;  ///< a list of pairs; empty: there is none
   bool frames_in_rows = false;
   std::string worst;                                ///< number of worst frames; empty: one
   std::vector<std::string> fail_below, fail_above;  ///< METRIC[.STAT]=VALUE
+  std::string report;                               ///< a page; empty: none
+  std::string command;                              ///< as typed, for the page
 };
 
 /// Writes the results and returns the exit status: 0; 1 if something could not be scored; 3 if a

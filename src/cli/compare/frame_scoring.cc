@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -60,6 +61,18 @@ bool score(const Scoring& scoring, ScoreKey key, const FilePair& files, const Fr
   }
 }
 
+// The clip of the measures that look at several frames; empty if there are none.
+ClipScorer clip_of(const Scoring& scoring, const VideoPair& videos, const FilePair& files) {
+  try {
+    for (const Measure& measure : scoring.measures) {
+      if (measure.clip) require_runs_on(measure, scoring.device);
+    }
+    return ClipScorer(scoring.measures, videos.format());
+  } catch (const InvalidArgument& error) {
+    throw named(error.what(), files);
+  }
+}
+
 }  // namespace
 
 FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
@@ -70,6 +83,13 @@ FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const Fi
     score(scoring, {.measure = i}, files, frames, notes, values, settings);
   }
   return values;
+}
+
+void show_on_page(const Scoring& scoring, const FramePair& frames) {
+  if (scoring.images == nullptr) return;
+  FramePair pair = frames;
+  pair.device = scoring.device;
+  scoring.images->add_pair(pair, scoring.measures, scoring.exec);
 }
 
 void write_map(
@@ -86,9 +106,20 @@ void write_map(
   }
 }
 
-VideoScorer::VideoScorer(const Scoring& scoring, const VideoPair& videos, const FilePair& files)
-    : scoring_(scoring), videos_(videos), files_(files), planes_(videos.format()) {
+VideoScorer::VideoScorer(
+    const Scoring& scoring, const VideoPair& videos, const FilePair& files, ClipGroup& clips)
+    : scoring_(scoring),
+      videos_(videos),
+      files_(files),
+      planes_(videos.format()),
+      clips_(clips),
+      clip_(clip_of(scoring, videos, files)) {
+  if (!clip_.is_empty()) {
+    videos.require_same_depth();
+    videos.require_same_range();
+  }
   for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    if (scoring.measures[i].clip) continue;
     const VideoPlanes takes = scoring.measures[i].video_planes;
     const bool is_of_each = takes == VideoPlanes::all;
     const int count = is_of_each ? videos.format().pixels.color_planes : 1;
@@ -100,6 +131,11 @@ VideoScorer::VideoScorer(const Scoring& scoring, const VideoPair& videos, const 
     planes_taken_ = std::max(planes_taken_, count);
   }
   for (const MapRequest& map : scoring.maps) maps_.push_back({.map = &map});
+  if (scoring.images == nullptr) return;
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    of_page_.push_back({.measure = scoring.measures[i], .of_measure = i});
+  }
+  for (const MapRequest& map : of_page_) on_page_.push_back({.map = &map});
 }
 
 FramePair VideoScorer::plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane) {
@@ -116,19 +152,50 @@ FramePair VideoScorer::whole_frame(const media::VideoFrame& x, const media::Vide
   return pair;
 }
 
-ScoredFrame VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
-  ScoredFrame frame{videos_.frame(), {}};
-  const media::VideoFrame &x = videos_.reference(), &y = videos_.distorted();
-  std::array<FramePair, 3> planes;
-  for (int i = 0; i < planes_taken_; ++i) planes[static_cast<std::size_t>(i)] = plane(x, y, i);
-  const FramePair whole = whole_frame(x, y);
-  std::erase_if(keys_, [&](const ScoreKey& key) {
-    const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
-    const FramePair& frames =
-        is_whole ? whole : planes[static_cast<std::size_t>(std::max(key.plane, 0))];
-    return !score(scoring_, key, files_, frames, notes, frame.values, settings);
-  });
-  keep_for_maps(frame);
+void VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
+  const std::int64_t place = videos_.frame() - scoring_.inputs.selection.first;
+  const bool is_shown = place % scoring_.shown_every == 0;
+  if (is_shown) {
+    ScoredFrame frame{videos_.frame(), {}};
+    const media::VideoFrame &x = videos_.reference(), &y = videos_.distorted();
+    std::array<FramePair, 3> planes;
+    for (int i = 0; i < planes_taken_; ++i) planes[static_cast<std::size_t>(i)] = plane(x, y, i);
+    const FramePair whole = whole_frame(x, y);
+    std::erase_if(keys_, [&](const ScoreKey& key) {
+      const bool is_whole = scoring_.measures[key.measure].video_planes == VideoPlanes::frame;
+      const FramePair& frames =
+          is_whole ? whole : planes[static_cast<std::size_t>(std::max(key.plane, 0))];
+      return !score(scoring_, key, files_, frames, notes, frame.values, settings);
+    });
+    keep_for_maps(frame);
+    waiting_.push_back(std::move(frame));
+  }
+  if (clip_.is_empty()) return;
+  try {
+    clip_.add_to(clips_, videos_, is_shown);
+  } catch (const InvalidArgument& error) {
+    throw named(error.what(), files_);
+  }
+  for (std::size_t i = 0; i < scoring_.measures.size(); ++i) {
+    const Measure& measure = scoring_.measures[i];
+    if (measure.clip && !settings.contains(i)) settings[i] = measure.settings(std::nullopt);
+  }
+}
+
+void VideoScorer::finish() {
+  if (!clip_.is_empty()) clip_.finish();
+}
+
+std::optional<ScoredFrame> VideoScorer::pop() {
+  if (waiting_.empty()) return std::nullopt;
+  std::optional<FrameValues> of_clip;
+  if (!clip_.is_empty()) {
+    of_clip = clip_.pop();
+    if (!of_clip) return std::nullopt;
+  }
+  ScoredFrame frame = std::move(waiting_.front());
+  waiting_.pop_front();
+  if (of_clip) frame.values.insert(frame.values.end(), of_clip->begin(), of_clip->end());
   return frame;
 }
 
@@ -147,15 +214,23 @@ double VideoScorer::value_of(const MapRequest& map, const ScoredFrame& frame) {
       frames_for(map.measure, videos_.reference(), videos_.distorted()), scoring_.exec);
 }
 
+void VideoScorer::keep(Mapped& mapped, const ScoredFrame& frame) {
+  if (mapped.map->frame && *mapped.map->frame != frame.number) return;
+  const double value = mapped.map->frame ? 0 : value_of(*mapped.map, frame);
+  const double loss = mapped.map->measure.is_error ? value : -value;
+  if (mapped.loss && !(loss > *mapped.loss)) return;
+  mapped.loss = loss;
+  mapped.value = value;
+  mapped.reference = videos_.reference();
+  mapped.distorted = videos_.distorted();
+}
+
 void VideoScorer::keep_for_maps(const ScoredFrame& frame) {
-  for (Mapped& mapped : maps_) {
-    if (mapped.map->frame && *mapped.map->frame != frame.number) continue;
-    const double value = mapped.map->frame ? 0 : value_of(*mapped.map, frame);
-    const double loss = mapped.map->measure.is_error ? value : -value;
-    if (mapped.loss && !(loss > *mapped.loss)) continue;
-    mapped.loss = loss;
-    mapped.reference = videos_.reference();
-    mapped.distorted = videos_.distorted();
+  for (Mapped& mapped : maps_) keep(mapped, frame);
+  for (Mapped& mapped : on_page_) {
+    const bool is_scored = std::any_of(keys_.begin(), keys_.end(),
+        [&](const ScoreKey& key) { return key.measure == mapped.map->of_measure; });
+    if (is_scored) keep(mapped, frame);
   }
 }
 
@@ -165,6 +240,25 @@ void VideoScorer::write_maps() {
         mapped.map->frame.value_or(0), display_name(files_.distorted));
     write_map(scoring_, *mapped.map,
         frames_for(mapped.map->measure, mapped.reference, mapped.distorted), files_);
+  }
+}
+
+void VideoScorer::show_worst() {
+  for (const Mapped& mapped : on_page_) {
+    if (!mapped.loss || !std::isfinite(*mapped.loss)) continue;  // equal frames have no worst one
+    const Measure& measure = mapped.map->measure;
+    const bool is_plane = measure.video_planes == VideoPlanes::all;
+    scoring_.images->add_worst(
+        {.name = measure.name + (is_plane ? "-y" : ""),
+            .number = mapped.reference.number,
+            .value = mapped.value,
+            .reference = &mapped.reference,
+            .distorted = &mapped.distorted,
+            .format = &videos_.format(),
+            .distorted_format = &videos_.distorted_format(),
+            .measure = &measure,
+            .frames = frames_for(measure, mapped.reference, mapped.distorted)},
+        on_page_.size(), scoring_.exec);
   }
 }
 

@@ -2,10 +2,12 @@
 // Runs measures on one pair of frames.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "src/cli/compare/clip_scoring.h"
 #include "src/cli/compare/scoring.h"
 #include "src/cli/inputs/video_planes.h"
 #include "src/media/picture/image.h"
@@ -22,25 +24,39 @@ FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const Fi
 void write_map(
     const Scoring& scoring, const MapRequest& map, const FramePair& frames, const FilePair& files);
 
+/// Puts a pair of frames of pictures or volumes on the page of --report, if one is wanted.
+void show_on_page(const Scoring& scoring, const FramePair& frames);
+
 /// Scores the frames of two videos. A metric for which the planes are too small is tried in the
-/// first frame only. Maps are written at the end.
+/// first frame only. Maps are written at the end, and each measure's worst frame is then put on the
+/// page of --report.
 class VideoScorer {
  public:
-  /// Throws InvalidArgument, naming both videos, if a measure needs them more alike.
-  VideoScorer(const Scoring& scoring, const VideoPair& videos, const FilePair& files);
+  /// Throws InvalidArgument, naming a video, if a measure needs them larger or more alike. Videos
+  /// that share a reference share `clips`.
+  VideoScorer(
+      const Scoring& scoring, const VideoPair& videos, const FilePair& files, ClipGroup& clips);
 
-  /// The scores of the pair's current frames.
-  ScoredFrame score_frame(Notes& notes, MeasureSettings& settings);
+  /// Scores the pair's current frames; measures that look at several frames run in the next
+  /// ClipGroup::run().
+  void score_frame(Notes& notes, MeasureSettings& settings);
+  /// Says that no frame comes any more.
+  void finish();
+  /// The next frame whose scores are all known.
+  std::optional<ScoredFrame> pop();
 
   /// Writes the maps of the frames that were asked for. Throws InvalidArgument if one was not
   /// scored.
   void write_maps();
+  /// Puts the worst frames so far on the page of --report, if one is wanted.
+  void show_worst();
 
  private:
   // The frame of a map: the one that was asked for, or the worst so far.
   struct Mapped {
     const MapRequest* map;
     std::optional<double> loss;  // larger is worse; empty before the first frame
+    double value = 0;
     media::VideoFrame reference, distorted;
   };
 
@@ -49,6 +65,7 @@ class VideoScorer {
   FramePair frames_for(
       const Measure& measure, const media::VideoFrame& x, const media::VideoFrame& y);
   void keep_for_maps(const ScoredFrame& frame);
+  void keep(Mapped& mapped, const ScoredFrame& frame);
   double value_of(const MapRequest& map, const ScoredFrame& frame);
 
   const Scoring& scoring_;
@@ -56,7 +73,11 @@ class VideoScorer {
   FilePair files_;
   VideoPlanePairs planes_;
   std::vector<ScoreKey> keys_;
-  std::vector<Mapped> maps_;
+  ClipGroup& clips_;
+  ClipScorer clip_;
+  std::deque<ScoredFrame> waiting_;  // without the numbers of clip_
+  std::vector<MapRequest> of_page_;  // one for each measure, without a path
+  std::vector<Mapped> maps_, on_page_;
   int planes_taken_ = 0;
 };
 

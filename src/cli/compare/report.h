@@ -58,6 +58,7 @@ struct ScoredPair {
   std::int64_t pixels = 0;          ///< of a picture
   std::optional<EncodedSize> size;  ///< of encodes
   std::string error;                ///< why scoring ended early; empty if it did not
+  Done done;                        ///< to the inputs, on request
 };
 
 /// The points of one encoder.

@@ -121,6 +121,9 @@ Json settings_json(const Report& report) {
   json["metrics"] = metric_settings_json(report.metric_settings);
   const Json differences = differences_json(report);
   if (!differences.empty()) json["differences"] = differences;
+  if (report.compared == Compared::pair && !report.pairs.front().done.empty()) {
+    json["done"] = report.pairs.front().done;
+  }
   return json;
 }
 
@@ -129,6 +132,7 @@ Json own_settings_json(const Report& report, const ScoredPair& pair) {
   Json json = Json::object();
   if (pair.samples != report.samples) add_samples(pair.samples, json);
   if (!pair.own_settings.empty()) json["metrics"] = metric_settings_json(pair.own_settings);
+  if (!pair.done.empty()) json["done"] = pair.done;
   return json;
 }
 
@@ -213,6 +217,7 @@ Json row_document(const Report& report, bool has_frames) {
   if (!rate.empty()) settings["frames_per_second"] = rate;
   if (pair.counts.reference) settings["frames"] = counts_json(pair.counts);
   for (const auto& [key, sentence] : pair.differences) settings["differences"][key] = sentence;
+  if (!pair.done.empty()) settings["done"] = pair.done;
   if (pair.samples.chroma) settings["metrics"] = metric_settings_json(report.metric_settings);
   Json row = {{"settings", settings}, {"metrics", metrics_json(report, pair)}};
   if (has_frames) row["frames"] = frames_json(report.names, pair);

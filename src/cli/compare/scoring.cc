@@ -36,12 +36,23 @@ void add_frame(const Scoring& scoring, ScoredFrame frame, PairScores& scores) {
   if (scoring.on_frame) scoring.on_frame(scores);
 }
 
+// Says what was done to a pair's inputs, once.
+void say_done(const Done& done, Notes& notes, PairScores& scores) {
+  if (scores.frames.empty()) {
+    for (const Json& entry : done) {
+      notes.add(display_name(scores.pair.files.distorted), entry["words"].get<std::string>());
+    }
+  }
+  scores.pair.done = done;
+}
+
 // Scores a pair of pictures, or of frames of animations.
 void score_pictures(const Scoring& scoring, const PicturePair& pictures, std::int64_t number,
     Notes& notes, PairScores& scores) {
   scores.pair.samples.bit_depth = pictures.bit_depth;
   scores.pair.samples.channels = pictures.channels;
   scores.pair.differences = pictures.differences;
+  say_done(pictures.done, notes, scores);
   const media::Image& image = (*pictures.frames.as_read.pictures)[0].image;
   scores.pair.pixels = image.width * image.height;
   FrameValues values =
@@ -59,6 +70,7 @@ void score_picture_pair(
   for (const MapRequest& map : scoring.maps) {
     write_map(scoring, map, pictures.frames, scores.pair.files);
   }
+  show_on_page(scoring, pictures.frames);
 }
 
 void note_counts(
@@ -100,6 +112,7 @@ void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) 
   scores.pair.samples.chroma = chroma_name(x.pixels);
   scores.pair.rate = x.rate;
   scores.pair.distorted_rate = y.rate;
+  say_done(videos.done(), notes, scores);
   if (y.pixels.bit_depth != x.pixels.bit_depth) {
     scores.pair.differences.emplace_back(
         "bit_depth", fmt::format("reference has {} bits per sample, distorted {}",
@@ -115,21 +128,44 @@ void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) 
           rate_text(y.rate), display_name(scores.pair.files.reference), rate_text(x.rate)));
 }
 
+// Adds the frames whose scores are all known.
+void add_known_frames(const Scoring& scoring, VideoScorer& scorer, PairScores& scores) {
+  while (std::optional<ScoredFrame> frame = scorer.pop()) {
+    add_frame(scoring, std::move(*frame), scores);
+  }
+}
+
+// Adds the frames that wait for one more, after the last.
+void add_last_frames(const Scoring& scoring, VideoScorer& scorer, PairScores& scores) {
+  scorer.finish();
+  add_known_frames(scoring, scorer, scores);
+}
+
 // These add to `scores` frame by frame, so that frames scored before an error are kept.
 void score_videos(const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes,
     PairScores& scores) {
   describe_videos(videos, notes, scores);
-  VideoScorer scorer(scoring, videos, scores.pair.files);
+  ClipGroup clips;
+  VideoScorer scorer(scoring, videos, scores.pair.files, clips);
   const Interruption::Keep keep(scoring.interruption, [&videos] { videos.cancel(); });
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
-  while (videos.next() && !is_interrupted(scoring)) {
-    add_frame(scoring, scorer.score_frame(notes, scores.settings), scores);
-    progress.step();
+  try {
+    while (videos.next() && !is_interrupted(scoring)) {
+      scorer.score_frame(notes, scores.settings);
+      clips.run(scoring.exec);
+      add_known_frames(scoring, scorer, scores);
+      progress.step();
+    }
+  } catch (const Error&) {
+    add_last_frames(scoring, scorer, scores);
+    throw;
   }
+  add_last_frames(scoring, scorer, scores);
   if (!is_interrupted(scoring)) videos.read_rest();
   require_not_interrupted(scoring);
   finish(scoring, videos.counts(), notes, scores);
   scorer.write_maps();
+  scorer.show_worst();
 }
 
 void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
@@ -151,6 +187,8 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
   const FilePair& files = scores.pair.files;
   const std::string name = display_name(files.distorted);
   require(!scoring.inputs.raw, "{} is a volume; --size and --pix-fmt are for video", name);
+  require(scoring.inputs.adaptation.value_or(Adaptation{}) == Adaptation{},
+      "{} is a volume; --resize, --crop, --depth and --range are for pictures and video", name);
   require(scoring.maps.empty() || volumes.expected_pairs() == 1,
       "{} has several frames; --map takes pictures, videos, or volumes of one frame", name);
   scores.pair.samples.channels = volumes.channels();
@@ -167,6 +205,7 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
     add_frame(scoring,
         {volumes.frame(), score_frames(scoring, *frames, files, notes, scores.settings)}, scores);
     for (const MapRequest& map : scoring.maps) write_map(scoring, map, *frames, files);
+    if (scores.frames.size() == 1) show_on_page(scoring, *frames);
     progress.step();
   }
   const FrameCounts counts = volumes.counts();
@@ -225,7 +264,7 @@ class EncodesScorer {
         auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
         if (videos == nullptr) return score_media(scoring_, media, false, notes_, all_[i]);
         describe_videos(**videos, notes_, all_[i]);
-        auto scorer = std::make_unique<VideoScorer>(scoring_, **videos, all_[i].pair.files);
+        auto scorer = std::make_unique<VideoScorer>(scoring_, **videos, all_[i].pair.files, clips_);
         walked_.push_back({std::move(*videos), std::move(scorer), i});
       });
       progress.step();
@@ -245,10 +284,15 @@ class EncodesScorer {
         step(walked);
         has_more = has_more || walked.has_more;
       }
+      clips_.run(scoring_.exec);
+      for (Walked& walked : walked_) {
+        add_known_frames(scoring_, *walked.scorer, all_[walked.index]);
+      }
       progress.step();
     }
     progress.clear();
     for (Walked& walked : walked_) {
+      add_last_frames(scoring_, *walked.scorer, all_[walked.index]);
       if (all_[walked.index].pair.error.empty()) attempt(walked.index, [&] { end(walked); });
     }
   }
@@ -269,7 +313,7 @@ class EncodesScorer {
     attempt(walked.index, [&] {
       PairScores& scores = all_[walked.index];
       if (!walked.videos->next() || is_interrupted(scoring_)) return;
-      add_frame(scoring_, walked.scorer->score_frame(notes_, scores.settings), scores);
+      walked.scorer->score_frame(notes_, scores.settings);
       walked.has_more = true;
     });
   }
@@ -291,6 +335,7 @@ class EncodesScorer {
   Notes& notes_;
   Report& report_;
   std::vector<PairScores> all_;
+  ClipGroup clips_;
   std::vector<Walked> walked_;
 };
 

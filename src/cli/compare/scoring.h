@@ -2,6 +2,7 @@
 // Opens pairs of files and runs the measures on each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/metrics/metric.h"
 #include "src/cli/metrics/metric_request.h"
+#include "src/cli/page/page_images.h"
 #include "src/cli/terminal/interruption.h"
 #include "src/cli/terminal/notes.h"
 
@@ -24,7 +26,17 @@ struct Scoring {
   /// instead of failing.
   bool by_default = false;
   InputOptions inputs;
+  /// Of the frames that are read, from the first on, every so many are shown; those between are
+  /// read for measures that look at the frame before.
+  std::int64_t shown_every = 1;
+  /// The selection as it was asked for.
+  FrameSelection shown() const {
+    FrameSelection selection = inputs.selection;
+    selection.every *= shown_every;
+    return selection;
+  }
   std::vector<MapRequest> maps;
+  PageImages* images = nullptr;  ///< gets what --report shows of a single pair; null: nothing
   Execution exec;
   Device device;  ///< where the measures run
   int threads = 1;

@@ -4,6 +4,7 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/test_program.h"
+#include "src/gpu/device.h"
 #include "src/media/io/test_cost.h"
 #include "src/media/picture/decode.h"
 #include "src/media/picture/reader.h"
@@ -45,6 +46,30 @@ class VideoProgram : public ProgramTest {
     return compare(arguments, input).out;
   }
 };
+
+// On a Vulkan device where there is one, which has the CPU's bits; else in words why not.
+TEST_F(VideoProgram, IsScoredThroughVulkanWithTheBitsOfTheCpu) {
+  const VideoFormat video = format("yuv420p10le");
+  write_bytes("a.yuv", media::noise_frame(video, 1));
+  write_bytes("b.yuv", media::noise_frame(video, 2));
+  std::vector<std::string> arguments = {
+      "a.yuv", "b.yuv", "--size", "36x24", "--pix-fmt", "yuv420p10le", "-m", "integer-ssim"};
+  const Json on_cpu = json(arguments);
+  arguments.insert(arguments.end(), {"--device", "vulkan"});
+  if (gpu::device_count(DeviceKind::vulkan) == 0) {
+    const Outcome outcome = compare(arguments);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("--device vulkan: " + gpu::describe(DeviceKind::vulkan)));
+    return;
+  }
+  const Json on_vulkan = json(arguments);
+  EXPECT_EQ(on_vulkan["device"], "vulkan:0");
+  EXPECT_EQ(on_vulkan["frames"][0]["integer-ssim"], on_cpu["frames"][0]["integer-ssim"]);
+  EXPECT_THAT(compare({"a.yuv", "b.yuv", "--size", "36x24", "--pix-fmt", "yuv420p10le", "-m",
+                          "float-ssim", "--device", "vulkan"})
+                  .err,
+      HasSubstr("float-ssim has no kernels for Vulkan; leave out --device vulkan:0"));
+}
 
 TEST_F(VideoProgram, EachPlaneIsScoredAsTheLibraryDoes) {
   for (const char* pixels : {"yuv420p", "yuv422p10le", "yuv444p12le", "yuv420p16le", "gray"}) {
@@ -187,11 +212,14 @@ TEST_F(VideoProgram, WhatDiffersInKindIsRefused) {
   write_bytes("depth.y4m", media::y4m_noise(format("yuv420p10le"), " C420p10", 1));
   write("a.png", reference_picture(36, 24));
   expect_error({"compare", "a.y4m", "size.y4m"}, 1,
-      "a.y4m is 36×24 but size.y4m is 36×22; sizes must match");
+      "a.y4m is 36×24 but size.y4m is 36×22; sizes must match; --resize lanczos makes the "
+      "distorted "
+      "as large as the reference");
   expect_error({"compare", "a.y4m", "chroma.y4m"}, 1,
       "a.y4m has chroma 420 but chroma.y4m has 422; chroma subsampling must match");
   expect_error({"compare", "a.y4m", "depth.y4m"}, 1,
-      "a.y4m has 8 bits per sample but depth.y4m has 10; bit depths must match");
+      "a.y4m has 8 bits per sample but depth.y4m has 10; bit depths must match, or give --depth "
+      "match");
   expect_error({"compare", "a.y4m", "a.png"}, 1,
       "a.y4m is a video but a.png is a picture; compare two pictures, two videos or two volumes");
   expect_error({"compare", "a.png", "a.png", "--every", "2"}, 1,

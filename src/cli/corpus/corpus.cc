@@ -38,12 +38,16 @@ Json header_of(const Scoring& scoring, const CorpusOptions& options) {
   }
   Json settings = {{"device", device_name(scoring.device)}, {"metrics", metrics}};
   if (scoring.by_default) settings["skips_metrics"] = true;
-  const FrameSelection& selection = scoring.inputs.selection;
+  const FrameSelection selection = scoring.shown();
   if (selection != FrameSelection{}) settings["selection"] = selection_document(selection);
   if (const auto& background = scoring.inputs.background) settings["background"] = *background;
   if (const auto& raw = scoring.inputs.raw) {
     settings["raw"] = {{"width", raw->width}, {"height", raw->height},
         {"bit_depth", raw->pixels.bit_depth}, {"chroma", chroma_name(raw->pixels)}};
+  }
+  if (const auto& adaptation = scoring.inputs.adaptation;
+      adaptation && *adaptation != Adaptation{}) {
+    settings["adaptation"] = adaptation_document(*adaptation);
   }
   if (options.frames_in_rows) settings["frames_in_rows"] = true;
   if (options.shard.count > 1) {

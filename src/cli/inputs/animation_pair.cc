@@ -9,9 +9,10 @@
 namespace similis::cli {
 
 AnimationPair::AnimationPair(Side reference, Side distorted, const FrameSelection& selection,
-    const std::optional<Color>& background)
+    const std::optional<Color>& background, const std::optional<Adaptation>& adaptation)
     : selection_(selection),
       background_(background),
+      adaptation_(adaptation),
       reference_{{std::move(reference.bytes), reference.name}, reference.name, reference.frames},
       distorted_{{std::move(distorted.bytes), distorted.name}, distorted.name, distorted.frames} {}
 
@@ -35,7 +36,7 @@ std::optional<PicturePair> AnimationPair::next(const Execution& exec) {
   media::Image y = distorted_.picture(frame + selection_.offset);
   ++scored_;
   return pair_pictures(
-      std::move(x), std::move(y), reference_.name, distorted_.name, background_, exec);
+      std::move(x), std::move(y), reference_.name, distorted_.name, background_, adaptation_, exec);
 }
 
 }  // namespace similis::cli

@@ -23,7 +23,7 @@ class AnimationPair {
     std::int64_t frames = 1;
   };
   AnimationPair(Side reference, Side distorted, const FrameSelection& selection,
-      const std::optional<Color>& background);
+      const std::optional<Color>& background, const std::optional<Adaptation>& adaptation);
 
   std::int64_t expected_pairs() const;
 
@@ -47,6 +47,7 @@ class AnimationPair {
 
   FrameSelection selection_;
   std::optional<Color> background_;
+  std::optional<Adaptation> adaptation_;
   Reader reference_, distorted_;
   std::int64_t scored_ = 0;
 };

@@ -17,13 +17,14 @@ struct LumaPlanes {
 };
 
 /// A pair of frames, or of one plane of them: code values in f32 or u8, [1,C,H,W], or values of
-/// volumes in f32 or f64, [1,C,D,H,W]. Both sides have the same shape and type.
+/// volumes in f32 or f64, [1,C,D,H,W]; of any strides. Both sides have the same shape and type.
 struct FramePair {
   Tensor reference;
   Tensor distorted;
-  double data_range = 255;  ///< 2^depth - 1; of volumes the reference's largest minus smallest
-  LumaPlanes luma = {};     ///< the luma plane as stored, of video; otherwise its views are empty
-  AsRead as_read = {};      ///< the whole frame; empty for a single plane of video
+  double data_range =
+      255;  ///< 2^depth - 1; 1 for floats; of volumes the reference's largest minus smallest
+  LumaPlanes luma = {};  ///< the luma plane as stored, of video; otherwise its views are empty
+  AsRead as_read = {};   ///< the whole frame; empty for a single plane of video
   std::array<double, 3> voxel_mm = {1, 1, 1};  ///< of volumes: along x, y, z
   std::string refusal;  ///< why `reference` and `distorted` are empty; usually empty itself
   Device device = {};   ///< where measures run

@@ -71,8 +71,9 @@ MediaPair OpenedReference::pair_with(
       "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
       reference_kind, distorted_name, kind(distorted));
   if (frames_) {
-    return std::make_unique<VideoPair>(
-        frames_, std::move(distorted.video), options_.selection, threads_ > 1, options_.depths);
+    return std::make_unique<VideoPair>(frames_, std::move(distorted.video),
+        VideoOptions{options_.selection, options_.depths, options_.adaptation}, threads_ > 1,
+        exec_);
   }
   if (media_.volume) {
     return std::make_unique<VolumePair>(*media_.volume, std::move(*distorted.volume),
@@ -83,11 +84,13 @@ MediaPair OpenedReference::pair_with(
     return std::make_unique<AnimationPair>(
         AnimationPair::Side{std::move(bytes), reference_name, media_.picture->frames},
         AnimationPair::Side{std::move(distorted.bytes), distorted_name, distorted.picture->frames},
-        options_.selection, options_.background);
+        options_.selection, options_.background, options_.adaptation);
   }
+  distorted.bytes = {};  // only animations are read again
+  if (is_last) media_.bytes = {};
   media::Image reference = is_last ? std::move(*media_.picture) : *media_.picture;
   return pair_pictures(std::move(reference), std::move(*distorted.picture), reference_name,
-      distorted_name, options_.background, exec_);
+      distorted_name, options_.background, options_.adaptation, exec_);
 }
 
 MediaPair open_media_pair(

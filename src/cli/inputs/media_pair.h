@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "src/cli/inputs/adaptation.h"
 #include "src/cli/inputs/animation_pair.h"
 #include "src/cli/inputs/background.h"
 #include "src/cli/inputs/directories.h"
@@ -26,7 +27,8 @@ struct InputOptions {
   std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
-  Depths depths = Depths::must_agree;  ///< of video
+  Depths depths = Depths::must_agree;         ///< of video
+  std::optional<Adaptation> adaptation = {};  ///< empty where its options are not offered
 
   /// True if an option is given that only video takes.
   bool are_for_video() const { return raw || selection != FrameSelection{}; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "src/cli/inputs/adaptation.h"
 #include "src/cli/inputs/background.h"
 #include "src/cli/inputs/frame_pair.h"
 
@@ -21,18 +22,22 @@ struct PicturePair {
   int bit_depth = 8;
   int channels = 3;
   Differences differences;
+  Done done;  ///< on request
 };
 
-/// Two pictures, read, on the CPU.
-///   size                differs: refused
+/// Two pictures, read, on the CPU. Samples of 8 bits and floats that need no conversion are not
+/// copied: the frames are views of `as_read`.
+///   margins, size       cropped and resized as `adaptation` says; sizes that differ then: refused
 ///   colour space        differs: the distorted picture is converted to the reference's
 ///   alpha               opaque: dropped; else blended over `background`, or refused without it
 ///   grey and colour     grey becomes three equal channels
 ///   8 and 16 bits       8 become 16: v·257
+///   floats              must be finite and on both sides; the data range is 1
 /// Refusals other than of the size are put in frames.refusal, for the metrics that they concern.
 /// Throws InvalidArgument, in one line that names the file.
 PicturePair pair_pictures(media::Image reference, media::Image distorted,
     const std::string& reference_name, const std::string& distorted_name,
-    const std::optional<Color>& background, const Execution& exec);
+    const std::optional<Color>& background, const std::optional<Adaptation>& adaptation,
+    const Execution& exec);
 
 }  // namespace similis::cli

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "src/media/picture/test_pictures.h"
 #include "tests/refusal.h"
@@ -17,12 +19,14 @@ using test::expect_refusal;
 
 PicturePair pair(
     const Image& reference, const Image& distorted, const std::optional<Color>& background = {}) {
-  return pair_pictures(reference, distorted, "ref.png", "dis.png", background, {});
+  return pair_pictures(reference, distorted, "ref.png", "dis.png", background, {}, {});
 }
 
 float value(const Tensor& planes, std::int64_t channel, std::int64_t y, std::int64_t x) {
-  return planes.elements<float>()[channel * planes.strides[1] + y * planes.strides[2] +
-                                  x * planes.strides[3]];
+  const std::int64_t at =
+      channel * planes.strides[1] + y * planes.strides[2] + x * planes.strides[3];
+  return planes.dtype == DType::u8 ? planes.elements<std::uint8_t>()[at]
+                                   : planes.elements<float>()[at];
 }
 
 Image picture(int channels, const std::vector<std::uint8_t>& samples) {
@@ -46,6 +50,56 @@ TEST(PicturePair, ChannelsBecomePlanesOfCodeValues) {
       }
     }
   }
+}
+
+Image floats(std::int64_t width, int channels, const std::vector<float>& samples) {
+  Image image{.width = width,
+      .height = static_cast<std::int64_t>(samples.size()) / (width * channels),
+      .channels = channels,
+      .bit_depth = media::kFloatBits,
+      .source_bit_depth = media::kFloatBits};
+  image.samples_float = samples;
+  return image;
+}
+
+TEST(PicturePair, SamplesOf8BitsAndFloatsAreNotCopied) {
+  const PicturePair bytes = pair(media::noise(5, 3, 3, 8), media::noise(5, 3, 4, 8), Color{});
+  const auto& pictures = *bytes.frames.as_read.pictures;
+  EXPECT_EQ(bytes.frames.reference.dtype, DType::u8);
+  EXPECT_EQ(bytes.frames.reference.data(), pictures[0].image.samples8.data());
+  EXPECT_NE(bytes.frames.distorted.data(), pictures[1].image.samples8.data()) << "blended";
+  const PicturePair of_floats = pair(floats(2, 1, {0.5f, -2}), floats(2, 3, {1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(of_floats.frames.reference.dtype, DType::f32);
+  EXPECT_EQ(of_floats.frames.distorted.data(),
+      (*of_floats.frames.as_read.pictures)[1].image.samples_float.data());
+}
+
+TEST(PicturePair, FloatsHaveADataRangeOfOne) {
+  const PicturePair result = pair(floats(2, 1, {0.5f, -2}), floats(2, 3, {1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(result.frames.refusal, "");
+  EXPECT_EQ(result.frames.data_range, 1);
+  EXPECT_EQ(result.bit_depth, 32);
+  EXPECT_EQ(value(result.frames.reference, 2, 0, 1), -2) << "grey promoted to RGB";
+  EXPECT_EQ(value(result.frames.distorted, 1, 0, 1), 5);
+}
+
+TEST(PicturePair, FloatsAndCodeValuesAreNotCompared) {
+  EXPECT_EQ(pair(floats(1, 1, {1}), media::noise(1, 1, 1, 8)).frames.refusal,
+      "ref.png has floating-point samples but dis.png has 8-bit code values; convert one of them");
+  EXPECT_EQ(pair(media::noise(1, 1, 1, 16), floats(1, 1, {1})).frames.refusal,
+      "ref.png has 16-bit code values but dis.png has floating-point samples; convert one of them");
+}
+
+TEST(PicturePair, FloatsMustBeFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Image fine = floats(2, 3, std::vector<float>(12, 1));
+  Image odd = fine;
+  odd.samples_float[10] = std::nanf("");
+  EXPECT_EQ(pair(fine, odd).frames.refusal,
+      "dis.png has 1 value that is not finite, the first at x 1, y 1");
+  odd.samples_float[3] = -kInfinity;
+  EXPECT_EQ(pair(odd, fine).frames.refusal,
+      "ref.png has 2 values that are not finite, the first at x 1, y 0");
 }
 
 TEST(PicturePair, SizesMustBeEqual) {

@@ -11,50 +11,75 @@ namespace {
 using media::FrameSource;
 using media::VideoFormat;
 
-const VideoFormat& require_alike(const FrameSource& reference, const FrameSource& distorted) {
-  const VideoFormat &x = reference.format(), &y = distorted.format();
-  require(x.width == y.width && x.height == y.height,
-      "{} is {}×{} but {} is {}×{}; sizes must match", reference.name(), x.width, x.height,
-      distorted.name(), y.width, y.height);
-  const std::string x_chroma = chroma_name(x.pixels), y_chroma = chroma_name(y.pixels);
-  require(x_chroma == y_chroma, "{} has chroma {} but {} has {}; chroma subsampling must match",
-      reference.name(), x_chroma, distorted.name(), y_chroma);
-  return x;
-}
-
-bool is_full_range(const VideoFormat& format) {
-  return format.color.range == "pc" || format.color.range == "jpeg";
+// Formats as they are where nothing may be done.
+AdaptedFormats formats_of(
+    const FrameSource& reference, const FrameSource& distorted, const VideoOptions& options) {
+  if (!options.adaptation) return {reference.format(), distorted.format(), {}};
+  return adapted_formats(reference.format(), distorted.format(), reference.name(), distorted.name(),
+      *options.adaptation);
 }
 
 }  // namespace
 
 VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
-    std::unique_ptr<FrameSource> distorted, const FrameSelection& selection, bool on_thread,
-    Depths depths)
-    : selection_(selection),
-      format_(require_alike(reference->source(), *distorted)),
-      distorted_format_(distorted->format()),
+    std::unique_ptr<FrameSource> distorted, const VideoOptions& options, bool on_thread,
+    const Execution& exec)
+    : VideoPair(reference, std::move(distorted), options, on_thread, exec,
+          formats_of(reference->source(), *distorted, options)) {}
+
+VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
+    std::unique_ptr<FrameSource> distorted, const VideoOptions& options, bool on_thread,
+    const Execution& exec, AdaptedFormats formats)
+    : selection_(options.selection),
+      adaptation_(options.adaptation),
+      exec_(exec),
+      done_(std::move(formats.done)),
+      format_(formats.reference),
+      distorted_format_(formats.distorted),
       reference_name_(reference->source().name()),
       distorted_name_(distorted->name()),
       reference_(std::move(reference)),
       distorted_source_(
           std::move(distorted),
-          [selection](std::int64_t frame) { return selection.has(frame - selection.offset); },
-          on_thread) {
-  if (depths == Depths::must_agree) require_same_depth();
+          [selection = options.selection](
+              std::int64_t frame) { return selection.has(frame - selection.offset); },
+          on_thread),
+      reference_adapter_(reference_->source().format(), adaptation_.value_or(Adaptation{}).crop,
+          format_, std::nullopt),
+      distorted_adapter_(distorted_source_.source().format(),
+          adaptation_.value_or(Adaptation{}).crop_distorted, distorted_format_,
+          adaptation_.value_or(Adaptation{}).resize) {
+  require_alike();
+  if (options.depths == Depths::must_agree) require_same_depth();
+}
+
+void VideoPair::require_alike() const {
+  const VideoFormat &x = format_, &y = distorted_format_;
+  require(x.width == y.width && x.height == y.height, "{} is {}×{} but {} is {}×{}; {}",
+      reference_name_, x.width, x.height, distorted_name_, y.width, y.height,
+      sizes_must_match(adaptation_));
+  const std::string x_chroma = chroma_name(x.pixels), y_chroma = chroma_name(y.pixels);
+  require(x_chroma == y_chroma, "{} has chroma {} but {} has {}; chroma subsampling must match",
+      reference_name_, x_chroma, distorted_name_, y_chroma);
 }
 
 void VideoPair::require_same_depth() const {
   const int x = format_.pixels.bit_depth, y = distorted_format_.pixels.bit_depth;
-  require(x == y, "{} has {} bits per sample but {} has {}; bit depths must match", reference_name_,
-      x, distorted_name_, y);
+  require(x == y, "{} has {} bits per sample but {} has {}; bit depths must match{}",
+      reference_name_, x, distorted_name_, y, adaptation_ ? ", or give --depth match" : "");
 }
 
 void VideoPair::require_same_range() const {
-  const bool x = is_full_range(format_), y = is_full_range(distorted_format_);
-  const auto word = [](bool is_full) { return is_full ? "full" : "limited"; };
-  require(x == y, "{} has {} range but {} has {} range; ranges must match", reference_name_,
-      word(x), distorted_name_, word(y));
+  if (adaptation_ && adaptation_->range == RangeRule::as_stored) return;
+  const bool x = media::is_full_range(format_), y = media::is_full_range(distorted_format_);
+  const auto words = [](const VideoFormat& format) {
+    if (media::is_full_range(format)) return "has full range";
+    return format.color.range.empty() ? "has limited range (no tag)" : "has limited range";
+  };
+  require(x == y, "{} {} but {} {}; {}", reference_name_, words(format_), distorted_name_,
+      words(distorted_format_),
+      adaptation_ ? "give --range match to convert, or --range as-stored if a tag is wrong"
+                  : "ranges must match");
 }
 
 std::optional<std::int64_t> VideoPair::expected_pairs() const {
@@ -69,8 +94,11 @@ bool VideoPair::next() {
   const std::int64_t from = place_ < 0 ? 0 : distorted_frame_.number - selection_.offset + 1;
   if (selection_.end && selection_.next(from) >= *selection_.end) return false;
   has_ended_ = !reference_->go_to(place_ + 1) || !distorted_source_.next(distorted_frame_);
-  if (!has_ended_) ++place_;
-  return !has_ended_;
+  if (has_ended_) return false;
+  ++place_;
+  reference_frame_ = &reference_adapter_.adapted(reference_->frame(), exec_);
+  adapted_frame_ = &distorted_adapter_.adapted(distorted_frame_, exec_);
+  return true;
 }
 
 void VideoPair::read_rest() {

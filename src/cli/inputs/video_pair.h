@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "src/cli/inputs/adaptation.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/reference_frames.h"
 #include "src/media/video/frames_ahead.h"
@@ -21,24 +22,35 @@ struct FrameCounts {
 /// The rule for bits per sample of the two sides.
 enum class Depths : std::uint8_t { must_agree, may_differ };
 
+/// What decides how two videos are paired.
+struct VideoOptions {
+  FrameSelection selection;
+  Depths depths = Depths::must_agree;
+  std::optional<Adaptation> adaptation;  ///< empty where its options are not offered
+};
+
 class VideoPair {
  public:
-  /// Throws InvalidArgument, in one line that names both, if the videos differ in size, chroma
-  /// subsampling or, where they must agree, bit depth. With `on_thread` the distorted side is read
-  /// on a thread of its own. Pairs that share a reference are walked in step.
+  /// Throws InvalidArgument, in one line that names both, if the videos, adapted as the options
+  /// say, differ in size, chroma subsampling or, where they must agree, bit depth. With `on_thread`
+  /// the distorted side is read on a thread of its own. Pairs that share a reference are walked in
+  /// step.
   VideoPair(std::shared_ptr<ReferenceFrames> reference,
-      std::unique_ptr<media::FrameSource> distorted, const FrameSelection& selection,
-      bool on_thread, Depths depths = Depths::must_agree);
+      std::unique_ptr<media::FrameSource> distorted, const VideoOptions& options, bool on_thread,
+      const Execution& exec);
 
-  const media::VideoFormat& format() const { return format_; }  ///< the reference's
+  /// The reference's, adapted, as are its frames.
+  const media::VideoFormat& format() const { return format_; }
   const media::VideoFormat& distorted_format() const { return distorted_format_; }
   const std::string& reference_name() const { return reference_name_; }  ///< as errors call it
   const std::string& distorted_name() const { return distorted_name_; }
   /// Throws InvalidArgument as the constructor does if the depths differ.
   void require_same_depth() const;
-  /// Throws InvalidArgument, naming both, if one has full range and the other limited. A video
-  /// that does not say has limited range.
+  /// Throws InvalidArgument, naming both, if one has full range and the other limited, unless they
+  /// are to be compared as stored. A video that does not say has limited range.
   void require_same_range() const;
+  /// What was done to the frames on request.
+  const Done& done() const { return done_; }
   /// The number of pairs to come, as far as the files tell it.
   std::optional<std::int64_t> expected_pairs() const;
 
@@ -52,19 +64,30 @@ class VideoPair {
   FrameCounts counts() const { return counts_; }
 
   std::int64_t frame() const { return reference().number; }  ///< in the reference
-  const media::VideoFrame& reference() const { return reference_->frame(); }
-  const media::VideoFrame& distorted() const { return distorted_frame_; }
+  const media::VideoFrame& reference() const { return *reference_frame_; }
+  const media::VideoFrame& distorted() const { return *adapted_frame_; }
 
   /// Makes next() and read_rest() end early. Any thread may call it.
   void cancel();
 
  private:
+  VideoPair(std::shared_ptr<ReferenceFrames> reference,
+      std::unique_ptr<media::FrameSource> distorted, const VideoOptions& options, bool on_thread,
+      const Execution& exec, AdaptedFormats formats);
+  void require_alike() const;
+  bool is_wanted(std::int64_t distorted_frame) const;
+
   FrameSelection selection_;
+  std::optional<Adaptation> adaptation_;
+  Execution exec_;
+  Done done_;
   media::VideoFormat format_, distorted_format_;
   std::string reference_name_, distorted_name_;
   std::shared_ptr<ReferenceFrames> reference_;
   media::FramesAhead distorted_source_;
-  media::VideoFrame distorted_frame_;
+  media::VideoFrame distorted_frame_;  // as read
+  FrameAdapter reference_adapter_, distorted_adapter_;
+  const media::VideoFrame *reference_frame_ = nullptr, *adapted_frame_ = nullptr;
   std::int64_t place_ = -1;  // in the selection
   bool has_ended_ = false;   // a side has
   FrameCounts counts_;

@@ -80,7 +80,7 @@ std::vector<double> float_ms_ssim_scores(
 
 }  // namespace
 
-const LumaMeasure integer_ssim_of_luma = {integer_ssim_parts, integer_ssim_scores};
+const LumaMeasure integer_ssim_of_luma = {integer_ssim_parts, integer_ssim_scores, true};
 const LumaMeasure float_ssim_of_luma = {float_ssim_parts, float_ssim_scores};
 const LumaMeasure float_ms_ssim_of_luma = {float_ms_ssim_parts, float_ms_ssim_scores};
 

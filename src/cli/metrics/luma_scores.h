@@ -25,6 +25,7 @@ struct LumaMeasure {
   std::vector<std::string> (*parts)(const LumaOptions&);
   /// One number for each part. Throws InvalidArgument for planes that the measure does not take.
   std::vector<double> (*scores)(const LumaPlanes&, const LumaOptions&, const Execution&);
+  bool runs_on_vulkan = false;
 };
 
 extern const LumaMeasure integer_ssim_of_luma, float_ssim_of_luma, float_ms_ssim_of_luma;

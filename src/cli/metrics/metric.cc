@@ -8,7 +8,10 @@ namespace similis::cli {
 
 Metric metric(const char* name, const char* description, const ListedOperation& operation,
     PlainMetricFunction function) {
-  Metric result{.name = name, .description = description, .runs_on_gpu = operation.on_cuda};
+  Metric result{.name = name,
+      .description = description,
+      .runs_on_gpu = operation.on_cuda,
+      .runs_on_vulkan = operation.on_vulkan};
   result.configure = [function](const Settings&) {
     Measure measure;
     measure.value = [function](const FramePair& pair, const Execution& exec) {
@@ -25,7 +28,8 @@ Metric metric(const char* name, const char* description, const LumaMeasure& luma
   Metric result{.name = name,
       .description = description,
       .options = described(options),
-      .video_planes = VideoPlanes::luma};
+      .video_planes = VideoPlanes::luma,
+      .runs_on_vulkan = luma_measure.runs_on_vulkan};
   result.configure = [&luma_measure, options, name](const Settings& settings) {
     const LumaOptions chosen = with_settings(settings, options);
     Measure measure{.takes_luma = true, .parts = luma_measure.parts(chosen)};
@@ -51,8 +55,11 @@ std::vector<double> all_values(
 }
 
 void require_runs_on(const Measure& measure, Device device) {
-  require(measure.runs_on_gpu || device.kind == DeviceKind::cpu,
-      "{} runs on the CPU alone; leave out --device {}", measure.name, device_name(device));
+  const bool is_vulkan = device.kind == DeviceKind::vulkan;
+  require(
+      device.kind == DeviceKind::cpu || (is_vulkan ? measure.runs_on_vulkan : measure.runs_on_gpu),
+      "{} {}; leave out --device {}", measure.name,
+      is_vulkan ? "has no kernels for Vulkan" : "runs on the CPU alone", device_name(device));
 }
 
 FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec) {

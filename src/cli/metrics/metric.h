@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,11 +36,14 @@ enum class VideoPlanes : std::uint8_t { all, luma, frame };
 /// Option and value, both as they were typed.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
+struct ClipMeasure;
+
 /// A metric with its options, ready to run.
 struct Measure {
   std::string name;  ///< in the results
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
+  bool runs_on_vulkan = false;
   bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
   bool takes_luma = false;     ///< it looks at FramePair::luma alone
   bool is_error = false;       ///< it is better when lower
@@ -54,6 +58,9 @@ struct Measure {
   /// Given by measures whose settings follow from the media, such as a video's colours; these are
   /// then reported in the place of `settings`.
   std::function<Settings(const AsRead&)> media_settings;
+  /// Given by measures that look at several frames of a video: ClipScorer runs these. `value` is
+  /// that of a frame by itself.
+  std::shared_ptr<const ClipMeasure> clip;
 };
 
 /// The measure's numbers, in the order of its parts.
@@ -80,6 +87,7 @@ struct Metric {
   std::optional<MapRange> map_range;  ///< if it offers a map
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
+  bool runs_on_vulkan = false;
   bool is_error = false;  ///< it is better when lower
   /// Takes settings whose names are among `options`. Throws UsageError, beginning with the
   /// option's name, if it does not take the value.
@@ -214,7 +222,8 @@ Metric metric(const char* name, const char* description, const ListedOperation& 
       .description = description,
       .options = described(options),
       .map_range = map_range,
-      .runs_on_gpu = operation.on_cuda};
+      .runs_on_gpu = operation.on_cuda,
+      .runs_on_vulkan = operation.on_vulkan};
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;

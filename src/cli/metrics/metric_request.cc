@@ -22,10 +22,7 @@ std::string_view metric_part(std::string_view text) { return text.substr(0, text
 // Metrics that people ask for and another command or program has.
 std::string_view program_with(std::string_view name) {
   using Entry = std::pair<std::string_view, std::string_view>;
-  static constexpr std::array kElsewhere = {Entry{"vmaf", "similis vmaf"},
-      Entry{"vif", "similis vmaf"}, Entry{"adm", "similis vmaf"}, Entry{"motion", "similis vmaf"},
-      Entry{"cambi", "libvmaf's vmaf"}, Entry{"ciede", "libvmaf's vmaf"},
-      Entry{"ciede2000", "libvmaf's vmaf"}, Entry{"psnr-hvs", "libvmaf's vmaf"},
+  static constexpr std::array kElsewhere = {Entry{"ciede2000", "similis compare -m ciede"},
       Entry{"butteraugli", "libjxl's butteraugli_main"}, Entry{"xpsnr", "ffmpeg's filter xpsnr"},
       Entry{"cvvdp", "ColorVideoVDP's cvvdp"}, Entry{"lpips", "the Python package lpips"}};
   for (const auto& [metric, program] : kElsewhere) {
@@ -83,6 +80,7 @@ Measure requested_measure(const std::string& text) {
     measure.name = metric.name;
     measure.video_planes = metric.video_planes;
     measure.runs_on_gpu = metric.runs_on_gpu;
+    measure.runs_on_vulkan = metric.runs_on_vulkan;
     measure.is_error = metric.is_error;
     return measure;
   } catch (const UsageError& error) {

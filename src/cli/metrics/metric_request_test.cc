@@ -34,9 +34,14 @@ TEST(MetricRequest, AMeasureIsNamedAsItsMetricUnlessThatIsAskedForTwice) {
 
 TEST(MetricRequest, SettingsAreReadByTheirTypes) {
   EXPECT_EQ(settings("ssim"),
-      "window_size=11 sigma=1.5 k1=0.01 k2=0.03 padding=\"valid\" data_range=255 ");
+      "window_size=11 window=\"gaussian\" sigma=1.5 k1=0.01 k2=0.03 sample_covariance=false "
+      "padding=\"valid\" data_range=255 ");
+  EXPECT_EQ(settings("ssim=window=box:window_size=7:sample_covariance=true"),
+      "window_size=7 window=\"box\" sigma=1.5 k1=0.01 k2=0.03 sample_covariance=true "
+      "padding=\"valid\" data_range=255 ");
   EXPECT_EQ(settings("ssim=window_size=7,9:sigma=1e-1:k1=0:padding=same:data_range=1000"),
-      "window_size=[7,9] sigma=0.1 k1=0 k2=0.03 padding=\"same\" data_range=1000 ");
+      "window_size=[7,9] window=\"gaussian\" sigma=0.1 k1=0 k2=0.03 sample_covariance=false "
+      "padding=\"same\" data_range=1000 ");
   EXPECT_EQ(settings("ms-ssim=weights=.5,.25,.25:downsample=piq"),
       "window_size=11 sigma=1.5 k1=0.01 k2=0.03 padding=\"valid\" weights=[0.5,0.25,0.25] "
       "downsample=\"piq\" data_range=255 ");
@@ -52,7 +57,7 @@ TEST(MetricRequest, SaysWhatIsWrong) {
   refuse("nonsense", "-m nonsense: there is no metric \"nonsense\" (--list-metrics shows all)");
   refuse("", "-m : there is no metric \"\" (--list-metrics shows all)");
   refuse("psnr,ssim", "-m psnr,ssim: there is no metric \"psnr,ssim\" (--list-metrics shows all)");
-  refuse("ssim=window=7", "-m ssim=window=7: ssim has no option \"window\"");
+  refuse("ssim=blur=7", "-m ssim=blur=7: ssim has no option \"blur\"");
   refuse("ssim=windowsize=7",
       "-m ssim=windowsize=7: ssim has no option \"windowsize\"; did you mean window_size?");
   refuse("mse=k=1", "-m mse=k=1: mse has no option \"k\"");
@@ -87,7 +92,7 @@ TEST(MetricRequest, SaysWhatIsWrong) {
 
 TEST(MapRequest, TakesTheOptionsOfTheMeasureItNames) {
   const auto sigma = [](std::string_view text, const std::vector<std::string>& texts) {
-    return requested_map(text, texts).measure.settings(255)[1].second;
+    return requested_map(text, texts).measure.settings(255)[2].second;
   };
   EXPECT_EQ(sigma("ssim=a.png", {}), "1.5");
   EXPECT_EQ(sigma("ssim=a.png", {"psnr"}), "1.5");

@@ -11,20 +11,14 @@
 #include <cstddef>
 
 #include "similis/similis.hpp"
+#include "src/cli/metrics/clip_metrics.h"
+#include "src/cli/metrics/plane_scores.h"
 #include "src/cli/metrics/ssimulacra2_metric.h"
 
 namespace similis::cli {
 namespace {
 
 // The plain functions round the results of f32 pictures to f32; the sums behind them are f64.
-template <auto error_into>
-Tensor in_f64(
-    const TensorView& x, const TensorView& y, Reduction reduction, const Execution& exec) {
-  const Tensor value = allocate({}, DType::f64, x.device, exec);
-  error_into(x, y, {.value = value}, reduction, exec);
-  return value;
-}
-
 template <class Options, class Request, auto measure, auto measure_into>
 Tensor in_f64(
     const TensorView& x, const TensorView& y, const Options& options, const Execution& exec) {
@@ -65,26 +59,15 @@ std::vector<Option<LumaOptions>> luma_options(const OperationTable& operation, P
   return options;
 }
 
-}  // namespace
-
-std::vector<Option<LumaOptions>> float_ssim_options() {
-  return luma_options(
-      *operation("float_ssim").table, [](auto& options) -> auto& { return options.float_ssim; });
-}
-std::vector<Option<LumaOptions>> float_ms_ssim_options() {
-  return luma_options(
-      *operation("float_ms_ssim").table,
-      [](auto& options) -> auto& { return options.float_ms_ssim; });
-}
-
-const std::vector<Metric>& metrics() {
-  static const std::vector<Metric> table = {
+// The metrics that look at one frame.
+std::vector<Metric> metrics_of_frames() {
+  return {
       metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", operation("psnr"),
           psnr_in_f64),
       error_metric(metric("mse", "mean squared error, in squared code values; 0 if equal",
-          operation("mse"), in_f64<mse_into>)),
+          operation("mse"), in_f64<PixelErrorOptions, PixelErrorRequest, mse, mse_into>)),
       error_metric(metric("mae", "mean absolute error, in code values; 0 if equal",
-          operation("mae"), in_f64<mae_into>)),
+          operation("mae"), in_f64<PixelErrorOptions, PixelErrorRequest, mae, mae_into>)),
       metric("ssim", "structural similarity; 1 if equal", operation("ssim"),
           in_f64<SsimOptions, SsimRequest, ssim, ssim_into>, MapRange{.best = 1, .worst = 0}),
       of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal",
@@ -104,6 +87,28 @@ const std::vector<Metric>& metrics() {
       metric("float-ms-ssim", "libvmaf's float_ms_ssim, of luma of video", float_ms_ssim_of_luma,
           float_ms_ssim_options()),
   };
+}
+
+}  // namespace
+
+std::vector<Option<LumaOptions>> float_ssim_options() {
+  return luma_options(
+      *operation("float_ssim").table, [](auto& options) -> auto& { return options.float_ssim; });
+}
+std::vector<Option<LumaOptions>> float_ms_ssim_options() {
+  return luma_options(
+      *operation("float_ms_ssim").table,
+      [](auto& options) -> auto& { return options.float_ms_ssim; });
+}
+
+const std::vector<Metric>& metrics() {
+  static const std::vector<Metric> table = [] {
+    std::vector<Metric> all = metrics_of_frames();
+    all.push_back(vmaf_metric());
+    for (Metric& metric : clip_feature_metrics()) all.push_back(std::move(metric));
+    for (Metric& metric : plane_metrics()) all.push_back(std::move(metric));
+    return all;
+  }();
   return table;
 }
 

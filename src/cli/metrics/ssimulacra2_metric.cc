@@ -146,6 +146,10 @@ struct Call {
 
 double score_pictures(const std::array<PictureAsRead, 2>& sides, Call call) {
   const PictureAsRead &x = sides[0], &y = sides[1];
+  for (const PictureAsRead& side : sides) {
+    require(!side.image.has_floats(),
+        "ssimulacra2: {} has floating-point samples; it takes pictures of 8 or 16 bits", side.name);
+  }
   if (is_srgb(x.image.color) && is_srgb(y.image.color)) {
     if (x.image.bit_depth == y.image.bit_depth) return call(stored(x.image), stored(y.image));
     const auto prepared = [](const media::Image& image) {

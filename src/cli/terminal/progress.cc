@@ -12,14 +12,14 @@ namespace {
 
 constexpr auto kRefresh = std::chrono::milliseconds(100);
 
+}  // namespace
+
 std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
-
-}  // namespace
 
 std::string progress_line(
     const char* what, std::int64_t done, std::optional<std::int64_t> total, double seconds) {

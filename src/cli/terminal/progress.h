@@ -14,6 +14,9 @@ namespace similis::cli {
 std::string progress_line(
     const char* what, std::int64_t done, std::optional<std::int64_t> total, double seconds);
 
+/// "9 s", "2 min 05 s", "1 h 03 min": rounded up.
+std::string duration(double seconds);
+
 /// Writes to stderr if that is a terminal. Call clear() before writing anything else there.
 class Progress {
  public:

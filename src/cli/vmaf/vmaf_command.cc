@@ -14,17 +14,22 @@
 #include <span>
 
 #include "similis/version.h"
+#include "src/cli/compare/clip_scoring.h"
+#include "src/cli/device.h"
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/terminal/progress.h"
 #include "src/cli/usage_error.h"
+#include "src/cli/vmaf/test_conditions.h"
 #include "src/cli/vmaf/vmaf_feature.h"
 #include "src/cli/vmaf/vmaf_output.h"
+#include "src/core/joined.h"
 #include "src/core/number_text.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/vmaf/clip.h"
+#include "src/vmaf/gpu_meter.h"
 
 namespace similis::cli {
 namespace {
@@ -206,25 +211,25 @@ std::vector<double> values_of(
   return values;
 }
 
-vmaf_internal::PlanePair luma_of(const VideoPair& videos) {
-  const auto plane = [&](const media::VideoFrame& frame) {
-    const TensorView view = frame.plane(videos.format(), 0);
-    return vmaf_internal::Plane{view.data(), view.strides[0], view.shape[1], view.shape[0],
-        view.dtype == DType::u16, videos.format().pixels.bit_depth};
-  };
-  return {plane(videos.reference()), plane(videos.distorted())};
-}
-
 // Frames go in one by one; their numbers come out when they are known.
 class Scorer {
  public:
-  Scorer(const Work& work, const VideoPair& videos)
+  Scorer(const Work& work, const VideoPair& videos, Device device)
       : work_(work),
-        clip_(work.requests, work.models, videos.format().width, videos.format().height) {}
+        clip_(work.requests, work.models, videos.format().width, videos.format().height) {
+    if (device.kind != DeviceKind::cpu && !work.requests.empty()) {
+      gpu_meter_ = vmaf_internal::make_gpu_meter(clip_.plan(), device);
+    }
+  }
 
   void push(const VideoPair& videos, std::int64_t number, bool is_shown, const Execution& exec) {
-    if (!work_.requests.empty()) clip_.push(luma_of(videos), is_shown, exec);
-    if (!is_shown) return;
+    if (!work_.requests.empty()) push_luma(luma_of(videos), is_shown, exec);
+    if (!is_shown) {
+      for (const VmafFeature& feature : work_.alone) {
+        if (feature.observe) feature.observe(videos, exec);
+      }
+      return;
+    }
     std::vector<std::vector<double>>& alone = alone_.emplace_back();
     for (const VmafFeature& feature : work_.alone) alone.push_back(feature.scores(videos, exec));
     numbers_.push_back(number);
@@ -246,21 +251,29 @@ class Scorer {
   }
 
  private:
+  void push_luma(const vmaf_internal::PlanePair& planes, bool is_shown, const Execution& exec) {
+    if (!gpu_meter_) return clip_.push(planes, is_shown, exec);
+    const std::span distorted(&planes.distorted, is_shown ? 1u : 0u);
+    const auto sums = gpu_meter_->measure(planes.reference, distorted, exec);
+    clip_.push(sums, is_shown ? sums.pairs.data() : nullptr);
+  }
+
   const Work& work_;
   Clip clip_;
+  std::unique_ptr<vmaf_internal::GpuMeter> gpu_meter_;  // null on the CPU
   std::deque<std::int64_t> numbers_;                    // shown frames that wait
   std::deque<std::vector<std::vector<double>>> alone_;  // and what is known of them
 };
 
 // Throws if there is no frame, as vmaf fails then.
 VmafResults score(const Work& work, VideoPair& videos, const VmafOptions& options, const Walk& walk,
-    const Execution& exec) {
+    Device device, const Execution& exec) {
   VmafResults results{.version = "similis " SIMILIS_VERSION,
       .width = videos.format().width,
       .height = videos.format().height};
   const auto start = std::chrono::steady_clock::now();
   Progress progress("frames", options.is_quiet ? 0 : videos.expected_pairs());
-  Scorer scorer(work, videos);
+  Scorer scorer(work, videos, device);
   std::int64_t frames = 0;
   for (; videos.next(); ++frames, progress.step()) {
     const bool is_shown = frames % walk.subsample == 0 && !work.order.empty();
@@ -275,14 +288,20 @@ VmafResults score(const Work& work, VideoPair& videos, const VmafOptions& option
   require(frames > 0, "no frame to compare in {} and {}", options.reference, options.distorted);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   results.frames_per_second = static_cast<double>(frames) / seconds.count();
+  for (const VmafFeature& feature : work.alone) {
+    if (!feature.aggregates) continue;
+    for (auto& number : feature.aggregates()) results.aggregates.push_back(std::move(number));
+  }
   if (results.frames.empty()) return results;  // vmaf names a column with its first number
   results.columns = columns_of(work, videos.format());
   return results;
 }
 
-// A line for each model, as ffmpeg and vmaf show it to a person.
+// On a terminal a line for each model, as vmaf shows it to a person; elsewhere the first model's,
+// in the words of ffmpeg's filter, which programs look for.
 void print_scores(const Work& work, const VmafResults& results, const VmafOptions& options) {
-  if (options.is_quiet || isatty(STDERR_FILENO) == 0) return;
+  if (options.is_quiet) return;
+  const bool is_terminal = isatty(STDERR_FILENO) != 0;
   for (const Model& model : work.models) {
     const auto column = std::find(results.columns.begin(), results.columns.end(), model.name);
     double sum = 0;
@@ -290,7 +309,9 @@ void print_scores(const Work& work, const VmafResults& results, const VmafOption
       sum += frame.values[static_cast<std::size_t>(column - results.columns.begin())];
     }
     const double mean = sum / static_cast<double>(results.frames.size());
-    std::fputs(fmt::format("{}: {:.6f}\n", one_line(model.source), mean).c_str(), stderr);
+    const std::string name = is_terminal ? one_line(model.source) : "VMAF score";
+    std::fputs(fmt::format("{}: {:.6f}\n", name, mean).c_str(), stderr);
+    if (!is_terminal) return;
   }
 }
 
@@ -303,11 +324,30 @@ void check(const VmafOptions& options) {
   }
 }
 
+// The device, and a note of what it does not compute.
+Device device_for(const Work& work, const VmafOptions& options) {
+  const Device device = parse_device(options.device);
+  if (device.kind == DeviceKind::cpu) return device;
+  std::vector<std::string> others;
+  for (const VmafFeature& feature : work.alone) others.push_back(feature.name);
+  for (const FeatureRequest& request : work.requests) {
+    if (request.kind() == vmaf_internal::FeatureKind::cambi) others.emplace_back(request.name());
+  }
+  if (!others.empty()) {
+    print_note(
+        fmt::format("--device {}: adm, motion and vif are computed there, and on the CPU: {}",
+            options.device, joined(others, ", ")));
+  }
+  return device;
+}
+
 }  // namespace
 
-int vmaf(const VmafOptions& options) {
+int vmaf(const VmafOptions& given) {
+  const VmafOptions options = with_test_conditions(given);
   check(options);
   const Work work = work_of(options);
+  const Device device = device_for(work, options);
   const std::optional<media::RawVideo> raw = parse_raw(options);
   const Walk walk = parse_walk(options);
   const Writer writer = find_writer(options);
@@ -319,7 +359,7 @@ int vmaf(const VmafOptions& options) {
 
   const auto videos =
       open_videos(options, raw, walk, threads > 0 ? threads : default_threads(), exec);
-  VmafResults results = score(work, *videos, options, walk, exec);
+  VmafResults results = score(work, *videos, options, walk, device, exec);
   results.is_shortest = !options.precision.empty();
   print_scores(work, results, options);
   if (!options.output.empty()) {

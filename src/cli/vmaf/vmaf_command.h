@@ -16,6 +16,8 @@ struct VmafOptions {
   std::string output;
   std::string threads, subsample, frame_count, skip_reference, skip_distorted;
   std::vector<std::string> models;
+  std::string aom_ctc, nflx_ctc;
+  std::string device = "auto";
   std::string precision;
   std::string mask;  ///< --cpumask or --gpumask: taken, and of no effect
   bool has_no_prediction = false, is_quiet = false;

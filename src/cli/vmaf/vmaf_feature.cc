@@ -9,27 +9,14 @@
 #include <optional>
 #include <utility>
 
-#include "similis/libvmaf_ssim.hpp"
-#include "src/cli/metrics/luma_scores.h"
 #include "src/cli/metrics/metrics.h"
+#include "src/cli/vmaf/known_feature.h"
 #include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
 
 using vmaf_internal::FeatureRequest;
-
-// The values of a feature's options; each feature takes some.
-struct FeatureOptions {
-  LumaOptions luma;
-  bool enable_chroma = true;
-};
-
-// An option by its name and what sets it.
-struct ReadOption {
-  std::string name, takes;
-  std::function<bool(std::string_view text, FeatureOptions&)> set;
-};
 
 std::vector<ReadOption> of_luma(const std::vector<Option<LumaOptions>>& options) {
   std::vector<ReadOption> read;
@@ -41,22 +28,6 @@ std::vector<ReadOption> of_luma(const std::vector<Option<LumaOptions>>& options)
   return read;
 }
 
-const ReadOption kEnableChroma{"enable_chroma", NamedValue<bool>::takes(kSwitch),
-    [](std::string_view text, FeatureOptions& into) {
-      const auto value = NamedValue<bool>::parse(text, kSwitch);
-      if (value) into.enable_chroma = *value;
-      return value.has_value();
-    }};
-
-struct KnownFeature {
-  std::string name;
-  std::string description;
-  std::vector<ReadOption> options;
-  std::function<std::vector<std::string>(const FeatureOptions&, const media::VideoFormat&)> columns;
-  std::function<std::vector<double>(const FeatureOptions&, const VideoPair&, const Execution&)>
-      scores;
-};
-
 LumaPlanes planes_of(const VideoPair& videos, int plane) {
   return {videos.reference().plane(videos.format(), plane),
       videos.distorted().plane(videos.format(), plane), videos.format().pixels.bit_depth};
@@ -64,37 +35,21 @@ LumaPlanes planes_of(const VideoPair& videos, int plane) {
 
 KnownFeature luma_feature(const char* name, const char* description,
     std::vector<ReadOption> options, const LumaMeasure& measure) {
-  return {name, description, std::move(options),
-      [name, &measure](const FeatureOptions& chosen, const media::VideoFormat&) {
-        std::vector<std::string> columns;
-        for (const std::string& part : measure.parts(chosen.luma)) {
-          columns.push_back(part.empty() ? name : fmt::format("{}_{}", name, part));
-        }
-        return columns;
-      },
-      [&measure](const FeatureOptions& chosen, const VideoPair& videos, const Execution& exec) {
-        return measure.scores(planes_of(videos, 0), chosen.luma, exec);
-      }};
-}
-
-int psnr_planes(const FeatureOptions& options, const media::VideoFormat& format) {
-  return options.enable_chroma ? format.pixels.color_planes : 1;
-}
-
-std::vector<std::string> psnr_columns(
-    const FeatureOptions& options, const media::VideoFormat& format) {
-  static constexpr std::array kNames = {"psnr_y", "psnr_cb", "psnr_cr"};
-  return {kNames.begin(), kNames.begin() + psnr_planes(options, format)};
-}
-
-std::vector<double> psnr_scores(
-    const FeatureOptions& options, const VideoPair& videos, const Execution& exec) {
-  std::vector<double> values;
-  for (int plane = 0; plane < psnr_planes(options, videos.format()); ++plane) {
-    const auto [x, y, depth] = planes_of(videos, plane);
-    values.push_back(item(libvmaf_psnr(x, y, {.bit_depth = depth}, exec)));
-  }
-  return values;
+  return {name, description, std::move(options), [name, &measure](const FeatureOptions& chosen) {
+            return VmafFeature{.columns =
+                                   [name, &measure, chosen](const media::VideoFormat&) {
+                                     std::vector<std::string> columns;
+                                     for (const std::string& part : measure.parts(chosen.luma)) {
+                                       columns.push_back(
+                                           part.empty() ? name : fmt::format("{}_{}", name, part));
+                                     }
+                                     return columns;
+                                   },
+                .scores =
+                    [&measure, chosen](const VideoPair& videos, const Execution& exec) {
+                      return measure.scores(planes_of(videos, 0), chosen.luma, exec);
+                    }};
+          }};
 }
 
 const std::vector<KnownFeature>& features() {
@@ -104,14 +59,17 @@ const std::vector<KnownFeature>& features() {
           float_ssim_of_luma),
       luma_feature("float_ms_ssim", "SSIM of luma at five scales", of_luma(float_ms_ssim_options()),
           float_ms_ssim_of_luma),
-      {"psnr", "PSNR of each plane", {kEnableChroma}, psnr_columns, psnr_scores},
+      psnr_feature(),
+      psnr_hvs_feature(),
+      ciede_feature(),
   };
   return table;
 }
 
 // The features of src/vmaf.
-constexpr std::array<std::pair<const char*, const char*>, 3> kClipFeatures = {{
+constexpr std::array<std::pair<const char*, const char*>, 4> kClipFeatures = {{
     {"adm", "detail loss metric of luma"},
+    {"cambi", "banding of the distorted video's luma"},
     {"motion", "motion of the reference's luma"},
     {"vif", "visual information fidelity of luma"},
 }};
@@ -179,13 +137,9 @@ AnyVmafFeature requested_feature(const std::string& text) {
     return with_options(*request, options, argument);
   }
   const KnownFeature& feature = known_feature(name, argument);
-  const FeatureOptions chosen = read_options(options, feature, argument);
-  return VmafFeature{name,
-      [&feature, chosen](
-          const media::VideoFormat& format) { return feature.columns(chosen, format); },
-      [&feature, chosen](const VideoPair& videos, const Execution& exec) {
-        return feature.scores(chosen, videos, exec);
-      }};
+  VmafFeature made = feature.make(read_options(options, feature, argument));
+  made.name = name;
+  return made;
 }
 
 std::vector<AnyVmafFeature> requested_features(const std::vector<std::string>& texts) {

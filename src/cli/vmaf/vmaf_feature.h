@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,11 +15,15 @@
 namespace similis::cli {
 
 struct VmafFeature {
-  std::string name;  ///< such as "float_ssim"
+  std::string name = {};  ///< such as "float_ssim"
   /// The names of its numbers, of video of this format.
   std::function<std::vector<std::string>(const media::VideoFormat&)> columns;
   /// The numbers of the pair's current frames. Throws InvalidArgument for frames it does not take.
   std::function<std::vector<double>(const VideoPair&, const Execution&)> scores;
+  /// Given by features with numbers of the whole clip: takes a frame that is not shown; and those
+  /// numbers, of all frames that it was called with, by their names.
+  std::function<void(const VideoPair&, const Execution&)> observe = {};
+  std::function<std::vector<std::pair<std::string, double>>()> aggregates = {};
 };
 
 /// A feature by itself, or one that looks at several frames and that models read.

@@ -94,7 +94,13 @@ std::string to_vmaf_json(const VmafResults& results) {
   for (std::size_t i = 0; i < results.columns.size(); ++i) {
     text += std::exchange(separator, ",\n") + json_pool(results, i);
   }
-  return text + "\n  },\n  \"aggregate_metrics\": {\n  }\n}\n";
+  text += "\n  },\n  \"aggregate_metrics\": {";
+  separator = "";
+  for (const auto& [name, value] : results.aggregates) {
+    text += fmt::format("{}\n    \"{}\": {}", separator, name, json_number(results, value));
+    separator = ",";
+  }
+  return text + "\n  }\n}\n";
 }
 
 std::string to_vmaf_xml(const VmafResults& results) {
@@ -114,7 +120,11 @@ std::string to_vmaf_xml(const VmafResults& results) {
     }
     text += "/>\n";
   }
-  return text + "  </pooled_metrics>\n  <aggregate_metrics />\n</VMAF>\n";
+  text += "  </pooled_metrics>\n  <aggregate_metrics ";
+  for (const auto& [name, value] : results.aggregates) {
+    text += fmt::format("{}=\"{}\" ", name, number(results, value));
+  }
+  return text + "/>\n</VMAF>\n";
 }
 
 std::string to_vmaf_csv(const VmafResults& results) {

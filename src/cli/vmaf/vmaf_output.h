@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace similis::cli {
@@ -19,6 +20,7 @@ struct VmafResults {
   double frames_per_second = 0;
   std::vector<std::string> columns;
   std::vector<VmafFrame> frames;
+  std::vector<std::pair<std::string, double>> aggregates;  ///< numbers of the whole clip
   bool is_shortest = false;  ///< numbers with the fewest digits that read back as the same
 };
 

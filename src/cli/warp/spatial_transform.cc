@@ -163,11 +163,11 @@ VoxelMap::VoxelMap(
     const media::Grid& from, const std::vector<SpatialTransform>& transforms, const media::Grid& to)
     : from_size_(from.size), to_size_(to.size) {
   Affine pending = media::kTurnRasLps * from.voxel_to_world;
-  for (auto transform = transforms.rbegin(); transform != transforms.rend(); ++transform) {
-    if (const auto* affine = std::get_if<Affine>(&transform->map)) {
+  for (const SpatialTransform& transform : transforms) {
+    if (const auto* affine = std::get_if<Affine>(&transform.map)) {
       pending = *affine * pending;
     } else {
-      steps_.push_back({pending, &std::get<DisplacementField>(transform->map)});
+      steps_.push_back({pending, &std::get<DisplacementField>(transform.map)});
       pending = Affine();
     }
   }

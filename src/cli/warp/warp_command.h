@@ -9,8 +9,9 @@ namespace similis::cli {
 
 /// The command line as typed, not yet parsed.
 struct WarpOptions {
-  std::string image, reference;         ///< paths, or "-" for standard input
-  std::vector<std::string> transforms;  ///< paths, or [PATH,1] for an inverse; the last comes first
+  std::string image, reference;  ///< paths, or "-" for standard input
+  std::vector<std::string>
+      transforms;  ///< paths, or [PATH,1] for an inverse; the first comes first
   std::string output;
   std::string mode = "linear";
   std::string padding = "zeros";

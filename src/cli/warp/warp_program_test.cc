@@ -119,7 +119,7 @@ TEST_F(WarpProgram, AnInverseIsAskedForInBrackets) {
   }
 }
 
-TEST_F(WarpProgram, OfSeveralTransformsTheLastComesFirst) {
+TEST_F(WarpProgram, OfSeveralTransformsTheFirstComesFirst) {
   // A turn by 180° about z through ITK's origin, after a shift.
   write_text("turn.tfm",
       "#Insight Transform File V1.0\n#Transform 0\n"
@@ -127,7 +127,7 @@ TEST_F(WarpProgram, OfSeveralTransformsTheLastComesFirst) {
       "Parameters: -1 0 0 0 -1 0 0 0 1 0 0 0\nFixedParameters: 0 -7 0\n");
   put_shift("t.txt", "2 0 0");
   // A point at left l becomes -(l + 2): r = -l, so the voxel r = -5 + 2x becomes 5 - 2x + 2.
-  const std::vector<double> turned = warped({"a.nii", "-t", "turn.tfm", "-t", "t.txt"});
+  const std::vector<double> turned = warped({"a.nii", "-t", "t.txt", "-t", "turn.tfm"});
   // x ↦ 6 - x along the row, y ↦ 4 - y.
   for (std::int64_t i = 0; i < kVoxels; ++i) {
     const std::int64_t x = 6 - i % 6, y = 4 - i / 6 % 5, z = i / 30;

@@ -37,7 +37,7 @@ ValueAndGradient allocate_outputs(const char* operation, Outputs outputs, const 
 template <class Pass, class Request>
 ValueAndGradient allocate_outputs(const Operation<Pass>& operation, Outputs outputs,
     const TensorView& x, const ValueForm& value, const Execution& exec, Request& request) {
-  operation.require_runs_on(x.device);
+  operation.require_runs_on(x.device, exec);
   ValueAndGradient results = allocate_outputs(operation.name(), outputs, x, value, exec);
   request.value = results.value;
   request.x_gradient = results.x_gradient;

@@ -28,6 +28,7 @@ std::optional<Device> device_of(similis_device device) {
     case SIMILIS_CPU:
     case SIMILIS_CUDA_HOST: return Device{};
     case SIMILIS_CUDA: return Device{DeviceKind::cuda, device.index};
+    case SIMILIS_VULKAN: return Device{DeviceKind::vulkan, device.index};
     default: return {};
   }
 }
@@ -70,8 +71,10 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
       operation, argument, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
   const std::optional<Device> device = device_of(tensor.device);
   require(device.has_value(),
-      "{}: {}.device.type is {}; it must be {} (CPU), {} (CUDA) or {} (CUDA's pinned memory)",
-      operation, argument, tensor.device.type, +SIMILIS_CPU, +SIMILIS_CUDA, +SIMILIS_CUDA_HOST);
+      "{}: {}.device.type is {}; it must be {} (CPU), {} (CUDA), {} (CUDA's pinned memory) or {} "
+      "(Vulkan)",
+      operation, argument, tensor.device.type, +SIMILIS_CPU, +SIMILIS_CUDA, +SIMILIS_CUDA_HOST,
+      +SIMILIS_VULKAN);
   const Extents shape(
       std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
   TensorView view(tensor.data, shape, strides_of(tensor, shape), *dtype, *device);
@@ -80,6 +83,10 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
   if (offset_bytes % element_bytes == 0) {
     view.offset = offset_bytes / element_bytes;
   } else {
+    require(device->kind != DeviceKind::vulkan,
+        "{}: {}.byte_offset is {}; in a Vulkan buffer it must be a multiple of the element's {} "
+        "bytes",
+        operation, argument, offset_bytes, element_bytes);
     view.handle = static_cast<char*>(tensor.data) + offset_bytes;
   }
   return view;
@@ -89,6 +96,7 @@ similis_device to_dlpack(Device device) {
   switch (device.kind) {
     case DeviceKind::cpu: break;
     case DeviceKind::cuda: return {SIMILIS_CUDA, device.index};
+    case DeviceKind::vulkan: return {SIMILIS_VULKAN, device.index};
   }
   return {SIMILIS_CPU, device.index};
 }

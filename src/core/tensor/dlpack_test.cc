@@ -58,7 +58,11 @@ TEST(Dlpack, RefusesWhatItCannotSay) {
   std::array<float, 24> elements{};
   TensorView view(elements.data(), {24}, DType::f32);
   similis_tensor tensor = to_dlpack(view);
-  tensor.device.type = 7;  // Vulkan
+  tensor.device.type = 8;  // Metal
+  EXPECT_THROW(from_dlpack(tensor), InvalidArgument);
+  tensor = to_dlpack(view);
+  tensor.byte_offset = 2;
+  tensor.device.type = SIMILIS_VULKAN;  // a buffer's handle is no address to add to
   EXPECT_THROW(from_dlpack(tensor), InvalidArgument);
   tensor = to_dlpack(view);
   tensor.dtype = {0, 32, 1};  // int32

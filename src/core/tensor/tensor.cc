@@ -25,6 +25,7 @@ const char* name(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::cpu: return "cpu";
     case DeviceKind::cuda: return "cuda";
+    case DeviceKind::vulkan: return "vulkan";
   }
   return "unknown";
 }
@@ -53,11 +54,12 @@ double item(const TensorView& tensor) {
   require(tensor.device.kind == DeviceKind::cpu || gpu != nullptr,
       "item: the tensor is on {}; this build of similis reads only the CPU's", tensor.device);
   std::byte element[sizeof(double)];
-  const void* data = tensor.data();
+  const void* data = element;
   if (gpu != nullptr) {
     // The default stream waits for all others but those that were made not to be waited for.
-    gpu->copy_to_cpu(element, data, size_bytes(tensor.dtype), tensor.device, nullptr);
-    data = element;
+    gpu::copy_to_cpu(element, tensor, size_bytes(tensor.dtype), nullptr);
+  } else {
+    data = tensor.data();
   }
   double as_double = 0;
   float as_float = 0;

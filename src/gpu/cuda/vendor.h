@@ -21,6 +21,22 @@
 #define SIMILIS_GRID_CONSTANT __grid_constant__  // the parameter is read where it is passed
 #endif
 
+#if defined(SIMILIS_GPU_ON_CPU)  // the C++ library writes the keyword within __attribute__
+#define SIMILIS_NOINLINE __attribute__((noinline))
+#else
+#define SIMILIS_NOINLINE __noinline__
+#endif
+
+/// Declares the block's dynamic shared memory as an array of `type`.
+#if defined(SIMILIS_GPU_ON_CPU)
+#define SIMILIS_DYNAMIC_SHARED(type, name, alignment) \
+  auto* const name = static_cast<type*>(similis::gpu_on_cpu::dynamic_shared())
+#else
+#define SIMILIS_DYNAMIC_SHARED(type, name, alignment) \
+  extern __shared__ __align__(alignment)              \
+  type name[]
+#endif
+
 namespace similis::gpu {
 
 using Status = SIMILIS_GPU(Error_t);
@@ -89,8 +105,16 @@ inline void clear(const char* operation, void* stream, void* memory, std::size_t
 template <class... Parameters, class... Arguments>
 void launch(const char* operation, void* stream, dim3 blocks, int threads, std::size_t shared_bytes,
     void (*kernel)(Parameters...), const Arguments&... arguments) {
+#if defined(SIMILIS_GPU_ON_CPU)
+  gpu_on_cpu::launch(blocks, static_cast<unsigned>(threads), shared_bytes,
+      static_cast<Stream>(stream), kernel, arguments...);
+#else
+  // It would part the brackets.
+  // clang-format off
   kernel<<<blocks, static_cast<unsigned>(threads), shared_bytes, static_cast<Stream>(stream)>>>(
       arguments...);
+  // clang-format on
+#endif
   check(SIMILIS_GPU(GetLastError)(), operation);
 }
 

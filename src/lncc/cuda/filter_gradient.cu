@@ -79,7 +79,7 @@ template <int kTaps>
 __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_gradient_kernel(
     const SIMILIS_GRID_CONSTANT GradientArguments m, const SIMILIS_GRID_CONSTANT FilterTaps taps) {
   using Planes = DerivativePlanes<kTaps>;
-  extern __shared__ __align__(16) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 16);
   const Problem& problem = m.problem;
   const Geometry& g = problem.geometry;
   const BlockTile tile(m.tiles);

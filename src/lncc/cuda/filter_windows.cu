@@ -145,7 +145,7 @@ template <bool kWeighted, int kTaps>
 __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m, const SIMILIS_GRID_CONSTANT FilterTaps taps) {
   using Planes = PixelPlanes<kWeighted, kTaps>;
-  extern __shared__ __align__(16) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 16);
   const Problem& problem = m.problem;
   const Geometry& g = problem.geometry;
   const BlockTile tile(m.tiles);

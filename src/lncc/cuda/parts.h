@@ -71,6 +71,16 @@ struct ChunkGrid {
     const auto next = std::upper_bound(first.begin(), first.end(), planes.first);
     return next != first.end() && *next < planes.last ? *next : 0;
   }
+  /// Returns whether a range of planes can be cut where chunks begin, into pieces of this length at
+  /// most.
+  bool divides(const Range& planes, int length) const {
+    for (int plane = planes.first; plane + length < planes.last;) {
+      const int next = before(plane + length);
+      if (next <= plane) return false;
+      plane = next;
+    }
+    return true;
+  }
   bool has(int plane) const { return std::binary_search(first.begin(), first.end(), plane); }
 
   /// Returns the chunks that hold a range of planes; the first is whole unless it is `clipped`.
@@ -349,6 +359,7 @@ class Division {
       const int room = most(whole.length(), has_room);
       const int fewest = std::min(whole.length(), std::max(kFewest, 2 * g_.radius[index]));
       if (room < fewest && index < 2) continue;
+      if (index == 0 && could_be_whole() && !cuts_.divides(whole, room)) continue;
       if (index == 2 && could_be_whole() && fits(smallest(rest))) {
         visit_halves(rest, volume, limit, emit);
         return;

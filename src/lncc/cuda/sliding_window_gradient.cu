@@ -258,7 +258,7 @@ template <class Value> class PixelColumn {
 template <class Value, class KeptDerivatives, int kWindow = 0>
 __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
     const SIMILIS_GRID_CONSTANT GradientArguments m) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   const Geometry& g = m.problem.geometry;
   const BlockTile tile(m.tiles);
   const int volume = tile.volume / m.derivatives.images, image = tile.volume % m.derivatives.images;

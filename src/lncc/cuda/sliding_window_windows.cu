@@ -224,7 +224,7 @@ template <class Value, bool kPlain, class Pixels, int kWindow = 0>
 __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m) {
   constexpr int kUnroll = kPlain ? 4 : 1;
-  extern __shared__ __align__(128) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   const Geometry& g = m.problem.geometry;
   const BlockTile tile(m.tiles);
   const SharedTile shared_tile(shared, m.tiles);

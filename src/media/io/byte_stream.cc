@@ -77,8 +77,11 @@ std::size_t ByteStream::read(std::uint8_t* out, std::size_t count) {
 
 bool ByteStream::at_end() { return peek(1).empty(); }
 
+namespace {
+constexpr std::size_t kStep = std::size_t{1} << 20;
+}
+
 std::size_t ByteStream::read_frame(std::vector<std::uint8_t>& bytes, std::size_t count) {
-  constexpr std::size_t kStep = std::size_t{1} << 20;
   std::size_t filled = 0;
   while (filled < count) {
     // Memory that the vector already has is used whole; it grows as bytes arrive.
@@ -95,6 +98,7 @@ std::size_t ByteStream::read_frame(std::vector<std::uint8_t>& bytes, std::size_t
 std::vector<std::uint8_t> ByteStream::read_to_end(std::size_t limit) {
   const bool is_long = size_ && static_cast<std::size_t>(*size_) > limit;
   std::vector<std::uint8_t> bytes;
+  if (size_ && !is_long) bytes.reserve(static_cast<std::size_t>(*size_) + kStep);  // read_frame's
   if (!is_long && read_frame(bytes, limit + 1) <= limit) return bytes;
   refuse({.bytes = {}, .name = name_}, "it is larger than the limit of {} bytes", limit);
 }

@@ -25,12 +25,15 @@ inline void require_whole(const Image& image, std::int64_t max_pixels) {
   must(image.width >= 1 && image.height >= 1, "a picture has pixels");
   must(image.width <= max_pixels / image.height, "it is within the limit");
   must(image.channels >= 1 && image.channels <= 4, "it has 1 to 4 channels");
-  must(image.bit_depth == 8 || image.bit_depth == 16, "its samples have 8 or 16 bits");
+  must(image.bit_depth == 8 || image.bit_depth == 16 || image.has_floats(),
+      "its samples have 8 or 16 bits or are floats");
   must(image.source_bit_depth >= 1 && image.source_bit_depth <= image.bit_depth,
       "they hold what the file had");
   const auto samples = static_cast<std::size_t>(image.width * image.height * image.channels);
   must(image.samples8.size() == (image.bit_depth == 8 ? samples : 0), "its 8-bit samples");
   must(image.samples16.size() == (image.bit_depth == 16 ? samples : 0), "its 16-bit samples");
+  must(image.samples_float.size() == (image.has_floats() ? samples : 0), "its floats");
+  must(!image.has_floats() || !image.has_alpha(), "floats have no alpha");
   must(image.frames >= 1, "it has frames");
   must(image.color.icc_profile.empty() || !image.color.cicp, "its colours are said in one form");
 }

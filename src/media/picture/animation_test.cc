@@ -41,10 +41,10 @@ TEST_F(Animation, GifAndApngFramesComeInOrder) {
 }
 
 TEST_F(Animation, StillPicturesAreOne) {
-  const Buffer bytes = encoded("a.bmp", 1, {});
+  const Buffer bytes = encoded("a.dpx", 1, {});
   const std::vector<Image> pictures = all_pictures(bytes);
   ASSERT_EQ(pictures.size(), 1u);
-  expect_pixels(pictures[0], read_image(bytes, "a.bmp"));
+  expect_pixels(pictures[0], read_image(bytes, "a.dpx"));
 }
 
 TEST_F(Animation, AheadEndsEarlyAndPassesErrorsOn) {

@@ -370,6 +370,7 @@ LinearLight linear_light(const ColorSpace& color, int channels, const std::vecto
 Image convert_color(const Image& image, const ColorSpace& target, const std::string& name) {
   if (image.color == target) return image;
   try {
+    require(!image.has_floats(), "it has floating-point samples");
     return converted(image, target);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(

@@ -45,6 +45,31 @@ bool is_tiff(Bytes bytes) {
          has(bytes, 0, {"II+\0", 4}) || has(bytes, 0, {"MM\0+", 4});
 }
 
+bool is_space(Bytes bytes, std::size_t offset) {
+  constexpr std::string_view kSpaces = " \t\n\v\f\r#";  // or a comment
+  return bytes.size() > offset && kSpaces.find(static_cast<char>(bytes[offset])) != kSpaces.npos;
+}
+
+bool is_netpbm(Bytes bytes) {
+  return has(bytes, 0, "P") && is_space(bytes, 2) && bytes[1] >= '1' && bytes[1] <= '7';
+}
+
+bool is_pfm(Bytes bytes) {
+  return (has(bytes, 0, "PF") || has(bytes, 0, "Pf")) && is_space(bytes, 2);
+}
+
+// Two letters and the size of a known header, since many other files begin with the letters.
+bool is_bmp(Bytes bytes) {
+  static constexpr std::array kHeaderBytes = {12, 16, 40, 52, 56, 64, 108, 124};
+  return has(bytes, 0, "BM") && has(bytes, 15, {"\0\0\0", 3}) &&
+         std::find(kHeaderBytes.begin(), kHeaderBytes.end(), bytes[14]) != kHeaderBytes.end();
+}
+
+bool is_qoi(Bytes bytes) { return has(bytes, 0, "qoif"); }
+
+// What `similis info` says of formats whose readers need no library.
+std::string no_library() { return "built in"; }
+
 // A reader, or the library that this build lacks for one.
 struct Format {
   const char* name;
@@ -79,6 +104,10 @@ constexpr std::array kFormats = {
 #else
     Format{"TIFF", is_tiff, "libtiff", "libtiff-dev"},
 #endif
+    Format{"Netpbm", is_netpbm, "", "", read_netpbm, no_library, read_netpbm_pictures},
+    Format{"PFM", is_pfm, "", "", read_pfm, no_library},
+    Format{"BMP", is_bmp, "", "", read_bmp, no_library},
+    Format{"QOI", is_qoi, "", "", read_qoi, no_library},
 };
 
 const Format* find_format(Bytes bytes) {

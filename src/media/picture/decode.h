@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pictures: PNG and JPEG; WebP, AVIF, JXL and TIFF if this build has their libraries; all
-// other formats through the programs ffprobe and ffmpeg.
+// Reads pictures: PNG, JPEG, PBM, PGM, PPM, PAM, PFM, BMP and QOI; WebP, AVIF, JXL and TIFF if this
+// build has their libraries; all other formats through the programs ffprobe and ffmpeg.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ inline constexpr std::int64_t kMaxPixelsPerByte = std::int64_t{1} << 16;
 /// path will do, /dev/stdin and FIFOs included, which are read to their end.
 /// Throws InvalidArgument, in one line that names the file, if it cannot be opened, is a directory,
 /// is empty, is cut off or damaged anywhere, is larger than the limits above, has samples that an
-/// Image cannot have (CMYK, floating point), or needs a library that this build lacks or ffmpeg and
+/// Image cannot have (CMYK), or needs a library that this build lacks or ffmpeg and
 /// that is not installed.
 Image read_image(const std::string& path);
 

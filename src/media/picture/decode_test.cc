@@ -50,6 +50,16 @@ TEST(ReadImage, FirstBytesNameTheFormat) {
   EXPECT_EQ(format_of("\xff\x0a"), "JXL");
   EXPECT_EQ(format_of({"\0\0\0\x0cJXL \r\n\x87\n", 12}), "JXL");
   EXPECT_EQ(format_of({"MM\0*", 4}), "TIFF");
+  EXPECT_EQ(format_of("P1 "), "Netpbm");
+  EXPECT_EQ(format_of("P6#a comment"), "Netpbm");
+  EXPECT_EQ(format_of("P7\n"), "Netpbm");
+  EXPECT_EQ(format_of("P8\n"), "");
+  EXPECT_EQ(format_of("P60"), "");
+  EXPECT_EQ(format_of("PF\n"), "PFM");
+  EXPECT_EQ(format_of("Pf "), "PFM");
+  EXPECT_EQ(format_of({"BM............\x28\0\0\0", 18}), "BMP");
+  EXPECT_EQ(format_of("BM has a long history"), "");
+  EXPECT_EQ(format_of("qoif"), "QOI");
   EXPECT_EQ(format_of({"\0\0\0\x10"
                        "ftypmif1\0\0\0\0avif",
                 20}),
@@ -143,7 +153,9 @@ TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
 
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
-  ASSERT_EQ(readers.size(), 8u);
+  ASSERT_EQ(readers.size(), 12u);
+  EXPECT_EQ(readers[6].format, "Netpbm");
+  EXPECT_EQ(readers[6].reader, "built in");
   EXPECT_EQ(readers[0].format, "PNG");
   EXPECT_THAT(readers[0].reader, StartsWith("libpng 1."));
   EXPECT_THAT(readers[1].reader, StartsWith("libjpeg-turbo "));

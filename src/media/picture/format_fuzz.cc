@@ -3,7 +3,7 @@
 #include "src/media/io/reader_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  constexpr std::size_t kSignatureBytes = 12;  // the longest, but for AVIF's list of brands
+  constexpr std::size_t kSignatureBytes = 18;  // the longest, but for AVIF's list of brands
   const similis::media::Bytes file(bytes, size);
   const std::string_view name = similis::media::known_format(file);
   if (name.empty() || name == "AVIF" || size < kSignatureBytes) return 0;

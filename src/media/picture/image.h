@@ -41,23 +41,29 @@ struct ColorSpace {
   friend bool operator==(const ColorSpace&, const ColorSpace&) = default;
 };
 
+/// The bit_depth of pictures whose samples are floats.
+inline constexpr int kFloatBits = 32;
+
 /// One picture: rows from the top, pixels from the left, channels interleaved; orientation already
 /// applied, palettes expanded, alpha straight (colours not multiplied by it).
 struct Image {
   std::int64_t width = 0;
   std::int64_t height = 0;
   int channels = 3;          ///< 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
-  int bit_depth = 8;         ///< 8 or 16: code values reach 2^bit_depth - 1
+  int bit_depth = 8;         ///< 8 or 16: code values reach 2^bit_depth - 1; or kFloatBits
   int source_bit_depth = 8;  ///< n, what the file holds: 1 to 16. Its code values v became
                              ///< v·(2^bit_depth - 1)/(2^n - 1), rounded to nearest: exact for n of
-                             ///< 1, 2, 4, 8 and 16
+                             ///< 1, 2, 4, 8 and 16. kFloatBits for floats, which are as stored
   std::vector<std::uint8_t> samples8;    ///< width·height·channels code values if bit_depth is 8
   std::vector<std::uint16_t> samples16;  ///< or if it is 16
+  std::vector<float> samples_float;      ///< or if they are floats: any values, 1 channel or 3
   ColorSpace color;
-  std::string format;       ///< "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", or ffmpeg's word
+  std::string format;       ///< "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "PBM", "PGM", "PPM",
+                            ///< "PAM", "PFM", "BMP", "QOI", or ffmpeg's word
   std::int64_t frames = 1;  ///< frames or pages in the file; the samples are those of the first
 
   bool has_alpha() const { return channels == 2 || channels == 4; }
+  bool has_floats() const { return bit_depth == kFloatBits; }
 };
 
 }  // namespace similis::media

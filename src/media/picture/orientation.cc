@@ -80,7 +80,9 @@ int exif_orientation(std::span<const std::uint8_t> exif) {
 
 void apply_orientation(Image& image, int orientation) {
   if (orientation <= 1 || orientation > 8) return;
-  if (image.bit_depth == 8) {
+  if (image.has_floats()) {
+    image.samples_float = upright(image.samples_float, image, orientation);
+  } else if (image.bit_depth == 8) {
     image.samples8 = upright(image.samples8, image, orientation);
   } else {
     image.samples16 = upright(image.samples16, image, orientation);

@@ -60,8 +60,8 @@ constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
 /// Takes every 16-bit sample from n bits to 16.
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n);
 
-/// The format that the first bytes name: "PNG", "JPEG", "WebP", "AVIF", "JXL" or "TIFF"; empty if
-/// they name none of these.
+/// The format that the first bytes name: "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "Netpbm",
+/// "PFM", "BMP" or "QOI"; empty if they name none of these.
 std::string_view known_format(Bytes bytes);
 
 Image read_png(const File& file);
@@ -70,6 +70,10 @@ Image read_webp(const File& file);
 Image read_avif(const File& file);
 Image read_jxl(const File& file);
 Image read_tiff(const File& file);
+Image read_netpbm(const File& file);
+Image read_pfm(const File& file);
+Image read_bmp(const File& file);
+Image read_qoi(const File& file);
 Image read_by_ffmpeg(const File& file);
 
 /// All frames or pages, each on the whole canvas, in order, until `take` returns false; later ones
@@ -78,6 +82,7 @@ void read_webp_frames(const File& file, const TakePicture& take);
 void read_avif_frames(const File& file, const TakePicture& take);
 void read_jxl_frames(const File& file, const TakePicture& take);
 void read_tiff_pages(const File& file, const TakePicture& take);
+void read_netpbm_pictures(const File& file, const TakePicture& take);
 /// Reads the frames of an animation whose first frame is `first`; ffmpeg does not pass on colours.
 void read_frames_by_ffmpeg(const File& file, const Image& first, const TakePicture& take);
 

@@ -81,7 +81,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, 2) any_gradient_kernel(const Work<T> w) {
   using Layout = Tiling<T>;
   constexpr int kOutputs = Layout::kOutputs;
-  extern __shared__ __align__(16) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 16);
   T* const rows = reinterpret_cast<T*>(shared);  // [3][high][pitch]
   auto* const tables = reinterpret_cast<RimTable<T>*>(rows + kDerivatives * Layout::kArray);
   const int t = static_cast<int>(threadIdx.x);

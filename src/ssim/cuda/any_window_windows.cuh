@@ -105,7 +105,7 @@ template <class T, bool masked>
 __global__ void __launch_bounds__(kThreads, 2) any_windows_kernel(const Work<T> w) {
   using Layout = Tiling<T>;
   constexpr int kFields = masked ? 5 : 4, kOutputs = Layout::kOutputs;
-  extern __shared__ __align__(16) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 16);
   T* const rows = reinterpret_cast<T*>(shared);  // [fields][high][pitch]
   const int t = static_cast<int>(threadIdx.x);
   const Tile<T> tile(w);

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   using Element = typename P::Element;
   constexpr int kRows = P::kRows, kPitch = P::kPitch, kArray = P::kArray, kHalf = P::kHalf;
   constexpr bool kGradient = P::kGradient, kTrains = P::kTrains, kDoesAll = P::kDoesAll;
-  extern __shared__ __align__(128) unsigned char shared[];
+  SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   Element* const raw = reinterpret_cast<Element*>(shared);  // [ring][x, y][boxes][rows][box]
   float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
   float* const b_rows = a_rows + 4 * kArray;                              // [3][rows][pitch]

@@ -54,14 +54,17 @@ using AdmSums = std::array<AdmScaleSums, kAdmScales>;
 /// The sums for each setting, by loops as the definition has them.
 AdmSums reference_adm(const PlanePair& planes, std::span<const AdmSetting> settings);
 
-/// Memory that frames use one after the other: approximations of both images.
+/// Memory that frames use one after the other: approximations of the reference and of each
+/// distorted image.
 struct AdmWorkspace {
-  std::array<std::vector<std::int32_t>, 2> inputs, outputs;
+  std::vector<std::vector<std::int32_t>> inputs, outputs;
 };
 
-/// The same bits in vectors, on exec's threads. Without those of scale 0 if skips_scale0.
-AdmSums adm_cpu(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
-    AdmWorkspace& workspace, const Execution& exec);
+/// The same bits in vectors, on exec's threads, of each distorted plane; the reference is
+/// transformed once. Without those of scale 0 if skips_scale0.
+std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const AdmSetting> settings, bool skips_scale0, AdmWorkspace& workspace,
+    const Execution& exec);
 
 struct AdmScores {
   double adm2 = 1, aim = 0, adm3 = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ADM on the CPU. Tasks are stripes of band rows at one scale. Row by row of the bands:
-//   four input rows ─> wavelet rows of both images ─> approximation        kept for the next scale
+//   four input rows ─> wavelet rows of the images ─> approximation         kept for the next scale
 //   wavelet rows    ─> detail, addition, weights of maskers, each setting   ring of three rows
 //   ring            ─> thresholds ─> Σ of cubes of the row before           sums
 // No band is kept. Rows and columns outside the counted region are transformed only.
@@ -9,7 +9,10 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
+#include <algorithm>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "src/core/parallel.h"
@@ -19,15 +22,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-void run_stripe(const AdmPlan& plan, std::int64_t stripe, AdmScaleSums& sums) {
+void run_stripe(const AdmPlan& plan, std::int64_t stripe, std::span<AdmScaleSums> sums) {
   if (plan.scale == 0) {
-    AdmStripe<false>(
-        plan, SampleWavelet(plan.samples.reference), SampleWavelet(plan.samples.distorted))
-        .run(stripe, sums);
+    std::vector<SampleWavelet> wavelets(plan.samples.begin(), plan.samples.end());
+    AdmStripe<false>(plan, std::move(wavelets)).run(stripe, sums);
   } else {
-    AdmStripe<true>(
-        plan, DeepWavelet(plan.inputs[0], plan.scale), DeepWavelet(plan.inputs[1], plan.scale))
-        .run(stripe, sums);
+    std::vector<DeepWavelet> wavelets;
+    for (const AdmPlane& input : plan.inputs) wavelets.emplace_back(input, plan.scale);
+    AdmStripe<true>(plan, std::move(wavelets)).run(stripe, sums);
   }
 }
 
@@ -44,46 +46,58 @@ void add(const AdmBandSums& part, AdmBandSums& sums) {
   for (std::size_t band = 0; band < sums.size(); ++band) sums[band] += part[band];
 }
 
+void add(const AdmScaleSums& part, AdmScaleSums& sums) {
+  add(part.reference, sums.reference);
+  for (std::size_t i = 0; i < part.masked.size(); ++i) {
+    add(part.masked[i].detail, sums.masked[i].detail);
+    add(part.masked[i].additive, sums.masked[i].additive);
+  }
+}
+
 }  // namespace
 
-AdmSums adm_cpu(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
-    AdmWorkspace& workspace, const Execution& exec) {
+std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const AdmSetting> settings, bool skips_scale0, AdmWorkspace& workspace,
+    const Execution& exec) {
   std::vector<AdmSensitivity> sensitivities;
   for (const AdmSetting& setting : settings) sensitivities.push_back(adm_sensitivity(setting));
-  AdmSums sums;
+  AdmScaleSums none;
+  none.masked.resize(settings.size());
+  std::vector<AdmSums> sums(distorted.size());
+  for (AdmSums& of_image : sums) of_image.fill(none);
+  std::vector<Plane> samples = {reference};
+  samples.insert(samples.end(), distorted.begin(), distorted.end());
   auto& [inputs, outputs] = workspace;
-  std::array<AdmPlane, 2> views;
-  std::int64_t width = planes.reference.width, height = planes.reference.height;
+  inputs.resize(std::max(inputs.size(), samples.size()));
+  outputs.resize(inputs.size());
+  std::vector<AdmPlane> views;
+  std::int64_t width = reference.width, height = reference.height;
   for (int scale = 0; scale < kAdmScales; ++scale) {
     width = (width + 1) / 2;
     height = (height + 1) / 2;
     AdmPlan plan(scale, width, height, settings, sensitivities);
-    plan.samples = planes;
+    plan.samples = samples;
     plan.inputs = views;
     plan.is_measured = scale > 0 || !skips_scale0;
-    if (scale + 1 < kAdmScales) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        const auto count = static_cast<std::size_t>(width * height);
-        if (outputs[i].size() < count) outputs[i].resize(count);
-        plan.approximations[i] = outputs[i].data();
-      }
+    for (std::size_t i = 0; scale + 1 < kAdmScales && i < samples.size(); ++i) {
+      const auto count = static_cast<std::size_t>(width * height);
+      if (outputs[i].size() < count) outputs[i].resize(count);
+      plan.approximations.push_back(outputs[i].data());
     }
-    AdmScaleSums& of_scale = sums[static_cast<std::size_t>(scale)];
-    of_scale.masked.resize(settings.size());
     std::mutex mutex;
     parallel_for(exec, plan.stripes, [&](std::int64_t stripe) {
-      AdmScaleSums part;
-      part.masked.resize(settings.size());
-      HWY_DYNAMIC_DISPATCH(run_stripe)(plan, stripe, part);
+      std::vector<AdmScaleSums> parts(distorted.size(), none);
+      HWY_DYNAMIC_DISPATCH(run_stripe)(plan, stripe, parts);
       const std::lock_guard lock(mutex);
-      add(part.reference, of_scale.reference);  // whole numbers: in any order
-      for (std::size_t i = 0; i < settings.size(); ++i) {
-        add(part.masked[i].detail, of_scale.masked[i].detail);
-        add(part.masked[i].additive, of_scale.masked[i].additive);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        add(parts[i], sums[i][static_cast<std::size_t>(scale)]);  // whole numbers: in any order
       }
     });
     std::swap(inputs, outputs);
-    for (std::size_t i = 0; i < 2; ++i) views[i] = {inputs[i].data(), width, height};
+    views.clear();
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      views.push_back({inputs[i].data(), width, height});
+    }
   }
   return sums;
 }

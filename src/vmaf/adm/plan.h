@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "src/core/tensor/convert.h"
 #include "src/vmaf/adm/formula.h"
@@ -45,10 +46,11 @@ struct AdmPlan {
   std::span<const AdmSensitivity> sensitivities;
   AdmShifts reference_shifts;
   std::array<AdmShifts, kAdmBands> shifts;
-  PlanePair samples;                 ///< of scale 0
-  std::array<AdmPlane, 2> inputs{};  ///< of the others
-  /// The next scale's inputs; null after the last scale.
-  std::array<std::int32_t*, 2> approximations{};
+  // Of the reference, then of each distorted image.
+  std::vector<Plane> samples;    ///< of scale 0
+  std::vector<AdmPlane> inputs;  ///< of the others
+  /// The next scale's inputs; empty after the last scale.
+  std::vector<std::int32_t*> approximations;
   bool is_measured = true;
 };
 

@@ -15,6 +15,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -192,9 +194,10 @@ template <bool is_deep> class AdmStripe {
   using Wavelet = std::conditional_t<is_deep, DeepWavelet, SampleWavelet>;
 
  public:
-  AdmStripe(const AdmPlan& plan, Wavelet reference, Wavelet distorted)
+  /// wavelets: of the reference, then of each distorted image.
+  AdmStripe(const AdmPlan& plan, std::vector<Wavelet> wavelets)
       : plan_(plan),
-        wavelets_{std::move(reference), std::move(distorted)},
+        wavelets_(std::move(wavelets)),
         o_(plan.width),
         t_(plan.width),
         near_(plan.width),
@@ -203,12 +206,14 @@ template <bool is_deep> class AdmStripe {
         counted_{plan.left, plan.width - plan.left},
         seen_{std::max<std::int64_t>(0, counted_.first - 1),
             std::min(plan.width, counted_.last + 1)} {
-    for (std::size_t i = 0; i < plan.sensitivities.size(); ++i) {
-      rings_.emplace_back(3, MaskedRow(plan.width));
+    for (std::size_t i = 1; i < wavelets_.size(); ++i) {
+      rings_.emplace_back(
+          plan.sensitivities.size(), std::vector<MaskedRow>(3, MaskedRow(plan.width)));
     }
   }
 
-  void run(std::int64_t stripe, AdmScaleSums& sums) {
+  /// sums: of each distorted image.
+  void run(std::int64_t stripe, std::span<AdmScaleSums> sums) {
     const std::int64_t begin = stripe * kAdmStripeRows;
     const std::int64_t end = std::min(begin + kAdmStripeRows, plan_.height);
     const std::int64_t first = std::max(begin, plan_.top);
@@ -219,24 +224,29 @@ template <bool is_deep> class AdmStripe {
     const std::int64_t from = is_counted ? std::min(begin, seen_first) : begin;
     const std::int64_t to = is_counted ? std::max(end, seen_last) : end;
     for (std::int64_t y = from; y < to; ++y) {
+      const bool is_kept = y >= begin && y < end;
       wavelets_[0].transform(y, o_);
-      wavelets_[1].transform(y, t_);
-      if (y >= begin && y < end) keep_approximations(y);
-      if (!is_counted || y < seen_first || y >= seen_last) continue;
-      if (y >= first && y < last) add_reference(sums);
-      prepare(y);
-      if (y > first) add_masked(y - 1, sums);
-      if (y == last - 1 && last == plan_.height) add_masked(y, sums);
+      if (is_kept) keep_approximation(0, o_, y);
+      if (y >= first && y < last) add_reference(sums[0]);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        wavelets_[i + 1].transform(y, t_);
+        if (is_kept) keep_approximation(i + 1, t_, y);
+        if (!is_counted || y < seen_first || y >= seen_last) continue;
+        prepare(rings_[i], y);
+        if (y > first) add_masked(rings_[i], y - 1, sums[i]);
+        if (y == last - 1 && last == plan_.height) add_masked(rings_[i], y, sums[i]);
+      }
     }
+    for (AdmScaleSums& of_image : sums) of_image.reference = sums[0].reference;
   }
 
  private:
-  void keep_approximations(std::int64_t y) {
-    if (plan_.approximations[0] == nullptr) return;
-    const auto bytes = static_cast<std::size_t>(plan_.width) * sizeof(Coefficient);
-    const std::int64_t at = y * plan_.width;
-    std::memcpy(plan_.approximations[0] + at, o_.approximation.get(), bytes);
-    std::memcpy(plan_.approximations[1] + at, t_.approximation.get(), bytes);
+  using Ring = std::vector<MaskedRow>;  // three rows of one setting
+
+  void keep_approximation(std::size_t image, const WaveletRow& row, std::int64_t y) const {
+    if (plan_.approximations.empty()) return;
+    std::memcpy(plan_.approximations[image] + y * plan_.width, row.approximation.get(),
+        static_cast<std::size_t>(plan_.width) * sizeof(Coefficient));
   }
 
   void add_reference(AdmScaleSums& sums) const {
@@ -248,18 +258,18 @@ template <bool is_deep> class AdmStripe {
   }
 
   // Splits row y and weighs its maskers, for each setting.
-  void prepare(std::int64_t y) {
+  void prepare(std::vector<Ring>& rings, std::int64_t y) {
     find_near<is_deep>(o_, t_, seen_, near_.get());
     for (std::size_t band = 0; band < kAdmBands; ++band) {
       const Coefficient* t = t_.bands[band].get();
       restore<is_deep>(o_.bands[band].get(), t, seen_, restored_.get());
-      for (std::size_t i = 0; i < rings_.size(); ++i) {
-        MaskedRow& row = row_of(i, y);
+      for (std::size_t i = 0; i < rings.size(); ++i) {
+        MaskedRow& row = row_of(rings[i], y);
         split<is_deep>(restored_.get(), t, near_.get(), plan_.settings[i].gain_limit, seen_,
             row.values[0][band].get(), row.values[1][band].get());
       }
     }
-    for (std::size_t i = 0; i < rings_.size(); ++i) weigh(row_of(i, y), factors_of(i));
+    for (std::size_t i = 0; i < rings.size(); ++i) weigh(row_of(rings[i], y), factors_of(i));
   }
 
   void weigh(MaskedRow& row, const std::array<std::int64_t, kAdmBands>& factors) const {
@@ -281,11 +291,11 @@ template <bool is_deep> class AdmStripe {
     }
   }
 
-  void add_masked(std::int64_t y, AdmScaleSums& sums) {
-    for (std::size_t i = 0; i < rings_.size(); ++i) {
-      const MaskedRow& above = row_of(i, adm_neighbour(y - 1, plan_.height));
-      const MaskedRow& row = row_of(i, y);
-      const MaskedRow& below = row_of(i, adm_neighbour(y + 1, plan_.height));
+  void add_masked(std::vector<Ring>& rings, std::int64_t y, AdmScaleSums& sums) {
+    for (std::size_t i = 0; i < rings.size(); ++i) {
+      const MaskedRow& above = row_of(rings[i], adm_neighbour(y - 1, plan_.height));
+      const MaskedRow& row = row_of(rings[i], y);
+      const MaskedRow& below = row_of(rings[i], adm_neighbour(y + 1, plan_.height));
       for (std::size_t kind = 0; kind < 2; ++kind) {
         find_thresholds(above.neighbour[kind].get(), row.neighbour[kind].get(),
             below.neighbour[kind].get(), row.place[kind].get());
@@ -311,19 +321,19 @@ template <bool is_deep> class AdmStripe {
     }
   }
 
-  MaskedRow& row_of(std::size_t setting, std::int64_t y) {
-    return rings_[setting][static_cast<std::size_t>(y % 3)];
+  static MaskedRow& row_of(Ring& ring, std::int64_t y) {
+    return ring[static_cast<std::size_t>(y % 3)];
   }
   const std::array<std::int64_t, kAdmBands>& factors_of(std::size_t setting) const {
     return plan_.sensitivities[setting].fixed[static_cast<std::size_t>(plan_.scale)];
   }
 
   const AdmPlan& plan_;
-  std::array<Wavelet, 2> wavelets_;
+  std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
   PaddedRow<Coefficient> near_, restored_, thresholds_;
   Span counted_, seen_;
-  std::vector<std::vector<MaskedRow>> rings_;
+  std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE

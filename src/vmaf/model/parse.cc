@@ -116,6 +116,10 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+void set_options(const Json& options, FeatureRequest& feature) {
+  for (const auto& [option, value] : options.items()) feature.set(option, text_of(value));
+}
+
 void read_inputs(
     const Json& model, const ModelRequest& request, Regression& regression, const Source& source) {
   const Json& names = model.at("feature_names");
@@ -125,18 +129,16 @@ void read_inputs(
       "feature_opts_dicts and feature_names differ in length");
   for (std::size_t i = 0; i < names.size(); ++i) {
     ModelInput input = input_named(names[i].get<std::string>(), source);
-    if (!options.empty()) {
-      for (const auto& [option, value] : options[i].items()) {
-        if (!input.feature.has_option(option)) {
-          source.refuse_file(fmt::format("{} has no option {}", input.feature.name(), option));
-        }
-        input.feature.set(option, text_of(value));
+    try {
+      if (!options.empty()) set_options(options[i], input.feature);
+      for (const ModelRequest::Setting& setting : request.settings) {
+        if (setting.feature != input.feature.name()) continue;
+        input.feature.set(setting.option, setting.value);
       }
+      input.feature.require_valid();
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", source.name(), error.what()));
     }
-    for (const ModelRequest::Setting& setting : request.settings) {
-      if (setting.feature == input.feature.name()) input.feature.set(setting.option, setting.value);
-    }
-    input.feature.require_valid();
     regression.inputs.push_back(std::move(input));
   }
 }
@@ -240,8 +242,8 @@ void read_part(std::string_view part, ModelRequest& request) {
         key);
     const std::string_view name = key.substr(0, dot), option = key.substr(dot + 1);
     auto feature = FeatureRequest::named(name);
-    require(
-        feature.has_value(), "there is no feature \"{}\"; those there are: adm, motion, vif", name);
+    require(feature.has_value(),
+        "there is no feature \"{}\"; those there are: adm, cambi, motion, vif", name);
     feature->set(option, value);
     request.settings.push_back({std::string(name), std::string(option), std::string(value)});
   }

@@ -8,6 +8,7 @@
 // Filters multiply pairs of 16-bit halves and add them in 32 bits, modulo 2^32: halves are shifted
 // into the signed range, and what that takes from a sum is a constant, as taps add up to 2^16.
 // A pair of rows (or columns) serves the two outputs whose windows begin in it.
+// With several distorted images, the reference's moments of a tile are computed first and kept.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/vif/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -21,14 +22,15 @@
 
 #include "src/core/parallel.h"
 #include "src/vmaf/vif/formula.h"
+#include "src/vmaf/vif/halve-inl.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/vif/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-void measure_stripe(const VifPlan& plan, std::int64_t stripe, VifScaleSums& sums) {
-  if (!plan.planes.reference.is_words) {
+void measure_stripe(const VifPlan& plan, std::int64_t stripe, std::span<VifScaleSums> sums) {
+  if (!plan.reference.is_words) {
     VifStripe<std::uint8_t>(plan).measure(stripe, sums);
   } else {
     VifStripe<std::uint16_t>(plan).measure(stripe, sums);
@@ -83,43 +85,55 @@ void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std:
   HWY_DYNAMIC_DISPATCH(log_mantissas)(high_words, logs, count);
 }
 
-VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bool skips_scale0,
-    VifWorkspace& workspace, const Execution& exec) {
-  VifSums sums;
-  workspace.planes.resize(2 * kVifScales);
-  PlanePair at_scale = planes;
+std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const double> gain_limits, bool skips_scale0, VifWorkspace& workspace,
+    const Execution& exec) {
+  const std::size_t images = 1 + distorted.size();
+  VifScaleSums none;
+  none.information.assign(gain_limits.size(), 0);
+  std::vector<VifSums> sums(distorted.size());
+  for (VifSums& of_image : sums) of_image.fill(none);
+  workspace.planes.resize(std::max(workspace.planes.size(), images * kVifScales));
+  Plane reference_at_scale = reference;
+  std::vector<Plane> distorted_at_scale(distorted.begin(), distorted.end());
   for (int scale = 0; scale < kVifScales; ++scale) {
     const auto at = static_cast<std::size_t>(scale);
-    sums[at].information.assign(gain_limits.size(), 0);
-    const VifPlan plan(at_scale, scale, planes.reference.bit_depth, gain_limits);
+    const VifPlan plan(
+        reference_at_scale, distorted_at_scale, scale, reference.bit_depth, gain_limits);
     const std::int64_t stripes = scale > 0 || !skips_scale0 ? plan.stripes : 0;
-    const std::int64_t width = at_scale.reference.width / 2, height = at_scale.reference.height / 2;
+    const std::int64_t width = reference_at_scale.width / 2;
+    const std::int64_t height = reference_at_scale.height / 2;
     const std::int64_t halved =
         scale + 1 < kVifScales ? (height + kHalvedRowsOfTask - 1) / kHalvedRowsOfTask : 0;
-    std::array<std::vector<std::uint16_t>*, 2> smaller = {
-        &workspace.planes[2 * at], &workspace.planes[2 * at + 1]};
-    if (halved > 0) {
-      for (auto* plane : smaller) plane->resize(static_cast<std::size_t>(width * height));
+    const auto smaller = [&](std::size_t image) -> std::vector<std::uint16_t>& {
+      return workspace.planes[images * at + image];
+    };
+    for (std::size_t image = 0; halved > 0 && image < images; ++image) {
+      smaller(image).resize(static_cast<std::size_t>(width * height));
     }
     std::mutex mutex;
-    parallel_for(exec, stripes + 2 * halved, [&](std::int64_t task) {
+    const auto tasks = stripes + static_cast<std::int64_t>(images) * halved;
+    parallel_for(exec, tasks, [&](std::int64_t task) {
       if (task < stripes) {
-        VifScaleSums part;
-        part.information.assign(gain_limits.size(), 0);
-        HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, task, part);
+        std::vector<VifScaleSums> parts(distorted.size(), none);
+        HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, task, parts);
         const std::lock_guard lock(mutex);
-        add(part, sums[at]);  // whole numbers: in any order
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          add(parts[i], sums[i][at]);  // whole numbers: in any order
+        }
         return;
       }
-      const bool is_reference = task - stripes < halved;
+      const auto image = static_cast<std::size_t>((task - stripes) / halved);
       const std::int64_t first = (task - stripes) % halved * kHalvedRowsOfTask;
       HWY_DYNAMIC_DISPATCH(halve_rows)
-      (is_reference ? at_scale.reference : at_scale.distorted, scale + 1, first,
-          std::min(height, first + kHalvedRowsOfTask), smaller[is_reference ? 0 : 1]->data(),
-          width);
+      (image == 0 ? reference_at_scale : distorted_at_scale[image - 1], scale + 1, first,
+          std::min(height, first + kHalvedRowsOfTask), smaller(image).data(), width);
     });
-    at_scale.reference = {smaller[0]->data(), width, width, height, true, 16};
-    at_scale.distorted = {smaller[1]->data(), width, width, height, true, 16};
+    const auto halved_plane = [&](std::size_t image) {
+      return Plane{smaller(image).data(), width, width, height, true, 16};
+    };
+    reference_at_scale = halved_plane(0);
+    for (std::size_t i = 0; i < distorted.size(); ++i) distorted_at_scale[i] = halved_plane(i + 1);
   }
   return sums;
 }

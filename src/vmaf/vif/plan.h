@@ -18,14 +18,17 @@ constexpr std::int64_t kVifTileColumns = 240;
 constexpr std::int64_t kVifMargin = 8;
 
 struct VifPlan {
-  VifPlan(const PlanePair& pair, int at_scale, int depth, std::span<const double> limits)
-      : planes(pair),
+  VifPlan(const Plane& of_reference, std::span<const Plane> of_distorted, int at_scale, int depth,
+      std::span<const double> limits)
+      : reference(of_reference),
+        distorted(of_distorted),
         scale(at_scale),
         bit_depth(depth),
         gain_limits(limits),
-        stripes((pair.reference.height + kVifStripeRows - 1) / kVifStripeRows) {}
+        stripes((of_reference.height + kVifStripeRows - 1) / kVifStripeRows) {}
 
-  PlanePair planes;
+  Plane reference;
+  std::span<const Plane> distorted;
   int scale, bit_depth;
   std::span<const double> gain_limits;
   std::int64_t stripes;

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -118,6 +119,16 @@ struct Variances {
   std::size_t count = 0;
 };
 
+// What a walk through a tile computes: all moments of a pair; those of the reference alone, which
+// are kept; or the others, beside kept ones.
+enum class VifWalk : std::uint8_t { pair, reference, distorted };
+constexpr bool has_mean(VifWalk walk, std::size_t kind) {  // x, y
+  return walk == VifWalk::pair || (kind == 0) == (walk == VifWalk::reference);
+}
+constexpr bool has_square(VifWalk walk, std::size_t kind) {  // xx, yy, xy
+  return has_mean(walk, kind);
+}
+
 template <class Sample> class VifStripe {
   // A product of two bytes is one half; that of two words has a lower and an upper one.
   static constexpr bool kIsNarrow = sizeof(Sample) == 1;
@@ -136,16 +147,19 @@ template <class Sample> class VifStripe {
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
         ring_(static_cast<std::size_t>(kVifPairs[0])) {}
 
-  void measure(std::int64_t stripe, VifScaleSums& sums) {
+  void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
     const std::int64_t first = stripe * kVifStripeRows;
-    const std::int64_t last = std::min(first + kVifStripeRows, plan_.planes.reference.height);
-    for (std::int64_t x = 0; x < plan_.planes.reference.width; x += kVifTileColumns) {
+    const std::int64_t last = std::min(first + kVifStripeRows, plan_.reference.height);
+    for (std::int64_t x = 0; x < plan_.reference.width; x += kVifTileColumns) {
       switch (plan_.scale) {
         case 0: measure_tile<0>(first, last, x, sums); break;
         case 1: measure_tile<1>(first, last, x, sums); break;
         case 2: measure_tile<2>(first, last, x, sums); break;
         default: measure_tile<3>(first, last, x, sums);
       }
+    }
+    for (VifScaleSums& other : sums.subspan(1)) {
+      other.reference_information = sums.front().reference_information;
     }
   }
 
@@ -158,58 +172,87 @@ template <class Sample> class VifStripe {
 
   template <int scale>
   void measure_tile(
-      std::int64_t first, std::int64_t last, std::int64_t column, VifScaleSums& sums) {
+      std::int64_t first, std::int64_t last, std::int64_t column, std::span<VifScaleSums> sums) {
+    if (sums.size() == 1) {
+      walk_tile<scale, VifWalk::pair>(plan_.distorted[0], first, last, column, sums[0]);
+      return;
+    }
+    kept_.resize(static_cast<std::size_t>(kVifStripeRows));
+    walk_tile<scale, VifWalk::reference>(plan_.reference, first, last, column, sums[0]);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      skips_reference_ = i > 0;
+      walk_tile<scale, VifWalk::distorted>(plan_.distorted[i], first, last, column, sums[i]);
+    }
+    skips_reference_ = false;
+  }
+
+  template <int scale, VifWalk walk>
+  void walk_tile(const Plane& distorted, std::int64_t first, std::int64_t last, std::int64_t column,
+      VifScaleSums& sums) {
     constexpr int pairs = kVifPairs[scale];
-    const std::int64_t columns = std::min(kVifTileColumns, plan_.planes.reference.width - column);
+    const std::int64_t columns = std::min(kVifTileColumns, plan_.reference.width - column);
     std::array<const RingRow*, kVifPairs[0]> window{};
-    for (int j = 0; j + 1 < pairs; ++j) load_pair(first - (pairs - 1) + 2 * j, j, column);
+    for (int j = 0; j + 1 < pairs; ++j) {
+      load_pair<walk>(distorted, first - (pairs - 1) + 2 * j, j, column);
+    }
     int newest = pairs - 1;
     for (std::int64_t row = first; row < last; row += 2) {
-      load_pair(row + pairs - 1, newest, column);
+      load_pair<walk>(distorted, row + pairs - 1, newest, column);
       for (int j = 0; j < pairs; ++j) {
         window[static_cast<std::size_t>(j)] =
             &ring_[static_cast<std::size_t>((newest + 1 + j) % pairs)];
       }
       newest = (newest + 1) % pairs;
-      filter_down<scale>(window);
+      filter_down<scale, walk>(window);
       for (std::int64_t i = 0; i < std::min<std::int64_t>(2, last - row); ++i) {
-        filter_across<scale>(down_[static_cast<std::size_t>(i)], columns, sums);
-        measure_variances(sums);
+        KeptRow* kept = nullptr;
+        if constexpr (walk != VifWalk::pair) {
+          kept = &kept_[static_cast<std::size_t>(row - first + i)];
+        }
+        filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept, sums);
+        if constexpr (walk != VifWalk::reference) measure_variances(sums);
       }
     }
   }
 
   // Rows `row` and row + 1 of the tile, as pairs, into a place of the ring.
-  void load_pair(std::int64_t row, int place, std::int64_t column) {
+  template <VifWalk walk>
+  void load_pair(const Plane& distorted, std::int64_t row, int place, std::int64_t column) {
     alignas(64) RowOfWords x0, x1, y0, y1;
     const auto load = [&](const Plane& plane, std::int64_t at, RowOfWords& to) {
       load_columns(plane.row<Sample>(inside(at, plane.height)), plane.width, column - kVifMargin,
           kTileWords, to.data());
     };
-    load(plan_.planes.reference, row, x0);
-    load(plan_.planes.reference, row + 1, x1);
-    load(plan_.planes.distorted, row, y0);
-    load(plan_.planes.distorted, row + 1, y1);
+    load(plan_.reference, row, x0);
+    load(plan_.reference, row + 1, x1);
+    if constexpr (walk != VifWalk::reference) {
+      load(distorted, row, y0);
+      load(distorted, row + 1, y1);
+    }
     RingRow& ring = ring_[static_cast<std::size_t>(place)];
     const D d;
     const V bias = hn::Set(d, kBias), sample_bias = hn::Set(d, kIsNarrow ? 0 : kBias);
     for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
       const V a0 = hn::Load(d, &x0[i]), a1 = hn::Load(d, &x1[i]);
-      const V b0 = hn::Load(d, &y0[i]), b1 = hn::Load(d, &y1[i]);
+      V b0 = a0, b1 = a1;
+      if constexpr (walk != VifWalk::reference) {
+        b0 = hn::Load(d, &y0[i]);
+        b1 = hn::Load(d, &y1[i]);
+      }
       const auto store = [&](std::size_t kind, V upper, V lower, V by) HWY_ATTR {
         store_pairs(d, hn::Xor(upper, by), hn::Xor(lower, by), &ring[kind].words[2 * i]);
       };
-      store(0, a0, a1, sample_bias);
-      store(1, b0, b1, sample_bias);
+      if constexpr (has_mean(walk, 0)) store(0, a0, a1, sample_bias);
+      if constexpr (has_mean(walk, 1)) store(1, b0, b1, sample_bias);
       const auto store_products = [&](std::size_t kind, V p0, V q0, V p1, V q1) HWY_ATTR {
         store(2 + kHalves * kind, multiply_low(d, p0, q0), multiply_low(d, p1, q1), bias);
         if constexpr (!kIsNarrow) {
           store(3 + kHalves * kind, multiply_high(d, p0, q0), multiply_high(d, p1, q1), bias);
         }
       };
-      store_products(0, a0, a0, a1, a1);
-      store_products(1, b0, b0, b1, b1);
-      store_products(2, a0, b0, a1, b1);
+      if constexpr (has_square(walk, 0)) store_products(0, a0, a0, a1, a1);
+      if constexpr (has_square(walk, 1)) store_products(1, b0, b0, b1, b1);
+      if constexpr (has_square(walk, 2)) store_products(2, a0, b0, a1, b1);
     }
   }
 
@@ -231,7 +274,8 @@ template <class Sample> class VifStripe {
     return {{e0, e1}, {o0, o1}};
   }
 
-  template <int scale> void filter_down(const std::array<const RingRow*, kVifPairs[0]>& window) {
+  template <int scale, VifWalk walk>
+  void filter_down(const std::array<const RingRow*, kVifPairs[0]>& window) {
     const D d;
     const V bias = hn::Set(d, kBias);
     constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
@@ -239,6 +283,7 @@ template <class Sample> class VifStripe {
     const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
     for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
       for (std::size_t kind = 0; kind < 2; ++kind) {
+        if (!has_mean(walk, kind)) continue;
         const Down sums =
             sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole));
         for (std::size_t row = 0; row < 2; ++row) {
@@ -248,6 +293,7 @@ template <class Sample> class VifStripe {
         }
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
+        if (!has_square(walk, kind)) continue;
         const std::size_t in = 2 + kHalves * kind, out = 2 + 2 * kind;
         Down sums = sums_down<scale>(window, in, i, whole + rounding);
         if constexpr (!kIsNarrow) {
@@ -284,8 +330,14 @@ template <class Sample> class VifStripe {
     }
   }
 
-  template <int scale>
-  void filter_across(const DownRow& rows, std::int64_t columns, VifScaleSums& sums) {
+  // The reference's moments of one row of a tile: mean and square of even and odd columns.
+  struct KeptRow {
+    alignas(64) std::array<RowOfWords, 4> moments;
+  };
+
+  template <int scale, VifWalk walk>
+  void filter_across(const DownRow& rows, std::int64_t columns, [[maybe_unused]] KeptRow* kept,
+      VifScaleSums& sums) {
     const D d;
     constexpr Word whole = 0x80000000u, rounding = 0x8000u;
     variances_.count = 0;
@@ -295,14 +347,29 @@ template <class Sample> class VifStripe {
     for (std::size_t i = 0; i < words; i += hn::Lanes(d)) {
       V even[5], odd[5];
       for (std::size_t kind = 0; kind < 2; ++kind) {
+        if (!has_mean(walk, kind)) continue;
         sums_across<scale>(rows, kind, i, whole, even[kind], odd[kind]);
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
+        if (!has_square(walk, kind)) continue;
         V lower_even, lower_odd;
         sums_across<scale>(rows, 2 + 2 * kind, i, whole + rounding, lower_even, lower_odd);
         sums_across<scale>(rows, 3 + 2 * kind, i, whole, even[2 + kind], odd[2 + kind]);
         even[2 + kind] = hn::Add(even[2 + kind], hn::ShiftRight<16>(lower_even));
         odd[2 + kind] = hn::Add(odd[2 + kind], hn::ShiftRight<16>(lower_odd));
+      }
+      if constexpr (walk == VifWalk::reference) {
+        hn::Store(even[0], d, &kept->moments[0][i]);
+        hn::Store(odd[0], d, &kept->moments[1][i]);
+        hn::Store(even[2], d, &kept->moments[2][i]);
+        hn::Store(odd[2], d, &kept->moments[3][i]);
+        continue;
+      }
+      if constexpr (walk == VifWalk::distorted) {
+        even[0] = hn::Load(d, &kept->moments[0][i]);
+        odd[0] = hn::Load(d, &kept->moments[1][i]);
+        even[2] = hn::Load(d, &kept->moments[2][i]);
+        odd[2] = hn::Load(d, &kept->moments[3][i]);
       }
       const auto left = columns - 2 * static_cast<std::int64_t>(i);
       keep(even, static_cast<std::size_t>((left + 1) / 2), flat_count, rest_low, rest_high);
@@ -359,8 +426,10 @@ template <class Sample> class VifStripe {
     auto reference = hn::Zero(di);
     const auto offset = hn::Set(di, 2048 * (1023 + 17));
     for (std::size_t i = 0; i < variances_.count; i += lanes) {
-      const auto logs = hn::Sub(log_of(d, hn::LoadU(d, total + i)), offset);
-      reference = hn::Add(reference, logs);
+      if (!skips_reference_) {
+        const auto logs = hn::Sub(log_of(d, hn::LoadU(d, total + i)), offset);
+        reference = hn::Add(reference, logs);
+      }
       const auto of_noise = log_of(d, hn::LoadU(d, noise + i));
       hn::StoreU(hn::BitCast(d, of_noise), d, noise + i);
     }
@@ -408,67 +477,10 @@ template <class Sample> class VifStripe {
   std::vector<RingRow> ring_;
   alignas(64) std::array<DownRow, 2> down_;
   Variances variances_;
+  std::vector<KeptRow> kept_;
+  bool skips_reference_ = false;  // its information is known from another distorted image
   std::vector<Word> high_words_;
 };
-
-// Row `row` of the next scale: even rows and columns, filtered by its taps.
-template <class Sample, int scale>
-void halve_row_at(const Plane& from, std::int64_t row, std::uint16_t* HWY_RESTRICT to) {
-  const hn::ScalableTag<Word> d;
-  using V = hn::Vec<decltype(d)>;
-  constexpr int pairs = kVifPairs[scale];
-  constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
-  constexpr Word bias = 0x80008000u, whole = 0x80000000u;
-  const TapPairs taps = tap_pairs(scale);
-  const int shift = scale == 1 ? from.bit_depth : 16;
-  alignas(64) RowOfWords down;
-  alignas(64) std::array<RowOfWords, 2 * kVifPairs[0]> rows;
-  alignas(64) RowOfWords outputs;
-  const std::int64_t width = from.width / 2;
-  for (std::int64_t column = 0; column < width; column += kVifTileColumns / 2) {
-    for (int k = 0; k < 2 * pairs; ++k) {
-      const std::int64_t at = inside(2 * row - (pairs - 1) + k, from.height);
-      load_columns(from.row<Sample>(at), from.width, 2 * column - kVifMargin, kTileWords,
-          rows[static_cast<std::size_t>(k)].data());
-    }
-    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
-      V even = hn::Set(d, whole + (Word{1} << (shift - 1))), odd = even;
-      for (int j = 0; j < pairs; ++j) {
-        const auto k = static_cast<std::size_t>(2 * j);
-        const V upper = hn::Xor(hn::Load(d, &rows[k][i]), hn::Set(d, bias));
-        const V lower = hn::Xor(hn::Load(d, &rows[k + 1][i]), hn::Set(d, bias));
-        V unused = hn::Zero(d);
-        filter_step<scale>(d, lower_halves(d, upper, lower), j, taps, even, unused);
-        filter_step<scale>(d, upper_halves(d, upper, lower), j, taps, odd, unused);
-      }
-      even = hn::ShiftRightSame(even, shift);
-      odd = hn::ShiftRightSame(odd, shift);
-      hn::Store(hn::Xor(lower_halves(d, even, odd), hn::Set(d, bias)), d, &down[i]);
-    }
-    const auto count =
-        static_cast<std::size_t>(std::min<std::int64_t>(kVifTileColumns / 2, width - column));
-    for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
-      V even = hn::Set(d, whole + 0x8000u), unused = even;
-      for (int j = 0; j < pairs; ++j) {
-        filter_step<scale>(
-            d, hn::LoadU(d, &down[i + first + static_cast<std::size_t>(j)]), j, taps, even, unused);
-      }
-      hn::Store(hn::ShiftRight<16>(even), d, &outputs[i]);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      to[column + static_cast<std::int64_t>(i)] = static_cast<std::uint16_t>(outputs[i]);
-    }
-  }
-}
-
-template <class Sample>
-void halve_row(const Plane& from, int scale, std::int64_t row, std::uint16_t* to) {
-  switch (scale) {
-    case 1: return halve_row_at<Sample, 1>(from, row, to);
-    case 2: return halve_row_at<Sample, 2>(from, row, to);
-    default: return halve_row_at<Sample, 3>(from, row, to);
-  }
-}
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -30,14 +30,16 @@ using VifSums = std::array<VifScaleSums, kVifScales>;
 /// The sums for each gain limit, by loops as the definition has them.
 VifSums reference_vif(const PlanePair& planes, std::span<const double> gain_limits);
 
-/// Memory that frames use one after the other: the smaller scales of both images.
+/// Memory that frames use one after the other: the smaller scales of all images.
 struct VifWorkspace {
   std::vector<std::vector<std::uint16_t>> planes;
 };
 
-/// The same bits in vectors, on exec's threads. Without scale 0 if skips_scale0.
-VifSums vif_cpu(const PlanePair& planes, std::span<const double> gain_limits, bool skips_scale0,
-    VifWorkspace& workspace, const Execution& exec);
+/// The same bits in vectors, on exec's threads, of each distorted plane; the moments of the
+/// reference are computed once. Without scale 0 if skips_scale0.
+std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const double> gain_limits, bool skips_scale0, VifWorkspace& workspace,
+    const Execution& exec);
 
 /// Information of the distorted and of the reference image at each scale.
 struct VifScores {

@@ -60,7 +60,7 @@ template <Outside padding, bool mixes> class RowOfCells {
         transform_(plan.transforms[static_cast<std::size_t>(chunk.image)]),
         chunk_(chunk),
         axis_(axis),
-        last_(pass_.axes[axis].extent - 1) {
+        last_(pass_.axes[axis].whole - 1) {
     const Columns& columns = plan.columns[static_cast<std::size_t>(chunk.image)];
     column_ = columns.whole[axis].data() + chunk.x;
     rest_of_column_ = columns.rest[axis].data() + chunk.x;
@@ -171,7 +171,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     if (last_ == 0) return;
     const V zero = set(0), one = set(1), half = set(0.5f);
     const V span = set(static_cast<float>(pass_.align_corners ? last_ : last_ + 1));
-    const auto carry = [&] HWY_ATTR {
+    const auto carry = [&]() HWY_ATTR {
       const V floor = hn::Floor(*rest);
       *whole = hn::Add(*whole, floor);
       *rest = hn::Sub(*rest, floor);
@@ -230,6 +230,19 @@ void place_cells_in_f32(
 }
 #endif
 
+/// keep_part() for the cells of a chunk.
+inline void keep_part_of_cells(const Axis& axis, std::int64_t count, std::int32_t* at) {
+  const auto last = static_cast<std::int32_t>(axis.whole - 1);
+  const auto first_cell = static_cast<std::int32_t>(axis.first_cell);
+  const auto end_cell = static_cast<std::int32_t>(axis.end_cell);
+  const auto start = static_cast<std::int32_t>(axis.start);
+  const auto outside = static_cast<std::int32_t>(kFarOutside);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int32_t cell = std::min(std::max(at[i], -1), last);
+    at[i] = cell >= first_cell && cell < end_cell ? at[i] - start : outside;
+  }
+}
+
 /// place_chunk() for the cells of a chunk. Elements after its last voxel lie outside of the image.
 template <class T> void place_cells(const Plan& plan, Chunk* chunk, Cells<T>* cells) {
   const Pass& pass = plan.pass;
@@ -252,6 +265,10 @@ template <class T> void place_cells(const Plan& plan, Chunk* chunk, Cells<T>* ce
   if (!is_placed) {
     place_voxels(plan, chunk,
         [=](int axis, std::int32_t i, Place at) HWY_ATTR { set_cell(axis, i, at, cells); });
+  }
+  const int cut = pass.rank - 1;
+  if (pass.axes[cut].is_part()) {
+    keep_part_of_cells(pass.axes[cut], chunk->count, cells->voxel[cut]);
   }
   constexpr std::int64_t kLanes = HWY_MAX_BYTES / sizeof(T);
   for (int a = 0; a < pass.rank; ++a) {

@@ -70,7 +70,7 @@ HWY_INLINE void place_axis(
   const Axis* axes = pass.axes;
   const double gx = axes[0].first + static_cast<double>(chunk.x), step = t.m[axis][0];
   const double row = t.row(axis, chunk.position(pass, 1), chunk.position(pass, 2));
-  const double last = static_cast<double>(axes[axis].extent - 1);
+  const double last = static_cast<double>(axes[axis].whole - 1);
   const double fx = t.s[axis][0], fy = t.s[axis][1], fz = t.s[axis][2],
                own_factor = t.s[axis][axis];
   const double *x = chunk.field[0], *y = chunk.field[1], *z = chunk.field[2];
@@ -121,9 +121,10 @@ template <class T, int count>
 HWY_INLINE void taps_of(
     const Pass& pass, const Chunk& chunk, std::int64_t i, Taps<T, count> (&out)[3]) {
   for (int a = 0; a < 3; ++a) {
-    out[a] = a < pass.rank
-                 ? taps<T, count>(chunk.index[a][i], static_cast<int>(pass.axes[a].extent))
-                 : flat_taps<T, count>();
+    const Axis& axis = pass.axes[a];
+    out[a] = a < pass.rank ? taps<T, count>(chunk.index[a][i], static_cast<int>(axis.whole))
+                           : flat_taps<T, count>();
+    if (a == pass.rank - 1 && axis.is_part()) keep_part(axis, chunk.index[a][i], &out[a]);
   }
 }
 

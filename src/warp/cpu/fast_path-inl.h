@@ -44,7 +44,7 @@ inline bool has_fast_path(const Plan& plan) {
                 is_f32_row(pass.upstream) &&
                 (pass.field_gradient.empty() || is_interleaved(pass.field_gradient));
   for (const Axis& axis : pass.axes) {
-    result = result && static_cast<float>(axis.extent) <= 2 * kReach;
+    result = result && static_cast<float>(axis.extent) <= 2 * kReach && !axis.is_part();
   }
   for (std::int64_t n = 0; n < pass.batch; ++n) result = result && !plan.mixes_components(n);
   return result;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear interpolation of a chunk in whole vectors, where the image is of the arithmetic's own
-// type: eight gathers a vector from one offset where all of it is inside, else eight that are
-// masked. Both compute interpolate()'s operations in its order. Included once per SIMD target,
-// hence the guard that flips.
+// type, or f16 or bf16: eight voxels a cell from one offset where all of a vector is inside, else
+// eight that are masked. Both compute interpolate()'s operations in its order. Included once per
+// SIMD target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_LINEAR_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_LINEAR_INL_H
 #undef SIMILIS_WARP_CPU_LINEAR_INL_H
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -32,21 +33,23 @@ template <class T> struct Samples {
 };
 
 // One vector of it.
-template <class T> struct SampledVector { hn::Vec<hn::ScalableTag<T>> value, slope[3]; };
+template <class D> struct SampledBy { hn::Vec<D> value, slope[3]; };
+template <class T> using SampledVector = SampledBy<hn::ScalableTag<T>>;
 
-/// True if a view's offsets, and those of cells beside it, fit 32 bits.
+/// True if a view's offsets, in bytes too for halves, and those of cells beside it, fit 32 bits.
 inline bool has_short_offsets(const TensorView& view) {
   std::int64_t reach = 0;
   for (int axis = 2; axis < 5; ++axis) {
     reach += (view.shape[axis] - 1) * std::abs(view.strides[axis]);
   }
-  return reach < std::numeric_limits<std::int32_t>::max();
+  const bool is_half = view.dtype == DType::f16 || view.dtype == DType::bf16;
+  return reach < std::numeric_limits<std::int32_t>::max() / (is_half ? 2 : 1);
 }
 
 // Interpolates one vector; load(ky, kz, first, second) gives the voxels on an edge of its cells.
-template <class T, int rank, bool with_slopes, class V, class Load>
-HWY_INLINE SampledVector<T> mix_corners(const V (&fraction)[3], const Load& load) {
-  const V one = hn::Set(hn::ScalableTag<T>(), T{1});
+template <class D, int rank, bool with_slopes, class V, class Load>
+HWY_INLINE SampledBy<D> mix_corners(const V (&fraction)[3], const Load& load) {
+  const V one = hn::Set(D(), hn::TFromD<D>{1});
   const V fx = fraction[0], fy = fraction[1], gx = hn::Sub(one, fx), gy = hn::Sub(one, fy);
   const auto mix = [](V g, V first, V f, V second)
                        HWY_ATTR { return hn::MulAdd(f, second, hn::Mul(g, first)); };
@@ -55,17 +58,17 @@ HWY_INLINE SampledVector<T> mix_corners(const V (&fraction)[3], const Load& load
     load(0, kz, &v00, &v01);
     load(1, kz, &v10, &v11);
     const V low = mix(gx, v00, fx, v01), high = mix(gx, v10, fx, v11);
-    SampledVector<T> of_face{mix(gy, low, fy, high), {one, one, one}};
+    SampledBy<D> of_face{mix(gy, low, fy, high), {one, one, one}};
     if (with_slopes) {
       of_face.slope[0] = mix(gy, hn::Sub(v01, v00), fy, hn::Sub(v11, v10));
       of_face.slope[1] = hn::Sub(high, low);
     }
     return of_face;
   };
-  SampledVector<T> result = face(0);
+  SampledBy<D> result = face(0);
   if constexpr (rank == 3) {
     const V fz = fraction[2], gz = hn::Sub(one, fz);
-    const SampledVector<T> second = face(1);
+    const SampledBy<D> second = face(1);
     if (with_slopes) {
       result.slope[2] = hn::Sub(second.value, result.value);
       for (int a = 0; a < 2; ++a) {
@@ -86,10 +89,10 @@ template <class D, class V32> HWY_INLINE auto as_offsets(D di, V32 v) {
   }
 }
 
-// One vector of cells in one channel of an image.
-template <class T, int rank, bool with_slopes> class Sampler {
+// One vector of cells in one channel of an image whose elements are E.
+template <class T, int rank, bool with_slopes, class E = T> class Sampler {
  public:
-  Sampler(const Pass& pass, const T* plane) : axes_(pass.axes), plane_(plane) {
+  Sampler(const Pass& pass, const E* plane) : axes_(pass.axes), plane_(plane) {
     for (int a = 0; a < rank; ++a) step_[a] = pass.image.strides[4 - a];
   }
 
@@ -116,21 +119,18 @@ template <class T, int rank, bool with_slopes> class Sampler {
 #if HWY_TARGET <= HWY_AVX2  // two neighbours in one: a fifth of the time, where gathers are native
     if constexpr (sizeof(T) == 4) {
       if (step_[0] == 1) {
-        const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-          const auto pair = [&](auto offsets) HWY_ATTR { return gather(edge(ky, kz), offsets); };
-          split(pair(lower(offset)), pair(upper(offset)), v0, v1);
-        };
-        return mix_corners<T, rank, with_slopes>(fraction, load);
+        const PairOffsets offsets(offset);
+        const auto load = [&](int ky, int kz, V* v0, V* v1)
+                              HWY_ATTR { split(load_pairs(edge(ky, kz), offsets), v0, v1); };
+        return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
       }
     }
 #endif
-    const auto first = as_offsets(di, offset);
     const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-      const T* at = edge(ky, kz);
-      *v0 = hn::GatherIndex(d, at, first);
-      *v1 = hn::GatherIndex(d, at + step_[0], first);
+      *v0 = load_voxels(edge(ky, kz), offset);
+      *v1 = load_voxels(edge(ky, kz) + step_[0], offset);
     };
-    return mix_corners<T, rank, with_slopes>(fraction, load);
+    return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
   }
 
   // Corners that are not there take the nearest voxel's place and become 0.
@@ -165,35 +165,28 @@ template <class T, int rank, bool with_slopes> class Sampler {
       if (step_[0] == 1 && axes_[0].extent > 1) {
         // The nearest pair, whose one voxel changes places where the other is not there.
         const V32 last = set(axes_[0].extent - 2), x = hn::Min(hn::Max(voxel[0], set(0)), last);
-        const V32 any_x = hn::Or(exists[0][0], exists[0][1]);
-        const V32 up = hn::AndNot(exists[0][0], set(32)), down = hn::AndNot(exists[0][1], set(32));
+        const V32 any_x = hn::Or(exists[0][0], exists[0][1]), bits = set(8 * sizeof(E));
+        const V32 up = hn::AndNot(exists[0][0], bits), down = hn::AndNot(exists[0][1], bits);
         const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-          const V32 offset = hn::Add(x, row(offsets, ky, kz, add));
+          const PairOffsets offset(hn::Add(x, row(offsets, ky, kz, add)));
           const V32 is_there = hn::And(any_x, row(exists, ky, kz, both));
-          const auto pair = [&](auto half) HWY_ATTR {
-            const auto found = hn::BitCast(du64, gather(plane_, half(offset)));
-            const auto moved =
-                hn::Shr(hn::Shl(found, hn::BitCast(du64, half(up))), hn::BitCast(du64, half(down)));
-            return hn::And(hn::BitCast(d64, moved), half(is_there));
-          };
-          split(pair([](V32 v) HWY_ATTR { return lower(v); }),
-              pair([](V32 v) HWY_ATTR { return upper(v); }), v0, v1);
+          split(moved(load_pairs(plane_, offset), up, down, is_there), v0, v1);
         };
-        return mix_corners<T, rank, with_slopes>(fraction, load);
+        return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
       }
     }
 #endif
     const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
       const V32 of_row = row(offsets, ky, kz, add), exists_row = row(exists, ky, kz, both);
       const auto corner = [&](int kx) HWY_ATTR {
-        const V value = hn::GatherIndex(d, plane_, as_offsets(di, hn::Add(of_row, offsets[0][kx])));
+        const V value = load_voxels(plane_, hn::Add(of_row, offsets[0][kx]));
         const auto mask = as_offsets(di, hn::And(exists_row, exists[0][kx]));
         return hn::BitCast(d, hn::And(hn::BitCast(di, value), mask));
       };
       *v0 = corner(0);
       *v1 = corner(1);
     };
-    return mix_corners<T, rank, with_slopes>(fraction, load);
+    return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
   }
 
   static constexpr hn::ScalableTag<T> d{};
@@ -201,39 +194,132 @@ template <class T, int rank, bool with_slopes> class Sampler {
   static HWY_INLINE V32 set(std::int64_t value) {
     return hn::Set(D32(), static_cast<std::int32_t>(value));
   }
-  HWY_INLINE const T* edge(int ky, int kz) const {
+  HWY_INLINE const E* edge(int ky, int kz) const {
     return plane_ + ky * step_[1] + (rank == 3 ? kz * step_[2] : 0);
+  }
+  static HWY_INLINE V load_voxels(const E* at, V32 offset) {
+    if constexpr (std::is_same_v<E, T>) {
+      return hn::GatherIndex(d, at, as_offsets(di, offset));
+    } else {
+      alignas(64) std::int32_t of[HWY_MAX_BYTES / sizeof(T)];
+      alignas(64) T voxels[HWY_MAX_BYTES / sizeof(T)];
+      hn::Store(offset, D32(), of);
+      for (std::size_t i = 0; i < hn::Lanes(d); ++i) voxels[i] = static_cast<T>(load(at[of[i]]));
+      return hn::Load(d, voxels);
+    }
   }
 
 #if HWY_TARGET <= HWY_AVX2
-  // Half of a vector of 32-bit integers, and pairs of neighbours in f32 that it is the offsets of.
+  // Pairs of neighbours in f32 are the halves of 64-bit integers, in two vectors; those in f16 and
+  // bf16 are the halves of 32-bit integers, in one. AVX2 loads them one by one, as its gathers are
+  // slow on some processors.
   static constexpr hn::Repartition<std::int64_t, hn::ScalableTag<T>> d64{};
   static constexpr hn::Repartition<std::uint64_t, hn::ScalableTag<T>> du64{};
-  static HWY_INLINE auto lower(V32 v) {
+  static constexpr hn::Rebind<std::uint32_t, hn::ScalableTag<T>> du32{};
+  using V64 = hn::Vec<decltype(d64)>;
+  struct Pairs {
+    V64 low, high;
+  };
+
+#if HWY_TARGET == HWY_AVX2
+  struct PairOffsets {
+    explicit HWY_INLINE PairOffsets(V32 offset) { hn::Store(offset, D32(), of); }
+    alignas(32) std::int32_t of[8];
+  };
+  // Loads 128 bits of pairs.
+  template <int first, class Int>
+  static HWY_INLINE auto load_half(const E* at, const PairOffsets& offsets) {
+    const auto one = [&](int k) HWY_ATTR {
+      return hn::LoadU(
+          hn::FixedTag<Int, 1>(), reinterpret_cast<const Int*>(at + offsets.of[first + k]));
+    };
+    const auto two = [&](int k) HWY_ATTR {
+      return hn::Combine(hn::FixedTag<Int, 2>(), one(k + 1), one(k));
+    };
+    if constexpr (sizeof(Int) == 8) {
+      return two(0);
+    } else {
+      return hn::Combine(hn::FixedTag<Int, 4>(), two(2), two(0));
+    }
+  }
+  static HWY_INLINE auto load_pairs(const E* at, const PairOffsets& offsets) {
+    if constexpr (sizeof(E) == 2) {
+      return hn::Combine(
+          D32(), load_half<4, std::int32_t>(at, offsets), load_half<0, std::int32_t>(at, offsets));
+    } else {
+      using I = std::int64_t;
+      return Pairs{hn::Combine(d64, load_half<2, I>(at, offsets), load_half<0, I>(at, offsets)),
+          hn::Combine(d64, load_half<6, I>(at, offsets), load_half<4, I>(at, offsets))};
+    }
+  }
+#else
+  struct PairOffsets {
+    explicit HWY_INLINE PairOffsets(V32 offset) : of(offset) {}
+    V32 of;
+  };
+  static HWY_INLINE auto load_pairs(const E* at, const PairOffsets& offsets) {
+    if constexpr (sizeof(E) == 2) {
+      const auto* pairs = reinterpret_cast<const std::int32_t*>(at);
+      return hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offsets.of));
+    } else {
+      const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
+      return Pairs{hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(lower(offsets.of))),
+          hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(upper(offsets.of)))};
+    }
+  }
+#endif
+
+  static HWY_INLINE V64 lower(V32 v) {
     return hn::PromoteTo(d64, hn::LowerHalf(hn::Half<D32>(), v));
   }
-  static HWY_INLINE auto upper(V32 v) {
+  static HWY_INLINE V64 upper(V32 v) {
     return hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), v));
   }
-  template <class V64> static HWY_INLINE V64 gather(const T* at, V64 offsets) {
-    const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
-    return hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(offsets));
+  // Moves pairs up and then down by these numbers of bits, and clears those that are not there.
+  static HWY_INLINE V32 moved(V32 pairs, V32 up, V32 down, V32 is_there) {
+    const auto shifted =
+        hn::Shr(hn::Shl(hn::BitCast(du32, pairs), hn::BitCast(du32, up)), hn::BitCast(du32, down));
+    return hn::And(hn::BitCast(D32(), shifted), is_there);
   }
-  template <class V64> static HWY_INLINE void split(V64 low, V64 high, V* v0, V* v1) {
-    *v0 = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
-    *v1 = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
+  static HWY_INLINE Pairs moved(const Pairs& pairs, V32 up, V32 down, V32 is_there) {
+    const auto half = [](V64 found, V64 u, V64 w, V64 there) HWY_ATTR {
+      const auto shifted =
+          hn::Shr(hn::Shl(hn::BitCast(du64, found), hn::BitCast(du64, u)), hn::BitCast(du64, w));
+      return hn::And(hn::BitCast(d64, shifted), there);
+    };
+    return {half(pairs.low, lower(up), lower(down), lower(is_there)),
+        half(pairs.high, upper(up), upper(down), upper(is_there))};
+  }
+  static HWY_INLINE void split(const Pairs& pairs, V* v0, V* v1) {
+    const V low = hn::BitCast(d, pairs.low), high = hn::BitCast(d, pairs.high);
+    *v0 = hn::ConcatEven(d, high, low);
+    *v1 = hn::ConcatOdd(d, high, low);
+  }
+  static HWY_INLINE void split(V32 pairs, V* v0, V* v1) {
+    if constexpr (std::is_same_v<E, BF16>) {
+      *v0 = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
+      *v1 = hn::BitCast(d, hn::And(pairs, set(-65536)));
+    } else {
+      const hn::Repartition<hwy::float16_t, D32> d16;
+      const hn::Half<decltype(d16)> half;
+      const auto halves = hn::BitCast(d16, pairs);
+      const V low = hn::PromoteTo(d, hn::LowerHalf(half, halves));
+      const V high = hn::PromoteTo(d, hn::UpperHalf(half, halves));
+      *v0 = hn::ConcatEven(d, high, low);
+      *v1 = hn::ConcatOdd(d, high, low);
+    }
   }
 #endif
 
   const Axis (&axes_)[3];
-  const T* const plane_;
+  const E* const plane_;
   std::int64_t step_[rank];
 };
 
-template <class T, int rank, bool with_slopes>
+template <class T, int rank, bool with_slopes, class E>
 void sample_cells(
-    const Pass& pass, const Cells<T>& cells, const T* plane, std::int64_t count, Samples<T>* out) {
-  using S = Sampler<T, rank, with_slopes>;
+    const Pass& pass, const Cells<T>& cells, const E* plane, std::int64_t count, Samples<T>* out) {
+  using S = Sampler<T, rank, with_slopes, E>;
   const S sampler(pass, plane);
   const hn::ScalableTag<T> d;
   const typename S::D32 d32;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling on the CPU: values, and gradients to the field and the matrices.
 //
-// A task takes rows of the output in chunks. If interpolation is linear and the image has the type
-// of the arithmetic, coordinates become cells in f64 and cells are interpolated in whole vectors
-// (linear-inl.h); everything else goes voxel by voxel, with the same operations in the same
-// order. scatter.cc has the gradient to the image.
+// A task takes rows of the output in chunks. If interpolation is linear, coordinates become cells
+// and cells are interpolated in whole vectors (linear-inl.h), those of fields a voxel at a time
+// (compose-inl.h); values of the nearest voxels come by
+// their offsets (nearest-inl.h); everything else goes voxel by voxel, with the same operations in
+// the same order. scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -15,8 +16,10 @@
 
 #include "src/core/parallel.h"
 #include "src/warp/cpu/chunk-inl.h"
+#include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/fast_path-inl.h"
 #include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/nearest-inl.h"
 #include "src/warp/cpu/scatter.h"
 #include "src/warp/vote.h"
 
@@ -62,12 +65,13 @@ void sample_labels(
 template <class T, class E>
 void sample_linear(const Pass& pass, const Chunk& chunk, const Cells<T>* cells, const E* plane,
     bool with_slopes, Samples<T>* out) {
-  if constexpr (std::is_same_v<T, E>) {
+  constexpr bool is_half = std::is_same_v<E, F16> || std::is_same_v<E, BF16>;
+  if constexpr (std::is_same_v<T, E> || (is_half && sizeof(T) == 4)) {
     if (cells != nullptr) {
-      const auto sample = pass.rank == 3
-                              ? with_slopes ? sample_cells<T, 3, true> : sample_cells<T, 3, false>
-                          : with_slopes ? sample_cells<T, 2, true>
-                                        : sample_cells<T, 2, false>;
+      const auto sample =
+          pass.rank == 3 ? with_slopes ? sample_cells<T, 3, true, E> : sample_cells<T, 3, false, E>
+          : with_slopes ? sample_cells<T, 2, true, E>
+                         : sample_cells<T, 2, false, E>;
       return sample(pass, *cells, plane, chunk.count, out);
     }
   }
@@ -81,11 +85,19 @@ template <class T> class Task {
       : plan_(*plan), pass_(plan->pass), with_slopes_(pass_.has_coordinate_gradient()) {
     outer_ = index / plan->tasks_of_image;
     part_ = index % plan->tasks_of_image;
-    gathers_ = pass_.form == Form::image && pass_.mode == Interpolation::linear &&
-               pass_.image.dtype == (sizeof(T) == 4 ? DType::f32 : DType::f64) &&
-               has_short_offsets(pass_.image);
+    const bool is_image = pass_.form == Form::image;
+    is_part_ = pass_.axes[pass_.rank - 1].is_part();
+    gathers_ = is_image && pass_.mode == Interpolation::linear && has_short_offsets(pass_.image);
+    has_vectors_ = kMixesVectors && gathers_ && !is_part_ && sizeof(T) == 4 &&
+                   pass_.channels == pass_.rank && pass_.weight.empty() &&
+                   !(pass_.output.empty() && !with_slopes_);
+    for (const TensorView* const view :
+        {&pass_.image, &pass_.output, &pass_.addend, &pass_.upstream}) {
+      has_vectors_ = has_vectors_ && has_vectors(*view, pass_.rank);
+    }
+    takes_nearest_ = is_image && pass_.mode == Interpolation::nearest;
 #if HWY_NATIVE_FMA
-    has_fast_path_ = has_fast_path(*plan);
+    has_fast_path_ = gathers_ && has_fast_path(*plan);
 #endif
   }
 
@@ -142,17 +154,34 @@ template <class T> class Task {
     for (std::int64_t k = 0; k < plan_.images_of_task; ++k) {
       chunk_.image = outer_ * plan_.images_of_task + k;
       const Transform& t = plan_.transforms[static_cast<std::size_t>(chunk_.image)];
-      if (gathers_) {
+      if (takes_nearest_ && can_round_cells() && place_nearest_by_cells()) {
+        // No coordinate is as near to the middle between two voxels as cells are inexact.
+      } else if (gathers_) {
         place_cells(plan_, &chunk_, &cells_);
       } else {
         place_chunk(plan_, &chunk_);
+        if (takes_nearest_) place_nearest(pass_, chunk_, &nearest_);
       }
       if (!plan_.touched.empty()) note_touched(row);
       if (pass_.output.empty() && pass_.weight.empty() && !with_slopes_) continue;
-      for (std::int64_t c = 0; c < pass_.channels; ++c) run_channel(c);
+      for (std::int64_t c = 0; c < pass_.channels && !has_vectors_; ++c) run_channel(c);
+      if (has_vectors_) run_vectors();
       if (with_slopes_) add_gradients(t, k == 0);
     }
     if (!pass_.field_gradient.empty()) store_field_gradient();
+  }
+
+  // Indices and slopes of a chunk are not there if cells are rounded.
+  bool can_round_cells() const {
+    return !plan_.columns.empty() && !is_part_ && !with_slopes_ && plan_.touched.empty() &&
+           has_short_offsets(pass_.image);
+  }
+  bool place_nearest_by_cells() {
+    if constexpr (sizeof(T) == 4) {
+      place_cells(plan_, &chunk_, &cells_);
+      return round_cells(pass_, cells_, chunk_.count, &nearest_);
+    }
+    return false;
   }
 
   std::int64_t start_in(const TensorView& view, std::int64_t channel) const {
@@ -173,7 +202,7 @@ template <class T> class Task {
           sample_linear<T, E>(
               pass_, chunk_, gathers_ ? &cells_ : nullptr, elements, with_slopes_, &samples_);
         } else if (pass_.mode == Interpolation::nearest) {
-          sample_voxels<T, E, 1>(pass_, chunk_, elements, &samples_);
+          sample_nearest(nearest_, chunk_.count, elements, with_slopes_, &samples_);
         } else {
           sample_voxels<T, E, 4>(pass_, chunk_, elements, &samples_);
         }
@@ -185,6 +214,38 @@ template <class T> class Task {
           pass_.weight.strides[4]);
     }
     if (with_slopes_) add_slopes(c);
+  }
+
+  // All channels at once, where they are the components of vectors.
+  void run_vectors() {
+    if constexpr (kMixesVectors && sizeof(T) == 4) {
+      const TensorView &image = pass_.image, &output = pass_.output, &addend = pass_.addend;
+      const auto* const plane =
+          static_cast<const float*>(image.data()) + chunk_.image * image.strides[0];
+      const std::int64_t count = chunk_.count * pass_.rank;
+      if (with_slopes_) {
+        std::copy_n(static_cast<const float*>(pass_.upstream.data()) + start_in(pass_.upstream, 0),
+            count, vectors_.upstream);
+      }
+      const auto sample = pass_.rank == 3
+                              ? with_slopes_ ? sample_vectors<3, true> : sample_vectors<3, false>
+                          : with_slopes_ ? sample_vectors<2, true>
+                                         : sample_vectors<2, false>;
+      sample(pass_, cells_, plane, chunk_.count, &vectors_, gradient_);
+      if (output.empty()) return;
+      const auto factor = static_cast<float>(pass_.factor);
+      const auto of_addend = static_cast<float>(pass_.field_factor);
+      float* HWY_RESTRICT value = vectors_.value;
+      if (!addend.empty()) {
+        const float* const added = static_cast<const float*>(addend.data()) + start_in(addend, 0);
+        for (std::int64_t i = 0; i < count; ++i) {
+          value[i] = of_addend * added[i] + factor * value[i];
+        }
+      } else if (factor != 1) {
+        for (std::int64_t i = 0; i < count; ++i) value[i] *= factor;
+      }
+      std::copy_n(value, count, static_cast<float*>(output.data()) + start_in(output, 0));
+    }
   }
 
   void store_output(std::int64_t c) {
@@ -319,12 +380,12 @@ template <class T> class Task {
     const int last = static_cast<int>(pass_.axes[plan_.slab_axis].extent - 1);
     Touched& touched = plan_.touched[static_cast<std::size_t>(chunk_.image * plan_.rows + row)];
     if (chunk_.x == 0) touched = {last + 1, -1};
-    int low = 0, high = 0;
+    int low = 0, high = last;  // all, where indices count from another voxel than the image's first
     if (gathers_) {
       const std::int32_t* voxel = cells_.voxel[plan_.slab_axis];
       const auto [least, most] = std::minmax_element(voxel, voxel + chunk_.count);
       low = *least, high = *most + 1;
-    } else {
+    } else if (!pass_.axes[plan_.slab_axis].is_part()) {
       const double* index = chunk_.index[plan_.slab_axis];
       const auto [least, most] = std::minmax_element(index, index + chunk_.count);
       low = static_cast<int>(std::floor(*least)), high = static_cast<int>(std::floor(*most)) + 1;
@@ -341,10 +402,13 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false, has_fast_path_ = false;
+  bool gathers_ = false, is_part_ = false, has_vectors_ = false, takes_nearest_ = false,
+       has_fast_path_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;
+  NearestVoxels<T> nearest_;
+  ChunkVectors vectors_;
   Samples<T> samples_;
   alignas(64) T row_[kChunk];
   alignas(64) T gradient_[3][kChunk];

@@ -19,7 +19,7 @@ constexpr int kBatch = 4;
 // Hides the origin of a pointer or an offset: else the compiler adds up in 64 bits, at every use,
 // the numbers that both are made of, and a voxel takes 180 instructions instead of 105.
 template <class T> __device__ __forceinline__ T opaque(T address) {
-#if !defined(__HIPCC__)
+#if defined(__CUDA_ARCH__)
   if constexpr (sizeof(T) == 8) {
     asm("" : "+l"(address));
   } else {
@@ -32,7 +32,7 @@ template <class T> __device__ __forceinline__ T opaque(T address) {
 // Hides the origin of a number, so that results made of it are not kept in registers until their
 // next use.
 template <class T> __device__ __forceinline__ T recomputed(T value) {
-#if !defined(__HIPCC__)
+#if defined(__CUDA_ARCH__)
   if constexpr (sizeof(T) == 8) {
     asm volatile("" : "+d"(value));
   } else {
@@ -253,7 +253,7 @@ struct FoldedIndex {
   int voxel;  // kNoVoxel: far outside
   float fraction, slope;
 };
-__device__ __noinline__ inline FoldedIndex folded_index(
+__device__ SIMILIS_NOINLINE inline FoldedIndex folded_index(
     double index, int last, Outside padding, bool align_corners) {
   const Place folded = place(index, last, padding, align_corners);
   if (folded.index < 0) return {kNoVoxel, 0, 0};

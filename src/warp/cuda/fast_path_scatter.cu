@@ -428,7 +428,7 @@ __device__ __forceinline__ void scatter(
 template <class L>
 __global__ __launch_bounds__(kThreads, kLeastBlocks<L>) void fast_scatter_kernel(
     const SIMILIS_GRID_CONSTANT FastPass p) {
-  extern __shared__ int4 kept[];
+  SIMILIS_DYNAMIC_SHARED(int4, kept, 16);
   __shared__ Agreed agreed;
   FastColumn<L> column(p);
   if (threadIdx.x < sizeof(Agreed) / sizeof(int)) {

@@ -98,8 +98,8 @@ template <class T> struct Slopes { T by_index[3]; };
 
 // Takes one voxel of the output, in all channels.
 template <class T, int count>
-__device__ __noinline__ Slopes<T> gradients_by_taps(const GpuPass& p, std::int64_t n, int x, int y,
-    int z, double ix, double iy, double iz, bool with_slopes, double scale) {
+__device__ SIMILIS_NOINLINE Slopes<T> gradients_by_taps(const GpuPass& p, std::int64_t n, int x,
+    int y, int z, double ix, double iy, double iz, bool with_slopes, double scale) {
   const double index[3] = {ix, iy, iz};
   Taps<T, count> axis[3];
   T folded[3];

@@ -190,7 +190,21 @@ __device__ __forceinline__ bool find_cell(
   return is_inside;
 }
 
-/// Taps along each axis with the padding folded in, and the derivatives of that.
+/// Finds the voxel next to an index between the image's first and last voxels, where no padding
+/// moves it. Returns whether it lies there.
+__device__ __forceinline__ bool find_nearest(
+    const GpuPass& p, const double (&index)[3], int (&voxel)[3]) {
+  bool is_inside = true;
+  for (int a = 0; a < 3; ++a) {
+    voxel[a] = 0;
+    if (a >= p.rank) continue;
+    const bool is_in_axis = index[a] >= 0 && index[a] <= static_cast<double>(p.axes[a].extent - 1);
+    is_inside &= is_in_axis;
+    voxel[a] = is_in_axis ? static_cast<int>(rint(index[a])) : 0;
+  }
+  return is_inside;
+}
+
 // The nearest voxel as taps of linear interpolation, the second of which is none.
 template <class T> __device__ __forceinline__ Taps<T, 2> nearest_taps(double index, int extent) {
   const Taps<T, 1> one = taps<T, 1>(index, extent);
@@ -198,6 +212,7 @@ template <class T> __device__ __forceinline__ Taps<T, 2> nearest_taps(double ind
       .voxel = {one.voxel[0], kNoVoxel}, .weight = {one.weight[0], 0}, .slope = {one.slope[0], 0}};
 }
 
+/// Taps along each axis with the padding folded in, and the derivatives of that.
 template <class T, int count>
 __device__ __forceinline__ void find_taps(
     const GpuPass& p, const double (&index)[3], Taps<T, count> (&axis)[3], T (&slope)[3]) {

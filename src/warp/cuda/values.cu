@@ -23,7 +23,7 @@ __device__ __forceinline__ void store_value(
 }
 
 template <class T, int count>
-__device__ __noinline__ void store_by_taps(
+__device__ SIMILIS_NOINLINE void store_by_taps(
     const GpuPass& p, std::int64_t n, int x, int y, int z, double ix, double iy, double iz) {
   const double index[3] = {ix, iy, iz};
   Taps<T, count> axis[3];
@@ -56,6 +56,15 @@ __global__ __launch_bounds__(kThreads, sizeof(T) == 4 ? 4 : 2) void values_kerne
     const std::int64_t at = field_offset(p.field, n, z, column.y, column.x);
     double index[3];
     find_index(p, t, base, z, at, u[d], index);
+    int nearest[3];
+    if (count == 2 && p.is_nearest && find_nearest(p, index, nearest)) {
+      const std::int64_t voxel = p.image.at(nearest[2], nearest[1], nearest[0]);
+      for (std::int64_t c = 0; c < p.channels; ++c) {
+        store_value(
+            p, n, c, column.x, column.y, z, load_as<T>(p.image, p.image.plane(n, c) + voxel));
+      }
+      continue;
+    }
     Cell<T> cell;
     if (!has_cells || !find_cell(p, index, &cell)) {
       store_by_taps<T, count>(p, n, column.x, column.y, z, index[0], index[1], index[2]);

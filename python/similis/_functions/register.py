@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public function that registers two images."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from .._arrays.kinds import imported, is_of
+from .._library import register as library, values
+from .._library.register import Callback, Metric
+
+if TYPE_CHECKING:
+    from ..volumes.registration import Registration
+
+
+def register(
+    fixed: Any,
+    moving: Any,
+    *,
+    fixed_affine: Any = None,
+    moving_affine: Any = None,
+    spacing: Optional[Sequence[float]] = None,
+    world: str = "ras",
+    stages: Sequence[str] = ("rigid", "affine", "deformable"),
+    metrics: Sequence[Metric] = ("lncc", "ncc"),
+    linear_metric: Metric = ("mi", {"bins": 32}),
+    preset: str = "balanced",
+    init: Any = "auto",
+    iterations: Optional[Sequence[int]] = None,
+    levels: Optional[Sequence[int]] = None,
+    fluid: Optional[float] = None,
+    elastic: Optional[float] = None,
+    step: float = 0.5,
+    min_jacobian: float = 0.1,
+    tolerance: float = 1e-5,
+    fixed_mask: Any = None,
+    moving_mask: Any = None,
+    nan: str = "error",
+    seed: int = 0,
+    callback: Optional[Callback] = None,
+) -> Registration:
+    """The map that lays moving over fixed, without a fold. It runs on the CPU, with the same bits
+    for any number of threads.
+
+    Args:
+        fixed, moving: arrays [Z,Y,X] or [C,Z,Y,X] of NumPy or torch, or pictures [Y,X] ([C,Y,X]
+            with a spacing of 2 numbers or an affine [3,3]); or volumes with a place: paths, a
+            similis.Volume, images of nibabel or SimpleITK.
+        fixed_affine, moving_affine: of arrays, [4,4] from voxels (x, y, z) to mm; by default a
+            voxel is 1 mm.
+        spacing: instead of affines, mm between voxels along x, y (and z) of both arrays.
+        world: the axes of affines, of points, and of the results' vectors: "ras" as nibabel has
+            them, or "lps" as ITK does.
+        stages: any of translation, rigid, similarity, affine, deformable, in this order.
+        metrics: of the deformable stage, which maximises their weighted sum: "lncc", "ncc", "mi",
+            "mse", or with options, as ("lncc", {"window_size": 5, "weight": 1}) or ("mi",
+            {"bins": 48, "sampling": 1}).
+        linear_metric: of all other stages: mi, ncc or mse.
+        preset: "quick", "balanced" or "accurate": how many iterations.
+        init: the map before the first stage: "auto" tries several, "centers" (of the grids),
+            "moments" (centres of mass), "identity", an affine [4,4], volumes.Affine or its file.
+        iterations, levels: of the deformable stage, coarse to fine, as (50, 40, 20) and the shrink
+            factors (4, 2, 1); by default the preset's, with more levels for large images.
+        fluid, elastic: σ of the gradient's and the field's smoothing, in voxels of a level; by
+            default 3 and 0.25, or 5 and 0.5 where mi is the only metric.
+        step: the largest displacement of an iteration, in voxels of a level.
+        min_jacobian: the least determinant that the guard against folds accepts.
+        tolerance: a level ends where the loss falls by less in an iteration.
+        fixed_mask, moving_mask: arrays [Z,Y,X] or [Y,X], or volumes on their image's grid; voxels
+            that are 0 add nothing.
+        nan: "error", or "mask" for samples that are not finite.
+        seed: which voxels the sampling of mi takes.
+        callback: called as callback(stage, level, iteration, loss) after each iteration; returning
+            False ends the registration with the last valid field.
+
+    Returns: a volumes.Registration.
+
+    Raises:
+        ValueError, TypeError: in one sentence that names the argument or file.
+        KeyboardInterrupt: Ctrl-C ends it after the iteration under way; nothing is left behind.
+    """
+    from ..volumes import registration as volumes
+
+    values.one_of("register", "world", world, ("ras", "lps"))
+    if callback is not None and not callable(callback):
+        raise TypeError(f"register: callback is {values.shown(callback)}; it must be a function")
+    own = volumes.image_of("fixed", fixed, fixed_affine, spacing, world)
+    other = volumes.image_of("moving", moving, moving_affine, spacing, world)
+    if own.rank != other.rank:
+        kinds = {2: "a picture", 3: "a volume"}
+        raise ValueError(
+            f"register: {own.name} is {kinds[own.rank]} but {other.name} is {kinds[other.rank]}; "
+            "register two of one kind"
+        )
+    start, initial = volumes.start_of(init, own.rank, world)
+    options = library.options_of(
+        stages=stages,
+        metrics=metrics,
+        linear_metric=linear_metric,
+        preset=preset,
+        start=start,
+        initial=initial,
+        iterations=iterations,
+        levels=levels,
+        fluid=fluid,
+        elastic=elastic,
+        step=step,
+        min_jacobian=min_jacobian,
+        tolerance=tolerance,
+        nan=nan,
+        seed=seed,
+        names=(own.name, other.name),
+    )
+    masks = [
+        volumes.mask_of("fixed_mask", fixed_mask, own),
+        volumes.mask_of("moving_mask", moving_mask, other),
+    ]
+    library.set_masks(options, [None if m is None else volumes.described(m) for m in masks])
+    threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
+    begin = time.perf_counter()
+    found = library.run(own.volume(), other.volume(), options, callback, threads)
+    seconds = time.perf_counter() - begin
+    return volumes.Registration(found, own, other, world, seconds)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public function that smooths images and vector fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar, Union
+
+from .._arrays import smooth as arrays_smooth
+from .._arrays.kinds import is_of
+from .._library import smooth as library
+from .dispatch import for_jax_smooth, for_torch, spatial
+
+Array = TypeVar("Array")
+
+
+def smooth(
+    x: Array,
+    sigma: Union[float, Sequence[float]],
+    *,
+    field: bool = False,
+    truncate: float = 3.0,
+    padding: str = "replicate",
+) -> Array:
+    """x smoothed by a Gaussian along every spatial axis.
+
+    Args:
+        x: an image [N,C,Y,X] or [N,C,Z,Y,X], or with field a vector field [N,Y,X,2] or
+            [N,Z,Y,X,3]; f16, bf16, f32 or f64, with any strides.
+        sigma: standard deviation in voxels, one number or one per axis, (y, x) or (z, y, x); 0
+            leaves an axis as it is.
+        field: whether x is a vector field, whose last axis is not smoothed.
+        truncate: the taps reach truncate·sigma voxels, rounded; they sum to 1.
+        padding: "replicate" takes the outermost voxel's value outside, "zeros" takes 0.
+
+    Returns: an array like x. Sums are f32, or f64 for f64. Derivatives of any order, of torch's and
+        JAX's arrays, are smoothings too. It runs on the CPU; arrays on a GPU are refused so far.
+    """
+    call = library.text(spatial(x), sigma=sigma, field=field, truncate=truncate, padding=padding)
+    if is_of("torch", "Tensor", x):
+        return for_torch().smooth(x, call)
+    if is_of("jax", "Array", x):
+        return for_jax_smooth().smooth(x, call)
+    return arrays_smooth.smooth(x, call)

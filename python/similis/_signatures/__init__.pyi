@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by scripts/python_stubs.py.

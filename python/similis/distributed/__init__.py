@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes over several GPUs or processes, by torch.distributed.
+
+A volume is cut along its first spatial axis: each rank holds its own rows as a plain tensor, and
+Slabs says which. The functions are those of similis with slabs added. What is not an array of
+pixels is the same bits on every rank, and every rank calls backward with the same upstream
+gradient.
+
+    similis.distributed.init()
+    slabs = Slabs.even(extent)
+    loss = similis.distributed.lncc_loss(fixed, moved, slabs)  # own rows of both
+    loss.backward()
+
+DTensors whose rows are sharded are taken too, and fields and images returned as such. Arguments are
+agreed upon before pixels move: one rank's mistake is a ValueError on all of them. A
+rank that is lost or stalls raises LostRank on the others.
+"""
+
+from . import fields, measures, transforms
+from .dtensors import takes_dtensors
+from .failure import LostRank, init
+from .files import read, write
+from .rows import halo
+from .slabs import Slabs
+
+_pair = takes_dtensors({"x": 2, "y": 2})
+histogram = _pair(measures.histogram)
+l1_ssim = _pair(measures.l1_ssim)
+lncc = _pair(measures.lncc)
+lncc_loss = _pair(measures.lncc_loss)
+mae = _pair(measures.mae)
+mse = _pair(measures.mse)
+mutual_information = _pair(measures.mutual_information)
+mutual_information_loss = _pair(measures.mutual_information_loss)
+ncc = _pair(measures.ncc)
+ncc_loss = _pair(measures.ncc_loss)
+psnr = _pair(measures.psnr)
+ssim = _pair(measures.ssim)
+ssim_loss = _pair(measures.ssim_loss)
+
+_image = {"image": 2, "displacement": 1, "grid": 1}
+sample = takes_dtensors(_image, [2])(transforms.sample)
+sample_labels = takes_dtensors(_image, [2, 2])(transforms.sample_labels)
+compose = takes_dtensors({"u": 1, "v": 1}, [1])(transforms.compose)
+affine_grid = takes_dtensors({"displacement": 1}, [1])(transforms.affine_grid)
+exponentiate = takes_dtensors({"v": 1}, [1])(fields.exponentiate)
+invert = takes_dtensors({"u": 1}, [1, None])(fields.invert)
+jacobian_determinant = takes_dtensors({"u": 1}, [1, None])(fields.jacobian_determinant)
+
+__all__ = [
+    "LostRank",
+    "Slabs",
+    "affine_grid",
+    "compose",
+    "exponentiate",
+    "halo",
+    "histogram",
+    "init",
+    "invert",
+    "jacobian_determinant",
+    "l1_ssim",
+    "lncc",
+    "lncc_loss",
+    "mae",
+    "mse",
+    "mutual_information",
+    "mutual_information_loss",
+    "ncc",
+    "ncc_loss",
+    "psnr",
+    "read",
+    "sample",
+    "sample_labels",
+    "ssim",
+    "ssim_loss",
+    "write",
+]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all ranks agree on before pixels move.
+
+    with Agreement("ssim", slabs, padding="same") as agreement:
+        agreement.array("x", x, slabs, axis=2)
+
+gathers a hash of the arguments. Where one rank's differ, or one rank refuses its own, all ranks
+raise a ValueError that names the argument, and the group works on. Own rows are not compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .._torch.tensors import is_transformed
+from .failure import reported
+from .slabs import Slabs, require_slabs
+from .transport import gathered
+
+_agreed: set[tuple[Any, bytes]] = set()
+
+
+class Agreement:
+    def __init__(self, operation: str, slabs: Any, **options: Any) -> None:
+        if is_transformed():
+            raise NotImplementedError(f"{operation}: torch.func and forward mode are not supported")
+        require_slabs(operation, "slabs", slabs)  # without them there is nobody to agree with
+        self.operation, self.slabs = operation, slabs
+        self.entries: dict[str, Any] = {"slabs": list(slabs.sizes)}
+        self.entries.update((name, _comparable(each)) for name, each in options.items())
+
+    def array(
+        self, name: str, tensor: Any, slabs: Slabs, axis: int, may_be_none: bool = False
+    ) -> None:
+        """Compares an array that lies in slabs along an axis, which may count from the end."""
+        if tensor is None and may_be_none:
+            self.entries[name] = None
+            return
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is of type {type(tensor).__name__}; it must be a torch.Tensor")
+        shape: list[Any] = list(tensor.shape)
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(f"{name} has shape {shape}; it has no axis {axis}")
+        if shape[axis] != slabs.sizes[slabs.rank]:
+            raise ValueError(
+                f"{name} has {shape[axis]} rows; the slab of rank {slabs.rank} has "
+                f"{slabs.sizes[slabs.rank]}"
+            )
+        shape[axis] = "rows"
+        self._describe(name, tensor, shape)
+
+    def whole(self, name: str, tensor: Any) -> None:
+        """Compares an array that every rank holds whole, or None."""
+        if tensor is None:
+            self.entries[name] = None
+        elif not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is of type {type(tensor).__name__}; it must be a torch.Tensor")
+        else:
+            self._describe(name, tensor, list(tensor.shape))
+
+    def _describe(self, name: str, tensor: Tensor, shape: list[Any]) -> None:
+        self.entries[name] = {
+            "shape": shape,
+            "dtype": str(tensor.dtype),
+            "device": tensor.device.type,
+            "gradient": tensor.requires_grad and torch.is_grad_enabled(),
+        }
+
+    def __enter__(self) -> Agreement:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and not issubclass(kind, (ValueError, TypeError)):
+            return
+        said = None if error is None else str(error).removeprefix(f"{self.operation}: ")
+        digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
+        uses_gpu = "nccl" in str(dist.get_backend(self.slabs.group))
+        key = (self.slabs.group, digest)
+        if uses_gpu and said is None and key in _agreed:
+            return
+        mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8)
+        device = torch.device("cuda") if uses_gpu else torch.device("cpu")
+        every = gathered(self.slabs, mine.to(device))
+        if all(torch.equal(each, every[0]) for each in every) and int(every[0][-1]) == 0:
+            if uses_gpu:
+                _agreed.add(key)
+            return
+        self._refuse(said)
+
+    def _refuse(self, said: Any) -> None:
+        every: list[Any] = [None] * self.slabs.ranks
+        with reported(self.slabs):
+            dist.all_gather_object(
+                every, (self.operation, self.entries, said), group=self.slabs.group
+            )
+        for rank, (operation, _, refusal) in enumerate(every):
+            if refusal is not None:
+                raise ValueError(f"{operation}: {refusal} (on rank {rank})") from None
+        for rank, (operation, entries, _) in enumerate(every):
+            first_operation, first, _ = every[0]
+            if operation != first_operation:
+                raise ValueError(
+                    f"{operation}: rank {rank} calls it while rank 0 calls {first_operation}"
+                )
+            for name in sorted({*first, *entries}, key=str):
+                if first.get(name) != entries.get(name):
+                    raise ValueError(
+                        f"{operation}: {name} is {_shown(first.get(name))} on rank 0 and "
+                        f"{_shown(entries.get(name))} on rank {rank}; it must be alike on all ranks"
+                    )
+        raise ValueError(f"{self.operation}: the ranks' arguments differ")
+
+
+def _comparable(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _shown(entry: Any) -> str:
+    if isinstance(entry, dict):
+        wants = "with" if entry["gradient"] else "without"
+        return f"{entry['dtype']} {entry['shape']} on {entry['device']} {wants} gradient"
+    return repr(entry)

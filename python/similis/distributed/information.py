@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutual information of slabs: limits of the whole, then the whole's histogram, from which value
+and gradient follow on every rank.
+
+Limits that the images give are their own for x and y, and the library takes one pair: such images
+are first mapped to [0, 1] by the whole's limits, in f32 (f64 for f64).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._functions.mutual_information import histogram, mutual_information_from_histogram
+from .._library import measures
+from .._torch.binding import c_tensor, stream_of
+from .agreement import Agreement
+from .rows import refuse_second_derivative
+from .slabs import Slabs
+from .sums import require_reduction, result_dtype
+from .transport import gathered, sum_of_ranks
+from .windows import require_images
+
+_DEFAULTS: dict[str, Any] = {
+    "num_bins": 32,
+    "kernel": "b_spline",
+    "sigma_ratio": 1.0,
+    "range": "per_image",
+    "normalized": False,
+    "smooth_nr": 0.0,
+    "smooth_dr": 0.0,
+    "method": "exact",
+    "sampling": 1.0,
+    "seed": 0,
+    "reduction": "mean",
+}
+_OF_HISTOGRAM = ("num_bins", "kernel", "sigma_ratio", "range", "method")
+_OF_VALUE = ("sigma_ratio", "normalized", "smooth_nr", "smooth_dr", "method")
+
+
+class _Call:
+    """A call that all ranks have agreed on; its images in the range of the histogram."""
+
+    def __init__(
+        self, operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
+    ) -> None:
+        with Agreement(operation, slabs, **options) as agreement:
+            require_images(agreement, x, y, slabs)
+            agreement.array("mask", mask, slabs, 2 - x.dim(), may_be_none=True)
+            self.options = {**_DEFAULTS, **options}
+            unknown = [each for each in options if each not in _DEFAULTS]
+            if unknown:
+                raise ValueError(f"there is no option {unknown[0]}")
+            require_reduction(self.options["reduction"], ("none",))
+            if self.options["sampling"] != 1:
+                raise ValueError("sampling is below 1; slabs take all voxels")
+            small = torch.zeros((1, 1, 2, 2), dtype=x.dtype, device=x.device)
+            named = {name: self.options[name] for name in _OF_HISTOGRAM}
+            empty = histogram(small, small, **named)
+            mutual_information_from_histogram(
+                empty, **{name: self.options[name] for name in _OF_VALUE}
+            )
+        self.slabs, self.mask = slabs, mask
+        self.scale: tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
+        self.images = (x.detach(), y.detach())
+        if isinstance(self.options["range"], str):
+            self._map(x, y)
+        self.histogram = self._whole_histogram()
+
+    def _map(self, x: Tensor, y: Tensor) -> None:
+        limits = self._limits(x, y)
+        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+        mapped, scales = [], []
+        for image, (low, high) in zip((x, y), limits):
+            span = high - low
+            scale = torch.where(span > 0, 1 / torch.where(span > 0, span, 1.0), 0.0)
+            shape = [*image.shape[:2], *[1] * (image.dim() - 2)]
+            at, by = low.reshape(shape), scale.reshape(shape)
+            result = torch.empty(image.shape, dtype=wide, device=image.device)
+            for row in range(image.shape[2]):
+                result[:, :, row] = (image.detach()[:, :, row].double() - at[:, :, 0]) * by[:, :, 0]
+            mapped.append(result)
+            scales.append(by)
+        self.images = (mapped[0], mapped[1])
+        self.scale = (scales[0], scales[1])
+        self.options["range"] = (0.0, 1.0)
+
+    def _limits(self, x: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Smallest and largest value of each channel of the whole x and y, [N,C] in f64."""
+        extremes = []
+        for image in (x.detach(), y.detach()):
+            low = image.new_full(image.shape[:2], math.inf, dtype=torch.float64)
+            high = -low
+            for row in range(image.shape[2]):
+                values = image[:, :, row].double()
+                least, most = values, values
+                if self.mask is not None:
+                    five = self.mask.reshape(
+                        [1] * (image.dim() - self.mask.dim()) + list(self.mask.shape)
+                    )
+                    counts = (five[:, :, row] > 0).expand_as(values)
+                    least = torch.where(counts, values, math.inf)
+                    most = torch.where(counts, values, -math.inf)
+                low = torch.minimum(low, least.flatten(2).amin(2))
+                high = torch.maximum(high, most.flatten(2).amax(2))
+            extremes += [low, -high]
+        every = torch.stack(gathered(self.slabs, torch.stack(extremes)))
+        x_low, x_high, y_low, y_high = every.amin(0)
+        limits = [(x_low, -x_high), (y_low, -y_high)]
+        if self.options["range"] == "common":
+            low = torch.minimum(limits[0][0], limits[1][0])
+            high = torch.maximum(limits[0][1], limits[1][1])
+            limits = [(low, high), (low, high)]
+        return limits
+
+    def _whole_histogram(self) -> Tensor:
+        x, y = self.images
+        bins = self.options["num_bins"]
+        if x.numel():
+            named = {name: self.options[name] for name in _OF_HISTOGRAM}
+            own = histogram(x, y, **named, mask=self.mask)
+        else:
+            own = x.new_zeros((*x.shape[:2], bins, bins), dtype=torch.float64)
+        return sum_of_ranks(self.slabs, own)
+
+    def values(self) -> Tensor:
+        """The measure of each channel, [N,C] in f64."""
+        named = {name: self.options[name] for name in _OF_VALUE}
+        return mutual_information_from_histogram(self.histogram, **named, reduction="per_channel")
+
+    def gradients(self, upstream: Tensor, asked: Any) -> list[Optional[Tensor]]:
+        """To the mapped images, of Σ upstream·values()."""
+        x, y = self.images
+        results = [torch.empty_like(x) if of else None for of in asked]
+        if x.numel():
+            named = {name: self.options[name] for name in {*_OF_HISTOGRAM, *_OF_VALUE}}
+            text = measures.text("mutual_information", 0, **named, reduction="per_channel")
+            mask = self.mask.view(torch.uint8) if self._has_flags() else self.mask
+            tensors = (x, y, mask, None, upstream.contiguous(), None, *results)
+            measures.run(
+                measures.parse(text),
+                [c_tensor(each) for each in tensors],
+                stream_of(x),
+                histogram=c_tensor(self.histogram),
+            )
+        return [
+            each if each is None or by is None else each * by.to(each.dtype)
+            for each, by in zip(results, self.scale)
+        ]
+
+    def _has_flags(self) -> bool:
+        return self.mask is not None and self.mask.dtype == torch.bool
+
+
+class _Information(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, call: _Call) -> Tensor:
+        ctx.call, ctx.dtype = call, x.dtype
+        return call.values()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative("mutual_information")
+        by_x, by_y = ctx.call.gradients(upstream, ctx.needs_input_grad[:2])
+        return (
+            None if by_x is None else by_x.to(ctx.dtype),
+            None if by_y is None else by_y.to(ctx.dtype),
+            None,
+        )
+
+
+def information(
+    operation: str, sign: float, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: Any
+) -> Tensor:
+    call = _Call(operation, x, y, slabs, mask, options)
+    apply: Any = _Information.apply
+    values = apply(x, y, call)
+    reduction = call.options["reduction"]
+    counts = call.histogram.flatten(2).sum(2) > 0
+    result = _reduced(torch.where(counts, values, 0.0), counts, reduction, sign < 0)
+    return (sign * result).to(result_dtype(x))
+
+
+def _reduced(values: Tensor, counts: Tensor, reduction: str, is_loss: bool) -> Tensor:
+    """A mean leaves out channels without voxels; with none left a measure is NaN and a loss 0."""
+    if reduction == "sum":
+        return values.sum()
+    number = counts.double()
+    if reduction == "mean":
+        values, number = values.sum(), number.sum()
+    elif reduction == "per_image":
+        values, number = values.sum(1), number.sum(1)
+    nothing = torch.zeros_like(values) if is_loss else torch.full_like(values, math.nan)
+    return torch.where(number > 0, values / number.clamp(min=1), nothing)
+
+
+def histogram_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: Any) -> Tensor:
+    return _Call("histogram", x, y, slabs, mask, options).histogram

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocks of an image that each rank samples from, in rounds that all ranks know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import warp
+from .slabs import Interval, Slabs
+from .transport import Exchange, gathered
+
+_LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last bits differ
+_SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision
+_SPLINE_TAPS = 3
+
+
+class Plan:
+    """A call but for its tensors: the blocks of image rows that each rank takes, in rounds."""
+
+    def __init__(
+        self,
+        operation: str,
+        options: dict[str, Any],
+        image_slabs: Slabs,
+        slabs: Slabs,
+        block_rows: int,
+        image_axis: int,
+    ) -> None:
+        self.operation, self.options = operation, options
+        self.image_slabs, self.slabs = image_slabs, slabs
+        self.block_rows = max(block_rows, _LEAST_ROWS)
+        self.image_axis = image_axis
+        self.margin = 0
+        if options.get("mode") == "cubic":
+            self.margin = _SPLINE_ROWS if options["prefilter"] else _SPLINE_TAPS
+        self.rounds: list[list[tuple[Interval, Optional[Interval]]]] = []
+
+    def find_blocks(self, own: Optional[Interval], like: Tensor) -> None:
+        """own: the first and last cell that this rank's voxels have; None if it has no voxels."""
+        first, last = own if own is not None else (0, -1)
+        mine = torch.tensor([first, last + 1], dtype=torch.int64, device=like.device)
+        cells = [
+            (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
+        ]
+        blocks = [self._blocks(*each, rank) for rank, each in enumerate(cells)]
+        none: tuple[Interval, Optional[Interval]] = ((0, 0), None)
+        for k in range(max(len(each) for each in blocks)):
+            self.rounds.append([each[k] if k < len(each) else none for each in blocks])
+        self.is_split = len(blocks[self.slabs.rank]) > 1
+
+    def _blocks(self, first: int, end: int, rank: int) -> list[tuple[Interval, Optional[Interval]]]:
+        """The blocks of a rank whose voxels have these cells: rows, and the cells that count."""
+        if first >= end:
+            return []
+        extent = self.image_slabs.extent
+        low, high = max(first - self.margin, 0), min(end + 1 + self.margin, extent)
+        low, high = min(low, extent - 1), max(high, 1)
+        if high - low <= self.block_rows + 1:
+            return [(self._at_least(low, high), None)]
+        starts = list(range(max(first, 0), min(end, extent), self.block_rows))
+        blocks: list[tuple[Interval, Optional[Interval]]] = []
+        for i, start in enumerate(starts):
+            stop = starts[i + 1] if i + 1 < len(starts) else extent
+            rows = (
+                max(start - self.margin, 0),
+                min((stop if i + 1 < len(starts) else end) + 1 + self.margin, extent),
+            )
+            cells = (-1 if i == 0 else start, stop)
+            blocks.append((self._at_least(*rows), cells))
+        own = self.image_slabs.rows(rank)
+        blocks.sort(key=lambda each: max(each[0][0] - own[1], own[0] - each[0][1], -1))
+        return blocks
+
+    def _at_least(self, low: int, high: int) -> Interval:
+        """Rows with neighbours, if they are too few."""
+        extent = self.image_slabs.extent
+        while high - low < min(_LEAST_ROWS, extent):
+            low, high = max(low - 1, 0), min(high + 1, extent)
+        return low, high
+
+    def each_block(self, image: Tensor) -> Any:
+        """Yields this rank's rows and their call, round by round; the next are on their way."""
+        coming = self._fetch(image, 0)
+        for k in range(len(self.rounds)):
+            arriving, coming = coming, self._fetch(image, k + 1)
+            rows = arriving.rows()
+            interval, cells = self.rounds[k][self.slabs.rank]
+            yield k, rows, self._call(interval, cells) if interval[0] < interval[1] else None
+
+    def wanted(self, k: int) -> list[Interval]:
+        return [interval for interval, _ in self.rounds[k]]
+
+    def _fetch(self, image: Tensor, k: int) -> Any:
+        if k >= len(self.rounds):
+            return None
+        return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
+
+    def _call(self, interval: Interval, cells: Optional[Interval]) -> warp.Call:
+        options = dict(self.options)
+        if interval != (0, self.image_slabs.extent):
+            options["image_rows"] = (interval[0], self.image_slabs.extent)
+        if self.slabs.sizes[self.slabs.rank] != self.slabs.extent:
+            options["rows"] = (self.slabs.start, self.slabs.extent)
+        return warp.parse(warp.text(self.operation, **options, cells=cells))
+
+
+def result_shape(plan: Plan, operands: Sequence[Optional[Tensor]]) -> list[int]:
+    image, _, field, _ = operands
+    assert image is not None
+    call = warp.parse(warp.text(plan.operation, **plan.options))
+    batches = [each.shape[0] for each in operands if each is not None]
+    field_shape = None if field is None else field.shape
+    shape = [int(each) for each in call.result_shape(image.shape, batches, field_shape)]
+    shape[plan.image_axis] = plan.slabs.sizes[plan.slabs.rank]
+    return shape

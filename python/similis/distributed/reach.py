@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of an image that the coordinates of a rank's own output touch.
+
+    index = scale·(A·x + S·u(x)) + shift along the first spatial axis
+
+of which x runs over own rows. Own rows are looked at once: the least and largest of u in each. With
+an affine map and a field the range is that of their sum, row by row, and may be wider than needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .slabs import Interval, Slabs
+
+_SLACK = 1e-5  # of a row, above the rounding of an index
+_FAR = 1e9
+
+
+def _extremes(field: Tensor, component: int) -> tuple[list[float], list[float]]:
+    """The least and largest of a component in each row, NaN left out."""
+    of_component = field.detach()[..., component]
+    others = [axis for axis in range(of_component.dim()) if axis != 1]
+    low, high = of_component.amin(others), of_component.amax(others)
+    if bool(torch.isnan(low).any()):
+        low = torch.nan_to_num(of_component, nan=math.inf, posinf=math.inf).amin(others)
+        high = torch.nan_to_num(of_component, nan=-math.inf, neginf=-math.inf).amax(others)
+    return low.double().tolist(), high.double().tolist()
+
+
+def _times(factor: float, interval: tuple[float, float]) -> tuple[float, float]:
+    ends = [factor * each if factor != 0 else 0.0 for each in interval]
+    return min(ends), max(ends)
+
+
+class Reach:
+    def __init__(
+        self,
+        extent: int,
+        slabs: Slabs,
+        rank: int,
+        out_shape: Optional[list[int]],
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+        options: dict[str, Any],
+    ) -> None:
+        self.extent, self.slabs, self.rank = extent, slabs, rank
+        self.affine, self.field, self.grid_affine = affine, field, grid_affine
+        self.options = options
+        space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
+        self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
+
+    def cells(self) -> Optional[Interval]:
+        """The first and the last cell of own voxels, from -1 to extent - 1; None without voxels."""
+        interval = self._interval()
+        if interval is None:
+            return None
+        low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
+        last = self.extent - 1
+        return (
+            int(min(max(math.floor(low), -1), last)),
+            int(min(max(math.floor(high), -1), last)),
+        )
+
+    def _interval(self) -> Optional[tuple[float, float]]:
+        """The least and the largest index, before padding."""
+        rows = self.slabs.stop - self.slabs.start
+        if rows == 0 or 0 in self.space:
+            return None
+        n = self.extent
+        scale = (n - 1) / 2 if self.options["align_corners"] else n / 2
+        shift = scale if self.options["align_corners"] else scale - 0.5
+        lows, highs = [math.inf], [-math.inf]
+        for base in self._bases():
+            for field in self._fields():
+                for r in range(rows):
+                    low, high = base[r][0] + field[r][0], base[r][1] + field[r][1]
+                    if low <= high:  # a row of NaN has none
+                        lows.append(max(scale * low + shift, -_FAR))
+                        highs.append(min(scale * high + shift, _FAR))
+        if len(lows) == 1:
+            return -1.0, -1.0
+        return min(lows), max(highs)
+
+    def _bases(self) -> list[list[tuple[float, float]]]:
+        """A·x in own rows, for each matrix."""
+        rows = range(self.slabs.start, self.slabs.stop)
+        if self.options.get("is_grid"):
+            return [[(0.0, 0.0)] * len(rows)]
+        axis = self.rank - 1
+        ranges = [self._coordinates(j) for j in range(self.rank)]
+        origin, step = self._first_and_step(axis)
+        if self.affine is None:
+            return [[(origin + step * r,) * 2 for r in rows]]
+        result = []
+        for matrix in self.affine.detach().double().cpu()[:, axis].tolist():
+            across = [_times(matrix[j], ranges[j]) for j in range(axis)]
+            low = matrix[self.rank] + sum(each[0] for each in across)
+            high = matrix[self.rank] + sum(each[1] for each in across)
+            own = [matrix[axis] * (origin + step * r) for r in rows]
+            result.append([(low + each, high + each) for each in own])
+        return result
+
+    def _first_and_step(self, axis: int) -> tuple[float, float]:
+        n = self.space[self.rank - 1 - axis]
+        edge = 0.0 if n == 1 else 1.0 if self.options["align_corners"] else 1 - 1 / n
+        given = self.options.get("min_coords"), self.options.get("max_coords")
+        low = -edge if given[0] is None else float(given[0][axis])
+        high = edge if given[1] is None else float(given[1][axis])
+        return ((low + high) / 2, 0.0) if n == 1 else (low, (high - low) / (n - 1))
+
+    def _coordinates(self, axis: int) -> tuple[float, float]:
+        first, step = self._first_and_step(axis)
+        last = first + step * (self.space[self.rank - 1 - axis] - 1)
+        return min(first, last), max(first, last)
+
+    def _fields(self) -> list[list[tuple[float, float]]]:
+        """S·u in own rows, for each matrix S; all fields of a batch together."""
+        rows, axis = self.slabs.stop - self.slabs.start, self.rank - 1
+        if self.field is None:
+            return [[(0.0, 0.0)] * rows]
+        matrices = [[float(j == axis) for j in range(self.rank)]]
+        if self.grid_affine is not None:
+            matrices = self.grid_affine.detach().double().cpu()[:, axis].tolist()
+        used = {j for matrix in matrices for j in range(self.rank) if matrix[j] != 0}
+        extremes = {j: _extremes(self.field, j) for j in used}
+        result = []
+        for matrix in matrices:
+            sums = [(0.0, 0.0)] * rows
+            for j in used:
+                if matrix[j] == 0:
+                    continue
+                for r in range(rows):
+                    low, high = _times(matrix[j], (extremes[j][0][r], extremes[j][1][r]))
+                    sums[r] = (sums[r][0] + low, sums[r][1] + high)
+            result.append(sums)
+        return result
+
+    def _folded(self, low: float, high: float) -> tuple[float, float]:
+        """The range of the index with the padding folded in."""
+        last = float(self.extent - 1)
+        padding = self.options["padding_mode"]
+        if padding == "zeros":
+            return low, high
+        if padding == "reflection":
+            edge = 0.0 if self.options["align_corners"] else -0.5
+            span = last if self.options["align_corners"] else last + 1
+            if span <= 0 or high - low >= span:
+                return 0.0, last
+            turns = [math.floor((each - edge) / span) for each in (low, high)]
+            ends = []
+            for each, turn in zip((low, high), turns):
+                rest = each - edge - turn * span
+                ends.append(edge + (span - rest if turn % 2 else rest))
+            if turns[0] != turns[1]:  # it passes an end between
+                ends.append(edge + span if turns[0] % 2 == 0 else edge)
+            low, high = min(ends), max(ends)
+        return min(max(low, 0.0), last), min(max(high, 0.0), last)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of an axis each rank holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import torch.distributed as dist
+
+
+def _group_of(mesh: Any) -> Any:
+    """The process group of a mesh of one dimension; None: all processes."""
+    if not dist.is_available() or not dist.is_initialized():
+        raise ValueError(
+            "Slabs: torch.distributed has no process group; call similis.distributed.init() first"
+        )
+    if mesh is None:
+        return dist.group.WORLD
+    if isinstance(mesh, dist.ProcessGroup):
+        return mesh
+    if getattr(mesh, "ndim", None) != 1:
+        raise ValueError(
+            "Slabs: mesh is not a DeviceMesh of one dimension; give that which the rows are cut "
+            "along, as mesh['name']"
+        )
+    return mesh.get_group()
+
+
+class Slabs:
+    """The rows of the first spatial axis that each rank holds: those before it come first.
+
+    sizes: rows of each rank, any numbers, 0 included. mesh: a DeviceMesh of one dimension, by
+    default all processes.
+
+    Attributes: sizes; extent, the sum of them; start and stop, the range of this rank's own rows;
+    rank and ranks, its number and how many there are.
+    """
+
+    def __init__(self, sizes: Sequence[int], mesh: Any = None) -> None:
+        self.mesh = mesh
+        self.group = _group_of(mesh)
+        self.rank, self.ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
+        if self.rank < 0:
+            raise ValueError("Slabs: this process is not in the mesh")
+        self.sizes = tuple(int(each) for each in sizes)
+        if len(self.sizes) != self.ranks:
+            raise ValueError(
+                f"Slabs: sizes has {len(self.sizes)} numbers; there are {self.ranks} ranks"
+            )
+        if min(self.sizes) < 0 or sum(self.sizes) < 1:
+            raise ValueError(
+                f"Slabs: sizes is {list(self.sizes)}; rows must be 0 or more, and not all 0"
+            )
+        self.extent = sum(self.sizes)
+        self.start, self.stop = self.rows(self.rank)
+
+    @staticmethod
+    def even(extent: int, mesh: Any = None) -> Slabs:
+        """Rows split as torch.chunk does, and DTensor: the last ranks may have fewer, or none."""
+        ranks = dist.get_world_size(_group_of(mesh))
+        each = -(-extent // ranks)
+        return Slabs([max(0, min(each, extent - rank * each)) for rank in range(ranks)], mesh)
+
+    def rows(self, rank: int) -> tuple[int, int]:
+        """The first row of a rank, and the one behind its last."""
+        start = sum(self.sizes[:rank])
+        return start, start + self.sizes[rank]
+
+    def __repr__(self) -> str:
+        return f"Slabs({list(self.sizes)}), rank {self.rank}"
+
+
+def require_slabs(operation: str, name: str, slabs: Any) -> None:
+    if not isinstance(slabs, Slabs):
+        raise TypeError(f"{operation}: {name} is of type {type(slabs).__name__}; it must be Slabs")
+
+
+Interval = tuple[int, int]
+
+
+def overlap(one: Interval, other: Interval) -> Optional[Interval]:
+    """The rows in both, or None."""
+    first, last = max(one[0], other[0]), min(one[1], other[1])
+    return (first, last) if first < last else None

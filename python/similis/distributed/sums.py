@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures of slabs from whole sums: each rank adds up its own pixels in f64, all add these up in
+the order of ranks, and the last formula runs on every rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import measures
+from .._torch.binding import run_measure
+from .rows import refuse_second_derivative, whole_sum
+from .slabs import Slabs
+from .transport import sum_of_ranks
+
+REDUCTIONS = ("mean", "sum", "per_image", "per_channel")
+
+
+def result_dtype(x: Tensor) -> torch.dtype:
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def reduced(sums: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """Whole sums over whole weights, both [N,C]; "sum" leaves the weights out."""
+    if reduction == "sum":
+        return sums.sum()
+    if reduction == "mean":
+        return sums.sum() / weights.sum()
+    return sums.sum(1) / weights.sum(1) if reduction == "per_image" else sums / weights
+
+
+def require_reduction(reduction: Any, also: tuple[str, ...] = ()) -> None:
+    if reduction not in (*REDUCTIONS, *also):
+        listed = ", ".join((*REDUCTIONS, *also))
+        raise ValueError(f"reduction is {reduction!r}; it must be one of {listed}")
+
+
+class _PixelErrors(torch.autograd.Function):
+    """The sum of errors of own pixels, [N,C] in f64: exact for integer images."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, operation: str) -> Tensor:
+        ctx.operation = operation
+        ctx.save_for_backward(x, y)
+        sums = x.new_zeros(x.shape[:2], dtype=torch.float64)
+        if x.numel():
+            measure = measures.parse(f"{operation} reduction=sum")
+            for n in range(x.shape[0]):
+                for c in range(x.shape[1]):
+                    planes = x[n : n + 1, c : c + 1], y[n : n + 1, c : c + 1]
+                    run_measure(measure, *planes, None, None, None, sums[n, c], None, None)
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative(ctx.operation)
+        x, y = ctx.saved_tensors
+        gradients = [
+            torch.empty_like(each) if of else None for each, of in zip((x, y), ctx.needs_input_grad)
+        ]
+        if x.numel():
+            measure = measures.parse(f"{ctx.operation} reduction=sum")
+            upstream = upstream.contiguous()
+            for n in range(x.shape[0]):
+                for c in range(x.shape[1]):
+                    of_x, of_y = (
+                        None if each is None else each[n : n + 1, c : c + 1] for each in gradients
+                    )
+                    planes = x[n : n + 1, c : c + 1], y[n : n + 1, c : c + 1]
+                    run_measure(measure, *planes, None, None, upstream[n, c], None, of_x, of_y)
+        return gradients[0], gradients[1], None
+
+
+def pixel_error(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
+    """mse or mae, in f64."""
+    apply: Any = _PixelErrors.apply
+    sums = whole_sum(apply(x, y, operation), slabs)
+    pixels = float(slabs.extent * math.prod(x.shape[3:]))
+    return reduced(sums, torch.full_like(sums, pixels), reduction)
+
+
+_CHUNK = 1 << 22  # voxels that are in f64 at a time
+
+
+def _chunks(x: Tensor, y: Tensor) -> Any:
+    """Rows of x and y in f64, a few at a time, and where they are."""
+    rows = max(1, _CHUNK // max(math.prod(x.shape) // max(x.shape[2], 1), 1))
+    for first in range(0, x.shape[2], rows):
+        at = slice(first, min(first + rows, x.shape[2]))
+        yield at, x[:, :, at].double(), y[:, :, at].double()
+
+
+class _Ncc(torch.autograd.Function):
+    """NCC of each channel, [N,C] in f64, from whole means and then whole moments about them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, slabs: Slabs) -> Tensor:
+        count = float(slabs.extent * math.prod(x.shape[3:]))
+        sums = x.new_zeros((2, *x.shape[:2]), dtype=torch.float64)
+        for _, a, b in _chunks(x, y):
+            sums += torch.stack([a.flatten(2).sum(2), b.flatten(2).sum(2)])
+        means = sum_of_ranks(slabs, sums) / count
+        of_x, of_y = (each.reshape(*x.shape[:2], *[1] * (x.dim() - 2)) for each in means)
+        moments = x.new_zeros((3, *x.shape[:2]), dtype=torch.float64)
+        for _, a, b in _chunks(x, y):
+            a, b = a - of_x, b - of_y
+            products = (a * a, b * b, a * b)
+            moments += torch.stack([each.flatten(2).sum(2) for each in products])
+        xx, yy, xy = sum_of_ranks(slabs, moments)
+        norm = xx.sqrt() * yy.sqrt()
+        is_flat = norm == 0
+        safe = torch.where(is_flat, torch.ones_like(norm), norm)
+        value = torch.where(is_flat, torch.zeros_like(norm), (xy / safe).clamp(-1, 1))
+        cross = torch.where(is_flat, torch.zeros_like(norm), 1 / safe)
+        own_x = torch.where(is_flat, torch.zeros_like(norm), value / xx)
+        own_y = torch.where(is_flat, torch.zeros_like(norm), value / yy)
+        ctx.save_for_backward(x, y, means, cross, own_x, own_y)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative("ncc")
+        x, y, means, *slopes = ctx.saved_tensors
+        shape = [*x.shape[:2], *[1] * (x.dim() - 2)]
+        of_x, of_y = (each.reshape(shape) for each in means)
+        cross, own_x, own_y = ((each * upstream).reshape(shape) for each in slopes)
+        gradients = [
+            torch.empty_like(each) if of else None for each, of in zip((x, y), ctx.needs_input_grad)
+        ]
+        for at, a, b in _chunks(x, y):
+            a, b = a - of_x, b - of_y
+            if gradients[0] is not None:
+                gradients[0][:, :, at] = cross * b - own_x * a
+            if gradients[1] is not None:
+                gradients[1][:, :, at] = cross * a - own_y * b
+        return gradients[0], gradients[1], None
+
+
+def correlation(x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
+    """ncc, in f64."""
+    apply: Any = _Ncc.apply
+    values = apply(x, y, slabs)
+    return reduced(values, torch.ones_like(values), reduction)
+
+
+def weighted_sums(
+    rows: Tensor, weights: Optional[Tensor], slabs: Slabs, voxels: float
+) -> tuple[Tensor, Tensor]:
+    """Whole sums of a map's own rows, [N,C], and of their weights.
+
+    weights: shaped as rows; None: 1 each, `voxels` in a channel of the whole.
+    """
+    shape = rows.shape[:2]
+    if weights is None:
+        sums = rows.flatten(2).sum(2, dtype=torch.float64)
+        return whole_sum(sums, slabs), torch.full_like(sums, voxels)
+    sums = (rows.double() * weights).flatten(2).sum(2)
+    of_weights = weights.expand_as(rows).flatten(2).sum(2, dtype=torch.float64)
+    both = whole_sum(torch.stack([sums, of_weights]).reshape(2, *shape), slabs)
+    return both[0], both[1].detach()

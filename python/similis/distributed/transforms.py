@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sample() and its kin on slabs.
+
+    own coordinates ─> least and largest row that they touch ─ one gather ─> blocks of rows from
+    their owners, a row of overlap, the next on its way while one is sampled ─> own output
+
+Each voxel is computed in the block that holds its cell, and cells are found on the whole axis: no
+bit depends on how rows are cut. The backward pass fetches the blocks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import warp
+from .._torch.binding import DTYPES, run_transform
+from .._torch.transform_operators import NO_GRADIENTS
+from .._torch.transforms import _as_float, _require_exact_labels, is_deterministic
+from .agreement import Agreement
+from .plan import Plan, result_shape
+from .reach import Reach
+from .rows import refuse_second_derivative
+from .slabs import Interval, Slabs, require_slabs
+from .transport import send_home, sum_of_ranks
+
+Coordinates = Optional[Sequence[float]]
+
+
+def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
+    return None if like is None else torch.zeros_like(like)
+
+
+def _wide(matrix: Optional[Tensor]) -> Optional[Tensor]:
+    """A matrix in f64, so that its gradient is an f64 part of the whole's."""
+    return None if matrix is None else matrix.detach().double()
+
+
+class _Transform(torch.autograd.Function):
+    """sample() or compose()."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        image: Tensor,
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+        plan: Plan,
+    ) -> Tensor:
+        ctx.plan = plan
+        ctx.save_for_backward(image, affine, field, grid_affine)
+        operands = (image, affine, field, grid_affine)
+        shape = result_shape(plan, operands)
+        result = image.new_zeros(shape) if plan.is_split else image.new_empty(shape)
+        nothing = NO_GRADIENTS[plan.operation]
+        for _, block, call in plan.each_block(image):
+            if call is not None:
+                outputs = (result, *nothing)
+                run_transform(call, (block, affine, field, grid_affine), outputs, plan.is_split)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        plan: Plan = ctx.plan
+        refuse_second_derivative(plan.operation)
+        image, affine, field, grid_affine = ctx.saved_tensors
+        gradients = _Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
+        for k, block, call in plan.each_block(image):
+            by_block = torch.zeros_like(block) if gradients.of_image else None
+            if call is not None:
+                by_affine, by_field, by_s = gradients.of_block()
+                outputs = warp.gradient_outputs(
+                    plan.operation, upstream, by_block, by_affine, by_field, by_s
+                )
+                operands = (block, gradients.affine, field, gradients.grid_affine)
+                run_transform(call, operands, outputs)
+                gradients.add(by_affine, by_field, by_s)
+            if by_block is not None:
+                gradients.send_home(by_block, plan.wanted(k))
+        return *gradients.finished(), None
+
+
+class _Gradients:
+    """The gradients that are asked for: sums over blocks, and over ranks."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        asked: Sequence[bool],
+        image: Tensor,
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+    ) -> None:
+        self.plan, self.operands = plan, (image, affine, field, grid_affine)
+        self.of_image, self.of_affine, self.of_field, self.of_s = asked[:4]
+        self.affine, self.grid_affine = _wide(affine), _wide(grid_affine)
+        self.by_image: Optional[Tensor] = None
+        self.by_affine = _zeros(self.affine) if self.of_affine else None
+        self.by_s = _zeros(self.grid_affine) if self.of_s else None
+        self.by_field: Optional[Tensor] = None
+
+    def of_block(self) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+        """Memory for those of a block to affine, field and grid_affine."""
+        field = self.operands[2]
+        return (
+            torch.empty_like(self.by_affine) if self.by_affine is not None else None,
+            torch.empty_like(field) if self.of_field and field is not None else None,
+            torch.empty_like(self.by_s) if self.by_s is not None else None,
+        )
+
+    def add(
+        self, by_affine: Optional[Tensor], by_field: Optional[Tensor], by_s: Optional[Tensor]
+    ) -> None:
+        if by_affine is not None and self.by_affine is not None:
+            self.by_affine += by_affine
+        if by_s is not None and self.by_s is not None:
+            self.by_s += by_s
+        if by_field is not None:  # all addends but one are 0
+            self.by_field = by_field if self.by_field is None else self.by_field.add_(by_field)
+
+    def send_home(self, by_block: Tensor, wanted: Sequence[Interval]) -> None:
+        slabs, axis = self.plan.image_slabs, self.plan.image_axis
+        self.by_image = send_home(slabs, by_block, wanted, axis, self.by_image)
+
+    def finished(self) -> tuple[Optional[Tensor], ...]:
+        image, affine, field, grid_affine = self.operands
+        by_image, by_field = self.by_image, self.by_field
+        if self.of_image:
+            assert image is not None
+            by_image = torch.zeros_like(image) if by_image is None else by_image.to(image.dtype)
+        if self.of_field and by_field is None and field is not None:
+            by_field = torch.zeros_like(field)
+        results = [by_image]
+        for sums, matrix in ((self.by_affine, affine), (self.by_s, grid_affine)):
+            whole = None
+            if sums is not None and matrix is not None:
+                whole = sum_of_ranks(self.plan.slabs, sums).to(matrix.dtype)
+            results.append(whole)
+        return results[0], results[1], by_field, results[2]
+
+
+class _Labels(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        image: Tensor,
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+        plan: Plan,
+    ) -> tuple[Tensor, Tensor]:
+        ctx.plan = plan
+        ctx.save_for_backward(image, affine, field, grid_affine)
+        shape = result_shape(plan, (image, affine, field, grid_affine))
+        label = torch.full(shape, plan.options["background"], device=image.device).to(image.dtype)
+        wide = _held(image[:0]).dtype == torch.float64
+        weight = label.new_zeros(shape, dtype=torch.float64 if wide else torch.float32)
+        for _, block, call in plan.each_block(image):
+            if call is None:
+                continue
+            held = _held(block)
+            of_block, weighs = held.new_empty(shape), torch.empty_like(weight)
+            operands = (held, affine, field, grid_affine)
+            run_transform(call, operands, [of_block, weighs, None, None, None, None])
+            label = torch.where(weighs > 0, of_block.to(image.dtype), label)
+            weight += weighs
+        ctx.mark_non_differentiable(label)
+        return label, weight if image.dtype in DTYPES else weight.float()
+
+    @staticmethod
+    def backward(ctx: Any, _: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        plan: Plan = ctx.plan
+        refuse_second_derivative(plan.operation)
+        image, affine, field, grid_affine = ctx.saved_tensors
+        asked = (False, *ctx.needs_input_grad[1:4])
+        gradients = _Gradients(plan, asked, image, affine, field, grid_affine)
+        for _, block, call in plan.each_block(image):
+            if call is None:
+                continue
+            by_affine, by_field, by_s = gradients.of_block()
+            outputs = [None, None, upstream, by_affine, by_field, by_s]
+            operands = (_held(block), gradients.affine, field, gradients.grid_affine)
+            run_transform(call, operands, outputs)
+            gradients.add(by_affine, by_field, by_s)
+        return *gradients.finished(), None
+
+
+def _held(image: Tensor) -> Tensor:
+    """Labels of a dtype that the library takes, as sample_labels() converts others."""
+    return image if image.dtype in DTYPES else _as_float(image)
+
+
+class _AffineGrid(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, affine: Tensor, field: Optional[Tensor], slabs: Slabs, call: str, shape: Any
+    ) -> Tensor:
+        ctx.slabs, ctx.call = slabs, call
+        ctx.save_for_backward(affine, field)
+        result = (affine if field is None else field).new_empty(shape)
+        if result.numel():
+            run_transform(warp.parse(call), (affine, None, field, None), (result, None, None))
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative("affine_grid")
+        affine, field = ctx.saved_tensors
+        by_affine = by_field = None
+        if ctx.needs_input_grad[0]:
+            sums = torch.zeros_like(affine, dtype=torch.float64)
+            if upstream.numel():
+                operands = (affine, None, field, None)
+                run_transform(warp.parse(ctx.call), operands, (None, upstream, sums))
+            by_affine = sum_of_ranks(ctx.slabs, sums).to(affine.dtype)
+        if field is not None and ctx.needs_input_grad[1]:
+            by_field = upstream.to(field.dtype)
+            if field.shape[0] != upstream.shape[0]:
+                by_field = by_field.sum(0, keepdim=True)
+        return by_affine, by_field, None, None, None
+
+
+def require_cpu(name: str, array: Tensor, slabs: Slabs) -> None:
+    """The library takes blocks of rows of a longer axis on the CPU."""
+    if array.is_cuda and slabs.ranks > 1:
+        raise ValueError(
+            f"{name} is on {array.device}; over several ranks this is computed on the CPU as yet"
+        )
+
+
+def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
+    """How many rows of the image fit a block."""
+    of_row = image.element_size()
+    for i, extent in enumerate(image.shape):
+        of_row *= extent if i != axis else 1
+    return max(block_bytes // max(of_row, 1), 1)
+
+
+def _own_shape(out_shape: Optional[Sequence[int]], slabs: Slabs) -> Optional[list[int]]:
+    if out_shape is None:
+        return None
+    if out_shape[0] != slabs.extent:
+        raise ValueError(
+            f"out_shape has {out_shape[0]} rows; slabs have {slabs.extent}: give the whole's shape"
+        )
+    return [slabs.stop - slabs.start, *out_shape[1:]]
+
+
+def _plan(
+    operation: str,
+    image: Tensor,
+    image_slabs: Slabs,
+    affine: Optional[Tensor],
+    name: str,
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    slabs: Optional[Slabs],
+    out_shape: Optional[Sequence[int]],
+    block_bytes: int,
+    image_axis: int,
+    options: dict[str, Any],
+) -> Plan:
+    """Agrees on the call with all ranks, and finds the blocks."""
+    slabs = image_slabs if slabs is None else slabs
+    require_slabs(operation, "image_slabs", image_slabs)
+    given = {**options, "out_shape": out_shape, "block_bytes": block_bytes}
+    with Agreement(operation, slabs, image_slabs=image_slabs.sizes, **given) as agreement:
+        operand = "u" if operation == "compose" else "image"
+        agreement.array(operand, image, image_slabs, image_axis)
+        agreement.array(name, field, slabs, 1, may_be_none=True)
+        agreement.whole("affine", affine)
+        agreement.whole("grid_affine", grid_affine)
+        rank = image.dim() - 2
+        if rank not in (2, 3) or not (image.is_floating_point() or operation == "sample_labels"):
+            raise ValueError(
+                f"{operand} is {image.dtype} {list(image.shape)}; give images of 2D or 3D"
+            )
+        if field is not None and (field.dim() != rank + 2 or field.shape[-1] != rank):
+            raise ValueError(f"{name} has shape {list(field.shape)}; the image is {rank}D")
+        require_cpu(operand, image, slabs)
+        if operation == "sample_labels" and image.dtype == torch.int64 and image.numel():
+            _require_exact_labels(image)
+        own_shape = _own_shape(out_shape, slabs)
+        if field is None and own_shape is None:
+            own_shape = [slabs.stop - slabs.start, *image.shape[3:]]
+        called = dict(options)
+        if field is None and own_shape is not None:
+            called["out_shape"] = own_shape if own_shape[0] else [1, *own_shape[1:]]
+        warp.text(operation, **called)  # refuses values that no call takes
+        reach = Reach(
+            image_slabs.extent, slabs, rank, own_shape, affine, field, grid_affine, options
+        )
+        plan = Plan(
+            operation,
+            called,
+            image_slabs,
+            slabs,
+            _block_rows(image, image_axis, block_bytes),
+            image_axis,
+        )
+    plan.find_blocks(reach.cells(), image)
+    return plan
+
+
+def sample(
+    image: Tensor,
+    image_slabs: Slabs,
+    *,
+    slabs: Optional[Slabs] = None,
+    affine: Optional[Tensor] = None,
+    displacement: Optional[Tensor] = None,
+    grid: Optional[Tensor] = None,
+    grid_affine: Optional[Tensor] = None,
+    out_shape: Optional[Sequence[int]] = None,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    prefilter: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    deterministic: Optional[bool] = None,
+    block_bytes: int = 256 << 20,
+) -> Tensor:
+    """similis.sample() of an image in slabs: own rows of the output.
+
+    slabs: those of the output and of displacement or grid; by default the image's. affine and
+    grid_affine are whole on every rank, and so are their gradients. out_shape and coordinates are
+    those of the whole output. block_bytes: rows that come from other ranks arrive in blocks of
+    about this size, two at a time. The rest is as of similis.sample(); with mode "cubic" and
+    prefilter the last bits depend on how rows are cut.
+    """
+    options = {
+        "is_grid": grid is not None,
+        "mode": mode,
+        "padding_mode": padding_mode,
+        "align_corners": align_corners,
+        "prefilter": prefilter,
+        "min_coords": min_coords,
+        "max_coords": max_coords,
+        "deterministic": is_deterministic() if deterministic is None else deterministic,
+    }
+    name, field = _field("sample", affine, displacement, grid)
+    plan = _plan(
+        "sample", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
+        block_bytes, 2, options,
+    )  # fmt: skip
+    return _on_own_rows(_Transform, plan, image, affine, field, grid_affine)
+
+
+def sample_labels(
+    image: Tensor,
+    image_slabs: Slabs,
+    *,
+    slabs: Optional[Slabs] = None,
+    affine: Optional[Tensor] = None,
+    displacement: Optional[Tensor] = None,
+    grid: Optional[Tensor] = None,
+    grid_affine: Optional[Tensor] = None,
+    out_shape: Optional[Sequence[int]] = None,
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    background: float = 0,
+    smallest_label: Optional[float] = None,
+    return_weight: bool = False,
+    block_bytes: int = 256 << 20,
+) -> Any:
+    """similis.sample_labels() of an image in slabs: own rows of the output; see sample()."""
+    options = {
+        "is_grid": grid is not None,
+        "padding_mode": padding_mode,
+        "align_corners": align_corners,
+        "min_coords": min_coords,
+        "max_coords": max_coords,
+        "background": background,
+        "smallest_label": smallest_label,
+    }
+    name, field = _field("sample_labels", affine, displacement, grid)
+    plan = _plan(
+        "sample_labels", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
+        block_bytes, 2, options,
+    )  # fmt: skip
+    label, weight = _on_own_rows(_Labels, plan, image, affine, field, grid_affine)
+    return (label, weight) if return_weight else label
+
+
+def compose(
+    u: Tensor,
+    v: Tensor,
+    u_slabs: Slabs,
+    *,
+    slabs: Optional[Slabs] = None,
+    affine: Optional[Tensor] = None,
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+    deterministic: Optional[bool] = None,
+    block_bytes: int = 256 << 20,
+) -> Tensor:
+    """similis.compose() of fields in slabs, u(A·x + v(x)): own rows of v; see sample()."""
+    options = {
+        "padding_mode": padding_mode,
+        "align_corners": align_corners,
+        "min_coords": min_coords,
+        "max_coords": max_coords,
+        "deterministic": is_deterministic() if deterministic is None else deterministic,
+    }
+    plan = _plan("compose", u, u_slabs, affine, "v", v, None, slabs, None, block_bytes, 1, options)
+    return _on_own_rows(_Transform, plan, u, affine, v, None)
+
+
+def affine_grid(
+    affine: Tensor,
+    displacement: Optional[Tensor],
+    slabs: Slabs,
+    *,
+    out_shape: Optional[Sequence[int]] = None,
+    align_corners: bool = True,
+    min_coords: Coordinates = None,
+    max_coords: Coordinates = None,
+) -> Tensor:
+    """similis.affine_grid(): own rows of A·x + u(x). out_shape is the whole's, needed without u."""
+    options: dict[str, Any] = {
+        "align_corners": align_corners,
+        "min_coords": min_coords,
+        "max_coords": max_coords,
+    }
+    with Agreement("affine_grid", slabs, out_shape=out_shape, **options) as agreement:
+        agreement.whole("affine", affine)
+        agreement.array("displacement", displacement, slabs, 1, may_be_none=True)
+        if displacement is None and out_shape is None:
+            raise ValueError("out_shape is None; give it or a displacement")
+        own = _own_shape(out_shape, slabs)
+        shape = [affine.shape[0], *own, len(own)] if own else []
+        if displacement is not None:
+            shape = list(displacement.shape)
+            shape[0] = max(affine.shape[0], displacement.shape[0])
+        space = None if displacement is not None or own is None else [max(own[0], 1), *own[1:]]
+        call = warp.text(
+            "affine_grid", **options, out_shape=space, rows=(slabs.start, slabs.extent)
+        )
+    apply: Any = _AffineGrid.apply
+    grid: Tensor = apply(affine, displacement, slabs, call, shape)
+    return grid
+
+
+def _field(
+    operation: str, affine: Optional[Tensor], displacement: Optional[Tensor], grid: Optional[Tensor]
+) -> tuple[str, Optional[Tensor]]:
+    if grid is not None and (affine is not None or displacement is not None):
+        other = "affine" if displacement is None else "displacement"
+        raise ValueError(f"{operation}: grid is given with {other}; give one of them")
+    return ("displacement", displacement) if grid is None else ("grid", grid)
+
+
+def _on_own_rows(function: Any, plan: Plan, image: Tensor, *others: Optional[Tensor]) -> Any:
+    """Computes; for an empty slab the result has no rows, and this rank serves the others."""
+    return function.apply(image, *others, plan)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SSIM and LNCC of slabs: rows around own ones come from their owners, the plain function gives the
+map of these rows, and own centres are added up.
+
+Windows that end at a slab's border see the volume's pixels; padding acts at the volume's ends,
+where the rows end too. The map of a slab is in memory beside the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor
+
+from .._functions.correlation import lncc, lncc_loss
+from .._functions.ssim import ssim, ssim_loss
+from .agreement import Agreement
+from .rows import halos, rows_of
+from .slabs import Slabs
+from .sums import require_reduction, result_dtype, weighted_sums
+
+
+def _radius(window_size: Any, spatial: int) -> int:
+    """The window's radius along the first spatial axis."""
+    listed = [window_size] * spatial if isinstance(window_size, int) else list(window_size)
+    if len(listed) != spatial or not isinstance(listed[0], int) or listed[0] % 2 == 0:
+        raise ValueError(
+            f"window_size is {window_size!r}; it must be odd, one number or one an axis"
+        )
+    return listed[0] // 2
+
+
+class _Call:
+    """A call of a windowed measure, agreed on by all ranks."""
+
+    def __init__(
+        self,
+        operation: str,
+        x: Tensor,
+        y: Tensor,
+        slabs: Slabs,
+        options: dict[str, Any],
+        window_size: int,
+        padding: str,
+        weight: float = 0,
+    ) -> None:
+        self.slabs = slabs
+        self.options = {"window_size": window_size, "padding": padding, **options}
+        self.reduction = self.options.pop("reduction", "mean")
+        self.mask = self.options.pop("mask", None)
+        self.valid_mask = self.options.pop("valid_mask", None)
+        agreed = {"reduction": self.reduction, "weight": weight, **self.options}
+        with Agreement(operation, slabs, **agreed) as agreement:
+            if not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
+                raise ValueError(f"weight is {weight!r}; it must be a number from 0 to 1")
+            require_images(agreement, x, y, slabs)
+            for name, mask in (("mask", self.mask), ("valid_mask", self.valid_mask)):
+                agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
+            if "channel_axis" in self.options:
+                raise ValueError("channel_axis is given; slabs are [N,C,...]")
+            require_reduction(self.reduction, ("none",))
+            self.radius = _radius(self.options["window_size"], x.dim() - 2)
+            self.padding = self.options["padding"]
+            if self.padding == "valid" and slabs.extent <= 2 * self.radius:
+                raise ValueError(
+                    f"the first spatial axis has {slabs.extent} rows; with padding valid it must "
+                    f"have {2 * self.radius + 1} at least"
+                )
+            self._try(operation, x)
+        self.fetched = halos(slabs, self.radius, self.radius)
+        self._rank = x.dim()
+
+    def _try(self, operation: str, x: Tensor) -> None:
+        """Refuses here, before pixels move, what the plain function refuses of these options."""
+        function = {"ssim": ssim, "ssim_loss": ssim, "l1_ssim": ssim}.get(operation, lncc)
+        shape = list(x.shape)
+        shape[:3] = [1, 1, min(self.slabs.extent, 4 * self.radius + 2)]
+        shape[3:] = [min(each, 64) for each in shape[3:]]
+        small = torch.zeros(shape, dtype=x.dtype, device=x.device)
+        function(small, small, **self.options)
+
+    def first_centre(self) -> int:
+        """The whole's row that the map of a whole image begins with."""
+        return self.radius if self.padding == "valid" else 0
+
+    def own_map(self, function: Callable[..., Any], x: Tensor, y: Tensor) -> Tensor:
+        """The rows of the map whose centres are own rows; not multiplied by a mask."""
+        slabs, first = self.slabs, self.fetched[self.slabs.rank][0]
+        near = [rows_of(each, slabs, self.fetched, 2) for each in (x, y)]
+        valid = self._fetched_mask(self.valid_mask)
+        start, stop = self.own_centres()
+        if start >= stop:
+            empty = near[0].sum() + near[1].sum() if near[0].is_floating_point() else near[0].sum()
+            shape = [*x.shape[:2], 0, *self.plane(x)]
+            return (empty * 0).to(result_dtype(x)).expand(shape)
+        rows = function(*near, valid_mask=valid, reduction="none", **self.options)
+        begin = start - first - self.first_centre()
+        return rows.narrow(2, begin, stop - start)
+
+    def _fetched_mask(self, mask: Optional[Tensor]) -> Optional[Tensor]:
+        if mask is None:
+            return None
+        held = mask.to(torch.uint8) if mask.dtype == torch.bool else mask
+        return rows_of(held, self.slabs, self.fetched, held.dim() + 2 - self._rank)
+
+    def own_centres(self) -> tuple[int, int]:
+        cut = self.first_centre()
+        return (
+            max(self.slabs.start, cut),
+            min(self.slabs.stop, self.slabs.extent - cut),
+        )
+
+    def plane(self, x: Tensor) -> list[int]:
+        """The other spatial extents of the map."""
+        if self.padding != "valid":
+            return list(x.shape[3:])
+        size = self.options["window_size"]
+        sizes = [size] * (x.dim() - 2) if isinstance(size, int) else list(size)
+        return [extent - each + 1 for extent, each in zip(x.shape[3:], sizes[1:])]
+
+    def weights(self, x: Tensor, plane: list[int], cut: bool) -> Optional[Tensor]:
+        """The weights of own centres (cut: with padding valid not all rows are), or None."""
+        given = self.mask if self.mask is not None else self.valid_mask
+        if given is None:
+            return None
+        whole = _as_five(given, x).double()
+        if self.mask is not None and self.valid_mask is not None:
+            whole = whole * (_as_five(self.valid_mask, x) > 0)
+        if not cut:
+            return whole
+        start, stop = self.own_centres()
+        begin = min(start - self.slabs.start, whole.shape[2])
+        whole = whole.narrow(2, begin, max(stop - start, 0))
+        for axis, extent in enumerate(plane, 3):
+            if whole.shape[axis] != extent:
+                whole = whole.narrow(axis, (whole.shape[axis] - extent) // 2, extent)
+        return whole
+
+    def rows_of_whole(self, plane: list[int]) -> float:
+        return float((self.slabs.extent - 2 * self.first_centre()) * math.prod(plane))
+
+
+def _as_five(mask: Tensor, x: Tensor) -> Tensor:
+    """A mask with all axes of x."""
+    return mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
+
+
+def require_images(agreement: Agreement, x: Any, y: Any, slabs: Slabs) -> None:
+    agreement.array("x", x, slabs, 2)
+    agreement.array("y", y, slabs, 2)
+    if x.dim() not in (4, 5):
+        raise ValueError(f"x has shape {list(x.shape)}; it must be [N,C,H,W] or [N,C,D,H,W]")
+    if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
+        raise ValueError(
+            f"y is {y.dtype} {list(y.shape)}; it must be as x, {x.dtype} {list(x.shape)}"
+        )
+
+
+def _measure(
+    operation: str,
+    function: Callable[..., Any],
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    options: dict[str, Any],
+    window_size: int,
+    padding: str,
+) -> Tensor:
+    call = _Call(operation, x, y, slabs, options, window_size, padding)
+    plane = call.plane(x)
+    rows = call.own_map(function, x, y)
+    weights = call.weights(x, plane, cut=True)
+    if call.reduction == "none":
+        if call.mask is None or weights is None:
+            return rows
+        return rows * weights.to(rows.dtype)
+    if call.valid_mask is not None:
+        centres = _only(call, "valid_mask", x, plane)
+        rows = torch.where(centres > 0, rows, torch.zeros_like(rows))
+    sums, of_weights = weighted_sums(rows, weights, slabs, call.rows_of_whole(plane))
+    return _finished(operation, sums, of_weights, call.reduction).to(result_dtype(x))
+
+
+def _only(call: _Call, name: str, x: Tensor, plane: list[int]) -> Tensor:
+    mask, call.mask = call.mask, None
+    try:
+        weights = call.weights(x, plane, cut=True)
+    finally:
+        call.mask = mask
+    assert weights is not None
+    return weights
+
+
+def _finished(operation: str, sums: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """A loss without weights is 0, a similarity NaN; both have gradient 0."""
+    if reduction == "sum":
+        return sums.sum()
+    if reduction == "mean":
+        sums, weights = sums.sum(), weights.sum()
+    elif reduction == "per_image":
+        sums, weights = sums.sum(1), weights.sum(1)
+    is_empty = weights == 0
+    value = torch.where(is_empty, 0 * sums, sums / torch.where(is_empty, 1.0, weights))
+    if operation.endswith("loss") or operation == "l1_ssim":
+        return value
+    return torch.where(is_empty, torch.full_like(value, math.nan), value)
+
+
+def ssim_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    return _measure("ssim", ssim, x, y, slabs, options, 11, "valid")
+
+
+def ssim_loss_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    return _measure("ssim_loss", ssim_loss, x, y, slabs, options, 11, "valid")
+
+
+def lncc_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    return _measure("lncc", lncc, x, y, slabs, options, 3, "same")
+
+
+def lncc_loss_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    return _measure("lncc_loss", lncc_loss, x, y, slabs, options, 3, "same")
+
+
+def l1_ssim_of_slabs(
+    x: Tensor, y: Tensor, slabs: Slabs, *, weight: float = 0.2, **options: Any
+) -> Tensor:
+    """Two means, of which SSIM's runs over centres and that of |x - y| over all pixels."""
+    call = _Call("l1_ssim", x, y, slabs, options, 11, "valid", weight=weight)
+    plane = call.plane(x)
+    if call.reduction == "none" and call.padding == "valid":
+        raise ValueError("l1_ssim: reduction is none and padding valid; give another padding")
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    errors = (x.to(wide) - y.to(wide)).abs()
+    of_ssim = _measure("ssim_loss", ssim_loss, x, y, slabs, options, 11, "valid")
+    weights = call.weights(x, plane, cut=False)
+    if call.valid_mask is not None:  # other pixels may hold anything
+        errors = torch.where(_as_five(call.valid_mask, x) > 0, errors, torch.zeros_like(errors))
+    if call.reduction == "none":
+        return (1 - weight) * errors + weight * of_ssim
+    voxels = float(slabs.extent * math.prod(x.shape[3:]))
+    sums, of_weights = weighted_sums(errors, weights, slabs, voxels)
+    of_errors = _finished("l1_ssim", sums, of_weights, call.reduction)
+    return ((1 - weight) * of_errors + weight * of_ssim.double()).to(result_dtype(x))

@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images that similis.register() takes, and the map that it returns."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+import numpy
+from numpy.typing import NDArray
+
+from .._arrays.kinds import is_of, kind_of
+from .._functions.transforms import sample
+from .._library import c_abi, register as library, values
+from .._library.refusals import type_name
+from . import itk_files
+from .grids import TURN, Grid, Matrix, Volume, as_volume, matrix_of, values_in_float
+from .nifti import read_volume, write_volume
+from .resampling import coordinates, warp
+from .transforms import Affine, Displacement, Transform, read_transform, write_transform
+
+_WORLDS = ("ras", "lps")
+_TILT = 1e-4  # of a slice, per voxel
+
+
+def _turn(world: str) -> Matrix:
+    """From the caller's world to ITK's axes, and back."""
+    return TURN if world == "ras" else numpy.eye(4)
+
+
+def _plain(name: str, array: Any) -> NDArray[Any]:
+    """A NumPy array that the library can read."""
+    if is_of("torch", "Tensor", array):
+        if array.device.type != "cpu":
+            raise ValueError(
+                f"register: {name} is on {array.device}; it must be on the CPU, where it runs so far"
+            )
+        array = array.detach()
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    elif is_of("cupy", "ndarray", array):
+        raise ValueError(
+            f"register: {name} is on a GPU; it must be on the CPU, where it runs so far"
+        )
+    elif not isinstance(array, numpy.ndarray):
+        raise TypeError(
+            f"register: {name} is of type {type_name(array)}; it must be a numpy.ndarray, a "
+            "torch.Tensor, a path, a similis.Volume or an image of nibabel or SimpleITK"
+        )
+    if hasattr(array, "mask"):
+        raise TypeError(f"register: {name} is a masked array; give its data, and {name}_mask")
+    if str(array.dtype) not in c_abi.DTYPES:
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"register: {name} is {array.dtype}; it must be numbers")
+        array = values_in_float(array)
+    plain: NDArray[Any] = kind_of("register", array, name).prepared(array)
+    return plain
+
+
+def described(array: NDArray[Any]) -> c_abi.Tensor:
+    """Its description for the library, which does not keep the memory alive."""
+    return kind_of("register", array).describe(array)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Image:
+    """One of both images. data: [1,C,Y,X] or [1,C,Z,Y,X]. like: the array whose library results
+    are of; None for a file or an image of a library of volumes, whose results are Volumes."""
+
+    name: str
+    data: NDArray[Any]
+    grid: Grid
+    has_channels: bool
+    like: Any = None
+
+    @property
+    def rank(self) -> int:
+        return self.data.ndim - 2
+
+    def volume(self) -> library.Volume:
+        return library.volume_of(described(self.data), self.grid.voxel_to_lps[:3].ravel().tolist())
+
+    def as_volume(self) -> Volume:
+        data = values_in_float(self.data[0])
+        return Volume(data.reshape(data.shape[0], 1, *self.grid.shape), self.grid)
+
+
+def _is_placed(image: Any) -> bool:
+    return isinstance(image, (str, os.PathLike, Volume)) or type(image).__module__.startswith(
+        ("nibabel.", "SimpleITK")
+    )
+
+
+def _of_volume(argument: str, given: Any) -> Image:
+    is_path = isinstance(given, (str, os.PathLike))
+    volume = read_volume(given) if is_path else as_volume(given)
+    name = os.fspath(given) if is_path else argument
+    components, frames = volume.values.shape[:2]
+    if (components, frames) != (1, 1):
+        raise ValueError(
+            f"register: {name} has {frames} frames with {components} components per voxel; it must "
+            "have 1 frame with 1 component"
+        )
+    data, grid = volume.image, volume.grid
+    if grid.size[2] == 1:
+        tilt = numpy.abs(grid.voxel_to_world[2, :2]) > _TILT * numpy.array(grid.spacing[:2])
+        if tilt.any():
+            raise ValueError(
+                f"register: {name} is a slice that is not parallel to the x-y plane of the world"
+            )
+        data = data[:, :, 0]
+    return Image(name, data, grid, False)
+
+
+def _square(name: str, given: Any, rank: int) -> Matrix:
+    """An affine as [4,4]; [3,3] is one of the plane."""
+    if rank == 2 and numpy.shape(given) == (3, 3):
+        flat = numpy.asarray(given, dtype=numpy.float64)
+        matrix = numpy.eye(4)
+        matrix[:2, :2], matrix[:2, 3] = flat[:2, :2], flat[:2, 2]
+        given = matrix
+    return matrix_of(f"register: {name}", given)
+
+
+def _rank_of(array: NDArray[Any], affine: Any, spacing: Any) -> int:
+    if spacing is not None:
+        return len(spacing)
+    if affine is not None and numpy.shape(affine) == (3, 3):
+        return 2
+    return 2 if array.ndim == 2 else 3
+
+
+def image_of(argument: str, given: Any, affine: Any, spacing: Any, world: str) -> Image:
+    if _is_placed(given):
+        for name, other in ((f"{argument}_affine", affine), ("spacing", spacing)):
+            if other is not None:
+                raise ValueError(
+                    f"register: {name} is given, but {argument} has a place of its own; leave one out"
+                )
+        return _of_volume(argument, given)
+    array = _plain(argument, given)
+    if affine is not None and spacing is not None:
+        raise ValueError(f"register: spacing and {argument}_affine are given; leave one of them out")
+    if spacing is not None and (
+        not isinstance(spacing, (tuple, list)) or len(spacing) not in (2, 3)
+    ):
+        raise ValueError(
+            f"register: spacing is {values.shown(spacing)}; it must be 2 or 3 numbers in mm, along "
+            "x, y (and z)"
+        )
+    rank = _rank_of(array, affine, spacing)
+    if array.ndim not in (rank, rank + 1):
+        shapes = "[Y, X] or [C, Y, X]" if rank == 2 else "[Z, Y, X] or [C, Z, Y, X]"
+        raise ValueError(f"register: {argument} has shape {list(array.shape)}; it must be {shapes}")
+    matrix = numpy.eye(4)
+    if spacing is not None:
+        steps = [values.number("register", "spacing", each) for each in spacing]
+        if min(steps) <= 0:
+            raise ValueError(f"register: spacing is {spacing!r}; its numbers must be above 0")
+        matrix[:rank, :rank] = numpy.diag(steps)
+    if affine is not None:
+        matrix = _square(f"{argument}_affine", affine, rank)
+    has_channels = array.ndim == rank + 1
+    data = array[None] if has_channels else array[None, None]
+    shape = data.shape[2:] if rank == 3 else (1, *data.shape[2:])
+    # The library's world has ITK's axes, and a Grid's those of NIfTI.
+    grid = Grid((shape[2], shape[1], shape[0]), TURN @ _turn(world) @ matrix, 1, rank == 2)
+    return Image(argument, data, grid, has_channels, given)
+
+
+def mask_of(argument: str, given: Any, image: Image) -> Optional[NDArray[Any]]:
+    """Of a file's mask the grid is compared."""
+    if given is None:
+        return None
+    if not _is_placed(given):
+        array = _plain(argument, given)
+        return array.astype(numpy.uint8) if array.dtype == numpy.bool_ else array
+    mask = _of_volume(argument, given)
+    is_there = mask.grid.size == image.grid.size and numpy.allclose(
+        mask.grid.voxel_to_world, image.grid.voxel_to_world, atol=0.01 * min(image.grid.spacing)
+    )
+    if not is_there:
+        raise ValueError(
+            f"register: {mask.name} lies on another grid than {image.name}; a mask lies on its "
+            "image's grid"
+        )
+    inside: NDArray[Any] = mask.data[0, 0]
+    return inside
+
+
+def start_of(init: Any, rank: int, world: str) -> tuple[int, Optional[Sequence[float]]]:
+    """C's start and, for a map of the caller, its numbers."""
+    if isinstance(init, str) and init in library.STARTS:
+        return library.STARTS.index(init), None
+    if isinstance(init, (str, os.PathLike)):
+        init = read_transform(init)
+        if not isinstance(init, Affine):
+            raise ValueError("register: init is a displacement field; it must be an affine map")
+    if isinstance(init, Affine):
+        matrix = init.matrix
+    else:
+        turn = _turn(world)
+        matrix = turn @ _square("init", init, rank) @ turn
+    return library.GIVEN, matrix[:3].ravel().tolist()
+
+
+# ---- the result ----
+
+
+class Map:
+    """A map from the points of one image to those of another."""
+
+    def __init__(
+        self, transforms: Sequence[Transform], source: Image, target: Image, world: str
+    ) -> None:
+        """source: the image whose points are mapped; the other image is laid on its grid."""
+        self._transforms = list(transforms)
+        self._source, self._target, self._world = source, target, world
+
+    def apply(self, image: Any, mode: str = "linear") -> Any:
+        """An image on the target's grid, such as a map of labels, laid on the source's grid, as
+        `similis warp` does it.
+
+        Args:
+            image: an array [Z,Y,X] or [C,Z,Y,X] ([Y,X] or [C,Y,X]) with the target's extents, a
+                path, a Volume, or an image of nibabel or SimpleITK.
+            mode: "linear", "nearest", "cubic" or "label".
+
+        Returns: an array like image, or a Volume for the others.
+        """
+        if _is_placed(image):
+            given = read_volume(image) if isinstance(image, (str, os.PathLike)) else image
+            return warp(given, self._source.grid, self._transforms, mode=mode)
+        array = _plain("image", image)
+        extents = self._target.data.shape[2:]
+        if array.shape[-len(extents) :] != extents or array.ndim > len(extents) + 1:
+            raise ValueError(
+                f"apply: image has shape {list(array.shape)}; its last axes must be those of "
+                f"{self._target.name}, {list(extents)}"
+            )
+        is_stack = array.ndim == len(extents) + 1
+        channels = array if is_stack else array[None]
+        held = values_in_float(channels).reshape(-1, 1, *self._target.grid.shape)
+        moved = warp(
+            Volume(held, self._target.grid, str(array.dtype)),
+            self._source.grid,
+            self._transforms,
+            mode=mode,
+        )
+        result = moved.values.reshape(*array.shape[: array.ndim - len(extents)], *self._space())
+        keeps_type = mode in ("nearest", "label")
+        return _like(image, result.astype(array.dtype) if keeps_type else result)
+
+    def apply_points(self, points: Any) -> NDArray[Any]:
+        """The places in the target's world of points (x, y, z) of the source's, [...,3], in mm; of
+        pictures (x, y), [...,2]."""
+        given = numpy.asarray(points, dtype=numpy.float64)
+        rank = self._source.rank
+        if given.ndim < 1 or given.shape[-1] != rank:
+            raise ValueError(
+                f"apply_points: points have shape {list(given.shape)}; it must be [..., {rank}]"
+            )
+        p: NDArray[Any] = numpy.zeros((given.size // rank, 3))
+        p[:, :rank] = given.reshape(-1, rank)
+        turn = _turn(self._world)[:3, :3]
+        p = p @ turn
+        for transform in self._transforms:
+            if isinstance(transform, Affine):
+                p = p @ transform.matrix[:3, :3].T + transform.matrix[:3, 3]
+            else:
+                p = p + _interpolated(transform, p)
+        result: NDArray[Any] = (p @ turn)[:, :rank].reshape(given.shape)
+        return result
+
+    def _space(self) -> tuple[int, ...]:
+        return tuple(self._source.data.shape[2:])
+
+
+def _interpolated(field: Displacement, points: NDArray[Any]) -> NDArray[Any]:
+    """u at points in mm, 0 outside, as ITK has it."""
+    to_voxel = numpy.linalg.inv(field.grid.voxel_to_lps)
+    voxels = points @ to_voxel[:3, :3].T + to_voxel[:3, 3]
+    scale = field.grid.voxel_to_normalized
+    at = voxels @ scale[:3, :3].T + scale[:3, 3]
+    image = numpy.moveaxis(numpy.asarray(field.vectors, dtype=numpy.float64), -1, 0)[None]
+    moved = sample(
+        numpy.ascontiguousarray(image), grid=at[None, None, None], padding_mode="border"
+    )
+    u = numpy.zeros_like(points)
+    u[:, : image.shape[1]] = moved[0, :, 0, 0].T
+    size = numpy.array(field.grid.size)
+    u[numpy.any((voxels < -0.5) | (voxels >= size - 0.5), axis=-1)] = 0
+    return u
+
+
+def _like(array: Any, result: NDArray[Any]) -> Any:
+    if is_of("torch", "Tensor", array):
+        import torch
+
+        return torch.from_numpy(numpy.ascontiguousarray(result))
+    return result
+
+
+class Registration(Map):
+    """What similis.register() found: T(p) = A(p + u(p)) takes points of fixed to points of moving.
+
+    affine: A, [4,4], of points in the call's world. warp, inverse_warp: u and the inverse's w,
+    [Z,Y,X,3] or [Y,X,2], in mm of that world on fixed's grid; None without a deformable stage.
+    warped: moving on fixed's grid, shaped as the images were given, or a Volume. history: of each
+    iteration its stage, level (shrink factor; 0 in linear stages), iteration, loss and, of
+    deformable ones, min_jacobian.
+    """
+
+    def __init__(
+        self, found: library.Found, fixed: Image, moving: Image, world: str, seconds: float
+    ) -> None:
+        self._found, self._seconds = found, seconds
+        self._report: Optional[dict[str, Any]] = None
+        rank, space = fixed.rank, fixed.data.shape[2:]
+        lps = numpy.vstack([numpy.reshape(found.affine(), (3, 4)), [0, 0, 0, 1]])
+        if rank == 2:  # the slices may lie at different heights
+            heights = [each.grid.voxel_to_lps[2, 3] for each in (fixed, moving)]
+            lps[2] = [0, 0, 1, heights[1] - heights[0]]
+        self._lps_affine = Affine(lps)
+        turn = _turn(world)
+        self.affine: Matrix = turn @ lps @ turn
+        self._fields: list[Displacement] = []
+        self.warp: Any = None
+        self.inverse_warp: Any = None
+        if found.has_displacement():
+            for part in ("displacement", "inverse_displacement"):
+                vectors = self._copied(part, (1, *space, rank))[0]
+                self._fields.append(Displacement(vectors.reshape(*fixed.grid.shape, rank), fixed.grid))
+            self.warp, self.inverse_warp = [
+                _like(fixed.like, each.vectors.reshape(*space, rank) * numpy.diag(turn)[:rank].astype("f4"))
+                for each in self._fields
+            ]
+        forward: list[Transform] = [*self._fields[:1], self._lps_affine]
+        super().__init__(forward, fixed, moving, world)
+        warped = self._copied("warped", (1, moving.data.shape[1], *space))
+        self.warped: Any = (
+            Volume(warped.reshape(-1, 1, *fixed.grid.shape), fixed.grid)
+            if fixed.like is None
+            else _like(fixed.like, warped[0] if fixed.has_channels else warped[0, 0])
+        )
+        short = found.report()
+        self.history: list[dict[str, Any]] = list(_history(short))
+
+    def _copied(self, part: str, shape: Sequence[int]) -> NDArray[Any]:
+        output = numpy.empty(shape, numpy.float32)
+        self._found.copy_to(part, described(output))
+        return output
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The numbers of `similis register`'s report.json: settings, stages, similarity before and
+        after, determinants, warnings. They are computed when they are first asked for."""
+        if self._report is None:
+            fixed, moving = self._source, self._target
+            found = self._found.report(fixed.volume(), moving.volume())
+            head = {
+                "similis": c_abi.__version__,
+                "fixed": fixed.name,
+                "moving": moving.name,
+                "device": "cpu",
+                "seconds": self._seconds,
+            }
+            self._report = {**head, **found}
+        return self._report
+
+    def inverse(self) -> Map:
+        """The map from points of moving to points of fixed."""
+        backward: list[Transform] = [self._lps_affine.inverse(), *self._fields[1:]]
+        return Map(backward, self._target, self._source, self._world)
+
+    def displacement(self) -> Any:
+        """T as similis.sample() takes it on an image [1,C,...] of moving's grid: a displacement
+        from fixed's coordinates, [1,Z,Y,X,3] or [1,Y,X,2], f32, in similis's units."""
+        fixed, moving = self._source.grid, self._target.grid
+        to = coordinates(fixed, moving, self._transforms)
+        own = coordinates(fixed, fixed)
+        rank = self._source.rank
+        result = (to - own)[..., :rank].astype(numpy.float32)
+        return _like(self._source.like, result.reshape(1, *self._space(), rank))
+
+    def save(self, prefix: Any) -> None:
+        """Writes the files of `similis register` but the page: PREFIX0GenericAffine.mat,
+        1Warp.nii.gz, 1InverseWarp.nii.gz, Warped.nii.gz, InverseWarped.nii.gz and report.json, all
+        or none. A prefix that ends in / is a folder, which is made if absent."""
+        name = os.fspath(prefix)
+        folder = name if name.endswith("/") else os.path.dirname(name) or "."
+        if name.endswith("/"):
+            os.makedirs(name, exist_ok=True)
+        with _all_or_none(folder, name) as file:
+            _write_affine(file("0GenericAffine.mat"), self._lps_affine, self._source.rank)
+            for field, ending in zip(self._fields, ("1Warp", "1InverseWarp")):
+                write_transform(file(f"{ending}.nii.gz"), field)
+            fixed, moving = self._source.as_volume(), self._target.as_volume()
+            forward = warp(moving, fixed, self._transforms)
+            write_volume(file("Warped.nii.gz"), forward)
+            backward = warp(fixed, moving, self.inverse()._transforms)
+            write_volume(file("InverseWarped.nii.gz"), backward)
+            with open(file("report.json"), "w", encoding="utf-8") as report:
+                json.dump(self.report, report, indent=1)
+                report.write("\n")
+
+
+def _write_affine(path: str, affine: Affine, rank: int) -> None:
+    """Slices at different heights have a map that moves z, which no map of the plane does."""
+    m = affine.matrix
+    if rank == 3 or m[2, 3] != 0:
+        write_transform(path, affine)
+        return
+    parameters = [*m[:2, :2].ravel(), *m[:2, 3]]
+    stored = itk_files.Stored("AffineTransform_double_2_2", parameters, [0.0, 0.0])
+    with open(path, "wb") as file:
+        file.write(itk_files.matlab_of(stored))
+
+
+@contextlib.contextmanager
+def _all_or_none(folder: str, prefix: str) -> Iterator[Any]:
+    """Files are written in a folder beside their places and moved there in the end."""
+    with tempfile.TemporaryDirectory(prefix=".similis-", dir=folder) as hidden:
+        names: list[str] = []
+
+        def place(name: str) -> str:
+            names.append(name)
+            return os.path.join(hidden, name)
+
+        yield place
+        for name in names:
+            os.replace(os.path.join(hidden, name), prefix + name)
+
+
+def _history(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for stage in report["stages"]:
+        for level in stage["levels"]:
+            least = level.get("min_jacobian", [])
+            for iteration, loss in enumerate(level["loss"]):
+                row = {
+                    "stage": stage["name"],
+                    "level": level["shrink"],
+                    "iteration": iteration,
+                    "loss": loss,
+                }
+                if iteration < len(least):
+                    row["min_jacobian"] = least[iteration]
+                yield row

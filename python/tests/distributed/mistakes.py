@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one rank gives wrongly is a ValueError on all, and the group works on."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from cases import noise, own
+
+import similis
+import similis.distributed as sd
+from similis.distributed import Slabs
+
+
+def main():
+    slabs = Slabs.even(8)
+    if slabs.ranks == 1:
+        return
+    x, y = noise(1, 1, 8, 6, 7, seed=1), noise(1, 1, 8, 6, 7, seed=2)
+    a, b = own(x, slabs), own(y, slabs)
+    u = torch.zeros(1, slabs.stop - slabs.start, 6, 7, 3)
+    last = slabs.rank == slabs.ranks - 1
+    wrong = a[:, :, :-1] if last else a
+
+    def refused(sentence, function, *arguments, **options):
+        with pytest.raises(ValueError, match=sentence):
+            function(*arguments, **options)
+
+    refused("ssim: x has .* rows; the slab of rank", sd.ssim, wrong, b, slabs, window_size=3)
+    refused("lncc: y is .*float64", sd.lncc, a, b.double() if last else b, slabs)
+    refused(
+        "ssim: padding is 'valid' on rank 0 and 'same'", sd.ssim, a, b, slabs, window_size=3,
+        padding="same" if last else "valid",
+    )  # fmt: skip
+    refused("lncc: mask is None on rank 0", sd.lncc, a, b, slabs, mask=a[0, 0] if last else None)
+    refused(
+        "mse: x is torch.float32 .* without gradient on rank 0 and .* with gradient",
+        sd.mse, a.clone().requires_grad_(last), b, slabs,
+    )  # fmt: skip
+    refused("ssim: window_size is 4; it must be odd", sd.ssim, a, b, slabs, window_size=4)
+    refused("calls it while rank 0 calls mse", sd.mae if last else sd.mse, a, b, slabs)
+    refused(
+        "mutual_information: sampling is below 1", sd.mutual_information, a, b, slabs, sampling=0.5
+    )
+    refused(
+        "mutual_information: there is no option bins", sd.mutual_information, a, b, slabs, bins=3
+    )
+    refused("sample: displacement has shape", sd.sample, a, slabs, displacement=u[..., :2])
+    refused(
+        "sample: mode is 'cubik'",
+        sd.sample,
+        a,
+        slabs,
+        displacement=u,
+        mode="cubik" if last else "cubic",
+    )
+    refused("compose: v has .* rows", sd.compose, u, u[:, :-1] if last else u, slabs)
+    refused("invert: iterations is -1", sd.invert, u, slabs, -1)
+    refused("exponentiate: n is 33", sd.exponentiate, u, slabs, 33)
+    refused("halo: before is -1", sd.halo, a, slabs, -1, 0)
+    with pytest.raises(TypeError, match="ssim: slabs is of type tuple; it must be Slabs"):
+        sd.ssim(a, b, (3, 6))
+    with pytest.raises(ValueError, match="Slabs: sizes has 9 numbers"):
+        Slabs([1] * 9)
+    second(a, b, slabs)
+    value = sd.ssim(a, b, slabs, window_size=3)
+    assert abs(float(value) - float(similis.ssim(x, y, window_size=3))) < 1e-6
+    dist.barrier()
+
+
+def second(a, b, slabs):
+    """Second derivatives and forward mode are refused on every rank."""
+    a = a.clone().requires_grad_()
+    for function in (sd.mse, sd.ncc, sd.mutual_information):
+        value = function(a, b, slabs)
+        with pytest.raises(NotImplementedError, match="gradients of gradients are not supported"):
+            torch.autograd.grad(value, a, create_graph=True)
+    with pytest.raises(NotImplementedError, match="torch.func and forward mode are not"):
+        torch.func.jvp(lambda each: sd.mse(each, b, slabs), (a.detach(),), (b,))

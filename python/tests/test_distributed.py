@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""similis.distributed with gloo, on 1 to 4 processes; what each rank checks is in distributed/."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+    pytest.skip("this torch has no gloo", allow_module_level=True)
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "distributed"))
+import ranks
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_every_split_gives_the_whole(count):
+    ranks.run(count, "suite")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_files(count, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMILIS_TEST_FOLDER", str(tmp_path))
+    ranks.run(count, "files")
+
+
+@pytest.mark.parametrize("failure", ["kill", "raise", "stall"])
+def test_a_lost_rank_raises_on_all_others(failure, monkeypatch):
+    monkeypatch.setenv("SIMILIS_TEST_FAILURE", failure)
+    timeout, count = 3, 3
+    processes = ranks.start(count, "failing", timeout)
+    try:
+        for process in processes[:-1]:
+            output, _ = process.communicate(timeout=120)
+            assert process.returncode == 7, output
+            waited = re.search(r"LOST after ([\d.]+) s: similis.distributed: rank", output)
+            assert waited and float(waited.group(1)) < timeout + 15, output
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_init_refuses():
+    import similis.distributed as sd
+
+    with pytest.raises(ValueError, match="init: timeout is 0; it must be a number above 0"):
+        sd.init(timeout=0)
+    with pytest.raises(ValueError, match="call similis.distributed.init"):
+        sd.Slabs([3])
+
+
+def torchrun(script, *arguments):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+            *("--master-port", str(ranks.free_port()), str(script), *arguments),
+        ],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "SIMILIS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_page_runs(tmp_path):
+    page = (ROOT / "docs/distributed.md").read_text()
+    (code,) = re.findall(r"^```python distributed\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    script = tmp_path / "page.py"
+    script.write_text(
+        code.replace("timeout=60", 'timeout=60, backend="gloo"') + "print('loss', float(loss))\n"
+    )
+    losses = re.findall(r"loss (-?[\d.]+)", torchrun(script))
+    assert len(losses) == 2 and losses[0] == losses[1], losses
+
+
+def test_volumes_are_aligned():
+    printed = torchrun(ROOT / "examples/align_slabs.py", "--size", "20", "--steps", "15")
+    before, after = map(float, re.search(r"2 ranks: LNCC ([\d.]+) to ([\d.]+)", printed).groups())
+    assert before < 0.8 and after > before + 0.15, printed

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page that `similis compare --report` writes.
+#pragma once
+
+#include <string>
+
+#include "src/cli/compare/report.h"
+#include "src/cli/page/page_images.h"
+
+namespace similis::cli {
+
+/// Writes the page, completely or not at all; that of results with an error beside its name, as
+/// PATH.partial. Throws Error, naming the file, if that fails.
+void write_compare_page(
+    const Report& report, const std::string& command, PageImages& images, const std::string& path);
+
+}  // namespace similis::cli

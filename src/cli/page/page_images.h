@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report shows of the inputs: pictures, middle slices of volumes, worst frames of video,
+// each as large as its share of the page allows, with maps and their histograms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/inputs/frame_pair.h"
+#include "src/cli/metrics/metric.h"
+#include "src/cli/terminal/json_text.h"
+#include "src/media/picture/image.h"
+#include "src/media/video/video.h"
+
+namespace similis::cli {
+
+/// The same picture with 8 bits a sample, each pixel the mean of factor x factor, or of fewer at
+/// the right and lower border.
+media::Image shrunk(const media::Image& image, std::int64_t factor);
+
+class PageImages {
+ public:
+  /// Adds a pair of pictures or volumes with the maps of the measures that have one; measures that
+  /// cannot draw one of these are left out.
+  void add_pair(
+      const FramePair& frames, const std::vector<Measure>& measures, const Execution& exec);
+
+  /// A frame of video, and the planes or the frame that `measure` takes, if it has a map.
+  struct WorstFrame {
+    std::string name;
+    std::int64_t number = 0;
+    double value = 0;
+    const media::VideoFrame *reference = nullptr, *distorted = nullptr;
+    const media::VideoFormat *format = nullptr, *distorted_format = nullptr;
+    const Measure* measure = nullptr;
+    FramePair frames;
+  };
+  /// `count`: how many of these the page has.
+  void add_worst(const WorstFrame& worst, std::size_t count, const Execution& exec);
+
+  /// Puts them into a section of the page.
+  void move_into(Json& section);
+
+ private:
+  Json pair_, worst_ = Json::array();
+};
+
+}  // namespace similis::cli

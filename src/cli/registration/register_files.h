@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The volumes that `similis register` reads, and the files that it writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "similis/register.hpp"
+#include "src/cli/registration/register_command.h"
+#include "src/cli/warp/spatial_transform.h"
+#include "src/media/volume/volume.h"
+
+namespace similis::cli {
+
+/// An image as the program reads it and as the library takes it.
+struct RegisterInput {
+  std::string name;
+  media::Volume file;
+  Volume view = {};      ///< of `file`, or of `channels`
+  Tensor channels = {};  ///< with those that add_channel() read
+
+  int rank() const { return view.data.shape.rank() - 2; }
+};
+
+/// Throws InvalidArgument, in one line that names the file, if it is not one image.
+RegisterInput read_register_input(const std::string& path);
+
+/// A volume that lies on the image's grid. Throws InvalidArgument, in one line that names the file
+/// and what it is ("a mask"), if it does not.
+media::Volume read_on_grid(const std::string& path, const RegisterInput& image, const char* what);
+
+/// Reads a further channel, on the grid of the first.
+void add_channel(const std::string& path, RegisterInput& image);
+
+/// The mask as RegisterOptions takes it. Throws InvalidArgument unless it lies on the image's grid.
+Tensor read_mask(const std::string& path, const RegisterInput& image);
+
+/// The map that a file of ITK holds. Throws InvalidArgument if it is a displacement field.
+AffineRows read_start(const std::string& path);
+
+/// T, and its inverse, as steps of `similis warp`: the first is applied first.
+struct RegisterTransforms {
+  std::vector<SpatialTransform> forward, backward;
+  SpatialTransform affine;
+};
+RegisterTransforms transforms_of(
+    const Registration& result, const RegisterInput& fixed, const RegisterInput& moving);
+
+/// Refuses names that cannot be written, before any work.
+void require_writable_prefix(const RegisterCommand& command);
+
+/// A field in mm as a volume of vectors.
+media::Volume field_volume(const Tensor& field, const RegisterInput& fixed);
+
+/// The path of a result: PREFIX and the name.
+std::string register_path(const RegisterCommand& command, const std::string& name);
+/// The same for a volume: .nii.gz, or .nii without compression.
+std::string register_volume_path(const RegisterCommand& command, const std::string& name);
+
+}  // namespace similis::cli

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probe: a device computes results of which the CPU knows every bit.
+#include "src/gpu/vulkan/arithmetic.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "src/core/require.h"
+#include "src/gpu/vulkan/commands.h"
+
+namespace similis::gpu::vulkan {
+namespace {
+
+// 2^20 cases in 8 parts, of which each takes 14 MB.
+constexpr int kPartCases = 1 << 17, kParts = 8;
+constexpr int kFloatAnswers = 9, kDoubleAnswers = 6;  // of probe.comp, in its order
+enum FloatAnswer { kFma, kIntegerFma, kQuotient, kFirstSum };
+
+struct Cases {
+  std::vector<float> floats;           // a, b, c of each
+  std::vector<std::uint64_t> doubles;  // x, y, z of each
+};
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {  // splitmix64
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Numbers of which many nearly cancel in a·b + c, where a rounding more or less shows.
+Cases cases_of(int part) {
+  Random random(static_cast<std::uint64_t>(part) + 1);
+  Cases cases;
+  cases.floats.reserve(std::size_t{3} * kPartCases);
+  cases.doubles.reserve(std::size_t{3} * kPartCases);
+  for (int i = 0; i < kPartCases; ++i) {
+    const auto any_float = [&] {
+      const std::uint64_t bits = random.next();
+      const auto exponent = static_cast<std::uint32_t>(117 + (bits >> 32) % 20);
+      return std::bit_cast<float>(
+          (static_cast<std::uint32_t>(bits) & 0x807fffffu) | exponent << 23);
+    };
+    const auto any_double = [&] {
+      const std::uint64_t bits = random.next(), exponent = 1013 + random.next() % 20;
+      return std::bit_cast<double>((bits & 0x800fffffffffffffu) | exponent << 52);
+    };
+    const float a = any_float(), b = any_float();
+    float c = any_float();
+    const double x = any_double(), y = any_double();
+    double z = any_double();
+    if (i % 3 == 0) {
+      const std::uint64_t near = random.next() & 3;
+      c = std::bit_cast<float>(
+          std::bit_cast<std::uint32_t>(-a * b) ^ static_cast<std::uint32_t>(near));
+      z = std::bit_cast<double>(std::bit_cast<std::uint64_t>(-x * y) ^ near);
+    }
+    cases.floats.insert(cases.floats.end(), {a, b, c});
+    for (const double of_case : {x, y, z})
+      cases.doubles.push_back(std::bit_cast<std::uint64_t>(of_case));
+  }
+  return cases;
+}
+
+std::array<float, kFloatAnswers> float_answers(int i, float a, float b, float c) {
+  const float fused = std::fma(a, b, c);
+  return {fused, fused, a / b, a * b + c, a * b - c, c - a * b, a * b + b * c,
+      ((i & 1) != 0 ? a * b : a) + c, (0.5f * (a * b)) * 14.0f + c};
+}
+
+std::array<double, kDoubleAnswers> double_answers(float a, double x, double y, double z) {
+  const auto integer = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(x)) >> 3;
+  return {x + y, x * y, x / y, x * y + z, static_cast<double>(integer), static_cast<double>(a)};
+}
+
+// Words of SIMILIS_VULKAN_TEST.
+class Switches {
+ public:
+  Switches() {
+    const char* const text = std::getenv("SIMILIS_VULKAN_TEST");
+    for (std::string_view rest = text == nullptr ? "" : text; !rest.empty();) {
+      const std::string_view word = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+      bool is_known = false;
+      for (const char* known : kWords) is_known |= word == known;
+      require(is_known,
+          "SIMILIS_VULKAN_TEST has the word \"{}\"; it takes integer_fma, integer_f64, wrong_fma, "
+          "wrong_f64, wrong_quotient, wrong_sum and wrong_integers",
+          std::string(word));
+      words_.emplace_back(word);
+    }
+  }
+  bool have(std::string_view word) const {
+    for (const std::string& own : words_) {
+      if (own == word) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr const char* kWords[] = {"integer_fma", "integer_f64", "wrong_fma", "wrong_f64",
+      "wrong_quotient", "wrong_sum", "wrong_integers"};
+  std::vector<std::string> words_;
+};
+
+// Operations of which some result was wrong.
+struct Wrong {
+  std::array<bool, kFloatAnswers> floats{};
+  bool doubles = false;
+};
+
+struct Push : KernelArguments {
+  std::int32_t count = kPartCases;
+};
+
+// Runs a part; the quotient is made of the device's fma or of integers.
+void run_part(Gpu& gpu, bool device_doubles, bool device_fma, int part, Wrong& wrong) {
+  const Cases cases = cases_of(part);
+  const std::size_t float_bytes = cases.floats.size() * sizeof(float);
+  const std::size_t double_bytes = cases.doubles.size() * sizeof(std::uint64_t);
+  const std::size_t answer_bytes = sizeof(float) * kFloatAnswers * kPartCases;
+  const std::size_t sum_bytes = sizeof(std::uint64_t) * kDoubleAnswers * kPartCases;
+  Commands commands(gpu);
+  const VkBuffer floats = commands.workspace(float_bytes);
+  const VkBuffer doubles = commands.workspace(double_bytes);
+  const VkBuffer answers = commands.workspace(answer_bytes);
+  const VkBuffer sums = commands.workspace(sum_bytes);
+  std::memcpy(commands.upload(floats, 0, float_bytes), cases.floats.data(), float_bytes);
+  std::memcpy(commands.upload(doubles, 0, double_bytes), cases.doubles.data(), double_bytes);
+  commands.run(
+      {.module = device_doubles ? "gpu/probe_f64" : "gpu/probe", .constants = {device_fma ? 1 : 0}},
+      {floats, doubles, answers, sums}, Push{}, {.x = kPartCases / 64});
+  const auto* const of_floats =
+      static_cast<const std::uint32_t*>(commands.download(answers, 0, answer_bytes));
+  const auto* const of_doubles =
+      static_cast<const std::uint64_t*>(commands.download(sums, 0, sum_bytes));
+  commands.finish();
+  for (int i = 0; i < kPartCases; ++i) {
+    const float* const f = &cases.floats[static_cast<std::size_t>(3 * i)];
+    const auto expected = float_answers(i, f[0], f[1], f[2]);
+    for (std::size_t k = 0; k < kFloatAnswers; ++k) {
+      wrong.floats[k] |= of_floats[k * kPartCases + static_cast<std::size_t>(i)] !=
+                         std::bit_cast<std::uint32_t>(expected[k]);
+    }
+    const auto number = [&](int k) {
+      return std::bit_cast<double>(cases.doubles[static_cast<std::size_t>(3 * i + k)]);
+    };
+    const auto of_case = double_answers(f[0], number(0), number(1), number(2));
+    for (std::size_t k = 0; k < kDoubleAnswers; ++k) {
+      wrong.doubles |= of_doubles[k * kPartCases + static_cast<std::size_t>(i)] !=
+                       std::bit_cast<std::uint64_t>(of_case[k]);
+    }
+  }
+}
+
+Wrong run_all(Gpu& gpu, bool device_doubles, bool device_fma, const Switches& switches) {
+  Wrong wrong;
+  for (int part = 0; part < kParts; ++part) run_part(gpu, device_doubles, device_fma, part, wrong);
+  wrong.floats[kFma] |= switches.have("wrong_fma");
+  wrong.floats[kIntegerFma] |= switches.have("wrong_integers");
+  wrong.floats[kQuotient] |= switches.have("wrong_quotient");
+  wrong.floats[kFirstSum] |= switches.have("wrong_sum");
+  wrong.doubles |= switches.have(device_doubles ? "wrong_f64" : "wrong_integers");
+  return wrong;
+}
+
+}  // namespace
+
+Arithmetic probe(Gpu& gpu) {
+  const Switches switches;
+  Arithmetic found;
+  bool doubles = gpu.described().has_doubles && !switches.have("integer_f64");
+  Wrong wrong = run_all(gpu, doubles, true, switches);
+  const bool fma = !wrong.floats[kFma] && !switches.have("integer_fma");
+  if ((doubles && wrong.doubles) || !fma) {
+    doubles = doubles && !wrong.doubles;
+    wrong = run_all(gpu, doubles, fma, switches);
+  }
+  found.uses_device_fma = fma;
+  found.uses_device_doubles = doubles;
+  bool any_sum = false;
+  for (std::size_t i = kFirstSum; i < kFloatAnswers; ++i) any_sum |= wrong.floats[i];
+  if (any_sum) {
+    found.problem = "its driver fuses products with sums that are to be rounded apart";
+  } else if (!fma && wrong.floats[kIntegerFma]) {
+    found.problem = "its integers of 64 bits give wrong results";
+  } else if (wrong.floats[kQuotient]) {
+    found.problem = "its reciprocals are too far off for exact quotients";
+  } else if (wrong.doubles) {
+    found.problem = "its integers of 64 bits give wrong results";
+  }
+  return found;
+}
+
+std::string verdict(const Arithmetic& found) {
+  if (!found.problem.empty()) return "not exact: " + found.problem;
+  return fmt::format("exact, with {} fused multiply-add and {}",
+      found.uses_device_fma ? "the device's" : "an integer",
+      found.uses_device_doubles ? "the device's doubles" : "doubles in integers");
+}
+
+}  // namespace similis::gpu::vulkan

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/gpu/vulkan/commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "similis/error.hpp"
+
+namespace similis::gpu::vulkan {
+namespace {
+
+constexpr int kSetsOfAPool = 64, kBuffersOfASet = 8;
+constexpr std::size_t kStagingBytes = std::size_t{1} << 20;  // of a slot's first staging buffer
+constexpr std::size_t kAlignment = 256;
+
+void begin(const DeviceApi& api, VkCommandBuffer commands) {
+  VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(api.BeginCommandBuffer(commands, &info), "commands cannot be recorded");
+}
+
+}  // namespace
+
+Slot::Slot(Gpu& gpu) {
+  VkCommandPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  create.queueFamilyIndex = gpu.described().queue_family;
+  check(gpu.api().CreateCommandPool(gpu.device(), &create, nullptr, &pool),
+      "a command pool cannot be made");
+  VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocate.commandPool = pool;
+  allocate.commandBufferCount = 1;
+  check(gpu.api().AllocateCommandBuffers(gpu.device(), &allocate, &commands),
+      "a command buffer cannot be made");
+}
+
+void Slot::reset(Gpu& gpu) {
+  check(gpu.api().ResetCommandPool(gpu.device(), pool, 0), "commands cannot be reset");
+  for (const VkDescriptorPool of_sets : sets)
+    check(gpu.api().ResetDescriptorPool(gpu.device(), of_sets, 0), "arguments cannot be reset");
+  sets_in_use = 0;
+  sets_left = 0;
+  for (Staging& each : staging) each.used = 0;
+}
+
+Commands::Commands(Gpu& gpu) : gpu_(gpu), slot_(gpu.take_slot()) {
+  begin(gpu.api(), slot_->commands);
+  order();
+}
+
+Commands::~Commands() {
+  if (slot_ != nullptr) gpu_.give_back(std::move(slot_));
+}
+
+// Makes what ran before visible to what comes, of this call or another, host included.
+void Commands::order() {
+  VkMemoryBarrier barrier{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  constexpr VkPipelineStageFlags kStages =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  gpu_.api().CmdPipelineBarrier(slot_->commands, kStages, kStages | VK_PIPELINE_STAGE_HOST_BIT, 0,
+      1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+VkBuffer Commands::workspace(std::size_t bytes) {
+  workspaces_.push_back(gpu_.workspace(bytes));
+  return workspaces_.back()->handle;
+}
+
+Commands::Place Commands::staging(std::size_t bytes) {
+  for (Slot::Staging& each : slot_->staging) {
+    if (each.buffer.bytes - each.used < bytes) continue;
+    const std::size_t at = each.used;
+    each.used =
+        std::min(each.buffer.bytes, (at + bytes + kAlignment - 1) / kAlignment * kAlignment);
+    return {each.buffer.handle, at, static_cast<std::byte*>(each.buffer.mapped) + at};
+  }
+  slot_->staging.push_back({.buffer = gpu_.host_buffer(std::max(bytes, kStagingBytes))});
+  return staging(bytes);
+}
+
+void* Commands::upload(VkBuffer to, std::size_t offset_bytes, std::size_t bytes) {
+  const Place from = staging(bytes);
+  const VkBufferCopy copy{from.offset, offset_bytes, bytes};
+  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands, from.buffer, to, 1, &copy);
+  order();
+  return from.mapped;
+}
+
+const void* Commands::download(VkBuffer from, std::size_t offset_bytes, std::size_t bytes) {
+  const Place to = staging(bytes);
+  const VkBufferCopy copy{offset_bytes, to.offset, bytes};
+  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands, from, to.buffer, 1, &copy);
+  order();
+  return to.mapped;
+}
+
+void Commands::clear(VkBuffer buffer, std::size_t bytes) {
+  gpu_.api().CmdFillBuffer(slot_->commands, buffer, 0, bytes, 0);
+  order();
+}
+
+VkDescriptorSet Commands::take_set(const Kernel& kernel) {
+  Slot& slot = *slot_;
+  if (slot.sets_left == 0) {
+    if (slot.sets_in_use == slot.sets.size()) {
+      const VkDescriptorPoolSize size{
+          VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsOfAPool * kBuffersOfASet};
+      VkDescriptorPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+      create.maxSets = kSetsOfAPool;
+      create.poolSizeCount = 1;
+      create.pPoolSizes = &size;
+      VkDescriptorPool pool = nullptr;
+      check(gpu_.api().CreateDescriptorPool(gpu_.device(), &create, nullptr, &pool),
+          "memory for a kernel's arguments cannot be had");
+      slot.sets.push_back(pool);
+    }
+    ++slot.sets_in_use;
+    slot.sets_left = kSetsOfAPool;
+  }
+  VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+  allocate.descriptorPool = slot.sets[slot.sets_in_use - 1];
+  allocate.descriptorSetCount = 1;
+  allocate.pSetLayouts = &kernel.buffers_layout;
+  VkDescriptorSet set = nullptr;
+  check(gpu_.api().AllocateDescriptorSets(gpu_.device(), &allocate, &set),
+      "a kernel's arguments cannot be set");
+  --slot.sets_left;
+  return set;
+}
+
+void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, const void* arguments,
+    const Groups& groups) {
+  const DeviceApi& api = gpu_.api();
+  const auto* const most = gpu_.limits().maxComputeWorkGroupCount;
+  if (groups.x > most[0] || groups.y > most[1] || groups.z > most[2]) {
+    throw DeviceError(fmt::format(
+        "vulkan:{}: a kernel needs {}×{}×{} workgroups, and the device takes at most {}×{}×{}",
+        gpu_.index(), groups.x, groups.y, groups.z, most[0], most[1], most[2]));
+  }
+  const VkDescriptorSet set = take_set(kernel);
+  std::vector<VkDescriptorBufferInfo> infos;
+  for (const VkBuffer buffer : buffers) infos.push_back({buffer, 0, VK_WHOLE_SIZE});
+  VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+  write.dstSet = set;
+  write.descriptorCount = static_cast<std::uint32_t>(infos.size());
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  write.pBufferInfo = infos.data();
+  api.UpdateDescriptorSets(gpu_.device(), 1, &write, 0, nullptr);
+  const VkCommandBuffer commands = slot_->commands;
+  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
+  api.CmdBindDescriptorSets(
+      commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set, 0, nullptr);
+  api.CmdPushConstants(commands, kernel.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+      static_cast<std::uint32_t>(kernel.push_bytes), arguments);
+  api.CmdDispatch(commands, static_cast<std::uint32_t>(groups.x),
+      static_cast<std::uint32_t>(groups.y), static_cast<std::uint32_t>(groups.z));
+  order();
+}
+
+void Commands::submit() {
+  check(gpu_.api().EndCommandBuffer(slot_->commands), "commands cannot be recorded");
+  slot_->done_at = gpu_.submit(slot_->commands);
+  workspaces_.clear();  // later work waits for this one before it uses them
+}
+
+void Commands::finish() {
+  submit();
+  gpu_.wait(slot_->done_at);
+}
+
+}  // namespace similis::gpu::vulkan

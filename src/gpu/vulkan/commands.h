@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of one call, recorded in order and submitted once: copies in, kernels, copies out.
+// Each command sees what those before it wrote.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/gpu/vulkan/gpu.h"
+#include "src/gpu/vulkan/kernel.h"
+
+namespace similis::gpu::vulkan {
+
+/// The objects behind one recording; they are used again once its work is done.
+struct Slot {
+  explicit Slot(Gpu& gpu);
+  void reset(Gpu& gpu);
+
+  struct Staging {
+    Buffer buffer;
+    std::size_t used = 0;
+  };
+  VkCommandPool pool = nullptr;
+  VkCommandBuffer commands = nullptr;
+  std::vector<VkDescriptorPool> sets;  ///< the last one has sets left
+  int sets_left = 0;
+  std::size_t sets_in_use = 0;  ///< pools of `sets` that were used
+  std::vector<Staging> staging;
+  std::uint64_t done_at = 0;  ///< the submission
+};
+
+struct Groups {
+  std::int64_t x = 1, y = 1, z = 1;
+};
+
+/// Arguments of a kernel begin with the number that scripts/seal.py adds sums by.
+struct KernelArguments {
+  float one = 1;
+};
+
+class Commands {
+ public:
+  explicit Commands(Gpu& gpu);
+  ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  Gpu& gpu() { return gpu_; }
+
+  /// Memory that is freed once the commands are submitted.
+  VkBuffer workspace(std::size_t bytes);
+
+  /// Queues a copy to a buffer; the caller writes the bytes to the place that is returned before
+  /// the commands are submitted.
+  void* upload(VkBuffer to, std::size_t offset_bytes, std::size_t bytes);
+  /// Queues a copy from a buffer; the bytes are at the place that is returned after finish(), as
+  /// long as this object lives.
+  const void* download(VkBuffer from, std::size_t offset_bytes, std::size_t bytes);
+  /// Queues the clearing of a buffer's first bytes, a multiple of 4.
+  void clear(VkBuffer buffer, std::size_t bytes);
+
+  /// Queues a kernel. Arguments is a struct that begins with KernelArguments::one.
+  template <class Arguments>
+  void run(const KernelName& kernel, std::initializer_list<VkBuffer> buffers,
+      const Arguments& arguments, const Groups& groups) {
+    static_assert(sizeof(Arguments) <= 128, "every device takes 128 B of push constants");
+    KernelName sized = kernel;
+    sized.buffers = static_cast<int>(buffers.size());
+    sized.push_bytes = static_cast<int>(sizeof(Arguments));
+    run(gpu_.kernels().get(sized), {buffers.begin(), buffers.size()}, &arguments, groups);
+  }
+
+  /// Hands the commands to the device, and does not wait.
+  void submit();
+  /// The same, and waits until they are done.
+  void finish();
+
+ private:
+  void run(const Kernel& kernel, std::span<const VkBuffer> buffers, const void* arguments,
+      const Groups& groups);
+  VkDescriptorSet take_set(const Kernel& kernel);
+  struct Place {
+    VkBuffer buffer;
+    std::size_t offset;
+    void* mapped;
+  };
+  Place staging(std::size_t bytes);
+  void order();
+
+  Gpu& gpu_;
+  std::unique_ptr<Slot> slot_;
+  std::vector<std::shared_ptr<Buffer>> workspaces_;
+};
+
+}  // namespace similis::gpu::vulkan

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/gpu/vulkan/gpu.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "similis/error.hpp"
+#include "src/gpu/vulkan/commands.h"
+#include "src/gpu/vulkan/kernel.h"
+
+namespace similis::gpu::vulkan {
+namespace {
+
+// What a device lacks that every kernel needs; empty if nothing. Fills in the description.
+std::string missing(const Api& api, Described& device) {
+  VkPhysicalDeviceDriverProperties driver{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
+  api.GetPhysicalDeviceProperties2(device.physical, &properties);
+  device.properties = properties.properties;
+  if (device.properties.apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
+  device.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
+  VkPhysicalDeviceVulkan12Features newer{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceFeatures2 features{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &newer};
+  api.GetPhysicalDeviceFeatures2(device.physical, &features);
+  if (!features.features.shaderInt64) return "integers of 64 bits";
+  if (!newer.timelineSemaphore) return "timeline semaphores";
+  device.has_doubles = features.features.shaderFloat64;
+  std::uint32_t count = 0;
+  api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    device.queue_family = i;
+    if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) return {};
+  }
+  return "a queue for compute";
+}
+
+struct Found {
+  std::vector<Described> devices;
+  std::string problem;  // the reason why there are none
+};
+
+Found find_devices() {
+  const Loaded& vulkan = loaded();
+  Found found{.devices = {}, .problem = vulkan.problem};
+  if (!found.problem.empty()) return found;
+  std::uint32_t count = 0;
+  VkResult result = vulkan.api.EnumeratePhysicalDevices(vulkan.instance, &count, nullptr);
+  std::vector<VkPhysicalDevice> all(count);
+  if (result == VK_SUCCESS && count > 0)
+    result = vulkan.api.EnumeratePhysicalDevices(vulkan.instance, &count, all.data());
+  if (result != VK_SUCCESS || count == 0) {
+    found.problem = "the Vulkan loader finds no device";
+    if (result != VK_SUCCESS) found.problem += ": " + name(result);
+    return found;
+  }
+  for (const VkPhysicalDevice physical : all) {
+    Described device{.physical = physical};
+    const std::string lack = missing(vulkan.api, device);
+    if (lack.empty()) {
+      found.devices.push_back(device);
+    } else if (found.problem.empty()) {
+      found.problem = fmt::format("{} lacks {}", device.properties.deviceName, lack);
+    }
+  }
+  return found;
+}
+
+const Found& found_devices() {
+  static const Found& found = *new Found(find_devices());
+  return found;
+}
+
+// Memory that is kept for the next call: a batch of 4K planes of doubles.
+constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
+// Kernels read words of 4 B; sizes that repeat are found again.
+constexpr std::size_t kGranule = 4096;
+
+}  // namespace
+
+const std::vector<Described>& devices() { return found_devices().devices; }
+
+std::string describe_devices() {
+  const Found& found = found_devices();
+  if (found.devices.empty()) return "no Vulkan device can be used: " + found.problem;
+  std::string text;
+  for (std::size_t i = 0; i < found.devices.size(); ++i) {
+    const Described& device = found.devices[i];
+    text += fmt::format("{}vulkan:{} is {} ({})", i == 0 ? "" : ", ", i,
+        device.properties.deviceName, device.driver);
+  }
+  return text;
+}
+
+Gpu::Gpu(const Described& described, int index) : described_(described), index_(index) {
+  const Api& vulkan = loaded().api;
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = described.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkPhysicalDeviceVulkan12Features newer{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  newer.timelineSemaphore = VK_TRUE;
+  VkPhysicalDeviceFeatures features{};
+  features.shaderInt64 = VK_TRUE;
+  features.shaderFloat64 = described.has_doubles ? VK_TRUE : VK_FALSE;
+  VkDeviceCreateInfo create{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &newer};
+  create.queueCreateInfoCount = 1;
+  create.pQueueCreateInfos = &queue;
+  create.pEnabledFeatures = &features;
+  check(vulkan.CreateDevice(described.physical, &create, nullptr, &device_),
+      "the device cannot be opened");
+  api_ = device_api(vulkan, device_);
+  api_.GetDeviceQueue(device_, described.queue_family, 0, &queue_);
+  vulkan.GetPhysicalDeviceMemoryProperties(described.physical, &memory_);
+  VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  const VkSemaphoreCreateInfo semaphore{
+      .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+  check(
+      api_.CreateSemaphore(device_, &semaphore, nullptr, &timeline_), "a semaphore cannot be made");
+  kernels_ = std::make_unique<KernelCache>(*this);
+}
+
+Gpu::~Gpu() = default;
+
+const Arithmetic& Gpu::arithmetic() {
+  std::call_once(probed_, [this] { arithmetic_ = probe(*this); });
+  return arithmetic_;
+}
+
+const Arithmetic& Gpu::exact_arithmetic(const char* operation) {
+  const Arithmetic& found = arithmetic();
+  if (!found.problem.empty()) {
+    throw DeviceError(fmt::format("{}: vulkan:{} is {}, and {}", operation, index_,
+        described_.properties.deviceName, found.problem));
+  }
+  return found;
+}
+
+bool Gpu::make(std::size_t bytes, bool of_host, Buffer& buffer) {
+  buffer.bytes = (std::max<std::size_t>(bytes, 1) + kGranule - 1) / kGranule * kGranule;
+  VkBufferCreateInfo create{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  create.size = buffer.bytes;
+  create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (api_.CreateBuffer(device_, &create, nullptr, &buffer.handle) != VK_SUCCESS) return false;
+  VkMemoryRequirements needs;
+  api_.GetBufferMemoryRequirements(device_, buffer.handle, &needs);
+  constexpr VkMemoryPropertyFlags kCoherent =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  // The first type of memory that has all of the first flags; else of the second.
+  constexpr VkMemoryPropertyFlags kCached = kCoherent | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  const VkMemoryPropertyFlags wanted[] = {of_host ? kCached : kLocal, of_host ? kCoherent : 0};
+  for (const VkMemoryPropertyFlags flags : wanted) {
+    for (std::uint32_t type = 0; type < memory_.memoryTypeCount; ++type) {
+      if ((needs.memoryTypeBits >> type & 1) == 0) continue;
+      if ((memory_.memoryTypes[type].propertyFlags & flags) != flags) continue;
+      VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+      allocate.allocationSize = needs.size;
+      allocate.memoryTypeIndex = type;
+      if (api_.AllocateMemory(device_, &allocate, nullptr, &buffer.memory) != VK_SUCCESS) continue;
+      check(api_.BindBufferMemory(device_, buffer.handle, buffer.memory, 0),
+          "memory cannot be bound to a buffer");
+      if (of_host)
+        check(api_.MapMemory(device_, buffer.memory, 0, VK_WHOLE_SIZE, 0, &buffer.mapped),
+            "memory cannot be mapped");
+      return true;
+    }
+  }
+  api_.DestroyBuffer(device_, buffer.handle, nullptr);
+  return false;
+}
+
+void Gpu::destroy(const Buffer& buffer) {
+  api_.DestroyBuffer(device_, buffer.handle, nullptr);
+  api_.FreeMemory(device_, buffer.memory, nullptr);
+}
+
+Buffer* Gpu::allocate(std::size_t bytes) {
+  const std::lock_guard lock(allocating_);
+  // The smallest that is large enough and not half empty. It may still be in use by submitted work,
+  // which runs before what is submitted from now on.
+  auto best = free_.end();
+  for (auto it = free_.begin(); it != free_.end(); ++it) {
+    const std::size_t size = (*it)->bytes;
+    if (size < bytes || size / 2 > std::max(bytes, kGranule)) continue;
+    if (best == free_.end() || size < (*best)->bytes) best = it;
+  }
+  if (best != free_.end()) {
+    Buffer* const buffer = *best;
+    free_.erase(best);
+    free_bytes_ -= buffer->bytes;
+    return buffer;
+  }
+  auto made = std::make_unique<Buffer>();
+  if (make(bytes, false, *made)) return made.release();
+  // What is kept may be what is missing.
+  for (const Buffer* buffer : free_) {
+    wait(buffer->last_use);
+    destroy(*buffer);
+    delete buffer;
+  }
+  free_.clear();
+  free_bytes_ = 0;
+  return make(bytes, false, *made) ? made.release() : nullptr;
+}
+
+void Gpu::release(Buffer* buffer) {
+  const std::lock_guard lock(allocating_);
+  buffer->last_use = submitted_;
+  free_.push_back(buffer);
+  free_bytes_ += buffer->bytes;
+  while (free_bytes_ > kKeptBytes) {
+    Buffer* const oldest = free_.front();
+    wait(oldest->last_use);
+    destroy(*oldest);
+    free_bytes_ -= oldest->bytes;
+    free_.erase(free_.begin());
+    delete oldest;
+  }
+}
+
+std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes) {
+  Buffer* const buffer = allocate(bytes);
+  if (buffer == nullptr) {
+    throw DeviceError(
+        fmt::format("vulkan:{}: there are no {} bytes of memory left", index_, bytes));
+  }
+  return {buffer, [this](Buffer* of_us) { release(of_us); }};
+}
+
+Buffer Gpu::host_buffer(std::size_t bytes) {
+  Buffer buffer;
+  if (!make(bytes, true, buffer)) {
+    throw DeviceError(
+        fmt::format("vulkan:{}: there are no {} bytes of memory left for copies", index_, bytes));
+  }
+  return buffer;
+}
+
+std::uint64_t Gpu::submit(VkCommandBuffer commands) {
+  const std::lock_guard lock(submitting_);
+  const std::uint64_t number = submitted_ + 1;
+  VkTimelineSemaphoreSubmitInfo counts{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  counts.signalSemaphoreValueCount = 1;
+  counts.pSignalSemaphoreValues = &number;
+  VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &counts};
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &timeline_;
+  check(api_.QueueSubmit(queue_, 1, &info, nullptr), "work cannot be submitted");
+  submitted_ = number;
+  return number;
+}
+
+void Gpu::wait(std::uint64_t submission) {
+  VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  info.semaphoreCount = 1;
+  info.pSemaphores = &timeline_;
+  info.pValues = &submission;
+  check(api_.WaitSemaphores(device_, &info, UINT64_MAX), "submitted work failed");
+}
+
+std::uint64_t Gpu::done() {
+  std::uint64_t number = 0;
+  check(api_.GetSemaphoreCounterValue(device_, timeline_, &number), "submitted work failed");
+  return number;
+}
+
+std::unique_ptr<Slot> Gpu::take_slot() {
+  constexpr std::size_t kMostSlots = 8;  // beyond, a caller waits for its oldest work
+  const std::lock_guard lock(slots_mutex_);
+  if (!slots_.empty() && (slots_.size() >= kMostSlots || slots_.front()->done_at <= done())) {
+    std::unique_ptr<Slot> slot = std::move(slots_.front());
+    slots_.erase(slots_.begin());
+    wait(slot->done_at);
+    slot->reset(*this);
+    return slot;
+  }
+  return std::make_unique<Slot>(*this);
+}
+
+void Gpu::give_back(std::unique_ptr<Slot> slot) {
+  const std::lock_guard lock(slots_mutex_);
+  slots_.push_back(std::move(slot));
+}
+
+Gpu& opened(int index) {
+  static std::mutex mutex;
+  // Never closed: the last tensors may go while the process ends and the driver with it.
+  static auto& gpus = *new std::map<int, std::unique_ptr<Gpu>>;
+  const std::lock_guard lock(mutex);
+  const auto found = gpus.find(index);
+  if (found != gpus.end()) return *found->second;
+  const std::vector<Described>& all = devices();
+  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
+    throw DeviceError(fmt::format("vulkan:{} does not exist: {}", index, describe_devices()));
+  }
+  auto gpu = std::make_unique<Gpu>(all[static_cast<std::size_t>(index)], index);
+  return *gpus.emplace(index, std::move(gpu)).first->second;
+}
+
+}  // namespace similis::gpu::vulkan

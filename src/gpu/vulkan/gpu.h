@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU that is used through Vulkan: its device, queue and memory. Work goes to one queue and runs
+// in the order in which it was submitted; a timeline semaphore counts what is done.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/gpu/vulkan/api.h"
+#include "src/gpu/vulkan/arithmetic.h"
+
+namespace similis::gpu::vulkan {
+
+/// A device as the driver describes it.
+struct Described {
+  VkPhysicalDevice physical = nullptr;
+  VkPhysicalDeviceProperties properties = {};
+  std::string driver;  ///< its name and version, in the driver's words
+  bool has_doubles = false;
+  std::uint32_t queue_family = 0;
+};
+
+/// The devices that similis can use, in the loader's order.
+const std::vector<Described>& devices();
+
+/// The devices in words, or why there are none.
+std::string describe_devices();
+
+/// Memory of a device. The program reads and writes what is `mapped`.
+struct Buffer {
+  VkBuffer handle = nullptr;
+  VkDeviceMemory memory = nullptr;
+  std::size_t bytes = 0;
+  void* mapped = nullptr;
+  std::uint64_t last_use = 0;  ///< the submission after which nothing uses it
+};
+
+struct Slot;    // what one recording of commands needs (commands.h)
+struct Kernel;  // a pipeline (kernel.h)
+class KernelCache;
+
+class Gpu {
+ public:
+  Gpu(const Described& described, int index);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int index() const { return index_; }
+  const DeviceApi& api() const { return api_; }
+  VkDevice device() const { return device_; }
+  const Described& described() const { return described_; }
+  const VkPhysicalDeviceLimits& limits() const { return described_.properties.limits; }
+
+  /// The findings of the probe, which runs when they are first asked for.
+  const Arithmetic& arithmetic();
+  /// Throws DeviceError, for an operation that promises bits, if the device does not keep them.
+  const Arithmetic& exact_arithmetic(const char* operation);
+
+  /// Memory that kernels use, ready for work submitted from now on; null if there is none left.
+  Buffer* allocate(std::size_t bytes);
+  /// Gives it back once the work submitted so far is done.
+  void release(Buffer* buffer);
+  /// The same as one object. Throws DeviceError if there is no memory left.
+  std::shared_ptr<Buffer> workspace(std::size_t bytes);
+  /// Memory of the host that the device copies from and to.
+  Buffer host_buffer(std::size_t bytes);
+
+  KernelCache& kernels() { return *kernels_; }
+
+  /// Queues the commands, and returns the number by which wait() knows them.
+  std::uint64_t submit(VkCommandBuffer commands);
+  void wait(std::uint64_t submission);
+  std::uint64_t done();
+
+  std::unique_ptr<Slot> take_slot();
+  void give_back(std::unique_ptr<Slot> slot);
+
+ private:
+  bool make(std::size_t bytes, bool of_host, Buffer& buffer);
+  void destroy(const Buffer& buffer);
+
+  const Described described_;
+  const int index_;
+  VkDevice device_ = nullptr;
+  DeviceApi api_;
+  VkQueue queue_ = nullptr;
+  VkSemaphore timeline_ = nullptr;
+  VkPhysicalDeviceMemoryProperties memory_ = {};
+  std::mutex submitting_;
+  std::atomic<std::uint64_t> submitted_ = 0;
+  std::mutex allocating_;
+  std::vector<Buffer*> free_;  // kept for the next allocations, the oldest first
+  std::size_t free_bytes_ = 0;
+  std::mutex slots_mutex_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<KernelCache> kernels_;
+  std::once_flag probed_;
+  Arithmetic arithmetic_;
+};
+
+/// The GPU of that number, opened when it is first asked for. Throws DeviceError if there is none.
+Gpu& opened(int index);
+
+}  // namespace similis::gpu::vulkan

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer SSIM through Vulkan against the loop that defines it: all 64 bits, with the device's
+// doubles and with doubles in integers. Skipped, with a message, where there is no device.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "similis/error.hpp"
+#include "similis/vulkan.hpp"
+#include "src/gpu/device.h"
+#include "src/gpu/vulkan/test_device.h"
+#include "src/libvmaf_ssim/reference.h"
+#include "src/libvmaf_ssim/test_planes.h"
+
+namespace similis::libvmaf_ssim_internal {
+namespace {
+
+using test::Layout;
+using test::TestDevice;
+
+class IntegerSsimVulkan : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count(DeviceKind::vulkan) == 0)
+      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+    device_ = std::make_unique<TestDevice>(GetParam());
+    ASSERT_EQ(device_->arithmetic().problem, "");
+  }
+
+  std::vector<double> scores_of(const TestPlanes& planes) const {
+    const Tensor scores =
+        integer_ssim(planes.x, planes.y, {.bit_depth = planes.depth}, {.queue = device_->queue()});
+    EXPECT_EQ(scores.device, Device{});
+    const auto* const first = scores.elements<double>();
+    return {first, first + scores.shape.count()};
+  }
+
+  void expect_the_references_bits(const TestPlanes& planes) const {
+    const std::vector<double> scores = scores_of(planes);
+    const std::vector<double> expected = reference_integer_ssim(planes.pairs());
+    ASSERT_EQ(scores.size(), expected.size());
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(scores[i]), std::bit_cast<std::uint64_t>(expected[i]))
+          << scores[i] << " for " << expected[i];
+    }
+  }
+
+  std::unique_ptr<TestDevice> device_;
+};
+
+TEST_P(IntegerSsimVulkan, HasTheBitsOfTheLoop) {
+  for (const Scene scene : kScenes) {
+    for (const int depth : {8, 10, 12, 16}) {
+      // Around a tile of 120 columns, a stripe of 32 rows, and a group of 8192 terms.
+      for (const Extents& shape : {Extents{1, 1}, Extents{1, 40}, Extents{40, 1}, Extents{9, 5},
+               Extents{17, 33}, Extents{32, 120}, Extents{33, 121}, Extents{2, 31, 264}}) {
+        SCOPED_TRACE(
+            testing::Message() << name(scene) << ", " << depth << " bits, " << shape.count());
+        expect_the_references_bits(TestPlanes(scene, shape, depth));
+      }
+    }
+  }
+}
+
+// Sums that cross many groups; the scenes whose sums wander make maps fail.
+TEST_P(IntegerSsimVulkan, OfAFrameHasTheBitsOfTheLoop) {
+  for (const Scene scene : kScenes) {
+    SCOPED_TRACE(name(scene));
+    expect_the_references_bits(TestPlanes(scene, {200, 319}, 8));
+    expect_the_references_bits(TestPlanes(scene, {197, 320}, 12));
+  }
+}
+
+TEST_P(IntegerSsimVulkan, PlanesMayLieAnyhow) {
+  for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
+    expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 141}, 8, layout));
+    expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 141}, 10, layout));
+  }
+}
+
+TEST_P(IntegerSsimVulkan, RefusesASampleAboveTheRangeAsTheCpuDoes) {
+  TestPlanes planes(Scene::textured, {2, 40, 300}, 10);
+  planes.y.elements<std::uint16_t>()[40 * 300 + 5] = 1024;
+  EXPECT_THROW(scores_of(planes), InvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerSsimVulkan, testing::Values("", "integer_f64"),
+    [](const testing::TestParamInfo<const char*>& switches) {
+      return *switches.param == '\0' ? std::string("OfTheDevice")
+                                     : std::string("DoublesInIntegers");
+    });
+
+// Planes in memory of the device, of any layout and from any first element on.
+class IntegerSsimInBuffers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count(DeviceKind::vulkan) == 0)
+      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  }
+
+  // The array with the memory between its elements, three elements into a buffer.
+  static Tensor on_device(const TensorView& view) {
+    std::int64_t before = 0, after = 0;
+    for (int axis = 0; axis < view.shape.rank(); ++axis) {
+      const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
+      (reach < 0 ? before : after) += std::abs(reach);
+    }
+    constexpr std::int64_t kFirst = 3;
+    const Device device = VulkanDevice().device();
+    const Tensor memory = allocate({kFirst + before + after + 1}, view.dtype, device);
+    TensorView all = memory;
+    all.offset = kFirst;
+    const auto bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
+    gpu::copy_from_cpu(all, static_cast<const std::byte*>(view.data()) - before * bytes,
+        static_cast<std::size_t>((before + after + 1) * bytes), nullptr);
+    TensorView result = view;
+    result.handle = memory.handle;
+    result.offset = kFirst + before;
+    result.device = device;
+    return {result, std::make_shared<Tensor>(memory)};
+  }
+};
+
+TEST_F(IntegerSsimInBuffers, HasTheBitsOfTheLoop) {
+  for (const Layout layout : {Layout::dense, Layout::permuted, Layout::reversed, Layout::sliced}) {
+    for (const int depth : {8, 10, 16}) {
+      const TestPlanes planes(Scene::textured, {3, 41, 133}, depth, layout);
+      const Tensor x = on_device(planes.x), y = on_device(planes.y);
+      const Tensor all = allocate({5}, DType::f64, x.device);
+      TensorView value = all;
+      value.offset = 2;
+      value.shape = {3};
+      integer_ssim_into(x, y, value, {.bit_depth = depth});
+      const std::vector<double> expected = reference_integer_ssim(planes.pairs());
+      double scores[3];
+      gpu::copy_to_cpu(scores, value, sizeof scores, nullptr);
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(scores[i], expected[i]) << depth;
+    }
+  }
+}
+
+TEST_F(IntegerSsimInBuffers, OfSamplesAboveTheRangeIsNotANumber) {
+  TestPlanes planes(Scene::textured, {2, 40, 300}, 10);
+  planes.y.elements<std::uint16_t>()[40 * 300 + 5] = 1024;
+  const Tensor scores = integer_ssim(on_device(planes.x), on_device(planes.y), {.bit_depth = 10});
+  double found[2];
+  gpu::copy_to_cpu(found, scores, sizeof found, nullptr);
+  EXPECT_EQ(found[0], reference_integer_ssim(planes.pairs())[0]);
+  EXPECT_TRUE(std::isnan(found[1]));
+}
+
+TEST_F(IntegerSsimInBuffers, OperationsWithoutKernelsAreRefused) {
+  const TestPlanes planes(Scene::textured, {40, 30}, 8);
+  const Execution exec{.queue = VulkanDevice().queue()};
+  EXPECT_THROW(libvmaf_psnr(planes.x, planes.y, {}, exec), DeviceError);
+}
+
+}  // namespace
+}  // namespace similis::libvmaf_ssim_internal

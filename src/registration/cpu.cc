@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes by rows and by pieces of memory: plain loops, which become the vectors of each SIMD
+// target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/registration/cpu.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "src/core/parallel.h"
+#include "src/registration/passes.h"
+
+#ifndef SIMILIS_REGISTRATION_ROWS
+#define SIMILIS_REGISTRATION_ROWS
+namespace similis::registration_internal {
+
+constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements that a task takes: 64 KiB
+constexpr std::int64_t kChunk = 64;                     // voxels whose differences lie on the stack
+constexpr int kLanes = 8;                               // of sums, on every target
+
+// A voxel of a row at its place in `to`, as numbers that a vector holds.
+struct InsideRow {
+  std::int64_t width;
+  float start[3], by_x[3], by_u[3][3], last[3];
+  int rank;
+  const float *u, *mask;
+  float* weights;
+};
+
+struct BoxRow {
+  const float* u;  // of voxel (first of the box, y, z)
+  std::int64_t count, x, width;
+  std::int64_t up, down, front, back;  // elements to the neighbour, 0 where there is none
+  int rank;
+  float accepted;
+};
+struct RowDeterminants {
+  float least;
+  std::int64_t bad, first, last;
+};
+
+}  // namespace similis::registration_internal
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::registration_internal::HWY_NAMESPACE {
+
+template <int rank> std::int64_t weigh_row_of(const InsideRow& row) {
+  float* HWY_RESTRICT weights = row.weights;
+  const float* HWY_RESTRICT u = row.u;
+  const InsideRow r = row;
+  float count[kLanes] = {};
+  for (std::int64_t i = 0; i < r.width; ++i) {
+    const auto x = static_cast<float>(i);
+    bool inside = true;
+    for (int a = 0; a < rank; ++a) {
+      float at = r.start[a] + x * r.by_x[a];
+      if (u != nullptr) {
+        for (int c = 0; c < rank; ++c) at += r.by_u[a][c] * u[rank * i + c];
+      }
+      // Rounding must not take the outermost voxels away.
+      inside &= at >= -1e-3f && at <= r.last[a] + 1e-3f;
+    }
+    weights[i] = inside ? 1.0f : 0.0f;
+  }
+  if (r.mask != nullptr) {
+    for (std::int64_t i = 0; i < r.width; ++i) weights[i] = r.mask[i] != 0 ? weights[i] : 0.0f;
+  }
+  for (std::int64_t i = 0; i < r.width; ++i) count[0] += weights[i];
+  return static_cast<std::int64_t>(count[0]);
+}
+std::int64_t weigh_row(const InsideRow* row) {
+  return row->rank == 3 ? weigh_row_of<3>(*row) : weigh_row_of<2>(*row);
+}
+
+Moments moments_of(const float* f, const float* j, const float* weights, std::int64_t count) {
+  double sums[6][kLanes] = {};
+  const auto add = [&](std::int64_t i, int k, double w) {
+    const double a = w == 0 ? 0 : static_cast<double>(f[i]),
+                 b = w == 0 ? 0 : static_cast<double>(j[i]);
+    sums[0][k] += w;
+    sums[1][k] += a;
+    sums[2][k] += b;
+    sums[3][k] += a * a;
+    sums[4][k] += b * b;
+    sums[5][k] += a * b;
+  };
+  std::int64_t i = 0;
+  if (weights == nullptr) {
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) add(i + k, k, 1);
+    }
+    for (; i < count; ++i) add(i, 0, 1);
+  } else {
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) add(i + k, k, static_cast<double>(weights[i + k]));
+    }
+    for (; i < count; ++i) add(i, 0, static_cast<double>(weights[i]));
+  }
+  double totals[6] = {};
+  for (int s = 0; s < 6; ++s) {
+    for (const double lane : sums[s]) totals[s] += lane;
+  }
+  return {totals[0], totals[1], totals[2], totals[3], totals[4], totals[5]};
+}
+
+void add_gradient_of(const float* HWY_RESTRICT f, const float* HWY_RESTRICT j, const float* weights,
+    const LinearGradient* by, float* HWY_RESTRICT gradient, std::int64_t count) {
+  const LinearGradient b = *by;
+  if (weights == nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      gradient[i] += b.by_f * (f[i] - b.mean_f) + b.by_j * (j[i] - b.mean_j);
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float term = b.by_f * (f[i] - b.mean_f) + b.by_j * (j[i] - b.mean_j);
+    gradient[i] += weights[i] != 0 ? term : 0.0f;
+  }
+}
+
+void add_scaled_of(
+    float factor, const float* HWY_RESTRICT b, float* HWY_RESTRICT a, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) a[i] += factor * b[i];
+}
+
+void scale_of(float factor, const float* in, float* out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = factor * in[i];
+}
+
+void blend_of(const float* HWY_RESTRICT m, const float* HWY_RESTRICT b, float* HWY_RESTRICT a,
+    std::int64_t voxels, int components) {
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    if (m[i] == 0) continue;
+    for (int c = 0; c < components; ++c) {
+      const std::int64_t at = i * components + c;
+      a[at] += m[i] * (b[at] - a[at]);
+    }
+  }
+}
+
+// NaN if one is.
+template <int rank> float largest_square_in(const float* field, std::int64_t voxels) {
+  float most[kLanes] = {}, sum[kLanes] = {};
+  std::int64_t i = 0;
+  const auto look = [&](std::int64_t at, int k) {
+    float square = 0;
+    for (int c = 0; c < rank; ++c) square += field[at * rank + c] * field[at * rank + c];
+    most[k] = square > most[k] ? square : most[k];
+    sum[k] += square;
+  };
+  for (; i + kLanes <= voxels; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) look(i + k, k);
+  }
+  for (; i < voxels; ++i) look(i, 0);
+  float result = 0;
+  for (int k = 0; k < kLanes; ++k) {
+    if (std::isnan(sum[k])) return sum[k];
+    result = std::max(result, most[k]);
+  }
+  return result;
+}
+float largest_square_of(const float* field, std::int64_t voxels, int rank) {
+  return rank == 3 ? largest_square_in<3>(field, voxels) : largest_square_in<2>(field, voxels);
+}
+
+// differences[side][a][c][i]: of component c along axis a, forwards and backwards.
+template <int rank> struct Differences { float of[2][rank][rank][kChunk]; };
+
+// Along y or z, of `count` voxels from u on; after, before: elements to the neighbours, 0 where
+// there is none, whose difference is that to the other side.
+template <int rank>
+void differences_between_rows(const float* u, int axis, std::int64_t after, std::int64_t before,
+    std::int64_t count, Differences<rank>& d) {
+  const float* const above[2] = {u + after, after != 0 && before == 0 ? u + after : u};
+  const float* const below[2] = {
+      after == 0 ? u + before : u, after != 0 && before == 0 ? u : u + before};
+  for (int side = 0; side < 2; ++side) {
+    for (int c = 0; c < rank; ++c) {
+      const float one = axis == c ? 1.0f : 0.0f;
+      for (std::int64_t i = 0; i < count; ++i) {
+        d.of[side][axis][c][i] = above[side][rank * i + c] - below[side][rank * i + c] + one;
+      }
+    }
+  }
+}
+
+// Along x, of `count` voxels from number x of the row on.
+template <int rank>
+void differences_in_row(
+    const float* u, std::int64_t x, std::int64_t width, std::int64_t count, Differences<rank>& d) {
+  const bool ends = x + count == width;
+  const std::int64_t inner = ends ? count - 1 : count;
+  for (int c = 0; c < rank; ++c) {
+    const float one = c == 0 ? 1.0f : 0.0f;
+    float* const forward = d.of[0][0][c];
+    float* const backward = d.of[1][0][c];
+    for (std::int64_t i = 0; i < inner; ++i) {
+      forward[i] = u[rank * (i + 1) + c] - u[rank * i + c] + one;
+    }
+    const float before = x > 0 ? u[c] - u[c - rank] + one : width > 1 ? forward[0] : one;
+    backward[0] = before;
+    for (std::int64_t i = 1; i < count; ++i) backward[i] = forward[i - 1];
+    if (ends) forward[count - 1] = backward[count - 1];
+  }
+}
+
+template <int rank>
+void least_determinants(const Differences<rank>& d, std::int64_t count, float* HWY_RESTRICT least) {
+  for (int corner = 0; corner < (1 << rank); ++corner) {
+    const auto& x = d.of[corner & 1][0];
+    const auto& y = d.of[corner >> 1 & 1][1];
+    for (std::int64_t i = 0; i < count; ++i) {
+      float det;
+      if constexpr (rank == 2) {
+        det = x[0][i] * y[1][i] - x[1][i] * y[0][i];
+      } else {
+        const auto& z = d.of[corner >> 2 & 1][2];
+        det = x[0][i] * (y[1][i] * z[2][i] - y[2][i] * z[1][i]) -
+              y[0][i] * (x[1][i] * z[2][i] - x[2][i] * z[1][i]) +
+              z[0][i] * (x[1][i] * y[2][i] - x[2][i] * y[1][i]);
+      }
+      // A NaN stays: nothing is below it.
+      least[i] = corner == 0 || det < least[i] || det != det ? det : least[i];
+    }
+  }
+}
+
+template <int rank> RowDeterminants determinants_in(const BoxRow& row, float* flags) {
+  RowDeterminants result{std::numeric_limits<float>::infinity(), 0, 0, 0};
+  Differences<rank> differences;
+  float least[kChunk];
+  for (std::int64_t from = 0; from < row.count; from += kChunk) {
+    const std::int64_t count = std::min(kChunk, row.count - from);
+    const float* const u = row.u + from * rank;
+    differences_in_row<rank>(u, row.x + from, row.width, count, differences);
+    differences_between_rows<rank>(u, 1, row.up, row.down, count, differences);
+    if constexpr (rank == 3) {
+      differences_between_rows<rank>(u, 2, row.front, row.back, count, differences);
+    }
+    least_determinants<rank>(differences, count, least);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool is_bad = !(least[i] >= row.accepted);
+      if (least[i] < result.least || least[i] != least[i]) result.least = least[i];
+      if (is_bad) {
+        if (result.bad == 0) result.first = from + i;
+        result.last = from + i;
+        ++result.bad;
+      }
+      if (flags != nullptr) flags[from + i] = is_bad ? 1.0f : 0.0f;
+    }
+  }
+  return result;
+}
+void determinants_of_row(const BoxRow* row, float* flags, RowDeterminants* result) {
+  *result = row->rank == 3 ? determinants_in<3>(*row, flags) : determinants_in<2>(*row, flags);
+}
+
+}  // namespace similis::registration_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace similis::registration_internal {
+HWY_EXPORT(weigh_row);
+HWY_EXPORT(moments_of);
+HWY_EXPORT(add_gradient_of);
+HWY_EXPORT(add_scaled_of);
+HWY_EXPORT(scale_of);
+HWY_EXPORT(blend_of);
+HWY_EXPORT(largest_square_of);
+HWY_EXPORT(determinants_of_row);
+
+namespace {
+
+// body(first element, number of elements) for pieces of equal size.
+template <class Body>
+void by_pieces(std::int64_t count, std::int64_t piece, const Execution& exec, const Body& body) {
+  parallel_for(exec, (count + piece - 1) / piece,
+      [&](std::int64_t task) { body(task * piece, std::min(piece, count - task * piece)); });
+}
+
+std::int64_t voxels_of(const GridRows& rows) { return rows.size[0] * rows.count(); }
+
+}  // namespace
+
+std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
+    const float* mask, float* weights, const Execution& exec) {
+  const std::int64_t width = rows.size[0];
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows.count()));
+  parallel_for(exec, rows.count(), [&](std::int64_t task) {
+    const Point at = voxels(
+        {0, static_cast<double>(task % rows.size[1]), static_cast<double>(task / rows.size[1])});
+    InsideRow row{.width = width,
+        .start = {},
+        .by_x = {},
+        .by_u = {},
+        .last = {},
+        .rank = rows.rank,
+        .u = u == nullptr ? nullptr : u + task * width * rows.rank,
+        .mask = mask == nullptr ? nullptr : mask + task * width,
+        .weights = weights + task * width};
+    for (std::size_t a = 0; a < 3; ++a) {
+      row.start[a] = static_cast<float>(at[a]);
+      row.by_x[a] = static_cast<float>(voxels.linear.rows[a][0]);
+      row.last[a] = static_cast<float>(to.size[a] - 1);
+      for (std::size_t c = 0; c < 3; ++c) {
+        row.by_u[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+      }
+    }
+    counts[static_cast<std::size_t>(task)] = HWY_DYNAMIC_DISPATCH(weigh_row)(&row);
+  });
+  std::int64_t total = 0;
+  for (const std::int64_t count : counts) total += count;
+  return total;
+}
+
+std::int64_t drop_below(
+    const GridRows& rows, const float* value, float least, float* weights, const Execution& exec) {
+  const std::int64_t width = rows.size[0];
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows.count()));
+  parallel_for(exec, rows.count(), [&](std::int64_t task) {
+    std::int64_t left = 0;
+    for (std::int64_t i = task * width; i < (task + 1) * width; ++i) {
+      if (!(value[i] >= least)) weights[i] = 0;
+      left += weights[i] != 0 ? 1 : 0;
+    }
+    counts[static_cast<std::size_t>(task)] = left;
+  });
+  std::int64_t total = 0;
+  for (const std::int64_t count : counts) total += count;
+  return total;
+}
+
+Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
+    const Execution& exec) {
+  const std::int64_t count = voxels_of(rows);
+  std::vector<Moments> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
+  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    parts[static_cast<std::size_t>(first / kPiece)] = HWY_DYNAMIC_DISPATCH(moments_of)(
+        f + first, j + first, weights == nullptr ? nullptr : weights + first, size);
+  });
+  Moments total;
+  for (const Moments& part : parts) {
+    total.count += part.count;
+    total.f += part.f;
+    total.j += part.j;
+    total.ff += part.ff;
+    total.jj += part.jj;
+    total.fj += part.fj;
+  }
+  return total;
+}
+
+void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
+    const LinearGradient& by, float* gradient, const Execution& exec) {
+  by_pieces(voxels_of(rows), kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(add_gradient_of)
+    (f + first, j + first, weights == nullptr ? nullptr : weights + first, &by, gradient + first,
+        size);
+  });
+}
+
+void add_scaled(std::int64_t count, float factor, const float* b, float* a, const Execution& exec) {
+  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(add_scaled_of)(factor, b + first, a + first, size);
+  });
+}
+
+void scale(std::int64_t count, float factor, const float* in, float* out, const Execution& exec) {
+  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(scale_of)(factor, in + first, out + first, size);
+  });
+}
+
+void blend(std::int64_t voxels, int components, const float* m, const float* b, float* a,
+    const Execution& exec) {
+  by_pieces(voxels, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    const std::int64_t at = first * components;
+    HWY_DYNAMIC_DISPATCH(blend_of)(m + first, b + at, a + at, size, components);
+  });
+}
+
+double largest_square(const GridRows& rows, const float* field, const Execution& exec) {
+  const std::int64_t count = voxels_of(rows);
+  std::vector<float> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
+  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+    parts[static_cast<std::size_t>(first / kPiece)] =
+        HWY_DYNAMIC_DISPATCH(largest_square_of)(field + first * rows.rank, size, rows.rank);
+  });
+  float most = 0;
+  for (const float part : parts) {
+    if (!(part <= most)) most = part;
+    if (std::isnan(part)) return static_cast<double>(part);
+  }
+  return static_cast<double>(most);
+}
+
+Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
+    double accepted, float* flags, const Execution& exec) {
+  const auto& size = rows.size;
+  const std::int64_t rank = rows.rank, by_y = size[0] * rank, by_z = by_y * size[1];
+  const std::int64_t tasks = box.size[1] * box.size[2];
+  std::vector<RowDeterminants> found(static_cast<std::size_t>(tasks));
+  parallel_for(exec, tasks, [&](std::int64_t task) {
+    const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
+    const BoxRow row{.u = u + z * by_z + y * by_y + box.first[0] * rank,
+        .count = box.size[0],
+        .x = box.first[0],
+        .width = size[0],
+        .up = y + 1 < size[1] ? by_y : 0,
+        .down = y > 0 ? -by_y : 0,
+        .front = z + 1 < size[2] ? by_z : 0,
+        .back = z > 0 ? -by_z : 0,
+        .rank = rows.rank,
+        .accepted = static_cast<float>(accepted)};
+    HWY_DYNAMIC_DISPATCH(determinants_of_row)
+    (&row, flags == nullptr ? nullptr : flags + task * box.size[0],
+        &found[static_cast<std::size_t>(task)]);
+  });
+  Determinants result;
+  result.least = static_cast<double>(found[0].least);
+  std::array<std::int64_t, 3> low = size, high = {-1, -1, -1};
+  for (std::int64_t task = 0; task < tasks; ++task) {
+    const RowDeterminants& row = found[static_cast<std::size_t>(task)];
+    const auto least = static_cast<double>(row.least);
+    if (least < result.least || std::isnan(least)) result.least = least;
+    if (row.bad == 0) continue;
+    result.bad += row.bad;
+    const std::array<std::int64_t, 3> first = {box.first[0] + row.first,
+        box.first[1] + task % box.size[1], box.first[2] + task / box.size[1]};
+    for (std::size_t a = 0; a < 3; ++a) {
+      low[a] = std::min(low[a], first[a]);
+      high[a] = std::max(high[a], a == 0 ? box.first[0] + row.last : first[a]);
+    }
+  }
+  if (result.bad == 0) return result;
+  result.around.first = low;
+  for (std::size_t a = 0; a < 3; ++a) result.around.size[a] = high[a] - low[a] + 1;
+  return result;
+}
+
+}  // namespace similis::registration_internal
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A repair looks at the box about the bad voxels alone, with a margin that no change can cross: the
+// blend reaches 2 voxels of dilation and 3 of smoothing, and reads 3 further.
+#include "src/registration/guard.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "similis/smooth.hpp"
+#include "src/registration/passes.h"
+
+namespace similis::registration_internal {
+namespace {
+
+constexpr int kTries = 20;
+constexpr std::int64_t kDilation = 2, kMargin = 10;
+
+Box widened(const Box& box, const Grid& grid, std::int64_t by) {
+  Box result;
+  for (std::size_t a = 0; a < 3; ++a) {
+    result.first[a] = std::max<std::int64_t>(box.first[a] - by, 0);
+    result.size[a] = std::min(box.first[a] + box.size[a] + by, grid.size[a]) - result.first[a];
+  }
+  return result;
+}
+
+Grid grid_of(const Box& box, const Grid& grid) {
+  Grid result = grid;
+  result.size = box.size;
+  return result;
+}
+
+// The largest flag within kDilation voxels along each axis in turn.
+void dilate(const Box& box, std::vector<float>& flags) {
+  std::vector<float> before;
+  std::int64_t stride = 1;
+  for (std::size_t a = 0; a < 3; ++a) {
+    before = flags;
+    const std::int64_t extent = box.size[a];
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(flags.size()); ++i) {
+      if (before[static_cast<std::size_t>(i)] == 0) continue;
+      const std::int64_t at = i / stride % extent;
+      const std::int64_t low = std::max<std::int64_t>(at - kDilation, 0),
+                         high = std::min(at + kDilation, extent - 1);
+      for (std::int64_t k = low; k <= high; ++k) {
+        flags[static_cast<std::size_t>(i + (k - at) * stride)] = 1;
+      }
+    }
+    stride *= extent;
+  }
+}
+
+TensorView part_of(const Tensor& u, const Box& box, int rank) {
+  TensorView view = u;
+  for (int a = 0; a < rank; ++a) {
+    const auto axis = static_cast<std::size_t>(a);
+    view.shape[rank - a] = box.size[axis];
+    view.offset += box.first[axis] * u.strides[rank - a];
+  }
+  return view;
+}
+
+void repair(const Grid& grid, const Tensor& u, const Box& box, std::vector<float>& flags,
+    const Execution& exec) {
+  const Grid part = grid_of(box, grid);
+  dilate(box, flags);
+  const TensorView bad(flags.data(), part.image_shape(1), DType::f32);
+  const Tensor blended = smooth(bad, {.sigma = 1}, exec);
+  const TensorView own = part_of(u, box, grid.rank);
+  const Tensor soft = smooth(own, {.sigma = 1.5, .field = true, .truncate = 2}, exec);
+  const float* const m = blended.elements<float>();
+  const std::int64_t width = box.size[0], rank = grid.rank;
+  for (std::int64_t row = 0; row < box.size[1] * box.size[2]; ++row) {
+    const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
+    float* const to =
+        u.elements<float>() + ((z * grid.size[1] + y) * grid.size[0] + box.first[0]) * rank;
+    blend(width, grid.rank, m + row * width, soft.elements<float>() + row * width * rank, to,
+        {.runner = serial_runner()});
+  }
+}
+
+}  // namespace
+
+Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
+  const GridRows rows(grid);
+  const float* const field = u.elements<float>();
+  Determinants whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
+  Guarded result{.passed = whole.bad == 0, .least = whole.least, .repaired = whole.bad};
+  for (int i = 0; i < kTries && !result.passed; ++i) {
+    const Box box = widened(whole.around, grid, kMargin);
+    std::vector<float> flags(static_cast<std::size_t>(box.size[0] * box.size[1] * box.size[2]));
+    corner_determinants(rows, field, box, bound, flags.data(), exec);
+    repair(grid, u, box, flags, exec);
+    whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
+    result.passed = whole.bad == 0;
+    result.least = whole.least;
+  }
+  return result;
+}
+
+Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
+  Guarded result = guard(grid, u, bound, exec);
+  while (!result.passed) {
+    scale(u.shape.count(), 0.9f, u.elements<float>(), u.elements<float>(), exec);
+    const Guarded again = guard(grid, u, bound, exec);
+    result.passed = again.passed;
+    result.least = again.least;
+  }
+  return result;
+}
+
+}  // namespace similis::registration_internal

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guard against folds. A field passes if the 2ⁿ determinants of one-sided differences of
+// x + u(x) are no less than a bound at any voxel; their mean is that of central differences, which
+// then is positive too.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/execution.hpp"
+#include "src/registration/geometry.h"
+
+namespace similis::registration_internal {
+
+struct Guarded {
+  bool passed = false;
+  double least = 0;           ///< determinant of the field as it is left
+  std::int64_t repaired = 0;  ///< voxels below the bound before the first repair
+};
+
+/// Smooths u (in voxels, dense f32) about the voxels below the bound until there is none, up to 20
+/// times. A field that passes is not changed.
+Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec);
+
+/// guard(), and where it fails u ← 0.9·u until u passes, which ends as the identity does.
+Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const Execution& exec);
+
+}  // namespace similis::registration_internal

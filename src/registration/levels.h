@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both images as the stages see them: intensities in [0, 1], and smaller copies for coarse levels.
+#pragma once
+
+#include "similis/register.hpp"
+#include "src/registration/geometry.h"
+
+namespace similis::registration_internal {
+
+struct Image {
+  Grid grid;
+  Tensor values;  ///< [1,C,…], f32, dense, in [0, 1]; 0 where the mask is
+  Tensor mask;    ///< [1,1,…], f32: 1 or 0; empty where all voxels count
+
+  std::int64_t channels() const { return values.shape[1]; }
+  const float* mask_elements() const { return mask.empty() ? nullptr : mask.elements<float>(); }
+  /// Those that count.
+  std::int64_t count(const Execution& exec) const;
+};
+
+/// Refuses what register_images() refuses of an image, and prepares it. name: fixed or moving.
+Image prepared(const char* name, const Volume& volume, const TensorView& mask, bool mask_not_finite,
+    const Execution& exec);
+
+/// The image on coarsened(grid, millimetres), smoothed by half of each axis' shrinking. Voxels
+/// outside the mask add nothing to others.
+Image shrunk(const Image& image, double millimetres, const Execution& exec);
+
+/// The image smoothed by so many millimetres, on its own grid.
+Image blurred(const Image& image, double millimetres, const Execution& exec);
+
+/// Its centre of mass in the world.
+Point centre_of_mass(const Image& image);
+
+/// values of `image` at voxels of `grid` moved by `voxels` and u (in voxels; empty for 0).
+void sample_at(const TensorView& values, const Grid& from, const Map& voxels, const Grid& grid,
+    const TensorView& u, bool replicates, const TensorView& output, const Execution& exec);
+
+/// A field on another grid: u in voxels becomes that of `to`.
+Tensor resampled_field(
+    const TensorView& u, const Grid& from, const Grid& to, const Execution& exec);
+
+/// [1,Y,X,2] as [1,2,Y,X], and [1,Z,Y,X,3] likewise.
+TensorView components_first(const TensorView& field);
+
+}  // namespace similis::registration_internal

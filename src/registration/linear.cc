@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// A(p) = L(θ)·S·(p - c) + S(c) + t, with S the start, c the fixed image's centre of mass and
+//   L = R = e^[ω]×                    rigid
+//       e^σ·R                         similarity
+//       R·e^S', S' symmetric          affine
+// θ holds t, then ω, σ and S' times r = 70 mm for a head of 220 mm, so that a step moves all by
+// about as much.
+#include "src/registration/linear.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "similis/warp.hpp"
+#include "src/core/require.h"
+#include "src/core/tensor/doubles.h"
+#include "src/registration/passes.h"
+#include "src/registration/similarity.h"
+
+namespace similis::registration_internal {
+namespace {
+
+constexpr double kHead = 220, kRadius = 70;  // mm
+constexpr double kCoarse = 27, kFine = 55;   // voxels along the largest side
+constexpr double kLeastOverlap = 0.25;       // of that of the start: less is no candidate
+
+using Parameters = std::vector<double>;
+
+int rotations(int rank) { return rank == 3 ? 3 : 1; }
+
+std::size_t count_of(RegisterStage stage, int rank) {
+  const int symmetric = rank * (rank + 1) / 2;
+  int count = rank;
+  if (stage != RegisterStage::translation) count += rotations(rank);
+  if (stage == RegisterStage::similarity) count += 1;
+  if (stage == RegisterStage::affine) count += symmetric;
+  return static_cast<std::size_t>(count);
+}
+
+// The map of parameters relative to a start.
+struct Model {
+  int rank;
+  double radius;  // mm
+  Map start;
+  Point centre;
+
+  Map map(RegisterStage stage, const Parameters& theta) const {
+    Matrix turn = 0.0 * Matrix();
+    std::size_t k = static_cast<std::size_t>(rank);
+    Matrix linear;
+    if (stage != RegisterStage::translation) {
+      if (rank == 2) {
+        turn(1, 0) = theta[k++] / radius;
+        turn(0, 1) = -turn(1, 0);
+      } else {
+        const double x = theta[k] / radius, y = theta[k + 1] / radius, z = theta[k + 2] / radius;
+        k += 3;
+        turn.rows = {{{0, -z, y}, {z, 0, -x}, {-y, x, 0}}};
+      }
+      linear = exponential(turn);
+    }
+    if (stage == RegisterStage::similarity) {
+      const double scale = std::exp(theta[k] / radius);
+      for (int r = 0; r < rank; ++r) {
+        for (int c = 0; c < rank; ++c) linear(r, c) *= scale;
+      }
+    }
+    if (stage == RegisterStage::affine) {
+      Matrix stretch = 0.0 * Matrix();
+      for (int r = 0; r < rank; ++r) {
+        for (int c = r; c < rank; ++c) stretch(r, c) = stretch(c, r) = theta[k++] / radius;
+      }
+      linear = linear * exponential(stretch);
+    }
+    const Matrix whole = linear * start.linear;
+    Point shift = start(centre) - whole * centre;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(rank); ++a) shift[a] += theta[a];
+    return {whole, shift};
+  }
+
+  // The parameters of the same map in a later stage.
+  Parameters widened(RegisterStage from, RegisterStage to, const Parameters& theta) const {
+    Parameters result = theta;
+    const auto before = count_of(RegisterStage::rigid, rank);
+    const double scale = from == RegisterStage::similarity ? theta[before] : 0;
+    if (from == RegisterStage::similarity) result.resize(before);
+    result.resize(count_of(to, rank), 0.0);
+    if (from == RegisterStage::similarity && to == RegisterStage::similarity) result.back() = scale;
+    if (from == RegisterStage::similarity && to == RegisterStage::affine) {
+      std::size_t k = before;
+      for (int r = 0; r < rank; ++r) {
+        for (int c = r; c < rank; ++c) result[k++] = r == c ? scale : 0;
+      }
+    }
+    return result;
+  }
+};
+
+// Both images on one of the coarse grids.
+class LinearLevel {
+ public:
+  LinearLevel(const Image& fixed, const Image& moving, double millimetres,
+      const std::vector<MetricTerm>& terms, const Execution& exec)
+      : fixed_(shrunk(fixed, std::max(millimetres, fixed.grid.smallest_spacing()), exec)),
+        moving_(shrunk(moving, std::max(millimetres, fixed.grid.smallest_spacing()), exec)),
+        terms_(terms),
+        exec_(exec),
+        j_(allocate(fixed_.values.shape, DType::f32)),
+        slope_(allocate(fixed_.values.shape, DType::f32)),
+        weights_(allocate(fixed_.grid.image_shape(1), DType::f32)),
+        by_affine_(allocate({1, fixed_.grid.rank, fixed_.grid.rank + 1}, DType::f64)) {
+    if (!moving_.mask.empty()) moving_mask_ = allocate(fixed_.grid.image_shape(1), DType::f32);
+    all_ = static_cast<double>(fixed_.count(exec));
+  }
+
+  // The metric and its derivative by the numbers of sample()'s matrix.
+  double evaluate(const Map& map, std::vector<double>& by_matrix) {
+    const Map voxels = between_voxels(fixed_.grid, map, moving_.grid);
+    const GridRows rows(fixed_.grid);
+    std::int64_t count = weigh_inside(rows, voxels, moving_.grid, nullptr, fixed_.mask_elements(),
+        weights_.elements<float>(), exec_);
+    if (!moving_mask_.empty()) {
+      sample_at(moving_.mask, moving_.grid, voxels, fixed_.grid, {}, false, moving_mask_, exec_);
+      count = drop_below(
+          rows, moving_mask_.elements<float>(), 0.999f, weights_.elements<float>(), exec_);
+    }
+    share_ = static_cast<double>(count) / all_;
+    by_matrix.assign(static_cast<std::size_t>(by_affine_.shape.count()), 0.0);
+    if (count == 0) return -std::numeric_limits<double>::infinity();
+    sample_at(moving_.values, moving_.grid, voxels, fixed_.grid, {}, false, j_, exec_);
+    const bool all_count = count == fixed_.grid.voxels();
+    const double value = similarity(terms_, fixed_.grid, fixed_.values, j_,
+        all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
+    const Tensor matrix = coordinate_matrix(voxels, fixed_.grid, moving_.grid);
+    SampleOptions options{.affine = matrix};
+    const Extents& shape = fixed_.values.shape;
+    options.out_shape = Extents(std::span<const std::int64_t>(
+        shape.begin() + 2, static_cast<std::size_t>(fixed_.grid.rank)));
+    sample_into(
+        moving_.values, {.upstream = slope_, .affine_gradient = by_affine_}, options, exec_);
+    by_matrix = to_doubles(by_affine_);
+    for (double& number : by_matrix) number /= static_cast<double>(count);
+    return value;
+  }
+
+  // sample()'s matrix for a map.
+  std::vector<double> matrix(const Map& map) const {
+    return to_doubles(coordinate_matrix(
+        between_voxels(fixed_.grid, map, moving_.grid), fixed_.grid, moving_.grid));
+  }
+  double share() const { return share_; }
+
+ private:
+  Image fixed_, moving_;
+  const std::vector<MetricTerm>& terms_;
+  const Execution& exec_;
+  Tensor j_, slope_, weights_, by_affine_, moving_mask_;
+  double all_ = 1, share_ = 1;
+};
+
+struct Best {
+  double value = -std::numeric_limits<double>::infinity();
+  Parameters theta;
+};
+
+struct Run {
+  RegisterStage stage;
+  int iterations;
+  double step;  // mm, for a head
+};
+
+class Optimizer {
+ public:
+  Optimizer(const Model& model, double size, const Watch& watch)
+      : model_(model), size_(size), watch_(watch) {}
+
+  // Adam from theta, with steps that fall to 0; the best parameters met.
+  Best run(
+      LinearLevel& level, const Run& run, const Parameters& from, std::vector<double>* losses) {
+    Best best{.theta = from};
+    Parameters theta = from, first(theta.size()), second(theta.size());
+    std::vector<double> by_matrix;
+    double least_share = 0;
+    for (int i = 0; i < run.iterations && !was_stopped; ++i) {
+      const double value = level.evaluate(model_.map(run.stage, theta), by_matrix);
+      if (i == 0) least_share = kLeastOverlap * level.share();
+      if (level.share() >= least_share && value > best.value) best = {value, theta};
+      if (losses != nullptr) losses->push_back(-value);
+      const double rate =
+          run.step * size_ * (0.5 + 0.5 * std::cos(M_PI * i / static_cast<double>(run.iterations)));
+      const Parameters slope = by_parameters(level, run.stage, theta, by_matrix);
+      for (std::size_t k = 0; k < theta.size(); ++k) {
+        first[k] = kFirst * first[k] + (1 - kFirst) * slope[k];
+        second[k] = kSecond * second[k] + (1 - kSecond) * slope[k] * slope[k];
+        const double mean = first[k] / (1 - std::pow(kFirst, i + 1));
+        const double square = second[k] / (1 - std::pow(kSecond, i + 1));
+        theta[k] += rate * mean / (std::sqrt(square) + 1e-12);
+      }
+      if (watch_ && !watch_({run.stage, 0, i, run.iterations, -value})) was_stopped = true;
+    }
+    return best;
+  }
+
+  bool was_stopped = false;
+
+ private:
+  static constexpr double kFirst = 0.9, kSecond = 0.98;
+
+  // The chain rule; the matrix' derivatives by differences, which are exact to 1e-9.
+  Parameters by_parameters(const LinearLevel& level, RegisterStage stage, const Parameters& theta,
+      const std::vector<double>& by_matrix) const {
+    constexpr double kStep = 1e-4;
+    Parameters result(theta.size());
+    for (std::size_t k = 0; k < theta.size(); ++k) {
+      Parameters above = theta, below = theta;
+      above[k] += kStep;
+      below[k] -= kStep;
+      const std::vector<double> high = level.matrix(model_.map(stage, above)),
+                                low = level.matrix(model_.map(stage, below));
+      for (std::size_t i = 0; i < high.size(); ++i) {
+        result[k] += by_matrix[i] * (high[i] - low[i]) / (2 * kStep);
+      }
+    }
+    return result;
+  }
+
+  const Model& model_;
+  double size_;
+  const Watch& watch_;
+};
+
+struct Start {
+  Map map;
+  Point turn = {0, 0, 0};  // radians
+};
+
+std::vector<Start> starts_of(
+    const Image& fixed, const Image& moving, const RegisterOptions& options, bool may_turn) {
+  const auto moved = [](const Point& from, const Point& to) { return Map{{}, to - from}; };
+  switch (options.start) {
+    case RegisterStart::identity: return {{Map()}};
+    case RegisterStart::given: return {{map_of(options.initial)}};
+    case RegisterStart::centers: return {{moved(fixed.grid.centre(), moving.grid.centre())}};
+    default: break;
+  }
+  const Map by_mass = moved(centre_of_mass(fixed), centre_of_mass(moving));
+  if (options.start == RegisterStart::moments) return {{by_mass}};
+  std::vector<Start> starts = {{Map()}, {by_mass}};
+  if (!may_turn) return starts;
+  constexpr double kDegree = M_PI / 180;
+  if (fixed.grid.rank == 2) {
+    for (const double angle : {-45.0, -22.5, 22.5, 45.0}) {
+      starts.push_back({by_mass, {angle * kDegree, 0, 0}});
+    }
+    return starts;
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    for (const double angle : {-30.0, 30.0}) {
+      Start start{by_mass};
+      start.turn[axis] = angle * kDegree;
+      starts.push_back(start);
+    }
+  }
+  return starts;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+double overlap(const Image& fixed, const Image& moving, const Map& map, const Execution& exec) {
+  const Map voxels = between_voxels(fixed.grid, map, moving.grid);
+  const GridRows rows(fixed.grid);
+  const Tensor weights = allocate(fixed.grid.image_shape(1), DType::f32);
+  const std::int64_t count = weigh_inside(
+      rows, voxels, moving.grid, nullptr, fixed.mask_elements(), weights.elements<float>(), exec);
+  return static_cast<double>(count) / static_cast<double>(fixed.count(exec));
+}
+
+LinearResult run_linear(const Image& fixed, const Image& moving,
+    const std::vector<RegisterStage>& stages, const RegisterOptions& options, const Watch& watch,
+    const Execution& exec) {
+  const bool may_turn = !stages.empty() && stages.front() != RegisterStage::translation;
+  std::vector<Start> starts = starts_of(fixed, moving, options, may_turn);
+  double most = 0;
+  for (const Start& start : starts) most = std::max(most, overlap(fixed, moving, start.map, exec));
+  require(most >= 0.05,
+      "register: the start lays {:.1f} % of the fixed voxels over the moving grid; it must be 5 % "
+      "or more: choose another start",
+      100 * most);
+  LinearResult result;
+  if (stages.empty()) {
+    // Nothing compares the starts, so automatic is the first of them: the identity.
+    result.map = starts.front().map;
+    return result;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const double size = fixed.grid.extent() / kHead;
+  const std::vector<MetricTerm> terms = {options.linear_metric};
+  LinearLevel coarse(fixed, moving, fixed.grid.extent() / kCoarse, terms, exec);
+  LinearLevel fine(fixed, moving, fixed.grid.extent() / kFine, terms, exec);
+  const RegisterStage first = may_turn ? RegisterStage::rigid : RegisterStage::translation;
+  const Point centre = centre_of_mass(fixed);
+
+  struct Candidate {
+    Model model;
+    Best best;
+  };
+  std::vector<Candidate> candidates;
+  bool was_stopped = false;
+  const auto run = [&](Candidate& candidate, LinearLevel& level, const Run& by,
+                       std::vector<double>* losses) {
+    Optimizer optimizer(candidate.model, size, watch);
+    candidate.best = optimizer.run(level, by, candidate.best.theta, losses);
+    was_stopped = was_stopped || optimizer.was_stopped;
+  };
+  for (const Start& start : starts) {
+    Candidate candidate{{fixed.grid.rank, kRadius * size, start.map, centre}, {}};
+    candidate.best.theta.assign(count_of(first, fixed.grid.rank), 0.0);
+    for (std::size_t a = 0; a < 3; ++a) {
+      const std::size_t k = static_cast<std::size_t>(fixed.grid.rank) + a;
+      if (may_turn && k < candidate.best.theta.size()) {
+        candidate.best.theta[k] = start.turn[a] * candidate.model.radius;
+      }
+    }
+    if (starts.size() > 1) run(candidate, coarse, {first, 25, 4}, nullptr);
+    candidates.push_back(candidate);
+    if (was_stopped) break;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.best.value > b.best.value; });
+  if (candidates.size() > 2) candidates.resize(2);
+  for (Candidate& candidate : candidates) {
+    if (!was_stopped) run(candidate, coarse, {first, 40, 1.5}, nullptr);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.best.value > b.best.value; });
+  Candidate winner = candidates.front();
+  RegisterStage at = first;
+  for (const RegisterStage stage : stages) {
+    RegisterStageReport report{.stage = stage};
+    const auto stage_begin = stage == stages.front() ? begin : std::chrono::steady_clock::now();
+    winner.best.theta = winner.model.widened(at, stage, winner.best.theta);
+    at = stage;
+    const bool is_rigid = stage == RegisterStage::rigid || stage == RegisterStage::translation;
+    for (const bool is_fine : {false, true}) {
+      if (was_stopped || (is_rigid && !is_fine)) continue;
+      RegisterLevel level;
+      run(winner, is_fine ? fine : coarse, {stage, is_fine ? 60 : 80, is_fine ? 0.6 : 2.0},
+          &level.loss);
+      if (was_stopped) level.stopped = "callback";
+      report.levels.push_back(level);
+    }
+    report.seconds = seconds_since(stage_begin);
+    result.stages.push_back(report);
+    if (was_stopped) break;
+  }
+  result.map = winner.model.map(at, winner.best.theta);
+  result.was_stopped = was_stopped;
+  return result;
+}
+
+}  // namespace similis::registration_internal

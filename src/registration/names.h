@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that the program, Python and reports have for registration's enumerations.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "similis/register.hpp"
+
+namespace similis::registration_internal {
+
+inline constexpr std::array kStageNames = {
+    "translation", "rigid", "similarity", "affine", "deformable"};
+inline constexpr std::array kMetricNames = {"lncc", "ncc", "mi", "mse"};
+inline constexpr std::array kPresetNames = {"quick", "balanced", "accurate"};
+/// The last is a map of the caller.
+inline constexpr std::array kStartNames = {"auto", "centers", "moments", "identity", "given"};
+
+inline const char* name(RegisterStage stage) {
+  return kStageNames.at(static_cast<std::size_t>(stage));
+}
+inline const char* name(RegisterMetric metric) {
+  return kMetricNames.at(static_cast<std::size_t>(metric));
+}
+inline const char* name(RegisterPreset preset) {
+  return kPresetNames.at(static_cast<std::size_t>(preset));
+}
+inline const char* name(RegisterStart start) {
+  return kStartNames.at(static_cast<std::size_t>(start));
+}
+
+}  // namespace similis::registration_internal

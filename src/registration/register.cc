@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// register_images(): refuses, prepares, runs the stages, and turns the field into millimetres.
+#include "similis/register.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "similis/fields.hpp"
+#include "similis/warp.hpp"
+#include "src/core/parallel.h"
+#include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/doubles.h"
+#include "src/registration/check.h"
+#include "src/registration/greedy.h"
+#include "src/registration/guard.h"
+#include "src/registration/passes.h"
+
+namespace similis {
+namespace {
+
+using namespace registration_internal;
+
+constexpr double kSmallestDeterminant = 1e-12;
+constexpr double kLeastOfInverse = 1e-2;  // determinant of one-sided differences
+
+void check(const MetricTerm& term) {
+  require(std::isfinite(term.weight) && term.weight > 0,
+      "register: a metric's weight is {}; it must be a number above 0", term.weight);
+  require(term.metric != RegisterMetric::lncc ||
+              (term.window_size >= 3 && term.window_size <= 255 && term.window_size % 2 == 1),
+      "register: window_size is {}; it must be an odd number from 3 to 255", term.window_size);
+  require(term.metric != RegisterMetric::mi || (term.num_bins >= 4 && term.num_bins <= 256),
+      "register: num_bins is {}; it must be from 4 to 256", term.num_bins);
+  require(term.sampling > 0 && term.sampling <= 1,
+      "register: sampling is {}; it must be a number above 0 and up to 1", term.sampling);
+}
+
+void require_number(const char* name, double value, double least, double most, const char* words) {
+  require(value >= least && value <= most, "register: {} is {}; it must be {}", name, value, words);
+}
+
+}  // namespace
+
+void registration_internal::check_options(const RegisterOptions& options) {
+  require(!options.stages.empty(), "register: stages is empty; give one stage or more");
+  for (std::size_t i = 0; i + 1 < options.stages.size(); ++i) {
+    require(options.stages[i] < options.stages[i + 1],
+        "register: stages are out of order; each may stand once, in the order translation, rigid, "
+        "similarity, affine, deformable");
+  }
+  require(!options.metrics.empty(), "register: metrics is empty; give one metric or more");
+  for (const MetricTerm& term : options.metrics) check(term);
+  check(options.linear_metric);
+  require(options.linear_metric.metric != RegisterMetric::lncc,
+      "register: the linear metric is lncc; it must be mi, ncc or mse");
+  require(options.iterations.empty() || options.levels.empty() ||
+              options.iterations.size() == options.levels.size(),
+      "register: iterations has {} numbers and levels {}; they must have as many",
+      options.iterations.size(), options.levels.size());
+  for (const int iterations : options.iterations) {
+    require_number("iterations", iterations, 1, 1e6, "from 1 to 1000000 at each level");
+  }
+  for (std::size_t i = 0; i < options.levels.size(); ++i) {
+    require_number("levels", options.levels[i], 1, 1024, "from 1 to 1024");
+    require(i == 0 || options.levels[i] < options.levels[i - 1],
+        "register: levels holds {} after {}; they must fall, from coarse to fine",
+        options.levels[i], i == 0 ? 0 : options.levels[i - 1]);
+  }
+  require_number("fluid", options.fluid.value_or(0), 0, 1000, "from 0 to 1000");
+  require_number("elastic", options.elastic.value_or(0), 0, 1000, "from 0 to 1000");
+  require(options.step > 0 && options.step <= 1,
+      "register: step is {}; it must be above 0 and up to 1", options.step);
+  require(options.min_jacobian > 0 && options.min_jacobian < 1,
+      "register: min_jacobian is {}; it must be above 0 and below 1", options.min_jacobian);
+  require_number("tolerance", options.tolerance, 0, 1, "from 0 to 1");
+  if (options.start != RegisterStart::given) return;
+  for (const double number : options.initial) {
+    require(std::isfinite(number), "register: initial holds {}; it must be finite", number);
+  }
+  const double det = determinant(map_of(options.initial).linear);
+  require(std::abs(det) > kSmallestDeterminant,
+      "register: initial is singular: its determinant is {}", det);
+}
+
+namespace {
+
+// out = m·in for each vector of a dense field.
+void turn(const Matrix& m, const Grid& grid, const float* in, float* out, const Execution& exec) {
+  const std::int64_t rank = grid.rank, width = grid.size[0];
+  parallel_for(exec, grid.size[1] * grid.size[2], [&](std::int64_t row) {
+    for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
+      double moved[3] = {};
+      for (int r = 0; r < grid.rank; ++r) {
+        for (int c = 0; c < grid.rank; ++c)
+          moved[r] += m(r, c) * static_cast<double>(in[i * rank + c]);
+      }
+      for (int r = 0; r < grid.rank; ++r) out[i * rank + r] = static_cast<float>(moved[r]);
+    }
+  });
+}
+
+Matrix diagonal(const Point& numbers) {
+  Matrix result;
+  for (int a = 0; a < 3; ++a) result(a, a) = numbers[static_cast<std::size_t>(a)];
+  return result;
+}
+
+// Voxels to the coordinates of sample().
+Matrix units_of(const Grid& grid) {
+  Point units = {1, 1, 1};
+  for (std::size_t a = 0; a < static_cast<std::size_t>(grid.rank); ++a) {
+    units[a] = 2 / static_cast<double>(grid.size[a] - 1);
+  }
+  return diagonal(units);
+}
+
+// Rounds a field in mm to 2⁻¹² of the smallest spacing, which compresses well.
+void round_to_grid(const Grid& grid, const Tensor& field, const Execution& exec) {
+  const double unit = std::ldexp(grid.smallest_spacing(), -12);
+  float* const begin = field.elements<float>();
+  const std::int64_t count = field.shape.count(), piece = 1 << 14;
+  parallel_for(exec, (count + piece - 1) / piece, [&](std::int64_t task) {
+    for (std::int64_t i = task * piece; i < std::min(count, (task + 1) * piece); ++i) {
+      begin[i] = static_cast<float>(std::rint(static_cast<double>(begin[i]) / unit) * unit);
+    }
+  });
+}
+
+// The field in mm, rounded, which passes the guard as it is rounded; u: likewise, in voxels.
+Tensor in_millimetres(
+    const Grid& grid, const Tensor& u, double bound, double* least, const Execution& exec) {
+  const Tensor field = allocate(u.shape, DType::f32);
+  const Matrix& to_world = grid.to_world.linear;
+  const Matrix to_voxels = inverse(to_world);
+  for (double aim = bound;; aim += 0.01) {
+    turn(to_world, grid, u.elements<float>(), field.elements<float>(), exec);
+    round_to_grid(grid, field, exec);
+    turn(to_voxels, grid, field.elements<float>(), u.elements<float>(), exec);
+    const Determinants found = corner_determinants(
+        GridRows(grid), u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
+    *least = found.least;
+    if (found.bad == 0) return field;
+    // Rounding moves a determinant by a few thousandths, so a field that keeps more passes.
+    guard_or_shorten(grid, u, std::min(aim + 0.01, 0.9), exec);
+  }
+}
+
+// The inverse of u, both in voxels.
+Tensor inverse_of(const Grid& grid, const Tensor& u, const Execution& exec) {
+  constexpr int kIterations = 60;
+  const Tensor in_units = allocate(u.shape, DType::f32), result = allocate(u.shape, DType::f32);
+  const Matrix units = units_of(grid);
+  turn(units, grid, u.elements<float>(), in_units.elements<float>(), exec);
+  invert_into(in_units, result, {}, kIterations, true, 0.002, exec);
+  turn(inverse(units), grid, result.elements<float>(), result.elements<float>(), exec);
+  guard_or_shorten(grid, result, kLeastOfInverse, exec);
+  return result;
+}
+
+RegisterSummary inverse_error(
+    const Grid& grid, const Tensor& u, const Tensor& w, const Execution& exec) {
+  const Tensor back = allocate(u.shape, DType::f32);
+  std::memcpy(back.data(), w.data(), static_cast<std::size_t>(w.shape.count()) * sizeof(float));
+  const Tensor by_voxel = displacement_matrix({}, grid);
+  sample_into(components_first(u), {.output = components_first(back), .accumulate = true},
+      {.displacement = w, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec);
+  turn(grid.to_world.linear, grid, back.elements<float>(), back.elements<float>(), exec);
+  const std::int64_t voxels = grid.voxels(), rank = grid.rank;
+  std::vector<double> lengths(static_cast<std::size_t>(voxels));
+  RegisterSummary result;
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    double square = 0;
+    for (std::int64_t c = 0; c < rank; ++c) {
+      const auto e = static_cast<double>(back.elements<float>()[i * rank + c]);
+      square += e * e;
+    }
+    lengths[static_cast<std::size_t>(i)] = std::sqrt(square);
+    result.mean += std::sqrt(square) / static_cast<double>(voxels);
+  }
+  const auto at = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() * 99 / 100);
+  std::nth_element(lengths.begin(), at, lengths.end());
+  result.p99 = *at;
+  result.max = *std::max_element(at, lengths.end());
+  return result;
+}
+
+double overlap_of(const Image& fixed, const Image& moving, const Map& affine, const Tensor& u,
+    const Execution& exec) {
+  const Map voxels = between_voxels(fixed.grid, affine, moving.grid);
+  const Tensor weights = allocate(fixed.grid.image_shape(1), DType::f32);
+  const std::int64_t count = weigh_inside(GridRows(fixed.grid), voxels, moving.grid,
+      u.empty() ? nullptr : u.elements<float>(), fixed.mask_elements(), weights.elements<float>(),
+      exec);
+  return static_cast<double>(count) / static_cast<double>(fixed.count(exec));
+}
+
+}  // namespace
+
+Registration register_images(const Volume& fixed, const Volume& moving,
+    const RegisterOptions& options, const Execution& exec) {
+  check_options(options);
+  const Image own = prepared(
+      options.fixed_name.c_str(), fixed, options.fixed_mask, options.mask_not_finite, exec);
+  const Image other = prepared(
+      options.moving_name.c_str(), moving, options.moving_mask, options.mask_not_finite, exec);
+  require(own.grid.rank == other.grid.rank,
+      "register: fixed has {} axes of space and moving {}; they must have as many", own.grid.rank,
+      other.grid.rank);
+  require(own.channels() == other.channels(),
+      "register: fixed has {} channels and moving {}; they must have as many", own.channels(),
+      other.channels());
+  std::vector<RegisterStage> linear = options.stages;
+  const bool is_deformable = std::erase(linear, RegisterStage::deformable) > 0;
+  const LinearResult by_lines = run_linear(own, other, linear, options, options.progress, exec);
+  Registration result{.affine = rows_of(by_lines.map), .stages = by_lines.stages};
+  Tensor u;
+  if (is_deformable && !by_lines.was_stopped) {
+    const GreedyResult deformed =
+        run_greedy(own, other, by_lines.map, options, options.progress, exec);
+    result.stages.push_back(deformed.report);
+    result.fluid = deformed.settings.fluid;
+    result.elastic = deformed.settings.elastic;
+    result.levels = deformed.settings.levels;
+    result.iterations = deformed.settings.iterations;
+    result.repairs = deformed.repairs;
+    result.repaired_share = deformed.repaired_share;
+    u = deformed.u;
+    result.displacement =
+        in_millimetres(own.grid, u, options.min_jacobian, &result.min_jacobian, exec);
+    const Tensor w = inverse_of(own.grid, u, exec);
+    double least_of_inverse = 1;
+    result.inverse_displacement =
+        in_millimetres(own.grid, w, kLeastOfInverse, &least_of_inverse, exec);
+    result.inverse_error_mm = inverse_error(own.grid, u, w, exec);
+  }
+  result.overlap = overlap_of(own, other, by_lines.map, u, exec);
+  result.warped = apply_registration(result, fixed, moving, false, exec);
+  return result;
+}
+
+Tensor apply_registration(const Registration& registration, const Volume& fixed,
+    const Volume& image, bool nearest, const Execution& exec) {
+  const Grid grid = grid_of(fixed), from = grid_of(image);
+  require(grid.rank == from.rank && image.data.shape[0] == 1,
+      "register: image has shape {}; it must be [1, C, …] with the fixed image's number of axes",
+      image.data.shape);
+  const Map affine = map_of(registration.affine);
+  const Map voxels = between_voxels(grid, affine, from);
+  const Tensor output = allocate(grid.image_shape(image.data.shape[1]), DType::f32);
+  const Tensor matrix = coordinate_matrix(voxels, grid, from);
+  const Tensor& u = registration.displacement;
+  Tensor by_u, values;
+  SampleOptions options{.affine = matrix,
+      .displacement = u,
+      .mode = nearest ? Interpolation::nearest : Interpolation::linear};
+  if (u.empty()) {
+    const Extents shape = grid.image_shape(1);
+    options.out_shape = Extents(
+        std::span<const std::int64_t>(shape.begin() + 2, static_cast<std::size_t>(grid.rank)));
+  } else {
+    // Millimetres of the fixed image's world become coordinates of the moving grid.
+    const Map of_world{inverse(from.to_world.linear) * affine.linear};
+    by_u = displacement_matrix(of_world, from);
+    options.grid_affine = by_u;
+  }
+  TensorView source = image.data;
+  if (!is_floating_point(source.dtype)) {
+    values = allocate(source.shape, DType::f32);
+    const std::vector<double> numbers = to_doubles(source);
+    std::transform(numbers.begin(), numbers.end(), values.elements<float>(),
+        [](double value) { return static_cast<float>(value); });
+    source = values;
+  }
+  sample_into(source, {.output = output}, options, exec);
+  return output;
+}
+
+}  // namespace similis

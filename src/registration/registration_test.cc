@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration of images whose true map is known, and its refusals.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "similis/fields.hpp"
+#include "similis/register.hpp"
+#include "src/registration/geometry.h"
+#include "src/registration/guard.h"
+#include "src/registration/levels.h"
+#include "src/registration/passes.h"
+#include "tests/arrays.h"
+#include "tests/refusal.h"
+
+namespace similis {
+namespace {
+
+using namespace registration_internal;
+
+// Soft blobs of several brightnesses at fixed places of the world, millimetres.
+struct Blob {
+  Point at;
+  double radius, value;
+};
+
+std::vector<Blob> blobs(int rank, std::uint32_t seed) {
+  std::vector<Blob> result;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const auto next = [&](std::int64_t k) { return 2 * test::uniform(seed, 7 * i + k) - 1; };
+    result.push_back({{50 * next(0), 40 * next(1), rank == 3 ? 45 * next(2) : 0},
+        7 + 6 * test::uniform(seed, 7 * i + 3), 0.3 + test::uniform(seed, 7 * i + 4)});
+  }
+  return result;
+}
+
+double brightness(const std::vector<Blob>& all, const Point& p) {
+  const double body = 1 / (1 + std::exp((std::hypot(p[0] / 65, p[1] / 55, p[2] / 60) - 1) * 12));
+  double value = 0.6 * body;
+  for (const Blob& blob : all) {
+    const Point d = p - blob.at;
+    value += body * blob.value *
+             std::exp(-(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]) / (2 * blob.radius * blob.radius));
+  }
+  return value;
+}
+
+Grid grid_of(int rank, std::array<std::int64_t, 3> size, const Point& spacing) {
+  Grid grid{.rank = rank, .size = size};
+  if (rank == 2) grid.size[2] = 1;
+  for (int a = 0; a < rank; ++a) {
+    const auto axis = static_cast<std::size_t>(a);
+    grid.to_world.linear(a, a) = spacing[axis];
+    grid.to_world.shift[axis] = -spacing[axis] * static_cast<double>(size[axis] - 1) / 2;
+  }
+  return grid;
+}
+
+// The image that shows at point p what lies at back(p).
+template <class Back>
+Volume image_of(const Grid& grid, const std::vector<Blob>& all, const Back& back, Tensor& memory) {
+  memory = allocate(grid.image_shape(1), DType::f32);
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    const Point voxel = {static_cast<double>(i % grid.size[0]),
+        static_cast<double>(i / grid.size[0] % grid.size[1]),
+        static_cast<double>(i / grid.size[0] / grid.size[1])};
+    memory.elements<float>()[i] =
+        static_cast<float>(100 * brightness(all, back(grid.to_world(voxel))));
+  }
+  return {memory, rows_of(grid.to_world)};
+}
+
+// The mean distance from T(p) to truth(p) in millimetres, over the body.
+template <class Truth>
+double error_of(const Registration& r, const Grid& grid, const Truth& truth) {
+  const Map affine = map_of(r.affine);
+  double sum = 0, count = 0;
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    const Point voxel = {static_cast<double>(i % grid.size[0]),
+        static_cast<double>(i / grid.size[0] % grid.size[1]),
+        static_cast<double>(i / grid.size[0] / grid.size[1])};
+    Point p = grid.to_world(voxel);
+    if (std::hypot(p[0] / 65, p[1] / 55, p[2] / 60) > 0.95) continue;
+    const Point wanted = truth(p);
+    if (!r.displacement.empty()) {
+      for (int a = 0; a < grid.rank; ++a) {
+        p[static_cast<std::size_t>(a)] +=
+            static_cast<double>(r.displacement.elements<float>()[i * grid.rank + a]);
+      }
+    }
+    const Point d = affine(p) - wanted;
+    sum += std::hypot(d[0], d[1], d[2]);
+    count += 1;
+  }
+  return sum / count;
+}
+
+double corner_minimum(const Grid& grid, const Tensor& mm) {
+  // Axis-parallel grids: millimetres become voxels by a division.
+  const Tensor u = allocate(mm.shape, DType::f32);
+  const Point spacing = grid.spacing();
+  for (std::int64_t i = 0; i < mm.shape.count(); ++i) {
+    const auto axis = static_cast<std::size_t>(i % grid.rank);
+    u.elements<float>()[i] = mm.elements<float>()[i] / static_cast<float>(spacing[axis]);
+  }
+  return corner_determinants(
+      GridRows(grid), u.elements<float>(), {.size = grid.size}, 0, nullptr, {})
+      .least;
+}
+
+// A turn by degrees about each axis, in which order does not matter here.
+Map turned(int rank, double degrees, const Point& shift) {
+  Matrix generator = 0.0 * Matrix();
+  const double angle = degrees * M_PI / 180;
+  generator(1, 0) = angle;
+  generator(0, 1) = -angle;
+  if (rank == 3) {
+    generator(2, 1) = angle / 2;
+    generator(1, 2) = -angle / 2;
+  }
+  return {exponential(generator), shift};
+}
+
+Point waved(const Point& p, int rank) {
+  const double size = 4;
+  return {p[0] + size * std::sin(p[1] / 22 + 0.4), p[1] + size * std::cos(p[0] / 25),
+      p[2] + (rank == 3 ? size * std::sin((p[0] + p[1]) / 28) : 0)};
+}
+
+TEST(Registration, FindsATurnAndAShift) {
+  for (const int rank : {2, 3}) {
+    const Grid fixed = grid_of(rank, {52, 48, 50}, {3, 3, 3}),
+               moving = grid_of(rank, {60, 50, 44}, {2.6, 3.1, 3.6});
+    const Map truth = turned(rank, rank == 2 ? 25 : 22, {9, -6, rank == 3 ? 5.0 : 0.0});
+    const std::vector<Blob> all = blobs(rank, 3);
+    Tensor own, other;
+    const Volume f = image_of(
+        fixed, all, [](const Point& p) { return p; }, own);
+    const Map back = inverse(truth);
+    const Volume m = image_of(
+        moving, all, [&](const Point& p) { return back(p); }, other);
+    std::vector<std::vector<RegisterStage>> choices = {
+        {RegisterStage::rigid, RegisterStage::affine}};
+    if (rank == 2) {
+      choices.push_back({RegisterStage::rigid});
+      choices.push_back({RegisterStage::affine});
+      choices.push_back({RegisterStage::similarity, RegisterStage::affine});
+    }
+    for (const std::vector<RegisterStage>& stages : choices) {
+      const Registration r = register_images(f, m, {.stages = stages});
+      EXPECT_LT(error_of(r, fixed, truth), 0.5) << rank << "D, " << stages.size() << " stages";
+      EXPECT_TRUE(r.displacement.empty());
+      EXPECT_EQ(r.stages.size(), stages.size());
+    }
+  }
+}
+
+TEST(Registration, FindsAScaleByASimilarity) {
+  const Grid grid = grid_of(3, {52, 48, 50}, {3, 3, 3});
+  Map truth = turned(3, 8, {4, 3, -2});
+  truth.linear = 1.12 * truth.linear;
+  const Map back = inverse(truth);
+  const std::vector<Blob> all = blobs(3, 4);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return p; }, own);
+  const Volume m = image_of(
+      grid, all, [&](const Point& p) { return back(p); }, other);
+  const Registration r =
+      register_images(f, m, {.stages = {RegisterStage::rigid, RegisterStage::similarity}});
+  EXPECT_LT(error_of(r, grid, truth), 0.5);
+  EXPECT_NEAR(std::cbrt(determinant(map_of(r.affine).linear)), 1.12, 0.005);
+}
+
+// fixed(p) shows what moving shows at T(p), so fixed is drawn at waved(p) and moving plainly.
+TEST(Registration, FindsASmoothWarpWithoutFolds) {
+  for (const int rank : {2, 3}) {
+    const Grid fixed = grid_of(rank, {56, 50, 52}, {2.6, 2.8, 2.7}),
+               moving = grid_of(rank, {60, 56, 50}, {2.5, 2.4, 2.9});
+    const std::vector<Blob> all = blobs(rank, 5);
+    const auto truth = [&](const Point& p) { return waved(p, rank); };
+    Tensor own, other;
+    const Volume f = image_of(fixed, all, truth, own);
+    const Volume m = image_of(
+        moving, all, [](const Point& p) { return p; }, other);
+    Registration none;
+    const double before = error_of(none, fixed, truth);
+    const Registration r = register_images(f, m);
+    const double after = error_of(r, fixed, truth);
+    EXPECT_GT(before, 3) << rank;
+    EXPECT_LT(after, rank == 3 ? 0.8 : 1.0) << rank << "D from " << before;
+    EXPECT_GE(r.min_jacobian, 0.1);
+    EXPECT_GE(corner_minimum(fixed, r.displacement), 0.0999);
+    EXPECT_GT(corner_minimum(fixed, r.inverse_displacement), 0);
+    EXPECT_LT(r.inverse_error_mm.mean, 0.05 * 2.6);
+    EXPECT_LT(r.inverse_error_mm.p99, 0.25 * 2.6);
+    // The warped image is fixed's picture.
+    double square = 0, all_square = 0;
+    for (std::int64_t i = 0; i < fixed.voxels(); ++i) {
+      const double d =
+          static_cast<double>(r.warped.elements<float>()[i] - own.elements<float>()[i]);
+      square += d * d;
+      all_square += std::pow(static_cast<double>(own.elements<float>()[i]), 2);
+    }
+    EXPECT_LT(std::sqrt(square / all_square), 0.05) << rank;
+  }
+}
+
+// What a mask leaves out adds nothing: neither NaN nor a wrong region changes a bit.
+TEST(Registration, NeverReadsWhatAMaskLeavesOut) {
+  const Grid grid = grid_of(3, {34, 30, 32}, {4, 4, 4});
+  const std::vector<Blob> all = blobs(3, 6);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return waved(p, 3); }, own);
+  const Volume m = image_of(
+      grid, all, [](const Point& p) { return p; }, other);
+  const Extents shape = {32, 30, 34};
+  const auto inside = [](std::int64_t i) {
+    return std::abs(i % 34 - 12) > 4 || std::abs(i / 34 % 30 - 15) > 4 ||
+           std::abs(i / 1020 - 16) > 5;
+  };
+  const test::Array mask = test::make(
+      shape, DType::u8, test::Layout::dense, [&](std::int64_t i) { return inside(i) ? 1 : 0; });
+  const RegisterOptions options{.stages = {RegisterStage::rigid, RegisterStage::deformable},
+      .start = RegisterStart::identity,
+      .iterations = {6, 4},
+      .levels = {2, 1},
+      .fixed_mask = mask,
+      .moving_mask = mask};
+  const Registration plain = register_images(f, m, options);
+  for (const double filler : {std::nan(""), 1e6}) {
+    for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+      if (!inside(i))
+        own.elements<float>()[i] = other.elements<float>()[i] = static_cast<float>(filler);
+    }
+    const Registration filled = register_images(f, m, options);
+    EXPECT_EQ(filled.affine, plain.affine) << filler;
+    EXPECT_EQ(to_doubles(filled.displacement), to_doubles(plain.displacement)) << filler;
+  }
+}
+
+TEST(Registration, HasTheSameBitsForAnyNumberOfThreads) {
+  const Grid grid = grid_of(3, {27, 25, 29}, {5, 5, 5});
+  const std::vector<Blob> all = blobs(3, 7);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return waved(p, 3); }, own);
+  const Volume m = image_of(
+      grid, all, [](const Point& p) { return p; }, other);
+  const RegisterOptions options{.iterations = {8, 5}, .levels = {2, 1}};
+  const Registration alone = register_images(f, m, options, {.runner = serial_runner()});
+  for (const int threads : {2, 7}) {
+    ThreadPool pool(threads);
+    const Registration r = register_images(f, m, options, {.runner = pool.runner()});
+    EXPECT_EQ(r.affine, alone.affine);
+    EXPECT_EQ(to_doubles(r.displacement), to_doubles(alone.displacement));
+    EXPECT_EQ(to_doubles(r.inverse_displacement), to_doubles(alone.inverse_displacement));
+  }
+}
+
+TEST(Registration, TakesMutualInformationAcrossContrasts) {
+  const Grid grid = grid_of(2, {90, 84, 1}, {1.7, 1.6, 1});
+  const std::vector<Blob> all = blobs(2, 8);
+  const auto truth = [](const Point& p) { return waved(p, 2); };
+  Tensor own, other;
+  const Volume f = image_of(grid, all, truth, own);
+  const Volume m = image_of(
+      grid, all, [](const Point& p) { return p; }, other);
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    float& value = other.elements<float>()[i];
+    value = value < 5 ? value : 160 - value;
+  }
+  Registration none;
+  const Registration r = register_images(
+      f, m, {.metrics = {{.metric = RegisterMetric::mi}}, .preset = RegisterPreset::quick});
+  EXPECT_LT(error_of(r, grid, truth), 0.6 * error_of(none, grid, truth));
+  EXPECT_GT(corner_minimum(grid, r.displacement), 0);
+}
+
+TEST(Registration, EndsWhereTheCallerSaysSo) {
+  const Grid grid = grid_of(2, {40, 40, 1}, {3, 3, 1});
+  const std::vector<Blob> all = blobs(2, 9);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return waved(p, 2); }, own);
+  const Volume m = image_of(
+      grid, all, [](const Point& p) { return p; }, other);
+  int calls = 0;
+  RegisterOptions options{.stages = {RegisterStage::deformable}};
+  options.progress = [&](const RegisterProgress& at) {
+    EXPECT_EQ(at.iteration, calls);
+    return ++calls < 5;
+  };
+  const Registration r = register_images(f, m, options);
+  EXPECT_EQ(calls, 5);
+  ASSERT_EQ(r.stages.size(), 1u);
+  ASSERT_EQ(r.stages[0].levels.size(), 1u);
+  EXPECT_STREQ(r.stages[0].levels[0].stopped, "callback");
+  EXPECT_EQ(r.stages[0].levels[0].min_jacobian.size(), 4u);
+  EXPECT_EQ(r.displacement.shape, (Extents{1, 40, 40, 2}));
+  EXPECT_GT(test::largest(to_doubles(r.displacement)), 0.5);
+}
+
+// Against determinants written out for one voxel, NaN included.
+TEST(Guard, FindsEveryCornerDeterminant) {
+  for (const Grid& grid : {grid_of(3, {67, 5, 4}, {1, 1, 1}), grid_of(2, {130, 3, 1}, {1, 1, 1}),
+           grid_of(3, {2, 2, 2}, {1, 1, 1})}) {
+    const int n = grid.rank;
+    const test::Array u = test::make(grid.field_shape(), DType::f32, test::Layout::dense,
+        [](std::int64_t i) { return 1.4 * test::uniform(2, i); });
+    const float* const v = u.elements<float>();
+    const auto at = [&](std::array<std::int64_t, 3> p, int c) {
+      return static_cast<double>(v[((p[2] * grid.size[1] + p[1]) * grid.size[0] + p[0]) * n + c]);
+    };
+    double least = std::numeric_limits<double>::infinity();
+    std::int64_t bad = 0;
+    for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+      const std::array<std::int64_t, 3> p = {
+          i % grid.size[0], i / grid.size[0] % grid.size[1], i / grid.size[0] / grid.size[1]};
+      double own = std::numeric_limits<double>::infinity();
+      for (int corner = 0; corner < 1 << n; ++corner) {
+        Matrix j;
+        for (int a = 0; a < n; ++a) {
+          const auto axis = static_cast<std::size_t>(a);
+          bool forward = (corner >> a & 1) == 0;
+          if (p[axis] == 0) forward = true;
+          if (p[axis] == grid.size[axis] - 1) forward = false;
+          std::array<std::int64_t, 3> high = p, low = p;
+          (forward ? high : low)[axis] += forward ? 1 : -1;
+          for (int c = 0; c < n; ++c) j(c, a) = at(high, c) - at(low, c) + (a == c ? 1 : 0);
+        }
+        own = std::min(own, determinant(j));
+      }
+      least = std::min(least, own);
+      bad += own < 0.1 ? 1 : 0;
+    }
+    const Determinants found =
+        corner_determinants(GridRows(grid), v, {.size = grid.size}, 0.1, nullptr, {});
+    EXPECT_NEAR(found.least, least, 1e-5);
+    EXPECT_EQ(found.bad, bad);
+    u.elements<float>()[n] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(
+        corner_determinants(GridRows(grid), v, {.size = grid.size}, 0.1, nullptr, {}).least));
+  }
+}
+
+TEST(Guard, RepairsAFoldWhereItIs) {
+  const Grid grid = grid_of(3, {40, 30, 26}, {1, 1, 1});
+  const test::Array u = test::filled(grid.field_shape(), DType::f32, test::Layout::dense, 0);
+  const std::int64_t at = ((13 * 30 + 15) * 40 + 20) * 3;
+  u.elements<float>()[at] = 2.5f;
+  u.elements<float>()[3 * 39] = 0.25f;  // far away, no fold
+  const Guarded result = guard(grid, u, 0.1, {});
+  EXPECT_TRUE(result.passed);
+  EXPECT_GT(result.repaired, 0);
+  EXPECT_GE(result.least, 0.1);
+  EXPECT_GT(u.elements<float>()[at], 0.1f);
+  EXPECT_EQ(u.elements<float>()[3 * 39], 0.25f);
+}
+
+class Refusals : public ::testing::Test {
+ protected:
+  Grid grid_ = grid_of(2, {20, 20, 1}, {5, 5, 1});
+  Tensor own_, other_;
+  Volume fixed_ = image_of(
+      grid_, blobs(2, 9), [](const Point& p) { return p; }, own_);
+  Volume moving_ = image_of(
+      grid_, blobs(2, 9), [](const Point& p) { return p; }, other_);
+
+  void refused(const RegisterOptions& options, const char* words) {
+    test::expect_refusal([&] { register_images(fixed_, moving_, options); }, words);
+  }
+};
+
+TEST_F(Refusals, OfOptions) {
+  refused({.stages = {}}, "register: stages is empty; give one stage or more");
+  refused({.stages = {RegisterStage::affine, RegisterStage::rigid}},
+      "register: stages are out of order; each may stand once, in the order translation, rigid, "
+      "similarity, affine, deformable");
+  refused({.metrics = {}}, "register: metrics is empty; give one metric or more");
+  refused({.metrics = {{.weight = 0}}},
+      "register: a metric's weight is 0; it must be a number above 0");
+  refused({.metrics = {{.window_size = 4}}},
+      "register: window_size is 4; it must be an odd number from 3 to 255");
+  refused({.iterations = {3, 3}, .levels = {1}},
+      "register: iterations has 2 numbers and levels 1; they must have as many");
+  refused(
+      {.levels = {1, 2}}, "register: levels holds 2 after 1; they must fall, from coarse to fine");
+  refused({.step = 0}, "register: step is 0; it must be above 0 and up to 1");
+  refused({.min_jacobian = 1}, "register: min_jacobian is 1; it must be above 0 and below 1");
+  refused({.start = RegisterStart::given, .initial = {}},
+      "register: initial is singular: its determinant is 0");
+}
+
+TEST_F(Refusals, OfImages) {
+  own_.elements<float>()[7] = std::numeric_limits<float>::infinity();
+  own_.elements<float>()[9] = std::nanf("");
+  refused({},
+      "register: fixed has values that are not finite in 2 voxels; mask them or let them be "
+      "masked");
+  std::fill_n(own_.elements<float>(), 400, 3.0f);
+  refused({}, "register: fixed is 3 everywhere; it must have more than one value");
+  own_.elements<float>()[7] = 1;
+  const test::Array mask = test::filled({20, 20}, DType::u8, test::Layout::dense, 0);
+  refused({.fixed_mask = mask}, "register: fixed's mask counts no voxel");
+  const test::Array small = test::filled({19, 20}, DType::u8, test::Layout::dense, 1);
+  refused({.moving_mask = small},
+      "register: moving_mask has shape [19, 20]; it must be that of moving, [20, 20]");
+  moving_.to_world = {};
+  refused({}, "register: moving's map to the world is singular: its determinant is 0");
+  moving_.to_world = fixed_.to_world;
+  moving_.to_world[3] += 1e4;
+  refused({.start = RegisterStart::identity},
+      "register: the start lays 0.0 % of the fixed voxels over the moving grid; it must be 5 % or "
+      "more: choose another start");
+  const test::Array deep = test::noise({1, 1, 4, 5, 6}, DType::f32, test::Layout::dense, 1, 1);
+  moving_ = {deep};
+  refused({}, "register: fixed has 2 axes of space and moving 3; they must have as many");
+  const test::Array two = test::noise({1, 2, 4, 5}, DType::f32, test::Layout::dense, 1, 1);
+  moving_ = {two};
+  refused({}, "register: fixed has 1 channels and moving 2; they must have as many");
+  const test::Array thin = test::noise({1, 1, 1, 5}, DType::f32, test::Layout::dense, 1, 1);
+  moving_ = {thin};
+  refused({},
+      "register: moving has shape [1, 1, 1, 5]; every axis of space must have 2 voxels or more");
+}
+
+}  // namespace
+}  // namespace similis

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/registration/report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "similis/fields.hpp"
+#include "similis/lncc.hpp"
+#include "similis/mutual_information.hpp"
+#include "similis/ncc.hpp"
+#include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/doubles.h"
+#include "src/registration/geometry.h"
+#include "src/registration/names.h"
+
+namespace similis {
+namespace registration_internal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kManyRepairs = 0.01, kStrongWarp = 1, kFewVoxels = 0.5;  // from here on: a warning
+
+Json metric_json(const MetricTerm& term) {
+  Json metric = {{"name", name(term.metric)}, {"weight", term.weight}};
+  if (term.metric == RegisterMetric::lncc) metric["window_size"] = term.window_size;
+  if (term.metric == RegisterMetric::mi) {
+    metric["bins"] = term.num_bins;
+    metric["sampling"] = term.sampling;
+    metric["seed"] = term.seed;
+  }
+  return metric;
+}
+
+Json settings_json(const Registration& result, const RegisterOptions& options) {
+  Json stages = Json::array(), metrics = Json::array();
+  for (const RegisterStage stage : options.stages) stages.push_back(name(stage));
+  for (const MetricTerm& term : options.metrics) metrics.push_back(metric_json(term));
+  Json settings = {{"stages", stages}, {"init", name(options.start)},
+      {"preset", name(options.preset)}, {"linear_metric", metric_json(options.linear_metric)},
+      {"metrics", metrics}};
+  if (!result.levels.empty()) {
+    settings["levels"] = result.levels;
+    settings["iterations"] = result.iterations;
+    settings["fluid"] = result.fluid;
+    settings["elastic"] = result.elastic;
+  }
+  settings["step"] = options.step;
+  settings["min_jacobian"] = options.min_jacobian;
+  settings["tolerance"] = options.tolerance;
+  settings["nan"] = options.mask_not_finite ? "mask" : "error";
+  settings["fixed_mask"] = !options.fixed_mask.empty();
+  settings["moving_mask"] = !options.moving_mask.empty();
+  return settings;
+}
+
+Json stages_json(const Registration& result) {
+  Json stages = Json::array();
+  for (const RegisterStageReport& stage : result.stages) {
+    Json levels = Json::array();
+    for (const RegisterLevel& level : stage.levels) {
+      Json json = {{"shrink", level.shrink}, {"iterations", level.loss.size()},
+          {"loss", level.loss}, {"stopped", level.stopped}};
+      if (!level.min_jacobian.empty()) json["min_jacobian"] = level.min_jacobian;
+      levels.push_back(json);
+    }
+    stages.push_back({{"name", name(stage.stage)}, {"seconds", stage.seconds}, {"levels", levels}});
+  }
+  return stages;
+}
+
+double quantile(std::vector<float>& values, double share) {
+  const auto at =
+      values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return static_cast<double>(*at);
+}
+
+Json jacobian_json(const Tensor& jacobian) {
+  const float* const begin = jacobian.elements<float>();
+  std::vector<float> values(begin, begin + jacobian.shape.count());
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    const double logarithm = std::log(std::max(1e-6, static_cast<double>(value)));
+    sum += logarithm;
+    squares += logarithm * logarithm;
+  }
+  const auto count = static_cast<double>(values.size());
+  const double deviation = std::sqrt(std::max(0.0, squares / count - sum / count * sum / count));
+  return {{"min", quantile(values, 0)}, {"p1", quantile(values, 0.01)},
+      {"p99", quantile(values, 0.99)}, {"max", quantile(values, 1)}, {"log_sd", deviation}};
+}
+
+Json displacement_json(const Tensor& displacement) {
+  const std::int64_t rank = displacement.shape[displacement.shape.rank() - 1];
+  const std::int64_t voxels = displacement.shape.count() / rank;
+  double sum = 0, most = 0;
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    double square = 0;
+    for (std::int64_t c = 0; c < rank; ++c) {
+      const auto u = static_cast<double>(displacement.elements<float>()[i * rank + c]);
+      square += u * u;
+    }
+    sum += std::sqrt(square);
+    most = std::max(most, std::sqrt(square));
+  }
+  return {{"mean", sum / static_cast<double>(voxels)}, {"max", most}};
+}
+
+Json warnings_of(
+    const Registration& result, const ReportedSimilarity* similarity, double log_deviation) {
+  Json warnings = Json::array();
+  if (result.repaired_share > kManyRepairs) {
+    warnings.push_back(fmt::format(
+        "the guard repaired {:.1f} % of the voxels in one iteration", 100 * result.repaired_share));
+  }
+  if (log_deviation > kStrongWarp) {
+    warnings.push_back(
+        fmt::format("the logarithms of the determinants deviate by {:.2f}: the warp "
+                    "changes volumes by much",
+            log_deviation));
+  }
+  if (similarity != nullptr && similarity->after.ncc < similarity->before.ncc &&
+      similarity->after.mi < similarity->before.mi) {
+    warnings.push_back("the images are less alike than before");
+  }
+  if (result.overlap < kFewVoxels) {
+    warnings.push_back(fmt::format(
+        "only {:.0f} % of the fixed voxels lie inside the moving image", 100 * result.overlap));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+ReportedSimilarity reported_similarity(const Registration& registration, const Volume& fixed,
+    const Volume& moving, const Execution& exec) {
+  const auto by = [&](const Registration& map) {
+    return register_similarity(
+        fixed.data, apply_registration(map, fixed, moving, false, exec), exec);
+  };
+  return {.before = by({}),
+      .affine = by({.affine = registration.affine}),
+      .after = register_similarity(fixed.data, registration.warped, exec)};
+}
+
+Json report_of(const Registration& registration, const RegisterOptions& options,
+    const ReportedSimilarity* similarity, const Tensor& jacobian) {
+  Json json = {
+      {"settings", settings_json(registration, options)}, {"stages", stages_json(registration)}};
+  if (similarity != nullptr) {
+    const auto row = [&](double RegisterSimilarity::*number) -> Json {
+      return {{"before", similarity->before.*number}, {"affine", similarity->affine.*number},
+          {"after", similarity->after.*number}};
+    };
+    json["similarity"] = {{"ncc", row(&RegisterSimilarity::ncc)},
+        {"mi", row(&RegisterSimilarity::mi)}, {"lncc", row(&RegisterSimilarity::lncc)}};
+  }
+  json["overlap"] = registration.overlap;
+  double log_deviation = 0;
+  if (!registration.displacement.empty()) {
+    json["folds"] = registration.min_jacobian > 0 ? 0 : 1;  // the guard lets none pass
+    json["corner_jacobian_min"] = registration.min_jacobian;
+    if (!jacobian.empty()) {
+      json["jacobian"] = jacobian_json(jacobian);
+      log_deviation = json["jacobian"]["log_sd"].get<double>();
+    }
+    const RegisterSummary& error = registration.inverse_error_mm;
+    json["inverse_consistency_mm"] = {{"mean", error.mean}, {"p99", error.p99}, {"max", error.max}};
+    json["displacement_mm"] = displacement_json(registration.displacement);
+    json["repairs"] = registration.repairs;
+  }
+  json["warnings"] = warnings_of(registration, similarity, log_deviation);
+  return json;
+}
+
+}  // namespace registration_internal
+
+using namespace registration_internal;
+
+RegisterSimilarity register_similarity(
+    const TensorView& fixed, const TensorView& other, const Execution& exec) {
+  require(fixed.shape == other.shape,
+      "register_similarity: other has shape {}; it must be that of fixed, {}", other.shape,
+      fixed.shape);
+  const std::vector<double> own = to_doubles(fixed), others = to_doubles(other);
+  const auto [least, most] = std::minmax_element(own.begin(), own.end());
+  const double span = *most > *least ? *most - *least : 1;
+  // LNCC's smoothing takes intensities of about 1.
+  const auto scaled = [&](const std::vector<double>& values) {
+    const Tensor result = allocate(fixed.shape, DType::f32);
+    std::transform(values.begin(), values.end(), result.elements<float>(),
+        [&](double value) { return static_cast<float>(value / span); });
+    return result;
+  };
+  const Tensor f = scaled(own), j = scaled(others);
+  return {.ncc = item(ncc(f, j, Reduction::mean, exec)),
+      .mi = item(mutual_information(f, j, {}, exec)),
+      .lncc = item(lncc(f, j, {.window_size = 5}, exec))};
+}
+
+Tensor registration_jacobian(
+    const Registration& registration, const Volume& fixed, const Execution& exec) {
+  const Tensor& u = registration.displacement;
+  require(!u.empty(), "registration_jacobian: the registration has no displacement");
+  const Grid grid = grid_of(fixed);
+  require(grid.field_shape() == u.shape,
+      "registration_jacobian: fixed has shape {} but the displacement {}", fixed.data.shape,
+      u.shape);
+  // Millimetres become the coordinates of jacobian_determinant(), from -1 to 1.
+  const Matrix to_voxels = inverse(grid.to_world.linear);
+  const Tensor units = allocate(u.shape, DType::f32);
+  const std::int64_t rank = grid.rank, voxels = grid.voxels();
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    for (int r = 0; r < grid.rank; ++r) {
+      double sum = 0;
+      for (int c = 0; c < grid.rank; ++c) {
+        sum += to_voxels(r, c) * static_cast<double>(u.elements<float>()[i * rank + c]);
+      }
+      const auto extent = static_cast<double>(grid.size[static_cast<std::size_t>(r)]);
+      units.elements<float>()[i * rank + r] = static_cast<float>(2 * sum / (extent - 1));
+    }
+  }
+  return jacobian_determinant(units, true, {}, {}, exec).determinant;
+}
+
+}  // namespace similis

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options and backends of smooth().
+#include "similis/c/smooth.h"
+#include "src/core/option_value.h"
+#include "src/smooth/smooth.h"
+
+namespace similis::smooth_internal {
+namespace {
+
+using C = similis_smooth_options;
+using O = SmoothOptions;
+
+constexpr O kDefaults;
+constexpr C kCDefaults = SIMILIS_SMOOTH_DEFAULTS;
+
+constexpr const char* kPaddingWords[] = {"replicate", "zeros"};
+constexpr const char* kOutputs[] = {"output"};
+
+constexpr Option kOptions[] = {option<&O::sigma, &C::sigma>("sigma", kAtLeast0),
+    option<&O::field, &C::field>("field"),
+    option<&O::truncate, &C::truncate>("truncate", kAtLeast0),
+    option<&O::padding, &C::padding>("padding", Choices{kPaddingWords})};
+constexpr Option kRequest[] = {
+    option<&SmoothRequest::adjoint, &C::adjoint>("adjoint"), reserved<&C::reserved>()};
+
+}  // namespace
+
+// No GPU has it yet: there smooth() is refused.
+constinit const Operation<SmoothPass> kSmooth = {.table = {.name = "smooth",
+                                                     .options = kOptions,
+                                                     .request = kRequest,
+                                                     .defaults = &kDefaults,
+                                                     .c_defaults = &kCDefaults,
+                                                     .c_struct = "similis_smooth_options",
+                                                     .c_size = sizeof(C),
+                                                     .outputs = kOutputs,
+                                                     .shape = ShapeRule::as_x},
+    .backends = {{SIMILIS_CPU(smooth_cpu), {}}}};
+
+}  // namespace similis::smooth_internal

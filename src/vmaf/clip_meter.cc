@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/vmaf/clip_meter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "src/core/require.h"
+#include "src/vmaf/motion/motion.h"
+
+namespace similis::vmaf_internal {
+namespace {
+
+// The index of a value, which is added if it is not there.
+template <class T> std::size_t index_in(std::vector<T>& values, const T& value) {
+  const auto found = std::find(values.begin(), values.end(), value);
+  if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
+  values.push_back(value);
+  return values.size() - 1;
+}
+
+}  // namespace
+
+ClipPlan::ClipPlan(std::span<const FeatureRequest> requests)
+    : vif_index(requests.size()), adm_index(requests.size()), cambi_index(requests.size()) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const FeatureRequest& request = requests[i];
+    if (request.kind() == FeatureKind::vif) {
+      vif_index[i] = index_in(vif_limits, request.value("vif_enhn_gain_limit"));
+      skips_vif_scale0 &= request.is_set("vif_skip_scale0");
+    } else if (request.kind() == FeatureKind::adm) {
+      adm_index[i] = index_in(adm_settings, request.adm_setting());
+      skips_adm_scale0 &= request.is_set("adm_skip_scale0");
+    } else if (request.kind() == FeatureKind::cambi) {
+      cambi_index[i] = index_in(cambi_settings, request.cambi_setting());
+      has_cambi_of_reference |= request.is_set("full_ref");
+    } else if (!request.is_set("motion_force_zero")) {
+      lags[request.is_set("motion_five_frame_window") ? 1 : 0] = true;
+    }
+  }
+}
+
+void measure_cambi(const ClipPlan& plan, const Plane& reference, std::span<const Plane> distorted,
+    const Execution& exec, FrameSums& sums) {
+  for (const CambiSetting& setting : plan.cambi_settings) {
+    for (std::size_t i = 0; i < distorted.size(); ++i) {
+      sums.pairs[i].cambi.push_back(cambi_cpu(distorted[i], setting, exec));
+    }
+    if (plan.has_cambi_of_reference) sums.cambi.push_back(cambi_cpu(reference, setting, exec));
+  }
+}
+
+void require_sample_depth(const char* plane, std::uint32_t largest, int bit_depth) {
+  require(largest >> bit_depth == 0,
+      "vmaf: {} holds a sample of {}; with bit_depth {} none may be above {}", plane, largest,
+      bit_depth, (1 << bit_depth) - 1);
+}
+
+FrameSums ClipMeter::measure(
+    const Plane& reference, std::span<const Plane> distorted, const Execution& exec) {
+  FrameSums sums;
+  for (std::size_t lag = 0; lag < sums.motion.size(); ++lag) {
+    if (!plan_.lags[lag] || earlier_.size() <= lag) continue;
+    sums.motion[lag] = motion_sad_cpu(earlier_[lag].plane, reference, exec);
+  }
+  keep(reference);
+  sums.pairs.resize(distorted.size());
+  if (distorted.empty()) return sums;
+  if (!plan_.vif_limits.empty()) {
+    std::vector<VifSums> vif = vif_cpu(
+        reference, distorted, plan_.vif_limits, plan_.skips_vif_scale0, vif_workspace_, exec);
+    for (std::size_t i = 0; i < vif.size(); ++i) sums.pairs[i].vif = std::move(vif[i]);
+  }
+  if (!plan_.adm_settings.empty()) {
+    std::vector<AdmSums> adm = adm_cpu(
+        reference, distorted, plan_.adm_settings, plan_.skips_adm_scale0, adm_workspace_, exec);
+    for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
+  }
+  measure_cambi(plan_, reference, distorted, exec, sums);
+  return sums;
+}
+
+void ClipMeter::keep(const Plane& reference) {
+  if (plan_.kept_frames() == 0) return;
+  Kept kept;
+  if (earlier_.size() == plan_.kept_frames()) {
+    kept = std::move(earlier_.back());  // its memory
+    earlier_.pop_back();
+  }
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(reference.width) * (reference.is_words ? 2 : 1);
+  kept.samples.resize(row_bytes * static_cast<std::size_t>(reference.height));
+  for (std::int64_t y = 0; y < reference.height; ++y) {
+    const void* row = reference.is_words ? static_cast<const void*>(reference.row<std::uint16_t>(y))
+                                         : reference.row<std::uint8_t>(y);
+    std::memcpy(kept.samples.data() + static_cast<std::size_t>(y) * row_bytes, row, row_bytes);
+  }
+  kept.plane = reference;
+  kept.plane.samples = kept.samples.data();
+  kept.plane.row_stride = reference.width;
+  earlier_.push_front(std::move(kept));
+}
+
+}  // namespace similis::vmaf_internal
