@@ -199,7 +199,7 @@ TEST(CApi, EachThreadHasItsOwnLastError) {
   EXPECT_STREQ(similis_last_error(), "mine");
 }
 
-TEST(CApi, APoolRunsEveryIndexOnce) {
+TEST(CApi, AThreadPoolRunsEveryIndexOnce) {
   similis_thread_pool* pool = nullptr;
   ASSERT_EQ(similis_thread_pool_create(3, &pool), SIMILIS_OK);
   std::array<std::atomic<int>, 100> visits{};

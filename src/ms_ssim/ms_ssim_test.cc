@@ -257,7 +257,7 @@ TEST(MsSsimConvergence, TheLossKeepsItsRelativePrecision) {
   }
 }
 
-TEST(MsSsimProperty, BitsDependOnNothingButTheInput) {
+TEST(MsSsimProperty, HasTheSameBitsForAnyNumberOfThreads) {
   const auto [x, y] =
       ssim_internal::textured({2, 2, 190, 310}, DType::f32, Layout::dense, Layout::reversed, 1);
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {

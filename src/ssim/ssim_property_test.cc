@@ -165,7 +165,7 @@ TEST(SsimProperty, BatchesAreTheirImages) {
   });
 }
 
-TEST(SsimProperty, BitsDependOnNothingButTheInput) {
+TEST(SsimProperty, HasTheSameBitsForAnyNumberOfThreads) {
   // More than one tile along each axis.
   const Extents shape = {2, 2, 150, 300};
   const auto [x, y] =
@@ -192,7 +192,7 @@ TEST(SsimProperty, BitsDependOnNothingButTheInput) {
   }
 }
 
-TEST(SsimProperty, CallersAtOnceDoNotDisturbEachOther) {
+TEST(SsimProperty, CallersOnSeveralThreadsDoNotDisturbEachOther) {
   const auto [x, y] =
       ssim_internal::textured({1, 3, 140, 90}, DType::f32, Layout::dense, Layout::dense, 1);
   const Reference expected = computed(x, y, {}, {});

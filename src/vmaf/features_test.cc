@@ -121,6 +121,19 @@ TEST_P(VmafFeatures, SeveralDistortedPlanesHaveTheBitsOfEach) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, VmafFeatures, testing::ValuesIn(kScenes));
 
+TEST(VmafFeature, HasTheSameBitsForAnyNumberOfThreads) {
+  const TestPair pair(Scene::noise, 251, 67, 10);
+  const PlanePair planes = pair.planes();
+  const VifSums vif = vif_of(planes, kLimits, false, {});
+  const AdmSums adm = adm_of(planes, kSettings, false, {});
+  const std::int64_t motion = motion_sad_cpu(planes.reference, planes.distorted, {});
+  on_every_backend([&](const Execution& exec) {
+    EXPECT_TRUE(vif_of(planes, kLimits, false, exec) == vif);
+    EXPECT_TRUE(adm_of(planes, kSettings, false, exec) == adm);
+    EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), motion);
+  });
+}
+
 TEST(VmafFeature, SkippingScaleZeroLeavesTheOthers) {
   const TestPair pair(Scene::textured, 101, 77, 8);
   const Execution exec{.runner = serial_runner()};

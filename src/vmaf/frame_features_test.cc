@@ -101,6 +101,19 @@ TEST_P(FrameFeatures, CambiIsThatOfTheLoops) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, FrameFeatures, testing::ValuesIn(kScenes));
 
+TEST(FrameFeature, IsTheSameForAnyNumberOfThreads) {
+  const ColorPair frames(Scene::noise, 219, 131, 10, 1, 1);
+  const PlanePair luma = frames.luma.planes();
+  const float psnr_hvs = psnr_hvs_cpu(luma, 0, {});
+  const double ciede = ciede_cpu(frames.reference, frames.distorted, {});
+  const double cambi = cambi_cpu(luma.distorted, {}, {});
+  on_every_backend([&](const Execution& exec) {
+    EXPECT_EQ(psnr_hvs_cpu(luma, 0, exec), psnr_hvs);
+    EXPECT_EQ(ciede_cpu(frames.reference, frames.distorted, exec), ciede);
+    EXPECT_EQ(cambi_cpu(luma.distorted, {}, exec), cambi);
+  });
+}
+
 // Areas of one value each, a step apart: banding, which none of the scenes has.
 TEST(FrameFeature, CambiSeesBands) {
   constexpr std::int64_t width = 301, height = 217;

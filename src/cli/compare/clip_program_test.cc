@@ -48,7 +48,7 @@ class ClipProgram : public ProgramTest {
   }
 };
 
-TEST_F(ClipProgram, NumbersAreThoseOfVmaf) {
+TEST_F(ClipProgram, NumbersAreThoseOfVmafForAnyNumberOfThreads) {
   const Json expected = vmaf("a.y4m", {});
   for (const char* threads : {"1", "2", "7"}) {
     const Json document = scores({"r.y4m", "a.y4m", "--threads", threads, "-m", "mse"});

@@ -92,6 +92,11 @@ TEST_P(FloatSsim, OfShrunkPlanesIsTheReference) {
 INSTANTIATE_TEST_SUITE_P(Scenes, FloatSsim, testing::ValuesIn(kScenes),
     [](const testing::TestParamInfo<Scene>& scene) { return name(scene.param); });
 
+TEST(FloatSsimPlanes, HaveTheSameBitsForAnyNumberOfThreads) {
+  expect_the_reference(TestPlanes(Scene::noise, {75, 171}, 10), 1);
+  expect_the_reference(TestPlanes(Scene::noise, {75, 171}, 10), 2);
+}
+
 TEST(FloatSsimPlanes, MayLieAnyhow) {
   const TestPlanes dense(Scene::textured, {2, 30, 160}, 10);
   for (const int scale : {1, 2}) {

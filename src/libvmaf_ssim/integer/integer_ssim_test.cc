@@ -113,7 +113,7 @@ TEST(IntegerSsimPlanes, ThatAreEqualScoreOne) {
 }
 
 // Threads finish stripes in any order: many small ones, again and again.
-TEST(IntegerSsimPlanes, AreAddedInOrderWhoeverIsFirst) {
+TEST(IntegerSsimPlanes, AreAddedInOrderWhicheverThreadIsFirst) {
   const TestPlanes planes(Scene::noise, {640, 20}, 8);
   const std::vector<double> expected = reference_integer_ssim(planes.pairs());
   ThreadPool pool(7);
