@@ -11,7 +11,9 @@
 // deformable stage finds u, coarse to fine: each step follows the smoothed gradient of the metrics,
 // is composed with u, and a guard repairs the field before it may fold. The greedy form of B. B.
 // Avants et al., "Symmetric diffeomorphic image registration with cross-correlation", Medical Image
-// Analysis 12(1), 2008. All on the CPU.
+// Analysis 12(1), 2008. The symmetric stage follows a stationary velocity v instead, u = exp(v) and
+// w = exp(-v), whose metrics are the mean of both directions: V. Arsigny et al., "A log-Euclidean
+// framework for statistics on diffeomorphisms", MICCAI 2006. All on the CPU.
 #pragma once
 
 #include <array>
@@ -41,7 +43,8 @@ enum class RegisterStage : std::uint8_t {
   rigid,
   similarity,  ///< rigid with one scale
   affine,
-  deformable,
+  deformable,  ///< greedy
+  symmetric,   ///< instead of it: a stationary velocity that moves both images
 };
 
 enum class RegisterMetric : std::uint8_t { lncc, ncc, mi, mse };
@@ -90,8 +93,8 @@ struct RegisterOptions {
   RegisterPreset preset = RegisterPreset::balanced;
   std::vector<int> iterations = {};    ///< per level, coarse to fine; empty: the preset's
   std::vector<int> levels = {};        ///< shrink factors; empty: 4, 2, 1, more for large images
-  std::optional<double> fluid = {};    ///< σ of the gradient's smoothing in voxels; empty: 3, or 5
-                                       ///< where mi is the only metric
+  std::optional<double> fluid = {};    ///< σ of the gradient's smoothing in voxels; empty: 3, 2.5
+                                       ///< of symmetric, 5 where mi is the only metric
   std::optional<double> elastic = {};  ///< σ of the field's; empty: 0.25, or 0.5
   double step = 0.5;                   ///< largest displacement of an iteration, in voxels
   double min_jacobian = 0.1;  ///< least determinant of one-sided differences that the guard accepts

@@ -57,7 +57,7 @@ RegisterOptions options_of(const Arguments& arguments, const similis_register_op
   if (given.stages != nullptr || given.stage_count != 0) {
     options.stages.clear();
     for (const std::int32_t stage : list_of("stages", given.stages, given.stage_count)) {
-      options.stages.push_back(arguments.enumerator("stages", stage, RegisterStage::deformable));
+      options.stages.push_back(arguments.enumerator("stages", stage, RegisterStage::symmetric));
     }
   }
   if (given.metrics != nullptr || given.metric_count != 0) {

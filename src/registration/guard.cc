@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "similis/smooth.hpp"
+#include "src/registration/exponential.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
@@ -79,6 +80,15 @@ void repair(const Grid& grid, const Tensor& u, const Box& box, std::vector<float
   }
 }
 
+// Smooths `field` about the voxels of the box where u is below the bound.
+void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
+    const Tensor& field, const Execution& exec) {
+  const Box box = widened(bad, grid, kMargin);
+  std::vector<float> flags(static_cast<std::size_t>(box.size[0] * box.size[1] * box.size[2]));
+  corner_determinants(GridRows(grid), u.elements<float>(), box, bound, flags.data(), exec);
+  repair(grid, field, box, flags, exec);
+}
+
 }  // namespace
 
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
@@ -87,10 +97,7 @@ Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& 
   Determinants whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
   Guarded result{.passed = whole.bad == 0, .least = whole.least, .repaired = whole.bad};
   for (int i = 0; i < kTries && !result.passed; ++i) {
-    const Box box = widened(whole.around, grid, kMargin);
-    std::vector<float> flags(static_cast<std::size_t>(box.size[0] * box.size[1] * box.size[2]));
-    corner_determinants(rows, field, box, bound, flags.data(), exec);
-    repair(grid, u, box, flags, exec);
+    smooth_about(grid, whole.around, u, bound, u, exec);
     whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
     result.passed = whole.bad == 0;
     result.least = whole.least;
@@ -105,6 +112,31 @@ Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const 
     const Guarded again = guard(grid, u, bound, exec);
     result.passed = again.passed;
     result.least = again.least;
+  }
+  return result;
+}
+
+Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, const Execution& exec) {
+  const GridRows rows(grid);
+  const Tensor u = allocate(v.shape, DType::f32, {}, exec);
+  Guarded result;
+  for (int i = 0; !result.passed; ++i) {
+    std::int64_t bad = 0;
+    result.least = 1;
+    for (const int sign : {1, -1}) {
+      exponential(grid, v, sign, u, exec);
+      const Determinants found =
+          corner_determinants(rows, u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
+      result.least = std::min(result.least, found.least);
+      bad += found.bad;
+      if (found.bad > 0 && i < kTries) smooth_about(grid, found.around, u, bound, v, exec);
+    }
+    if (i == 0) result.repaired = bad;
+    result.passed = bad == 0;
+    // The identity passes, so this ends.
+    if (bad > 0 && i >= kTries) {
+      scale(v.shape.count(), 0.9f, v.elements<float>(), v.elements<float>(), exec);
+    }
   }
   return result;
 }

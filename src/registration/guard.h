@@ -24,4 +24,8 @@ Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& 
 /// guard(), and where it fails u ← 0.9·u until u passes, which ends as the identity does.
 Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const Execution& exec);
 
+/// Likewise for a velocity v until exp(v) and exp(-v) both pass: v is what is smoothed or
+/// shortened.
+Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, const Execution& exec);
+
 }  // namespace similis::registration_internal

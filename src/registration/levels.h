@@ -7,6 +7,9 @@
 
 namespace similis::registration_internal {
 
+/// A voxel of a mask between others counts from here on.
+constexpr float kInsideMask = 0.999f;
+
 struct Image {
   Grid grid;
   Tensor values;  ///< [1,C,…], f32, dense, in [0, 1]; 0 where the mask is

@@ -10,7 +10,7 @@
 namespace similis::registration_internal {
 
 inline constexpr std::array kStageNames = {
-    "translation", "rigid", "similarity", "affine", "deformable"};
+    "translation", "rigid", "similarity", "affine", "deformable", "symmetric"};
 inline constexpr std::array kMetricNames = {"lncc", "ncc", "mi", "mse"};
 inline constexpr std::array kPresetNames = {"quick", "balanced", "accurate"};
 /// The last is a map of the caller.

@@ -13,7 +13,7 @@
 #include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/doubles.h"
 #include "src/registration/check.h"
-#include "src/registration/greedy.h"
+#include "src/registration/deformable.h"
 #include "src/registration/guard.h"
 #include "src/registration/passes.h"
 
@@ -48,8 +48,10 @@ void registration_internal::check_options(const RegisterOptions& options) {
   for (std::size_t i = 0; i + 1 < options.stages.size(); ++i) {
     require(options.stages[i] < options.stages[i + 1],
         "register: stages are out of order; each may stand once, in the order translation, rigid, "
-        "similarity, affine, deformable");
+        "similarity, affine, deformable, symmetric");
   }
+  require(options.stages.size() < 2 || *(options.stages.end() - 2) != RegisterStage::deformable,
+      "register: stages holds deformable and symmetric; give one of them");
   require(!options.metrics.empty(), "register: metrics is empty; give one metric or more");
   for (const MetricTerm& term : options.metrics) check(term);
   check(options.linear_metric);
@@ -212,13 +214,15 @@ Registration register_images(const Volume& fixed, const Volume& moving,
       "register: fixed has {} channels and moving {}; they must have as many", own.channels(),
       other.channels());
   std::vector<RegisterStage> linear = options.stages;
-  const bool is_deformable = std::erase(linear, RegisterStage::deformable) > 0;
+  const RegisterStage last = linear.back();
+  const bool is_deformable = last >= RegisterStage::deformable;
+  if (is_deformable) linear.pop_back();
   const LinearResult by_lines = run_linear(own, other, linear, options, options.progress, exec);
   Registration result{.affine = rows_of(by_lines.map), .stages = by_lines.stages};
   Tensor u;
   if (is_deformable && !by_lines.was_stopped) {
-    const GreedyResult deformed =
-        run_greedy(own, other, by_lines.map, options, options.progress, exec);
+    const DeformableResult deformed =
+        run_deformable(last, own, other, by_lines.map, options, options.progress, exec);
     result.stages.push_back(deformed.report);
     result.fluid = deformed.settings.fluid;
     result.elastic = deformed.settings.elastic;

@@ -53,7 +53,8 @@ def register(
         spacing: instead of affines, mm between voxels along x, y (and z) of both arrays.
         world: the axes of affines, of points, and of the results' vectors: "ras" as nibabel has
             them, or "lps" as ITK does.
-        stages: any of translation, rigid, similarity, affine, deformable, in this order.
+        stages: any of translation, rigid, similarity, affine, and deformable or symmetric, in
+            this order. The symmetric stage takes both images alike: swapped, they give the inverse.
         metrics: of the deformable stage, which maximises their weighted sum: "lncc", "ncc", "mi",
             "mse", or with options, as ("lncc", {"window_size": 5, "weight": 1}) or ("mi",
             {"bins": 48, "sampling": 1}).
@@ -64,7 +65,7 @@ def register(
         iterations, levels: of the deformable stage, coarse to fine, as (50, 40, 20) and the shrink
             factors (4, 2, 1); by default the preset's, with more levels for large images.
         fluid, elastic: σ of the gradient's and the field's smoothing, in voxels of a level; by
-            default 3 and 0.25, or 5 and 0.5 where mi is the only metric.
+            default 3 (symmetric: 2.5) and 0.25, or 5 and 0.5 where mi is the only metric.
         step: the largest displacement of an iteration, in voxels of a level.
         min_jacobian: the least determinant that the guard against folds accepts.
         tolerance: a level ends where the loss falls by less in an iteration.

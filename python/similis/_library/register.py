@@ -12,7 +12,7 @@ from typing import Any, Final, Optional, Union
 
 from . import c_abi, threads, values
 
-STAGES: Final = ("translation", "rigid", "similarity", "affine", "deformable")
+STAGES: Final = ("translation", "rigid", "similarity", "affine", "deformable", "symmetric")
 METRICS: Final = ("lncc", "ncc", "mi", "mse")
 PRESETS: Final = ("quick", "balanced", "accurate")
 STARTS: Final = ("auto", "centers", "moments", "identity")

@@ -42,8 +42,8 @@ void add_register_arguments(CLI::App& app, RegisterCommand& command) {
       ->required()
       ->type_name("PREFIX");
   app.add_option("--stages", command.stages,
-         "any of translation, rigid, similarity, affine and deformable, in this order (default: "
-         "rigid,affine,deformable)")
+         "any of translation, rigid, similarity, affine, and deformable or symmetric, in this order "
+         "(default: rigid,affine,deformable)")
       ->type_name("STAGE,…");
   app.add_option("--init", command.init,
          "the map before the first stage: auto tries several, centers of the grids, moments "

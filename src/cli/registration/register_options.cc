@@ -141,8 +141,12 @@ RegisterOptions parse_register_options(const RegisterCommand& command) {
     if (options.stages[i] < options.stages[i + 1]) continue;
     throw UsageError(fmt::format(
         "--stages is \"{}\"; each stage may stand once, in the order translation, rigid, "
-        "similarity, affine, deformable",
+        "similarity, affine, deformable, symmetric",
         command.stages));
+  }
+  if (options.stages.size() > 1 && *(options.stages.end() - 2) == RegisterStage::deformable) {
+    throw UsageError(fmt::format(
+        "--stages is \"{}\"; give one of deformable and symmetric", command.stages));
   }
   options.start = start_file(command).empty() ? parse_choice("--init", command.init, kStarts)
                                               : RegisterStart::given;

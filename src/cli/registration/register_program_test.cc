@@ -239,10 +239,11 @@ TEST_F(RegisterProgram, StartsFromAFileAndMasks) {
 
 TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
   refused({"--stages", "rigid,elastic"}, 2,
-      "--stages is \"elastic\"; it must be translation, rigid, similarity, affine or deformable");
+      "--stages is \"elastic\"; it must be translation, rigid, similarity, affine, deformable or "
+      "symmetric");
   refused({"--stages", "affine,rigid"}, 2,
       "--stages is \"affine,rigid\"; each stage may stand once, in the order translation, rigid, "
-      "similarity, affine, deformable");
+      "similarity, affine, deformable, symmetric");
   refused({"--preset", "fast"}, 2, "--preset is \"fast\"; it must be quick, balanced or accurate");
   refused({"-m", "lncc=bins=4"}, 2,
       "--metric is \"lncc=bins=4\"; its options are weight=NUMBER, of lncc window_size=N and of mi "

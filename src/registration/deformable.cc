@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The levels of a deformable stage, their steps and their ends.
+#include "src/registration/deformable.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/registration/exponential.h"
+
+namespace similis::registration_internal {
+namespace {
+
+constexpr std::size_t kSlopeLosses = 10;
+
+// The slope of a line through the last losses.
+double slope_of(const std::vector<double>& losses) {
+  constexpr double kMiddle = (kSlopeLosses - 1) / 2.0;
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < kSlopeLosses; ++i) {
+    const double at = static_cast<double>(i) - kMiddle;
+    sum += at * losses[losses.size() - kSlopeLosses + i];
+    squares += at * at;
+  }
+  return sum / squares;
+}
+
+DeformableSettings settings_of(
+    RegisterStage stage, const RegisterOptions& options, const Grid& grid) {
+  const bool is_mi = std::all_of(options.metrics.begin(), options.metrics.end(),
+      [](const MetricTerm& term) { return term.metric == RegisterMetric::mi; });
+  const double fluid = is_mi ? 5 : stage == RegisterStage::symmetric ? 2.5 : 3;
+  DeformableSettings result{.fluid = options.fluid.value_or(fluid),
+      .elastic = options.elastic.value_or(is_mi ? 0.5 : 0.25),
+      .levels = options.levels,
+      .iterations = options.iterations};
+  if (result.levels.empty()) {
+    result.levels = {4, 2, 1};
+    const std::int64_t largest = *std::max_element(grid.size.begin(), grid.size.end());
+    for (std::int64_t most = 150;
+         largest > most && result.iterations.size() != result.levels.size(); most *= 2) {
+      result.levels.insert(result.levels.begin(), 2 * result.levels.front());
+    }
+  }
+  if (result.iterations.empty()) {
+    constexpr int kPresets[3][3] = {{30, 20, 10}, {50, 40, 20}, {100, 100, 20}};
+    const auto& preset = kPresets[static_cast<std::size_t>(options.preset)];
+    for (std::size_t i = 0; i < result.levels.size(); ++i) {
+      const std::size_t from_end = result.levels.size() - 1 - i;
+      result.iterations.push_back(preset[from_end > 2 ? 0 : 2 - from_end]);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void DeformableResult::add_repair(std::int64_t repaired, std::int64_t voxels) {
+  if (repaired == 0) return;
+  ++repairs;
+  repaired_share =
+      std::max(repaired_share, static_cast<double>(repaired) / static_cast<double>(voxels));
+}
+
+DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const Image& moving,
+    const Map& affine, const RegisterOptions& options, const Watch& watch, const Execution& exec) {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool is_symmetric = stage == RegisterStage::symmetric;
+  const auto make_level = is_symmetric ? symmetric_level : greedy_level;
+  const auto settle = is_symmetric ? guard_exponentials : guard_or_shorten;
+  const DeformableSettings settings = settings_of(stage, options, fixed.grid);
+  DeformableResult result{.report = {.stage = stage}, .settings = settings};
+  const double spacing = fixed.grid.smallest_spacing();
+  Grid before = fixed.grid;
+  Tensor field;
+  bool was_stopped = false;
+  for (std::size_t l = 0; l < settings.levels.size() && !was_stopped; ++l) {
+    const int shrink = settings.levels[l], iterations = settings.iterations[l];
+    const double sigma = 0.5 * shrink * spacing;
+    const LevelImages images = {.fixed = shrink > 1 ? shrunk(fixed, shrink * spacing, exec) : fixed,
+        .soft_fixed = is_symmetric && shrink > 1 ? blurred(fixed, sigma, exec) : fixed,
+        .moving = shrink > 1 ? blurred(moving, sigma, exec) : moving,
+        .affine = affine};
+    const Grid& grid = images.fixed.grid;
+    if (field.empty()) {
+      field = allocate(grid.field_shape(), DType::f32);
+      std::fill_n(field.elements<float>(), field.shape.count(), 0.0f);
+    } else {
+      field = resampled_field(field, before, grid, exec);
+      settle(grid, field, options.min_jacobian, exec);
+    }
+    before = grid;
+    const std::unique_ptr<DeformableLevel> level =
+        make_level(images, field, options, settings, exec);
+    RegisterLevel report{.shrink = shrink};
+    for (int i = 0; i < iterations; ++i) {
+      const double loss = level->differentiate();
+      report.loss.push_back(loss);
+      if (watch && !watch({stage, shrink, i, iterations, loss, level->least()})) {
+        report.stopped = "callback";
+        was_stopped = true;
+        break;
+      }
+      const double share = static_cast<double>(i) / iterations;
+      const double step = options.step * (share < 0.5 ? 1.0 : 0.2 + 1.6 * (1 - share));
+      if (!level->advance(step, result)) {
+        report.stopped = "guard";
+        break;
+      }
+      report.min_jacobian.push_back(level->least());
+      if (report.loss.size() >= kSlopeLosses && -slope_of(report.loss) < options.tolerance) {
+        report.stopped = "tolerance";
+        break;
+      }
+    }
+    field = level->field();
+    if (is_symmetric) {
+      const Guarded guarded = settle(grid, field, options.min_jacobian, exec);
+      result.add_repair(guarded.repaired, grid.voxels());
+    }
+    result.report.levels.push_back(report);
+  }
+  if (before.size != fixed.grid.size) {
+    field = resampled_field(field, before, fixed.grid, exec);
+  }
+  result.min_jacobian = settle(fixed.grid, field, options.min_jacobian, exec).least;
+  result.u = field;
+  if (is_symmetric) {
+    Tensor v = field;
+    result.u = allocate(v.shape, DType::f32);
+    exponential(fixed.grid, v, 1, result.u, exec);
+  }
+  result.report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace similis::registration_internal

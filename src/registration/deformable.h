@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deformable stages, coarse to fine: greedy (a displacement that grows step by step) and
+// symmetric (a velocity that moves both images).
+#pragma once
+
+#include <memory>
+
+#include "src/registration/guard.h"
+#include "src/registration/linear.h"
+
+namespace similis::registration_internal {
+
+/// The numbers of a deformable stage, with the library's where the caller left them open.
+struct DeformableSettings {
+  double fluid = 0, elastic = 0;
+  std::vector<int> levels, iterations;
+};
+
+struct DeformableResult {
+  Tensor u;  ///< in voxels of the fixed grid, f32, dense
+  RegisterStageReport report;
+  std::int64_t repairs = 0;
+  double repaired_share = 0;
+  double min_jacobian = 1;
+  DeformableSettings settings;
+
+  /// Counts the voxels that a guard changed in an iteration or at the end of a level.
+  void add_repair(std::int64_t repaired, std::int64_t voxels);
+};
+
+/// The images and the map of a level.
+struct LevelImages {
+  Image fixed;       ///< on the level's grid
+  Image soft_fixed;  ///< smoothed as the moving image is, on its own grid; read by symmetric alone
+  Image moving;      ///< smoothed as the level asks, on its own grid
+  const Map& affine;
+};
+
+/// One level of a stage. Its field, on the level's grid in voxels, is what passes between levels.
+class DeformableLevel {
+ public:
+  virtual ~DeformableLevel() = default;
+  /// Finds the smoothed derivative of the loss by the field; returns the loss.
+  virtual double differentiate() = 0;
+  /// Moves the field by at most `step` voxels along it. False where no step is valid.
+  virtual bool advance(double step, DeformableResult& result) = 0;
+  virtual const Tensor& field() const = 0;
+  virtual double least() const = 0;  ///< determinant of the displacement
+};
+
+std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
+    const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);
+std::unique_ptr<DeformableLevel> symmetric_level(const LevelImages& images, const Tensor& v,
+    const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);
+
+/// stage: deformable or symmetric.
+DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const Image& moving,
+    const Map& affine, const RegisterOptions& options, const Watch& watch, const Execution& exec);
+
+}  // namespace similis::registration_internal

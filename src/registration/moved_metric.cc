@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/registration/moved_metric.h"
+
+#include "similis/warp.hpp"
+#include "src/registration/similarity.h"
+
+namespace similis::registration_internal {
+
+MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affine,
+    const std::vector<MetricTerm>& terms, const Execution& exec)
+    : still_(still),
+      moved_(moved),
+      terms_(terms),
+      exec_(exec),
+      voxels_(between_voxels(still.grid, affine, moved.grid)),
+      j_(allocate(still.values.shape, DType::f32, {}, exec)),
+      slope_(allocate(still.values.shape, DType::f32, {}, exec)),
+      weights_(allocate(still.grid.image_shape(1), DType::f32, {}, exec)) {
+  if (!moved.mask.empty()) moved_mask_ = allocate(weights_.shape, DType::f32, {}, exec);
+}
+
+double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient) {
+  const GridRows rows(still_.grid);
+  float* const weights = weights_.elements<float>();
+  std::int64_t count = weigh_inside(
+      rows, voxels_, moved_.grid, u.elements<float>(), still_.mask_elements(), weights, exec_);
+  if (!moved_mask_.empty()) {
+    sample_at(moved_.mask, moved_.grid, voxels_, still_.grid, u, false, moved_mask_, exec_);
+    count = drop_below(rows, moved_mask_.elements<float>(), kInsideMask, weights, exec_);
+  }
+  sample_at(moved_.values, moved_.grid, voxels_, still_.grid, u, false, j_, exec_);
+  const bool all_count = count == still_.grid.voxels();
+  const double value = similarity(terms_, still_.grid, still_.values, j_,
+      all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
+  const Tensor matrix = coordinate_matrix(voxels_, still_.grid, moved_.grid);
+  const Tensor by_u = displacement_matrix(voxels_, moved_.grid);
+  sample_into(moved_.values, {.upstream = slope_, .grid_gradient = gradient},
+      {.affine = matrix, .displacement = u, .grid_affine = by_u}, exec_);
+  return value;
+}
+
+}  // namespace similis::registration_internal

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symmetric stage: a stationary velocity v moves both images, φ = exp(v) and ψ = exp(-v) = φ⁻¹.
+// Per iteration, on a level's grid, with M' the moving image at A(x):
+//
+//   a ← ∂/∂φ of metrics(F, M∘A∘φ);  b ← ∂/∂ψ of metrics(M', F∘ψ);  loss -½ of their sum
+//   d ← step·G_fluid (a - b) / max|…|;  v ← G_elastic (v + d)
+//
+// Both images are smoothed alike, so that swapping them swaps φ and ψ.
+#include <cmath>
+
+#include "similis/smooth.hpp"
+#include "src/registration/deformable.h"
+#include "src/registration/exponential.h"
+#include "src/registration/moved_metric.h"
+
+namespace similis::registration_internal {
+namespace {
+
+// The image where the map lays it on the level's grid.
+Image laid_on(const Grid& grid, const Image& moving, const Map& affine, const Execution& exec) {
+  const Map voxels = between_voxels(grid, affine, moving.grid);
+  Image result{.grid = grid,
+      .values = allocate(grid.image_shape(moving.channels()), DType::f32, {}, exec),
+      .mask = allocate(grid.image_shape(1), DType::f32, {}, exec)};
+  sample_at(moving.values, moving.grid, voxels, grid, {}, false, result.values, exec);
+  float* const inside = result.mask.elements<float>();
+  const GridRows rows(grid);
+  std::int64_t count = weigh_inside(rows, voxels, moving.grid, nullptr, nullptr, inside, exec);
+  if (!moving.mask.empty()) {
+    const Tensor mask = allocate(result.mask.shape, DType::f32, {}, exec);
+    sample_at(moving.mask, moving.grid, voxels, grid, {}, false, mask, exec);
+    count = drop_below(rows, mask.elements<float>(), kInsideMask, inside, exec);
+  }
+  if (count == grid.voxels()) result.mask = Tensor();
+  return result;
+}
+
+class SymmetricLevel : public DeformableLevel {
+ public:
+  SymmetricLevel(const LevelImages& images, const Tensor& v, const RegisterOptions& options,
+      const DeformableSettings& settings, const Execution& exec)
+      : grid_(images.fixed.grid),
+        settings_(settings),
+        exec_(exec),
+        fixed_(laid_on(grid_, images.soft_fixed, {}, exec)),
+        moving_(laid_on(grid_, images.moving, images.affine, exec)),
+        forward_(fixed_, images.moving, images.affine, options.metrics, exec),
+        backward_(moving_, images.soft_fixed, {}, options.metrics, exec),
+        v_(v),
+        u_(allocate(v.shape, DType::f32, {}, exec)),
+        g_(allocate(v.shape, DType::f32, {}, exec)),
+        other_(allocate(v.shape, DType::f32, {}, exec)) {}
+
+  double differentiate() override {
+    least_ = 1;
+    const double by_moving = moved(forward_, 1, g_), by_fixed = moved(backward_, -1, other_);
+    add_scaled(g_.shape.count(), -1, other_.elements<float>(), g_.elements<float>(), exec_);
+    smooth_into(g_, {.output = g_},
+        {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
+    return -(by_moving + by_fixed) / 2;
+  }
+
+  bool advance(double step, DeformableResult&) override {
+    const double largest = std::sqrt(largest_square(GridRows(grid_), g_.elements<float>(), exec_));
+    if (!(largest > 0) || !std::isfinite(largest)) return false;
+    add_scaled(g_.shape.count(), static_cast<float>(step / largest), g_.elements<float>(),
+        v_.elements<float>(), exec_);
+    smooth_into(v_, {.output = v_}, {.sigma = settings_.elastic, .field = true}, exec_);
+    return true;
+  }
+
+  const Tensor& field() const override { return v_; }
+  double least() const override { return least_; }
+
+ private:
+  double moved(MovedMetric& metric, int sign, const Tensor& gradient) {
+    exponential(grid_, v_, sign, u_, exec_);
+    const Determinants found = corner_determinants(
+        GridRows(grid_), u_.elements<float>(), {.size = grid_.size}, 0, nullptr, exec_);
+    least_ = std::min(least_, found.least);
+    return metric.differentiate(u_, gradient);
+  }
+
+  const Grid& grid_;
+  const DeformableSettings& settings_;
+  const Execution& exec_;
+  Image fixed_, moving_;
+  MovedMetric forward_, backward_;
+  Tensor v_, u_, g_, other_;
+  double least_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<DeformableLevel> symmetric_level(const LevelImages& images, const Tensor& v,
+    const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
+  return std::make_unique<SymmetricLevel>(images, v, options, settings, exec);
+}
+
+}  // namespace similis::registration_internal

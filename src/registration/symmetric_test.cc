@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symmetric stage: it takes both images alike, and neither of its fields folds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "similis/warp.hpp"
+#include "src/registration/exponential.h"
+#include "src/registration/guard.h"
+#include "src/registration/levels.h"
+#include "src/registration/test_images.h"
+#include "tests/refusal.h"
+
+namespace similis::registration_internal {
+namespace {
+
+const std::vector<RegisterStage> kSymmetric = {RegisterStage::symmetric};
+
+Point unmoved(const Point& p) { return p; }
+
+// |u(x + w) + w| of two fields in voxels, its mean over the grid.
+double mean_difference_to_inverse(const Grid& grid, const Tensor& u, const Tensor& w) {
+  const Tensor sum = allocate(u.shape, DType::f32);
+  std::memcpy(sum.data(), w.data(), static_cast<std::size_t>(w.shape.count()) * sizeof(float));
+  sample_into(components_first(u), {.output = components_first(sum), .accumulate = true},
+      {.displacement = w,
+          .grid_affine = displacement_matrix({}, grid),
+          .padding_mode = Outside::border},
+      {});
+  double total = 0;
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    double square = 0;
+    for (int a = 0; a < grid.rank; ++a) {
+      square += std::pow(static_cast<double>(sum.elements<float>()[i * grid.rank + a]), 2);
+    }
+    total += std::sqrt(square);
+  }
+  return total / static_cast<double>(grid.voxels());
+}
+
+Tensor in_voxels(const Grid& grid, const Tensor& mm) {
+  const Tensor u = allocate(mm.shape, DType::f32);
+  const Point spacing = grid.spacing();
+  for (std::int64_t i = 0; i < mm.shape.count(); ++i) {
+    const auto axis = static_cast<std::size_t>(i % grid.rank);
+    u.elements<float>()[i] = mm.elements<float>()[i] / static_cast<float>(spacing[axis]);
+  }
+  return u;
+}
+
+TEST(SymmetricStage, FindsASmoothWarpWithoutFolds) {
+  for (const int rank : {2, 3}) {
+    const Grid fixed = grid_of(rank, {48, 44, 46}, {2.9, 3.1, 3}),
+               moving = grid_of(rank, {52, 48, 44}, {2.8, 2.7, 3.2});
+    const std::vector<Blob> all = blobs(rank, 5);
+    const auto truth = [&](const Point& p) { return waved(p, rank); };
+    Tensor own, other;
+    const Volume f = image_of(fixed, all, truth, own);
+    const Volume m = image_of(moving, all, unmoved, other);
+    const Registration r = register_images(
+        f, m, {.stages = {RegisterStage::rigid, RegisterStage::affine, RegisterStage::symmetric}});
+    EXPECT_LT(error_of(r, fixed, truth), rank == 3 ? 1.0 : 1.2) << rank;
+    EXPECT_GE(r.min_jacobian, 0.1);
+    EXPECT_GE(corner_minimum(fixed, r.displacement), 0.0999);
+    EXPECT_GT(corner_minimum(fixed, r.inverse_displacement), 0);
+    EXPECT_LT(r.inverse_error_mm.mean, 0.05 * 2.9);
+    EXPECT_LT(r.inverse_error_mm.p99, 0.25 * 2.9);
+    EXPECT_EQ(r.fluid, 2.5);
+    EXPECT_EQ(r.stages.back().stage, RegisterStage::symmetric);
+    EXPECT_EQ(r.stages.back().levels.size(), 3u);
+  }
+}
+
+TEST(SymmetricStage, OfSwappedImagesIsTheInverse) {
+  for (const int rank : {2, 3}) {
+    const Grid grid = grid_of(rank, {48, 44, 46}, {3, 3, 3});
+    const std::vector<Blob> all = blobs(rank, 9);
+    Tensor own, other;
+    const Volume f = image_of(
+        grid, all, [&](const Point& p) { return waved(p, rank); }, own);
+    const Volume m = image_of(grid, all, unmoved, other);
+    const RegisterOptions options{.stages = kSymmetric, .start = RegisterStart::identity};
+    const Tensor there = in_voxels(grid, register_images(f, m, options).displacement);
+    const Tensor back = in_voxels(grid, register_images(m, f, options).displacement);
+    EXPECT_LT(mean_difference_to_inverse(grid, there, back), 0.05) << rank;
+    EXPECT_LT(mean_difference_to_inverse(grid, back, there), 0.05) << rank;
+  }
+}
+
+TEST(SymmetricStage, NeverReadsWhatAMaskLeavesOut) {
+  const Grid grid = grid_of(3, {34, 30, 32}, {4, 4, 4});
+  const std::vector<Blob> all = blobs(3, 6);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return waved(p, 3); }, own);
+  const Volume m = image_of(grid, all, unmoved, other);
+  const auto inside = [](std::int64_t i) {
+    return std::abs(i % 34 - 12) > 4 || std::abs(i / 34 % 30 - 15) > 4 ||
+           std::abs(i / 1020 - 16) > 5;
+  };
+  const test::Array mask = test::make({32, 30, 34}, DType::u8, test::Layout::dense,
+      [&](std::int64_t i) { return inside(i) ? 1 : 0; });
+  const RegisterOptions options{.stages = kSymmetric,
+      .start = RegisterStart::identity,
+      .iterations = {6, 4},
+      .levels = {2, 1},
+      .fixed_mask = mask,
+      .moving_mask = mask};
+  const Registration plain = register_images(f, m, options);
+  for (const double filler : {std::nan(""), 1e6}) {
+    for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+      if (!inside(i))
+        own.elements<float>()[i] = other.elements<float>()[i] = static_cast<float>(filler);
+    }
+    const Registration filled = register_images(f, m, options);
+    EXPECT_EQ(to_doubles(filled.displacement), to_doubles(plain.displacement)) << filler;
+  }
+}
+
+TEST(SymmetricStage, HasTheSameBitsForAnyNumberOfThreads) {
+  const Grid grid = grid_of(3, {27, 25, 29}, {5, 5, 5});
+  const std::vector<Blob> all = blobs(3, 7);
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, all, [](const Point& p) { return waved(p, 3); }, own);
+  const Volume m = image_of(grid, all, unmoved, other);
+  const RegisterOptions options{.stages = kSymmetric, .iterations = {4, 3}, .levels = {2, 1}};
+  const Registration alone = register_images(f, m, options, {.runner = serial_runner()});
+  ThreadPool pool(5);
+  const Registration r = register_images(f, m, options, {.runner = pool.runner()});
+  EXPECT_EQ(to_doubles(r.displacement), to_doubles(alone.displacement));
+  EXPECT_EQ(to_doubles(r.inverse_displacement), to_doubles(alone.inverse_displacement));
+}
+
+TEST(SymmetricStage, IsNotTakenBesideTheGreedyOne) {
+  const Grid grid = grid_of(2, {20, 20, 1}, {1, 1, 1});
+  Tensor own;
+  const Volume f = image_of(grid, blobs(2, 1), unmoved, own);
+  test::expect_refusal(
+      [&] {
+        register_images(f, f, {.stages = {RegisterStage::deformable, RegisterStage::symmetric}});
+      },
+      "register: stages holds deformable and symmetric; give one of them");
+}
+
+// exp(v) and exp(-v) of a velocity that is the same everywhere are that shift and its opposite.
+TEST(Exponential, OfAConstantIsAShift) {
+  const Grid grid = grid_of(2, {12, 9, 1}, {1, 1, 1});
+  const Tensor v = allocate(grid.field_shape(), DType::f32), u = allocate(v.shape, DType::f32);
+  for (const float size : {0.5f, 3.0f}) {
+    std::fill_n(v.elements<float>(), v.shape.count(), size);
+    for (const int sign : {1, -1}) {
+      exponential(grid, v, sign, u, {});
+      for (const double value : to_doubles(u)) EXPECT_NEAR(value, sign * size, 1e-5);
+    }
+  }
+}
+
+// exp(v) of a velocity that shrinks by a rate is the shrinking by e^rate.
+TEST(Exponential, OfALinearVelocityIsItsMatrix) {
+  const Grid grid = grid_of(2, {41, 41, 1}, {1, 1, 1});
+  const Tensor v = allocate(grid.field_shape(), DType::f32), u = allocate(v.shape, DType::f32);
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    v.elements<float>()[2 * i] = -0.3f * static_cast<float>(i % 41 - 20);
+    v.elements<float>()[2 * i + 1] = -0.3f * static_cast<float>(i / 41 - 20);
+  }
+  exponential(grid, v, 1, u, {});
+  const double factor = std::exp(-0.3) - 1;
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    EXPECT_NEAR(static_cast<double>(u.elements<float>()[2 * i]),
+        factor * static_cast<double>(i % 41 - 20), 0.02);
+  }
+}
+
+TEST(GuardOfExponentials, LeavesNeitherFieldFolded) {
+  const Grid grid = grid_of(3, {20, 18, 16}, {1, 1, 1});
+  const Tensor v = allocate(grid.field_shape(), DType::f32), u = allocate(v.shape, DType::f32);
+  for (std::int64_t i = 0; i < v.shape.count(); ++i) {
+    v.elements<float>()[i] = static_cast<float>(6 * (test::uniform(3, i) - 0.5));
+  }
+  const Guarded guarded = guard_exponentials(grid, v, 0.1, {});
+  EXPECT_TRUE(guarded.passed);
+  EXPECT_GT(guarded.repaired, 0);
+  EXPECT_GE(guarded.least, 0.1);
+  for (const int sign : {1, -1}) {
+    exponential(grid, v, sign, u, {});
+    EXPECT_GE(corner_minimum(grid, u), 0.1) << sign;
+  }
+  const Tensor before = allocate(v.shape, DType::f32);
+  std::memcpy(before.data(), v.data(), static_cast<std::size_t>(v.shape.count()) * sizeof(float));
+  EXPECT_EQ(guard_exponentials(grid, v, 0.1, {}).repaired, 0);
+  EXPECT_EQ(to_doubles(v), to_doubles(before));
+}
+
+}  // namespace
+}  // namespace similis::registration_internal
