@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`similis warp` and `similis register` against ITK: transforms of every kind, their files, order and inverses, on oblique
-grids, and on the tutorial volumes where ../shared has them. Exits with 77 where SimpleITK is missing.
+"""`similis warp` and `similis register` against ITK: files of every format, transforms of every kind,
+their files, order and inverses, on oblique grids, and on the tutorial volumes where ../shared has them. Exits with 77 where SimpleITK is missing.
 
     simple_itk_test.py PROGRAM SCRATCH_FOLDER
 """
 
 import gzip
+import json
 import math
 import pathlib
 import struct
@@ -208,9 +209,31 @@ def check_registration(program, folder):
     print(f"register: the inverse misses by {max(errors):.3f} mm at most")
 
 
+def check_formats(program, folder):
+    """A volume is the same one, in the same place, in every format that ITK writes."""
+    random = numpy.random.default_rng(5)
+    for pixel in "uint8", "int16", "float32", "float64":
+        values = random.integers(0, 200, (9, 11, 13)).astype(pixel)
+        image = sitk.Cast(oblique((13, 11, 9), (1.5, 2, 2.5), (-20, 10, -30), (0.2, -0.1, 0.3), values),
+                          {"uint8": sitk.sitkUInt8, "int16": sitk.sitkInt16, "float32": sitk.sitkFloat32,
+                           "float64": sitk.sitkFloat64}[pixel])
+        nifti = folder / "format.nii.gz"
+        sitk.WriteImage(image, str(nifti))
+        for suffix in "mha", "mhd", "nrrd", "nhdr":
+            for is_compressed in False, True:
+                path = folder / f"format_{pixel}_{is_compressed}.{suffix}"
+                sitk.WriteImage(image, str(path), is_compressed)
+                done = subprocess.run([program, "compare", nifti, path, "-m", "mse", "--format", "json"],
+                                      capture_output=True, text=True)
+                assert done.returncode == 0, f"{path.name}: {done.stderr}"
+                assert json.loads(done.stdout)["frames"][0]["mse"] == 0, f"{path.name}: {done.stdout}"
+                assert not done.stderr, f"{path.name}: {done.stderr}"
+
+
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
+    check_formats(program, folder)
     check = Check(program, folder)
     files = synthetic(folder)
     transforms = transform_files(folder, sitk.ReadImage(str(files["fixed"])))

@@ -240,7 +240,7 @@ void add_warp(CommandLine& line) {
       "warp", "Resamples a volume on another's grid, through ITK and ANTs transforms");
   WarpOptions& options = line.warp_options;
   line.warp = &app;
-  app.add_option("IMAGE", options.image, "the NIfTI volume to warp, or - for stdin")
+  app.add_option("IMAGE", options.image, "the volume to warp, or - for stdin")
       ->required()
       ->type_name("");
   app.add_option(

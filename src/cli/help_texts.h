@@ -55,14 +55,15 @@ Video:
   similis reads y4m, raw YUV with --size and --pix-fmt, and every format that ffmpeg decodes, none
   of them converted; from a pipe it reads y4m and raw YUV. psnr, mse, mae and ssim score the code
   values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling,
-  bit depth and range must match, or be matched by --resize, --crop, --depth and --range. If the lengths differ, the frames that both videos have are scored, with a
-  note. If a video is cut off, its frames before the cut are scored, and the exit status is 1.
+  bit depth and range must match, or be matched by --resize, --crop, --depth and --range. If the
+  lengths differ, the frames that both videos have are scored, with a note. If a video is cut off,
+  its frames before the cut are scored, and the exit status is 1.
 
 Volumes:
-  similis reads NIfTI-1 and NIfTI-2, compressed or not. The grids must agree to a hundredth of a
-  voxel; `similis warp` brings one volume onto the grid of the other. data_range is the reference's
-  largest minus smallest value. Each volume of a time series is a frame. --map draws the middle
-  slices across z, y and x.
+  similis reads NIfTI-1, NIfTI-2, MetaImage (.mha, .mhd) and NRRD, compressed or not. The grids must
+  agree to a hundredth of a voxel; `similis warp` brings one volume onto the grid of the other.
+  data_range is the reference's largest minus smallest value. Each volume of a time series is a
+  frame. --map draws the middle slices across z, y and x.
 
 Directories:
   Files are matched by name, then a.png with a.jpg if each side has just one a.*. Files without a
@@ -94,9 +95,10 @@ inline constexpr const char* kWarpExamples = R"(Examples:
 )";
 
 inline constexpr const char* kWarpFiles = R"(Files:
-  Volumes are NIfTI-1 or NIfTI-2, compressed or not; a time series is warped frame by frame. Affine
-  maps are .mat, .txt and .tfm files of ITK and ANTs; displacement fields are NIfTI with a vector in
-  mm at each voxel (dim[5] is 3). Points and vectors have ITK's axes (left, posterior, superior).
+  Volumes are NIfTI, MetaImage (.mha, .mhd) or NRRD, compressed or not; the result is NIfTI. A time
+  series is warped frame by frame. Affine maps are .mat, .txt and .tfm files of ITK and ANTs;
+  displacement fields are NIfTI with a vector in mm at each voxel (dim[5] is 3). Points and vectors
+  have ITK's axes (left, posterior, superior).
   Transforms are applied in the order of antsApplyTransforms. nearest and label keep the sample type
   of IMAGE, unless it is scaled; otherwise the output is float32, or float64 if IMAGE needs it.
 )";

@@ -10,6 +10,7 @@
 #include "src/media/video/stream_source.h"
 #include "src/media/video/y4m.h"
 #include "src/media/volume/nifti_header.h"
+#include "src/media/volume/text_volume.h"
 
 namespace similis::media {
 namespace {
@@ -34,7 +35,7 @@ OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& r
   const bool may_be_volume = is_gzip(start) || nifti_header_length(start) > 0;
   const bool is_volume = may_be_volume && is_nifti(stream->peek(kNiftiStartBytes));
   // A damaged volume is read too, so that the error says what is wrong with it.
-  if (is_volume || (has_nifti_name(path) && known_format(start).empty())) {
+  if (is_volume || is_text_volume(start) || (has_nifti_name(path) && known_format(start).empty())) {
     return {.volume = read_volume(*stream, path)};
   }
   if (raw && !is_container(start)) return {.video = open_raw(std::move(stream), *raw)};

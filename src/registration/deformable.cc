@@ -24,11 +24,12 @@ double slope_of(const std::vector<double>& losses) {
   return sum / squares;
 }
 
-DeformableSettings settings_of(
-    RegisterStage stage, const RegisterOptions& options, const Grid& grid) {
+}  // namespace
+
+DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid) {
   const bool is_mi = std::all_of(options.metrics.begin(), options.metrics.end(),
       [](const MetricTerm& term) { return term.metric == RegisterMetric::mi; });
-  const double fluid = is_mi ? 5 : stage == RegisterStage::symmetric ? 2.5 : 3;
+  const double fluid = is_mi ? 5 : options.stages.back() == RegisterStage::symmetric ? 2.5 : 3;
   DeformableSettings result{.fluid = options.fluid.value_or(fluid),
       .elastic = options.elastic.value_or(is_mi ? 0.5 : 0.25),
       .levels = options.levels,
@@ -52,8 +53,6 @@ DeformableSettings settings_of(
   return result;
 }
 
-}  // namespace
-
 void DeformableResult::add_repair(std::int64_t repaired, std::int64_t voxels) {
   if (repaired == 0) return;
   ++repairs;
@@ -67,7 +66,7 @@ DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const I
   const bool is_symmetric = stage == RegisterStage::symmetric;
   const auto make_level = is_symmetric ? symmetric_level : greedy_level;
   const auto settle = is_symmetric ? guard_exponentials : guard_or_shorten;
-  const DeformableSettings settings = settings_of(stage, options, fixed.grid);
+  const DeformableSettings settings = deformable_settings(options, fixed.grid);
   DeformableResult result{.report = {.stage = stage}, .settings = settings};
   const double spacing = fixed.grid.smallest_spacing();
   Grid before = fixed.grid;

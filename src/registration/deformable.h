@@ -15,6 +15,7 @@ struct DeformableSettings {
   double fluid = 0, elastic = 0;
   std::vector<int> levels, iterations;
 };
+DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid);
 
 struct DeformableResult {
   Tensor u;  ///< in voxels of the fixed grid, f32, dense

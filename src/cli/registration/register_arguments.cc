@@ -31,10 +31,10 @@ void add_numbers(CLI::App& app, RegisterCommand& command) {
 }  // namespace
 
 void add_register_arguments(CLI::App& app, RegisterCommand& command) {
-  app.add_option("FIXED", command.fixed, "the NIfTI volume that stays as it is")
+  app.add_option("FIXED", command.fixed, "the volume that stays as it is")
       ->required()
       ->type_name("");
-  app.add_option("MOVING", command.moving, "the NIfTI volume that is laid over it")
+  app.add_option("MOVING", command.moving, "the volume that is laid over it")
       ->required()
       ->type_name("");
   app.add_option("-o,--output", command.output,
@@ -42,7 +42,8 @@ void add_register_arguments(CLI::App& app, RegisterCommand& command) {
       ->required()
       ->type_name("PREFIX");
   app.add_option("--stages", command.stages,
-         "any of translation, rigid, similarity, affine, and deformable or symmetric, in this order "
+         "any of translation, rigid, similarity, affine, and deformable or symmetric, in this "
+         "order "
          "(default: rigid,affine,deformable)")
       ->type_name("STAGE,…");
   app.add_option("--init", command.init,

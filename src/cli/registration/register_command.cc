@@ -236,8 +236,8 @@ int register_volumes(const RegisterCommand& command) {
 
   Registration result;
   {
-    RegisterProgressLine line(
-        registration_internal::greedy_settings(options, registration_internal::grid_of(fixed.view)),
+    RegisterProgressLine line(registration_internal::deformable_settings(
+                                  options, registration_internal::grid_of(fixed.view)),
         fixed.rank());
     options.progress = [&](const RegisterProgress& at) {
       line.show(at);

@@ -145,8 +145,8 @@ RegisterOptions parse_register_options(const RegisterCommand& command) {
         command.stages));
   }
   if (options.stages.size() > 1 && *(options.stages.end() - 2) == RegisterStage::deformable) {
-    throw UsageError(fmt::format(
-        "--stages is \"{}\"; give one of deformable and symmetric", command.stages));
+    throw UsageError(
+        fmt::format("--stages is \"{}\"; give one of deformable and symmetric", command.stages));
   }
   options.start = start_file(command).empty() ? parse_choice("--init", command.init, kStarts)
                                               : RegisterStart::given;

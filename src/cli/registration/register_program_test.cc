@@ -192,7 +192,7 @@ TEST_F(RegisterProgram, SeedsTheSamplingOfMutualInformation) {
 TEST(RegisterProgressLine, SaysWhatIsLeft) {
   const RegisterProgress rigid{RegisterStage::rigid, 0, 4, 60, -0.71234};
   EXPECT_EQ(register_progress_line(rigid, {}), "rigid: 5/60, loss -0.7123");
-  const registration_internal::GreedySettings settings{
+  const registration_internal::DeformableSettings settings{
       .levels = {4, 2, 1}, .iterations = {50, 40, 20}};
   EXPECT_EQ(register_seconds_left(rigid, 1, settings, 3), std::nullopt);
   const RegisterProgress at{RegisterStage::deformable, 2, 29, 40, -1.5, 0.4321};

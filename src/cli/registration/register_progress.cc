@@ -27,7 +27,7 @@ std::string register_progress_line(const RegisterProgress& at, std::optional<dou
 }
 
 std::optional<double> register_seconds_left(const RegisterProgress& at, double seconds,
-    const registration_internal::GreedySettings& settings, int rank) {
+    const registration_internal::DeformableSettings& settings, int rank) {
   if (at.shrink == 0) return std::nullopt;
   double left = seconds * (at.iterations - at.iteration - 1);
   for (std::size_t i = 0; i < settings.levels.size(); ++i) {
@@ -38,7 +38,8 @@ std::optional<double> register_seconds_left(const RegisterProgress& at, double s
   return left;
 }
 
-RegisterProgressLine::RegisterProgressLine(registration_internal::GreedySettings settings, int rank)
+RegisterProgressLine::RegisterProgressLine(
+    registration_internal::DeformableSettings settings, int rank)
     : settings_(std::move(settings)), rank_(rank), is_shown_(isatty(STDERR_FILENO) != 0) {}
 
 RegisterProgressLine::~RegisterProgressLine() {

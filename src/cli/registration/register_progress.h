@@ -7,7 +7,7 @@
 #include <string>
 
 #include "similis/register.hpp"
-#include "src/registration/greedy.h"
+#include "src/registration/deformable.h"
 
 namespace similis::cli {
 
@@ -17,11 +17,11 @@ std::string register_progress_line(const RegisterProgress& at, std::optional<dou
 /// Seconds of the iterations that are left, if one at this level takes so long: at other levels it
 /// takes as long by their number of voxels. Nothing is known of linear stages.
 std::optional<double> register_seconds_left(const RegisterProgress& at, double seconds,
-    const registration_internal::GreedySettings& settings, int rank);
+    const registration_internal::DeformableSettings& settings, int rank);
 
 class RegisterProgressLine {
  public:
-  RegisterProgressLine(registration_internal::GreedySettings settings, int rank);
+  RegisterProgressLine(registration_internal::DeformableSettings settings, int rank);
   ~RegisterProgressLine();
   RegisterProgressLine(const RegisterProgressLine&) = delete;
   RegisterProgressLine& operator=(const RegisterProgressLine&) = delete;
@@ -30,7 +30,7 @@ class RegisterProgressLine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  registration_internal::GreedySettings settings_;
+  registration_internal::DeformableSettings settings_;
   int rank_;
   bool is_shown_;
   Clock::time_point level_start_ = Clock::now(), last_shown_ = {};

@@ -2,24 +2,20 @@
 // Reads NIfTI: a header, extensions that are passed over, and samples.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
 
-#include "similis/execution.hpp"
 #include "src/media/io/byte_stream.h"
 #include "src/media/io/gzip.h"
 #include "src/media/volume/nifti_header.h"
 #include "src/media/volume/nifti_placement.h"
+#include "src/media/volume/samples.h"
+#include "src/media/volume/text_volume.h"
 #include "src/media/volume/volume.h"
 
 namespace similis::media {
 namespace {
-
-constexpr std::size_t kMaxVolumeFileBytes = std::size_t{1} << 38;
-constexpr double kLargestExact = 9007199254740992;  // 2^53: f64 holds every integer up to it
 
 struct OtherType {
   std::int64_t code;
@@ -46,10 +42,6 @@ SampleType sample_type(const NiftiHeader& header, const File& file) {
     }
   }
   refuse(file, "its datatype is {}, which NIfTI does not define", header.datatype);
-}
-
-std::size_t sample_bytes(SampleType type) {
-  return visit(type, []<class T>(std::type_identity<T>) { return sizeof(T); });
 }
 
 // Dimensions that the header does not count are 1.
@@ -84,10 +76,6 @@ double frame_seconds(const NiftiHeader& header) {
   }
 }
 
-struct Scaling {
-  double slope = 1, intercept = 0;
-};
-
 // Empty if the samples are not scaled.
 std::optional<Scaling> scaling(const NiftiHeader& header, const File& file) {
   if (header.slope == 0 || !std::isfinite(header.slope)) return std::nullopt;
@@ -96,47 +84,6 @@ std::optional<Scaling> scaling(const NiftiHeader& header, const File& file) {
   }
   if (header.slope == 1 && header.intercept == 0) return std::nullopt;
   return Scaling{header.slope, header.intercept};
-}
-
-template <class T> T load_sample(const std::uint8_t* bytes, bool is_swapped) {
-  std::array<std::uint8_t, sizeof(T)> copy;
-  std::copy_n(bytes, sizeof(T), copy.begin());
-  if (is_swapped) std::reverse(copy.begin(), copy.end());
-  return std::bit_cast<T>(copy);
-}
-
-// False if a sample is not held exactly by f64.
-template <class T, class Value>
-bool convert(Bytes bytes, bool is_swapped, const std::optional<Scaling>& scale, Value* out) {
-  bool is_exact = true;
-  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
-    const T sample = load_sample<T>(bytes.data() + i * sizeof(T), is_swapped);
-    if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-      is_exact = is_exact && std::abs(static_cast<double>(sample)) < kLargestExact;
-    }
-    out[i] = scale
-                 ? static_cast<Value>(static_cast<double>(sample) * scale->slope + scale->intercept)
-                 : static_cast<Value>(sample);
-  }
-  return is_exact;
-}
-
-// f32 where that holds every value.
-Tensor values_of(Bytes bytes, const NiftiHeader& header, SampleType type, const File& file) {
-  const std::optional<Scaling> scale = scaling(header, file);
-  const bool is_swapped = header.is_big_endian != (std::endian::native == std::endian::big);
-  const bool is_narrow = !scale && (sample_bytes(type) <= 2 || type == SampleType::f32);
-  const Tensor values =
-      allocate({header.dim[5], header.dim[4], header.dim[3], header.dim[2], header.dim[1]},
-          is_narrow ? DType::f32 : DType::f64);
-  const bool is_exact = visit(type, [&]<class T>(std::type_identity<T>) {
-    if (is_narrow) return convert<T>(bytes, is_swapped, scale, values.elements<float>());
-    return convert<T>(bytes, is_swapped, scale, values.elements<double>());
-  });
-  if (!is_exact) {
-    refuse(file, "it has an integer of magnitude 2^53 or more, which float64 cannot represent");
-  }
-  return values;
 }
 
 // The samples' bytes, from where the header says that they begin.
@@ -193,7 +140,7 @@ Volume read_nifti(const File& file, const File* samples) {
   volume.is_scaled = scaling(header, file).has_value();
   const auto needed =
       static_cast<std::size_t>(volume.grid.voxels() * volume.frames * volume.components) *
-      sample_bytes(type);
+      bytes_of(type);
   std::vector<std::uint8_t> bytes;
   if (header.is_of_pair) {
     Content other(*samples);
@@ -202,17 +149,10 @@ Volume read_nifti(const File& file, const File* samples) {
     bytes = read_samples(content, header.size_bytes(), needed, file,
         std::max(header.samples_offset, smallest_offset(header)));
   }
-  volume.values = values_of(bytes, header, type, file);
+  volume.values = values_of_samples(bytes,
+      {.type = type, .is_big_endian = header.is_big_endian, .scaling = scaling(header, file)},
+      {header.dim[5], header.dim[4], header.dim[3], header.dim[2], header.dim[1]}, file);
   return volume;
-}
-
-std::vector<std::uint8_t> read_whole(ByteStream& stream) {
-  std::vector<std::uint8_t> bytes;
-  if (stream.read_frame(bytes, kMaxVolumeFileBytes + 1) > kMaxVolumeFileBytes) {
-    refuse({.bytes = {}, .name = stream.name()}, "it is larger than the limit of {} bytes",
-        kMaxVolumeFileBytes);
-  }
-  return bytes;
 }
 
 Volume read_volume(const File& file, const File* samples) {
@@ -240,7 +180,10 @@ bool is_nifti(Bytes start) {
   return begins_as_nifti(bytes);
 }
 
-Volume read_volume(const File& file) { return read_volume(file, nullptr); }
+Volume read_volume(const File& file) {
+  if (is_text_volume(file.bytes)) return read_text_volume(file, {});
+  return read_volume(file, nullptr);
+}
 
 Volume read_volume(const std::string& path) {
   ByteStream stream(path);
@@ -248,12 +191,13 @@ Volume read_volume(const std::string& path) {
 }
 
 Volume read_volume(ByteStream& stream, const std::string& path) {
-  const std::vector<std::uint8_t> bytes = read_whole(stream);
+  const std::vector<std::uint8_t> bytes = read_volume_bytes(stream);
   const File file{bytes, stream.name(), kMaxVoxels};
+  if (is_text_volume(bytes)) return read_text_volume(file, path);
   const std::string other = path == "-" ? std::string() : image_path(path);
   if (other.empty()) return read_volume(file);
   ByteStream other_stream(other);
-  const std::vector<std::uint8_t> samples = read_whole(other_stream);
+  const std::vector<std::uint8_t> samples = read_volume_bytes(other_stream);
   const File samples_file{samples, other, kMaxVoxels};
   return read_volume(file, &samples_file);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes: samples on a grid of voxels that has a place in the world, as NIfTI-1 and NIfTI-2 files
-// hold them.
+// Volumes: samples on a grid of voxels that has a place in the world, as files of NIfTI-1, NIfTI-2,
+// MetaImage and NRRD hold them.
 #pragma once
 
 #include <array>
@@ -77,7 +77,9 @@ inline constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 36;  ///< all fram
 bool is_nifti(Bytes start);
 inline constexpr std::size_t kNiftiStartBytes = 4096;  ///< is_nifti() looks at this many
 
-/// The volume in a NIfTI-1 or NIfTI-2 file, compressed with gzip or not, of either byte order.
+/// The volume in a NIfTI-1 or NIfTI-2 file, compressed with gzip or not, of either byte order; or
+/// in a file of MetaImage or NRRD, compressed or not, which places the first voxel's centre in the
+/// world itself.
 ///   size      2 to 5 dimensions: x, y, z, time, vector
 ///   world     by the sform if its code is above 0, else by the qform if its is, else see Grid;
 ///             forms_differ says that both are given and place a corner 0.01 voxels apart or more.
