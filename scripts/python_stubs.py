@@ -335,20 +335,23 @@ def stubs():
     return result
 
 
+def outdated():
+    """The stubs whose text differs from what the functions say, as (path, text)."""
+    paths = ((ROOT / name, text) for name, text in stubs().items())
+    return [(path, text) for path, text in paths if not path.exists() or path.read_text() != text]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
-    old = []
     check = parser.parse_args().check
-    for name, text in stubs().items():
-        path = ROOT / name
-        if path.exists() and path.read_text() == text:
-            continue
-        old.append(name)
-        if not check:
+    old = outdated()
+    if not check:
+        for path, text in old:
             path.write_text(text)
-    if check and old:
-        print(f"not current: {', '.join(old)}; run scripts/python_stubs.py", file=sys.stderr)
+    elif old:
+        names = ", ".join(str(path.relative_to(ROOT)) for path, _ in old)
+        print(f"not current: {names}; run scripts/python_stubs.py", file=sys.stderr)
         return 1
     return 0
 

@@ -24,26 +24,23 @@ def test_every_split_gives_the_whole(count):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_files(count, tmp_path, monkeypatch):
-    monkeypatch.setenv("SIMILIS_TEST_FOLDER", str(tmp_path))
-    ranks.run(count, "files")
+def test_files(count, tmp_path):
+    ranks.run(count, "files", tmp_path)
 
 
 @pytest.mark.parametrize("failure", ["kill", "raise", "stall"])
-def test_a_lost_rank_raises_on_all_others(failure, monkeypatch):
-    monkeypatch.setenv("SIMILIS_TEST_FAILURE", failure)
+def test_a_lost_rank_raises_on_all_others(failure):
     timeout, count = 3, 3
-    processes = ranks.start(count, "failing", timeout)
+    processes = ranks.start(count, "failing", failure, timeout=timeout)
     try:
         for process in processes[:-1]:
-            output, _ = process.communicate(timeout=120)
-            assert process.returncode == 7, output
+            output, status = process.wait(120)
+            assert status == 7, output
             waited = re.search(r"LOST after ([\d.]+) s: similis.distributed: rank", output)
             assert waited and float(waited.group(1)) < timeout + 15, output
     finally:
         for process in processes:
-            process.kill()
-            process.communicate()
+            process.end()
 
 
 def test_init_refuses():
@@ -55,21 +52,6 @@ def test_init_refuses():
         sd.Slabs([3])
 
 
-def torchrun(script, *arguments):
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
-            *("--master-port", str(ranks.free_port()), str(script), *arguments),
-        ],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "SIMILIS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_the_page_runs(tmp_path):
     page = (ROOT / "docs/distributed.md").read_text()
     (code,) = re.findall(r"^```python distributed\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -77,11 +59,23 @@ def test_the_page_runs(tmp_path):
     script.write_text(
         code.replace("timeout=60", 'timeout=60, backend="gloo"') + "print('loss', float(loss))\n"
     )
-    losses = re.findall(r"loss (-?[\d.]+)", torchrun(script))
-    assert len(losses) == 2 and losses[0] == losses[1], losses
+    losses = [re.findall(r"loss (-?[\d.]+)", each) for each in ranks.run(2, str(script))]
+    assert len(losses[0]) == 1 and losses[0] == losses[1], losses
 
 
 def test_volumes_are_aligned():
-    printed = torchrun(ROOT / "examples/align_slabs.py", "--size", "20", "--steps", "15")
-    before, after = map(float, re.search(r"2 ranks: LNCC ([\d.]+) to ([\d.]+)", printed).groups())
-    assert before < 0.8 and after > before + 0.15, printed
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
+            *("--master-port", str(ranks.free_port()), str(ROOT / "examples/align_slabs.py")),
+            *("--size", "20", "--steps", "15"),
+        ],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "SIMILIS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"2 ranks: LNCC ([\d.]+) to ([\d.]+)", done.stdout)
+    before, after = map(float, found.groups())
+    assert before < 0.8 and after > before + 0.15, done.stdout

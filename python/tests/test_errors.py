@@ -46,10 +46,11 @@ REFUSALS = [
     (TypeError, {"sigma": None}, "ssim: sigma is None; it must be a number"),
     (ValueError, {"data_range": 0}, "ssim: data_range is 0; it must be a number above 0"),
     (ValueError, {"data_range": -1.0}, "ssim: data_range is -1.0; it must be a number above 0"),
-    (ValueError, {"data_range": float("inf")}, "ssim: data_range is inf; it must be a number above 0"),
+    (ValueError, {"data_range": float("inf")}, "ssim: data_range is inf; it must be a number above 0 and finite"),
     (TypeError, {"data_range": "1"}, "ssim: data_range is '1'; it must be a number"),
     (ValueError, {"data_range": 10**400}, "ssim: data_range is above float64's largest number"),
-    (TypeError, {"data_range": numpy.ones(1)}, "ssim: data_range is of type numpy.ndarray; it must be a "),
+    (TypeError, {"data_range": numpy.ones(1)}, "ssim: data_range is of type numpy.ndarray; it must be a number, such as"),
+    (TypeError, {"data_range": numpy.arange(2)}, "ssim: data_range is of type numpy.ndarray; it must be a number"),
     (ValueError, {"k1": -1}, "ssim: k1 is -1; it must be a number of 0 or more"),
     (
         ValueError,
@@ -352,6 +353,92 @@ def test_names_of_other_libraries(call, words):
         assert str(caught.value) == words
 
 
+FIELD = numpy.zeros((1, 8, 9, 2))
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda x: similis.sample(x, theta=x), "sample: there is no option theta; here it is affine"),
+        (
+            lambda x: similis.sample(x, padding="border"),
+            "sample: there is no option padding; here it is padding_mode",
+        ),
+        (
+            lambda x: similis.sample_labels(x, flow=x),
+            "sample_labels: there is no option flow; here it is displacement",
+        ),
+        (
+            lambda x: similis.compose(x, x, size=x),
+            "compose: there is no option size; it takes affine, padding_mode, align_corners, min_coords, "
+            "max_coords, rows, image_rows, cells, deterministic, output",
+        ),
+        (
+            lambda x: similis.affine_grid(x, size=(3, 3)),
+            "affine_grid: there is no option size; here it is out_shape",
+        ),
+        (
+            lambda x: similis.exponentiate(x, steps=3),
+            "exponentiate: there is no option steps; it takes align_corners",
+        ),
+        (
+            lambda x: similis.invert(x, tol=3),
+            "invert: there is no option tol; it takes align_corners, tolerance, rows, u_rows",
+        ),
+        (
+            lambda x: similis.jacobian_determinant(x, spacing=1),
+            "jacobian_determinant: there is no option spacing; it takes align_corners, min_coords, "
+            "max_coords, rows, u_rows",
+        ),
+        (
+            lambda x: similis.smooth(x, 1.0, mode="zeros"),
+            "smooth: there is no option mode; it takes field, truncate, padding",
+        ),
+        (
+            lambda x: similis.histogram(x, x, bins=8),
+            "histogram: there is no option bins; here it is num_bins",
+        ),
+        (
+            lambda x: similis.ncc_loss(x, x, win_size=3),
+            "ncc_loss: there is no option win_size; it takes reduction, channel_axis",
+        ),
+        (lambda x: similis.ssimulacra2(x, x, mask=x), "ssimulacra2: it takes no mask yet"),
+        (
+            lambda x: similis.integer_ssim(x, x, data_range=255),
+            "integer_ssim: there is no option data_range; it takes bit_depth, channel_axis",
+        ),
+        (
+            lambda x: similis.float_ssim(x, x, win_size=11),
+            "float_ssim: there is no option win_size; it takes bit_depth, scale, enable_db, clip_db, "
+            "enable_lcs, channel_axis",
+        ),
+        (
+            lambda x: similis.float_ms_ssim(x, x, betas=1),
+            "float_ms_ssim: there is no option betas; it takes bit_depth, enable_db, clip_db, "
+            "enable_lcs, channel_axis",
+        ),
+        (
+            lambda x: similis.libvmaf_psnr(x, x, max_val=1),
+            "libvmaf_psnr: there is no option max_val; it takes bit_depth, channel_axis",
+        ),
+    ],
+)
+def test_unknown_names_of_scores_and_transforms(call, words):
+    for convert in frameworks():
+        with pytest.raises(TypeError) as caught:
+            call(convert(FIELD))
+        assert str(caught.value) == words
+
+
+def test_tables_of_other_libraries_are_answered_with_their_values():
+    class DataArray:
+        values = X
+        shape, ndim, dtype = X.shape, X.ndim, X.dtype
+
+    with pytest.raises(TypeError, match=r"DataArray; it must be .* or jax.Array; give x\.values$"):
+        similis.ssim(DataArray(), DataArray())
+
+
 def test_scores_name_their_own_arguments():
     for x in numpy.zeros((5, 24, 20), "uint8"), numpy.zeros((3, 7, 20), "uint8"):
         with pytest.raises(ValueError, match="ssimulacra2: reference has|reference is|height is"):
@@ -366,6 +453,7 @@ def test_scores_name_their_own_arguments():
         ("bilinear", 'here it is "linear"'),
         ("trilinear", 'here it is "linear"'),
         ("bicubic", 'here "cubic" is an interpolating B-spline'),
+        ("bspline", 'here "cubic" is an interpolating B-spline'),
     ],
 )
 def test_torchs_modes_are_answered_with_ours(mode, words):

@@ -303,6 +303,40 @@ def test_volumes_with_channels_last():
     assert similis.ssim(*last, channel_axis=-1) == similis.ssim(x, y)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_volumes_of_every_type(measure, library):
+    """CT is int16, and labels are of any integer type."""
+    for dtype, (scale, default_range) in DTYPES.items():
+        x, y = [each.reshape(1, 1, 12, 12, 13) for each in pair(dtype)]
+        options = dict(MEASURES[measure])
+        if measure in WITH_RANGE:
+            options["data_range"] = scale
+        expected = getattr(similis, measure)(x.astype("float64"), y.astype("float64"), **options)
+        if measure in WITH_RANGE and default_range is not None:
+            del options["data_range"]
+        for axis in (None, -1):
+            given = [x, y] if axis is None else [numpy.moveaxis(each, 1, -1) for each in (x, y)]
+            given = [LIBRARIES[library](numpy.ascontiguousarray(each)) for each in given]
+            if library == "jax" and (given[0].dtype != dtype or dtype == "int32"):
+                continue
+            value = float(getattr(similis, measure)(*given, **options, channel_axis=axis))
+            assert math.isclose(value, expected, rel_tol=2e-5, abs_tol=2e-6), (dtype, axis)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_bfloat16(measure):
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    x, y = [to_torch(each).bfloat16() for each in pair("float32")]
+    expected = getattr(similis, measure)(x.double(), y.double(), **MEASURES[measure])
+    for arranged, axis in (lambda each: each, None), (lambda each: each.movedim(1, -1), -1):
+        value = getattr(similis, measure)(
+            arranged(x), arranged(y), **MEASURES[measure], channel_axis=axis
+        )
+        assert value.dtype == torch.float32
+        assert math.isclose(value, expected, rel_tol=2e-5, abs_tol=2e-6), axis
+
+
 @pytest.mark.parametrize("score", ["integer_ssim", "libvmaf_psnr", "float_ssim"])
 def test_planes(score):
     x, y = (numpy.random.default_rng(i).integers(0, 256, (24, 26, 3), "uint8") for i in (0, 1))
@@ -382,7 +416,7 @@ def test_pillow_pictures():
     image = pytest.importorskip("PIL.Image", reason="there is no Pillow")
     x, y = (numpy.random.default_rng(i).integers(0, 256, (24, 26, 3), "uint8") for i in (0, 1))
     pictures = [image.fromarray(each) for each in (x, y)]
-    with pytest.raises(TypeError, match=r"ssim: x is of type PIL.* give numpy.asarray\(x\)"):
+    with pytest.raises(TypeError, match=r"ssim: x is of type PIL.* give numpy.asarray\(x\), with channel_axis=-1 where"):
         similis.ssim(*pictures)
     arrays = [numpy.asarray(each) for each in pictures]
     assert similis.ssim(*arrays, channel_axis=-1) == similis.ssim(

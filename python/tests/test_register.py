@@ -256,6 +256,9 @@ def test_refusals_of_images(tmp_path):
         similis.register(FIXED, FLAT_MOVING)
     with pytest.raises(ValueError, match="register: fixed is 3 everywhere; it must have more than one value"):
         similis.register(np.full((4, 5, 6), 3, "int16"), MOVING)
+    words = r"register: fixed has shape \[1, 1, 28, 30\]; every axis of space must have 2 voxels or more; a picture is"
+    with pytest.raises(ValueError, match=words):
+        similis.register(FLAT_FIXED[None, None], FLAT_MOVING[None, None])
     broken = MOVING.copy()
     broken[0, 0, 0] = np.inf
     with pytest.raises(ValueError, match="register: moving has values that are not finite in 1 voxel"):

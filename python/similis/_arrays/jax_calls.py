@@ -20,6 +20,22 @@ from .._library import c_abi
 from .._library.refusals import type_name
 
 
+def once_differentiable(operation: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """compute(arrays), which gives gradients; differentiating these is refused in one sentence."""
+
+    @jax.custom_jvp
+    def gradients(arrays: Any) -> Any:
+        return compute(arrays)
+
+    @gradients.defjvp
+    def refuse_tangents(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(
+            f"{operation}: gradients of gradients are not supported on JAX's arrays"
+        )
+
+    return gradients
+
+
 def is_traced(array: Any) -> bool:
     return isinstance(array, jax.core.Tracer)
 

@@ -109,7 +109,8 @@ def _function(operation: str, text: str) -> Callable[..., Any]:
         of_x, of_y = [each is not None for each in asked]
         if isinstance(upstream, jax.custom_derivatives.SymbolicZero) or not (of_x or of_y):
             return None, None, None, None
-        gradients = _called_back(operation, text, of_x, of_y, (*arrays, upstream))
+        compute = functools.partial(_called_back, operation, text, of_x, of_y)
+        gradients = jax_calls.once_differentiable(operation, compute)((*arrays, upstream))
         return gradients[0] if of_x else None, gradients[-1] if of_y else None, None, None
 
     value.defvjp(forward, backward, symbolic_zeros=True)

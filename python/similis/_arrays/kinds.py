@@ -150,7 +150,11 @@ def kind_of(operation: str, x: Any, name: str = "x") -> Kind:
         return _kind("numpy", NumPy)
     if is_of("cupy", "ndarray", x):
         return _kind("cupy", CuPy)
-    hint = f"; give numpy.asarray({name})" if hasattr(x, "__array_interface__") else ""
+    hint = ""
+    if hasattr(x, "__array_interface__"):
+        hint = f"; give numpy.asarray({name}), with channel_axis=-1 where it has channels"
+    elif hasattr(getattr(x, "values", None), "dtype"):  # of pandas and xarray
+        hint = f"; give {name}.values"
     raise TypeError(
         f"{operation}: {name} is of type {type_name(x)}; it must be a torch.Tensor, numpy.ndarray, "
         f"cupy.ndarray or jax.Array{hint}"

@@ -156,9 +156,13 @@ def ncc(
 _ncc_text = described_once(measures.writer("ncc", *options_of(ncc), "weight"))
 
 @loss_of(ncc)
-def ncc_loss(x: Any, y: Any, *, reduction: str = "mean", channel_axis: Any = None) -> Any:
+def ncc_loss(
+    x: Any, y: Any, *, reduction: str = "mean", channel_axis: Any = None, **unknown: Any
+) -> Any:
     """-NCC, which registration of one modality minimises; -1 at best.
 
     Takes, returns and raises what ncc() does.
     """
+    if unknown:
+        refuse_options("ncc_loss", unknown, ncc)
     return evaluate_images("ncc", _ncc_text(0, reduction, -1.0), x, y, None, None, channel_axis)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
@@ -16,6 +16,8 @@ from .dispatch import (
     for_torch,
     rank_of,
 )
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
@@ -50,11 +52,20 @@ def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> dict[str, Any]:
     return {"rows": (first, extent), "image_rows": u_rows, "out_shape": shape}
 
 
-def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
+@without_unknown
+def exponentiate(
+    v: Array,
+    n: int = 7,
+    *,
+    align_corners: bool = True,
+    **unknown: NoReturn,
+) -> Array:
     """exp(v) by scaling and squaring: u = v/2ⁿ, then n times u ← u + u(x + u).
 
     v is [N,Y,X,2] or [N,Z,Y,X,3]; n from 0 to 32. torch's is differentiable once by v.
     """
+    if unknown:
+        refuse_options("exponentiate", unknown, exponentiate)
     steps = values.integer("exponentiate", "n", n)
     if not 0 <= steps <= 32:
         raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
@@ -67,6 +78,7 @@ def exponentiate(v: Array, n: int = 7, *, align_corners: bool = True) -> Array:
     return arrays_transforms.exponentiate(v, steps, align_corners)
 
 
+@without_unknown
 def invert(
     u: Array,
     iterations: int = 30,
@@ -75,6 +87,7 @@ def invert(
     tolerance: float = 0.01,
     rows: Pair = None,
     u_rows: Pair = None,
+    **unknown: NoReturn,
 ) -> tuple[Array, Array]:
     """The displacement w with u(x + w) + w = 0, by damped Newton steps, and its residual.
 
@@ -91,6 +104,8 @@ def invert(
         of more than tolerance voxels says that x + u(x) folds (jacobian_determinant counts where),
         or needs more iterations; it is NaN where u is. Neither has a gradient.
     """
+    if unknown:
+        refuse_options("invert", unknown, invert)
     steps = values.integer("invert", "iterations", iterations)
     if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
         _require_field("invert", u)
@@ -108,6 +123,7 @@ def invert(
     return arrays_transforms.invert(u, steps, call)
 
 
+@without_unknown
 def jacobian_determinant(
     u: Array,
     *,
@@ -116,6 +132,7 @@ def jacobian_determinant(
     max_coords: Coordinates = None,
     rows: Pair = None,
     u_rows: Pair = None,
+    **unknown: NoReturn,
 ) -> tuple[Array, Array]:
     """The determinant of the derivative of x + u(x), and the number of folds.
 
@@ -128,6 +145,8 @@ def jacobian_determinant(
         folds [N], f64 (f32 where JAX has no f64): the number of voxels where it is not above 0,
         NaN included.
     """
+    if unknown:
+        refuse_options("jacobian_determinant", unknown, jacobian_determinant)
     if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
         _require_field("jacobian_determinant", u)
     call = warp.text(

@@ -116,6 +116,7 @@ def mutual_information_loss(
     return evaluate_images("mutual_information", text, x, y, mask, None, channel_axis)
 
 
+@without_unknown
 def histogram(
     x: Array,
     y: Array,
@@ -129,6 +130,7 @@ def histogram(
     seed: int = 0,
     mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """The joint histogram behind mutual_information(), in voxels: it sums to their number.
 
@@ -137,6 +139,8 @@ def histogram(
 
     Returns: f64 (f32 where JAX has no f64), [N,C,num_bins,num_bins], without a gradient.
     """
+    if unknown:
+        refuse_options("histogram", unknown, histogram)
     x, y = without_gradient(x), without_gradient(y)
     text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
     return evaluate_images("histogram", text, x, y, mask, None, channel_axis)
@@ -145,6 +149,7 @@ def histogram(
 _histogram_text = described_once(measures.writer("histogram", *options_of(histogram)))
 
 
+@without_unknown
 def mutual_information_from_histogram(
     histogram: Array,
     *,
@@ -154,6 +159,7 @@ def mutual_information_from_histogram(
     smooth_dr: float = 0.0,
     method: str = "exact",
     reduction: str = "mean",
+    **unknown: NoReturn,
 ) -> Array:
     """The mutual information of a histogram(), or of a sum of them.
 
@@ -164,6 +170,8 @@ def mutual_information_from_histogram(
 
     Returns: f64, a scalar, [N] or [N,C], without a gradient.
     """
+    if unknown:
+        refuse_options("mutual_information_from_histogram", unknown, mutual_information_from_histogram)
     name = "mutual_information_from_histogram"
     histogram = without_gradient(histogram)
     text = _from_histogram_text(

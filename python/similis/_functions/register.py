@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from .._arrays.kinds import imported, is_of
 from .._library import register as library, values
 from .._library.register import Callback, Metric
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 if TYPE_CHECKING:
     from ..volumes.registration import Registration
 
 
+@without_unknown
 def register(
     fixed: Any,
     moving: Any,
@@ -40,6 +43,7 @@ def register(
     nan: str = "error",
     seed: int = 0,
     callback: Optional[Callback] = None,
+    **unknown: NoReturn,
 ) -> Registration:
     """The map that lays moving over fixed, without a fold. It runs on the CPU, with the same bits
     for any number of threads.
@@ -82,6 +86,8 @@ def register(
         ValueError, TypeError: in one sentence that names the argument or file.
         KeyboardInterrupt: Ctrl-C ends it after the iteration under way; nothing is left behind.
     """
+    if unknown:
+        refuse_options("register", unknown, register)
     from ..volumes import registration as volumes
 
     values.one_of("register", "world", world, ("ras", "lps"))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, NamedTuple, Optional, TypeVar, overload
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, TypeVar, overload
 
 from .._library import measures, values
 from .dispatch import (
@@ -16,16 +16,20 @@ from .dispatch import (
     without_gradient,
 )
 from .layouts import pictures_first, planes_first
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def integer_ssim(
     x: Array,
     y: Array,
     *,
     bit_depth: Optional[int] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """libvmaf's `ssim` of planes of video: SSIM of raw samples under a 9×9 window of integers.
 
@@ -45,6 +49,8 @@ def integer_ssim(
         ValueError, TypeError: x and y are not alike or not that, bit_depth does not fit their
             dtype, or, on the CPU, a sample is above 2^bit_depth - 1.
     """
+    if unknown:
+        refuse_options("integer_ssim", unknown, integer_ssim)
     refuse_jax("integer_ssim", "x", x)
     x, y = (planes_first("integer_ssim", each, channel_axis) for each in (x, y))
     return evaluate("integer_ssim", _integer_ssim_text(0, bit_depth), x, y)
@@ -103,6 +109,7 @@ def float_ssim(
 ) -> FloatSsimMeans: ...
 
 
+@without_unknown
 def float_ssim(
     x: Any,
     y: Any,
@@ -113,6 +120,7 @@ def float_ssim(
     clip_db: bool = False,
     enable_lcs: bool = False,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Any:
     """libvmaf's `float_ssim` of planes of video: SSIM in f32, of planes that were shrunk first.
 
@@ -133,6 +141,8 @@ def float_ssim(
         ValueError, TypeError: as integer_ssim(), and if a shrunk side is below 11.
         DeviceError: the planes are on a GPU.
     """
+    if unknown:
+        refuse_options("float_ssim", unknown, float_ssim)
     refuse_jax("float_ssim", "x", x)
     x, y = (planes_first("float_ssim", each, channel_axis) for each in (x, y))
     text = _float_ssim_text(0, bit_depth, 0 if scale is None else scale, enable_db, clip_db)
@@ -170,6 +180,7 @@ def float_ms_ssim(
 ) -> FloatSsimMeans: ...
 
 
+@without_unknown
 def float_ms_ssim(
     x: Any,
     y: Any,
@@ -179,12 +190,15 @@ def float_ms_ssim(
     clip_db: bool = False,
     enable_lcs: bool = False,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Any:
     """libvmaf's `float_ms_ssim` of planes of video: MS-SSIM in f32 of five scales.
 
     Takes, returns and raises what float_ssim() does; sides are at least 176. With enable_lcs the
     means are those of each scale, [5] or [N,5].
     """
+    if unknown:
+        refuse_options("float_ms_ssim", unknown, float_ms_ssim)
     refuse_jax("float_ms_ssim", "x", x)
     x, y = (planes_first("float_ms_ssim", each, channel_axis) for each in (x, y))
     text = _float_ms_ssim_text(0, bit_depth, enable_db, clip_db)
@@ -198,17 +212,21 @@ _float_ms_ssim_text = described_once(
 )
 
 
+@without_unknown
 def libvmaf_psnr(
     x: Array,
     y: Array,
     *,
     bit_depth: Optional[int] = None,
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """libvmaf's `psnr_y`, `psnr_cb` or `psnr_cr` of planes of video, in dB; finite for equal ones.
 
     Takes, returns and raises what integer_ssim() does; on the CPU.
     """
+    if unknown:
+        refuse_options("libvmaf_psnr", unknown, libvmaf_psnr)
     refuse_jax("libvmaf_psnr", "x", x)
     x, y = (planes_first("libvmaf_psnr", each, channel_axis) for each in (x, y))
     return evaluate("libvmaf_psnr", _libvmaf_psnr_text(0, bit_depth), x, y)
@@ -217,6 +235,7 @@ def libvmaf_psnr(
 _libvmaf_psnr_text = described_once(measures.writer("libvmaf_psnr", *options_of(libvmaf_psnr)))
 
 
+@without_unknown
 def ssimulacra2(
     reference: Array,
     distorted: Array,
@@ -224,6 +243,7 @@ def ssimulacra2(
     mode: str = "exact",
     transfer: str = "srgb",
     channel_axis: Optional[int] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """SSIMULACRA 2.1: how visible the difference between a picture and a compressed copy is.
 
@@ -246,6 +266,8 @@ def ssimulacra2(
     Raises:
         ValueError, TypeError: the pictures are not that.
     """
+    if unknown:
+        refuse_options("ssimulacra2", unknown, ssimulacra2)
     names = ("reference", "distorted")
     x, y = (
         pictures_first("ssimulacra2", name, without_gradient(each), channel_axis)

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, Union
+from typing import NoReturn, TypeVar, Union
 
 from .._arrays import smooth as arrays_smooth
 from .._arrays.kinds import is_of
 from .._library import smooth as library
 from .dispatch import for_jax_smooth, for_torch, spatial
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
 
+@without_unknown
 def smooth(
     x: Array,
     sigma: Union[float, Sequence[float]],
@@ -21,6 +24,7 @@ def smooth(
     field: bool = False,
     truncate: float = 3.0,
     padding: str = "replicate",
+    **unknown: NoReturn,
 ) -> Array:
     """x smoothed by a Gaussian along every spatial axis.
 
@@ -36,6 +40,8 @@ def smooth(
     Returns: an array like x. Sums are f32, or f64 for f64. Derivatives of any order, of torch's and
         JAX's arrays, are smoothings too. It runs on the CPU; arrays on a GPU are refused so far.
     """
+    if unknown:
+        refuse_options("smooth", unknown, smooth)
     call = library.text(spatial(x), sigma=sigma, field=field, truncate=truncate, padding=padding)
     if is_of("torch", "Tensor", x):
         return for_torch().smooth(x, call)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
@@ -19,6 +19,8 @@ from .dispatch import (
     torch_is_loaded,
 )
 from .._library.warp import Pair
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
@@ -87,6 +89,7 @@ def _deterministic(given: Optional[bool]) -> bool:
     return given
 
 
+@without_unknown
 def sample(
     image: Array,
     *,
@@ -106,6 +109,7 @@ def sample(
     cells: Pair = None,
     deterministic: Optional[bool] = None,
     output: Optional[Array] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """The image at A·x + S·u(x), or at S·v(x).
 
@@ -149,6 +153,8 @@ def sample(
     Raises:
         ValueError, TypeError: shapes, dtypes, devices or options do not fit.
     """
+    if unknown:
+        refuse_options("sample", unknown, sample)
     name, field = _field_of("sample", displacement, grid)
     call = _sample_text(
         grid is not None,
@@ -175,6 +181,7 @@ def sample(
     return _transform(call, names, (image, affine, field, grid_affine), output)
 
 
+@without_unknown
 def compose(
     u: Array,
     v: Array,
@@ -189,12 +196,15 @@ def compose(
     cells: Pair = None,
     deterministic: Optional[bool] = None,
     output: Optional[Array] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """u(A·x + v(x)): one displacement at another. v + compose(u, v) is that of "v, then u".
 
     u and v are [N,Y,X,2] or [N,Z,Y,X,3]; the rest is as of sample(). Returns a field shaped as v,
     in u's dtype; torch's differentiable once by u, v and affine.
     """
+    if unknown:
+        refuse_options("compose", unknown, compose)
     call = _compose_text(
         padding_mode,
         align_corners,
@@ -212,6 +222,7 @@ def compose(
     return _transform(call, ("u", "affine", "v", "grid_affine"), (u, affine, v, None), output)
 
 
+@without_unknown
 def affine_grid(
     affine: Array,
     displacement: Optional[Array] = None,
@@ -222,12 +233,15 @@ def affine_grid(
     max_coords: Coordinates = None,
     rows: Pair = None,
     output: Optional[Array] = None,
+    **unknown: NoReturn,
 ) -> Array:
     """A·x + u(x): [N,Y,X,2] or [N,Z,Y,X,3], in the dtype of the displacement, or of A without one.
 
     out_shape is needed without a displacement. The result is added to output, if that is given, and
     it is returned; the rest is as of sample().
     """
+    if unknown:
+        refuse_options("affine_grid", unknown, affine_grid)
     call = warp.text(
         "affine_grid",
         out_shape=out_shape,
@@ -244,6 +258,7 @@ def affine_grid(
     return _transform(call, names, (affine, None, displacement, None), output)
 
 
+@without_unknown
 def sample_labels(
     image: Array,
     *,
@@ -262,6 +277,7 @@ def sample_labels(
     background: float = 0,
     smallest_label: Optional[float] = None,
     return_weight: bool = False,
+    **unknown: NoReturn,
 ) -> Any:
     """The label whose voxels around the coordinate have the largest sum of linear weights.
 
@@ -281,6 +297,8 @@ def sample_labels(
             image's dtype, or as sample().
         TypeError: as sample().
     """
+    if unknown:
+        refuse_options("sample_labels", unknown, sample_labels)
     name, field = _field_of("sample_labels", displacement, grid)
     call = warp.text(
         "sample_labels",

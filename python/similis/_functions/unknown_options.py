@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Iterable
 from typing import Any, Callable, Final, NoReturn
 
@@ -13,16 +11,24 @@ _HERE: Final = {
     "K": "k1 and k2",
     "L": "data_range",
     "betas": "weights",
+    "bins": "num_bins",
+    "flow": "displacement",
     "filter_sigma": "sigma",
     "filter_size": "window_size",
     "gaussian_kernel": 'window="gaussian" or "box"',
     "gaussian_weights": 'window="gaussian" or "box"',
+    "interp_mode": "mode",
+    "interpolation": "mode",
     "kernel_sigma": "sigma",
     "kernel_size": "window_size",
     "kernel_type": 'window="box" or "gaussian"',
     "max_val": "data_range",
     "multichannel": "channel_axis",
+    "num_histogram_bins": "num_bins",
+    "padding": "padding_mode",
+    "size": "out_shape",
     "size_average": 'reduction="mean" or "per_image"',
+    "theta": "affine",
     "use_sample_covariance": "sample_covariance",
     "val_range": "data_range",
     "win_sigma": "sigma",
@@ -32,6 +38,8 @@ _HERE: Final = {
 
 def refuse_options(called: str, given: Iterable[str], function: Callable[..., Any]) -> NoReturn:
     """Raises for the first of the given names that is no option of the function."""
+    import inspect  # which would take most of the package's import
+
     named = inspect.signature(function).parameters.values()
     taken = [each.name for each in named if each.kind == each.KEYWORD_ONLY]
     taken = [each for each in taken if "mask" not in each]
@@ -39,6 +47,6 @@ def refuse_options(called: str, given: Iterable[str], function: Callable[..., An
     words = f"{called}: there is no option {name}; it takes {', '.join(taken)}"
     if "mask" in name:
         words = f"{called}: it takes no {name} yet"
-    elif name in _HERE and re.split("[ =;]", _HERE[name])[0] in taken:
+    elif name in _HERE and _HERE[name].replace("=", " ").split()[0] in taken:
         words = f"{called}: there is no option {name}; here it is {_HERE[name]}"
     raise TypeError(words)

@@ -100,7 +100,10 @@ class Option:
         if (self.is_above_least and result == self.least) or (self.is_odd and result % 2 == 0):
             is_taken = False
         if not is_taken:
-            raise ValueError(f"{operation}: {self.name} is {value!r}; it must be {self.takes}")
+            finite = " and finite" if abs(result) == float("inf") else ""
+            raise ValueError(
+                f"{operation}: {self.name} is {value!r}; it must be {self.takes}{finite}"
+            )
         if not of_floats:
             values.integer(operation, self.name, result, _BITS[self.c_type])
         return f"{result!r}"  # torch.compile makes a constant of it here, and traces no repr()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ def shown(value: Any) -> str:
 def number(operation: str, name: str, value: Any) -> float:
     """A plain number; a tensor is refused, as its value may lie on a GPU."""
     if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
-        hint = f", such as {name}.item()" if hasattr(value, "item") else ""
+        is_one_number = math.prod(getattr(value, "shape", ())) == 1 and hasattr(value, "item")
+        hint = f", such as {name}.item()" if is_one_number else ""
         raise TypeError(f"{operation}: {name} is {shown(value)}; it must be a number{hint}")
     try:
         return float(value)

@@ -101,6 +101,7 @@ _ELSEWHERE: Final = {  # torch's words for a mode, and ours
     "bilinear": 'here it is "linear"',
     "trilinear": 'here it is "linear"',
     "bicubic": 'here "cubic" is an interpolating B-spline',
+    "bspline": 'here "cubic" is an interpolating B-spline',
 }
 
 

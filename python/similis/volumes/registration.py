@@ -156,6 +156,11 @@ def image_of(argument: str, given: Any, affine: Any, spacing: Any, world: str) -
     if array.ndim not in (rank, rank + 1):
         shapes = "[Y, X] or [C, Y, X]" if rank == 2 else "[Z, Y, X] or [C, Z, Y, X]"
         raise ValueError(f"register: {argument} has shape {list(array.shape)}; it must be {shapes}")
+    if min(array.shape[-rank:]) < 2:
+        raise ValueError(
+            f"register: {argument} has shape {list(array.shape)}; every axis of space must have 2 "
+            "voxels or more" + "; a picture is given as [Y, X]" * (array.shape[-rank] == 1)
+        )
     matrix = numpy.eye(4)
     if spacing is not None:
         steps = [values.number("register", "spacing", each) for each in spacing]

@@ -2,7 +2,6 @@
 """Each rank reads and writes its own rows of a NIfTI file."""
 
 import gzip
-import os
 import pathlib
 import struct
 import warnings
@@ -30,8 +29,7 @@ def nifti(values, code, order="<", slope=(2.0, 1.0)):
     return bytes(raw) + array.astype(array.dtype.newbyteorder(order)).tobytes()
 
 
-def main():
-    folder = pathlib.Path(os.environ["SIMILIS_TEST_FOLDER"])
+def main(folder):
     generator = torch.Generator().manual_seed(1)
     values = torch.randint(-900, 900, (11, 5, 6), generator=generator, dtype=torch.int16)
     path, packed, big = folder / "a.nii", folder / "a.nii.gz", folder / "big.nii"

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs functions on several processes with gloo, which are started once for each number of them."""
+"""Runs functions on several processes with gloo, forked from one that has imported torch."""
 
 import importlib
+import multiprocessing
 import os
 import pathlib
+import runpy
 import socket
-import subprocess
 import sys
+import tempfile
+import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
+# An import of torch in each of 30 ranks takes longer than what they check.
+_server = multiprocessing.get_context("forkserver")
+_server.set_forkserver_preload(
+    ["pytest", "torch", "torch.distributed.tensor", "similis.distributed", "similis.nn"]
+)
 
 
 def free_port():
@@ -18,13 +26,13 @@ def free_port():
         return one.getsockname()[1]
 
 
-def start(ranks, module, timeout=30):
-    """Processes that run MODULE.main() each, with torch's variables set."""
-    port = free_port()
-    processes = []
-    for rank in range(ranks):
-        environment = {
-            **os.environ,
+class Rank:
+    """A process that calls a function of a module of this folder, with torchrun's variables set."""
+
+    def __init__(self, rank, ranks, port, call):
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            self._output = pathlib.Path(file.name)
+        variables = {
             "RANK": str(rank),
             "WORLD_SIZE": str(ranks),
             "LOCAL_RANK": str(rank),
@@ -33,52 +41,68 @@ def start(ranks, module, timeout=30):
             "OMP_NUM_THREADS": "1",
             "SIMILIS_NUM_THREADS": "1",
         }
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, str(HERE / "ranks.py"), module, str(timeout)],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
+        self._process = _server.Process(
+            target=_rank, args=(variables, file.name, *call), daemon=True
         )
-    return processes
+        self._process.start()
+
+    def wait(self, seconds):
+        """What it printed, and its exit status; None if it is still running."""
+        self._process.join(seconds)
+        return self._output.read_text(), self._process.exitcode
+
+    def end(self):
+        self._process.kill()
+        self._process.join()
+        self._output.unlink()
 
 
-def run(ranks, module, limit=300):
-    """Runs MODULE.main() on all ranks and fails with the words of those that fail."""
-    processes = start(ranks, module)
-    words = []
+def start(ranks, module, *arguments, timeout=30):
+    """Processes that run MODULE.main(*arguments) each, or a file of Python."""
+    port = free_port()
+    return [Rank(rank, ranks, port, (module, timeout, arguments)) for rank in range(ranks)]
+
+
+def run(ranks, module, *arguments, limit=300):
+    """Runs MODULE.main(*arguments) on all ranks; returns what each printed, or fails with it."""
+    processes = start(ranks, module, *arguments)
+    until = time.monotonic() + limit
     try:
-        for rank, process in enumerate(processes):
-            output, _ = process.communicate(timeout=limit)
-            if process.returncode != 0:
-                words.append(f"rank {rank} of {ranks}: {output}")
+        ended = [each.wait(max(until - time.monotonic(), 0)) for each in processes]
     finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-    assert not words, "\n".join(words)
+        for each in processes:
+            each.end()
+    failed = [
+        f"rank {rank} of {ranks}, exit status {status}: {words}"
+        for rank, (words, status) in enumerate(ended)
+        if status != 0
+    ]
+    assert not failed, "\n".join(failed)
+    return [words for words, _ in ended]
 
 
-def main():
+def _rank(variables, output, module, timeout, arguments):
+    os.environ.update(variables)
+    with open(output, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.path.insert(0, str(HERE))
     import torch
     import torch.distributed as dist
 
     import similis.distributed
 
     torch.set_num_threads(1)
-    sys.path.insert(0, str(HERE))
-    module = importlib.import_module(sys.argv[1])
-    similis.distributed.init(timeout=float(sys.argv[2]), backend="gloo")
     try:
-        module.main()
+        if module.endswith(".py"):
+            runpy.run_path(module, run_name="__main__")
+        else:
+            called = importlib.import_module(module)
+            similis.distributed.init(timeout=timeout, backend="gloo")
+            called.main(*arguments)
+            dist.destroy_process_group()
     except BaseException:
         traceback.print_exc()
-        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(1)
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
+    sys.stdout.flush()

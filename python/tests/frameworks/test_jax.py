@@ -169,3 +169,10 @@ def test_scores_in_f32_where_jax_has_no_f64(images):
         similis.ssim(x.astype("int32"), y)
     with pytest.raises(Exception, match="ssim: window_size is 4; it must be an odd number from 1 to 65535"):
         jax.block_until_ready(similis.ssim(x, y, window_size=4))
+
+
+def test_gradients_of_gradients_are_refused_in_one_sentence(images):
+    x, y = [jnp.asarray(image) for image in images]
+    for how in (lambda each: each), jax.jit:
+        with pytest.raises(NotImplementedError, match="^ssim: gradients of gradients are not supported on"):
+            jax.grad(how(lambda each: jax.grad(similis.ssim)(each, y).sum()))(x)

@@ -159,3 +159,11 @@ def test_labels_of_integers(dtype):
         result = function(jnp.asarray(labels), jnp.asarray(affine))
         assert result.dtype == dtype
         assert (numpy.asarray(result) == call(labels, affine)).all()
+
+
+def test_gradients_of_gradients_are_refused_in_one_sentence():
+    def slope(image):
+        return jax.grad(lambda each: (similis.sample(each, affine=AFFINE) ** 2).sum())(image).sum()
+
+    with pytest.raises(NotImplementedError, match="^sample: gradients of gradients are not supported on JAX's"):
+        jax.grad(slope)(jnp.asarray(IMAGE))
