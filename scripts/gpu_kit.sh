@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fills .gpukit/kit (which git ignores) with what runs on another machine that has an NVIDIA GPU of
 # compute capability 9.0 and a driver, and nothing else installed: the tests of every room with GPU
-# code and the fixtures they read, the program (for PNG, JPEG and video: other formats bring 27 MB of
-# libraries), the shared library, the benchmark against peers, and every shared library that they
-# need beside glibc; and packs it as .gpukit/kit.tar.xz. On that machine: kit/run.sh
+# code and of the program, the fixtures they read, the program (for PNG, JPEG and video: other
+# formats bring 27 MB of libraries), the shared library, the benchmark against peers, and every
+# shared library that they need beside glibc; and packs it as .gpukit/kit.tar.xz. On that machine:
+# kit/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$1
 kit=.gpukit/kit
 build=build/gpu-kit
 scripts/configure.sh gpu-kit
-cmake --build $build --parallel "$jobs" --target similis gpu_tests similis_program
-programs="$(cat $build/gpu_tests.txt) similis"
+cmake --build $build --parallel "$jobs" --target similis gpu_tests similis_program cli_test
+programs="$(cat $build/gpu_tests.txt) cli_test similis"
 rm -rf "$kit"
 mkdir -p "$kit/bench"
 for program in $programs; do cp "$build/bin/$program" "$kit/"; done

@@ -20,6 +20,9 @@ while read -r test; do
   done
   wait
 done <"$kit/tests.txt"
+# Of the program's tests those that choose a GPU.
+SIMILIS_TEST_PROGRAM="$kit/similis" timeout "$seconds" "$kit/cli_test" --gtest_filter='*OnAGpu*' \
+  >"$logs/cli_test.0" 2>&1 || echo "cli_test" >>"$logs/broken"
 cat "$logs"/*_test.* >"$logs/all.log"
 rm -f "$logs"/*_test.*
 grep -hE '^\[  (FAILED|SKIPPED) ' "$logs/all.log" | grep -v 'tests\?[,.]' | sort -u | head -40

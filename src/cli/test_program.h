@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -55,7 +56,8 @@ class ProgramTest : public testing::Test {
     return names;
   }
   Outcome run(std::vector<std::string> arguments, const media::Buffer& input = {}) const {
-    arguments.insert(arguments.begin(), SIMILIS_PROGRAM);
+    const char* const carried = std::getenv("SIMILIS_TEST_PROGRAM");  // to another machine
+    arguments.insert(arguments.begin(), carried == nullptr ? SIMILIS_PROGRAM : carried);
     return spawn(folder_, arguments, input);
   }
   Outcome compare(std::vector<std::string> arguments, const media::Buffer& input = {}) const {

@@ -131,11 +131,11 @@ TEST_F(Bench, MeasuresOnTheDeviceThatIsAskedFor) {
         {"bench", "--device", "cuda"}, 1, "--device cuda: " + gpu::describe(DeviceKind::cuda));
     return;
   }
-  const Json json =
-      document({"-m", "ssim", "-m", "ssimulacra2", "--size", "192x180", "--device", "cuda"});
+  const Json json = document(
+      {"-m", "ssim", "-m", "ssimulacra2", "-m", "vmaf", "--size", "192x180", "--device", "cuda"});
   EXPECT_EQ(json["device"], "cuda:0");
   EXPECT_EQ(json["settings"]["gpu"], gpu::describe(DeviceKind::cuda));
-  EXPECT_THAT(names_of(json["metrics"]), ElementsAre("ssim", "ssimulacra2"));
+  EXPECT_THAT(names_of(json["metrics"]), ElementsAre("ssim", "ssimulacra2", "vmaf"));
   expect_error({"bench", "-m", "integer-ssim", "--device", "cuda"}, 1,
       "integer-ssim runs on the CPU alone; leave out --device cuda:0");
 }

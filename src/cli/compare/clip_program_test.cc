@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `similis compare -m vmaf` and the features of its models, end to end, beside `similis vmaf`.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "src/cli/test_program.h"
+#include "src/core/joined.h"
+#include "src/gpu/device.h"
 #include "src/media/video/test_video.h"
 
 namespace similis::cli {
@@ -12,8 +18,9 @@ using testing::StartsWith;
 
 class ClipProgram : public ProgramTest {
  protected:
-  static media::VideoFormat format(std::int64_t width = 40, std::int64_t height = 36) {
-    return {.width = width, .height = height, .pixels = *media::pixel_format("yuv420p")};
+  static media::VideoFormat format(
+      std::int64_t width = 40, std::int64_t height = 36, const char* pixels = "yuv420p") {
+    return {.width = width, .height = height, .pixels = *media::pixel_format(pixels)};
   }
   ClipProgram() {
     write_bytes("r.y4m", media::y4m_noise(format(), "", 7, 1));
@@ -153,6 +160,94 @@ TEST_F(ClipProgram, RefusalsNameTheFile) {
       "100");
   expect_error({"compare", "r.y4m", "a.y4m", "-m", "vmaf=model=none.json"}, 1,
       "cannot read none.json: there is no such file");
+}
+
+TEST_F(ClipProgram, WithoutAGpuOneIsRefused) {
+  if (gpu::device_count(DeviceKind::cuda) > 0) GTEST_SKIP() << "there is a GPU";
+  expect_error({"compare", "r.y4m", "a.y4m", "-m", "vmaf", "--device", "cuda"}, 1,
+      "--device cuda: " + gpu::describe(DeviceKind::cuda));
+}
+
+TEST_F(ClipProgram, OnAVulkanDeviceItIsRefused) {
+  if (gpu::device_count(DeviceKind::vulkan) == 0) {
+    GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  }
+  expect_error({"compare", "r.y4m", "a.y4m", "-m", "vmaf", "--device", "vulkan"}, 1,
+      "a.y4m: vmaf has no kernels for Vulkan; leave out --device vulkan:0");
+}
+
+class ClipProgramOnAGpu : public ClipProgram {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
+  }
+  // All that is said of frames, as text: every digit counts.
+  void expect_the_same_on_both(std::vector<std::string> arguments) const {
+    const auto results = [&](const char* device) {
+      std::vector<std::string> more = arguments;
+      more.insert(more.end(), {"--device", device});
+      Json document = json(more);
+      EXPECT_EQ(document["device"], device);
+      document.erase("device");
+      return document.dump(1);
+    };
+    EXPECT_EQ(results("cuda:0"), results("cpu")) << joined(arguments, " ");
+  }
+};
+
+TEST_F(ClipProgramOnAGpu, NumbersAreThoseOfTheCpu) {
+  const std::vector<std::string> metrics = {"-m", "vmaf", "-m", "vif", "-m", "adm", "-m", "motion",
+      "-m", "vmaf=model=vmaf_v0.6.1neg:disable_clip=true", "-m", "vmaf=model=vmaf_b_v0.6.3", "-m",
+      "adm=adm_enhn_gain_limit=1.5", "-m", "motion=motion_five_frame_window=true"};
+  for (const char* pixels : {"yuv420p", "yuv422p10le", "yuv444p12le", "yuv420p16le", "gray"}) {
+    const media::VideoFormat video = format(67, 53, pixels);
+    std::vector<std::string> names = {"r.yuv", "a.yuv", "b.yuv"};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      media::Buffer bytes;
+      for (std::uint32_t frame = 0; frame < 5; ++frame) {
+        if (i == 2 && frame == 3) break;  // b.yuv is shorter
+        media::append(bytes, media::noise_frame(video, 10 * static_cast<std::uint32_t>(i) + frame));
+      }
+      write_bytes(names[i], bytes);
+    }
+    std::vector<std::string> pair = {"r.yuv", "a.yuv", "--size", "67x53", "--pix-fmt", pixels};
+    pair.insert(pair.end(), metrics.begin(), metrics.end());
+    expect_the_same_on_both(pair);
+    std::vector<std::string> some = pair;
+    some.insert(some.end(), {"--every", "2"});
+    expect_the_same_on_both(some);
+    pair.insert(pair.begin() + 2, "b.yuv");
+    expect_the_same_on_both(pair);
+  }
+}
+
+TEST_F(ClipProgramOnAGpu, WhatHasNoKernelsIsRefused) {
+  for (const std::string metric : {"cambi", "psnr-hvs", "ciede"}) {
+    expect_error({"compare", "r.y4m", "a.y4m", "-m", "vmaf", "-m", metric, "--device", "cuda"}, 1,
+        "a.y4m: " + metric + " runs on the CPU alone; leave out --device cuda:0");
+  }
+}
+
+TEST_F(ClipProgramOnAGpu, NumbersAreLibvmafs) {
+  const char* folder = std::getenv("SIMILIS_TEST_DATA");
+  const std::filesystem::path data = folder ? folder : SIMILIS_SOURCE_DIR "/../shared/data";
+  std::ifstream stream(data / "golden_vmaf.json");
+  if (!stream) GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
+  const Json golden = Json::parse(stream)["cases"]["src01_10"];
+  const auto path = [&](const char* side) {
+    return (data / "video" / golden[side].get<std::string>()).string();
+  };
+  const Json frames = json({path("reference"), path("distorted"), "--size", "576x324", "--pix-fmt",
+      "yuv420p10le", "-m", "vmaf", "-m", "vmaf=model=vmaf_4k_v0.6.1neg", "-m", "vif", "-m", "adm",
+      "-m", "motion", "--device", "cuda"})["frames"];
+  ASSERT_EQ(frames.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (const auto& [name, column] : {std::pair{"vmaf", "vmaf"},
+             {"vmaf=model=vmaf_4k_v0.6.1neg", "uhdneg"}, {"vif-scale0", "integer_vif_scale0"},
+             {"adm", "integer_adm2"}, {"adm-aim", "integer_aim"}, {"motion", "integer_motion2"}}) {
+      EXPECT_EQ(frames[i][name], golden["columns"][column][i]) << name;
+    }
+  }
 }
 
 }  // namespace

@@ -34,13 +34,22 @@ void ClipGroup::add(Clip& clip, const PlanePair& planes, bool is_shown) {
 
 void ClipGroup::run(const Execution& exec) {
   if (clips_.empty()) return;
-  if (!meter_) meter_.emplace(clips_.front()->plan());
-  const FrameSums sums = meter_->measure(reference_, distorted_, exec);
+  const FrameSums sums = measure(exec);
   for (std::size_t i = 0; i < clips_.size(); ++i) {
     clips_[i]->push(sums, distorted_.empty() ? nullptr : &sums.pairs[i]);
   }
   clips_.clear();
   distorted_.clear();
+}
+
+FrameSums ClipGroup::measure(const Execution& exec) {
+  const vmaf_internal::ClipPlan& plan = clips_.front()->plan();
+  if (device_.kind == DeviceKind::cpu) {
+    if (!meter_) meter_.emplace(plan);
+    return meter_->measure(reference_, distorted_, exec);
+  }
+  if (!gpu_meter_) gpu_meter_ = make_gpu_meter(plan, device_);
+  return gpu_meter_->measure(reference_, distorted_, exec);
 }
 
 ClipScorer::ClipScorer(const std::vector<Measure>& measures, const media::VideoFormat& format) {

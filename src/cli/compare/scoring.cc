@@ -145,7 +145,7 @@ void add_last_frames(const Scoring& scoring, VideoScorer& scorer, PairScores& sc
 void score_videos(const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes,
     PairScores& scores) {
   describe_videos(videos, notes, scores);
-  ClipGroup clips;
+  ClipGroup clips(scoring.device);
   VideoScorer scorer(scoring, videos, scores.pair.files, clips);
   const Interruption::Keep keep(scoring.interruption, [&videos] { videos.cancel(); });
   Progress progress("frames", shows_progress ? videos.expected_pairs() : 0);
@@ -335,7 +335,7 @@ class EncodesScorer {
   Notes& notes_;
   Report& report_;
   std::vector<PairScores> all_;
-  ClipGroup clips_;
+  ClipGroup clips_{scoring_.device};
   std::vector<Walked> walked_;
 };
 

@@ -12,6 +12,7 @@
 #include "src/cli/terminal/json_text.h"
 #include "src/core/joined.h"
 #include "src/core/number_text.h"
+#include "src/vmaf/gpu_meter.h"
 
 namespace similis::cli {
 namespace {
@@ -21,8 +22,10 @@ using vmaf_internal::ClipFrame;
 using vmaf_internal::FeatureKind;
 using vmaf_internal::FeatureOption;
 using vmaf_internal::FeatureRequest;
+using vmaf_internal::FrameSums;
 using vmaf_internal::Model;
 using vmaf_internal::ModelRequest;
+using vmaf_internal::PlanePair;
 
 vmaf_internal::Plane plane_of(const TensorView& view, int bit_depth) {
   return {view.data(), view.strides[0], view.shape[1], view.shape[0], view.dtype == DType::u16,
@@ -31,7 +34,7 @@ vmaf_internal::Plane plane_of(const TensorView& view, int bit_depth) {
 
 // The numbers of one frame by itself, which has no motion.
 std::vector<double> numbers_of_frame(
-    const ClipMeasure& measure, const LumaPlanes& planes, const Execution& exec) {
+    const ClipMeasure& measure, const LumaPlanes& planes, Device device, const Execution& exec) {
   std::vector<Model> models;
   std::vector<FeatureRequest> requests;
   if (measure.model) models.push_back(*measure.model);
@@ -39,8 +42,15 @@ std::vector<double> numbers_of_frame(
   requests = requests_of(models, requests);
   const TensorView& reference = planes.reference;
   Clip clip(std::move(requests), std::move(models), reference.shape[1], reference.shape[0]);
-  clip.push({plane_of(reference, planes.bit_depth), plane_of(planes.distorted, planes.bit_depth)},
-      true, exec);
+  const PlanePair pair = {
+      plane_of(reference, planes.bit_depth), plane_of(planes.distorted, planes.bit_depth)};
+  if (device.kind == DeviceKind::cpu) {
+    clip.push(pair, true, exec);
+  } else {
+    const auto meter = make_gpu_meter(clip.plan(), device);
+    const FrameSums sums = meter->measure(pair.reference, {&pair.distorted, 1}, exec);
+    clip.push(sums, sums.pairs.data());
+  }
   clip.finish();
   return measure.numbers(*clip.pop(), 0);
 }
@@ -51,7 +61,7 @@ Measure clip_measure(const char* name, ClipMeasure clip) {
   measure.values = [name, of = measure.clip](const FramePair& pair, const Execution& exec) {
     require(!pair.luma.reference.empty(),
         "{}: takes the luma of video; pictures and volumes have none", name);
-    return numbers_of_frame(*of, pair.luma, exec);
+    return numbers_of_frame(*of, pair.luma, pair.device, exec);
   };
   measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {
     return values(pair, exec).front();
@@ -128,6 +138,7 @@ Metric clip_feature_metric(const ClipFeature& feature) {
   Metric metric{.name = name,
       .description = feature.description,
       .video_planes = VideoPlanes::luma,
+      .runs_on_gpu = feature.kind != FeatureKind::cambi,
       .is_error = feature.kind == FeatureKind::cambi};
   for (const FeatureOption& option : offered_options(request)) {
     metric.options.push_back(
@@ -186,7 +197,8 @@ std::vector<double> ClipMeasure::numbers(const ClipFrame& frame, std::size_t pla
 Metric vmaf_metric() {
   Metric metric{.name = "vmaf",
       .description = "libvmaf's VMAF, in its bits, of luma of video; up to 100",
-      .video_planes = VideoPlanes::luma};
+      .video_planes = VideoPlanes::luma,
+      .runs_on_gpu = true};
   const std::string known = versions();
   metric.options = {
       {"model", "the version of a model, or the path of its JSON file",

@@ -9,6 +9,7 @@
 
 #include "similis/version.h"
 #include "src/cli/test_program.h"
+#include "src/gpu/device.h"
 #include "src/media/video/test_video.h"
 
 namespace similis::cli {
@@ -362,47 +363,62 @@ std::filesystem::path fixtures() {
   return std::filesystem::exists(data / "golden.json") ? data : std::filesystem::path();
 }
 
-// Every recorded case, the features of src/vmaf and the models: all 64 bits.
-TEST_F(Vmaf, ModelsAndFeaturesAreLibvmafs) {
-  const std::filesystem::path data = fixtures();
-  if (data.empty()) GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
-  std::ifstream stream(data / "golden_vmaf.json");
-  const Json golden = Json::parse(stream);
-  const auto arguments_for = [&](const Json& clip, std::vector<std::string> arguments) {
+class RecordedVmaf : public Vmaf {
+ protected:
+  void SetUp() override {
+    data_ = fixtures();
+    if (data_.empty()) GTEST_SKIP() << "no ../shared/data, and SIMILIS_TEST_DATA names no folder";
+    std::ifstream stream(data_ / "golden_vmaf.json");
+    golden_ = Json::parse(stream);
+  }
+  std::vector<std::string> arguments_for(
+      const Json& clip, std::vector<std::string> arguments) const {
     for (const auto& [option, key] : {std::pair{"-w", "width"}, {"-h", "height"}, {"-b", "depth"},
              {"-r", "reference"}, {"-d", "distorted"}, {"-p", "chroma"}}) {
       const Json& value = clip[key];
       const bool is_file = value.is_string() && key[0] != 'c';
       const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
       arguments.insert(
-          arguments.end(), {option, is_file ? (data / "video" / text).string() : text});
+          arguments.end(), {option, is_file ? (data_ / "video" / text).string() : text});
     }
     return arguments;
-  };
-  int compared = 0;
-  for (const auto& [name, clip] : golden["cases"].items()) {
-    std::vector<std::string> arguments = {"--json", "--precision", "max", "-o", "out.json"};
-    for (const Json& argument : clip["arguments"]) {
-      arguments.push_back(argument);
-    }
-    const Outcome outcome = vmaf(arguments_for(clip, arguments));
-    ASSERT_EQ(outcome.status, 0) << outcome.err;
-    const Json document = Json::parse(text_of("out.json"));
-    ASSERT_EQ(document["frames"].size(), clip["frames"].size()) << name;
-    for (const auto& [column, values] : clip["columns"].items()) {
-      for (std::size_t i = 0; i < values.size(); ++i, ++compared) {
-        const double number = document["frames"][i]["metrics"][column].get<double>();
-        const double expected = values[i].get<double>();
-        EXPECT_NEAR(number, expected, column == "ciede2000" ? 1e-7 : 0)
-            << name << " " << column << " frame " << i;
-        EXPECT_EQ(document["frames"][i]["frameNum"], clip["frames"][i]) << name;
+  }
+  // Every recorded case, the features of src/vmaf and the models: all 64 bits.
+  void expect_recorded_numbers(const char* device) const {
+    int compared = 0;
+    for (const auto& [name, clip] : golden_["cases"].items()) {
+      std::vector<std::string> arguments = {
+          "--json", "--precision", "max", "-o", "out.json", "--device", device};
+      for (const Json& argument : clip["arguments"]) arguments.push_back(argument);
+      const Outcome outcome = vmaf(arguments_for(clip, arguments));
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      const Json document = Json::parse(text_of("out.json"));
+      ASSERT_EQ(document["frames"].size(), clip["frames"].size()) << name;
+      for (const auto& [column, values] : clip["columns"].items()) {
+        for (std::size_t i = 0; i < values.size(); ++i, ++compared) {
+          const double number = document["frames"][i]["metrics"][column].get<double>();
+          const double expected = values[i].get<double>();
+          EXPECT_NEAR(number, expected, column == "ciede2000" ? 1e-7 : 0)
+              << name << " " << column << " frame " << i;
+          EXPECT_EQ(document["frames"][i]["frameNum"], clip["frames"][i]) << name;
+        }
       }
     }
+    EXPECT_GT(compared, 1850);
   }
-  EXPECT_GT(compared, 1850);
+  std::filesystem::path data_;
+  Json golden_;
+};
 
-  std::string expected = golden["document"]["json"];
-  const Json& clip = golden["cases"][golden["document"]["case"].get<std::string>()];
+TEST_F(RecordedVmaf, OnAGpuModelsAndFeaturesAreLibvmafs) {
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
+  expect_recorded_numbers("cuda");
+}
+
+TEST_F(RecordedVmaf, ModelsAndFeaturesAreLibvmafs) {
+  expect_recorded_numbers("cpu");
+  std::string expected = golden_["document"]["json"];
+  const Json& clip = golden_["cases"][golden_["document"]["case"].get<std::string>()];
   ASSERT_EQ(vmaf(arguments_for(clip, {"--json", "-o", "out.json"})).status, 0);
   const std::string text = text_of("out.json");
   const auto without_head = [](const std::string& document) {

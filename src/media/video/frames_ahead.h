@@ -16,7 +16,9 @@
 
 namespace similis::media {
 
-/// Memory that frames read ahead may take, unless one frame takes more.
+/// Frames read ahead: one is read while another waits, which is all that hides reading.
+inline constexpr std::size_t kFramesAhead = 2;
+/// Memory that they may take, unless one frame takes more.
 inline constexpr std::size_t kAheadBytes = std::size_t{1} << 26;
 
 class FramesAhead {
