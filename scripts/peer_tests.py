@@ -3,7 +3,8 @@
 """Runs the tests of scikit-image, torchmetrics, MONAI, pytorch-msssim, fused-ssim, fussim and
 FireANTs' fused operations on similis.compat.
 
-FOLDER holds checkouts of Lightning-AI/torchmetrics, rahul-goel/fused-ssim, OpsiClear/fussim and
+FOLDER holds checkouts of Lightning-AI/torchmetrics, Project-MONAI/MONAI (as monai; PyPI's source
+lacks what the tests of mutual information import), rahul-goel/fused-ssim, OpsiClear/fussim and
 rohitrango/FireANTs, under those last names; what is not there is left out. The tests of MONAI and
 pytorch-msssim are downloaded into it from PyPI; those of scikit-image come with the package. Test
 files are copied and run as they are, but for the import, how often they repeat what they time,
@@ -158,7 +159,7 @@ def tests_of(package, checkouts):
         import skimage
 
         return pathlib.Path(skimage.__file__).parent / "metrics" / "tests"
-    if package == "monai":
+    if package == "monai" and not (checkouts / "monai").exists():
         if not (checkouts / f"monai-{OF_MONAI}").exists():
             download(f"monai=={OF_MONAI}", checkouts)
         return checkouts / f"monai-{OF_MONAI}" / "tests"
@@ -192,6 +193,8 @@ def installed_tests(checkouts, scratch):
         shutil.copytree(tests, copied)
         if package in NEEDED:
             pip("install", "--target", str(scratch / package), *NEEDED[package])
+        if not (copied / "test_utils.py").exists():  # as in MONAI's source on PyPI
+            files = [file for file in files if "mutual_information" not in file]
         for file in files:
             text = (copied / file).read_text()
             for theirs, ours in imports.items():
@@ -201,15 +204,16 @@ def installed_tests(checkouts, scratch):
     return result
 
 
-def draw_picture(file):
-    """768 x 512 in colour, in the place of kodim10.png."""
+def draw_picture(file, grey=False):
+    """768 x 512, in the place of kodim10.png, or of einstein.png, which PyPI's source lacks."""
     from PIL import Image
 
     generator = torch.Generator().manual_seed(1)
     waves = torch.linspace(0, 4000, 512 * 768 * 3).sin().reshape(512, 768, 3)
     noise = torch.rand((512, 768, 3), generator=generator)
     picture = (127 + 90 * waves + 60 * (noise - 0.5)).clamp(0, 255).to(torch.uint8)
-    Image.frombytes("RGB", (768, 512), bytes(picture.flatten().tolist())).save(file)
+    image = Image.frombytes("RGB", (768, 512), bytes(picture.flatten().tolist()))
+    (image.convert("L") if grey else image).save(file)
 
 
 def run(name, command, folder, seconds):
@@ -255,6 +259,8 @@ def commands(checkouts, scratch):
             copy_tests(checkouts / name, package, scratch / package)
     if (scratch / "pytorch_msssim").exists():
         draw_picture(scratch / "pytorch_msssim" / "kodim10.png")
+        if not (scratch / "pytorch_msssim" / "einstein.png").exists():
+            draw_picture(scratch / "pytorch_msssim" / "einstein.png", grey=True)
         for kind in ("comparisons_skimage", "comparisons_2d3d", "loss", *["cuda"] * HAS_GPU):
             result.append(("pytorch_msssim", f"tests_{kind}.py", [sys.executable]))
     if HAS_GPU and (scratch / "fused_ssim").exists():
