@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
-.PHONY: help demo check build check-python wheel check-sanitizers check-gpu-builds check-gpu-on-cpu \
+.PHONY: help demo check build check-python check-peers wheel check-sanitizers check-gpu-builds check-gpu-on-cpu \
   gpu-kit \
   fuzz bench docs tidy format clean
 MAKEFLAGS += --no-print-directory
@@ -33,6 +33,12 @@ check-python: ## the Python package's tests alone, with torch and JAX (3 GB wher
 	@scripts/configure.sh release
 	@cmake --build build --parallel $(jobs) --target similis_python
 	@ctest --test-dir build -R '^python/' --output-on-failure
+
+check-peers: ## the tests of scikit-image, MONAI and others on similis.compat; downloads them
+	@$(install) build check python
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target similis_python
+	@PYTHONPATH=build/python .venv/bin/python scripts/peer_tests.py build/peers
 
 wheel: ## dist/similis-….whl for every Python on Linux, with CUDA where nvcc is
 	@$(install) build wheel
