@@ -39,12 +39,10 @@ void measure_stripe(const VifPlan& plan, std::int64_t stripe, std::span<VifScale
 
 void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t last,
     std::uint16_t* to, std::int64_t to_stride) {
-  for (std::int64_t row = first; row < last; ++row) {
-    if (from.is_words) {
-      halve_row<std::uint16_t>(from, scale, row, to + row * to_stride);
-    } else {
-      halve_row<std::uint8_t>(from, scale, row, to + row * to_stride);
-    }
+  if (from.is_words) {
+    halve_rows_of<std::uint16_t>(from, scale, first, last, to, to_stride);
+  } else {
+    halve_rows_of<std::uint8_t>(from, scale, first, last, to, to_stride);
   }
 }
 

@@ -39,7 +39,7 @@ inline std::int64_t inside(std::int64_t index, std::int64_t extent) {
 }
 
 // Columns first, first + 1, … of a row as words, two columns each. Those inside the row are read a
-// vector at a time.
+// vector at a time; the last vector overlaps the one before it.
 template <class Sample>
 void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64_t first,
     std::size_t words, Word* HWY_RESTRICT to) {
@@ -52,13 +52,17 @@ void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64
   const hn::Repartition<Word, decltype(d)> d32;
   const hn::Rebind<Sample, decltype(d)> from;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (; i + lanes <= count && first + i + lanes <= width; i += lanes) {
+  const std::int64_t end = std::min(count, width - first) / 2 * 2;
+  const std::int64_t last = i + lanes <= end ? end - lanes : i - 1;
+  while (i <= last) {
     const auto samples = hn::LoadU(from, row + first + i);
     if constexpr (sizeof(Sample) == 1) {
       hn::StoreU(hn::BitCast(d32, hn::PromoteTo(d, samples)), d32, to + i / 2);
     } else {
       hn::StoreU(hn::BitCast(d32, samples), d32, to + i / 2);
     }
+    const std::int64_t next = i + lanes;
+    i = next < end ? std::min(next, last) : next;
   }
 #endif
   for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
