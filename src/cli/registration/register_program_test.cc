@@ -297,11 +297,12 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
 
 TEST_F(RegisterProgram, LeavesNothingBehindWhenItIsInterrupted) {
   const std::vector<std::string> before = files();
-  const Outcome outcome = spawn(
-      folder_, {"/bin/sh", "-c",
-                   std::string(SIMILIS_PROGRAM) + " register fixed.nii moving.nii -o gone/ "
-                                                  "--iterations 100000 --levels 1 --tolerance 0 & "
-                                                  "pid=$!; sleep 1; kill -TERM $pid; wait $pid"});
+  const Outcome outcome =
+      spawn(folder_, {"/bin/sh", "-c",
+                         std::string(SIMILIS_PROGRAM) +
+                             " register fixed.nii moving.nii -o gone/ "
+                             "--iterations 100000 --levels 1 --tolerance 0 --step 0.002 & "
+                             "pid=$!; sleep 1; kill -TERM $pid; wait $pid"});
   EXPECT_EQ(outcome.status, 128 + SIGTERM);
   EXPECT_EQ(outcome.err, "similis: interrupted by SIGTERM\n");
   EXPECT_EQ(files(), before);
