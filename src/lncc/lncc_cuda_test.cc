@@ -3,6 +3,8 @@
 // images, sizes beyond 32 bits. Skipped, with a message, where there is no GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "src/lncc/test_cases.h"
 
 namespace similis {
