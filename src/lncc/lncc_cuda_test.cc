@@ -145,9 +145,10 @@ TEST_F(LnccCuda, FiltersMatchTheReference) {
                           : seed % 4 == 2 ? DType::bf16
                                           : DType::f32;
       // A row or a plane near 1000 between others of zeros varies by its whole level: what is left
-      // of it in f32 is no gradient.
+      // of it in f32 is no gradient. Half types do not resolve a texture of 1 there.
       const bool is_thin = std::count(spatial.begin(), spatial.end(), 1) > 0;
-      const double offset = seed % 5 == 0 && !is_thin ? 1000 : 0;
+      const bool is_half = dtype == DType::f16 || dtype == DType::bf16;
+      const double offset = seed % 5 == 0 && !is_thin && !is_half ? 1000 : 0;
       const Pair pair = lncc_internal::textured(
           shape, dtype, Layout::dense, Layout::channels_last, 1, offset, seed);
       for (const Padding padding : {Padding::same, Padding::renormalize}) {
