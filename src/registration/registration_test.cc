@@ -10,6 +10,7 @@
 #include "src/registration/geometry.h"
 #include "src/registration/guard.h"
 #include "src/registration/levels.h"
+#include "src/registration/names.h"
 #include "src/registration/passes.h"
 #include "src/registration/test_images.h"
 #include "tests/arrays.h"
@@ -99,8 +100,10 @@ TEST(Registration, FindsASmoothWarpWithoutFolds) {
   }
 }
 
+class DeformableStage : public testing::TestWithParam<RegisterStage> {};
+
 // What a mask leaves out adds nothing: neither NaN nor a wrong region changes a bit.
-TEST(Registration, NeverReadsWhatAMaskLeavesOut) {
+TEST_P(DeformableStage, NeverReadsWhatAMaskLeavesOut) {
   const Grid grid = grid_of(3, {34, 30, 32}, {4, 4, 4});
   const std::vector<Blob> all = blobs(3, 6);
   Tensor own, other;
@@ -115,7 +118,7 @@ TEST(Registration, NeverReadsWhatAMaskLeavesOut) {
   };
   const test::Array mask = test::make(
       shape, DType::u8, test::Layout::dense, [&](std::int64_t i) { return inside(i) ? 1 : 0; });
-  const RegisterOptions options{.stages = {RegisterStage::rigid, RegisterStage::deformable},
+  const RegisterOptions options{.stages = {RegisterStage::rigid, GetParam()},
       .start = RegisterStart::identity,
       .iterations = {6, 4},
       .levels = {2, 1},
@@ -133,7 +136,7 @@ TEST(Registration, NeverReadsWhatAMaskLeavesOut) {
   }
 }
 
-TEST(Registration, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(DeformableStage, HasTheSameBitsForAnyNumberOfThreads) {
   const Grid grid = grid_of(3, {27, 25, 29}, {5, 5, 5});
   const std::vector<Blob> all = blobs(3, 7);
   Tensor own, other;
@@ -141,7 +144,9 @@ TEST(Registration, HasTheSameBitsForAnyNumberOfThreads) {
       grid, all, [](const Point& p) { return waved(p, 3); }, own);
   const Volume m = image_of(
       grid, all, [](const Point& p) { return p; }, other);
-  const RegisterOptions options{.iterations = {8, 5}, .levels = {2, 1}};
+  const RegisterOptions options{.stages = {RegisterStage::rigid, RegisterStage::affine, GetParam()},
+      .iterations = {8, 5},
+      .levels = {2, 1}};
   const Registration alone = register_images(f, m, options, {.runner = serial_runner()});
   for (const int threads : {2, 7}) {
     ThreadPool pool(threads);
@@ -151,6 +156,10 @@ TEST(Registration, HasTheSameBitsForAnyNumberOfThreads) {
     EXPECT_EQ(to_doubles(r.inverse_displacement), to_doubles(alone.inverse_displacement));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stages, DeformableStage,
+    testing::Values(RegisterStage::deformable, RegisterStage::symmetric),
+    [](const auto& stage) { return name(stage.param); });
 
 TEST(Registration, TakesMutualInformationAcrossContrasts) {
   const Grid grid = grid_of(2, {90, 84, 1}, {1.7, 1.6, 1});

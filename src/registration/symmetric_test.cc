@@ -39,16 +39,6 @@ double mean_difference_to_inverse(const Grid& grid, const Tensor& u, const Tenso
   return total / static_cast<double>(grid.voxels());
 }
 
-Tensor in_voxels(const Grid& grid, const Tensor& mm) {
-  const Tensor u = allocate(mm.shape, DType::f32);
-  const Point spacing = grid.spacing();
-  for (std::int64_t i = 0; i < mm.shape.count(); ++i) {
-    const auto axis = static_cast<std::size_t>(i % grid.rank);
-    u.elements<float>()[i] = mm.elements<float>()[i] / static_cast<float>(spacing[axis]);
-  }
-  return u;
-}
-
 TEST(SymmetricStage, FindsASmoothWarpWithoutFolds) {
   for (const int rank : {2, 3}) {
     const Grid fixed = grid_of(rank, {48, 44, 46}, {2.9, 3.1, 3}),
@@ -86,51 +76,6 @@ TEST(SymmetricStage, OfSwappedImagesIsTheInverse) {
     EXPECT_LT(mean_difference_to_inverse(grid, there, back), 0.05) << rank;
     EXPECT_LT(mean_difference_to_inverse(grid, back, there), 0.05) << rank;
   }
-}
-
-TEST(SymmetricStage, NeverReadsWhatAMaskLeavesOut) {
-  const Grid grid = grid_of(3, {34, 30, 32}, {4, 4, 4});
-  const std::vector<Blob> all = blobs(3, 6);
-  Tensor own, other;
-  const Volume f = image_of(
-      grid, all, [](const Point& p) { return waved(p, 3); }, own);
-  const Volume m = image_of(grid, all, unmoved, other);
-  const auto inside = [](std::int64_t i) {
-    return std::abs(i % 34 - 12) > 4 || std::abs(i / 34 % 30 - 15) > 4 ||
-           std::abs(i / 1020 - 16) > 5;
-  };
-  const test::Array mask = test::make({32, 30, 34}, DType::u8, test::Layout::dense,
-      [&](std::int64_t i) { return inside(i) ? 1 : 0; });
-  const RegisterOptions options{.stages = kSymmetric,
-      .start = RegisterStart::identity,
-      .iterations = {6, 4},
-      .levels = {2, 1},
-      .fixed_mask = mask,
-      .moving_mask = mask};
-  const Registration plain = register_images(f, m, options);
-  for (const double filler : {std::nan(""), 1e6}) {
-    for (std::int64_t i = 0; i < grid.voxels(); ++i) {
-      if (!inside(i))
-        own.elements<float>()[i] = other.elements<float>()[i] = static_cast<float>(filler);
-    }
-    const Registration filled = register_images(f, m, options);
-    EXPECT_EQ(to_doubles(filled.displacement), to_doubles(plain.displacement)) << filler;
-  }
-}
-
-TEST(SymmetricStage, HasTheSameBitsForAnyNumberOfThreads) {
-  const Grid grid = grid_of(3, {27, 25, 29}, {5, 5, 5});
-  const std::vector<Blob> all = blobs(3, 7);
-  Tensor own, other;
-  const Volume f = image_of(
-      grid, all, [](const Point& p) { return waved(p, 3); }, own);
-  const Volume m = image_of(grid, all, unmoved, other);
-  const RegisterOptions options{.stages = kSymmetric, .iterations = {4, 3}, .levels = {2, 1}};
-  const Registration alone = register_images(f, m, options, {.runner = serial_runner()});
-  ThreadPool pool(5);
-  const Registration r = register_images(f, m, options, {.runner = pool.runner()});
-  EXPECT_EQ(to_doubles(r.displacement), to_doubles(alone.displacement));
-  EXPECT_EQ(to_doubles(r.inverse_displacement), to_doubles(alone.inverse_displacement));
 }
 
 TEST(SymmetricStage, IsNotTakenBesideTheGreedyOne) {

@@ -88,14 +88,19 @@ double error_of(const Registration& r, const Grid& grid, const Truth& truth) {
   return sum / count;
 }
 
-inline double corner_minimum(const Grid& grid, const Tensor& mm) {
-  // Axis-parallel grids: millimetres become voxels by a division.
+// A field in voxels from one in millimetres, on a grid along the world's axes.
+inline Tensor in_voxels(const Grid& grid, const Tensor& mm) {
   const Tensor u = allocate(mm.shape, DType::f32);
   const Point spacing = grid.spacing();
   for (std::int64_t i = 0; i < mm.shape.count(); ++i) {
     const auto axis = static_cast<std::size_t>(i % grid.rank);
     u.elements<float>()[i] = mm.elements<float>()[i] / static_cast<float>(spacing[axis]);
   }
+  return u;
+}
+
+inline double corner_minimum(const Grid& grid, const Tensor& mm) {
+  const Tensor u = in_voxels(grid, mm);
   return corner_determinants(
       GridRows(grid), u.elements<float>(), {.size = grid.size}, 0, nullptr, {})
       .least;
