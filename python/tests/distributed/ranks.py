@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import pathlib
 import runpy
-import socket
 import sys
 import tempfile
 import time
 import traceback
+
+import torch.distributed as dist
 
 HERE = pathlib.Path(__file__).resolve().parent
 # An import of torch in each of 30 ranks takes longer than what they check.
@@ -20,16 +21,10 @@ _server.set_forkserver_preload(
 )
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Rank:
     """A process that calls a function of a module of this folder, with torchrun's variables set."""
 
-    def __init__(self, rank, ranks, port, call):
+    def __init__(self, rank, ranks, store, call):
         with tempfile.NamedTemporaryFile(delete=False) as file:
             self._output = pathlib.Path(file.name)
         variables = {
@@ -37,7 +32,9 @@ class Rank:
             "WORLD_SIZE": str(ranks),
             "LOCAL_RANK": str(rank),
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
+            "MASTER_PORT": str(store.port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "TORCHELASTIC_RESTART_COUNT": "0",
             "OMP_NUM_THREADS": "1",
             "SIMILIS_NUM_THREADS": "1",
         }
@@ -45,6 +42,7 @@ class Rank:
             target=_rank, args=(variables, file.name, *call), daemon=True
         )
         self._process.start()
+        self._store = store
 
     def wait(self, seconds):
         """What it printed, and its exit status; None if it is still running."""
@@ -58,9 +56,13 @@ class Rank:
 
 
 def start(ranks, module, *arguments, timeout=30):
-    """Processes that run MODULE.main(*arguments) each, or a file of Python."""
-    port = free_port()
-    return [Rank(rank, ranks, port, (module, timeout, arguments)) for rank in range(ranks)]
+    """Processes that run MODULE.main(*arguments) each, or a file of Python.
+
+    They meet at a store of this process, as those of torchrun meet at its agent's: it listens from
+    now on, so that no other program can take the port.
+    """
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    return [Rank(rank, ranks, store, (module, timeout, arguments)) for rank in range(ranks)]
 
 
 def run(ranks, module, *arguments, limit=300):
