@@ -3,8 +3,7 @@
 // their launches. Both pairs leave derivatives of windows in memory, whose window sums are the
 // gradient.
 //   sliding window (sliding_window_*.cu)   boxes of any width; cost is nearly the same for all
-//   filters (filter_*.cu)                  Gaussian windows, valid_mask, f16 and bf16; up to 11
-//   taps
+//   filters (filter_*.cu)                  Gaussian windows and valid_mask; up to 11 taps
 #include "src/lncc/cuda/fast_path.h"
 
 #include <algorithm>
@@ -20,14 +19,17 @@
 namespace similis::lncc_internal {
 namespace {
 
-bool is_f32(const Pass& pass) {
+bool is_half(const Pass& pass) { return pass.x.dtype == DType::f16 || pass.x.dtype == DType::bf16; }
+
+// Returns whether pixels are f32 or half, and 32 bits can index those of a plane.
+bool has_short_pixels(const Pass& pass) {
   const auto fits = [](const TensorView& view) {
     return view.empty() ||
            std::abs(view.strides[3]) * view.shape[3] + std::abs(view.strides[4]) * view.shape[4] <
                (std::int64_t{1} << 31);
   };
-  return pass.x.dtype == DType::f32 && fits(pass.x) && fits(pass.y) && fits(pass.x_gradient) &&
-         fits(pass.y_gradient);
+  return (pass.x.dtype == DType::f32 || is_half(pass)) && fits(pass.x) && fits(pass.y) &&
+         fits(pass.x_gradient) && fits(pass.y_gradient);
 }
 
 // Returns whether the formula may be f32: a smaller bound of variances leaves its range, and values
@@ -38,25 +40,24 @@ bool takes_f32_formula(const Pass& pass) {
          (pass.is_signed || pass.constants.nr <= pass.constants.dr);
 }
 
-// Returns whether rows of both images begin at multiples of 16 bytes and have whole quads.
-bool has_quads(const Pass& pass) {
-  const auto has = [](const TensorView& view) {
+// Returns whether rows of both images begin and end at multiples of 16 bytes.
+bool has_whole_copies(const Pass& pass, Form form) {
+  const int together = pixels_together(form == Form::half);
+  const auto has = [&](const TensorView& view) {
     bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
-                      view.strides[4] == 1 && view.shape[4] % kQuad == 0;
+                      view.strides[4] == 1 && view.shape[4] % together == 0;
     for (int axis = 0; axis < 4; ++axis) {
-      is_aligned &= view.shape[axis] == 1 || view.strides[axis] % kQuad == 0;
+      is_aligned &= view.shape[axis] == 1 || view.strides[axis] % together == 0;
     }
     return is_aligned;
   };
-  return pass.x.dtype == DType::f32 && has(pass.x) && has(pass.y);
+  return (form == Form::f32 || form == Form::half) && has(pass.x) && has(pass.y);
 }
 
 int images_of(const Pass& pass) {
   if (!pass.has_gradient() || pass.gradient == LnccGradient::ants) return 0;
   return (pass.x_gradient.empty() ? 0 : 1) + (pass.y_gradient.empty() ? 0 : 1);
 }
-
-bool is_half(const Pass& pass) { return pass.x.dtype == DType::f16 || pass.x.dtype == DType::bf16; }
 
 // Returns the filters' taps, 0 beyond the window.
 FilterTaps taps_of(const Pass& pass) {
@@ -75,14 +76,14 @@ Form form_of(const CudaPlan& plan) {
   const int* const radius = plan.problem.geometry.radius;
   const int widest = std::max({radius[0], radius[1], radius[2]});
   const bool can_slide = pass.is_box && pass.valid_mask.empty();
-  if (2 * widest + 1 <= kMostTaps && (!can_slide || is_half(pass))) return Form::filter;
-  if (!can_slide) return Form::none;
-  return is_f32(pass) && takes_f32_formula(pass) ? Form::f32 : Form::f64;
+  if (!can_slide) return 2 * widest + 1 <= kMostTaps ? Form::filter : Form::none;
+  if (!has_short_pixels(pass) || !takes_f32_formula(pass)) return Form::f64;
+  return is_half(pass) ? Form::half : Form::f32;
 }
 
 std::int64_t derivative_bytes(const CudaPlan& plan, Form form) {
-  const bool is_short =
-      form == Form::f32 || (form == Form::filter && plan.pass.x.dtype != DType::f64);
+  const bool is_short = form == Form::f32 || form == Form::half ||
+                        (form == Form::filter && plan.pass.x.dtype != DType::f64);
   return is_short ? sizeof(CentreDerivatives<float>) : sizeof(CentreDerivatives<double>);
 }
 
@@ -223,7 +224,7 @@ class FastPath {
           .first_slot = part.first_slot,
           .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
           .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
-          .has_quads = has_quads(plan_.pass)};
+          .has_whole_copies = has_whole_copies(plan_.pass, form_)};
       arguments.tiles.first_volume = part.volume;
       if (form_ == Form::filter) {
         launch_filter_windows(plan_, arguments, taps_of(plan_.pass));

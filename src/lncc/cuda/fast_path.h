@@ -12,7 +12,9 @@ namespace similis::lncc_internal {
 constexpr int kOutputs = 8;  // outputs per thread: windows that begin one line after the other
 constexpr int kWindowThreads = 384;    // on a multiprocessor at once with 168 registers each,
 constexpr int kGradientThreads = 384;  // in one block or several
-constexpr int kQuad = 4;               // number of pixels that are copied together
+
+/// The number of pixels that are copied together: those of 16 bytes, of halves or of f32.
+SIMILIS_HOST_DEVICE constexpr int pixels_together(bool are_halves) { return are_halves ? 8 : 4; }
 
 /// [first, last) along an axis.
 struct Range {
@@ -162,7 +164,7 @@ struct WindowArguments {
   double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
   bool has_f32_formula, has_f64_derivatives;  // of filters
-  bool has_quads;  // rows of both images begin at multiples of 16 bytes and have whole quads
+  bool has_whole_copies;  // rows of both images begin and end at multiples of 16 bytes
 };
 
 struct GradientArguments {
@@ -172,10 +174,11 @@ struct GradientArguments {
   Box pixels;
 };
 
-/// The form of a pass. Sliding windows: f32 for f32 images whose planes 32 bits can index; f64 for
-/// others; far for windows so wide that a block has no room for the pixels or derivatives under
-/// them. filter: any taps, up to kMostTaps. none: the fast path does not take it.
-enum class Form : std::uint8_t { f32, f64, far, filter, none };
+/// The form of a pass. Sliding windows: f32 and half for f32 images and those of f16 and bf16 whose
+/// planes 32 bits can index; f64 for others; far for windows so wide that a block has no room for
+/// the pixels or derivatives under them. filter: any taps, up to kMostTaps. none: the fast path
+/// does not take it.
+enum class Form : std::uint8_t { f32, half, f64, far, filter, none };
 
 /// The taps of a filter along z, y and x, the same from both ends.
 constexpr int kMostTaps = 11;

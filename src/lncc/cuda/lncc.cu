@@ -3,6 +3,7 @@
 // slope of each plane, and sums become values, on the device, so that nothing waits for the host.
 // The sliding window kernels (fast_path.cu) take most calls, the direct kernels
 // (direct.cu) take everything else.
+#include <algorithm>
 #include <utility>
 
 #include "src/core/tensor/memory.h"
@@ -98,13 +99,14 @@ void run_windows(const CudaPlan& plan, const FastPath* fast_path) {
 
 // Runs a pass that reduces to numbers, with memory for its sums.
 void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
-  constexpr int kWeightSlots = 64;
+  constexpr std::int64_t kWeightBlocks = 1024, kLeastSlots = 64;  // enough blocks for any GPU
   const Pass& pass = plan.pass;
   const Geometry& g = plan.problem.geometry;
+  const auto weight_slots = static_cast<int>(std::max(kLeastSlots, kWeightBlocks / g.planes));
   const Groups groups = groups_of(pass);
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
   plan.slots = fast_path != nullptr ? fast_path_slots(*fast_path) : direct_slots(plan);
-  const std::int64_t weights = is_weighted ? g.planes * kWeightSlots : 0;
+  const std::int64_t weights = is_weighted ? g.planes * weight_slots : 0;
   const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
   const auto memory =
       allocate_bytes(static_cast<std::size_t>(count) * sizeof(double), plan.device, plan.exec);
@@ -115,11 +117,11 @@ void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
   plan.problem.slopes = slopes;
   if (is_weighted) {
     gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(weights), kThreads, 0,
-        weights_kernel, plan.problem, kWeightSlots, weight_sums);
+        weights_kernel, plan.problem, weight_slots, weight_sums);
   }
   const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
   gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
-      slopes_kernel, groups, static_cast<const double*>(weight_sums), kWeightSlots, known_weight,
+      slopes_kernel, groups, static_cast<const double*>(weight_sums), weight_slots, known_weight,
       pass.weight, pass.reduction == Reduction::sum, gpu::Upstream(pass.upstream, g.channels),
       units, slopes);
   run_windows(plan, fast_path);

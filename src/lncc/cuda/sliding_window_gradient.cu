@@ -217,8 +217,9 @@ __device__ __forceinline__ void advance(Sums (&windows)[kOutputs], int window, c
   });
 }
 
-// The pixels of a thread in an image, one below the other.
-template <class Value> class PixelColumn {
+// The pixels of a thread in an image, one below the other; Stored is their type in memory, f64 for
+// any.
+template <class Value, class Stored> class PixelColumn {
  public:
   __device__ PixelColumn(
       const gpu::View& view, std::int64_t image, std::int64_t channel, int y, int x)
@@ -229,18 +230,19 @@ template <class Value> class PixelColumn {
 
   __device__ __forceinline__ Value load(int z, int i) const {
     const Offset<Value> at = first_ + i * stride_;
-    if constexpr (sizeof(Value) == sizeof(float)) {
-      return (static_cast<const float*>(view_.data) + plane(z))[at];
-    } else {
+    if constexpr (std::is_same_v<Stored, double>) {
       return view_.load(plane(z) + at);
+    } else {
+      return gpu::to_float((static_cast<const Stored*>(view_.data) + plane(z))[at]);
     }
   }
   __device__ __forceinline__ void store(int z, int i, double value) const {
     const Offset<Value> at = first_ + i * stride_;
-    if constexpr (sizeof(Value) == sizeof(float)) {
-      (static_cast<float*>(view_.data) + plane(z))[at] = static_cast<float>(value);
-    } else {
+    if constexpr (std::is_same_v<Stored, double>) {
       view_.store(plane(z) + at, value);
+    } else {
+      (static_cast<Stored*>(view_.data) + plane(z))[at] =
+          gpu::rounded<Stored>(static_cast<float>(value));
     }
   }
 
@@ -255,7 +257,7 @@ template <class Value> class PixelColumn {
 };
 
 // kWindow is the number of columns of a window that the kernel is made for, or 0.
-template <class Value, class KeptDerivatives, int kWindow = 0>
+template <class Value, class KeptDerivatives, int kWindow = 0, class Stored = Value>
 __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
     const SIMILIS_GRID_CONSTANT GradientArguments m) {
   SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
@@ -289,9 +291,9 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   const Problem& problem = m.problem;
   const Shift shift = shift_of(problem, index);
   const bool of_x = image == 0;
-  const PixelColumn<Value> own(of_x ? problem.x : problem.y, of, channel, y, x);
-  const PixelColumn<Value> other(of_x ? problem.y : problem.x, of, channel, y, x);
-  const PixelColumn<Value> gradient(
+  const PixelColumn<Value, Stored> own(of_x ? problem.x : problem.y, of, channel, y, x);
+  const PixelColumn<Value, Stored> other(of_x ? problem.y : problem.x, of, channel, y, x);
+  const PixelColumn<Value, Stored> gradient(
       of_x ? problem.x_gradient : problem.y_gradient, of, channel, y, x);
   const double own_shift = of_x ? shift.x : shift.y, other_shift = of_x ? shift.y : shift.x;
   Sums windows[kOutputs] = {};
@@ -344,7 +346,7 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
 std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
   if (form == Form::far) return SharedTile::bytes(tiles);
   const std::int64_t derivative =
-      form == Form::f32 ? sizeof(CentreDerivatives<float>) : sizeof(CentreDerivatives<double>);
+      form == Form::f64 ? sizeof(CentreDerivatives<double>) : sizeof(CentreDerivatives<float>);
   return SharedTile::bytes(tiles) +
          2 * derivative * stage_columns(tiles, radius[2]) * tiles.threads_across +
          gpu::BulkCopies::kBytes;
@@ -352,11 +354,15 @@ std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form for
 
 void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form) {
   const int columns = 2 * plan.problem.geometry.radius[2] + 1;
-  const auto kernel = form == Form::far   ? gradient_kernel<double, Far>
-                      : form == Form::f64 ? gradient_kernel<double, Stage<double>>
-                      : columns == 3      ? gradient_kernel<float, Stage<float>, 3>
-                      : columns == 5      ? gradient_kernel<float, Stage<float>, 5>
-                                          : gradient_kernel<float, Stage<float>>;
+  const auto kernel =
+      form == Form::far   ? gradient_kernel<double, Far>
+      : form == Form::f64 ? gradient_kernel<double, Stage<double>>
+      : form == Form::half
+          ? (plan.pass.x.dtype == DType::f16 ? gradient_kernel<float, Stage<float>, 0, F16>
+                                             : gradient_kernel<float, Stage<float>, 0, BF16>)
+      : columns == 3 ? gradient_kernel<float, Stage<float>, 3>
+      : columns == 5 ? gradient_kernel<float, Stage<float>, 5>
+                     : gradient_kernel<float, Stage<float>>;
   const auto bytes =
       static_cast<std::size_t>(gradient_bytes(arguments.tiles, plan.problem.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);

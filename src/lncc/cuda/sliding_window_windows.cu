@@ -142,6 +142,24 @@ template <class Value, bool kPlain> class Centres {
     }
   }
 
+  // Asks for the arrays that are loaded at every centre of a plane: weights, and the pixels of
+  // ANTs' gradient. Eight centres lie side by side, so that two places are enough.
+  __device__ __forceinline__ void prefetch(int count) const {
+    if constexpr (!kPlain) {
+      const Problem& problem = m_.problem;
+      const Place first = place(0), last = place(count - 1);
+      const auto ask = [&](const gpu::View& view) {
+        view.prefetch(Problem::offset(view, first));
+        view.prefetch(Problem::offset(view, last));
+      };
+      if (problem.mask.data != nullptr) ask(problem.mask);
+      if (problem.is_ants && problem.x_gradient.data != nullptr) {
+        ask(problem.x);
+        ask(problem.y);
+      }
+    }
+  }
+
   // Returns the weighted value of the i-th centre, if it exists.
   __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) const {
     const bool adds = is_owned_ && owned_columns_.holds(i);
@@ -260,14 +278,18 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
                                           m.problem.mask.data != nullptr);
   double total = 0;
   for (int z = z_first;;) {
+    const bool has_centres = mine > 0 && z >= m.centres.planes.first;  // a chunk may begin earlier
+    if (has_centres) {
+      centres.enter(z);
+      centres.prefetch(mine);
+    }
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i)
       shared_tile.store(down + i * shared_tile.row_length, windows[i]);
     __syncthreads();
     const bool has_next = z + 1 < z_last;
     if (has_next) stage.fill(0, z + 1 + g.radius[0], z - g.radius[0], true);
-    if (mine > 0 && z >= m.centres.planes.first) {  // a chunk may begin before the part
-      centres.enter(z);
+    if (has_centres) {
       Sums sums = shared_tile.load(up);
       for (int k = 1; k < window_x; ++k) sums += shared_tile.load(up + k);
       typename Centres<Value, kPlain>::Sum values = 0;
@@ -298,9 +320,12 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
 
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
   if (form == Form::far) return SharedTile::bytes(tiles);
-  const std::int64_t value = form == Form::f32 ? sizeof(float) : sizeof(double);
-  return SharedTile::bytes(tiles) +
-         4 * value * stage_columns(tiles) * stage_rows(tiles, radius[1]) + gpu::BulkCopies::kBytes;
+  const std::int64_t pixel = form == Form::half  ? sizeof(F16)
+                             : form == Form::f32 ? sizeof(float)
+                                                 : sizeof(double);
+  const int columns = stage_columns(tiles, pixels_together(form == Form::half));
+  return SharedTile::bytes(tiles) + 4 * pixel * columns * stage_rows(tiles, radius[1]) +
+         gpu::BulkCopies::kBytes;
 }
 
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
@@ -309,12 +334,18 @@ void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form
                         pass.padding != Padding::renormalize &&
                         (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
   const int rows = 2 * plan.problem.geometry.radius[1] + 1;
+  const auto of_halves = [&]<class Stored>(Stored) {
+    return is_plain ? window_kernel<float, true, PixelStage<float, Stored>>
+                    : window_kernel<float, false, PixelStage<float, Stored>>;
+  };
   const auto kernel = form == Form::far   ? window_kernel<double, false, FarPixels>
                       : form == Form::f64 ? window_kernel<double, false, PixelStage<double>>
-                      : !is_plain         ? window_kernel<float, false, PixelStage<float>>
-                      : rows == 3         ? window_kernel<float, true, PixelStage<float>, 3>
-                      : rows == 5         ? window_kernel<float, true, PixelStage<float>, 5>
-                                          : window_kernel<float, true, PixelStage<float>>;
+                      : form == Form::half
+                          ? (pass.x.dtype == DType::f16 ? of_halves(F16()) : of_halves(BF16()))
+                      : !is_plain ? window_kernel<float, false, PixelStage<float>>
+                      : rows == 3 ? window_kernel<float, true, PixelStage<float>, 3>
+                      : rows == 5 ? window_kernel<float, true, PixelStage<float>, 5>
+                                  : window_kernel<float, true, PixelStage<float>>;
   const auto bytes =
       static_cast<std::size_t>(window_bytes(arguments.tiles, plan.problem.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);

@@ -70,16 +70,27 @@ bool fits_launches(const Pass& pass) {
          (rows / kLeastDepth + 1) * pass.batch * pass.channels <= kMostBlocksAcross;
 }
 
-bool is_fast(const Pass& pass) {
+// Returns whether the fast path takes a pass, whatever its mode.
+bool is_fast_in_any_mode(const Pass& pass) {
   const DType dtype = pass.image.dtype;
   const FastLayout layout = layout_of(pass);
-  return pass.form == Form::image && pass.mode == Interpolation::linear &&
-         pass.grid_affine.empty() && (pass.field.empty() || is_fast_field(pass.field, pass.rank)) &&
+  return pass.form == Form::image && pass.grid_affine.empty() &&
+         (pass.field.empty() || is_fast_field(pass.field, pass.rank)) &&
          (dtype == DType::f32 || is_half(pass.image)) &&
          (layout != FastLayout::vectors ||
              (dtype == DType::f32 && pass.padding == Outside::zeros)) &&
          is_fast(pass.image, layout) && has_short_places(pass.image, pass.rank) &&
          fits_launches(pass);
+}
+
+bool is_fast(const Pass& pass) {
+  return pass.mode == Interpolation::linear && is_fast_in_any_mode(pass);
+}
+
+// Returns whether values are elements of the image.
+bool copies_voxels(const Pass& pass) {
+  return pass.mode == Interpolation::nearest && pass.factor == 1 && pass.addend.empty() &&
+         layout_of(pass) != FastLayout::vectors && is_fast_in_any_mode(pass);
 }
 
 FastStrides strides_of(const TensorView& image, int rank) {
@@ -178,8 +189,8 @@ bool has_matrix_gradient(const Pass& pass) {
 }  // namespace
 
 bool takes_fast_values(const Pass& pass) {
-  return is_fast(pass) && !pass.output.empty() && pass.output.dtype == pass.image.dtype &&
-         is_fast(pass.output, layout_of(pass)) &&
+  return (is_fast(pass) || copies_voxels(pass)) && !pass.output.empty() &&
+         pass.output.dtype == pass.image.dtype && is_fast(pass.output, layout_of(pass)) &&
          (pass.addend.empty() || (pass.addend.dtype == pass.output.dtype &&
                                      pass.addend.strides == pass.output.strides));
 }
@@ -212,7 +223,10 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   p.output_strides = strides_of(pass.output, pass.rank);
   p.output_channel = pass.output.strides[1];
   const FastLayout layout = layout_of(pass);
-  launch(pass, p, fast_values(layout, is_half(pass.image)), layout != FastLayout::vectors, exec);
+  const FastKernel kernel = pass.mode == Interpolation::nearest
+                                ? fast_nearest(layout, is_half(pass.image))
+                                : fast_values(layout, is_half(pass.image));
+  launch(pass, p, kernel, layout != FastLayout::vectors, exec);
 }
 
 void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path on the GPU: linear interpolation of images and volumes of f32, f16 or bf16, at
-// A·x + u(x) or at v(x) with u and v in f32, under any padding. Decisions that values.cu and
-// gradients.cu make for each voxel are made for the launch here, and offsets in an image have 32
-// bits.
+// The fast path on the GPU: linear interpolation and nearest voxels of images and volumes of f32,
+// f16 or bf16, at A·x + u(x) or at v(x) with u and v in f32, under any padding. Decisions that
+// values.cu and gradients.cu make for each voxel are made for the launch here, and offsets in an
+// image have 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +75,8 @@ struct FastKernel {
 enum class FastLayout : std::uint8_t { volume, vectors, picture };
 
 FastKernel fast_values(FastLayout layout, bool is_half);
+/// Values of the nearest voxels, for layouts but vectors.
+FastKernel fast_nearest(FastLayout layout, bool is_half);
 /// To the field and the matrices.
 FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums);
 /// To the image.
