@@ -34,23 +34,30 @@ Reference on_cpu(const Pair& pair, const LnccRequest& request, const LnccOptions
   return result;
 }
 
-// Tiles and chunks along z, under windows that end within a thread's eight lines and beyond them.
+// Tiles and chunks along z, under windows that end within a thread's eight lines and beyond them;
+// rows of halves that are copied whole, and others.
 TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   const Extents shapes[] = {{1, 1, 150, 17, 33}, {2, 2, 30, 32, 64}, {1, 1, 40, 50, 100}};
   for (const Extents& shape : shapes) {
-    const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
-    for (const int window : {3, 5, 7, 11, 17}) {
-      for (const Padding padding : lncc_internal::kPaddings) {
-        const LnccOptions options{.window_size = window, .padding = padding};
-        SCOPED_TRACE(fmt::format("{} {} {}", shape, window, lncc_internal::name(padding)));
-        const Reference expected = on_cpu(pair, {}, options);
-        const Reference both = computed(pair.x, pair.y, {}, options);
-        const Reference of_y = computed(pair.x, pair.y, {}, options, false, true);
-        EXPECT_NEAR(both.value[0], expected.value[0], 1e-6);
-        EXPECT_NEAR(of_y.value[0], expected.value[0], 1e-6);
-        EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), 1e-6);
-        EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-6);
-        EXPECT_LE(test::relative_l2(of_y.y_gradient, expected.y_gradient), 1e-6);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      const Pair pair = lncc_internal::textured(shape, dtype, Layout::dense, Layout::dense, 1);
+      const double rounding = dtype == DType::f32 ? 0 : lncc_internal::tolerance(dtype).gradient;
+      for (const int window : {3, 5, 7, 11, 17}) {
+        for (const Padding padding : lncc_internal::kPaddings) {
+          const LnccOptions options{
+              .window_size = window, .padding = padding, .reduction = Reduction::sum};
+          SCOPED_TRACE(
+              fmt::format("{} {} {} {}", shape, name(dtype), window, lncc_internal::name(padding)));
+          const Reference expected = on_cpu(pair, {}, options);
+          const Reference both = computed(pair.x, pair.y, {}, options);
+          const Reference of_y = computed(pair.x, pair.y, {}, options, false, true);
+          const double near = 1e-6 * std::max(1.0, std::abs(expected.value[0]));
+          EXPECT_NEAR(both.value[0], expected.value[0], near);
+          EXPECT_NEAR(of_y.value[0], expected.value[0], near);
+          EXPECT_LE(test::relative_l2(both.x_gradient, expected.x_gradient), 1e-6 + rounding);
+          EXPECT_LE(test::relative_l2(both.y_gradient, expected.y_gradient), 1e-6 + rounding);
+          EXPECT_LE(test::relative_l2(of_y.y_gradient, expected.y_gradient), 1e-6 + rounding);
+        }
       }
     }
   }

@@ -241,29 +241,39 @@ struct Other {
   bool is_expanded;
 };
 
+// The arrays of a call, and its options.
+struct OtherArrays {
+  explicit OtherArrays(const Other& c)
+      : rank(c.image.rank() - 2),
+        image(test::noise(c.image, c.dtype, Layout::dense, 1, 1)),
+        shape(c.image),
+        options{.out_shape = c.out, .padding_mode = c.padding, .align_corners = c.align_corners} {
+    Extents of_field = {c.image[0], c.out[0], c.out[1], 2};
+    if (rank == 3) of_field = {c.image[0], c.out[0], c.out[1], c.out[2], 3};
+    for (int a = 0; a < rank; ++a) shape[2 + a] = c.out[a];
+    field = test::make(of_field, DType::f32, Layout::dense, [&](std::int64_t i) {
+      return (c.kind == Other::grid ? 2.4 : 0.5) * (test::uniform(2, i) - 0.5);
+    });
+    matrix = test::make({1, rank, rank + 1}, DType::f64, Layout::dense, [&](std::int64_t i) {
+      const std::int64_t row = i / (rank + 1), column = i % (rank + 1);
+      return (row == column ? 0.97 : 0) + 0.13 * (test::uniform(3, i) - 0.5);
+    });
+    if (c.kind == Other::grid) options.grid = field;
+    if (c.kind == Other::displacement) options.displacement = field;
+    if (c.kind != Other::grid) options.affine = matrix;
+  }
+  int rank;
+  test::Array image, field, matrix;
+  Extents shape;
+  SampleOptions options;
+};
+
 class FastPathOther : public testing::TestWithParam<Other> {};
 
 TEST_P(FastPathOther, MatchesTheReference) {
   const Other& c = GetParam();
-  const int rank = c.image.rank() - 2;
-  const test::Array image = test::noise(c.image, c.dtype, Layout::dense, 1, 1);
-  Extents of_field = {c.image[0]}, shape = c.image;
-  of_field = rank == 2 ? Extents{c.image[0], c.out[0], c.out[1], 2}
-                       : Extents{c.image[0], c.out[0], c.out[1], c.out[2], 3};
-  for (int a = 0; a < rank; ++a) shape[2 + a] = c.out[a];
-  const test::Array field = test::make(of_field, DType::f32, Layout::dense, [&](std::int64_t i) {
-    return (c.kind == Other::grid ? 2.4 : 0.5) * (test::uniform(2, i) - 0.5);
-  });
-  const test::Array matrix =
-      test::make({1, rank, rank + 1}, DType::f64, Layout::dense, [&](std::int64_t i) {
-        const std::int64_t row = i / (rank + 1), column = i % (rank + 1);
-        return (row == column ? 0.97 : 0) + 0.13 * (test::uniform(3, i) - 0.5);
-      });
-  SampleOptions options{
-      .out_shape = c.out, .padding_mode = c.padding, .align_corners = c.align_corners};
-  if (c.kind == Other::grid) options.grid = field;
-  if (c.kind == Other::displacement) options.displacement = field;
-  if (c.kind != Other::grid) options.affine = matrix;
+  const OtherArrays a(c);
+  const auto& [rank, image, field, matrix, shape, options] = a;
   test::Array upstream = test::noise(shape, c.dtype, Layout::dense, 5, 1);
   if (c.is_expanded)
     upstream = test::make(shape, c.dtype, Layout::expanded, [](auto) { return 0.75; });
@@ -318,6 +328,36 @@ TEST_P(FastPathOther, MatchesTheReference) {
     const test::Array alone = untouched(field);
     test::call_sample(image, {.upstream = upstream, .grid_gradient = alone}, options);
     EXPECT_EQ(to_doubles(alone), to_doubles(by_field));
+  }
+}
+
+// But where an index lies half-way between two; a NaN in the field gives NaN, and no other voxel.
+TEST_P(FastPathOther, CopiesTheNearestVoxels) {
+  const Other& c = GetParam();
+  OtherArrays a(c);
+  a.options.mode = Interpolation::nearest;
+  const bool has_field = c.kind != Other::affine;
+  if (has_field) {
+    a.field.elements<float>()[7 * a.rank] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const Reference expected = reference_sample(a.image, a.options);
+  const auto per_image = static_cast<std::size_t>(a.shape.count() / a.shape[0]);
+  const std::size_t voxels = per_image / static_cast<std::size_t>(a.shape[1]);
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+    const test::ScopedBackend chosen(backend);
+    SCOPED_TRACE(backend.name);
+    const test::Array output = test::filled(a.shape, c.dtype, Layout::dense, test::kUntouched);
+    test::call_sample(a.image, {.output = output}, a.options);
+    const std::vector<double> actual = to_doubles(output);
+    int copied = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const std::size_t voxel = i / per_image * voxels + i % voxels;
+      ASSERT_EQ(std::isnan(actual[i]), has_field && voxel == 7) << i;
+      if (std::isnan(actual[i]) || expected.is_at_a_kink[voxel]) continue;
+      ASSERT_EQ(actual[i], expected.output[i]) << i;
+      ++copied;
+    }
+    EXPECT_GT(copied, static_cast<int>(actual.size() / 2));
   }
 }
 
