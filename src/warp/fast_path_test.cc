@@ -67,8 +67,9 @@ TEST_P(FastPathCall, MatchesTheReference) {
   for (const test::Backend& backend : test::backends(test::Gpu::included)) {
     const test::ScopedBackend chosen(backend);
     SCOPED_TRACE(backend.name);
-    const auto expect = [](const test::Array& actual, const std::vector<double>& wanted) {
-      EXPECT_LT(test::relative_l2(to_doubles(actual), wanted), 3e-6);
+    const auto expect = [](const test::Array& actual, const std::vector<double>& wanted,
+                            double tolerance = 3e-6) {
+      EXPECT_LT(test::relative_l2(to_doubles(actual), wanted), tolerance);
       EXPECT_TRUE(test::only_elements_written(actual));
     };
     const auto untouched = [&](const TensorView& like, Layout layout) {
@@ -94,7 +95,7 @@ TEST_P(FastPathCall, MatchesTheReference) {
         test::call_sample(a.image, image, a.options);
         test::call_sample(a.image, field, a.options);
       }
-      expect(by_image, a.expected.image_gradient);
+      expect(by_image, a.expected.image_gradient, 1e-5);  // f32 sums, on a GPU in any order
       expect(by_field, a.expected.grid_gradient);
     }
   }

@@ -66,18 +66,6 @@ struct View {
   __device__ std::int64_t at(std::int64_t z, std::int64_t y, std::int64_t x) const {
     return z * strides[2] + y * strides[3] + x * strides[4];
   }
-  /// Asks for an element that is loaded later, so that less is waited for it then.
-  __device__ void prefetch(std::int64_t offset) const {
-#if defined(__CUDA_ARCH__)
-    const int bytes = dtype == DType::u8    ? 1
-                      : dtype == DType::f64 ? 8
-                      : dtype == DType::f32 ? 4
-                                            : 2;
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(static_cast<const char*>(data) + offset * bytes));
-#else
-    static_cast<void>(offset);
-#endif
-  }
   __device__ double load(std::int64_t offset) const { return load_element(data, dtype, offset); }
   __device__ float load_f32(std::int64_t offset) const {
     return load_element_f32(data, dtype, offset);

@@ -191,8 +191,9 @@ __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kerne
         share * fma(-sum_x, means.x, filter.sum(2)), share * fma(-sum_y, means.y, filter.sum(3))};
     const bool adds = is_owned && m.owned.planes.holds(static_cast<int>(at.z));
     const auto finish = [&]<class T>(const Moments<T>& converted) {
-      return finish_centre(problem, plane, at, converted, {means.x + shift.x, means.y + shift.y},
-          m.derivatives.images > 0, adds, [&](const Correlation<T>& v, T slope) {
+      return finish_centre(problem, plane, at, problem.pixel_weight(at), converted,
+          {means.x + shift.x, means.y + shift.y}, m.derivatives.images > 0, adds,
+          [&](const Correlation<T>& v, T slope) {
             const T weight = slope * static_cast<T>(share);
             const int z_centre = static_cast<int>(at.z);
             if (m.has_f64_derivatives) {

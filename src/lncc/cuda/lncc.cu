@@ -28,8 +28,11 @@ __global__ __launch_bounds__(kThreads) void weights_kernel(
     for (std::int64_t row = block % slots; row < rows; row += slots) {
       Place at{plane / g.channels, plane % g.channels, row / g.centres(1) + g.first_centre[0],
           row % g.centres(1) + g.first_centre[1], 0};
+      const std::int64_t mask_row = Problem::offset(m.mask, at);
       for (at.x = g.first_centre[2] + threadIdx.x; at.x < g.last_centre[2]; at.x += kThreads) {
-        sum += m.pixel_weight(at);
+        sum += m.valid_mask.data == nullptr
+                   ? Problem::load_weight(m.mask, mask_row + at.x * m.mask.strides[4])
+                   : m.pixel_weight(at);
       }
     }
     const double total = gpu::block_sum<kThreads>(sum);

@@ -22,6 +22,8 @@ SIMILIS_HOST_DEVICE int stage_rows(const Tiles& tiles, int radius) {
 // memory where it is f32 or half, else f64.
 template <class Value, class Stored = Value> class PixelStage {
  public:
+  using Pixel = Stored;
+
   // A barrier must come before the first fill().
   __device__ PixelStage(unsigned char* shared, unsigned char* shared_tile, int shared_tile_bytes,
       const WindowArguments& m, const BlockTile& tile, const Shift& shift, int x_first, int y_first)
@@ -79,7 +81,7 @@ template <class Value, class Stored = Value> class PixelStage {
     }
   }
 
-  struct Pixel {
+  struct Pixels {
     Value x, y;
   };
   // The pixels under a thread's windows.
@@ -87,11 +89,11 @@ template <class Value, class Stored = Value> class PixelStage {
     const Stored* first;
     int columns, image_size;
 
-    __device__ __forceinline__ Pixel one(int line) const {
+    __device__ __forceinline__ Pixels one(int line) const {
       const Stored* const at = first + line * columns;
       return {value(at[0]), value(at[image_size])};
     }
-    __device__ __forceinline__ Pixel two(int line) const {
+    __device__ __forceinline__ Pixels two(int line) const {
       const Stored* const at = first + line * columns;
       return {value(at[2 * image_size]), value(at[3 * image_size])};
     }
@@ -194,6 +196,8 @@ template <class Value, class Stored = Value> class PixelStage {
 // The same straight from the images, for windows that no stage has room for.
 class FarPixels {
  public:
+  using Pixel = double;
+
   __device__ FarPixels(unsigned char*, unsigned char*, int, const WindowArguments& m,
       const BlockTile& tile, const Shift& shift, int x_first, int y_first)
       : m_(m),

@@ -75,7 +75,10 @@ struct Problem {
   }
   /// Loads a weight; NaN in place of a negative one, so that results that it takes part in are NaN.
   __device__ static double load_weight(const gpu::View& view, const Place& at) {
-    const double weight = load(view, at);
+    return load_weight(view, offset(view, at));
+  }
+  __device__ static double load_weight(const gpu::View& view, std::int64_t offset) {
+    const double weight = view.load(offset);
     return weight >= 0 ? weight : NAN;
   }
   /// Returns the weight of a pixel: that of mask, else in a reduction that of valid_mask, else 1; 0
@@ -160,15 +163,14 @@ __device__ __forceinline__ void store_centre_gradients(const Problem& problem,
   store(problem.y_gradient, m.c, y, x);
 }
 
-/// Finishes a centre from its moments and its means, in f64 or f32: stores ANTs' gradient or hands
-/// the derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns the
-/// weighted value.
+/// Finishes a centre from its weight, moments and means, in f64 or f32: stores ANTs' gradient or
+/// hands the derivatives, with the slope, to store(v, slope); if `adds`, stores the map and returns
+/// the weighted value.
 template <class T, class Store>
 __device__ __forceinline__ double finish_centre(const Problem& problem, const PlaneTerms& plane,
-    const Place& at, const Moments<T>& moments, const Means& means, bool has_derivatives, bool adds,
-    const Store& store) {
+    const Place& at, double own_weight, const Moments<T>& moments, const Means& means,
+    bool has_derivatives, bool adds, const Store& store) {
   const Correlation<T> v = correlation(problem, plane, moments);
-  const double own_weight = problem.pixel_weight(at);
   const double slope = !problem.reduces ? problem.slope(at, own_weight)
                        : own_weight == 0 && plane.slope == plane.slope ? 0
                                                                        : own_weight * plane.slope;

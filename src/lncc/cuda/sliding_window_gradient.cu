@@ -228,12 +228,20 @@ template <class Value, class Stored> class PixelColumn {
         first_(static_cast<Offset<Value>>(y * view.strides[3] + x * view.strides[4])),
         stride_(static_cast<Offset<Value>>(view.strides[3])) {}
 
-  __device__ __forceinline__ Value load(int z, int i) const {
+  // Loads a pixel as it is in memory, so that nothing waits for it before value().
+  __device__ __forceinline__ Stored load(int z, int i) const {
     const Offset<Value> at = first_ + i * stride_;
     if constexpr (std::is_same_v<Stored, double>) {
       return view_.load(plane(z) + at);
     } else {
-      return gpu::to_float((static_cast<const Stored*>(view_.data) + plane(z))[at]);
+      return (static_cast<const Stored*>(view_.data) + plane(z))[at];
+    }
+  }
+  __device__ __forceinline__ static Value value(Stored pixel) {
+    if constexpr (std::is_same_v<Stored, double>) {
+      return pixel;
+    } else {
+      return gpu::to_float(pixel);
     }
   }
   __device__ __forceinline__ void store(int z, int i, double value) const {
@@ -300,7 +308,7 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
     add(windows, window_x, has_two, stage.row(place, first_column, own_row));
   });
-  Value own_pixel[kOutputs] = {}, other_pixel[kOutputs] = {};
+  Stored own_pixel[kOutputs] = {}, other_pixel[kOutputs] = {};
   const auto ask = [&](int z) {
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
@@ -324,8 +332,8 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
       for (int i = 0; i < kOutputs; ++i) {
         if (i < mine) {
           gradient.store(z, i,
-              fma(other_pixel[i] - other_shift, sums.by_covariance,
-                  fma(own_pixel[i] - own_shift, sums.by_variance, -sums.rest)));
+              fma(other.value(other_pixel[i]) - other_shift, sums.by_covariance,
+                  fma(own.value(own_pixel[i]) - own_shift, sums.by_variance, -sums.rest)));
         }
         Sums change = shared_tile.load(up + i + window_y);
         change -= shared_tile.load(up + i);

@@ -103,11 +103,18 @@ __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::i
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
 }
 
-// The centres of a thread, which lie side by side in a row. Plain centres all weigh and average
-// alike and have the squared measure, reduced to a number, with the exact gradient if any.
-template <class Value, bool kPlain> class Centres {
+// What the centres of a kernel are. Those of the first three kinds all weigh and average alike, and
+// are reduced to a number:
+//   plain, is_signed   the exact gradient, if any
+//   ants               the squared measure, with ANTs' gradient to x
+//   any                all else
+enum class Kind : std::uint8_t { plain, is_signed, ants, any };
+
+// The centres of a thread, which lie side by side in a row. ANTs' gradient takes pixels of type
+// Stored.
+template <class Value, Kind kKind, class Stored> class Centres {
  public:
-  using Sum = std::conditional_t<kPlain, float, double>;  // the sum of a few values
+  using Sum = std::conditional_t<kKind == Kind::any, double, float>;  // the sum of a few values
 
   // `count` is the number of centres.
   __device__ Centres(
@@ -115,6 +122,7 @@ template <class Value, bool kPlain> class Centres {
       : m_(m),
         shift_(shift),
         volume_(tile.volume),
+        count_(count),
         image_((m.tiles.first_volume + tile.volume) / m.problem.geometry.channels),
         channel_((m.tiles.first_volume + tile.volume) % m.problem.geometry.channels),
         y_(y),
@@ -133,48 +141,39 @@ template <class Value, bool kPlain> class Centres {
   __device__ __forceinline__ void enter(int z) {
     z_ = z;
     is_owned_ = has_owned_row_ && m_.owned.planes.holds(z);
-    for (int image = 0; image < 2; ++image) {
-      if (image < m_.derivatives.images) {
-        derivatives_[image] =
-            reinterpret_cast<CentreDerivatives<Value>*>(m_.derivatives.plane(volume_, image, z)) +
-            in_plane_;
-      }
+    if constexpr (kKind == Kind::ants) {
+      load_pixels();
+    } else {
+      enter_derivatives();
     }
-  }
-
-  // Asks for the arrays that are loaded at every centre of a plane: weights, and the pixels of
-  // ANTs' gradient. Eight centres lie side by side, so that two places are enough.
-  __device__ __forceinline__ void prefetch(int count) const {
-    if constexpr (!kPlain) {
-      const Problem& problem = m_.problem;
-      const Place first = place(0), last = place(count - 1);
-      const auto ask = [&](const gpu::View& view) {
-        view.prefetch(Problem::offset(view, first));
-        view.prefetch(Problem::offset(view, last));
-      };
-      if (problem.mask.data != nullptr) ask(problem.mask);
-      if (problem.is_ants && problem.x_gradient.data != nullptr) {
-        ask(problem.x);
-        ask(problem.y);
-      }
+    if constexpr (kKind == Kind::any) {
+      const Geometry& g = m_.problem.geometry;
+      mask_row_ = Problem::offset(m_.problem.mask, place(0));
+      seen_ = static_cast<double>(seen(g, 0, z) * seen(g, 1, y_));
+      scale_inside_ =
+          g.padding == Padding::renormalize ? 1 / (seen_ * (2 * g.radius[2] + 1)) : m_.scale;
     }
   }
 
   // Returns the weighted value of the i-th centre, if it exists.
   __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) const {
     const bool adds = is_owned_ && owned_columns_.holds(i);
-    if constexpr (kPlain) {
+    if constexpr (kKind == Kind::any) {
+      return exists ? run_any(sums, i, adds) : 0;
+    } else {
       const double mean_x = sums.x * m_.scale, mean_y = sums.y * m_.scale;
       const Moments<float> moments = {static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
           static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
           static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
-      const Correlation<float> v = squared_correlation_f32(moments, plane_.constants);
-      if (m_.derivatives.images > 0 && exists) {
+      const Correlation<float> v = kKind == Kind::is_signed
+                                       ? signed_correlation_f32(moments, plane_.constants)
+                                       : squared_correlation_f32(moments, plane_.constants);
+      if constexpr (kKind == Kind::ants) {
+        if (exists) store_gradient(moments, v, mean_x, mean_y, i);
+      } else if (m_.derivatives.images > 0 && exists) {
         store_derivatives(v, slope_f32_, mean_x, mean_y, i);
       }
       return adds ? v.value : 0.0f;
-    } else {
-      return exists ? run_any(sums, i, adds) : 0;
     }
   }
 
@@ -183,25 +182,65 @@ template <class Value, bool kPlain> class Centres {
 
   // The formula is in f32 if derivatives are.
   __device__ __forceinline__ double run_any(const Sums& sums, int i, bool adds) const {
-    const Place at = place(i);
-    const double scale = scale_at(at), mean_x = sums.x * scale, mean_y = sums.y * scale;
-    const auto share = static_cast<Value>(m_.problem.taps * scale);
+    const Problem& problem = m_.problem;
+    const double scale = scale_at(x_ + i), mean_x = sums.x * scale, mean_y = sums.y * scale;
+    const auto share = static_cast<Value>(problem.taps * scale);
     const Moments<Value> moments = {share * static_cast<Value>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
         share * static_cast<Value>(fma(-sums.x, mean_x, sums.xx)),
         share * static_cast<Value>(fma(-sums.y, mean_y, sums.yy))};
-    return finish_centre(m_.problem, plane_, at, moments, {mean_x + shift_.x, mean_y + shift_.y},
-        m_.derivatives.images > 0, adds, [&](const Correlation<Value>& v, Value slope) {
+    const double weight =
+        problem.mask.data == nullptr
+            ? 1
+            : Problem::load_weight(problem.mask, mask_row_ + i * problem.mask.strides[4]);
+    return finish_centre(problem, plane_, place(i), weight, moments,
+        {mean_x + shift_.x, mean_y + shift_.y}, m_.derivatives.images > 0, adds,
+        [&](const Correlation<Value>& v, Value slope) {
           store_derivatives(v, slope * share, mean_x, mean_y, i);
         });
   }
 
-  __device__ double scale_at(const Place& at) const {
+  // Returns 1 / the number of the image's pixels that a window averages.
+  __device__ __forceinline__ double scale_at(int x) const {
     const Geometry& g = m_.problem.geometry;
-    if (g.padding != Padding::renormalize) return m_.scale;
-    return 1 / static_cast<double>(seen(g, 0, at.z) * seen(g, 1, at.y) * seen(g, 2, at.x));
+    const bool is_inside = x >= g.radius[2] && x + g.radius[2] < g.extent[2];
+    if (is_inside || g.padding != Padding::renormalize) return scale_inside_;
+    return 1 / (seen_ * static_cast<double>(seen(g, 2, x)));
   }
 
-  // T is f32 if centres are plain.
+  __device__ __forceinline__ void enter_derivatives() {
+    for (int image = 0; image < 2; ++image) {
+      if (image < m_.derivatives.images) {
+        derivatives_[image] =
+            reinterpret_cast<CentreDerivatives<Value>*>(m_.derivatives.plane(volume_, image, z_)) +
+            in_plane_;
+      }
+    }
+  }
+  // Asks for the pixels of a plane's centres, all at once.
+  __device__ __forceinline__ void load_pixels() {
+    const gpu::View &x = m_.problem.x, &y = m_.problem.y, &gradient = m_.problem.x_gradient;
+    const auto* const x_row = static_cast<const Stored*>(x.data) + Problem::offset(x, place(0));
+    const auto* const y_row = static_cast<const Stored*>(y.data) + Problem::offset(y, place(0));
+    gradient_row_ = static_cast<Stored*>(gradient.data) + Problem::offset(gradient, place(0));
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) {
+      if (i >= count_) break;
+      x_pixels_[i] = x_row[i * x.strides[4]];
+      y_pixels_[i] = y_row[i * y.strides[4]];
+    }
+  }
+  // As store_centre_gradients().
+  __device__ __forceinline__ void store_gradient(const Moments<float>& m,
+      const Correlation<float>& v, double mean_x, double mean_y, int i) const {
+    const auto x = static_cast<float>(gpu::to_float(x_pixels_[i]) - shift_.x - mean_x);
+    const auto y = static_cast<float>(gpu::to_float(y_pixels_[i]) - shift_.y - mean_y);
+    const float ratio = m.a / (fmaxf(m.b, 0.0f) + plane_.constants.dr);
+    const float factor = slope_f32_ * v.gradient.a;
+    gradient_row_[i * m_.problem.x_gradient.strides[4]] =
+        gpu::rounded<Stored>(slope_f32_ == 0 ? 0.0f : factor * fmaf(-ratio, x, y));
+  }
+
+  // T is f32 unless centres are of any kind.
   template <class T>
   __device__ __forceinline__ void store_derivatives(
       const Correlation<T>& v, T weight, double mean_x, double mean_y, int i) const {
@@ -218,7 +257,7 @@ template <class Value, bool kPlain> class Centres {
 
   const WindowArguments& m_;
   const Shift shift_;
-  const int volume_;
+  const int volume_, count_;
   const std::int64_t image_, channel_;
   const int y_, x_, rows_, in_plane_;
   const PlaneTerms plane_;
@@ -228,6 +267,12 @@ template <class Value, bool kPlain> class Centres {
   bool is_owned_ = false;
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
+  // Of any kind: the places and numbers of pixels that the centres of a row share.
+  std::int64_t mask_row_ = 0;
+  double seen_ = 0, scale_inside_ = 0;
+  // Of ANTs' gradient.
+  Stored x_pixels_[kOutputs] = {}, y_pixels_[kOutputs] = {};
+  Stored* gradient_row_ = nullptr;
 };
 
 // Rounds the f32 sum of a few values that are at most 1 to a multiple of 2⁻²⁶. Sums of up to 2²⁶
@@ -238,10 +283,11 @@ __device__ __forceinline__ double in_any_order(float values) {
 }
 
 // kWindow is the number of rows of a window that the kernel is made for, or 0.
-template <class Value, bool kPlain, class Pixels, int kWindow = 0>
+template <class Value, Kind kKind, class Pixels, int kWindow = 0>
 __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m) {
-  constexpr int kUnroll = kPlain ? 4 : 1;
+  using ThreadCentres = Centres<Value, kKind, typename Pixels::Pixel>;
+  constexpr int kUnroll = kKind == Kind::any ? 1 : kKind == Kind::ants ? kOutputs : 4;
   SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   const Geometry& g = m.problem.geometry;
   const BlockTile tile(m.tiles);
@@ -269,20 +315,18 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   const int mine = y >= m.centres.rows.last || y < m.derivatives.kept.rows.first ? 0
                    : left < kOutputs                                             ? left
                                      : kOutputs;  // none if <= 0
-  Centres<Value, kPlain> centres(m, tile, shift, y, x, mine);
+  ThreadCentres centres(m, tile, shift, y, x, mine);
   Sums windows[kOutputs] = {};
   begin(stage, z_first, g.radius[0], [&](int place, bool has_two) {
     add(windows, window_y, shift, has_two, stage.column(place, first_row, own_column));
   });
-  const bool has_weights = !kPlain && (sizeof(Value) != sizeof(float) || !m.problem.reduces ||
-                                          m.problem.mask.data != nullptr);
+  const bool has_weights =
+      kKind == Kind::any &&
+      (sizeof(Value) != sizeof(float) || !m.problem.reduces || m.problem.mask.data != nullptr);
   double total = 0;
   for (int z = z_first;;) {
     const bool has_centres = mine > 0 && z >= m.centres.planes.first;  // a chunk may begin earlier
-    if (has_centres) {
-      centres.enter(z);
-      centres.prefetch(mine);
-    }
+    if (has_centres) centres.enter(z);
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i)
       shared_tile.store(down + i * shared_tile.row_length, windows[i]);
@@ -292,7 +336,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     if (has_centres) {
       Sums sums = shared_tile.load(up);
       for (int k = 1; k < window_x; ++k) sums += shared_tile.load(up + k);
-      typename Centres<Value, kPlain>::Sum values = 0;
+      typename ThreadCentres::Sum values = 0;
 #pragma unroll kUnroll
       for (int i = 0; i < kOutputs; ++i) {
         values += centres.run(sums, i, i < mine);
@@ -316,6 +360,17 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   m.partials[(m.tiles.first_volume + tile.volume) * m.slots + m.first_slot + slot] = total;
 }
 
+Kind kind_of(const Pass& pass) {
+  if (!pass.mask.empty() || pass.reduction == Reduction::none ||
+      pass.padding == Padding::renormalize) {
+    return Kind::any;
+  }
+  if (pass.has_gradient() && pass.gradient == LnccGradient::ants) {
+    return pass.is_signed || !pass.y_gradient.empty() ? Kind::any : Kind::ants;
+  }
+  return pass.is_signed ? Kind::is_signed : Kind::plain;
+}
+
 }  // namespace
 
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
@@ -330,22 +385,31 @@ std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form)
 
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
   const Pass& pass = plan.pass;
-  const bool is_plain = pass.mask.empty() && plan.problem.reduces && !pass.is_signed &&
-                        pass.padding != Padding::renormalize &&
-                        (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
   const int rows = 2 * plan.problem.geometry.radius[1] + 1;
+  const Kind kind = kind_of(pass);
   const auto of_halves = [&]<class Stored>(Stored) {
-    return is_plain ? window_kernel<float, true, PixelStage<float, Stored>>
-                    : window_kernel<float, false, PixelStage<float, Stored>>;
+    return kind == Kind::plain ? window_kernel<float, Kind::plain, PixelStage<float, Stored>>
+                               : window_kernel<float, Kind::any, PixelStage<float, Stored>>;
   };
-  const auto kernel = form == Form::far   ? window_kernel<double, false, FarPixels>
-                      : form == Form::f64 ? window_kernel<double, false, PixelStage<double>>
-                      : form == Form::half
-                          ? (pass.x.dtype == DType::f16 ? of_halves(F16()) : of_halves(BF16()))
-                      : !is_plain ? window_kernel<float, false, PixelStage<float>>
-                      : rows == 3 ? window_kernel<float, true, PixelStage<float>, 3>
-                      : rows == 5 ? window_kernel<float, true, PixelStage<float>, 5>
-                                  : window_kernel<float, true, PixelStage<float>>;
+  const auto kernel_of = [&] {
+    using Floats = PixelStage<float>;
+    switch (form) {
+      case Form::far: return window_kernel<double, Kind::any, FarPixels>;
+      case Form::half: return pass.x.dtype == DType::f16 ? of_halves(F16()) : of_halves(BF16());
+      case Form::f32: break;
+      default: return window_kernel<double, Kind::any, PixelStage<double>>;
+    }
+    switch (kind) {
+      case Kind::is_signed: return window_kernel<float, Kind::is_signed, Floats>;
+      case Kind::ants: return window_kernel<float, Kind::ants, Floats>;
+      case Kind::any: return window_kernel<float, Kind::any, Floats>;
+      case Kind::plain: break;
+    }
+    return rows == 3   ? window_kernel<float, Kind::plain, Floats, 3>
+           : rows == 5 ? window_kernel<float, Kind::plain, Floats, 5>
+                       : window_kernel<float, Kind::plain, Floats>;
+  };
+  const auto kernel = kernel_of();
   const auto bytes =
       static_cast<std::size_t>(window_bytes(arguments.tiles, plan.problem.geometry.radius, form));
   gpu::allow_shared_bytes(kernel, bytes);
