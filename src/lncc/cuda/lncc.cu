@@ -23,16 +23,21 @@ __global__ __launch_bounds__(kThreads) void weights_kernel(
   const Geometry& g = m.geometry;
   const std::int64_t rows = g.centres(0) * g.centres(1);
   for (std::int64_t block = blockIdx.x; block < g.planes * slots; block += gridDim.x) {
-    const std::int64_t plane = block / slots;
+    const std::int64_t plane = block / slots, each = (rows + slots - 1) / slots;
+    const std::int64_t first = block % slots * each, last = first + each;
+    Place at{plane / g.channels, plane % g.channels, first / g.centres(1) + g.first_centre[0],
+        first % g.centres(1) + g.first_centre[1], 0};
     double sum = 0;
-    for (std::int64_t row = block % slots; row < rows; row += slots) {
-      Place at{plane / g.channels, plane % g.channels, row / g.centres(1) + g.first_centre[0],
-          row % g.centres(1) + g.first_centre[1], 0};
-      const std::int64_t mask_row = Problem::offset(m.mask, at);
+    for (std::int64_t row = first; row < last && row < rows; ++row) {
+      const std::int64_t mask_row = Problem::offset(m.mask, {at.image, at.channel, at.z, at.y, 0});
       for (at.x = g.first_centre[2] + threadIdx.x; at.x < g.last_centre[2]; at.x += kThreads) {
         sum += m.valid_mask.data == nullptr
                    ? Problem::load_weight(m.mask, mask_row + at.x * m.mask.strides[4])
                    : m.pixel_weight(at);
+      }
+      if (++at.y == g.last_centre[1]) {
+        at.y = g.first_centre[1];
+        ++at.z;
       }
     }
     const double total = gpu::block_sum<kThreads>(sum);

@@ -148,7 +148,7 @@ template <class Value, Kind kKind, class Stored> class Centres {
     }
     if constexpr (kKind == Kind::any) {
       const Geometry& g = m_.problem.geometry;
-      mask_row_ = Problem::offset(m_.problem.mask, place(0));
+      load_weights();
       seen_ = static_cast<double>(seen(g, 0, z) * seen(g, 1, y_));
       scale_inside_ =
           g.padding == Padding::renormalize ? 1 / (seen_ * (2 * g.radius[2] + 1)) : m_.scale;
@@ -188,11 +188,7 @@ template <class Value, Kind kKind, class Stored> class Centres {
     const Moments<Value> moments = {share * static_cast<Value>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
         share * static_cast<Value>(fma(-sums.x, mean_x, sums.xx)),
         share * static_cast<Value>(fma(-sums.y, mean_y, sums.yy))};
-    const double weight =
-        problem.mask.data == nullptr
-            ? 1
-            : Problem::load_weight(problem.mask, mask_row_ + i * problem.mask.strides[4]);
-    return finish_centre(problem, plane_, place(i), weight, moments,
+    return finish_centre(problem, plane_, place(i), weights_[i], moments,
         {mean_x + shift_.x, mean_y + shift_.y}, m_.derivatives.images > 0, adds,
         [&](const Correlation<Value>& v, Value slope) {
           store_derivatives(v, slope * share, mean_x, mean_y, i);
@@ -214,6 +210,16 @@ template <class Value, Kind kKind, class Stored> class Centres {
             reinterpret_cast<CentreDerivatives<Value>*>(m_.derivatives.plane(volume_, image, z_)) +
             in_plane_;
       }
+    }
+  }
+  // Loads the weights of a plane's centres, all at once.
+  __device__ __forceinline__ void load_weights() {
+    const gpu::View& mask = m_.problem.mask;
+    if (mask.data == nullptr) return;
+    const std::int64_t row = Problem::offset(mask, place(0));
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) {
+      if (i < count_) weights_[i] = Problem::load_weight(mask, row + i * mask.strides[4]);
     }
   }
   // Asks for the pixels of a plane's centres, all at once.
@@ -267,8 +273,8 @@ template <class Value, Kind kKind, class Stored> class Centres {
   bool is_owned_ = false;
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
-  // Of any kind: the places and numbers of pixels that the centres of a row share.
-  std::int64_t mask_row_ = 0;
+  // Of any kind: weights, and the number of pixels that all windows of a row see along z and y.
+  double weights_[kOutputs] = {1, 1, 1, 1, 1, 1, 1, 1};
   double seen_ = 0, scale_inside_ = 0;
   // Of ANTs' gradient.
   Stored x_pixels_[kOutputs] = {}, y_pixels_[kOutputs] = {};

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/vendor.h"
 #include "src/warp/cuda/pass.h"
 
@@ -155,31 +157,57 @@ dim3 blocks_of(const Pass& pass, FastPass* p, int depth) {
       static_cast<unsigned>(p->tiles_z * pass.batch * p->block_channels)};
 }
 
-void launch(const Pass& pass, FastPass p, const FastKernel& kernel, bool may_split_channels,
-    const Execution& exec) {
-  const gpu::Limits& limits = gpu::limits(pass.image.device);
-  // Columns have fewer voxels, and blocks fewer channels, if the GPU would not have enough blocks.
+// Chooses the shape of a launch: columns have fewer voxels, and blocks fewer channels, if the GPU
+// would not have enough blocks.
+dim3 shape_launch(
+    const Pass& pass, FastPass* p, const FastKernel& kernel, bool may_split_channels) {
   constexpr int kLeastGroup = 4;
-  dim3 blocks = blocks_of(pass, &p, kernel.depth);
-  const auto enough = 8u * static_cast<unsigned>(limits.multiprocessors);
+  dim3 blocks = blocks_of(pass, p, kernel.depth);
+  const auto enough = 8u * static_cast<unsigned>(gpu::limits(pass.image.device).multiprocessors);
   const auto is_short = [&] { return blocks.x * blocks.y * blocks.z < enough; };
-  while (kernel.box_bytes == 0 && p.matrix_sums == nullptr && p.depth > kLeastDepth && is_short()) {
-    blocks = blocks_of(pass, &p, p.depth / 2);
+  while (
+      kernel.box_bytes == 0 && p->matrix_sums == nullptr && p->depth > kLeastDepth && is_short()) {
+    blocks = blocks_of(pass, p, p->depth / 2);
   }
-  while (may_split_channels && p.group > kLeastGroup && is_short()) {
-    p.group = (p.group + 1) / 2;
-    p.block_channels = tiles(p.channels, p.group);
-    blocks = blocks_of(pass, &p, p.depth);
+  while (may_split_channels && p->group > kLeastGroup && is_short()) {
+    p->group = (p->group + 1) / 2;
+    p->block_channels = tiles(p->channels, p->group);
+    blocks = blocks_of(pass, p, p->depth);
   }
+  return blocks;
+}
+
+void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const dim3& blocks,
+    const Execution& exec) {
   std::size_t bytes = 0;
   if (kernel.box_bytes > 0) {
     constexpr std::size_t kStatic = 64;
+    const gpu::Limits& limits = gpu::limits(pass.image.device);
     bytes =
         std::min(kernel.box_bytes, static_cast<std::size_t>(limits.shared_bytes_a_block) - kStatic);
     p.box_floats = static_cast<int>(bytes / sizeof(float));
     gpu::allow_shared_bytes(kernel.function, bytes);
   }
   gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
+}
+
+// Runs the kernel of the field's gradient. Groups of channels write gradients of their own, which
+// are added up in their order.
+void launch_field_gradient(
+    const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
+  const dim3 blocks = shape_launch(pass, &p, kernel, p.matrix_sums == nullptr);
+  if (p.block_channels == 1) return launch(pass, p, kernel, blocks, exec);
+  float* const sum = p.field_gradient;
+  const FastStrides strides = p.gradient_strides;
+  const int row = p.out[0] * pass.rank, plane = p.out[1] * row;
+  p.gradient_strides = {std::int64_t{plane} * p.out[2], pass.rank, pass.rank == 3 ? row : 0, plane};
+  p.gradient_group = pass.batch * p.gradient_strides.image;
+  const auto floats =
+      static_cast<std::size_t>(p.gradient_group) * static_cast<std::size_t>(p.block_channels);
+  const auto memory = allocate_bytes(floats * sizeof(float), pass.image.device, exec);
+  p.field_gradient = static_cast<float*>(memory.get());
+  launch(pass, p, kernel, blocks, exec);
+  add_groups(p, pass.rank, pass.batch, sum, strides, pass.operation, exec.queue.handle);
 }
 
 bool has_matrix_gradient(const Pass& pass) {
@@ -226,7 +254,8 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   const FastKernel kernel = pass.mode == Interpolation::nearest
                                 ? fast_nearest(layout, is_half(pass.image))
                                 : fast_values(layout, is_half(pass.image));
-  launch(pass, p, kernel, layout != FastLayout::vectors, exec);
+  const dim3 blocks = shape_launch(pass, &p, kernel, layout != FastLayout::vectors);
+  launch(pass, p, kernel, blocks, exec);
 }
 
 void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,
@@ -253,8 +282,8 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
       const std::int64_t cell = std::int64_t{s.x} + s.y + s.z;
       to_field.image = static_cast<const char*>(p.image) + cell * size_bytes(p.dtype);
     }
-    launch(pass, to_field, fast_gradients(layout, is_half(pass.image), matrix_sums != nullptr),
-        false, exec);
+    launch_field_gradient(
+        pass, to_field, fast_gradients(layout, is_half(pass.image), matrix_sums != nullptr), exec);
   }
   if (!sums.empty()) {
     p.sums = static_cast<float*>(sums.data());
@@ -264,7 +293,9 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
     p.block_channels = p.channels;
     p.group = 1;
     const bool is_padded = pass.padding != Outside::zeros;
-    launch(pass, p, fast_scatter(layout, is_half(pass.image), is_padded), false, exec);
+    const FastKernel kernel = fast_scatter(layout, is_half(pass.image), is_padded);
+    const dim3 blocks = shape_launch(pass, &p, kernel, false);
+    launch(pass, p, kernel, blocks, exec);
   }
 }
 
