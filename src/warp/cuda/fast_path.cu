@@ -157,24 +157,24 @@ dim3 blocks_of(const Pass& pass, FastPass* p, int depth) {
       static_cast<unsigned>(p->tiles_z * pass.batch * p->block_channels)};
 }
 
-// Chooses the shape of a launch: columns have fewer voxels, and blocks fewer channels, if the GPU
-// would not have enough blocks.
+// Chooses the shape of a launch. If the GPU would not have enough blocks, columns have fewer voxels
+// where `may_shorten`, and blocks fewer channels where `may_split`, by a rule that does not depend
+// on the former.
 dim3 shape_launch(
-    const Pass& pass, FastPass* p, const FastKernel& kernel, bool may_split_channels) {
+    const Pass& pass, FastPass* p, const FastKernel& kernel, bool may_split, bool may_shorten) {
   constexpr int kLeastGroup = 4;
-  dim3 blocks = blocks_of(pass, p, kernel.depth);
   const auto enough = 8u * static_cast<unsigned>(gpu::limits(pass.image.device).multiprocessors);
-  const auto is_short = [&] { return blocks.x * blocks.y * blocks.z < enough; };
-  while (
-      kernel.box_bytes == 0 && p->matrix_sums == nullptr && p->depth > kLeastDepth && is_short()) {
-    blocks = blocks_of(pass, p, p->depth / 2);
-  }
-  while (may_split_channels && p->group > kLeastGroup && is_short()) {
+  const auto is_short = [&](const dim3& blocks) { return blocks.x * blocks.y * blocks.z < enough; };
+  while (may_split && p->group > kLeastGroup && is_short(blocks_of(pass, p, kLeastDepth))) {
     p->group = (p->group + 1) / 2;
     p->block_channels = tiles(p->channels, p->group);
-    blocks = blocks_of(pass, p, p->depth);
   }
-  return blocks;
+  int depth = kernel.depth;
+  if (may_shorten) {
+    if (p->block_channels > 1) depth = kLeastDepth;
+    while (depth > kLeastDepth && is_short(blocks_of(pass, p, depth))) depth /= 2;
+  }
+  return blocks_of(pass, p, depth);
 }
 
 void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const dim3& blocks,
@@ -195,8 +195,10 @@ void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const dim3& 
 // are added up in their order.
 void launch_field_gradient(
     const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
-  const dim3 blocks = shape_launch(pass, &p, kernel, p.matrix_sums == nullptr);
-  if (p.block_channels == 1) return launch(pass, p, kernel, blocks, exec);
+  const dim3 blocks = shape_launch(pass, &p, kernel, true, p.matrix_sums == nullptr);
+  if (p.block_channels == 1 || p.field_gradient == nullptr) {
+    return launch(pass, p, kernel, blocks, exec);
+  }
   float* const sum = p.field_gradient;
   const FastStrides strides = p.gradient_strides;
   const int row = p.out[0] * pass.rank, plane = p.out[1] * row;
@@ -239,9 +241,9 @@ bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
 
 unsigned fast_sum_blocks(const Pass& pass) {
   FastPass p = fast_pass(pass, nullptr);
-  const dim3 blocks =
-      blocks_of(pass, &p, fast_gradients(layout_of(pass), is_half(pass.image), true).depth);
-  return blocks.x * blocks.y * static_cast<unsigned>(p.tiles_z);
+  const FastKernel kernel = fast_gradients(layout_of(pass), is_half(pass.image), true);
+  const dim3 blocks = shape_launch(pass, &p, kernel, true, false);
+  return blocks.x * blocks.y * blocks.z / static_cast<unsigned>(pass.batch);
 }
 
 void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
@@ -254,7 +256,7 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   const FastKernel kernel = pass.mode == Interpolation::nearest
                                 ? fast_nearest(layout, is_half(pass.image))
                                 : fast_values(layout, is_half(pass.image));
-  const dim3 blocks = shape_launch(pass, &p, kernel, layout != FastLayout::vectors);
+  const dim3 blocks = shape_launch(pass, &p, kernel, layout != FastLayout::vectors, true);
   launch(pass, p, kernel, blocks, exec);
 }
 
@@ -294,7 +296,7 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
     p.group = 1;
     const bool is_padded = pass.padding != Outside::zeros;
     const FastKernel kernel = fast_scatter(layout, is_half(pass.image), is_padded);
-    const dim3 blocks = shape_launch(pass, &p, kernel, false);
+    const dim3 blocks = shape_launch(pass, &p, kernel, false, kernel.box_bytes == 0);
     launch(pass, p, kernel, blocks, exec);
   }
 }
