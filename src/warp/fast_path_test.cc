@@ -382,8 +382,11 @@ std::vector<Other> others() {
       {{1, 1, 40, 30}, {300, 1}, DType::f32, Outside::border, true, Other::grid, true});
   result.push_back(
       {{1, 19, 2, 2, 2}, {3, 1, 1}, DType::bf16, Outside::reflection, false, Other::grid, false});
-  result.push_back({{2, 21, 9, 10, 37}, {5, 12, 33}, DType::f32, Outside::border, true,
-      Other::displacement, false});
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    result.push_back(
+        {{1, 24, 9, 10, 37}, {5, 12, 33}, dtype, Outside::border, true, Other::grid, false});
+    result.push_back({{1, 40, 21, 35}, {66, 33}, dtype, Outside::zeros, true, Other::grid, true});
+  }
   result.push_back(
       {{1, 2, 64, 80}, {64, 80}, DType::f32, Outside::zeros, true, Other::displacement, false});
   return result;

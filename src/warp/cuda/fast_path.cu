@@ -149,67 +149,76 @@ int tiles(int extent, int tile) { return (extent + tile - 1) / tile; }
 // The planes of a tile: in 2D warps take rows behind each other.
 int planes_of_tile(const FastPass& p, int rank) { return rank == 3 ? p.depth : p.depth * kTileY; }
 
-dim3 blocks_of(const Pass& pass, FastPass* p, int depth) {
+dim3 blocks_of(int rank, std::int64_t images, FastPass* p, int depth) {
   p->depth = depth;
-  p->tiles_z = tiles(p->out[2], planes_of_tile(*p, pass.rank));
+  p->tiles_z = tiles(p->out[2], planes_of_tile(*p, rank));
   return {static_cast<unsigned>(tiles(p->out[0], kTileX)),
       static_cast<unsigned>(tiles(p->out[1], kTileY)),
-      static_cast<unsigned>(p->tiles_z * pass.batch * p->block_channels)};
+      static_cast<unsigned>(p->tiles_z * images * p->block_channels)};
 }
 
-// Chooses the shape of a launch. If the GPU would not have enough blocks, columns have fewer voxels
-// where `may_shorten`, and blocks fewer channels where `may_split`, by a rule that does not depend
-// on the former.
-dim3 shape_launch(
-    const Pass& pass, FastPass* p, const FastKernel& kernel, bool may_split, bool may_shorten) {
-  constexpr int kLeastGroup = 4;
-  const auto enough = 8u * static_cast<unsigned>(gpu::limits(pass.image.device).multiprocessors);
-  const auto is_short = [&](const dim3& blocks) { return blocks.x * blocks.y * blocks.z < enough; };
-  while (may_split && p->group > kLeastGroup && is_short(blocks_of(pass, p, kLeastDepth))) {
-    p->group = (p->group + 1) / 2;
-    p->block_channels = tiles(p->channels, p->group);
-  }
-  int depth = kernel.depth;
-  if (may_shorten) {
-    if (p->block_channels > 1) depth = kLeastDepth;
-    while (depth > kLeastDepth && is_short(blocks_of(pass, p, depth))) depth /= 2;
-  }
-  return blocks_of(pass, p, depth);
+// Returns whether a launch has too few blocks for the GPU.
+bool is_short(const dim3& blocks, Device device) {
+  return blocks.x * blocks.y * blocks.z <
+         8u * static_cast<unsigned>(gpu::limits(device).multiprocessors);
 }
+constexpr int kLeastGroup = 4;  // channels that share their indices
 
-void launch(const Pass& pass, FastPass p, const FastKernel& kernel, const dim3& blocks,
-    const Execution& exec) {
+// Launches a kernel on some images, with blocks of fewer channels if it `may_split_channels`.
+void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel& kernel,
+    bool may_split_channels, const Execution& exec) {
+  const Device device = pass.image.device;
+  dim3 blocks = blocks_of(pass.rank, images, &p, kernel.depth);
+  while (kernel.box_bytes == 0 && p.matrix_sums == nullptr && p.depth > kLeastDepth &&
+         is_short(blocks, device)) {
+    blocks = blocks_of(pass.rank, images, &p, p.depth / 2);
+  }
+  while (may_split_channels && p.group > kLeastGroup && is_short(blocks, device)) {
+    p.group = (p.group + 1) / 2;
+    p.block_channels = tiles(p.channels, p.group);
+    blocks = blocks_of(pass.rank, images, &p, p.depth);
+  }
   std::size_t bytes = 0;
   if (kernel.box_bytes > 0) {
     constexpr std::size_t kStatic = 64;
-    const gpu::Limits& limits = gpu::limits(pass.image.device);
-    bytes =
-        std::min(kernel.box_bytes, static_cast<std::size_t>(limits.shared_bytes_a_block) - kStatic);
+    bytes = std::min(kernel.box_bytes,
+        static_cast<std::size_t>(gpu::limits(device).shared_bytes_a_block) - kStatic);
     p.box_floats = static_cast<int>(bytes / sizeof(float));
     gpu::allow_shared_bytes(kernel.function, bytes);
   }
   gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
 }
 
-// Runs the kernel of the field's gradient. Groups of channels write gradients of their own, which
-// are added up in their order.
+// Returns into how many groups of channels the gradient to the field is cut, so that the GPU has
+// enough blocks: groups are images of one field, whose gradients are added up afterwards. The rule
+// knows the pass alone, so that a gradient has the same bits whatever else is asked for.
+int field_groups(const Pass& pass, FastPass p) {
+  if (pass.batch != 1 || p.transforms != nullptr || p.field_gradient == nullptr) return 1;
+  int groups = 1;
+  while (p.channels % (2 * groups) == 0 && p.channels / (2 * groups) >= kLeastGroup &&
+         is_short(blocks_of(pass.rank, groups, &p, kLeastDepth), pass.image.device)) {
+    groups *= 2;
+  }
+  return groups;
+}
+
 void launch_field_gradient(
     const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
-  const dim3 blocks = shape_launch(pass, &p, kernel, true, p.matrix_sums == nullptr);
-  if (p.block_channels == 1 || p.field_gradient == nullptr) {
-    return launch(pass, p, kernel, blocks, exec);
-  }
+  const int groups = field_groups(pass, p);
+  if (groups == 1) return launch(pass, pass.batch, p, kernel, false, exec);
   float* const sum = p.field_gradient;
   const FastStrides strides = p.gradient_strides;
   const int row = p.out[0] * pass.rank, plane = p.out[1] * row;
-  p.gradient_strides = {std::int64_t{plane} * p.out[2], pass.rank, pass.rank == 3 ? row : 0, plane};
-  p.gradient_group = pass.batch * p.gradient_strides.image;
-  const auto floats =
-      static_cast<std::size_t>(p.gradient_group) * static_cast<std::size_t>(p.block_channels);
+  p.channels = p.group = p.channels / groups;
+  p.image_strides.image = p.channels * p.image_channel;
+  p.upstream_strides.image = p.channels * p.upstream_channel;
+  p.field_strides.image = 0;
+  p.gradient_strides = {std::int64_t{plane} * p.out[2], pass.rank, row, plane};
+  const auto floats = static_cast<std::size_t>(groups * p.gradient_strides.image);
   const auto memory = allocate_bytes(floats * sizeof(float), pass.image.device, exec);
   p.field_gradient = static_cast<float*>(memory.get());
-  launch(pass, p, kernel, blocks, exec);
-  add_groups(p, pass.rank, pass.batch, sum, strides, pass.operation, exec.queue.handle);
+  launch(pass, groups, p, kernel, false, exec);
+  add_groups(p, groups, row, sum, strides, pass.operation, exec);
 }
 
 bool has_matrix_gradient(const Pass& pass) {
@@ -242,8 +251,8 @@ bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
 unsigned fast_sum_blocks(const Pass& pass) {
   FastPass p = fast_pass(pass, nullptr);
   const FastKernel kernel = fast_gradients(layout_of(pass), is_half(pass.image), true);
-  const dim3 blocks = shape_launch(pass, &p, kernel, true, false);
-  return blocks.x * blocks.y * blocks.z / static_cast<unsigned>(pass.batch);
+  const dim3 blocks = blocks_of(pass.rank, pass.batch, &p, kernel.depth);
+  return blocks.x * blocks.y * static_cast<unsigned>(p.tiles_z);
 }
 
 void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec) {
@@ -256,8 +265,7 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   const FastKernel kernel = pass.mode == Interpolation::nearest
                                 ? fast_nearest(layout, is_half(pass.image))
                                 : fast_values(layout, is_half(pass.image));
-  const dim3 blocks = shape_launch(pass, &p, kernel, layout != FastLayout::vectors, true);
-  launch(pass, p, kernel, blocks, exec);
+  launch(pass, pass.batch, p, kernel, layout != FastLayout::vectors, exec);
 }
 
 void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,
@@ -295,9 +303,7 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
     p.block_channels = p.channels;
     p.group = 1;
     const bool is_padded = pass.padding != Outside::zeros;
-    const FastKernel kernel = fast_scatter(layout, is_half(pass.image), is_padded);
-    const dim3 blocks = shape_launch(pass, &p, kernel, false, kernel.box_bytes == 0);
-    launch(pass, p, kernel, blocks, exec);
+    launch(pass, pass.batch, p, fast_scatter(layout, is_half(pass.image), is_padded), false, exec);
   }
 }
 

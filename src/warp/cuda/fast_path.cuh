@@ -390,11 +390,11 @@ __device__ __forceinline__ float mix(float f, float a, float b) { return fmaf(f,
 /// The channels of a block.
 template <class L>
 __device__ __forceinline__ int first_channel(const FastColumn<L>& column, const FastPass& p) {
-  return L::step == 3 ? 0 : column.c * p.group;
+  return column.c * p.group;
 }
 template <class L>
 __device__ __forceinline__ int end_channel(const FastColumn<L>& column, const FastPass& p) {
-  return L::step == 3 ? 1 : min((column.c + 1) * p.group, p.channels);
+  return min((column.c + 1) * p.group, p.channels);
 }
 
 /// Returns the number of floats that the output has of the warp's row of vectors of 3.

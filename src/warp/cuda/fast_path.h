@@ -55,7 +55,6 @@ struct FastPass {
   const float* field;                     // null if there is none
   void* output;
   float *field_gradient, *sums;
-  std::int64_t gradient_group;  // the distance of the field gradients of groups of channels
   double* matrix_sums;
   FastStrides image_strides, field_strides, output_strides, upstream_strides, gradient_strides,
       sums_strides;
@@ -78,12 +77,12 @@ enum class FastLayout : std::uint8_t { volume, vectors, picture };
 FastKernel fast_values(FastLayout layout, bool is_half);
 /// Values of the nearest voxels, for layouts but vectors.
 FastKernel fast_nearest(FastLayout layout, bool is_half);
-/// To the field and the matrices. Without sums for matrices each group of channels may have a
-/// gradient of its own.
+/// To the field and the matrices.
 FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums);
-/// Adds up the field gradients of a pass's groups, which are dense, to an array of these strides.
-void add_groups(const FastPass& pass, int rank, std::int64_t images, float* sum,
-    const FastStrides& strides, const char* operation, void* queue);
+/// Adds up the pass's field gradients of groups of channels, which are dense and have rows of `row`
+/// floats, to an array of these strides.
+void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,
+    const char* operation, const Execution& exec);
 /// To the image.
 FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded);
 

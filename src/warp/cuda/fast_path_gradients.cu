@@ -33,12 +33,6 @@ template <class E> __device__ __forceinline__ const E* image_of(const FastPass& 
   return static_cast<const E*>(p.image) + n * p.image_strides.image + c * p.image_channel;
 }
 
-// Returns the field gradient of the block's group of channels.
-template <class L>
-__device__ __forceinline__ float* gradient_of(const FastPass& p, const FastColumn<L>& column) {
-  return p.field_gradient + (L::step == 3 ? 0 : column.c * p.gradient_group);
-}
-
 // Sums over a column of the gradient to the index, and of that times the voxel's number in it.
 template <class L> struct ColumnSums {
   float sum[L::rank] = {}, along[L::rank] = {};
@@ -60,7 +54,8 @@ __device__ __forceinline__ void store_at_border(
   for_each_at_border<L>(p, column, which, [&](int z, const BorderCell<L>& cell) {
     const E* upstream = static_cast<const E*>(p.upstream) + column.offset(p.upstream_strides, z);
     float sum[L::rank] = {};
-    for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
+    const int channels = L::step == 3 ? 1 : p.channels;
+    for (int c = 0; c < channels; ++c) {
       for (int k = 0; k < L::step; ++k) {
         add_slopes<L>(cell.fraction,
             load_corners_inside<L, E>(p, cell, image_of<E>(p, column.n, c) + k),
@@ -71,7 +66,7 @@ __device__ __forceinline__ void store_at_border(
     for (int a = 0; a < L::rank; ++a) sum[a] *= cell.slope[a];
     if constexpr (with_sums) sums->add(z - column.z, sum);
     if (p.field_gradient == nullptr) return;
-    float* out = gradient_of(p, column) + column.offset(p.gradient_strides, z);
+    float* out = p.field_gradient + column.offset(p.gradient_strides, z);
 #pragma unroll
     for (int a = 0; a < L::rank; ++a) out[a] = sum[a] * static_cast<float>(column.by_u[a]);
   });
@@ -116,14 +111,14 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
     }
   }
   gpu::sync_warp();
-  triplets.store(p, column, z, gradient_of(p, column) + column.row_offset(p.gradient_strides, z),
+  triplets.store(p, column, z, p.field_gradient + column.row_offset(p.gradient_strides, z),
       p.gradient_strides.z);
   gpu::sync_warp();
 }
 template <class L>
 __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColumn<L>& column, int z,
     const float (&sum)[kBatch][L::rank], unsigned mine, Pairs&) {
-  float* out = gradient_of(p, column) + column.offset(p.gradient_strides, z);
+  float* out = p.field_gradient + column.offset(p.gradient_strides, z);
 #pragma unroll
   for (int d = 0; d < kBatch; ++d, out += p.gradient_strides.z) {
     if ((mine >> d & 1u) == 0) continue;
@@ -140,7 +135,8 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
   const unsigned mine = column.mine(z, kBatch);
   const std::int64_t upstream_at = opaque(column.offset(p.upstream_strides, z));
   float sum[kBatch][L::rank] = {};
-  for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
+  const int channels = L::step == 3 ? 1 : p.channels;
+  for (int c = 0; c < channels; ++c) {
     const E* upstream = static_cast<const E*>(p.upstream) + upstream_at + c * p.upstream_channel;
     const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
 #pragma unroll
@@ -214,18 +210,16 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   if constexpr (with_sums) store_sums<L>(p, column, sums);
 }
 
-// Adds up dense gradients of `count` floats each; rows of `row` floats go to z and y of `sum`.
+// Adds up `groups` dense gradients; their rows of `row` floats go to z and y of `sum`.
 __global__ __launch_bounds__(kThreads) void add_groups_kernel(
-    const FastPass p, std::int64_t count, int row, float* sum, FastStrides strides) {
+    const FastPass p, int groups, int row, float* sum, FastStrides strides) {
+  const std::int64_t count = p.gradient_strides.image;
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
     float total = p.field_gradient[i];
-    for (int group = 1; group < p.block_channels; ++group) {
-      total += p.field_gradient[i + group * p.gradient_group];
-    }
-    const std::int64_t line = i / row, plane = line / p.out[1], image = plane / p.out[2];
-    sum[image * strides.image + (plane - image * p.out[2]) * strides.z +
-        (line - plane * p.out[1]) * strides.y + (i - line * row)] = total;
+    for (int group = 1; group < groups; ++group) total += p.field_gradient[i + group * count];
+    const std::int64_t line = i / row, z = line / p.out[1];
+    sum[z * strides.z + (line - z * p.out[1]) * strides.y + (i - line * row)] = total;
   }
 }
 
@@ -245,12 +239,10 @@ FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums) {
   return is_half ? kernel_of<Half<Picture>>(with_sums) : kernel_of<Picture>(with_sums);
 }
 
-void add_groups(const FastPass& pass, int rank, std::int64_t images, float* sum,
-    const FastStrides& strides, const char* operation, void* queue) {
-  const int row = pass.out[0] * rank;
-  const std::int64_t count = images * pass.out[2] * pass.out[1] * row;
-  gpu::launch(operation, queue, gpu::blocks_of(count / kThreads + 1), kThreads, 0,
-      add_groups_kernel, pass, count, row, sum, strides);
+void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,
+    const char* operation, const Execution& exec) {
+  gpu::launch(operation, exec.queue.handle, blocks_for_items(pass.gradient_strides.image), kThreads,
+      0, add_groups_kernel, pass, groups, row, sum, strides);
 }
 
 }  // namespace similis::warp_internal
