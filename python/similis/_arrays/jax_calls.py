@@ -36,6 +36,22 @@ def once_differentiable(operation: str, compute: Callable[..., Any]) -> Callable
     return gradients
 
 
+def with_gradients_alone(operation: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """function(*operands), a custom_vjp; JAX's forward mode is refused in one sentence.
+
+    Under an inner jit, and by jax.linearize, JAX refuses it later and in its own words.
+    """
+    try:
+        return function(*operands)
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise NotImplementedError(
+            f"{operation}: forward mode (jvp, jacfwd, hessian) is not supported on JAX's arrays; "
+            "use grad, vjp or jacrev"
+        ) from None
+
+
 def is_traced(array: Any) -> bool:
     return isinstance(array, jax.core.Tracer)
 

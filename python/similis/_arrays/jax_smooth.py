@@ -11,7 +11,7 @@ import numpy
 
 from .._library.smooth import adjoint_of
 from . import smooth as numpy_smooth
-from .jax_calls import require_cpu
+from .jax_calls import require_cpu, with_gradients_alone
 from .transforms import require_array
 
 
@@ -38,4 +38,4 @@ _smooth.defvjp(_forward, _backward)
 def smooth(x: Any, call: str) -> Any:
     require_cpu("smooth", "x", x)
     require_array("smooth", "x", x)
-    return _smooth(x, call)
+    return with_gradients_alone("smooth", _smooth, x, call)

@@ -161,6 +161,17 @@ def test_labels_of_integers(dtype):
         assert (numpy.asarray(result) == call(labels, affine)).all()
 
 
+def test_forward_mode_is_refused_in_one_sentence():
+    image, field = jnp.asarray(IMAGE), jnp.zeros((1, 6, 7, 8, 3), "float32")
+    for name, call, operand in (
+        ("sample", lambda each: similis.sample(each, affine=AFFINE), image),
+        ("compose", lambda each: similis.compose(each, each), field),
+        ("jacobian_determinant", lambda each: similis.jacobian_determinant(each)[0], field),
+    ):
+        with pytest.raises(NotImplementedError, match=f"^{name}: forward mode .* is not supported on JAX's"):
+            jax.jvp(call, (operand,), (operand,))
+
+
 def test_gradients_of_gradients_are_refused_in_one_sentence():
     def slope(image):
         return jax.grad(lambda each: (similis.sample(each, affine=AFFINE) ** 2).sum())(image).sum()
