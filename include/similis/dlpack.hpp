@@ -12,7 +12,7 @@ namespace similis {
 /// The array that a DLTensor describes (cast its pointer to similis_tensor's). Valid as long as the
 /// array is.
 /// Throws InvalidArgument if it has no data, more than 8 axes, a device other than the CPU or CUDA,
-/// or elements other than uint8, uint16, float16, bfloat16, float32 and float64.
+/// or elements other than those of DType.
 SIMILIS_API TensorView from_dlpack(const similis_tensor& tensor);
 
 /// The DLTensor of a view: its shape and strides are the view's own, so it is valid as long as the

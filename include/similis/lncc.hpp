@@ -63,15 +63,15 @@ struct LnccOptions {
 
 /// Local normalised cross-correlation of x and y: from 0 to 1, or from -1 if signed; 1 if one is a
 /// multiple of the other plus a constant, up to smoothing. Window sums are f64.
-/// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
-/// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
-/// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
-/// On a GPU work is queued on exec.queue and not waited for.
-/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even, 1
-/// along every axis or above 65535, sigma or smooth_dr is not positive, smooth_nr is negative,
-/// padding is reflect or replicate, or valid and an axis is shorter than window_size, gradient is
-/// ants and is_signed, or a mask does not broadcast or, on the CPU, holds a weight that is negative
-/// or not finite.
+/// x, y: [N,C,H,W] or [N,C,D,H,W]; of any dtype on the CPU, on a GPU u8, f16, bf16, f32 or f64;
+/// alike in all but their strides.
+/// Returns f32 (f64 for f64 and i32) on their device: a scalar, [N], [N,C] or a map, as reduction
+/// says; a map is smaller than the image by window_size - 1 with padding valid and as large
+/// otherwise. On a GPU work is queued on exec.queue and not waited for. Throws InvalidArgument if x
+/// and y are not alike or have no elements, window_size is even, 1 along every axis or above 65535,
+/// sigma or smooth_dr is not positive, smooth_nr is negative, padding is reflect or replicate, or
+/// valid and an axis is shorter than window_size, gradient is ants and is_signed, or a mask does
+/// not broadcast or, on the CPU, holds a weight that is negative or not finite.
 SIMILIS_API Tensor lncc(const TensorView& x, const TensorView& y, const LnccOptions& options = {},
     const Execution& exec = {});
 
@@ -97,7 +97,7 @@ SIMILIS_API ValueAndGradient lncc_backward(const TensorView& x, const TensorView
 struct LnccRequest {
   double weight = 1;           ///< multiplies LNCC: -1 for the loss; below 0 nothing is 0
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
-  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 images alone
+  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 and i32 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};
 };

@@ -49,8 +49,9 @@ struct MsSsimOptions {
 
 /// MS-SSIM of x and y: in [0, 1]; 1 if equal. A negative mean of cs or SSIM counts as 0, since its
 /// power has no real value: the product and its gradient are 0 then.
-/// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
-/// Returns f32 (f64 for f64) on their device: a scalar, [N] or [N,C], as reduction says.
+/// x, y: [N,C,H,W] or [N,C,D,H,W]; of any dtype on the CPU, on a GPU u8, f16, bf16, f32 or f64;
+/// alike in all but their strides.
+/// Returns f32 (f64 for f64 and i32) on their device: a scalar, [N] or [N,C], as reduction says.
 /// Workspace: the smaller levels of both images, in f64 on the CPU, and three numbers a channel;
 /// with gradients, those of the smaller levels too. On a GPU the work is queued on exec.queue and
 /// not waited for. Throws InvalidArgument as ssim() does, if weights is empty, longer than 16 or

@@ -69,15 +69,16 @@ struct MutualInformationOptions {
 };
 
 /// Mutual information of x and y, of each channel of each image: 0 if they are independent.
-/// x, y: [N,C,…] of any rank from 3 to 8; any dtype; alike in all but their strides.
-/// Returns f32 (f64 for f64 images) on their device: a scalar, [N] or [N,C], as reduction says; NaN
-/// where a voxel that counts is NaN. A mean leaves out channels where no voxel counts; where none
-/// is left the measure is NaN and the loss 0, both with gradient 0. Bits do not depend on threads
-/// or on the run. On a GPU work is queued on exec.queue and not waited for. Beside the results it
-/// needs at most 64 MiB; on a GPU 32 B for each pair of bins and channel up to that. Throws
-/// InvalidArgument if x and y are not alike or have no elements, an option is outside its range
-/// above, high is not above low, sampling is not in (0, 1], or the mask does not broadcast or, on
-/// the CPU, holds a number that is negative or not finite.
+/// x, y: [N,C,…] of any rank from 3 to 8; any dtype, but i16, i32 and boolean on the CPU alone;
+/// alike in all but their strides. Returns f32 (f64 for f64 and i32 images) on their device: a
+/// scalar, [N] or [N,C], as reduction says; NaN where a voxel that counts is NaN. A mean leaves out
+/// channels where no voxel counts; where none is left the measure is NaN and the loss 0, both with
+/// gradient 0. Bits do not depend on threads or on the run. On a GPU work is queued on exec.queue
+/// and not waited for. Beside the results it needs at most 64 MiB; on a GPU 32 B for each pair of
+/// bins and channel up to that. Throws InvalidArgument if x and y are not alike or have no
+/// elements, an option is outside its range above, high is not above low, sampling is not in (0,
+/// 1], or the mask does not broadcast or, on the CPU, holds a number that is negative or not
+/// finite.
 SIMILIS_API Tensor mutual_information(const TensorView& x, const TensorView& y,
     const MutualInformationOptions& options = {}, const Execution& exec = {});
 

@@ -16,7 +16,8 @@ namespace similis {
 
 /// NCC of each channel of each image, from -1 to 1; 0 if either is flat, NaN where a pixel is not
 /// finite. Sums are f64.
-/// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
+/// x, y: [N,C,H,W] or [N,C,D,H,W]; of any dtype on the CPU, on a GPU u8, f16, bf16, f32 or f64;
+/// alike in all but their strides.
 /// reduction: mean or sum over the channels' numbers, per_image: [N], or per_channel: [N,C].
 /// Returns f64 on their device. On a GPU work is queued on exec.queue and not waited for.
 /// Throws InvalidArgument if x and y are not alike or have no elements, or reduction is none.

@@ -24,10 +24,11 @@ struct PixelErrorOptions {
 };
 
 /// Mean squared error of x and y, in squared units of a pixel.
-/// x, y: [N,C,…] of any rank from 2 to 8; any dtype; alike in all but their strides.
-/// Returns f32 (f64 for f64 images) on their device; sums are kept in f64.
-/// Throws InvalidArgument if x and y are not alike or have no elements, reduction is none, or the
-/// mask does not broadcast or, on the CPU, holds a weight that is negative or not finite.
+/// x, y: [N,C,…] of any rank from 2 to 8; any dtype, but i16, i32 and boolean on the CPU alone;
+/// alike in all but their strides. Returns f32 (f64 for f64 and i32 images) on their device; sums
+/// are kept in f64. Throws InvalidArgument if x and y are not alike or have no elements, reduction
+/// is none, or the mask does not broadcast or, on the CPU, holds a weight that is negative or not
+/// finite.
 SIMILIS_API Tensor mse(const TensorView& x, const TensorView& y,
     const PixelErrorOptions& options = {}, const Execution& exec = {});
 
@@ -36,7 +37,7 @@ SIMILIS_API Tensor mae(const TensorView& x, const TensorView& y,
     const PixelErrorOptions& options = {}, const Execution& exec = {});
 
 struct PsnrOptions {
-  std::optional<double> data_range = {};  ///< empty: 1 for floats, 255 for u8, 65535 for u16
+  std::optional<double> data_range = {};  ///< empty: as in SsimOptions
   Reduction reduction = Reduction::mean;  ///< over squared errors, before the logarithm; not sum
   TensorView mask = {};                   ///< as in PixelErrorOptions
 };

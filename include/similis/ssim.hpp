@@ -21,7 +21,8 @@ namespace similis {
 
 struct SsimOptions {
   std::optional<double> data_range = {};  ///< largest minus smallest value a pixel can take; empty:
-                                          ///< 1 for floats, 255 for u8
+                                          ///< 1 for floats and booleans, 255 for u8, 65535 for
+                                          ///< u16; i16 and i32 need one
   PerAxis<int> window_size = 11;          ///< in pixels, odd
   WindowShape window = WindowShape::gaussian;
   PerAxis<double> sigma = 1.5;  ///< standard deviation of a Gaussian window, in pixels
@@ -46,15 +47,16 @@ struct SsimOptions {
 };
 
 /// Structural similarity of x and y: at most 1; 1 if equal.
-/// x, y: [N,C,H,W] or [N,C,D,H,W]; u8, f16, bf16, f32 or f64; alike in all but their strides.
-/// Returns f32 (f64 for f64) on their device: a scalar, [N], [N,C] or a map, as reduction says; a
-/// map is smaller than the image by window_size - 1 with padding valid and as large otherwise.
-/// On a GPU work is queued on exec.queue and not waited for.
-/// Throws InvalidArgument if x and y are not alike or have no elements, window_size is even or
-/// above 65535, sample_covariance is set and the window is one pixel, sigma or data_range is not
-/// positive, k1 or k2 is negative, padding is valid and an axis is shorter than window_size,
-/// padding is reflect and an axis is not longer than window_size / 2, or a mask does not broadcast
-/// or, on the CPU, holds a weight that is negative or not finite.
+/// x, y: [N,C,H,W] or [N,C,D,H,W]; of any dtype on the CPU, on a GPU u8, f16, bf16, f32 or f64;
+/// alike in all but their strides.
+/// Returns f32 (f64 for f64 and i32) on their device: a scalar, [N], [N,C] or a map, as reduction
+/// says; a map is smaller than the image by window_size - 1 with padding valid and as large
+/// otherwise. On a GPU work is queued on exec.queue and not waited for. Throws InvalidArgument if x
+/// and y are not alike or have no elements, window_size is even or above 65535, sample_covariance
+/// is set and the window is one pixel, sigma or data_range is not positive, k1 or k2 is negative,
+/// padding is valid and an axis is shorter than window_size, padding is reflect and an axis is not
+/// longer than window_size / 2, or a mask does not broadcast or, on the CPU, holds a weight that is
+/// negative or not finite.
 SIMILIS_API Tensor ssim(const TensorView& x, const TensorView& y, const SsimOptions& options = {},
     const Execution& exec = {});
 
@@ -83,7 +85,7 @@ struct SsimRequest {
   double l1_weight = 0;        ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
   double ssim_weight = 1;      ///< multiplies SSIM, or 1 - SSIM in a loss
   TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
-  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 images alone
+  TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 and i32 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};
 };

@@ -14,22 +14,26 @@
 
 namespace similis {
 
-/// The type of one element. bf16 is the upper half of an f32.
-enum class DType : std::uint8_t { u8, u16, f16, bf16, f32, f64 };
+/// The type of one element. bf16 is the upper half of an f32; a boolean is a byte that is 0 or 1.
+/// Arrays on a GPU have no i16, i32 and boolean, but that a mask there may be boolean.
+enum class DType : std::uint8_t { u8, u16, f16, bf16, f32, f64, i16, i32, boolean };
 
 /// Bytes of one element.
 constexpr std::size_t size_bytes(DType dtype) {
   switch (dtype) {
-    case DType::u8: return 1;
+    case DType::u8:
+    case DType::boolean: return 1;
     case DType::u16:
+    case DType::i16:
     case DType::f16:
     case DType::bf16: return 2;
-    case DType::f32: return 4;
+    case DType::f32:
+    case DType::i32: return 4;
     case DType::f64: break;
   }
   return 8;
 }
-/// The names in NumPy and torch: "uint8", "float32", ….
+/// The names in NumPy and torch: "uint8", "float32", "bool", ….
 SIMILIS_API const char* name(DType dtype);
 
 enum class DeviceKind : std::uint8_t { cpu, cuda, vulkan };

@@ -176,7 +176,8 @@ struct Labels {
 };
 
 /// The label whose voxels around the coordinate have the largest sum of linear weights; the first
-/// met, x fastest, of equals. The image is of any dtype, integers included; mode is ignored.
+/// met, x fastest, of equals. The image is of any dtype, integers included (i16, i32 and boolean on
+/// the CPU alone); mode is ignored.
 SIMILIS_API Labels sample_labels(const TensorView& image, const SampleOptions& options = {},
     const LabelOptions& labels = {}, const Execution& exec = {});
 

@@ -120,6 +120,22 @@ def test_what_is_no_image(thing):
         similis.ssim(X, Y, mask="mask")
 
 
+def test_lists_are_answered_with_their_arrays():
+    for thing in X.tolist(), tuple(X.tolist()):
+        with pytest.raises(TypeError, match=r"ssim: x is of type (list|tuple); .*; give numpy.asarray\(x\)$"):
+            similis.ssim(thing, thing)
+
+
+def test_an_empty_picture_has_the_shape_that_was_given():
+    for convert in frameworks():
+        for empty in X[0, 0, :0], X[0, :, :0]:
+            with pytest.raises(ValueError, match="x has shape ") as caught:
+                similis.psnr(convert(empty), convert(empty))
+            shape = list(empty.shape)
+            words = f"psnr: x has shape {shape}; every extent must be at least 1"
+            assert str(caught.value) == words
+
+
 def test_equal_tuples_of_other_types_are_refused_too():
     for convert in frameworks():
         x, y = convert(X), convert(Y)
@@ -420,6 +436,14 @@ FIELD = numpy.zeros((1, 8, 9, 2))
         (
             lambda x: similis.libvmaf_psnr(x, x, max_val=1),
             "libvmaf_psnr: there is no option max_val; it takes bit_depth, channel_axis",
+        ),
+        (
+            lambda x: similis.vmaf(x, x, version="vmaf_v0.6.1"),
+            "vmaf: there is no option version; it takes model, bit_depth, features",
+        ),
+        (
+            lambda x: similis.VmafScorer(40, 50, model="vmaf_v0.6.1"),
+            "VmafScorer: there is no option model; it takes models, features, bit_depth",
         ),
     ],
 )

@@ -412,6 +412,21 @@ def test_numbers_of_numpy_are_floats(measure):
         assert isinstance(value, float) and json.loads(json.dumps(value)) == value
 
 
+def test_several_numbers_of_numpy_go_into_json():
+    x, y = pair("float32")
+    planes = [(255 * numpy.tile(each[0, 0], (2, 2))).astype("uint8") for each in (x, y)]
+    value, gradient = similis.value_and_gradient(similis.ssim, x, y)
+    means = similis.float_ssim(*planes, enable_lcs=True)
+    frames = similis.VmafScorer(*planes[0].shape)
+    report = [
+        [value, gradient.tolist()],
+        list(means),
+        similis.ssim(x, y, reduction="per_channel").tolist(),
+        frames.push(numpy.stack([planes[0]] * 2), numpy.stack([planes[1]] * 2)) + frames.finish(),
+    ]
+    assert json.loads(json.dumps(report)) == report and len(report[3]) == 2
+
+
 def test_pillow_pictures():
     image = pytest.importorskip("PIL.Image", reason="there is no Pillow")
     x, y = (numpy.random.default_rng(i).integers(0, 256, (24, 26, 3), "uint8") for i in (0, 1))

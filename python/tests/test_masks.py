@@ -57,7 +57,6 @@ def test_weights_that_are_none(images, name, mask, bad):
     x, y = images(2, 1, 16, 16, requires_grad="x")
     weights = torch.ones(16, 16, device=x.device)
     weights[9, 9] = bad
-    called = "ssim" if name == "l1_ssim" else name
     for measure in both(name):
         if x.is_cuda:
             if bad != float("inf"):
@@ -65,7 +64,7 @@ def test_weights_that_are_none(images, name, mask, bad):
                 value.backward()
                 assert value.isnan() and x.grad.isnan().any()
             continue
-        words = rf"^{called}: {mask} holds {bad:g}; each weight must be a finite number of 0 or more"
+        words = rf"^{name}: {mask} holds {bad:g}; each weight must be a finite number of 0 or more"
         for kind in (torch.Tensor.detach, lambda each: each, lambda each: each.detach().numpy()):
             arrays = kind(x), kind(y)
             own = weights if isinstance(arrays[0], torch.Tensor) else weights.numpy()

@@ -102,9 +102,10 @@ TEST(CApi, IgnoresTheStrideOfAnAxisOfOneElement) {
 }
 
 TEST(CApi, ReadsEveryTypeAndDevice) {
-  const std::array<std::pair<similis_dtype, DType>, 6> types = {{{SIMILIS_UINT8, DType::u8},
+  const std::array<std::pair<similis_dtype, DType>, 9> types = {{{SIMILIS_UINT8, DType::u8},
       {SIMILIS_UINT16, DType::u16}, {SIMILIS_FLOAT16, DType::f16}, {SIMILIS_BFLOAT16, DType::bf16},
-      {SIMILIS_FLOAT32, DType::f32}, {SIMILIS_FLOAT64, DType::f64}}};
+      {SIMILIS_FLOAT32, DType::f32}, {SIMILIS_FLOAT64, DType::f64}, {SIMILIS_INT16, DType::i16},
+      {SIMILIS_INT32, DType::i32}, {SIMILIS_BOOL, DType::boolean}}};
   similis_tensor tensor = tensor_2x3x4();
   for (const auto& [c_type, type] : types) {
     tensor.dtype = c_type;
@@ -134,14 +135,14 @@ TEST(CApi, RefusesTensorsThatSayNothingSensible) {
       "op: x.device.type is 8; it must be 1 (CPU), 2 (CUDA), 3 (CUDA's pinned memory) or "
       "7 (Vulkan)");
   tensor = tensor_2x3x4();
-  tensor.dtype = {0, 32, 1};
+  tensor.dtype = {0, 64, 1};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 0, 32 bits and 1 lanes; it must be uint8, uint16, float16, bfloat16, "
-      "float32 or float64, with 1 lane");
+      "op: x.dtype has code 0, 64 bits and 1 lanes; it must be bool, uint8, uint16, int16, int32, "
+      "float16, bfloat16, float32 or float64, with 1 lane");
   tensor.dtype = {2, 32, 4};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 2, 32 bits and 4 lanes; it must be uint8, uint16, float16, bfloat16, "
-      "float32 or float64, with 1 lane");
+      "op: x.dtype has code 2, 32 bits and 4 lanes; it must be bool, uint8, uint16, int16, int32, "
+      "float16, bfloat16, float32 or float64, with 1 lane");
 }
 
 TEST(CApi, RefusesAMissingImageAndTakesAMissingOptional) {

@@ -36,7 +36,9 @@ std::optional<double> find_no_weight(const T* row, std::int64_t count, std::int6
 
 void require_weights(
     const char* operation, const char* argument, const TensorView& mask, const Execution& exec) {
-  if (mask.device.kind != DeviceKind::cpu || !is_floating_point(mask.dtype)) return;
+  const bool may_be_none =
+      is_floating_point(mask.dtype) || mask.dtype == DType::i16 || mask.dtype == DType::i32;
+  if (mask.device.kind != DeviceKind::cpu || !may_be_none) return;
   TensorView rows = mask;  // one element of each axis whose elements are the same
   if (mask.shape.rank() == 0) rows = mask.reshaped({1}, {0});
   for (int axis = 0; axis < rows.shape.rank(); ++axis) {
@@ -78,9 +80,10 @@ void require_weights(
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y) {
   require(x.shape.rank() == 4 || x.shape.rank() == 5,
       "{}: x has shape {}; it must be [N,C,H,W] or [N,C,D,H,W]", operation, x.shape);
-  require(x.dtype != DType::u16,
-      "{}: x is {}; it must be uint8, float16, bfloat16, float32 or float64", operation, x.dtype);
   require_alike(operation, x, y);
+  require(x.dtype != DType::u16 || x.device.kind == DeviceKind::cpu,
+      "{}: x is {} on {}; there it must be uint8, float16, bfloat16, float32 or float64", operation,
+      x.dtype, x.device);
 }
 
 void require_result(const char* operation, const TensorView& value, const TensorView& upstream,
@@ -127,8 +130,13 @@ TensorView broadcast_mask(const char* operation, const char* argument, const Ten
       operation, argument, mask.shape, x.shape);
   require(mask.device == x.device, "{}: {} is on {}; it must be on {} as x is", operation, argument,
       mask.device, x.device);
+  require(mask.device.kind == DeviceKind::cpu || mask.dtype == DType::boolean ||
+              !is_cpu_only(mask.dtype),
+      "{}: {} is {} on {}; there it must be bool, uint8, uint16 or a float", operation, argument,
+      mask.dtype, mask.device);
   require_weights(operation, argument, mask, exec);
   TensorView view = mask;
+  if (mask.dtype == DType::boolean) view.dtype = DType::u8;
   view.shape = x.shape;
   view.strides = x.strides;
   for (int axis = 0; axis < rank; ++axis) {

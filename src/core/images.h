@@ -10,7 +10,7 @@
 namespace similis {
 
 /// Refuses x and y unless they are [N,C,H,W] or [N,C,D,H,W], not empty, on one device, and alike in
-/// shape and dtype, which must be u8, f16, bf16, f32 or f64.
+/// shape and dtype, which on a GPU must be u8, f16, bf16, f32 or f64.
 void require_image_pair(const char* operation, const TensorView& x, const TensorView& y);
 
 /// Refuses a value that is not dense, of this shape, and f32 or f64 (of a map, the one that results

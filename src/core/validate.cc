@@ -80,9 +80,17 @@ void require_alike(const char* operation, const TensorView& x, const TensorView&
   require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", operation, y.dtype, x.dtype);
   require(y.device == x.device, "{}: y is on {}; it must be on {} as x is", operation, y.device,
       x.device);
+  require(x.device.kind == DeviceKind::cpu || !is_cpu_only(x.dtype),
+      "{}: x is {} on {}; such images must be on the CPU, or be converted, as to float32",
+      operation, x.dtype, x.device);
 }
 
-double default_data_range(DType dtype) {
+double data_range_of(const char* operation, std::optional<double> given, DType dtype) {
+  if (given) return *given;
+  require(dtype != DType::i16 && dtype != DType::i32,
+      "{}: x is {}, which has no usual range; give data_range, the largest minus the smallest "
+      "value that a pixel can take",
+      operation, dtype);
   return dtype == DType::u8 ? 255 : dtype == DType::u16 ? 65535 : 1;
 }
 

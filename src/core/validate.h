@@ -8,13 +8,14 @@
 
 namespace similis {
 
-/// Refuses x and y, of one axis at least, unless they are not empty, on one device, and alike in
-/// shape and dtype.
+/// Refuses x and y, of one axis at least, unless they are not empty, on one device, alike in shape
+/// and dtype, and on the CPU if they are i16, i32 or boolean.
 void require_alike(const char* operation, const TensorView& x, const TensorView& y);
 
-/// Largest minus smallest value that a pixel of the type is meant to take: 1 for floats, 255 for
-/// u8, 65535 for u16.
-double default_data_range(DType dtype);
+/// The given data_range, else the largest minus the smallest value that a pixel of the type is
+/// meant to take: 1 for floats and booleans, 255 for u8, 65535 for u16. Refuses i16 and i32 without
+/// one.
+double data_range_of(const char* operation, std::optional<double> given, DType dtype);
 
 /// The dtypes that a result may have.
 struct ResultDTypes {

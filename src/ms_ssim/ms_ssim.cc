@@ -57,7 +57,7 @@ Pass checked_pass(
       "ms_ssim: weights has {} numbers; it must have 1 to {}, one for each level",
       options.weights.size(), kMaxLevels);
   const auto constants =
-      ssim_internal::constants_of(options.data_range, options.k1, options.k2, x.dtype);
+      ssim_internal::constants_of("ms_ssim", options.data_range, options.k1, options.k2, x.dtype);
   Pass pass;
   pass.level.window = gaussian_window("ms_ssim", options.window_size, options.sigma, x.shape);
   require_room(x, pass.level.window, options);

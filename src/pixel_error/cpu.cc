@@ -25,8 +25,9 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::pixel_error_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
 
-template <class T>
-using Difference = std::conditional_t<std::is_integral_v<T>, std::int32_t, double>;
+// Differences of at most 16 bits are exact in integers, as their sums are.
+template <class T> inline constexpr bool kIsInteger = std::is_integral_v<T> && sizeof(T) <= 2;
+template <class T> using Difference = std::conditional_t<kIsInteger<T>, std::int32_t, double>;
 
 // A sum of errors. A buffer ends in zeros up to a multiple of the lanes.
 struct DoubleSum {
@@ -71,7 +72,7 @@ struct IntegerSum {
   double total() const { return static_cast<double>(sum); }  // a task's is below 2⁴⁸
 };
 
-template <class T> using Sum = std::conditional_t<std::is_integral_v<T>, IntegerSum, DoubleSum>;
+template <class T> using Sum = std::conditional_t<kIsInteger<T>, IntegerSum, DoubleSum>;
 
 // The elements themselves where they are neighbours, else a copy of them.
 template <class T>
@@ -231,15 +232,8 @@ double weigh_task(const PixelWork& work, std::int64_t index) {
 
 // The sum of the errors of a task's pixels; writes their gradients.
 double run_task(Error error, const PixelWork& work, std::int64_t index) {
-  switch (work.pass.x.dtype) {
-    case DType::u8: return run_task_of<std::uint8_t>(error, work, index);
-    case DType::u16: return run_task_of<std::uint16_t>(error, work, index);
-    case DType::f16: return run_task_of<F16>(error, work, index);
-    case DType::bf16: return run_task_of<BF16>(error, work, index);
-    case DType::f32: return run_task_of<float>(error, work, index);
-    case DType::f64: break;
-  }
-  return run_task_of<double>(error, work, index);
+  return visit_dtype(work.pass.x.dtype,
+      [&]<class T>(std::type_identity<T>) { return run_task_of<T>(error, work, index); });
 }
 
 }  // namespace similis::pixel_error_internal::HWY_NAMESPACE

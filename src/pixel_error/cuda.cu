@@ -217,9 +217,8 @@ auto errors_kernel_of(DType dtype) {
     case DType::f16: return errors_kernel<F16>;
     case DType::bf16: return errors_kernel<BF16>;
     case DType::f32: return errors_kernel<float>;
-    case DType::f64: break;
+    default: return errors_kernel<double>;
   }
-  return errors_kernel<double>;
 }
 
 }  // namespace

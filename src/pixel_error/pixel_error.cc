@@ -66,7 +66,7 @@ PsnrPass checked_psnr(
     const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
   kPsnr.table.check(&options);
   PsnrPass pass{.error = pixel_pass(kPsnr.name(), x, y, options.reduction),
-      .data_range = options.data_range.value_or(default_data_range(x.dtype)),
+      .data_range = data_range_of(kPsnr.name(), options.data_range, x.dtype),
       .value = {}};
   pass.error.mask = mask_on_cpu(kPsnr.name(), options.mask, x, exec);
   return pass;

@@ -18,8 +18,8 @@ Extents map_shape(const Pass& pass) {
 }
 
 Constants<double> constants_of(
-    std::optional<double> data_range, double k1, double k2, DType dtype) {
-  const double range = data_range.value_or(default_data_range(dtype));
+    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype) {
+  const double range = data_range_of(operation, data_range, dtype);
   return {.c1 = k1 * range * k1 * range, .c2 = k2 * range * k2 * range};
 }
 
@@ -31,6 +31,11 @@ using ssim_internal::Pass;
 
 Extents value_shape(const Pass& pass, const TensorView& x) {
   return result_shape(x.shape, pass.reduction, map_shape(pass));
+}
+
+// The function whose arguments are refused.
+const char* operation_of(const SsimRequest& request) {
+  return request.l1_weight == 0 ? "ssim" : "l1_ssim";
 }
 
 // n / (n - 1) for a sample's covariance. Variances and covariance stand in a quotient with C2
@@ -45,19 +50,20 @@ double covariance_factor(const SsimOptions& options, const Window& window) {
 }
 
 // All that does not depend on where results go.
-Pass checked_pass(
-    const TensorView& x, const TensorView& y, const SsimOptions& options, const Execution& exec) {
-  require_image_pair("ssim", x, y);
+Pass checked_pass(const char* operation, const TensorView& x, const TensorView& y,
+    const SsimOptions& options, const Execution& exec) {
+  require_image_pair(operation, x, y);
   kSsim.table.check(&options);
   const auto constants =
-      ssim_internal::constants_of(options.data_range, options.k1, options.k2, x.dtype);
+      ssim_internal::constants_of(operation, options.data_range, options.k1, options.k2, x.dtype);
   Pass pass;
-  pass.window = window_of("ssim", options.window, options.window_size, options.sigma, x.shape);
-  require_room_for_window("ssim", x.shape, pass.window, options.padding);
+  pass.window = window_of(operation, options.window, options.window_size, options.sigma, x.shape);
+  require_room_for_window(operation, x.shape, pass.window, options.padding);
   pass.x = as_volumes(x);
   pass.y = as_volumes(y);
-  pass.mask = as_volumes(broadcast_mask("ssim", "mask", options.mask, x, exec));
-  pass.valid_mask = as_volumes(broadcast_mask("ssim", "valid_mask", options.valid_mask, x, exec));
+  pass.mask = as_volumes(broadcast_mask(operation, "mask", options.mask, x, exec));
+  pass.valid_mask =
+      as_volumes(broadcast_mask(operation, "valid_mask", options.valid_mask, x, exec));
   pass.padding = options.padding;
   pass.reduction = options.reduction;
   pass.c1 = constants.c1;
@@ -71,10 +77,11 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
       request.l1_weight == 0 || pass.reduction != Reduction::none || pass.padding != Padding::valid,
       "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
       "take another padding");
+  const char* const operation = operation_of(request);
   const Extents shape = value_shape(pass, x);
-  require_result("ssim", request.value, request.upstream, x, shape);
-  require_gradient("ssim", "x_gradient", request.x_gradient, x);
-  require_gradient("ssim", "y_gradient", request.y_gradient, x);
+  require_result(operation, request.value, request.upstream, x, shape);
+  require_gradient(operation, "x_gradient", request.x_gradient, x);
+  require_gradient(operation, "y_gradient", request.y_gradient, x);
   const bool is_loss = request.form == SsimRequest::Form::loss;
   pass.bias = is_loss ? 0 : request.ssim_weight;
   pass.term_weight = is_loss ? request.ssim_weight : -request.ssim_weight;
@@ -90,7 +97,7 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
 
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
     Outputs outputs, const SsimOptions& options, const Execution& exec) {
-  const Pass pass = checked_pass(x, y, options, exec);
+  const Pass pass = checked_pass(operation_of(request), x, y, options, exec);
   const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kSsim, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
@@ -109,7 +116,7 @@ SsimRequest l1_request(const L1SsimOptions& options) {
 
 void ssim_into(const TensorView& x, const TensorView& y, const SsimRequest& request,
     const SsimOptions& options, const Execution& exec) {
-  finish(checked_pass(x, y, options, exec), x, request, exec);
+  finish(checked_pass(operation_of(request), x, y, options, exec), x, request, exec);
 }
 
 Tensor ssim(

@@ -69,7 +69,8 @@ void ssim_vulkan(const Pass& pass, const Execution& exec);
 bool uses_sliding_window(const Pass& pass);
 
 /// C1 and C2, from options that are checked.
-Constants<double> constants_of(std::optional<double> data_range, double k1, double k2, DType dtype);
+Constants<double> constants_of(
+    const char* operation, std::optional<double> data_range, double k1, double k2, DType dtype);
 
 extern const Operation<Pass> kSsim;
 

@@ -51,7 +51,8 @@ TEST_F(SsimRefuses, ImagesThatAreNotAlike) {
 
 TEST_F(SsimRefuses, ImagesThatAreNone) {
   const test::Array flat = image({20, 30}), wide = image({3, 20, 30});
-  const test::Array bytes = image({1, 1, 20, 30}, DType::u16);
+  test::Array words = image({1, 1, 20, 30}, DType::u16);
+  words.device = {DeviceKind::cuda, 0};
   const Tensor none = allocate({2, 3, 0, 30}, DType::f32);
   test::expect_refusal(
       [&] { ssim(flat, flat); }, "ssim: x has shape [20, 30]; it must be [N,C,H,W] or [N,C,D,H,W]");
@@ -59,8 +60,8 @@ TEST_F(SsimRefuses, ImagesThatAreNone) {
       "ssim: x has shape [3, 20, 30]; it must be [N,C,H,W] or [N,C,D,H,W]");
   test::expect_refusal([&] { ssim(none, none); },
       "ssim: x has shape [2, 3, 0, 30]; every extent must be at least 1");
-  test::expect_refusal([&] { ssim(bytes, bytes); },
-      "ssim: x is uint16; it must be uint8, float16, bfloat16, float32 or float64");
+  test::expect_refusal([&] { ssim(words, words); },
+      "ssim: x is uint16 on cuda:0; there it must be uint8, float16, bfloat16, float32 or float64");
 }
 
 TEST_F(SsimRefuses, WindowsThatAreNone) {
@@ -177,7 +178,7 @@ TEST_F(SsimRefuses, WeightsThatAreNone) {
   test::expect_refusal(
       [&] { ssim_loss(large, large, {.valid_mask = last}); }, sentence("valid_mask", "-1"));
   test::expect_refusal(
-      [&] { l1_ssim(large, large, {.ssim = {.mask = last}}); }, sentence("mask", "-1"));
+      [&] { l1_ssim(large, large, {.ssim = {.mask = last}}); }, "l1_" + sentence("mask", "-1"));
   const test::Array minus_zero = one_bad({20, 30}, DType::f32, test::Layout::dense, -0.0, 5);
   EXPECT_NO_THROW(ssim(x_, y_, {.mask = minus_zero, .valid_mask = minus_zero}));
 }

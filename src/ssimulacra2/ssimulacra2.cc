@@ -7,6 +7,7 @@
 
 #include "src/core/backend.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 #include "src/core/validate.h"
 
 namespace similis {
@@ -49,6 +50,9 @@ Pictures checked_side(const char* argument, const TensorView& view, Ssimulacra2T
   require(rank == 3 || view.shape[0] > 0, "{}: {} has shape {}; every extent must be at least 1",
       kOperation, argument, view.shape);
   require(!view.empty(), "{}: {} has no data", kOperation, argument);
+  require(!is_cpu_only(view.dtype),
+      "{}: {} is {}; it must be uint8, uint16, float16, bfloat16, float32 or float64", kOperation,
+      argument, view.dtype);
   Pictures side{.samples = view, .transfer = transfer};
   if (rank == 3) {
     side.samples.shape = {1, view.shape[0], view.shape[1], view.shape[2]};

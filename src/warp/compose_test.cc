@@ -190,6 +190,22 @@ TEST_F(SampleLabels, TakesIntegersAndNegativeLabels) {
   }
 }
 
+TEST_F(SampleLabels, TakesSignedIntegersOnTheCpu) {
+  constexpr std::int32_t kBeyondF32 = (1 << 24) + 1;
+  for (const auto& [dtype, first] :
+      {std::pair(DType::i16, -3), std::pair(DType::i32, -kBeyondF32), {DType::boolean, 0}}) {
+    const Tensor image = test::make({1, 1, 3, 4, 5}, dtype, Layout::reversed,
+        [&, low = first](std::int64_t i) { return low + std::floor(2 * test::uniform(1, i)); });
+    const Labels found = sample_labels(image, {}, {.background = 1});
+    EXPECT_EQ(to_doubles(found.label), to_doubles(image));
+    EXPECT_EQ(found.weight.dtype, DType::f32);
+  }
+  TensorView on_gpu = allocate({1, 1, 3, 4, 5}, DType::i32);
+  on_gpu.device = {DeviceKind::cuda, 0};
+  test::expect_refusal([&] { sample_labels(on_gpu); },
+      "sample_labels: image is int32 on cuda:0; such labels must be on the CPU, or be converted");
+}
+
 TEST_F(SampleLabels, TheBackgroundIsOneThatTheDtypeHas) {
   const Tensor image =
       test::make({1, 1, 3, 4, 5}, DType::u8, Layout::dense, [](std::int64_t) { return 1; });

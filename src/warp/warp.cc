@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "src/core/backend.h"
 #include "src/core/require.h"
@@ -273,14 +275,21 @@ namespace {
 // An integer's cast would wrap around.
 void require_background(DType dtype, double background) {
   if (is_floating_point(dtype)) return;
-  const double largest = dtype == DType::u8 ? 255 : 65535;
-  require(background >= 0 && background <= largest && background == std::floor(background),
-      "sample_labels: background is {}; it must be a whole number from 0 to {}, as image is {}",
-      background, largest, dtype);
+  const auto [least, largest] = visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+    using Limits = std::numeric_limits<T>;
+    const double most = dtype == DType::boolean ? 1 : static_cast<double>(load(Limits::max()));
+    return std::pair(static_cast<double>(load(Limits::lowest())), most);
+  });
+  require(background >= least && background <= largest && background == std::floor(background),
+      "sample_labels: background is {}; it must be a whole number from {} to {}, as image is {}",
+      background, least, largest, dtype);
 }
 
 Pass label_pass(const TensorView& image, const SampleOptions& options, const LabelOptions& labels) {
   require_image("sample_labels", "image", image, true);
+  require(image.device.kind == DeviceKind::cpu || !is_cpu_only(image.dtype),
+      "sample_labels: image is {} on {}; such labels must be on the CPU, or be converted",
+      image.dtype, image.device);
   require_background(image.dtype, labels.background);
   Pass pass = resolve("sample_labels", image, options);
   pass.form = Form::labels;
@@ -298,7 +307,8 @@ Labels sample_labels(const TensorView& image, const SampleOptions& options,
   require_runs_on("sample_labels", image.device, exec);
   Labels result;
   result.label = allocate(output_shape(pass), image.dtype, image.device, exec);
-  result.weight = allocate(output_shape(pass), result_dtype(image.dtype), image.device, exec);
+  const DType weight_dtype = image.dtype == DType::f64 ? DType::f64 : DType::f32;
+  result.weight = allocate(output_shape(pass), weight_dtype, image.device, exec);
   sample_labels_into(
       image, {.label = result.label, .weight = result.weight}, options, labels, exec);
   return result;

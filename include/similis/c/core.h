@@ -60,10 +60,16 @@ enum {
 
 /** DLPack's DLDataType. */
 typedef struct similis_dtype {
-  uint8_t code;   /**< 1 unsigned integer, 2 float, 4 bfloat */
+  uint8_t code;   /**< 0 integer, 1 unsigned integer, 2 float, 4 bfloat, 6 bool */
   uint8_t bits;   /**< bits of one element */
   uint16_t lanes; /**< 1 */
 } similis_dtype;
+#define SIMILIS_BOOL \
+  { 6, 8, 1 }
+#define SIMILIS_INT16 \
+  { 0, 16, 1 }
+#define SIMILIS_INT32 \
+  { 0, 32, 1 }
 #define SIMILIS_UINT8 \
   { 1, 8, 1 }
 #define SIMILIS_UINT16 \

@@ -42,10 +42,11 @@ typedef struct similis_lncc_options {
   }
 
 /** LNCC of x and y and the gradients of Σ upstream·value, in one pass.
- * x, y: [N,C,H,W] or [N,C,D,H,W]; uint8, float16, bfloat16, float32 or float64; alike in all but
- * their strides.
+ * x, y: [N,C,H,W] or [N,C,D,H,W]; of any type on the CPU, on a GPU uint8, float16, bfloat16,
+ * float32 or float64; alike in all but their strides.
  * upstream: shaped as value, or NULL for 1. value: dense, float32 or float64 (a map: float64
- * for float64 images alone), NULL if not wanted; without axes, [N], [N,C] or the map, by reduction.
+ * for float64 and int32 images alone), NULL if not wanted; without axes, [N], [N,C] or the map, by
+ * reduction.
  * x_gradient, y_gradient: shaped and typed as x, or NULL if not wanted. */
 SIMILIS_API similis_status similis_lncc(const similis_tensor* x, const similis_tensor* y,
     const similis_lncc_options* options, const similis_tensor* upstream,

@@ -19,8 +19,8 @@ typedef struct similis_ncc_options {
   { sizeof(similis_ncc_options), 1.0, SIMILIS_REDUCTION_MEAN, 0 }
 
 /** NCC of each channel of x and y and the gradients of Σ upstream·value.
- * x, y: [N,C,H,W] or [N,C,D,H,W]; uint8, float16, bfloat16, float32 or float64; alike in all but
- * their strides.
+ * x, y: [N,C,H,W] or [N,C,D,H,W]; of any type on the CPU, on a GPU uint8, float16, bfloat16,
+ * float32 or float64; alike in all but their strides.
  * upstream: shaped as value, or NULL for 1. value: dense, float32 or float64, or NULL if not
  * wanted. x_gradient, y_gradient: shaped and typed as x, or NULL if not wanted. */
 SIMILIS_API similis_status similis_ncc(const similis_tensor* x, const similis_tensor* y,

@@ -11,9 +11,9 @@ extern "C" {
 
 typedef struct similis_pixel_error_options {
   size_t struct_size;
-  double data_range; /**< read by similis_psnr; 0: 1 for floats, 255 for uint8, 65535 for uint16 */
-  int32_t reduction; /**< SIMILIS_REDUCTION_…, not NONE; for similis_psnr not SUM */
-  int32_t reserved;  /**< 0 */
+  double data_range;          /**< read by similis_psnr; 0: as in similis_ssim_options */
+  int32_t reduction;          /**< SIMILIS_REDUCTION_…, not NONE; for similis_psnr not SUM */
+  int32_t reserved;           /**< 0 */
   const similis_tensor* mask; /**< weights of the pixels; NULL: none */
 } similis_pixel_error_options;
 #define SIMILIS_PIXEL_ERROR_DEFAULTS \

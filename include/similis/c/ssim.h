@@ -11,8 +11,8 @@ extern "C" {
 
 typedef struct similis_ssim_options {
   size_t struct_size;
-  double data_range;  /**< largest minus smallest value a pixel can take; 0: 1 for floats, 255 for
-                           uint8 */
+  double data_range;  /**< largest minus smallest value a pixel can take; 0: 1 for floats and
+                           bool, 255 for uint8, 65535 for uint16; int16 and int32 need one */
   double sigma[3];    /**< standard deviation of a Gaussian window along z, y, x, in pixels */
   double k1, k2;      /**< C1 = (k1·data_range)², C2 = (k2·data_range)² */
   double ssim_weight; /**< multiplies SSIM, or 1 - SSIM in a loss */
@@ -35,10 +35,11 @@ typedef struct similis_ssim_options {
   }
 
 /** SSIM of x and y and the gradients of Σ upstream·value, in one pass.
- * x, y: [N,C,H,W] or [N,C,D,H,W]; uint8, float16, bfloat16, float32 or float64; alike in all but
- * their strides.
+ * x, y: [N,C,H,W] or [N,C,D,H,W]; of any type on the CPU, on a GPU uint8, float16, bfloat16,
+ * float32 or float64; alike in all but their strides.
  * upstream: shaped as value, or NULL for 1. value: dense, float32 or float64 (a map: float64
- * for float64 images alone), NULL if not wanted; without axes, [N], [N,C] or the map, by reduction.
+ * for float64 and int32 images alone), NULL if not wanted; without axes, [N], [N,C] or the map, by
+ * reduction.
  * x_gradient, y_gradient: shaped and typed as x, or NULL if not wanted. */
 SIMILIS_API similis_status similis_ssim(const similis_tensor* x, const similis_tensor* y,
     const similis_ssim_options* options, const similis_tensor* upstream,

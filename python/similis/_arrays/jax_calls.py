@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy
 
 from .._library import c_abi
-from .._library.refusals import type_name
+from .._library.refusals import dtype_names, type_name
 
 
 def once_differentiable(operation: str, compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +34,22 @@ def once_differentiable(operation: str, compute: Callable[..., Any]) -> Callable
         )
 
     return gradients
+
+
+def with_gradients_alone(operation: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """function(*operands), a custom_vjp; JAX's forward mode is refused in one sentence.
+
+    Under an inner jit, and by jax.linearize, JAX refuses it later and in its own words.
+    """
+    try:
+        return function(*operands)
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise NotImplementedError(
+            f"{operation}: forward mode (jvp, jacfwd, hessian) is not supported on JAX's arrays; "
+            "use grad, vjp or jacrev"
+        ) from None
 
 
 def is_traced(array: Any) -> bool:
@@ -70,6 +86,14 @@ def taken(operation: str, name: str, array: Any) -> Any:
             raise TypeError(
                 f"{operation}: {name} is float64 beside a jax.Array, and JAX has none by default; "
                 f"give {name}.astype('float32')"
+            )
+        if hasattr(array, "mask"):  # numpy.ma.MaskedArray
+            raise TypeError(
+                f"{operation}: {name} is a masked array; give its data, and its mask as an argument"
+            )
+        if not array.dtype.isnative or array.dtype.kind not in "biufV":  # V: ml_dtypes' bfloat16
+            raise TypeError(
+                f"{operation}: {name} is {array.dtype}; it must be {dtype_names(operation, name)}"
             )
         with jax.ensure_compile_time_eval():  # it keeps its values while others are traced
             return jnp.asarray(array)

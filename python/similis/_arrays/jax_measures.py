@@ -143,7 +143,7 @@ def evaluate(
     if not any(map(jax_calls.is_traced, arrays)):
         return jax_calls.as_jax([value(*jax_calls.as_numpy(arrays))], arrays[0])[0]
     jax_calls.refuse(value, arrays)
-    return _function(operation, text)(*arrays)
+    return jax_calls.with_gradients_alone(operation, _function(operation, text), *arrays)
 
 
 def psnr(data_range: Optional[float], reduction: str, x: Any, y: Any, mask: Any) -> Any:

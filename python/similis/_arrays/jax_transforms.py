@@ -121,7 +121,8 @@ def transform(call: str, names: Sequence[str], operands: Sequence[Any], output: 
     arrays = taken_arrays(operation, names, operands)
     if any(map(jax_calls.is_traced, arrays)):
         jax_calls.refuse(_tried_value(call, tuple(names)), arrays)
-        return _function(call, tuple(names))(*arrays)
+        function = _function(call, tuple(names))
+        return jax_calls.with_gradients_alone(operation, function, *arrays)
     value = _value(call, names, tuple(arrays))
     results = jax_calls.as_jax(value if isinstance(value, tuple) else (value,), arrays[0])
     return tuple(results) if isinstance(value, tuple) else results[0]
@@ -245,7 +246,8 @@ def jacobian_determinant(u: Any, call: str, spacing: tuple[float, ...]) -> tuple
         det, folds = jax_calls.as_jax((det, folds), u)
         return det, folds
     jax_calls.refuse(_tried_jacobian(call), (u,))
-    det, folds = _jacobian(call, spacing)(u)
+    function = _jacobian(call, spacing)
+    det, folds = jax_calls.with_gradients_alone("jacobian_determinant", function, u)
     return det, folds
 
 

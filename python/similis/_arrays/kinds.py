@@ -155,6 +155,8 @@ def kind_of(operation: str, x: Any, name: str = "x") -> Kind:
         hint = f"; give numpy.asarray({name}), with channel_axis=-1 where it has channels"
     elif hasattr(getattr(x, "values", None), "dtype"):  # of pandas and xarray
         hint = f"; give {name}.values"
+    elif isinstance(x, (list, tuple)):
+        hint = f"; give numpy.asarray({name})"
     raise TypeError(
         f"{operation}: {name} is of type {type_name(x)}; it must be a torch.Tensor, numpy.ndarray, "
         f"cupy.ndarray or jax.Array{hint}"

@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from .._arrays.kinds import imported, is_of
-from .._library.refusals import require_same_dtype, require_same_shape, type_name
+from .._library.refusals import (
+    require_extents,
+    require_same_dtype,
+    require_same_shape,
+    type_name,
+)
 
 # Types that every operation takes in another: int32 needs f64 to be exact.
 _WIDER = {"bool": "uint8", "int16": "float32", "int32": "float64"}
@@ -173,6 +178,7 @@ def evaluate(
     shape = tuple(x.shape)
     if hasattr(y, "shape"):
         require_same_shape(operation, ("x", "y"), shape, tuple(y.shape))
+    require_extents(operation, "x", shape)
     layout = Layout(operation, "x", shape, channel_axis)
 
     def arranged(array: Any) -> Any:

@@ -128,7 +128,9 @@ def sample(
         grid: v, shaped likewise: absolute coordinates, instead of affine and displacement.
         grid_affine: S, [N,2,2] or [N,3,3], multiplies u or v; by default the identity.
         out_shape: [Y,X] or [Z,Y,X]; by default that of the field, or of the image.
-        mode: "linear", "nearest" (halves to the even voxel) or "cubic" (interpolating B-spline).
+        mode: "linear", "nearest" (halves to the even voxel) or "cubic": an interpolating B-spline,
+            mirrored at the outermost voxels as SciPy's order=3, mode="mirror". SciPy with "nearest"
+            differs near the rim: by 0.7 % of a brain's range within 4 voxels, 6e-7 after 8.
         padding_mode: "zeros", "border" or "reflection", as torch's grid_sample.
         prefilter: whether a cubic spline's coefficients are computed, or are what image holds.
         min_coords, max_coords: (x, y[, z]) of the output's first and last voxel, for a slab or a

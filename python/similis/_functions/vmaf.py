@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Optional, TypeVar, Union, overload
+from typing import Any, Literal, NoReturn, Optional, TypeVar, Union, overload
 
 from .._arrays.kinds import imported, is_of, kind_of, require_kind
 from .._library import c_abi, values
 from .._library.refusals import type_name
 from .._library.vmaf import Scorer
+from .losses import without_unknown
+from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
 
@@ -54,13 +56,19 @@ def _like(array: Any, scores: list[float]) -> Any:
 
 
 def _planes(name: str, array: Any, axes: tuple[int, ...]) -> Any:
+    if _is_torch(array):
+        _require_samples(name, array)  # NumPy does not have all of torch's dtypes
     planes = _prepared(name, array)
     if planes.ndim not in axes:
         letters = " or ".join("[T, H, W]" if each == 3 else "[H, W]" for each in axes)
         raise ValueError(f"vmaf: {name} has shape {list(planes.shape)}; it must be {letters}")
-    if _dtype(planes) not in ("uint8", "uint16"):
-        raise TypeError(f"vmaf: {name} is {_dtype(planes)}; it must be uint8 or uint16")
+    _require_samples(name, planes)
     return planes
+
+
+def _require_samples(name: str, array: Any) -> None:
+    if _dtype(array) not in ("uint8", "uint16"):
+        raise TypeError(f"vmaf: {name} is {_dtype(array)}; it must be uint8 or uint16")
 
 
 def _dtype(array: Any) -> str:
@@ -104,6 +112,7 @@ class VmafScorer:
         ValueError, TypeError: there is no such model or feature, or planes are too small.
     """
 
+    @without_unknown
     def __init__(
         self,
         height: int,
@@ -112,7 +121,10 @@ class VmafScorer:
         models: Union[str, Sequence[str]] = "vmaf_v0.6.1",
         features: Union[str, Sequence[str]] = (),
         bit_depth: Optional[int] = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            refuse_options("VmafScorer", unknown, VmafScorer)
         depth = None if bit_depth is None else values.integer("vmaf", "bit_depth", bit_depth)
         self._scorer = Scorer(
             values.integer("vmaf", "height", height),
@@ -178,6 +190,7 @@ def vmaf(
 ) -> dict[str, Array]: ...
 
 
+@without_unknown
 def vmaf(
     reference: Any,
     distorted: Any,
@@ -185,6 +198,7 @@ def vmaf(
     model: str = "vmaf_v0.6.1",
     bit_depth: Optional[int] = None,
     features: bool = False,
+    **unknown: NoReturn,
 ) -> Any:
     """VMAF of each frame of a clip, exact in all bits of libvmaf's C code.
 
@@ -204,6 +218,8 @@ def vmaf(
         ValueError, TypeError: the planes are not alike or not that, a side is below 33, there is no
             such model, bit_depth does not fit the dtype, or a sample is above 2^bit_depth - 1.
     """
+    if unknown:
+        refuse_options("vmaf", unknown, vmaf)
     of_reference = _planes("reference", reference, (3,))
     of_distorted = _planes("distorted", distorted, (3,))
     if of_reference.shape != of_distorted.shape:

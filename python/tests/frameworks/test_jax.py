@@ -171,6 +171,24 @@ def test_scores_in_f32_where_jax_has_no_f64(images):
         jax.block_until_ready(similis.ssim(x, y, window_size=4))
 
 
+def test_forward_mode_is_refused_in_one_sentence(images):
+    x, y = [jnp.asarray(image) for image in images]
+    for name in "ssim", "psnr", "ncc_loss", "smooth":
+        function = getattr(similis, name)
+        own = (lambda each: function(each, 1.0)) if name == "smooth" else lambda each: function(each, y)
+        for call in (
+            lambda: jax.jvp(own, (x,), (x,)),
+            lambda: jax.jacfwd(own)(x),
+            lambda: jax.hessian(own)(x),
+        ):
+            with pytest.raises(NotImplementedError) as caught:
+                call()
+            assert str(caught.value) == (
+                f"{name.removesuffix('_loss')}: forward mode (jvp, jacfwd, hessian) is not supported "
+                "on JAX's arrays; use grad, vjp or jacrev"
+            )
+
+
 def test_gradients_of_gradients_are_refused_in_one_sentence(images):
     x, y = [jnp.asarray(image) for image in images]
     for how in (lambda each: each), jax.jit:

@@ -161,6 +161,38 @@ def test_labels_of_integers(dtype):
         assert (numpy.asarray(result) == call(labels, affine)).all()
 
 
+def test_smooth_refuses_shapes_with_a_sentence():
+    field = jnp.zeros((1, 2, 6, 7, 8), "float32")  # its components do not come last
+    call = lambda each: similis.smooth(each, 1.0, field=True)
+    for how in (lambda each: each), jax.jit, jax.grad:
+        with pytest.raises(ValueError, match="^smooth: x has shape ") as caught:
+            how(lambda each: call(each).sum())(field)
+        assert "\n" not in str(caught.value)
+
+
+def test_numpys_arrays_beside_jaxs_are_refused_with_a_sentence():
+    affine, field = jnp.asarray(AFFINE), numpy.zeros((1, 6, 7, 8, 3), "float32")
+    masked = numpy.ma.masked_array(field, field > 1)
+    for other, words in (
+        (masked, "displacement is a masked array; give its data"),
+        (field.astype(">f4"), "displacement is >f4; it must be float16, bfloat16, float32 or float64"),
+        (field.astype(object), "displacement is object; it must be float16, bfloat16"),
+    ):
+        with pytest.raises(TypeError, match=f"^affine_grid: {words}"):
+            similis.affine_grid(affine, other)
+
+
+def test_forward_mode_is_refused_in_one_sentence():
+    image, field = jnp.asarray(IMAGE), jnp.zeros((1, 6, 7, 8, 3), "float32")
+    for name, call, operand in (
+        ("sample", lambda each: similis.sample(each, affine=AFFINE), image),
+        ("compose", lambda each: similis.compose(each, each), field),
+        ("jacobian_determinant", lambda each: similis.jacobian_determinant(each)[0], field),
+    ):
+        with pytest.raises(NotImplementedError, match=f"^{name}: forward mode .* is not supported on JAX's"):
+            jax.jvp(call, (operand,), (operand,))
+
+
 def test_gradients_of_gradients_are_refused_in_one_sentence():
     def slope(image):
         return jax.grad(lambda each: (similis.sample(each, affine=AFFINE) ** 2).sum())(image).sum()

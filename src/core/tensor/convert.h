@@ -39,6 +39,8 @@ SIMILIS_HOST_DEVICE float load(BF16 value) {
 }
 
 SIMILIS_HOST_DEVICE double load(double value) { return value; }
+// An f32 holds no more than 24 bits.
+SIMILIS_HOST_DEVICE double load(std::int32_t value) { return value; }
 
 template <class T> SIMILIS_HOST_DEVICE void store(float value, T* out) {
   *out = static_cast<T>(value);
@@ -74,6 +76,9 @@ template <class T> SIMILIS_HOST_DEVICE void store(double value, T* out) {
   store(static_cast<float>(value), out);
 }
 SIMILIS_HOST_DEVICE void store(double value, double* out) { *out = value; }
+SIMILIS_HOST_DEVICE void store(double value, std::int32_t* out) {
+  *out = static_cast<std::int32_t>(value);
+}
 SIMILIS_HOST_DEVICE void store(float value, double* out) { *out = value; }
 
 }  // namespace similis

@@ -11,14 +11,17 @@
 
 namespace similis {
 
-/// Calls function(std::type_identity<T>{}) with T the element type of dtype.
+/// Calls function(std::type_identity<T>{}) with T the element type of dtype; a boolean is a byte.
 template <class Function> auto visit_dtype(DType dtype, Function&& function) {
   switch (dtype) {
-    case DType::u8: return function(std::type_identity<std::uint8_t>{});
+    case DType::u8:
+    case DType::boolean: return function(std::type_identity<std::uint8_t>{});
     case DType::u16: return function(std::type_identity<std::uint16_t>{});
     case DType::f16: return function(std::type_identity<F16>{});
     case DType::bf16: return function(std::type_identity<BF16>{});
     case DType::f32: return function(std::type_identity<float>{});
+    case DType::i16: return function(std::type_identity<std::int16_t>{});
+    case DType::i32: return function(std::type_identity<std::int32_t>{});
     case DType::f64: break;
   }
   return function(std::type_identity<double>{});
@@ -31,9 +34,18 @@ inline double element(const TensorView& tensor, std::int64_t offset) {
   });
 }
 
-inline bool is_floating_point(DType dtype) { return dtype != DType::u8 && dtype != DType::u16; }
+inline bool is_floating_point(DType dtype) {
+  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return !std::is_integral_v<T>; });
+}
 
-/// The type of a result: f64 for f64 images, f32 for all others.
-inline DType result_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+/// True for the dtypes that no GPU kernel reads as images.
+inline bool is_cpu_only(DType dtype) {
+  return dtype == DType::i16 || dtype == DType::i32 || dtype == DType::boolean;
+}
+
+/// The type of a result: f64 for images of f64 and i32, which f32 does not hold, else f32.
+inline DType result_dtype(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::i32 ? DType::f64 : DType::f32;
+}
 
 }  // namespace similis

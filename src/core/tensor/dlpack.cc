@@ -10,7 +10,7 @@
 namespace similis {
 namespace {
 
-constexpr int kUnsigned = 1, kFloat = 2, kBfloat = 4;  // DLDataTypeCode
+constexpr int kInteger = 0, kUnsigned = 1, kFloat = 2, kBfloat = 4, kBool = 6;  // DLDataTypeCode
 
 std::optional<DType> dtype_of(similis_dtype dtype) {
   if (dtype.lanes != 1) return {};
@@ -20,6 +20,9 @@ std::optional<DType> dtype_of(similis_dtype dtype) {
   if (dtype.code == kBfloat && dtype.bits == 16) return DType::bf16;
   if (dtype.code == kFloat && dtype.bits == 32) return DType::f32;
   if (dtype.code == kFloat && dtype.bits == 64) return DType::f64;
+  if (dtype.code == kInteger && dtype.bits == 16) return DType::i16;
+  if (dtype.code == kInteger && dtype.bits == 32) return DType::i32;
+  if (dtype.code == kBool && dtype.bits == 8) return DType::boolean;
   return {};
 }
 
@@ -41,6 +44,9 @@ similis_dtype dtype_of(DType dtype) {
     case DType::bf16: return {kBfloat, 16, 1};
     case DType::f32: return {kFloat, 32, 1};
     case DType::f64: break;
+    case DType::i16: return {kInteger, 16, 1};
+    case DType::i32: return {kInteger, 32, 1};
+    case DType::boolean: return {kBool, 8, 1};
   }
   return {kFloat, 64, 1};
 }
@@ -66,8 +72,8 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
       "{}: {}.shape is NULL; it must point to {} extents", operation, argument, tensor.ndim);
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   require(dtype.has_value(),
-      "{}: {}.dtype has code {}, {} bits and {} lanes; it must be uint8, uint16, float16, "
-      "bfloat16, float32 or float64, with 1 lane",
+      "{}: {}.dtype has code {}, {} bits and {} lanes; it must be bool, uint8, uint16, "
+      "int16, int32, float16, bfloat16, float32 or float64, with 1 lane",
       operation, argument, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
   const std::optional<Device> device = device_of(tensor.device);
   require(device.has_value(),

@@ -10,8 +10,8 @@ namespace {
 
 TEST(Dlpack, AViewGoesThereAndBack) {
   std::array<float, 24> elements{};
-  for (const DType dtype :
-      {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32, DType::f64}) {
+  for (const DType dtype : {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32, DType::f64,
+           DType::i16, DType::i32, DType::boolean}) {
     TensorView view(elements.data(), {2, 3}, {-5, 2}, dtype, {DeviceKind::cuda, 3});
     view.offset = 5;
     const TensorView back = from_dlpack(to_dlpack(view));
@@ -65,7 +65,7 @@ TEST(Dlpack, RefusesWhatItCannotSay) {
   tensor.device.type = SIMILIS_VULKAN;  // a buffer's handle is no address to add to
   EXPECT_THROW(from_dlpack(tensor), InvalidArgument);
   tensor = to_dlpack(view);
-  tensor.dtype = {0, 32, 1};  // int32
+  tensor.dtype = {0, 64, 1};  // int64
   EXPECT_THROW(from_dlpack(tensor), InvalidArgument);
   tensor = to_dlpack(view);
   tensor.ndim = 9;

@@ -17,6 +17,9 @@ const char* name(DType dtype) {
     case DType::bf16: return "bfloat16";
     case DType::f32: return "float32";
     case DType::f64: return "float64";
+    case DType::i16: return "int16";
+    case DType::i32: return "int32";
+    case DType::boolean: return "bool";
   }
   return "unknown";
 }

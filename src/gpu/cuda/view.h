@@ -11,7 +11,7 @@
 
 namespace similis::gpu {
 
-/// Loads one element of a dtype known at run time, as a double.
+/// Loads one element of a dtype known at run time, as a double. GPUs have no i16, i32 and boolean.
 __device__ inline double load_element(const void* data, DType dtype, std::int64_t offset) {
   switch (dtype) {
     case DType::u8: return static_cast<const std::uint8_t*>(data)[offset];
@@ -19,7 +19,7 @@ __device__ inline double load_element(const void* data, DType dtype, std::int64_
     case DType::f16: return load(static_cast<const F16*>(data)[offset]);
     case DType::bf16: return load(static_cast<const BF16*>(data)[offset]);
     case DType::f32: return static_cast<const float*>(data)[offset];
-    case DType::f64: break;
+    default: break;
   }
   return static_cast<const double*>(data)[offset];
 }
@@ -32,7 +32,7 @@ __device__ inline float load_element_f32(const void* data, DType dtype, std::int
     case DType::f16: return to_float(static_cast<const F16*>(data)[offset]);
     case DType::bf16: return to_float(static_cast<const BF16*>(data)[offset]);
     case DType::f32: return static_cast<const float*>(data)[offset];
-    case DType::f64: break;
+    default: break;
   }
   return static_cast<float>(static_cast<const double*>(data)[offset]);
 }

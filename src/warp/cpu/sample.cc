@@ -198,13 +198,15 @@ template <class T> class Task {
         const E* elements = static_cast<const E*>(image.data()) + plane;
         if (pass_.form == Form::labels) {
           sample_labels<T, E>(pass_, chunk_, elements, &samples_, result_);
-        } else if (pass_.mode == Interpolation::linear) {
-          sample_linear<T, E>(
-              pass_, chunk_, gathers_ ? &cells_ : nullptr, elements, with_slopes_, &samples_);
-        } else if (pass_.mode == Interpolation::nearest) {
-          sample_nearest(nearest_, chunk_.count, elements, with_slopes_, &samples_);
-        } else {
-          sample_voxels<T, E, 4>(pass_, chunk_, elements, &samples_);
+        } else if constexpr (!std::is_integral_v<E>) {
+          if (pass_.mode == Interpolation::linear) {
+            sample_linear<T, E>(
+                pass_, chunk_, gathers_ ? &cells_ : nullptr, elements, with_slopes_, &samples_);
+          } else if (pass_.mode == Interpolation::nearest) {
+            sample_nearest(nearest_, chunk_.count, elements, with_slopes_, &samples_);
+          } else {
+            sample_voxels<T, E, 4>(pass_, chunk_, elements, &samples_);
+          }
         }
       }
     });
