@@ -17,9 +17,16 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // sum + the products of both signed halves of a and b, modulo 2^32. On x86 Highway's operation adds
-// neighbouring products; it may do otherwise elsewhere, and one lane has no neighbours.
-template <class D>
+// neighbouring products; it may do otherwise elsewhere, and one lane has no neighbours. is_fused:
+// by AVX-512 VNNI, which not every processor with AVX-512 has and Highway 1.0.3 knows nothing of.
+template <bool is_fused = false, class D>
 HWY_INLINE hn::Vec<D> add_products(D d, hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (is_fused) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+    return sum;
+  }
+#endif
   const hn::RebindToSigned<D> di;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   const hn::Repartition<std::int16_t, D> d16;
