@@ -14,7 +14,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -203,6 +202,7 @@ template <bool is_deep> class AdmStripe {
         near_(plan.width),
         restored_(plan.width),
         thresholds_(plan.width),
+        unread_(plan.width),
         counted_{plan.left, plan.width - plan.left},
         seen_{std::max<std::int64_t>(0, counted_.first - 1),
             std::min(plan.width, counted_.last + 1)} {
@@ -225,12 +225,10 @@ template <bool is_deep> class AdmStripe {
     const std::int64_t to = is_counted ? std::max(end, seen_last) : end;
     for (std::int64_t y = from; y < to; ++y) {
       const bool is_kept = y >= begin && y < end;
-      wavelets_[0].transform(y, o_);
-      if (is_kept) keep_approximation(0, o_, y);
+      wavelets_[0].transform(y, o_, approximation_of(0, y, is_kept));
       if (y >= first && y < last) add_reference(sums[0]);
       for (std::size_t i = 0; i < sums.size(); ++i) {
-        wavelets_[i + 1].transform(y, t_);
-        if (is_kept) keep_approximation(i + 1, t_, y);
+        wavelets_[i + 1].transform(y, t_, approximation_of(i + 1, y, is_kept));
         if (!is_counted || y < seen_first || y >= seen_last) continue;
         prepare(rings_[i], y);
         if (y > first) add_masked(rings_[i], y - 1, sums[i]);
@@ -243,10 +241,11 @@ template <bool is_deep> class AdmStripe {
  private:
   using Ring = std::vector<MaskedRow>;  // three rows of one setting
 
-  void keep_approximation(std::size_t image, const WaveletRow& row, std::int64_t y) const {
-    if (plan_.approximations.empty()) return;
-    std::memcpy(plan_.approximations[image] + y * plan_.width, row.approximation.get(),
-        static_cast<std::size_t>(plan_.width) * sizeof(Coefficient));
+  // Where row y of an image's approximation goes: the next scale's input, or memory that nobody
+  // reads.
+  Coefficient* approximation_of(std::size_t image, std::int64_t y, bool is_kept) {
+    if (!is_kept || plan_.approximations.empty()) return unread_.get();
+    return plan_.approximations[image] + y * adm_stride(plan_.width);
   }
 
   void add_reference(AdmScaleSums& sums) const {
@@ -331,7 +330,7 @@ template <bool is_deep> class AdmStripe {
   const AdmPlan& plan_;
   std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
-  PaddedRow<Coefficient> near_, restored_, thresholds_;
+  PaddedRow<Coefficient> near_, restored_, thresholds_, unread_;
   Span counted_, seen_;
   std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting
 };
