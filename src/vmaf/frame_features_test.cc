@@ -51,9 +51,8 @@ struct ColorPair {
   ColorPair(
       Scene scene, std::int64_t width, std::int64_t height, int bit_depth, int shift_x, int shift_y)
       : luma(scene, width, height, bit_depth),
-        blue(Scene::noise, (width + shift_x) >> shift_x, (height + shift_y) >> shift_y, bit_depth),
-        red(Scene::textured, (width + shift_x) >> shift_x, (height + shift_y) >> shift_y,
-            bit_depth) {
+        blue(Scene::noise, shifted(width, shift_x), shifted(height, shift_y), bit_depth),
+        red(Scene::textured, shifted(width, shift_x), shifted(height, shift_y), bit_depth) {
     const auto planes = [&](bool is_reference) {
       const auto of = [&](const TestPair& pair) {
         return is_reference ? pair.planes().reference : pair.planes().distorted;
@@ -63,14 +62,17 @@ struct ColorPair {
     reference = planes(true);
     distorted = planes(false);
   }
+  static std::int64_t shifted(std::int64_t extent, int shift) {  // rounded up
+    return (extent + (1 << shift) - 1) >> shift;
+  }
   TestPair luma, blue, red;
   ColorPlanes reference, distorted;
 };
 
 TEST_P(FrameFeatures, CiedeIsThatOfTheLoopsAndTheSameEverywhere) {
   for (const int bit_depth : {8, 10, 12, 16}) {
-    for (const auto& [x, y] : {std::pair{1, 1}, {1, 0}, {0, 0}}) {
-      const ColorPair pair(GetParam(), 37, 21, bit_depth, x, y);
+    for (const auto& [x, y] : {std::pair{1, 1}, {1, 0}, {0, 0}, {2, 2}}) {
+      const ColorPair pair(GetParam(), 293, 5, bit_depth, x, y);  // more than a block wide
       const double expected = reference_ciede(pair.reference, pair.distorted);
       EXPECT_GT(expected, 0.1);
       const double first = ciede_cpu(pair.reference, pair.distorted, {});
