@@ -9,6 +9,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 
@@ -96,6 +97,18 @@ HWY_INLINE hn::Vec<D> rounded_high_product([[maybe_unused]] D d, hn::Vec<D> a, h
 #else
   const std::uint64_t product = std::uint64_t{hn::GetLane(a)} * hn::GetLane(b);
   return hn::Set(d, static_cast<std::uint32_t>((product + (std::uint64_t{1} << 31)) >> 32));
+#endif
+}
+
+// a·b of lanes of 64 bits whose upper halves are their lower ones' extension.
+template <class D>
+HWY_INLINE hn::Vec<D> narrow_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET != HWY_SCALAR
+  using Half = std::conditional_t<hwy::IsSigned<hn::TFromD<D>>(), std::int32_t, std::uint32_t>;
+  const hn::Repartition<Half, D> d32;
+  return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+#else
+  return hn::Set(d, hn::GetLane(a) * hn::GetLane(b));
 #endif
 }
 

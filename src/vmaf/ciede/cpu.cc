@@ -39,6 +39,7 @@ HWY_INLINE R load(const Floats& from, std::size_t x) {
   const hn::Rebind<float, Real> df;
   return hn::PromoteTo(Real(), hn::Load(df, from.values + x));
 }
+// As the nearest floats.
 HWY_INLINE void store(R value, Floats& to, std::size_t x) {
   const hn::Rebind<float, Real> df;
   hn::Store(hn::DemoteTo(df, value), df, to.values + x);
@@ -94,7 +95,7 @@ HWY_INLINE R linear_light(R code) {
 HWY_INLINE R lab_curve(R x) {
   const auto is_high = hn::Gt(x, real(kCiedeCubeFrom));
   const R line = hn::Mul(hn::Add(hn::Mul(x, real(kCiedeSlope)), real(16)), real(1.0 / 116));
-  return as_float(hn::IfThenElse(is_high, cube_root(hn::IfThenElse(is_high, x, real(1))), line));
+  return hn::IfThenElse(is_high, cube_root(hn::IfThenElse(is_high, x, real(1))), line);
 }
 
 void to_lab(const Codes& codes, std::int64_t count, Colors& to) {
@@ -135,7 +136,7 @@ HWY_INLINE R seventh(R x) {
   const R cube = hn::Mul(squared(x), x);
   return hn::Mul(squared(cube), x);
 }
-HWY_INLINE R length(R a, R b) { return as_float(hn::Sqrt(hn::Add(squared(a), squared(b)))); }
+HWY_INLINE R length(R a, R b) { return hn::Sqrt(hn::Add(squared(a), squared(b))); }
 HWY_INLINE R mean(R a, R b) { return as_float(hn::Mul(hn::Add(a, b), real(0.5))); }
 // sqrt(c⁷/(c⁷ + 25⁷))
 HWY_INLINE R saturation(R chroma) {
@@ -145,8 +146,7 @@ HWY_INLINE R saturation(R chroma) {
 HWY_INLINE R hue_of(R a, R b) {
   const R none = real(0);
   R angle = as_float(angle_of(b, a));
-  angle = hn::IfThenElse(
-      hn::Lt(angle, none), as_float(hn::Add(angle, real(2 * std::numbers::pi))), angle);
+  angle = hn::IfThenElse(hn::Lt(angle, none), hn::Add(angle, real(2 * std::numbers::pi)), angle);
   return hn::IfThenZeroElse(hn::And(hn::Eq(a, none), hn::Eq(b, none)), angle);
 }
 
@@ -174,7 +174,8 @@ HWY_INLINE R hue_weight(R h) {
 void find_chroma(std::int64_t count, Colors& x, Colors& y) {
   for_columns(count, [&](std::size_t at) HWY_ATTR {
     const R a1 = load(x.a, at), b1 = load(x.b, at), a2 = load(y.a, at), b2 = load(y.b, at);
-    const R stretch = hn::Sub(real(1), saturation(mean(length(a1, b1), length(a2, b2))));
+    const R stretch =
+        hn::Sub(real(1), saturation(mean(as_float(length(a1, b1)), as_float(length(a2, b2)))));
     const auto stretched = [&](R a) HWY_ATTR {
       return as_float(hn::Add(a, hn::Mul(hn::Mul(a, real(0.5)), stretch)));
     };
