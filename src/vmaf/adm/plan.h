@@ -13,7 +13,7 @@
 namespace similis::vmaf_internal {
 
 // Each stripe transforms 2 rows that its neighbours transform too.
-constexpr std::int64_t kAdmStripeRows = 32;
+constexpr std::int64_t kAdmStripeRows = 64;
 
 /// From a row of approximations to the next one: their last vector may reach beyond the row.
 constexpr std::int64_t adm_stride(std::int64_t width) { return width + 16; }

@@ -260,11 +260,12 @@ template <bool is_deep> class AdmStripe {
     const std::int64_t to = is_counted ? std::max(end, seen_last) : end;
     for (std::int64_t y = from; y < to; ++y) {
       const bool is_kept = y >= begin && y < end;
-      wavelets_[0].transform(y, o_, approximation_of(0, y, is_kept));
+      const bool is_seen = is_counted && y >= seen_first && y < seen_last;
+      wavelets_[0].transform(y, is_seen, o_, approximation_of(0, y, is_kept));
       if (y >= first && y < last) add_reference(sums[0]);
       for (std::size_t i = 0; i < sums.size(); ++i) {
-        wavelets_[i + 1].transform(y, t_, approximation_of(i + 1, y, is_kept));
-        if (!is_counted || y < seen_first || y >= seen_last) continue;
+        wavelets_[i + 1].transform(y, is_seen, t_, approximation_of(i + 1, y, is_kept));
+        if (!is_seen) continue;
         prepare(rings_[i], y);
         if (y > first) add_masked(rings_[i], y - 1, sums[i]);
         if (y == last - 1 && last == plan_.height) add_masked(rings_[i], y, sums[i]);

@@ -58,14 +58,15 @@ class SampleWavelet {
     for (Row& row : rows_) row.words = PaddedRow<std::uint32_t>(words_);
   }
 
-  // approximation: where it goes, with room for a vector more.
-  void transform(std::int64_t y, WaveletRow& to, Coefficient* approximation) {
+  // Row y. approximation: where it goes, with room for a vector more.
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
     std::array<const std::uint32_t*, 4> rows;
     for (std::size_t k = 0; k < rows.size(); ++k) {
       rows[k] = row_at(adm_input(y, static_cast<int>(k), plane_.height));
     }
     down(rows);
     across(low_.get(), kAdmLow, approximation);
+    if (!has_bands) return;
     across(high_.get(), kAdmLow, to.bands[0].get());
     across(low_.get(), kAdmHigh, to.bands[1].get());
     across(high_.get(), kAdmHigh, to.bands[2].get());
@@ -172,10 +173,11 @@ class DeepWavelet {
         low_(plane.width),
         high_(plane.width) {}
 
-  // approximation: where it goes, with room for a vector more.
-  void transform(std::int64_t y, WaveletRow& to, Coefficient* approximation) {
+  // Row y. approximation: where it goes, with room for a vector more.
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
     down(y);
     across(low_.get(), kAdmLow, approximation);
+    if (!has_bands) return;
     across(high_.get(), kAdmLow, to.bands[0].get());
     across(low_.get(), kAdmHigh, to.bands[1].get());
     across(high_.get(), kAdmHigh, to.bands[2].get());

@@ -111,9 +111,11 @@ template <class D> HWY_INLINE hn::Vec<hn::RebindToSigned<D>> log_of(D d, hn::Vec
   auto log = hn::Set(df, kLog2[kDegree]);
   for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
   log = hn::Add(log, hn::Set(df, 15.0f));
-  log = hn::MulAdd(log, hn::Set(df, 2048.0f), hn::Set(df, 0.5f));  // exact
-  const auto exponent = hn::BitCast(di, hn::ShiftRight<20>(high_words));
-  return hn::Add(hn::ConvertTo(di, log), hn::ShiftLeft<11>(hn::Sub(exponent, hn::Set(di, 15))));
+  // Rounds half up without a conversion: of a float from 2^12 to 2^13 all but the last 11 bits are
+  // those of a whole number. All steps are exact.
+  log = hn::MulAdd(hn::Sub(log, hn::Set(df, 15.0f)), hn::Set(df, 2048.0f), hn::Set(df, 4096.5f));
+  const auto whole = hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
+  return hn::BitCast(di, hn::Add(whole, hn::ShiftLeft<11>(hn::ShiftRight<20>(high_words))));
 }
 
 // One output row of a tile: its variances and covariance where the reference is not flat, packed.
