@@ -57,7 +57,7 @@ using Wide = hn::ScalableTag<std::uint64_t>;
 using Narrow = hn::Rebind<Coefficient, Wide>;
 using W = hn::Vec<Wide>;
 using N = hn::Vec<Narrow>;
-constexpr hn::Rebind<std::uint32_t, Wide> kUnsigned;
+constexpr hn::Rebind<std::uint32_t, Wide> kUnsigned{};
 
 // What is left of the reference's coefficients, without gain. Those of samples have 16 bits: where
 // |t| is above |o| + 1, so is k at its limit, and all but the quotient stays within 32 bits.
