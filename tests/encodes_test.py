@@ -255,6 +255,14 @@ def a_selection_beyond_the_end_is_told():
 
 
 @test
+def a_simd_target_that_there_is_not_is_refused_by_every_feature():
+    for feature in "motion", "vif", "psnr_hvs", "ciede", "psnr":
+        done = shell(f'SIMILIS_SIMD_TARGET=none "$S" vmaf -r r.y4m -d d.y4m -n --feature {feature}'
+                     " -o scores.xml")
+        assert 'SIMILIS_SIMD_TARGET is "none"' in done.stderr, (feature, done)
+
+
+@test
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssim", "did you mean ms-ssim?"),
                         ("butteraugli", "compare has no butteraugli")):

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/vmaf/motion/motion.h"
 
@@ -58,6 +59,7 @@ void require_sample_depth(const char* plane, std::uint32_t largest, int bit_dept
 
 FrameSums ClipMeter::measure(
     const Plane& reference, std::span<const Plane> distorted, const Execution& exec) {
+  require_backend({}, "vmaf", true);
   FrameSums sums;
   for (std::size_t lag = 0; lag < sums.motion.size(); ++lag) {
     if (!plan_.lags[lag] || earlier_.size() <= lag) continue;

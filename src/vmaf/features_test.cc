@@ -134,6 +134,21 @@ TEST(VmafFeature, HasTheSameBitsForAnyNumberOfThreads) {
   });
 }
 
+TEST(VmafFeature, VifHasTheSameBitsWithoutFusedProducts) {
+  const TestPair narrow(Scene::noise, 251, 67, 8), wide(Scene::noise, 251, 67, 12);
+  bool& fuses = vif_fuses_products();
+  const bool is_fused = fuses;
+  for (const TestPair* pair : {&narrow, &wide}) {
+    const VifSums expected = reference_vif(pair->planes(), kLimits);
+    for (const bool is_chosen : {false, is_fused}) {
+      fuses = is_chosen;
+      on_every_backend([&](const Execution& exec) {
+        EXPECT_TRUE(vif_of(pair->planes(), kLimits, false, exec) == expected);
+      });
+    }
+  }
+}
+
 TEST(VmafFeature, SkippingScaleZeroLeavesTheOthers) {
   const TestPair pair(Scene::textured, 101, 77, 8);
   const Execution exec{.runner = serial_runner()};

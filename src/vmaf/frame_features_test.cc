@@ -51,9 +51,8 @@ struct ColorPair {
   ColorPair(
       Scene scene, std::int64_t width, std::int64_t height, int bit_depth, int shift_x, int shift_y)
       : luma(scene, width, height, bit_depth),
-        blue(Scene::noise, (width + shift_x) >> shift_x, (height + shift_y) >> shift_y, bit_depth),
-        red(Scene::textured, (width + shift_x) >> shift_x, (height + shift_y) >> shift_y,
-            bit_depth) {
+        blue(Scene::noise, shifted(width, shift_x), shifted(height, shift_y), bit_depth),
+        red(Scene::textured, shifted(width, shift_x), shifted(height, shift_y), bit_depth) {
     const auto planes = [&](bool is_reference) {
       const auto of = [&](const TestPair& pair) {
         return is_reference ? pair.planes().reference : pair.planes().distorted;
@@ -63,14 +62,17 @@ struct ColorPair {
     reference = planes(true);
     distorted = planes(false);
   }
+  static std::int64_t shifted(std::int64_t extent, int shift) {  // rounded up
+    return (extent + (1 << shift) - 1) >> shift;
+  }
   TestPair luma, blue, red;
   ColorPlanes reference, distorted;
 };
 
 TEST_P(FrameFeatures, CiedeIsThatOfTheLoopsAndTheSameEverywhere) {
   for (const int bit_depth : {8, 10, 12, 16}) {
-    for (const auto& [x, y] : {std::pair{1, 1}, {1, 0}, {0, 0}}) {
-      const ColorPair pair(GetParam(), 37, 21, bit_depth, x, y);
+    for (const auto& [x, y] : {std::pair{1, 1}, {1, 0}, {0, 0}, {2, 2}}) {
+      const ColorPair pair(GetParam(), 293, 5, bit_depth, x, y);  // more than a block wide
       const double expected = reference_ciede(pair.reference, pair.distorted);
       EXPECT_GT(expected, 0.1);
       const double first = ciede_cpu(pair.reference, pair.distorted, {});
@@ -117,20 +119,22 @@ TEST(FrameFeature, IsTheSameForAnyNumberOfThreads) {
 // Areas of one value each, a step apart: banding, which none of the scenes has.
 TEST(FrameFeature, CambiSeesBands) {
   constexpr std::int64_t width = 301, height = 217;
-  std::vector<std::uint16_t> samples;
-  for (std::int64_t y = 0; y < height; ++y) {
-    for (std::int64_t x = 0; x < width; ++x) {
-      samples.push_back(static_cast<std::uint16_t>(200 + (x + y / 3) / 11 % 40 + (y / 50) * 90));
+  for (const std::int64_t band : {11, 97}) {  // within a window; wider than one
+    std::vector<std::uint16_t> samples;
+    for (std::int64_t y = 0; y < height; ++y) {
+      for (std::int64_t x = 0; x < width; ++x) {
+        samples.push_back(static_cast<std::uint16_t>(80 + (x + y / 3) / band % 40 + (y / 50) * 90));
+      }
     }
-  }
-  const Plane plane{samples.data(), width, width, height, true, 10};
-  for (const auto& setting : {CambiSetting{}, CambiSetting{.window_size = 127},
-           CambiSetting{.top_share = 1, .threshold = 0.005, .max_log_contrast = 0}}) {
-    const double expected = reference_cambi(plane, setting);
-    EXPECT_GT(expected, 0);
-    on_every_backend([&](const Execution& exec) {
-      EXPECT_NEAR(cambi_cpu(plane, setting, exec), expected, 1e-12 * expected);
-    });
+    const Plane plane{samples.data(), width, width, height, true, 10};
+    for (const auto& setting : {CambiSetting{}, CambiSetting{.window_size = 127},
+             CambiSetting{.top_share = 1, .threshold = 0.005, .max_log_contrast = 0}}) {
+      const double expected = reference_cambi(plane, setting);
+      EXPECT_GT(expected, 0);
+      on_every_backend([&](const Execution& exec) {
+        EXPECT_NEAR(cambi_cpu(plane, setting, exec), expected, 1e-12 * expected);
+      });
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 
@@ -17,9 +18,16 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // sum + the products of both signed halves of a and b, modulo 2^32. On x86 Highway's operation adds
-// neighbouring products; it may do otherwise elsewhere, and one lane has no neighbours.
-template <class D>
+// neighbouring products; it may do otherwise elsewhere, and one lane has no neighbours. is_fused:
+// by AVX-512 VNNI, which not every processor with AVX-512 has and Highway 1.0.3 knows nothing of.
+template <bool is_fused = false, class D>
 HWY_INLINE hn::Vec<D> add_products(D d, hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (is_fused) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+    return sum;
+  }
+#endif
   const hn::RebindToSigned<D> di;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   const hn::Repartition<std::int16_t, D> d16;
@@ -89,6 +97,18 @@ HWY_INLINE hn::Vec<D> rounded_high_product([[maybe_unused]] D d, hn::Vec<D> a, h
 #else
   const std::uint64_t product = std::uint64_t{hn::GetLane(a)} * hn::GetLane(b);
   return hn::Set(d, static_cast<std::uint32_t>((product + (std::uint64_t{1} << 31)) >> 32));
+#endif
+}
+
+// a·b of lanes of 64 bits whose upper halves are their lower ones' extension.
+template <class D>
+HWY_INLINE hn::Vec<D> narrow_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET != HWY_SCALAR
+  using Half = std::conditional_t<hwy::IsSigned<hn::TFromD<D>>(), std::int32_t, std::uint32_t>;
+  const hn::Repartition<Half, D> d32;
+  return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+#else
+  return hn::Set(d, hn::GetLane(a) * hn::GetLane(b));
 #endif
 }
 

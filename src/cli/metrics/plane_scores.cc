@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "similis/pixel_error.hpp"
+#include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/vmaf/ciede/ciede.h"
 #include "src/vmaf/psnr_hvs/psnr_hvs.h"
@@ -76,6 +77,7 @@ double mean_squared_error(const TensorView& x, const TensorView& y, const Execut
 
 PsnrHvsScores psnr_hvs_scores(const VideoFrame& reference, const VideoFrame& distorted,
     const VideoFormat& format, const Execution& exec) {
+  require_backend({}, "psnr_hvs", true);
   require_color("psnr_hvs", format);
   require(format.pixels.bit_depth <= vmaf_internal::kPsnrHvsMostBits,
       "psnr_hvs: samples have {} bits; it takes up to {}", format.pixels.bit_depth,
@@ -100,6 +102,7 @@ PsnrHvsScores psnr_hvs_scores(const VideoFrame& reference, const VideoFrame& dis
 
 double ciede_of_frame(const VideoFrame& reference, const VideoFrame& distorted,
     const VideoFormat& format, const Execution& exec) {
+  require_backend({}, "ciede", true);
   require_color("ciede", format);
   return vmaf_internal::ciede_score(vmaf_internal::ciede_cpu(
       color_planes(reference, format), color_planes(distorted, format), exec));

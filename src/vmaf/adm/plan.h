@@ -13,13 +13,16 @@
 namespace similis::vmaf_internal {
 
 // Each stripe transforms 2 rows that its neighbours transform too.
-constexpr std::int64_t kAdmStripeRows = 32;
+constexpr std::int64_t kAdmStripeRows = 64;
 
-/// A plane of approximations, dense.
+/// From a row of approximations to the next one: their last vector may reach beyond the row.
+constexpr std::int64_t adm_stride(std::int64_t width) { return width + 16; }
+
+/// A plane of approximations.
 struct AdmPlane {
   const std::int32_t* values = nullptr;
   std::int64_t width = 0, height = 0;
-  const std::int32_t* row(std::int64_t index) const { return values + index * width; }
+  const std::int32_t* row(std::int64_t index) const { return values + index * adm_stride(width); }
 };
 
 struct AdmPlan {

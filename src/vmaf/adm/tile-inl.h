@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of ADM over rows; adm/cpu.cc says how they follow one another. Included once per SIMD
 // target, hence the guard that flips. They are plain loops over integers, or over doubles that hold
-// integers, which the compiler makes vectors of.
+// integers, which the compiler makes vectors of; those that need products of 64 bits are written in
+// vectors, since the compiler multiplies 64 bits by 64 there.
 #if defined(SIMILIS_VMAF_ADM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_ADM_TILE_INL_H
 #undef SIMILIS_VMAF_ADM_TILE_INL_H
@@ -14,7 +15,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +22,7 @@
 #include "hwy/highway.h"
 #include "src/vmaf/adm/plan.h"
 #include "src/vmaf/adm/wavelet-inl.h"
+#include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
@@ -52,25 +53,43 @@ void find_near(
   }
 }
 
-// What is left of the reference's coefficients, without gain.
-template <bool is_deep>
-void restore(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t, Span span,
+using Wide = hn::ScalableTag<std::uint64_t>;
+using Narrow = hn::Rebind<Coefficient, Wide>;
+using W = hn::Vec<Wide>;
+using N = hn::Vec<Narrow>;
+constexpr hn::Rebind<std::uint32_t, Wide> kUnsigned{};
+
+// What is left of the reference's coefficients, without gain. Those of samples have 16 bits: where
+// |t| is above |o| + 1, so is k at its limit, and all but the quotient stays within 32 bits.
+void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
+    Span span, Coefficient* HWY_RESTRICT restored) {
+  const Narrow d;
+  const hn::RebindToFloat<Wide> df;
+  const N zero = hn::Zero(d), one = hn::Set(d, 1), half = hn::Set(d, 1 << 14);
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const N of_o = hn::LoadU(d, o + x), of_t = hn::LoadU(d, t + x), size = hn::Abs(of_o);
+    const auto divisor = hn::PromoteTo(df, hn::Max(size, one));
+    const N inverse = hn::DemoteTo(d, hn::Div(hn::Set(df, 0x1p30), divisor));  // cut off
+    const N along = hn::IfThenElse(hn::Lt(of_o, zero), hn::Neg(of_t), of_t);
+    const N limited = hn::Min(hn::Max(along, zero), hn::Add(size, one));
+    const auto product = hn::BitCast(kUnsigned, hn::Add(hn::Mul(inverse, limited), half));
+    const N k = hn::Min(hn::BitCast(d, hn::ShiftRight<15>(product)), hn::Set(d, 1 << 15));
+    hn::StoreU(hn::ShiftRight<15>(hn::Add(hn::Mul(k, of_o), half)), d, restored + x);
+  }
+}
+void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t, Span span,
     Coefficient* HWY_RESTRICT restored) {
   for (std::int64_t x = span.first; x < span.last; ++x) {
     const double of_o = o[x], of_t = t[x];
     const double size = std::abs(of_o);
-    double divisor = size, unit = 0x1p-15;
-    if constexpr (is_deep) {
-      // Fifteen leading bits, rounded: sizes of 2^15 and more lose `excess` bits.
-      const auto exponent = static_cast<std::int64_t>(bits_of(size) >> 52) - 1023;
-      const std::int64_t excess = exponent > 14 ? exponent - 14 : 0;
-      const double shrink = double_of(static_cast<std::uint64_t>(1023 - excess) << 52);
-      divisor = std::floor(size * shrink + (excess > 0 ? 0.5 : 0.0));
-      unit *= shrink;
-    }
+    // Fifteen leading bits, rounded: sizes of 2^15 and more lose `excess` bits.
+    const auto exponent = static_cast<std::int64_t>(bits_of(size) >> 52) - 1023;
+    const std::int64_t excess = exponent > 14 ? exponent - 14 : 0;
+    const double shrink = double_of(static_cast<std::uint64_t>(1023 - excess) << 52);
+    const double divisor = std::floor(size * shrink + (excess > 0 ? 0.5 : 0.0));
     const double inverse = std::floor(0x1p30 / divisor);
     const double signed_t = of_o < 0 ? -of_t : of_t;
-    double k = std::floor(inverse * signed_t * unit + 0.5);
+    double k = std::floor(inverse * signed_t * (0x1p-15 * shrink) + 0.5);
     k = k > 0 ? k : 0;
     k = k < 32768 ? k : 32768;
     const double r = std::floor(k * of_o * 0x1p-15 + 0.5);
@@ -78,17 +97,17 @@ void restore(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT 
   }
 }
 
-// Applies the gain limit, and finds what the distorted image adds.
-template <bool is_deep>
+// Applies the gain limit, and finds what the distorted image adds. Limit: double, or for samples
+// and a whole number int32_t.
+template <bool is_deep, class Limit>
 void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_RESTRICT t,
-    const Coefficient* HWY_RESTRICT near, double gain_limit, Span span,
+    const Coefficient* HWY_RESTRICT near, Limit gain_limit, Span span,
     Coefficient* HWY_RESTRICT detail, Coefficient* HWY_RESTRICT added) {
   for (std::int64_t x = span.first; x < span.last; ++x) {
-    const double r = restored[x], of_t = t[x];
-    const double gained = r * gain_limit;
-    const double limited =
-        r > 0 ? (gained < of_t ? gained : of_t) : (gained > of_t ? gained : of_t);
-    const double result = ((near[x] != 0) & (r != 0)) ? std::trunc(limited) : r;
+    const Limit r = restored[x], of_t = t[x];
+    const Limit gained = r * gain_limit;
+    const Limit limited = r > 0 ? (gained < of_t ? gained : of_t) : (gained > of_t ? gained : of_t);
+    const Limit result = ((near[x] != 0) & (r != 0)) ? limited : r;
     const auto whole = static_cast<Coefficient>(result);
     detail[x] = whole;
     added[x] =
@@ -111,18 +130,31 @@ void add_sample_weights(const Coefficient* HWY_RESTRICT m, std::int64_t factor, 
     place[x] += e - f;
   }
 }
+HWY_INLINE W widened(N size) { return hn::PromoteTo(Wide(), hn::BitCast(kUnsigned, size)); }
+HWY_INLINE N narrowed(W value) { return hn::BitCast(Narrow(), hn::TruncateTo(kUnsigned, value)); }
+
+// |R(factor·m, 28)|
+HWY_INLINE N weighted_size(N m, std::int32_t factor) {
+  const hn::RebindToSigned<Wide> di;
+  const auto product = narrow_product(di, hn::PromoteTo(di, m), hn::Set(di, factor));
+  const W rounding = hn::Set(Wide(), std::uint64_t{1} << 27);
+  return hn::Abs(narrowed(hn::ShiftRight<28>(hn::Add(hn::BitCast(Wide(), product), rounding))));
+}
+
 void add_deep_weights(const Coefficient* HWY_RESTRICT m, std::int64_t factor, Span span,
     Coefficient* HWY_RESTRICT neighbour, Coefficient* HWY_RESTRICT place) {
+  const Narrow d;
   const auto narrow = static_cast<std::int32_t>(factor);
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    const std::int64_t product = std::int64_t{narrow} * m[x];
-    const auto rounded = static_cast<std::int32_t>((product + (std::int64_t{1} << 27)) >> 28);
-    const auto c = static_cast<std::uint32_t>(std::abs(rounded));
-    constexpr std::uint64_t half = std::uint64_t{1} << 31;
-    const auto f = static_cast<std::int32_t>((std::uint64_t{143165577} * c + half) >> 32) - 1;
-    const auto e = static_cast<std::int32_t>((std::uint64_t{286331153} * c + half) >> 32) - 1;
-    neighbour[x] += f;
-    place[x] += e - f;
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const W c = widened(weighted_size(hn::LoadU(d, m + x), narrow));
+    const auto part = [&](std::uint64_t of_2_32) HWY_ATTR {
+      const W product = narrow_product(Wide(), c, hn::Set(Wide(), of_2_32));
+      const W half = hn::Set(Wide(), std::uint64_t{1} << 31);
+      return hn::Sub(narrowed(hn::ShiftRight<32>(hn::Add(product, half))), hn::Set(d, 1));
+    };
+    const N f = part(143165577), e = part(286331153);
+    hn::StoreU(hn::Add(hn::LoadU(d, neighbour + x), f), d, neighbour + x);
+    hn::StoreU(hn::Add(hn::LoadU(d, place + x), hn::Sub(e, f)), d, place + x);
   }
 }
 
@@ -131,48 +163,50 @@ template <bool is_deep>
 std::uint64_t masked_cubes(const Coefficient* HWY_RESTRICT values,
     const Coefficient* HWY_RESTRICT thresholds, std::int64_t factor, int unit,
     const AdmShifts& shifts, Span span) {
+  const Narrow d;
+  const Wide d64;
   const auto narrow = static_cast<std::int32_t>(factor);
-  const std::uint64_t cube_half = std::uint64_t{1} << (shifts.cube - 1);
-  const std::uint64_t column_half = std::uint64_t{1} << (shifts.column - 1);
-  const int cube = shifts.cube, column = shifts.column;
-  std::uint64_t sum = 0;
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    std::uint32_t z;
+  const W cube_half = hn::Set(d64, std::uint64_t{1} << (shifts.cube - 1));
+  const W column_half = hn::Set(d64, std::uint64_t{1} << (shifts.column - 1));
+  W sum = hn::Zero(d64);
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const N value = hn::LoadU(d, values + x), threshold = hn::LoadU(d, thresholds + x);
+    N z;
     if constexpr (is_deep) {
-      const std::int64_t product = std::int64_t{narrow} * values[x];
-      const auto size =
-          std::abs(static_cast<std::int32_t>((product + (std::int64_t{1} << 27)) >> 28));
-      const std::int32_t over = size - thresholds[x];
-      z = static_cast<std::uint32_t>(over > 0 ? over : 0);
-    } else {
-      const std::uint32_t size =
-          static_cast<std::uint32_t>(narrow) * static_cast<std::uint32_t>(std::abs(values[x]));
-      const std::uint32_t threshold = static_cast<std::uint32_t>(thresholds[x]) << unit;
-      z = size > threshold ? size - threshold : 0;
+      z = hn::Max(hn::Zero(d), hn::Sub(weighted_size(value, narrow), threshold));
+    } else {  // of 32 bits without a sign
+      const auto size = hn::BitCast(kUnsigned, hn::Mul(hn::Abs(value), hn::Set(d, narrow)));
+      const auto least = hn::BitCast(kUnsigned, hn::ShiftLeftSame(threshold, unit));
+      z = hn::BitCast(d, hn::Sub(hn::Max(size, least), least));
     }
-    const auto square = static_cast<std::uint32_t>((std::uint64_t{z} * z + cube_half) >> cube);
-    sum += (std::uint64_t{square} * z + column_half) >> column;
+    // Zeros add nothing.
+    const auto left = std::min(static_cast<std::size_t>(span.last - x), hn::Lanes(d));
+    const W wide = widened(hn::IfThenElseZero(hn::FirstN(d, left), z));
+    const W square =
+        hn::ShiftRightSame(hn::Add(narrow_product(d64, wide, wide), cube_half), shifts.cube);
+    const W cube = hn::Add(narrow_product(d64, square, wide), column_half);
+    sum = hn::Add(sum, hn::ShiftRightSame(cube, shifts.column));
   }
-  return sum;
+  return static_cast<std::uint64_t>(sum_of_lanes(d64, sum));
 }
 
 // Σ |o|³ of a row, with its roundings.
 template <bool is_deep>
 std::uint64_t cubes(const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
-  std::uint64_t sum = 0;
-  const std::uint64_t unit = std::uint64_t{1} << shifts.cube;
-  const std::uint64_t half = shifts.column > 0 ? std::uint64_t{1} << (shifts.column - 1) : 0;
-  const int cube = shifts.cube, column = shifts.column;
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    const auto size = static_cast<std::uint32_t>(std::abs(o[x]));
-    if constexpr (is_deep) {
-      const auto square = static_cast<std::uint32_t>((std::uint64_t{size} * size + unit) >> cube);
-      sum += (std::uint64_t{square} * size + half) >> column;
-    } else {
-      sum += std::uint64_t{size * size} * size;
-    }
+  const Narrow d;
+  const Wide d64;
+  const W unit = hn::Set(d64, std::uint64_t{1} << shifts.cube);
+  const W half = hn::Set(d64, shifts.column > 0 ? std::uint64_t{1} << (shifts.column - 1) : 0);
+  W sum = hn::Zero(d64);
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const auto left = std::min(static_cast<std::size_t>(span.last - x), hn::Lanes(d));
+    const W size = widened(hn::IfThenElseZero(hn::FirstN(d, left), hn::Abs(hn::LoadU(d, o + x))));
+    W square = narrow_product(d64, size, size);
+    if constexpr (is_deep) square = hn::ShiftRightSame(hn::Add(square, unit), shifts.cube);
+    const W cube = narrow_product(d64, square, size);
+    sum = hn::Add(sum, is_deep ? hn::ShiftRightSame(hn::Add(cube, half), shifts.column) : cube);
   }
-  return sum;
+  return static_cast<std::uint64_t>(sum_of_lanes(d64, sum));
 }
 
 // A row of one setting after the split, and its maskers' weights.
@@ -203,6 +237,7 @@ template <bool is_deep> class AdmStripe {
         near_(plan.width),
         restored_(plan.width),
         thresholds_(plan.width),
+        unread_(plan.width),
         counted_{plan.left, plan.width - plan.left},
         seen_{std::max<std::int64_t>(0, counted_.first - 1),
             std::min(plan.width, counted_.last + 1)} {
@@ -225,13 +260,12 @@ template <bool is_deep> class AdmStripe {
     const std::int64_t to = is_counted ? std::max(end, seen_last) : end;
     for (std::int64_t y = from; y < to; ++y) {
       const bool is_kept = y >= begin && y < end;
-      wavelets_[0].transform(y, o_);
-      if (is_kept) keep_approximation(0, o_, y);
+      const bool is_seen = is_counted && y >= seen_first && y < seen_last;
+      wavelets_[0].transform(y, is_seen, o_, approximation_of(0, y, is_kept));
       if (y >= first && y < last) add_reference(sums[0]);
       for (std::size_t i = 0; i < sums.size(); ++i) {
-        wavelets_[i + 1].transform(y, t_);
-        if (is_kept) keep_approximation(i + 1, t_, y);
-        if (!is_counted || y < seen_first || y >= seen_last) continue;
+        wavelets_[i + 1].transform(y, is_seen, t_, approximation_of(i + 1, y, is_kept));
+        if (!is_seen) continue;
         prepare(rings_[i], y);
         if (y > first) add_masked(rings_[i], y - 1, sums[i]);
         if (y == last - 1 && last == plan_.height) add_masked(rings_[i], y, sums[i]);
@@ -243,10 +277,11 @@ template <bool is_deep> class AdmStripe {
  private:
   using Ring = std::vector<MaskedRow>;  // three rows of one setting
 
-  void keep_approximation(std::size_t image, const WaveletRow& row, std::int64_t y) const {
-    if (plan_.approximations.empty()) return;
-    std::memcpy(plan_.approximations[image] + y * plan_.width, row.approximation.get(),
-        static_cast<std::size_t>(plan_.width) * sizeof(Coefficient));
+  // Where row y of an image's approximation goes: the next scale's input, or memory that nobody
+  // reads.
+  Coefficient* approximation_of(std::size_t image, std::int64_t y, bool is_kept) {
+    if (!is_kept || plan_.approximations.empty()) return unread_.get();
+    return plan_.approximations[image] + y * adm_stride(plan_.width);
   }
 
   void add_reference(AdmScaleSums& sums) const {
@@ -262,11 +297,22 @@ template <bool is_deep> class AdmStripe {
     find_near<is_deep>(o_, t_, seen_, near_.get());
     for (std::size_t band = 0; band < kAdmBands; ++band) {
       const Coefficient* t = t_.bands[band].get();
-      restore<is_deep>(o_.bands[band].get(), t, seen_, restored_.get());
+      const auto restore = is_deep ? restore_deep : restore_samples;
+      restore(o_.bands[band].get(), t, seen_, restored_.get());
       for (std::size_t i = 0; i < rings.size(); ++i) {
         MaskedRow& row = row_of(rings[i], y);
-        split<is_deep>(restored_.get(), t, near_.get(), plan_.settings[i].gain_limit, seen_,
-            row.values[0][band].get(), row.values[1][band].get());
+        const auto split_by = [&](auto limit) {
+          split<is_deep>(restored_.get(), t, near_.get(), limit, seen_, row.values[0][band].get(),
+              row.values[1][band].get());
+        };
+        const double limit = plan_.settings[i].gain_limit;
+        if constexpr (!is_deep) {
+          if (limit == std::floor(limit)) {
+            split_by(static_cast<std::int32_t>(limit));
+            continue;
+          }
+        }
+        split_by(limit);
       }
     }
     for (std::size_t i = 0; i < rings.size(); ++i) weigh(row_of(rings[i], y), factors_of(i));
@@ -331,7 +377,7 @@ template <bool is_deep> class AdmStripe {
   const AdmPlan& plan_;
   std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
-  PaddedRow<Coefficient> near_, restored_, thresholds_;
+  PaddedRow<Coefficient> near_, restored_, thresholds_, unread_;
   Span counted_, seen_;
   std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting
 };

@@ -39,13 +39,11 @@ template <class T> class PaddedRow {
   std::vector<T> values_;
 };
 
-// Approximation, h, v and d of one row.
+// h, v and d of one row.
 struct WaveletRow {
   explicit WaveletRow(std::int64_t width)
-      : approximation(width),
-        bands{PaddedRow<Coefficient>(width), PaddedRow<Coefficient>(width),
+      : bands{PaddedRow<Coefficient>(width), PaddedRow<Coefficient>(width),
             PaddedRow<Coefficient>(width)} {}
-  PaddedRow<Coefficient> approximation;
   std::array<PaddedRow<Coefficient>, kAdmBands> bands;
 };
 
@@ -57,14 +55,18 @@ class SampleWavelet {
  public:
   explicit SampleWavelet(const Plane& plane)
       : plane_(plane), words_((plane.width + 1) / 2), low_(words_), high_(words_) {
-    for (auto& row : rows_) row = PaddedRow<std::uint32_t>(words_);
+    for (Row& row : rows_) row.words = PaddedRow<std::uint32_t>(words_);
   }
 
-  void transform(std::int64_t y, WaveletRow& to) {
-    for (int k = 0; k < 4; ++k)
-      load(adm_input(y, k, plane_.height), rows_[static_cast<std::size_t>(k)]);
-    down();
-    across(low_.get(), kAdmLow, to.approximation.get());
+  // Row y. approximation: where it goes, with room for a vector more.
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
+    std::array<const std::uint32_t*, 4> rows;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      rows[k] = row_at(adm_input(y, static_cast<int>(k), plane_.height));
+    }
+    down(rows);
+    across(low_.get(), kAdmLow, approximation);
+    if (!has_bands) return;
     across(high_.get(), kAdmLow, to.bands[0].get());
     across(low_.get(), kAdmHigh, to.bands[1].get());
     across(high_.get(), kAdmHigh, to.bands[2].get());
@@ -75,32 +77,45 @@ class SampleWavelet {
     return (static_cast<std::uint32_t>(first) & 0xffff) | static_cast<std::uint32_t>(second) << 16;
   }
 
-  // Columns -2 to the width + 1 and beyond, about the middle of the range, two a word.
-  template <class Sample> void load_samples(std::int64_t row, PaddedRow<std::uint32_t>& to) {
-    const Sample* HWY_RESTRICT from = plane_.row<Sample>(row);
-    const std::int64_t width = plane_.width;
-    const int middle = 1 << (plane_.bit_depth - 1);
-    samples_.resize(static_cast<std::size_t>(2 * words_ + 4));
-    std::int16_t* HWY_RESTRICT samples = samples_.data() + 2;
-    for (std::int64_t x = 0; x < width; ++x) {
-      samples[x] = static_cast<std::int16_t>(from[x] - middle);
+  // A row of the plane about the middle of the range, two columns a word; -1 if none is loaded yet.
+  struct Row {
+    std::int64_t index = -1;
+    PaddedRow<std::uint32_t> words;
+  };
+
+  // Four rows in turn serve a window, and two of them the next one too.
+  const std::uint32_t* row_at(std::int64_t index) {
+    Row& row = rows_[static_cast<std::size_t>(index) % rows_.size()];
+    if (row.index != index) {
+      row.index = index;
+      if (plane_.is_words) {
+        load<std::uint16_t>(index, row.words.get());
+      } else {
+        load<std::uint8_t>(index, row.words.get());
+      }
     }
-    samples[-2] = 0;
-    samples[-1] = samples[1];
-    for (std::int64_t x = width; x < 2 * words_ + 2; ++x) {
-      samples[x] = samples[std::max<std::int64_t>(0, 2 * width - 1 - x)];
-    }
-    std::memcpy(to.get() - 1, samples_.data(), samples_.size() * sizeof(std::int16_t));
+    return row.words.get();
   }
-  void load(std::int64_t row, PaddedRow<std::uint32_t>& to) {
-    if (plane_.is_words) {
-      load_samples<std::uint16_t>(row, to);
-    } else {
-      load_samples<std::uint8_t>(row, to);
+
+  // Columns -2 to the width + 1 and beyond.
+  template <class Sample> void load(std::int64_t index, std::uint32_t* HWY_RESTRICT to) {
+    const Sample* HWY_RESTRICT from = plane_.row<Sample>(index);
+    const std::int64_t width = plane_.width;
+    const std::uint32_t middle = 1u << (plane_.bit_depth - 1);
+    const auto word = [&](std::uint32_t lower, std::uint32_t upper) {
+      return ((lower - middle) & 0xffff) | (upper - middle) << 16;
+    };
+    for (std::int64_t i = 0; i < width / 2; ++i) to[i] = word(from[2 * i], from[2 * i + 1]);
+    const auto column = [&](std::int64_t x) -> std::uint32_t {
+      return from[x < width ? x : std::max<std::int64_t>(0, 2 * width - 1 - x)];
+    };
+    to[-1] = word(middle, from[1]);
+    for (std::int64_t i = width / 2; i < words_ + 1; ++i) {
+      to[i] = word(column(2 * i), column(2 * i + 1));
     }
   }
 
-  void down() {
+  void down(const std::array<const std::uint32_t*, 4>& rows) {
     const D d;
     const hn::RebindToSigned<D> di;
     const int shift = plane_.bit_depth;
@@ -113,8 +128,7 @@ class SampleWavelet {
       const V sum = add_products(d, add_products(d, half, pairs01, taps01), pairs23, taps23);
       return hn::BitCast(d, hn::ShiftRightSame(hn::BitCast(di, sum), shift));
     };
-    const std::uint32_t *r0 = rows_[0].get(), *r1 = rows_[1].get(), *r2 = rows_[2].get(),
-                        *r3 = rows_[3].get();
+    const auto [r0, r1, r2, r3] = rows;
     for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
       const V a = hn::LoadU(d, r0 + i), b = hn::LoadU(d, r1 + i);
       const V c = hn::LoadU(d, r2 + i), e = hn::LoadU(d, r3 + i);
@@ -145,9 +159,8 @@ class SampleWavelet {
 
   const Plane& plane_;
   std::int64_t words_;
-  std::array<PaddedRow<std::uint32_t>, 4> rows_;
+  std::array<Row, 4> rows_;
   PaddedRow<std::uint32_t> low_, high_;
-  std::vector<std::int16_t> samples_;
 };
 
 // The wavelet of an approximation.
@@ -160,9 +173,11 @@ class DeepWavelet {
         low_(plane.width),
         high_(plane.width) {}
 
-  void transform(std::int64_t y, WaveletRow& to) {
+  // Row y. approximation: where it goes, with room for a vector more.
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
     down(y);
-    across(low_.get(), kAdmLow, to.approximation.get());
+    across(low_.get(), kAdmLow, approximation);
+    if (!has_bands) return;
     across(high_.get(), kAdmLow, to.bands[0].get());
     across(low_.get(), kAdmHigh, to.bands[1].get());
     across(high_.get(), kAdmHigh, to.bands[2].get());

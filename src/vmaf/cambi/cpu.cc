@@ -2,121 +2,54 @@
 // CAMBI on the CPU. Each scale:
 //   image, mask ─> every second place ─> mode of three              in place
 //   stripe      ─> counts of each value in the window of a column   a table a task, 4 MB of 1920
-//   counts      ─> contrast of flat places ─> mean of the greatest  one float a place
-// A row enters and leaves the table in runs of one value, each a trapezoid of columns.
+//   counts      ─> contrasts above 0 ─> mean of the greatest        one float a place
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/cambi/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include "src/core/parallel.h"
+#include "src/vmaf/cambi/counts-inl.h"
 #include "src/vmaf/cambi/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-// Counts of values in the windows of a row's columns.
-class WindowCounts {
- public:
-  WindowCounts(const CambiPlan& plan, std::int64_t width)
-      : plan_(plan),
-        width_(width),
-        ramp_(static_cast<std::size_t>(2 * plan.window.radius + 2)),
-        counts_(static_cast<std::size_t>((plan.largest_counted + 1) * width)) {
-    std::iota(ramp_.begin(), ramp_.end(), std::uint16_t{0});
-  }
-
-  // sign: 1, or 2^16 - 1 to take the row out.
-  void add_row(const std::uint16_t* HWY_RESTRICT values, const std::uint8_t* HWY_RESTRICT mask,
-      std::uint16_t sign) {
-    for (std::int64_t x = 0; x < width_;) {
-      if (mask[x] == 0 || values[x] > plan_.largest_counted) {
-        ++x;
-        continue;
-      }
-      const std::int64_t first = x;
-      const std::uint16_t value = values[x];
-      while (x < width_ && mask[x] != 0 && values[x] == value) ++x;
-      add_run(value, first, x, sign);
-    }
-  }
-
-  int at(int value, std::int64_t column) const {
-    if (value < 0 || value > plan_.largest_counted) return 0;
-    return counts_[static_cast<std::size_t>(value * width_ + column)];
-  }
-
- private:
-  // Columns first to last of a row hold `value`: the count of column j grows by those in its
-  // window.
-  void add_run(int value, std::int64_t first, std::int64_t last, std::uint16_t sign) {
-    const std::int64_t radius = plan_.window.radius, size = 2 * radius + 1;
-    const std::int64_t top = std::min(last - first, size);
-    std::uint16_t* HWY_RESTRICT counts = counts_.data() + value * width_;
-    const std::int64_t begin = first - radius, end = last + radius;
-    const std::int64_t left = std::max<std::int64_t>(0, begin), right = std::min(width_, end);
-    const std::int64_t risen = std::clamp(begin + top, left, right);
-    const std::int64_t falls = std::clamp(end - top, risen, right);
-    const std::uint16_t* HWY_RESTRICT ramp = ramp_.data();
-    for (std::int64_t j = left; j < risen; ++j) {
-      counts[j] = static_cast<std::uint16_t>(counts[j] + sign * ramp[j - begin + 1]);
-    }
-    const auto plateau = static_cast<std::uint16_t>(sign * top);
-    for (std::int64_t j = risen; j < falls; ++j) {
-      counts[j] = static_cast<std::uint16_t>(counts[j] + plateau);
-    }
-    for (std::int64_t j = falls; j < right; ++j) {
-      counts[j] = static_cast<std::uint16_t>(counts[j] + sign * (end - j));
-    }
-  }
-
-  const CambiPlan& plan_;
-  std::int64_t width_;
-  std::vector<std::uint16_t> ramp_, counts_;
-};
-
-float contrast(const CambiPlan& plan, const WindowCounts& counts, int value, std::int64_t column) {
-  std::uint32_t steps = plan.steps_of[static_cast<std::size_t>(value)];
-  if (steps == 0) return 0;
-  const int own = counts.at(value, column);
-  float largest = 0;
-  for (; steps != 0; steps &= steps - 1) {
-    const int step = std::countr_zero(steps) + 1;
-    const int other = std::max(counts.at(value + step, column), counts.at(value - step, column));
-    const int weight = kCambiWeights[static_cast<std::size_t>(step - 1)];
-    largest = std::max(largest, static_cast<float>(weight * own * other) *
-                                    plan.inverses[static_cast<std::size_t>(own + other)]);
-  }
-  return largest;
-}
-
-void contrasts_of_rows(const CambiPlan& plan, const CambiImage& image, std::int64_t first,
+// Writes the contrasts above 0 of rows first to last, row by row; returns how many there are.
+std::int64_t contrasts_of_rows(const CambiPlan& plan, const CambiImage& image, std::int64_t first,
     std::int64_t last, float* contrasts) {
   WindowCounts counts(plan, image.width);
   const std::int64_t radius = plan.window.radius;
-  constexpr std::uint16_t in = 1, out = 0xffff;
-  const auto add = [&](std::int64_t row, std::uint16_t sign) {
-    if (row < 0 || row >= image.height) return;
-    counts.add_row(image.row(row), image.mask_row(row), sign);
+  const auto room = static_cast<std::size_t>(image.width) + HWY_MAX_BYTES;
+  std::vector<std::uint16_t> keys(room);
+  std::vector<float> of_row(room);
+  std::vector<std::vector<Run>> runs(static_cast<std::size_t>(2 * radius + 1));  // of the window
+  const auto runs_of = [&](std::int64_t row) -> std::vector<Run>& {
+    return runs[static_cast<std::size_t>(row) % runs.size()];
   };
-  for (std::int64_t row = first - radius; row < first + radius; ++row) add(row, in);
+  const auto enter = [&](std::int64_t row) {
+    if (row < 0 || row >= image.height) return;
+    find_runs(plan, image, row, keys.data(), runs_of(row));
+    for (const Run& run : runs_of(row)) counts.add<Change::enter>(run);
+  };
+  std::int64_t count = 0;
+  for (std::int64_t row = first - radius; row < first + radius; ++row) enter(row);
   for (std::int64_t row = first; row < last; ++row) {
-    add(row + radius, in);
-    const std::uint16_t* values = image.row(row);
-    const std::uint8_t* mask = image.mask_row(row);
-    float* to = contrasts + row * image.width;
-    for (std::int64_t x = 0; x < image.width; ++x) {
-      to[x] = mask[x] != 0 ? contrast(plan, counts, values[x], x) : 0;
-    }
-    add(row - radius, out);
+    enter(row + radius);
+    std::int64_t found = 0;
+    for (const Run& run : runs_of(row)) found += counts.contrasts(run, of_row.data() + found);
+    std::copy_n(of_row.data(), found, contrasts + count);
+    count += found;
+    if (row < radius) continue;
+    for (const Run& run : runs_of(row - radius)) counts.add<Change::leave>(run);
   }
+  return count;
 }
 
 template <class Sample>
@@ -251,8 +184,8 @@ HWY_EXPORT(load);
 HWY_EXPORT(find_mask);
 HWY_EXPORT(smooth);
 
-// A stripe begins with its window's rows, which its neighbours count too.
-constexpr std::int64_t kLeastRowsOfStripe = 128;
+// A stripe begins with its window's rows, which its neighbours count too, and with an empty table.
+constexpr std::int64_t kLeastRowsOfStripe = 256;
 
 void halve(CambiImage& image) {
   const std::int64_t width = (image.width + 1) / 2, height = (image.height + 1) / 2;
@@ -266,16 +199,21 @@ void halve(CambiImage& image) {
   image.height = height;
 }
 
-double mean_of_top(std::span<float> contrasts, double share) {
-  const auto top = std::max<std::ptrdiff_t>(
-      1, static_cast<std::ptrdiff_t>(share * static_cast<double>(contrasts.size())));
-  std::nth_element(
-      contrasts.begin(), contrasts.begin() + top - 1, contrasts.end(), std::greater<>());
-  double sum = 0;
-  for (const float value : contrasts.first(static_cast<std::size_t>(top))) {
-    sum += static_cast<double>(value);
+// The mean of the greatest contrasts of so many places; those that are not given are 0.
+double mean_of_top(std::span<float> contrasts, std::int64_t places, double share) {
+  const auto top =
+      std::max<std::size_t>(1, static_cast<std::size_t>(share * static_cast<double>(places)));
+  if (contrasts.size() > top) {
+    std::nth_element(contrasts.begin(), contrasts.begin() + static_cast<std::ptrdiff_t>(top) - 1,
+        contrasts.end(), std::greater<>());
+    contrasts = contrasts.first(top);
   }
-  return sum / static_cast<double>(top);
+  // Eight sums side by side: one would wait for each addition.
+  std::array<double, 8> sums{};
+  for (std::size_t i = 0; i < contrasts.size(); ++i) {
+    sums[i % sums.size()] += static_cast<double>(contrasts[i]);
+  }
+  return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(top);
 }
 
 }  // namespace
@@ -295,13 +233,22 @@ double cambi_cpu(const Plane& plane, const CambiSetting& setting, const Executio
     if (scale > 0 || plan.window.is_halved) halve(image);
     HWY_DYNAMIC_DISPATCH(smooth)(image);
     const std::int64_t stripes = std::max<std::int64_t>(1, image.height / kLeastRowsOfStripe);
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(stripes));
+    const auto first_row = [&](std::int64_t stripe) { return stripe * image.height / stripes; };
     parallel_for(exec, stripes, [&](std::int64_t stripe) {
-      HWY_DYNAMIC_DISPATCH(contrasts_of_rows)
-      (plan, image, stripe * image.height / stripes, (stripe + 1) * image.height / stripes,
-          contrasts.data());
+      const std::int64_t first = first_row(stripe), last = first_row(stripe + 1);
+      counts[static_cast<std::size_t>(stripe)] = HWY_DYNAMIC_DISPATCH(contrasts_of_rows)(
+          plan, image, first, last, contrasts.data() + first * image.width);
     });
-    const auto places = static_cast<std::size_t>(image.width * image.height);
-    scores[scale] = mean_of_top(std::span(contrasts).first(places), setting.top_share);
+    std::int64_t count = counts[0];
+    for (std::int64_t stripe = 1; stripe < stripes; ++stripe) {
+      const std::int64_t more = counts[static_cast<std::size_t>(stripe)];
+      const float* from = contrasts.data() + first_row(stripe) * image.width;
+      std::copy(from, from + more, contrasts.data() + count);
+      count += more;
+    }
+    scores[scale] = mean_of_top(std::span(contrasts).first(static_cast<std::size_t>(count)),
+        image.width * image.height, setting.top_share);
   }
   return cambi_of_scales(scores, plan.window);
 }

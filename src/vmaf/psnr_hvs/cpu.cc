@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PSNR-HVS on the CPU: each lane of a vector is a block.
 //   rows of blocks ─> samples, a vector for each place of a block ─> transform, mask ─> terms
-//   terms          ─> one float, block by block as they lie
-// Only the last step is not parallel: four cycles a term.
+//   terms above 0  ─> one float, block by block as they lie
+// Only the last step is not parallel: three or four cycles a term.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/psnr_hvs/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -10,12 +10,15 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <bit>
+#include <cstring>
 #include <vector>
 
 #include "src/core/parallel.h"
 #include "src/vmaf/psnr_hvs/psnr_hvs.h"
 #include "src/vmaf/psnr_hvs/sensitivity.h"
+
+static_assert(std::endian::native == std::endian::little, "words hold the first sample below");
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
@@ -31,15 +34,31 @@ struct alignas(64) Samples {
   std::int32_t values[64][kMostLanes];
 };
 
+// A vector for each place of a block. A row of a block is read in words of 32 bits, which are taken
+// apart in vectors.
 template <class Sample>
 void gather(
     const Plane& plane, std::int64_t y, std::int64_t first, std::int64_t blocks, Samples& to) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(Float()));
-  for (int i = 0; i < 8; ++i) {
-    const Sample* HWY_RESTRICT row = plane.row<Sample>(y + i);
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const Sample* from = row + kPsnrHvsStep * std::min(first + lane, blocks - 1);
-      for (int j = 0; j < 8; ++j) to.values[8 * i + j][lane] = from[j];
+  constexpr std::size_t samples_of_word = 4 / sizeof(Sample), words = 8 / samples_of_word;
+  const hn::RebindToUnsigned<Integer> d;
+  const std::size_t lanes = hn::Lanes(d);
+  alignas(64) std::uint32_t rows[8 * words][kMostLanes];
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const std::int64_t block = std::min(first + static_cast<std::int64_t>(lane), blocks - 1);
+    const Sample* from = plane.row<Sample>(y) + kPsnrHvsStep * block;
+    for (std::size_t i = 0; i < 8; ++i, from += plane.row_stride) {
+      for (std::size_t k = 0; k < words; ++k) {
+        std::memcpy(&rows[i * words + k][lane], from + k * samples_of_word, 4);
+      }
+    }
+  }
+  constexpr int bits = 8 * sizeof(Sample);
+  const auto mask = hn::Set(d, (1u << bits) - 1);
+  for (std::size_t i = 0; i < 8 * words; ++i) {
+    auto word = hn::Load(d, rows[i]);
+    for (std::size_t k = 0; k < samples_of_word; ++k, word = hn::ShiftRight<bits>(word)) {
+      hn::Store(hn::BitCast(Integer(), hn::And(word, mask)), Integer(),
+          to.values[i * samples_of_word + k]);
     }
   }
 }
@@ -152,11 +171,12 @@ F prepare(const Plane& plane, std::int64_t y, std::int64_t first, std::int64_t b
 }
 
 template <class Sample>
-void row_of(const PlanePair& planes, std::int64_t y, std::int64_t blocks,
+std::int64_t row_of(const PlanePair& planes, std::int64_t y, std::int64_t blocks,
     const PsnrHvsWeights& weights, float* HWY_RESTRICT terms) {
   const Float d;
   const Integer di;
   Samples x, z;
+  const float* const begin = terms;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t first = 0; first < blocks; first += lanes) {
     const F of_x = prepare<Sample>(planes.reference, y, first, blocks, weights, x);
@@ -173,20 +193,24 @@ void row_of(const PlanePair& planes, std::int64_t y, std::int64_t blocks,
       const F weighted = hn::Mul(seen, hn::Set(d, weights.sensitivity[k]));
       hn::Store(hn::Mul(weighted, weighted), d, errors[k]);
     }
-    for (std::int64_t lane = 0; lane < std::min(lanes, blocks - first); ++lane, terms += 64) {
-      for (int k = 0; k < 64; ++k) terms[k] = errors[k][lane];
+    for (std::int64_t lane = 0; lane < std::min(lanes, blocks - first); ++lane) {
+      for (int k = 0; k < 64; ++k) {
+        *terms = errors[k][lane];
+        terms += *terms != 0 ? 1 : 0;
+      }
     }
   }
+  return terms - begin;
 }
 
-// The 64 terms of each block of a row.
-void terms_of_row(const PlanePair& planes, std::int64_t y, std::int64_t blocks,
+// The terms above 0 of the blocks of a row, of which there are 64 at most in each; returns how
+// many. There is room for one more.
+std::int64_t terms_of_row(const PlanePair& planes, std::int64_t y, std::int64_t blocks,
     const PsnrHvsWeights& weights, float* terms) {
   if (planes.reference.is_words) {
-    row_of<std::uint16_t>(planes, y, blocks, weights, terms);
-  } else {
-    row_of<std::uint8_t>(planes, y, blocks, weights, terms);
+    return row_of<std::uint16_t>(planes, y, blocks, weights, terms);
   }
+  return row_of<std::uint8_t>(planes, y, blocks, weights, terms);
 }
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
@@ -207,18 +231,23 @@ float psnr_hvs_cpu(const PlanePair& planes, int component, const Execution& exec
   const PsnrHvsWeights weights = psnr_hvs_weights(component);
   const std::int64_t columns = (planes.reference.width - 8) / kPsnrHvsStep + 1;
   const std::int64_t rows = (planes.reference.height - 8) / kPsnrHvsStep + 1;
-  const auto terms_of = static_cast<std::size_t>(64 * columns);
+  const auto terms_of = static_cast<std::size_t>(64 * columns + 1);
   std::vector<float> terms(terms_of * static_cast<std::size_t>(std::min(rows, kRowsAtOnce)));
+  std::array<std::int64_t, kRowsAtOnce> counts{};
   float error = 0;
   for (std::int64_t first = 0; first < rows; first += kRowsAtOnce) {
     const std::int64_t count = std::min(kRowsAtOnce, rows - first);
+    const auto terms_at = [&](std::int64_t row) {
+      return terms.data() + terms_of * static_cast<std::size_t>(row);
+    };
     parallel_for(exec, count, [&](std::int64_t row) {
-      HWY_DYNAMIC_DISPATCH(terms_of_row)
-      (planes, (first + row) * kPsnrHvsStep, columns, weights,
-          terms.data() + terms_of * static_cast<std::size_t>(row));
+      counts[static_cast<std::size_t>(row)] = HWY_DYNAMIC_DISPATCH(terms_of_row)(
+          planes, (first + row) * kPsnrHvsStep, columns, weights, terms_at(row));
     });
-    const std::span used(terms.data(), terms_of * static_cast<std::size_t>(count));
-    for (const float term : used) error += term;
+    for (std::int64_t row = 0; row < count; ++row) {
+      const float* of_row = terms_at(row);
+      for (std::int64_t i = 0; i < counts[static_cast<std::size_t>(row)]; ++i) error += of_row[i];
+    }
   }
   const std::int64_t largest = (1 << planes.reference.bit_depth) - 1;
   return error / static_cast<float>(64 * rows * columns) / static_cast<float>(largest * largest);

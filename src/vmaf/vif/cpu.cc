@@ -29,11 +29,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
+template <class Sample>
+void measure_stripe_of(const VifPlan& plan, std::int64_t stripe, std::span<VifScaleSums> sums) {
+#if HWY_TARGET == HWY_AVX3
+  if (plan.fuses_products) return VifStripe<Sample, true>(plan).measure(stripe, sums);
+#endif
+  VifStripe<Sample, false>(plan).measure(stripe, sums);
+}
+
 void measure_stripe(const VifPlan& plan, std::int64_t stripe, std::span<VifScaleSums> sums) {
-  if (!plan.reference.is_words) {
-    VifStripe<std::uint8_t>(plan).measure(stripe, sums);
+  if (plan.reference.is_words) {
+    measure_stripe_of<std::uint16_t>(plan, stripe, sums);
   } else {
-    VifStripe<std::uint16_t>(plan).measure(stripe, sums);
+    measure_stripe_of<std::uint8_t>(plan, stripe, sums);
   }
 }
 
@@ -78,6 +86,15 @@ void add(const VifScaleSums& part, VifScaleSums& sums) {
 }
 
 }  // namespace
+
+bool& vif_fuses_products() {
+#if HWY_ARCH_X86
+  static bool fuses = __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  static bool fuses = false;
+#endif
+  return fuses;
+}
 
 void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(log_mantissas)(high_words, logs, count);

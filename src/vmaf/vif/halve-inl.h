@@ -60,8 +60,8 @@ void halve_rows_at(const Plane& from, std::int64_t first_row, std::int64_t last_
         for (int j = 0; j < pairs; ++j) {
           const Word* words = window[static_cast<std::size_t>(j)] + 2 * i;
           V unused = hn::Zero(d);
-          filter_step<scale>(d, hn::Load(d, words), j, taps, even, unused);
-          filter_step<scale>(d, hn::Load(d, words + hn::Lanes(d)), j, taps, odd, unused);
+          filter_step<scale, false>(d, hn::Load(d, words), j, taps, even, unused);
+          filter_step<scale, false>(d, hn::Load(d, words + hn::Lanes(d)), j, taps, odd, unused);
         }
         even = hn::ShiftRightSame(even, shift);
         odd = hn::ShiftRightSame(odd, shift);
@@ -72,8 +72,8 @@ void halve_rows_at(const Plane& from, std::int64_t first_row, std::int64_t last_
       for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
         V even = hn::Set(d, whole + 0x8000u), unused = even;
         for (int j = 0; j < pairs; ++j) {
-          filter_step<scale>(d, hn::LoadU(d, &down[i + first + static_cast<std::size_t>(j)]), j,
-              taps, even, unused);
+          filter_step<scale, false>(d, hn::LoadU(d, &down[i + first + static_cast<std::size_t>(j)]),
+              j, taps, even, unused);
         }
         hn::Store(hn::ShiftRight<16>(even), d, &outputs[i]);
       }

@@ -81,12 +81,12 @@ inline TapPairs tap_pairs(int scale) {
   return taps;
 }
 
-template <int scale, class D>
+template <int scale, bool is_fused, class D>
 HWY_INLINE void filter_step(
     D d, hn::Vec<D> pairs, int j, const TapPairs& taps, hn::Vec<D>& even, hn::Vec<D>& odd) {
   const auto at = static_cast<std::size_t>(j);
-  even = add_products(d, even, pairs, hn::Set(d, taps.even[at]));
-  odd = add_products(d, odd, pairs, hn::Set(d, taps.odd[at]));
+  even = add_products<is_fused>(d, even, pairs, hn::Set(d, taps.even[at]));
+  odd = add_products<is_fused>(d, odd, pairs, hn::Set(d, taps.odd[at]));
   if constexpr (scale == 3) {
     if (j == 1) {
       even = hn::Add(even, hn::ShiftLeft<16>(pairs));
@@ -111,9 +111,11 @@ template <class D> HWY_INLINE hn::Vec<hn::RebindToSigned<D>> log_of(D d, hn::Vec
   auto log = hn::Set(df, kLog2[kDegree]);
   for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
   log = hn::Add(log, hn::Set(df, 15.0f));
-  log = hn::MulAdd(log, hn::Set(df, 2048.0f), hn::Set(df, 0.5f));  // exact
-  const auto exponent = hn::BitCast(di, hn::ShiftRight<20>(high_words));
-  return hn::Add(hn::ConvertTo(di, log), hn::ShiftLeft<11>(hn::Sub(exponent, hn::Set(di, 15))));
+  // Rounds half up without a conversion: of a float from 2^12 to 2^13 all but the last 11 bits are
+  // those of a whole number. All steps are exact.
+  log = hn::MulAdd(hn::Sub(log, hn::Set(df, 15.0f)), hn::Set(df, 2048.0f), hn::Set(df, 4096.5f));
+  const auto whole = hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
+  return hn::BitCast(di, hn::Add(whole, hn::ShiftLeft<11>(hn::ShiftRight<20>(high_words))));
 }
 
 // One output row of a tile: its variances and covariance where the reference is not flat, packed.
@@ -133,7 +135,8 @@ constexpr bool has_square(VifWalk walk, std::size_t kind) {  // xx, yy, xy
   return has_mean(walk, kind);
 }
 
-template <class Sample> class VifStripe {
+// is_fused: by the instruction that multiplies pairs and adds, a sixth less time.
+template <class Sample, bool is_fused> class VifStripe {
   // A product of two bytes is one half; that of two words has a lower and an upper one.
   static constexpr bool kIsNarrow = sizeof(Sample) == 1;
   static constexpr std::size_t kHalves = kIsNarrow ? 1 : 2;
@@ -272,8 +275,8 @@ template <class Sample> class VifStripe {
     V e0 = hn::Set(d, start), e1 = e0, o0 = e0, o1 = e0;
     for (int j = 0; j < kVifPairs[scale]; ++j) {
       const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
-      filter_step<scale>(d, hn::Load(d, pairs), j, taps_, e0, e1);
-      filter_step<scale>(d, hn::Load(d, pairs + hn::Lanes(d)), j, taps_, o0, o1);
+      filter_step<scale, is_fused>(d, hn::Load(d, pairs), j, taps_, e0, e1);
+      filter_step<scale, is_fused>(d, hn::Load(d, pairs + hn::Lanes(d)), j, taps_, o0, o1);
     }
     return {{e0, e1}, {o0, o1}};
   }
@@ -329,8 +332,8 @@ template <class Sample> class VifStripe {
     constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
     even = odd = hn::Set(d, start);
     for (int j = 0; j < pairs; ++j) {
-      filter_step<scale>(d, hn::LoadU(d, &rows[kind][i + first + static_cast<std::size_t>(j)]), j,
-          taps_, even, odd);
+      filter_step<scale, is_fused>(d,
+          hn::LoadU(d, &rows[kind][i + first + static_cast<std::size_t>(j)]), j, taps_, even, odd);
     }
   }
 
