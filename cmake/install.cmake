@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves: headers, libsimilis.so and libsimilis.a, the program, and the files
+# `cmake --install` leaves these: headers, libsimilis.so and libsimilis.a, the program, and the files
 # by which find_package(similis) and pkg-config find them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

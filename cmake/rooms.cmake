@@ -54,7 +54,7 @@ function(similis_part folder)
         # Parsers are fuzzed, not kernels.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
       elseif(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
-        # What tests compare with is not under test, and takes most of their time.
+        # The oracle of tests is not under test, and takes most of their time.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")
       endif()
     endif()

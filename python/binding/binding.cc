@@ -85,7 +85,7 @@ void* stream_of(similis_device device) {
   return device.type == SIMILIS_CUDA ? TVMFFIEnvGetStream(device.type, device.index) : nullptr;
 }
 
-// How a call runs: on the framework's stream, with its memory where it lends some, or on as many
+// A call runs on the framework's stream, with its memory where it lends some, or on as many
 // threads as it uses itself.
 similis_execution execution_on(
     similis_device device, std::int64_t threads, FrameworkMemory& memory) {

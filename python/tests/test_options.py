@@ -24,7 +24,7 @@ OTHERS_IN_SIGNATURES = {
     "l1_ssim": {"weight"},
     "float_ssim": {"enable_lcs"},  # asks for outputs
     "float_ms_ssim": {"enable_lcs"},
-    # What the C struct carries for the call: of its memory, and of parts of fields.
+    # Members of the C struct that belong to the call: its memory, and parts of fields.
     "sample": {"deterministic", "output"},
     "compose": {"deterministic", "output"},
     "affine_grid": {"output"},

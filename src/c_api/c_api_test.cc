@@ -136,11 +136,11 @@ TEST(CApi, RefusesTensorsThatSayNothingSensible) {
   tensor = tensor_2x3x4();
   tensor.dtype = {0, 32, 1};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 0, 32 bits and 1 lanes; it must be uint8, uint16, float16, bfloat16, "
+      "op: x.dtype has code 0, bits 32 and lanes 1; it must be uint8, uint16, float16, bfloat16, "
       "float32 or float64, with 1 lane");
   tensor.dtype = {2, 32, 4};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 2, 32 bits and 4 lanes; it must be uint8, uint16, float16, bfloat16, "
+      "op: x.dtype has code 2, bits 32 and lanes 4; it must be uint8, uint16, float16, bfloat16, "
       "float32 or float64, with 1 lane");
 }
 
@@ -224,7 +224,7 @@ TEST(CApi, RefusesImpossiblePools) {
   EXPECT_EQ(similis_thread_pool_create(1, nullptr), SIMILIS_INVALID_ARGUMENT);
 }
 
-// What a caller's callbacks were asked for.
+// The requests that a caller's callbacks got.
 struct Caller {
   std::int64_t tasks = 0;
   std::size_t allocated = 0, released = 0;

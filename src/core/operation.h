@@ -19,7 +19,7 @@
 
 namespace similis {
 
-/// How the shape of an operation's value follows from its images.
+/// The rule by which the shape of an operation's value follows from its images.
 enum class ShapeRule : std::uint8_t {
   as_x,          ///< that of x
   by_reduction,  ///< [], [N], [N,C] or a map, as the option `reduction` says

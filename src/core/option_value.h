@@ -28,7 +28,7 @@
 
 namespace similis {
 
-/// How values of a C++ type cross to C and to text.
+/// The way in which values of a C++ type cross to C and to text.
 template <class T> struct OptionValue;
 
 template <class T>

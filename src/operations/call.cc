@@ -21,7 +21,7 @@ class OptionsOfCall {
     if (given == nullptr) return;
     std::size_t size = 0;
     std::memcpy(&size, given, sizeof size);
-    // Of a size that is wrong the C function sees the size alone, and refuses it.
+    // If the size is wrong, the C function sees the size alone, and refuses it.
     const bool is_known = size >= sizeof size && size <= operation.c_size;
     std::memcpy(memory_.data(), given, is_known ? size : sizeof size);
   }

@@ -25,7 +25,7 @@ template <class Pass> ListedOperation listed(const Operation<Pass>& operation) {
       &operation.table, operation.runs_on(DeviceKind::cuda), operation.runs_on(DeviceKind::vulkan)};
 }
 
-// Of operations whose passes run in steps that both backends have.
+// For operations whose passes run in steps that both backends have.
 ListedOperation on_cpu_and_cuda(const OperationTable& table) { return {&table, true, false}; }
 
 }  // namespace

@@ -74,7 +74,7 @@ void run_prefiltered(
   copy(of_coefficients, gradient, exec);
 }
 
-// What is sampled is read all over while results are written.
+// The image is read all over while results are written.
 void require_own_memory(const char* operation, const char* argument, const TensorView& result,
     const TensorView& image) {
   require(result.empty() || result.data() != image.data(),

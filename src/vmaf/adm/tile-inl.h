@@ -52,7 +52,7 @@ void find_near(
   }
 }
 
-// What is left of the reference's coefficients, without gain.
+// The part that is left of the reference's coefficients, without gain.
 template <bool is_deep>
 void restore(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t, Span span,
     Coefficient* HWY_RESTRICT restored) {

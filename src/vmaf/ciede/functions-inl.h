@@ -75,7 +75,7 @@ struct SineCosine {
   R sine, cosine;
 };
 
-// Of angles up to some turns.
+// These take angles up to some turns.
 HWY_INLINE SineCosine sine_cosine(R angle) {
   constexpr double kSine[] = {0x1.fffffffffffffp-1, -0x1.5555555555688p-3, 0x1.111111112e2c1p-7,
       -0x1.a01a01d466affp-13, 0x1.71de61873f31dp-19, -0x1.ae7d2d99b6ddfp-26, 0x1.6573b1bc6fee4p-33};
