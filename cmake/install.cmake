@@ -6,7 +6,8 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/similis)
 
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY include/similis DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/similis ${SIMILIS_MADE_HEADERS}/similis
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS similis EXPORT similisTargets)
 install(TARGETS similis_static EXPORT similisStaticTargets)
 if(TARGET similis_program)

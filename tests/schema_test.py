@@ -47,7 +47,9 @@ def assertions(operation):
 
 
 def program(operations):
-    lines = ["#include <similis/similis.h>", "#include <stddef.h>", "#include <stdio.h>",
+    lines = [f"#include <similis/c/{header.name}>"
+             for header in sorted((INCLUDE / "similis" / "c").glob("*.h"))]
+    lines += ["#include <stddef.h>", "#include <stdio.h>",
              "static void print(const void* data, size_t count) {",
              "  for (size_t i = 0; i < count; ++i) printf(\"%02x\", ((const unsigned char*)data)[i]);",
              "  printf(\"\\n\");", "}"]

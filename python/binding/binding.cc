@@ -15,7 +15,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "similis/similis.h"
+#include "similis/c/core.h"
+#include "similis/c/threads.h"
 
 namespace {
 

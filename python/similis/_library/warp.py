@@ -192,16 +192,20 @@ def gradient_outputs(
     return listed[operation]
 
 
+def _reference(tensor: Described) -> Any:
+    return None if tensor is None else ctypes.byref(tensor)
+
+
 def run_on_field(
     call: Call,
-    field: c_abi.Tensor,
+    field: Described,
     number: Optional[int],
-    outputs: Sequence[c_abi.Tensor],
+    outputs: Sequence[Described],
     stream: int = 0,
     most_threads: int = 0,
 ) -> None:
     """exponentiate, invert or jacobian_determinant; number: of steps, for the first two."""
-    operands: list[Any] = [ctypes.byref(field)]
+    operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
     if most_threads == 0:
@@ -210,7 +214,7 @@ def run_on_field(
     status = getattr(c_abi.LIBRARY, f"similis_{call.operation}")(
         *operands,
         ctypes.byref(call.options),
-        *[ctypes.byref(each) for each in outputs],
+        *[_reference(each) for each in outputs],
         ctypes.byref(execution),
     )
     if status != 0:

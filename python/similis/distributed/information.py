@@ -29,7 +29,7 @@ from .sums import require_reduction, result_dtype
 from .transport import gathered, sum_of_ranks
 from .windows import require_images
 
-_DEFAULTS: dict[str, Any] = mutual_information.__kwdefaults__
+_DEFAULTS: dict[str, Any] = mutual_information.__kwdefaults__ or {}
 _OF_HISTOGRAM = tuple(options_of(histogram))
 _OF_VALUE = tuple(
     each for each in options_of(mutual_information_from_histogram) if each != "reduction"
