@@ -17,10 +17,12 @@ class OptionsOfCall {
   OptionsOfCall(const OperationTable& operation, const void* given) {
     require(operation.c_size <= sizeof memory_, "{}: its options have {} bytes", operation.name,
         operation.c_size);
-    std::memcpy(memory_.data(), operation.c_defaults, operation.c_size);
-    if (given == nullptr) return;
     std::size_t size = 0;
+    if (given == nullptr) given = operation.c_defaults;
     std::memcpy(&size, given, sizeof size);
+    if (size < operation.c_size) {
+      std::memcpy(memory_.data(), operation.c_defaults, operation.c_size);
+    }
     // If the size is wrong, the C function sees the size alone, and refuses it.
     const bool is_known = size >= sizeof size && size <= operation.c_size;
     std::memcpy(memory_.data(), given, is_known ? size : sizeof size);
