@@ -5,7 +5,6 @@
 
 #include "src/warp/test_calls.h"
 
-#ifdef SIMILIS_HAS_CUDA
 #include <cuda_runtime.h>
 
 namespace similis {
@@ -138,4 +137,3 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
 
 }  // namespace
 }  // namespace similis
-#endif
