@@ -18,8 +18,9 @@ template <class Options, class Request> struct Call {
       : arguments(operation.name), exec(arguments, execution) {
     c_api::read_options(operation, arguments, given, 3, options, &request);
   }
-  TensorView optional(const char* name, const similis_tensor* tensor) const {
-    return arguments.optional(name, tensor);
+  /// Leaves the view empty where the tensor is NULL, as most are: a view is 200 bytes.
+  void take(const char* name, const similis_tensor* tensor, TensorView& into) const {
+    if (tensor != nullptr) into = arguments.image(name, tensor);
   }
 
   c_api::Arguments arguments;
@@ -37,14 +38,13 @@ similis_status similis_sample(const similis_tensor* image, const similis_warp_op
     const similis_execution* execution) {
   return c_api::call([&] {
     Call<SampleOptions, SampleRequest> call(kSampleTable, options, execution);
-    SampleRequest& request = call.request;
-    request.output = call.optional("output", output);
-    request.upstream = call.optional("upstream", upstream);
-    request.image_gradient = call.optional("image_gradient", image_gradient);
-    request.affine_gradient = call.optional("affine_gradient", affine_gradient);
-    request.grid_gradient = call.optional("grid_gradient", grid_gradient);
-    request.grid_affine_gradient = call.optional("grid_affine_gradient", grid_affine_gradient);
-    sample_into(call.arguments.image("image", image), request, call.options, call.exec);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("image_gradient", image_gradient, call.request.image_gradient);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
+    call.take("grid_gradient", grid_gradient, call.request.grid_gradient);
+    call.take("grid_affine_gradient", grid_affine_gradient, call.request.grid_affine_gradient);
+    sample_into(call.arguments.image("image", image), call.request, call.options, call.exec);
   });
 }
 
@@ -55,14 +55,13 @@ similis_status similis_compose(const similis_tensor* u, const similis_tensor* v,
     const similis_execution* execution) {
   return c_api::call([&] {
     Call<ComposeOptions, ComposeRequest> call(kComposeTable, options, execution);
-    ComposeRequest& request = call.request;
-    request.output = call.optional("output", output);
-    request.upstream = call.optional("upstream", upstream);
-    request.u_gradient = call.optional("u_gradient", u_gradient);
-    request.v_gradient = call.optional("v_gradient", v_gradient);
-    request.affine_gradient = call.optional("affine_gradient", affine_gradient);
-    compose_into(call.arguments.image("u", u), call.arguments.image("v", v), request, call.options,
-        call.exec);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("u_gradient", u_gradient, call.request.u_gradient);
+    call.take("v_gradient", v_gradient, call.request.v_gradient);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
+    compose_into(call.arguments.image("u", u), call.arguments.image("v", v), call.request,
+        call.options, call.exec);
   });
 }
 
@@ -72,9 +71,9 @@ similis_status similis_affine_grid(const similis_tensor* affine,
     const similis_execution* execution) {
   return c_api::call([&] {
     Call<AffineGridOptions, AffineGridRequest> call(kAffineGridTable, options, execution);
-    call.request.output = call.optional("output", output);
-    call.request.upstream = call.optional("upstream", upstream);
-    call.request.affine_gradient = call.optional("affine_gradient", affine_gradient);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
     affine_grid_into(call.arguments.image("affine", affine), call.request, call.options, call.exec);
   });
 }
@@ -86,13 +85,14 @@ similis_status similis_sample_labels(const similis_tensor* image,
     const similis_execution* execution) {
   return c_api::call([&] {
     const Call<SampleOptions, LabelOptions> call(kSampleLabelsTable, options, execution);
-    sample_labels_into(call.arguments.image("image", image),
-        {.label = call.optional("label", label),
-            .weight = call.optional("weight", weight),
-            .upstream = call.optional("upstream", upstream),
-            .affine_gradient = call.optional("affine_gradient", affine_gradient),
-            .grid_gradient = call.optional("grid_gradient", grid_gradient),
-            .grid_affine_gradient = call.optional("grid_affine_gradient", grid_affine_gradient)},
-        call.options, call.request, call.exec);
+    LabelRequest request;
+    call.take("label", label, request.label);
+    call.take("weight", weight, request.weight);
+    call.take("upstream", upstream, request.upstream);
+    call.take("affine_gradient", affine_gradient, request.affine_gradient);
+    call.take("grid_gradient", grid_gradient, request.grid_gradient);
+    call.take("grid_affine_gradient", grid_affine_gradient, request.grid_affine_gradient);
+    sample_labels_into(
+        call.arguments.image("image", image), request, call.options, call.request, call.exec);
   });
 }

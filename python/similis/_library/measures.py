@@ -118,20 +118,20 @@ class Measure:
         rows = self.table.options
         read = {name: rows[name].read(each) for name, each in given.items()}
         self.values = {**self.table.defaults, **read}
+        self.__dict__.update(self.values)
         self.is_scalar = is_scalar(described)
         self.options = (ctypes.c_char * len(self.table.c_defaults))()
         self.options.raw = self.table.c_defaults
         self._lists = [rows[name].pack(each, self.options) for name, each in read.items()]
         self.options_address = ctypes.addressof(self.options)
         self.index, self.arrange = self.table.index, _arrangement(self.table)
-        # Most measures take nothing behind the eight tensors of run().
-        self.behind = (None, None) if max(self.arrange(range(10))) > 7 else ()
+        places = self.arrange(range(10))
+        self.is_in_order = places == tuple(range(8))
+        # The measure takes these behind the eight tensors of run(): most take nothing.
+        self.behind = (None, None) if max(places) > 7 else ()
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["values"][name]
-        except KeyError:
-            raise AttributeError(f"a measure has no option {name}") from None
+        raise AttributeError(f"a measure has no option {name}")
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """The shape of the result for images of this shape, if the library takes them."""

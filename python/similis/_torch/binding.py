@@ -56,7 +56,7 @@ def run_measure_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
     def run(measure: measures.Measure, *tensors: Optional[Tensor]) -> None:
         if measure.with_means:  # they are parts of one tensor
             return run_measure_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
-        given = measure.arrange(tensors + measure.behind)
+        given = tensors if measure.is_in_order else measure.arrange(tensors + measure.behind)
         status = call(measure.index, measure.options_address, torch.get_num_threads(), *given)
         if status != 0:
             c_abi.raise_last_error(status)

@@ -34,16 +34,20 @@ def result_shape(
     return call.result_shape(shapes[0], [each[0] for each in shapes], of_field)
 
 
-def result_model(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
+def result_model(call: warp.Call, operand: Tensor, field: Optional[Tensor]) -> Tensor:
     """The operand whose dtype and device the result has."""
-    operand, _, field, _ = operands
-    assert operand is not None
-    return field if call.operation == "affine_grid" and field is not None else operand
+    return field if field is not None and call.shape_rule == "coordinates" else operand
 
 
-def _empty(call: warp.Call, *operands: Optional[Tensor]) -> Tensor:
-    shape = result_shape(call, *operands)  # type: ignore[arg-type]
-    return result_model(call, *operands).new_empty(shape)
+def _empty(
+    call: warp.Call,
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+) -> Tensor:
+    shape = result_shape(call, operand, affine, field, grid_affine)
+    return result_model(call, operand, field).new_empty(shape)
 
 
 def compute_transform(
