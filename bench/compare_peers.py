@@ -165,7 +165,7 @@ def compare(comparison, threads):
         contenders[alone.name] = on_threads(1)
 
     bytes_of_voxel = transforms.BYTES.get(case.rsplit("/", 2)[0])
-    # What stands beside a copy finds memory as the copy does, in pages that are there; all of them do.
+    # Rows beside a copy find memory as the copy does, in pages that are there; all of them do.
     with measure.kept_memory() if bytes_of_voxel else contextlib.nullcontext():
         seconds = measure.median_seconds(contenders)
     peaks = {name: measure.peak_bytes(run) for name, run in contenders.items()}

@@ -25,7 +25,7 @@ TARGETS = {
     "ms_ssim/value_and_gradient/5x5x1080x1920/f32": 0.9,
     "ssim/value_and_gradient/1x1x128x128x128/f32": 0.08}
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "u8": torch.uint8}
-# What is measured: operation, kind, shape, dtype. Kinds with peers are those that peers have too.
+# The rows: operation, kind, shape, dtype. Kinds with peers are those that peers have too.
 CASES = [(operation, kind, shape, dtype)
          for operation, dtype, shapes in (("ssim", "f32", (LARGE, HD, MANY, SMALL, ODD)),
                                           ("ssim", "f16", (LARGE,)), ("ms_ssim", "f32", (LARGE, HD)))

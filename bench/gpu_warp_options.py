@@ -23,7 +23,7 @@ BRAIN, FEATURES = (1, 1, 160, 192, 224), (2, 16, 128, 128, 128)
 FEATURE_MAP, PICTURES, FRAME = (1, 64, 256, 256), (8, 3, 512, 512), (1, 3, 2160, 3840)
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 SQUARINGS = 6
-# Which of (image, displacement) have gradients.
+# These of (image, displacement) have gradients.
 KINDS = {"value": (False, False), "value_and_gradient_displacement": (False, True),
          "value_and_gradient_both": (True, True)}
 

@@ -92,7 +92,7 @@ class Tables:
 # Options of what compares pairs of images, where they are not the defaults.
 PAIR_OPTIONS = {"lncc": {"window_size": 7}}
 
-# What compares planes [H,W]: the C function, its options other than the defaults, and how many
+# Measures of planes [H,W]: the C function, its options other than the defaults, and how many
 # results besides the value it can write.
 PLANE_OPERATIONS = {
     "integer_ssim": ("integer_ssim", {}, 0),

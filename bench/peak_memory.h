@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a piece of work takes, as Linux counts it.
+// The memory that a piece of work takes, as Linux counts it.
 #pragma once
 
 #include <malloc.h>

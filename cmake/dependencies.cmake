@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library and its tests need; `make` installs what is missing.
+# The library and its tests need these; `make` installs what is missing.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)

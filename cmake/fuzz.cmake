@@ -15,7 +15,7 @@ function(similis_add_fuzzer source)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  # What it finds goes to a folder of its own: the seeds are under version control.
+  # Its finds go to a folder of their own: the seeds are under version control.
   set(found ${PROJECT_BINARY_DIR}/found/${name})
   file(MAKE_DIRECTORY ${found})
   add_test(NAME replay/${name} COMMAND ${name} -runs=2000 -seed=1 -timeout=10 -rss_limit_mb=1024

@@ -12,7 +12,7 @@ set(gpu_includes -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include)
 # The code around the launches is compiled, with its warnings, by any build that finds nvcc.
 set(nvcc_command ${SIMILIS_NVCC} -cubin -std=c++20 -O3 --fmad=false -Werror all-warnings
   ${gpu_includes})
-# Where nvcc is there too, hipcc would drive it instead of clang. A loop that clang leaves rolled is
+# If nvcc is there too, hipcc would drive it instead of clang. A loop that clang leaves rolled is
 # no fault (pass-failed). Kernels for the second architecture differ in the width of a subgroup, which
 # the front end checks.
 set(hip_command ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd ${SIMILIS_HIPCC} -x hip -std=c++20 -O3

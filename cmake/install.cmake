@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves: headers, libsimilis.so and libsimilis.a, the program, and the files
+# `cmake --install` leaves these: headers, libsimilis.so and libsimilis.a, the program, and the files
 # by which find_package(similis) and pkg-config find them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/similis)
 
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY include/similis DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/similis ${SIMILIS_MADE_HEADERS}/similis
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS similis EXPORT similisTargets)
 install(TARGETS similis_static EXPORT similisStaticTargets)
 if(TARGET similis_program)

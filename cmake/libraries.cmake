@@ -8,7 +8,8 @@ add_library(similis::static ALIAS similis_static)
 
 foreach(library similis similis_static)
   target_include_directories(${library} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${SIMILIS_MADE_HEADERS}>
+    $<INSTALL_INTERFACE:include>)
   target_compile_features(${library} INTERFACE cxx_std_20)
   target_link_libraries(${library} PRIVATE Threads::Threads PkgConfig::hwy ${CMAKE_DL_LIBS}
     $<BUILD_INTERFACE:similis_flags>)

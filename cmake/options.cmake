@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a build can be asked for, and the flags that every file is compiled with.
+# The options of a build, and the flags that every file is compiled with.
 option(SIMILIS_BUILD_TESTS "Build tests" ${PROJECT_IS_TOP_LEVEL})
 option(SIMILIS_BUILD_BENCHMARKS "Build benchmarks" OFF)
 option(SIMILIS_BUILD_FUZZERS "Build fuzz targets (clang)" OFF)

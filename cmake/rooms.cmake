@@ -35,6 +35,9 @@ function(similis_part folder)
     if(inside MATCHES "/vulkan/" AND NOT SIMILIS_HAS_VULKAN)
       continue()
     endif()
+    if(inside MATCHES "/cuda/.*_cuda_test\\.cc$" AND NOT SIMILIS_HAS_CUDA)
+      continue()
+    endif()
     if(source MATCHES "_test\\.cc?$")
       list(APPEND similis_test_sources ${source})
     elseif(source MATCHES "_bench\\.cc$")
@@ -54,7 +57,7 @@ function(similis_part folder)
         # Parsers are fuzzed, not kernels.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
       elseif(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
-        # What tests compare with is not under test, and takes most of their time.
+        # The oracle of tests is not under test, and takes most of their time.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")
       endif()
     endif()

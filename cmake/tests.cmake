@@ -98,7 +98,7 @@ foreach(room IN LISTS rooms)
   endif()
 endforeach()
 
-# What runs on a GPU: the rooms with GPU code, and the core. scripts/gpu_kit.sh builds the target and
+# These run on a GPU: the rooms with GPU code, and the core. scripts/gpu_kit.sh builds the target and
 # reads the list.
 set(gpu_tests core_test)
 foreach(room IN LISTS rooms)

@@ -20,7 +20,7 @@ while read -r test; do
   done
   wait
 done <"$kit/tests.txt"
-# Of the program's tests those that choose a GPU.
+# These of the program's tests choose a GPU.
 SIMILIS_TEST_PROGRAM="$kit/similis" timeout "$seconds" "$kit/cli_test" --gtest_filter='*OnAGpu*' \
   >"$logs/cli_test.0" 2>&1 || echo "cli_test" >>"$logs/broken"
 cat "$logs"/*_test.* >"$logs/all.log"

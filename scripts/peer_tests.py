@@ -70,7 +70,7 @@ def rewritten(text, package):
     return re.sub(r"range\(500\)", "range(20)", text)
 
 
-# What takes FireANTs' names, and its oracles made wide.
+# The modules that take FireANTs' names, and its oracles made wide.
 FIREANTS = {
     "fireants.interpolator.fused_grid_sample_genericlabel": "similis.compat.fireants.interpolator",
     "fireants.interpolator.fused_grid_sample": "similis.compat.fireants.interpolator",
@@ -117,7 +117,7 @@ def copy_tests(checkout, package, folder):
         file.write_text(rewritten(file.read_text(), package))
 
 
-# Of each package that is tested where it is installed: its test files, below its tests' folder, and
+# For each package that is tested where it is installed: its test files, below its tests' folder, and
 # what takes the names that they import.
 INSTALLED = {
     "scikit-image": (
@@ -145,7 +145,7 @@ INSTALLED = {
     ),
 }  # fmt: skip
 OF_MONAI = "1.5.1"  # later sources on PyPI have no tests
-# What their tests import besides.
+# Their tests import these besides.
 NEEDED = {"torchmetrics": ["cachier"], "monai": ["parameterized"]}
 
 

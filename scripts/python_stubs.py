@@ -56,11 +56,6 @@ TRANSFORMS = (
 ).split()
 FAMILIES = {"measures": MEASURES, "losses": LOSSES, "scores": SCORES, "transforms": TRANSFORMS}
 
-WORDS = {  # of transforms
-    "mode": ("linear", "nearest", "cubic"),
-    "padding_mode": ("zeros", "border", "reflection"),
-    "padding": ("replicate", "zeros"),
-}
 ONE_NUMBER = ("mean", "sum")  # reductions to a numpy.float64
 HAND_WRITTEN = '''
 @overload
@@ -101,7 +96,7 @@ def words_of(function, option):
     row = table.options.get(option) if table else None
     if row is not None and row.words and row.type == "choice":
         return tuple(row.taken)
-    return WORDS.get(option, ()) if name in TRANSFORMS else ()
+    return ()
 
 
 def literal(words):

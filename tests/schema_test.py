@@ -14,7 +14,11 @@ import subprocess
 import sys
 
 INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
-KEYWORDS = {"signed": "is_signed"}  # C cannot name a member so
+# Options that C names otherwise, the second member of those that have two, and the count of a list.
+MEMBERS = {"signed": "is_signed", "rows": "rows_start", "image_rows": "image_rows_start",
+           "cells": "first_cell"}
+SECOND_MEMBERS = {"rows": "rows_extent", "image_rows": "image_rows_extent", "cells": "end_cell"}
+COUNTS = {"out_shape": "out_rank"}
 
 
 def schema(library):
@@ -27,17 +31,25 @@ def assertions(operation):
     struct = operation["c_struct"]
     yield f'_Static_assert(sizeof({struct}) == {operation["c_size"]}, "{struct}");'
     for option in operation["options"] + operation["request"]:
-        member = KEYWORDS.get(option["name"], option["name"])
+        member = MEMBERS.get(option["name"], option["name"])
         place = f"offsetof({struct}, {member})"
         yield f'_Static_assert({place} == {option["offset"]}, "{struct}.{member}");'
-        if option["c_type"] != "pointer":
-            bytes_each = 4 if option["c_type"] == "int32" else 8
+        if option["count_offset"] is not None:
+            count = COUNTS.get(option["name"], f"has_{member}")
+            yield f'_Static_assert(offsetof({struct}, {count}) == {option["count_offset"]}, "{count}");'
+        bytes_each = 4 if option["c_type"] == "int32" else 8
+        if option["type"] == "interval":
+            second = f"offsetof({struct}, {SECOND_MEMBERS[option['name']]})"
+            yield f'_Static_assert({second} == {option["offset"] + bytes_each}, "{struct}.{member}");'
+        elif option["c_type"] != "pointer":
             size = option["c_count"] * bytes_each
             yield f'_Static_assert(sizeof((({struct}*)0)->{member}) == {size}, "{member}");'
 
 
 def program(operations):
-    lines = ["#include <similis/similis.h>", "#include <stddef.h>", "#include <stdio.h>",
+    lines = [f"#include <similis/c/{header.name}>"
+             for header in sorted((INCLUDE / "similis" / "c").glob("*.h"))]
+    lines += ["#include <stddef.h>", "#include <stdio.h>",
              "static void print(const void* data, size_t count) {",
              "  for (size_t i = 0; i < count; ++i) printf(\"%02x\", ((const unsigned char*)data)[i]);",
              "  printf(\"\\n\");", "}"]

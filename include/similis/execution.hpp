@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an operation runs: on which queue, with whose memory, on which threads.
+// The execution of a call: its queue, the source of its memory, and its threads.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ class SIMILIS_API ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-/// Where work on a GPU waits for its turn. Default-constructed: the default queue of the arrays'
+/// A queue of work for a GPU. Default-constructed: the default queue of the arrays'
 /// device.
 struct Queue {
   DeviceKind kind = DeviceKind::cpu;  ///< whose queue it is; cpu: none is named

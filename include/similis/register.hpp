@@ -163,8 +163,8 @@ struct RegisterSimilarity {
   double mi = 0;    ///< mutual information, in nats
   double lncc = 0;  ///< mean squared local correlation in windows of 5 voxels
 };
-/// How alike two images on one grid are. fixed, other: [1,C,…], any dtype, on the CPU. Numbers are
-/// NaN where an image has such values.
+/// Measures how alike two images on one grid are. fixed, other: [1,C,…], any dtype, on the CPU.
+/// Numbers are NaN where an image has such values.
 SIMILIS_API RegisterSimilarity register_similarity(
     const TensorView& fixed, const TensorView& other, const Execution& exec = {});
 

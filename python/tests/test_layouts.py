@@ -170,7 +170,7 @@ def expected_score(score, images, scale):
     return numpy.array([function(*[each[0, c] for each in images]) for c in range(images[0].shape[1])])
 
 
-# What each takes: its layouts, and its dtypes. All else is refused.
+# Each takes these layouts and dtypes. All else is refused.
 OF_PLANES = ("HW", "CHW", "HWC", "HCW")
 SCORES = {
     "integer_ssim": (OF_PLANES, ("uint8", "uint16")),

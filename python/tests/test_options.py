@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("numpy", reason="`make check` installs numpy")
 import similis
-from similis._library import measures, schema
+from similis._library import measures, schema, warp
 
 LIMITS = {"low", "high"}  # range holds them: (low, high)
 NOT_IN_SIGNATURES = {
@@ -18,14 +18,25 @@ NOT_IN_SIGNATURES = {
     # The histogram was counted with these.
     "mutual_information_from_histogram": LIMITS
     | {"num_bins", "kernel", "range", "sampling", "seed", "mask"},
+    "affine_grid": {"displacement"},  # may be given by its position
 }
 OTHERS_IN_SIGNATURES = {
     "l1_ssim": {"weight"},
     "float_ssim": {"enable_lcs"},  # asks for outputs
     "float_ms_ssim": {"enable_lcs"},
+    # Members of the C struct that belong to the call: its memory, and parts of fields.
+    "sample": {"deterministic", "output"},
+    "compose": {"deterministic", "output"},
+    "affine_grid": {"output"},
+    "sample_labels": {"background", "smallest_label", "return_weight"},
+    "invert": {"rows", "u_rows"},
+    "jacobian_determinant": {"rows", "u_rows"},
 }
 # None stands for these, too.
 DEFAULTS_BY_NONE = {("ms_ssim", "weights"), ("float_ssim", "scale")}
+TRANSFORMS = {
+    name for name, table in schema.TABLES.items() if table.c_struct == "similis_warp_options"
+}
 OPERATIONS = {name: name for name in schema.TABLES}
 OPERATIONS |= {f"{name}_loss": name for name in OPERATIONS if hasattr(similis, f"{name}_loss")}
 OPERATIONS["l1_ssim"] = "ssim"
@@ -77,13 +88,40 @@ def test_the_defaults_as_text_are_those_of_the_c_struct():
         }
         if operation == "float_ssim":
             given["scale"] = 0
-        measure = measures.parse(measures.text(operation, 3, **given))
+        if given.get("deterministic", False) is None:  # as torch says
+            given["deterministic"] = False
+        parse = warp.parse if operation in TRANSFORMS else measures.parse
+        measure = parse(measures.text(operation, 3, **given))
         lists = {name for name in given if options[name].type == "numbers"}
         for name in options.keys() - lists:
             own = options[name].unpack(bytes(measure.options))
             assert own == schema.TABLES[operation].defaults[name], name
         if not lists:
             assert bytes(measure.options) == schema.TABLES[operation].c_defaults
+
+
+def test_texts_of_transforms_fill_the_c_struct():
+    options = {
+        "mode": "cubic",
+        "out_shape": (4, 5),
+        "min_coords": (-0.5, 0.25),
+        "rows": (2, 9),
+        "cells": [3, 5],
+        "accumulate": True,
+    }
+    call = warp.parse(warp.text("sample", is_grid=True, **options))
+    rows = schema.TABLES["sample"].options
+    read = {name: rows[name].unpack(bytes(call.options)) for name in rows}
+    assert read["mode"] == "cubic" and read["padding_mode"] == "zeros"
+    assert read["out_shape"] == [4, 5] == call.out_shape
+    assert read["min_coords"][:2] == [-0.5, 0.25] and read["max_coords"] is None
+    assert read["rows"] == [2, 9] and read["cells"] == [3, 5] and read["image_rows"] is None
+    labels = warp.parse(warp.text("sample_labels", background=float("inf"), smallest_label=0))
+    rows = schema.TABLES["sample_labels"].options
+    assert rows["background"].unpack(bytes(labels.options)) == float("inf")
+    assert rows["smallest_label"].unpack(bytes(labels.options)) == 0.0
+    field, other = object(), object()
+    assert call.arrange((other, None, field, None, None)) == (other, None, None, field, None)
 
 
 def test_values_are_refused_in_the_librarys_words():

@@ -137,11 +137,11 @@ TEST(CApi, RefusesTensorsThatSayNothingSensible) {
   tensor = tensor_2x3x4();
   tensor.dtype = {0, 64, 1};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 0, 64 bits and 1 lanes; it must be bool, uint8, uint16, int16, int32, "
+      "op: x.dtype has code 0, bits 64 and lanes 1; it must be bool, uint8, uint16, int16, int32, "
       "float16, bfloat16, float32 or float64, with 1 lane");
   tensor.dtype = {2, 32, 4};
   EXPECT_EQ(refusal(tensor),
-      "op: x.dtype has code 2, 32 bits and 4 lanes; it must be bool, uint8, uint16, int16, int32, "
+      "op: x.dtype has code 2, bits 32 and lanes 4; it must be bool, uint8, uint16, int16, int32, "
       "float16, bfloat16, float32 or float64, with 1 lane");
 }
 
@@ -225,7 +225,7 @@ TEST(CApi, RefusesImpossiblePools) {
   EXPECT_EQ(similis_thread_pool_create(1, nullptr), SIMILIS_INVALID_ARGUMENT);
 }
 
-// What a caller's callbacks were asked for.
+// The requests that a caller's callbacks got.
 struct Caller {
   std::int64_t tasks = 0;
   std::size_t allocated = 0, released = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which backend and which SIMD instruction set run an operation; SIMILIS_BACKEND (auto, cpu, cuda,
+// The backend and the SIMD instruction set that run an operation; SIMILIS_BACKEND (auto, cpu, cuda,
 // vulkan) and SIMILIS_SIMD_TARGET (a name from `similis info`) force the choice.
 #pragma once
 

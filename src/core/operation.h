@@ -14,18 +14,25 @@
 #include "similis/reduction.hpp"
 #include "similis/tensor.hpp"
 #include "src/core/backend.h"
+#include "src/core/c_function.h"
 #include "src/core/option.h"
 
 namespace similis {
 
-/// How the shape of an operation's value follows from its images.
+/// The rule by which the shape of an operation's value follows from its images.
 enum class ShapeRule : std::uint8_t {
   as_x,          ///< that of x
   by_reduction,  ///< [], [N], [N,C] or a map, as the option `reduction` says
   by_plane,      ///< [] for [H,W], [N] for [N,H,W]
   by_picture,    ///< [] for [C,H,W], [N] for [N,C,H,W]
   histogram,     ///< [N,C,num_bins,num_bins]
+  sampled,       ///< [N,C,…] of the field, or out_shape, or the image
+  as_v,          ///< that of the field v
+  coordinates,   ///< [N,…,2] or [N,…,3] of the field, or out_shape
+  by_voxel,      ///< a field's, without its components
 };
+
+inline constexpr const char* kTwoImages[] = {"x", "y"};
 
 struct OperationTable {
   const char* name;
@@ -33,10 +40,12 @@ struct OperationTable {
   std::span<const Option> request = {};  ///< other members of the C struct: the C++ request's
   const void* defaults = nullptr;        ///< of the C++ options
   const void* c_defaults = nullptr;
-  const char* c_struct = nullptr;             ///< the C struct's name
-  std::size_t c_size = 0;                     ///< bytes of the C struct
-  std::span<const char* const> outputs = {};  ///< in the order of the C function's arguments
+  const char* c_struct = nullptr;  ///< the C struct's name
+  std::size_t c_size = 0;          ///< bytes of the C struct
+  /// Tensors before the options in the C function, and behind them: outputs, and `upstream`.
+  std::span<const char*const> operands = kTwoImages, outputs = {};
   ShapeRule shape = ShapeRule::by_reduction;
+  CFunction c_function = {};
 
   /// Throws InvalidArgument for the first option whose value is not one that it takes.
   void check(const void* of_options) const {
@@ -75,8 +84,8 @@ template <class Function> struct Step {
   std::array<Function*, kDeviceKinds> run;
 
   bool runs_on(DeviceKind kind) const { return run[static_cast<std::size_t>(kind)] != nullptr; }
-  template <class... Arguments> void operator()(Device device, Arguments&&... arguments) const {
-    run[static_cast<std::size_t>(device.kind)](std::forward<Arguments>(arguments)...);
+  template <class... Arguments> auto operator()(Device device, Arguments&&... arguments) const {
+    return run[static_cast<std::size_t>(device.kind)](std::forward<Arguments>(arguments)...);
   }
 };
 
@@ -122,7 +131,8 @@ inline constexpr Choices kReductionsWithoutMap = without(kReductions, Reduction:
 inline constexpr const char* kFormWords[] = {"similarity", "loss"};
 inline constexpr Choices kForms{kFormWords};
 
-inline constexpr const char* kValueAndGradients[] = {"value", "x_gradient", "y_gradient"};
+inline constexpr const char* kValueAndGradients[] = {
+    "upstream", "value", "x_gradient", "y_gradient"};
 inline constexpr const char* kValue[] = {"value"};
 
 }  // namespace similis

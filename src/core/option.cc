@@ -40,6 +40,9 @@ std::string accepted_values(const Option& option) {
     }
     case OptionType::numbers:
       return fmt::format("{}, or several separated by commas", option.bounds.words);
+    case OptionType::extents:
+    case OptionType::coordinates:
+    case OptionType::interval: return option.bounds.words;
     default: break;
   }
   if (option.c_count == 1) return option.bounds.words;

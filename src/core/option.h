@@ -16,12 +16,15 @@ namespace similis {
 enum class OptionType : std::uint8_t {
   number,
   integer,
-  flag,      ///< true or false
-  choice,    ///< one of some words
-  numbers,   ///< a list of any length
-  range,     ///< one of some words, or two numbers: low, high
-  tensor,    ///< a mask
-  reserved,  ///< a member of the C struct without a meaning, which must be 0
+  flag,         ///< true or false
+  choice,       ///< one of some words
+  numbers,      ///< a list of any length
+  range,        ///< one of some words, or two numbers: low, high
+  tensor,       ///< a mask, or an operand that may be left out
+  extents,      ///< a shape of 2 or 3 extents
+  coordinates,  ///< x, y and z
+  interval,     ///< two integers: where it starts, and its extent or end
+  reserved,     ///< a member of the C struct without a meaning, which must be 0
 };
 
 /// The numbers that an option takes.
@@ -31,14 +34,17 @@ struct Bounds {
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;  ///< the least number itself is refused
   bool odd = false;
+  bool finite = true;  ///< infinity and NaN are refused
 
   constexpr bool hold(double number) const {
+    if (!finite) return true;
     if (!(above_least ? number > least : number >= least) || !(number <= most)) return false;
-    // Infinity and NaN are no option's value; odd numbers are small whole ones.
+    // Odd numbers are small whole ones.
     return number - number == 0 && (!odd || static_cast<std::int64_t>(number) % 2 != 0);
   }
 };
 inline constexpr Bounds kAnyNumber{.words = "a number"};
+inline constexpr Bounds kAnyFloat{.words = "a number", .finite = false};
 inline constexpr Bounds kAbove0{.words = "a number above 0", .least = 0, .above_least = true};
 inline constexpr Bounds kAtLeast0{.words = "a number of 0 or more", .least = 0};
 /// The taps of a wider window alone would fill memories.
@@ -67,11 +73,14 @@ struct Option {
   const char* description;  ///< in the program's help; null: the program does not offer it
   OptionType type;
   CType c_type;
-  int c_count;                ///< 3 where C has a number for each axis: z, y, x
+  int c_count;                ///< 3 where C has a number for each axis: z, y, x; 2 for an interval
   bool may_be_empty;          ///< 0 or NULL in C: the library chooses
   Bounds bounds;              ///< of numbers
   Choices choices = {};       ///< of words
   std::size_t (*c_offset)();  ///< bytes from the C struct's start
+  /// Bytes to the int32 that goes with the member: how many extents there are, or 1 for a value
+  /// that is given. Null: there is none.
+  std::size_t (*c_count_offset)() = nullptr;
 
   /// Takes the value from a C struct into C++ options, for images of so many spatial axes. Throws
   /// InvalidArgument if C++ cannot hold the value.

@@ -28,7 +28,7 @@
 
 namespace similis {
 
-/// How values of a C++ type cross to C and to text.
+/// The way in which values of a C++ type cross to C and to text.
 template <class T> struct OptionValue;
 
 template <class T>
@@ -188,7 +188,7 @@ template <> struct OptionValue<TensorView> {
   static constexpr OptionType type = OptionType::tensor;
   static constexpr CType c_type = CType::pointer;
   static TensorView from_c(const Option& option, const char* operation, C given, int) {
-    return given == nullptr ? TensorView() : from_dlpack(operation, option.name, *given);
+    return from_dlpack(operation, option.name, *given);
   }
   static void check(const Option&, const char*, const TensorView&) {}
   static std::optional<TensorView> parse(const Option&, std::string_view) { return std::nullopt; }
@@ -244,8 +244,11 @@ constexpr Option option(const char* name, const char* description = nullptr) {
   .c_offset = offset_in_c<c_member>,
   .from_c =
       [](const Option& row, const char* operation, const void* c_struct, int axes, void* into) {
-        static_cast<Holder<member>*>(into)->*member = Value::from_c(
-            row, operation, static_cast<const Holder<c_member>*>(c_struct)->*c_member, axes);
+        const auto& given = static_cast<const Holder<c_member>*>(c_struct)->*c_member;
+        if constexpr (Value::type == OptionType::tensor) {
+          if (given == nullptr) return;  // the view is empty already, and large
+        }
+        static_cast<Holder<member>*>(into)->*member = Value::from_c(row, operation, given, axes);
       },
   .check = check<member>, .parse = parse<member>, .json = json<member>
 };  // namespace similis

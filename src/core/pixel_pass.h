@@ -70,7 +70,7 @@ void take_results(const char* operation, PixelPass& pass, const Request& request
 /// Writes result number `result` into an f32 or f64 tensor on the CPU, rounded once.
 void store_result(const TensorView& value, std::int64_t result, double number);
 
-/// What a result is divided by.
+/// The divisor of a result.
 double divisor_of(const PixelPass& pass, std::int64_t result);
 
 /// The factor of the gradients of one result's pixels: upstream / divisor, and 0 if that is 0.

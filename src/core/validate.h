@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every operation on a pair of images refuses. `operation` names the caller in the message.
+// Every operation on a pair of images makes these refusals. `operation` names the caller in the
+// message.
 #pragma once
 
 #include <optional>

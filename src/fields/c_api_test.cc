@@ -53,11 +53,35 @@ TEST(FieldsCApi, ArgumentsArrive) {
   expect_equal(folds, jacobian.folds);
 }
 
+// The tables' defaults, which NULL takes, are those of the C++ functions' arguments.
+TEST(FieldsCApi, DefaultsAreThoseOfCpp) {
+  const test::Array u = test::noise({1, 5, 6, 2}, DType::f32, Layout::dense, 1, 0.2);
+  const Tensor exponential = empty(u.shape), inverse = empty(u.shape), residual = empty({1}),
+               determinant = empty({1, 5, 6}), folds = empty({1}, DType::f64);
+  ASSERT_EQ(similis_exponentiate(CTensor(u).get(), 7, nullptr, CTensor(exponential).get(), nullptr),
+      SIMILIS_OK);
+  expect_equal(exponential, exponentiate(u));
+  ASSERT_EQ(similis_invert(CTensor(u).get(), 30, nullptr, CTensor(inverse).get(),
+                CTensor(residual).get(), nullptr),
+      SIMILIS_OK);
+  expect_equal(inverse, invert(u).displacement);
+  ASSERT_EQ(similis_jacobian_determinant(CTensor(u).get(), nullptr, CTensor(determinant).get(),
+                CTensor(folds).get(), nullptr),
+      SIMILIS_OK);
+  expect_equal(determinant, jacobian_determinant(u).determinant);
+}
+
 TEST(FieldsCApi, RefusalsComeAsAStatusAndASentence) {
   const test::Array u = test::noise({1, 5, 6, 2}, DType::f32, Layout::dense, 1, 0.2);
   EXPECT_EQ(similis_exponentiate(nullptr, 1, nullptr, CTensor(u).get(), nullptr),
       SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(), "exponentiate: v is NULL; it must be a tensor");
+  similis_warp_options options = SIMILIS_WARP_DEFAULTS;
+  options.tolerance = -1;
+  EXPECT_EQ(similis_invert(
+                CTensor(u).get(), 1, &options, CTensor(empty(u.shape)).get(), nullptr, nullptr),
+      SIMILIS_INVALID_ARGUMENT);
+  EXPECT_STREQ(similis_last_error(), "invert: tolerance is -1; it must be a number of 0 or more");
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ void invert_into(const TensorView& u, const TensorView& output, const TensorView
   require_field("invert", "u", u);
   require(iterations >= 0 && iterations <= 10000,
       "invert: iterations is {}; it must be from 0 to 10000", iterations);
-  require(tolerance >= 0 && std::isfinite(tolerance),
-      "invert: tolerance is {}; it must be a number of 0 or more", tolerance);
+  const InvertOptions options{.align_corners = align_corners, .tolerance = tolerance};
+  kInvertTable.check(&options);
   require(!output.empty(), "invert: output has no data");
   require_result("invert", "output", output, with_rows_of(u.shape, output, part), u);
   require_part("invert", u, "output", output, part, 0);

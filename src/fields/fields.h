@@ -2,7 +2,11 @@
 // Computations on vector fields besides sampling them, as fields.cc hands them to a backend.
 #pragma once
 
+#include <optional>
+
+#include "similis/coordinates.hpp"
 #include "similis/execution.hpp"
+#include "similis/fields.hpp"
 #include "src/core/operation.h"
 #include "src/fields/inverse.h"
 #include "src/warp/warp.h"
@@ -10,6 +14,27 @@
 namespace similis::fields_internal {
 
 using warp_internal::Axis;
+
+// The options of each operation, which its C++ function takes one by one.
+struct ExponentiateOptions {
+  bool align_corners = true;
+};
+struct InvertOptions {
+  bool align_corners = true;
+  double tolerance = 0.01;
+};
+struct JacobianOptions {
+  bool align_corners = true;
+  std::optional<Coordinates> min_coords = {}, max_coords = {};
+};
+/// A part of a field as C gives it: the rows of the whole that the result has, and those that the
+/// field has.
+struct FieldPart {
+  Rows rows = {}, image_rows = {};
+  FieldRows for_cpp() const { return {.rows = image_rows, .first = rows.start}; }
+};
+
+extern const OperationTable kExponentiateTable, kInvertTable, kJacobianTable;
 
 /// u is [N,Z,Y,X,d] in f32 or f64, output likewise of any float dtype; residual [N] or empty.
 struct InversePass {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library asks of GPUs outside kernels: a table of functions for each kind that is
+// The library's requests to GPUs outside kernels: a table of functions for each kind that is
 // compiled in, and calls that find the table by the device's kind.
 #pragma once
 
@@ -32,7 +32,7 @@ struct DeviceFunctions {
       Device device) = nullptr;
   void (*copy_part_from_cpu)(void* to, std::size_t to_offset, const void* from, std::size_t bytes,
       Device device) = nullptr;
-  /// What describe() says, and what was found out by running the devices. Null: no more is to say.
+  /// Says what describe() says, and what was found out by running the devices. Null: no more.
   std::string (*examine)() = nullptr;
   /// Number of the device whose queue it is. Null where queues do not choose the device.
   int (*index_of)(void* queue) = nullptr;

@@ -93,18 +93,21 @@ constinit const Operation<IntegerSsimPass> kIntegerSsim = {
         .c_struct = "similis_integer_ssim_options",
         .c_size = sizeof(similis_integer_ssim_options),
         .outputs = kValue,
-        .shape = ShapeRule::by_plane},
+        .shape = ShapeRule::by_plane,
+        .c_function = c_function<similis_integer_ssim>},
     .backends = {{SIMILIS_CPU(run_integer_on_cpu), SIMILIS_CUDA(run_integer_on_cuda),
         SIMILIS_VULKAN(run_integer_on_vulkan)}}};
 
-constinit const Operation<FloatSsimPass> kFloatSsim = {.table = {.name = "float_ssim",
-                                                           .options = kFloatOptions,
-                                                           .defaults = &kFloatDefaults,
-                                                           .c_defaults = &kFloatCDefaults,
-                                                           .c_struct = "similis_float_ssim_options",
-                                                           .c_size = sizeof(FC),
-                                                           .outputs = kMeans,
-                                                           .shape = ShapeRule::by_plane},
+constinit const Operation<FloatSsimPass> kFloatSsim = {
+    .table = {.name = "float_ssim",
+        .options = kFloatOptions,
+        .defaults = &kFloatDefaults,
+        .c_defaults = &kFloatCDefaults,
+        .c_struct = "similis_float_ssim_options",
+        .c_size = sizeof(FC),
+        .outputs = kMeans,
+        .shape = ShapeRule::by_plane,
+        .c_function = c_function<similis_float_ssim>},
     .backends = {{SIMILIS_CPU(run_float)}}};
 
 constinit const Operation<FloatMsSsimPass> kFloatMsSsim = {
@@ -116,7 +119,8 @@ constinit const Operation<FloatMsSsimPass> kFloatMsSsim = {
         .c_struct = "similis_float_ms_ssim_options",
         .c_size = sizeof(MC),
         .outputs = kMeans,
-        .shape = ShapeRule::by_plane},
+        .shape = ShapeRule::by_plane,
+        .c_function = c_function<similis_float_ms_ssim>},
     .backends = {{SIMILIS_CPU(run_float_ms)}}};
 
 constinit const Operation<PsnrPass> kLibvmafPsnr = {
@@ -128,7 +132,8 @@ constinit const Operation<PsnrPass> kLibvmafPsnr = {
         .c_struct = "similis_libvmaf_psnr_options",
         .c_size = sizeof(similis_libvmaf_psnr_options),
         .outputs = kValue,
-        .shape = ShapeRule::by_plane},
+        .shape = ShapeRule::by_plane,
+        .c_function = c_function<similis_libvmaf_psnr>},
     .backends = {{SIMILIS_CPU(run_psnr)}}};
 
 }  // namespace similis::libvmaf_ssim_internal

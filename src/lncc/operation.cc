@@ -46,7 +46,8 @@ constinit const Operation<Pass> kLncc = {.table = {.name = "lncc",
                                              .c_defaults = &kCDefaults,
                                              .c_struct = "similis_lncc_options",
                                              .c_size = sizeof(C),
-                                             .outputs = kValueAndGradients},
+                                             .outputs = kValueAndGradients,
+                                             .c_function = c_function<similis_lncc>},
     .backends = {{SIMILIS_CPU(lncc_cpu), SIMILIS_CUDA(lncc_cuda)}}};
 
 }  // namespace similis::lncc_internal

@@ -47,7 +47,8 @@ constinit const Operation<Pass> kMsSsim = {.table = {.name = "ms_ssim",
                                                .c_defaults = &kCDefaults,
                                                .c_struct = "similis_ms_ssim_options",
                                                .c_size = sizeof(C),
-                                               .outputs = kValueAndGradients},
+                                               .outputs = kValueAndGradients,
+                                               .c_function = c_function<similis_ms_ssim>},
     .backends = {{SIMILIS_CPU(ms_ssim_cpu), SIMILIS_CUDA(ms_ssim_cuda)}}};
 
 }  // namespace similis::ms_ssim_internal

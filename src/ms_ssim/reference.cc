@@ -171,7 +171,7 @@ class Calculation {
     return reference_ssim(images.view(images.x), images.view(images.y), request, options, term);
   }
 
-  // Whether each level that counts has a weight where its map is.
+  // True if each level that counts has a weight where its map is.
   bool exists(std::size_t plane) const {
     for (std::size_t level = 0; level < levels_.size(); ++level) {
       const Level& images = levels_[level];

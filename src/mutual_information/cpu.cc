@@ -162,7 +162,7 @@ double upstream_of(const Pass& pass, std::int64_t result) {
   return element(pass.upstream, offset);
 }
 
-// How many of each value's results have voxels that count.
+// The number of each value's results that have voxels that count.
 std::vector<double> counted_results(const Pass& pass, const Work& work, const Execution& exec) {
   const std::int64_t each = pass.results_of_value(), entries = pass.entries();
   std::vector<double> counted(

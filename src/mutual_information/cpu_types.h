@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU's loops over voxels are told and find, the same for every SIMD target.
+// The input and output of the CPU's loops over voxels, the same for every SIMD target.
 #pragma once
 
 #include <algorithm>

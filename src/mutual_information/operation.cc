@@ -93,10 +93,11 @@ constexpr Option kRequest[] = {
     option<&R::histogram, &C::histogram>("histogram"),
     reserved<&C::reserved>(),
 };
-constexpr const char* kHistogramOutput[] = {"histogram"};
+constexpr const char* kHistogramName[] = {"histogram"};
 
-constexpr OperationTable table(const char* name, std::span<const char* const> outputs,
-    ShapeRule shape = ShapeRule::by_reduction) {
+constexpr OperationTable table(const char* name, const CFunction& function,
+    std::span<const char* const> outputs, ShapeRule shape = ShapeRule::by_reduction,
+    std::span<const char* const> operands = kTwoImages) {
   return {.name = name,
       .options = kOptions,
       .request = kRequest,
@@ -104,8 +105,10 @@ constexpr OperationTable table(const char* name, std::span<const char* const> ou
       .c_defaults = &kCDefaults,
       .c_struct = "similis_mutual_information_options",
       .c_size = sizeof(C),
+      .operands = operands,
       .outputs = outputs,
-      .shape = shape};
+      .shape = shape,
+      .c_function = function};
 }
 constexpr std::array<Backend<Pass>, kDeviceKinds> kBackends = {
     {SIMILIS_CPU(mutual_information_cpu), SIMILIS_CUDA(mutual_information_cuda)}};
@@ -113,10 +116,17 @@ constexpr std::array<Backend<Pass>, kDeviceKinds> kBackends = {
 }  // namespace
 
 constinit const Operation<Pass> kMutualInformation = {
-    .table = table("mutual_information", kValueAndGradients), .backends = kBackends};
+    .table =
+        table("mutual_information", c_function<similis_mutual_information>, kValueAndGradients),
+    .backends = kBackends};
 constinit const Operation<Pass> kHistogram = {
-    .table = table("histogram", kHistogramOutput, ShapeRule::histogram), .backends = kBackends};
+    .table =
+        table("histogram", c_function<similis_histogram>, kHistogramName, ShapeRule::histogram),
+    .backends = kBackends};
 constinit const Operation<Pass> kFromHistogram = {
-    .table = table("mutual_information_from_histogram", kValue), .backends = kBackends};
+    .table = table("mutual_information_from_histogram",
+        c_function<similis_mutual_information_from_histogram>, kValue, ShapeRule::by_reduction,
+        kHistogramName),
+    .backends = kBackends};
 
 }  // namespace similis::mutual_information_internal

@@ -24,7 +24,8 @@ constinit const Operation<PixelPass> kNcc = {.table = {.name = "ncc",
                                                  .c_defaults = &kCDefaults,
                                                  .c_struct = "similis_ncc_options",
                                                  .c_size = sizeof(C),
-                                                 .outputs = kValueAndGradients},
+                                                 .outputs = kValueAndGradients,
+                                                 .c_function = c_function<similis_ncc>},
     .backends = {{SIMILIS_CPU(ncc_cpu), SIMILIS_CUDA(ncc_cuda)}}};
 
 }  // namespace similis::ncc_internal

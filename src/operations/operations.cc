@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "src/fields/fields.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "src/lncc/lncc.h"
 #include "src/ms_ssim/ms_ssim.h"
@@ -14,6 +15,7 @@
 #include "src/smooth/smooth.h"
 #include "src/ssim/ssim.h"
 #include "src/ssimulacra2/ssimulacra2.h"
+#include "src/warp/warp.h"
 
 namespace similis {
 namespace {
@@ -22,6 +24,9 @@ template <class Pass> ListedOperation listed(const Operation<Pass>& operation) {
   return {
       &operation.table, operation.runs_on(DeviceKind::cuda), operation.runs_on(DeviceKind::vulkan)};
 }
+
+// For operations whose passes run in steps that both backends have.
+ListedOperation on_cpu_and_cuda(const OperationTable& table) { return {&table, true, false}; }
 
 }  // namespace
 
@@ -44,6 +49,13 @@ std::span<const ListedOperation> operations() {
       listed(mutual_information_internal::kHistogram),
       listed(mutual_information_internal::kFromHistogram),
       listed(smooth_internal::kSmooth),
+      on_cpu_and_cuda(warp_internal::kSampleTable),
+      on_cpu_and_cuda(warp_internal::kSampleLabelsTable),
+      on_cpu_and_cuda(warp_internal::kComposeTable),
+      on_cpu_and_cuda(warp_internal::kAffineGridTable),
+      on_cpu_and_cuda(fields_internal::kExponentiateTable),
+      on_cpu_and_cuda(fields_internal::kInvertTable),
+      on_cpu_and_cuda(fields_internal::kJacobianTable),
   };
   return list;
 }

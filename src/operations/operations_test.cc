@@ -8,9 +8,12 @@
 #include <set>
 #include <string>
 
+#include "similis/c/ssim.h"
 #include "similis/error.hpp"
 #include "similis/ssim.hpp"
 #include "src/ssim/ssim.h"
+#include "tests/arrays.h"
+#include "tests/c_tensor.h"
 
 namespace similis {
 namespace {
@@ -38,6 +41,18 @@ TEST(Operations, PlaceOptionsInsideTheirCStructs) {
       EXPECT_GE(option.c_offset(), sizeof(std::size_t)) << listed.table->name << option.name;
       EXPECT_LT(option.c_offset(), listed.table->c_size) << listed.table->name << option.name;
     }
+  }
+}
+
+TEST(Operations, NameTheTensorsOfTheirCFunctions) {
+  for (const ListedOperation& listed : operations()) {
+    const OperationTable& table = *listed.table;
+    if (table.c_function.call == nullptr) continue;
+    EXPECT_EQ(table.operands.size(), static_cast<std::size_t>(table.c_function.operands))
+        << table.name;
+    EXPECT_EQ(table.outputs.size(), static_cast<std::size_t>(table.c_function.outputs))
+        << table.name;
+    EXPECT_LE(table.c_size, 512u) << "similis_call() has no room for the options of " << table.name;
   }
 }
 
@@ -85,6 +100,62 @@ TEST(Operations, RefuseInTheWordsOfTheTable) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(), "ssim: window_size is 8; it must be an odd number from 1 to 65535");
   }
+}
+
+std::int32_t position(std::string_view name) {
+  std::int32_t index = 0;
+  for (const ListedOperation& listed : operations()) {
+    if (name == listed.table->name) break;
+    ++index;
+  }
+  return index;
+}
+
+TEST(Call, GivesWhatTheCFunctionGives) {
+  const test::Array x = test::noise({1, 2, 13, 14}, DType::f32, test::Layout::dense, 1, 1),
+                    y = test::noise(x.shape, DType::f32, test::Layout::dense, 2, 1),
+                    weights = test::noise({1, 1, 13, 14}, DType::f32, test::Layout::dense, 3, 1);
+  const auto empty = [](const Extents& shape) {
+    return test::filled(shape, DType::f32, test::Layout::dense, test::kUntouched);
+  };
+  const Tensor value = empty({}), by_x = empty(x.shape), expected = empty({}),
+               expected_by_x = empty(x.shape);
+  const test::CTensor c_x(x), c_y(y), c_mask(weights), c_value(value), c_by_x(by_x);
+  similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
+  options.padding = SIMILIS_PADDING_SAME;
+  const similis_tensor* tensors[] = {
+      c_x.get(), c_y.get(), c_mask.get(), nullptr, nullptr, c_value.get(), c_by_x.get(), nullptr};
+  ASSERT_EQ(similis_call(position("ssim"), tensors, 8, &options, nullptr), SIMILIS_OK)
+      << similis_last_error();
+  options.mask = c_mask.get();
+  ASSERT_EQ(similis_ssim(c_x.get(), c_y.get(), &options, nullptr, test::CTensor(expected).get(),
+                test::CTensor(expected_by_x).get(), nullptr, nullptr),
+      SIMILIS_OK);
+  EXPECT_EQ(to_doubles(value), to_doubles(expected));
+  EXPECT_EQ(to_doubles(by_x), to_doubles(expected_by_x));
+}
+
+TEST(Call, RefusesWhatItCannotCall) {
+  const similis_tensor* tensors[8] = {};
+  const auto refusal = [&](std::int32_t operation, std::int32_t count, const void* options) {
+    return similis_call(operation, tensors, count, options, nullptr) == SIMILIS_INVALID_ARGUMENT
+               ? std::string(similis_last_error())
+               : std::string("no refusal");
+  };
+  const auto last = static_cast<std::int32_t>(operations().size()) - 1;
+  EXPECT_EQ(refusal(-1, 8, nullptr),
+      "similis_call: operation is -1; it must be from 0 to " + std::to_string(last));
+  EXPECT_EQ(refusal(position("ssim"), 7, nullptr), "similis_call: ssim takes 8 tensors and got 7");
+  EXPECT_EQ(refusal(position("invert"), 3, nullptr),
+      "similis_call: invert takes more than tensors and options; call similis_invert");
+  EXPECT_EQ(refusal(position("ssim"), 8, nullptr), "ssim: x is NULL; it must be a tensor");
+  const test::Array x = test::noise({1, 1, 13, 14}, DType::f32, test::Layout::dense, 1, 1);
+  const test::CTensor c_x(x);
+  tensors[0] = tensors[1] = c_x.get();
+  similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
+  options.struct_size = 4096;
+  EXPECT_NE(refusal(position("ssim"), 8, &options).find("ssim: options.struct_size is 4096"),
+      std::string::npos);
 }
 
 }  // namespace

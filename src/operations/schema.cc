@@ -11,10 +11,11 @@
 namespace similis {
 namespace {
 
-constexpr const char* kTypes[] = {
-    "number", "integer", "flag", "choice", "numbers", "range", "tensor", "reserved"};
+constexpr const char* kTypes[] = {"number", "integer", "flag", "choice", "numbers", "range",
+    "tensor", "extents", "coordinates", "interval", "reserved"};
 constexpr const char* kCTypes[] = {"double", "int32", "int64", "uint64", "pointer"};
-constexpr const char* kShapes[] = {"as_x", "by_reduction", "by_plane", "by_picture", "histogram"};
+constexpr const char* kShapes[] = {"as_x", "by_reduction", "by_plane", "by_picture", "histogram",
+    "sampled", "as_v", "coordinates", "by_voxel"};
 
 // Elements in [], each made by text(element).
 template <class Range, class Text> std::string list(const Range& elements, const Text& text) {
@@ -42,11 +43,12 @@ std::string option(const Option& row, const std::string& value) {
   const auto c_type = kCTypes[static_cast<std::size_t>(row.c_type)];
   const Bounds& bounds = row.bounds;
   return fmt::format(
-      R"({{"name":"{}","type":"{}","c_type":"{}","c_count":{},"offset":{},"may_be_empty":{},)"
-      R"("takes":"{}","least":{},"most":{},"above_least":{},"odd":{},"choices":{},"default":{}}})",
+      R"({{"name":"{}","type":"{}","c_type":"{}","c_count":{},"offset":{},"count_offset":{},"may_be_empty":{},)"
+      R"("takes":"{}","least":{},"most":{},"above_least":{},"odd":{},"finite":{},"choices":{},"default":{}}})",
       row.name, kTypes[static_cast<std::size_t>(row.type)], c_type, row.c_count, row.c_offset(),
-      row.may_be_empty, accepted_values(row), number(bounds.least), number(bounds.most),
-      bounds.above_least, bounds.odd, choices(row.choices), value.empty() ? "null" : value);
+      row.c_count_offset == nullptr ? "null" : shortest(row.c_count_offset()), row.may_be_empty,
+      accepted_values(row), number(bounds.least), number(bounds.most), bounds.above_least,
+      bounds.odd, bounds.finite, choices(row.choices), value.empty() ? "null" : value);
 }
 
 std::string bytes(const void* data, std::size_t count) {
@@ -65,11 +67,12 @@ std::string in_json(const ListedOperation& listed) {
   const auto without_default = [](const Option& row) { return option(row, ""); };
   return fmt::format(
       R"({{"name":"{}","c_struct":"{}","c_size":{},"c_defaults":"{}","shape":"{}","backends":["cpu"{}{}],)"
-      R"("outputs":{},"options":{},"request":{}}})",
+      R"("operands":{},"outputs":{},"options":{},"request":{}}})",
       table.name, table.c_struct, table.c_size, bytes(table.c_defaults, table.c_size),
       kShapes[static_cast<std::size_t>(table.shape)], listed.on_cuda ? ",\"cuda\"" : "",
-      listed.on_vulkan ? ",\"vulkan\"" : "", list(table.outputs, quoted),
-      list(table.options, with_default), list(table.request, without_default));
+      listed.on_vulkan ? ",\"vulkan\"" : "", list(table.operands, quoted),
+      list(table.outputs, quoted), list(table.options, with_default),
+      list(table.request, without_default));
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ __global__ __launch_bounds__(kThreads) void decibels_kernel(
   }
 }
 
-// Whether the pixels of each result lie side by side in all arrays, from multiples of 16 bytes on.
+// True if the pixels of each result lie side by side in all arrays, from multiples of 16 bytes on.
 bool is_dense(const Walk& walk, const PixelPass& pass) {
   const auto at_once = 16 / static_cast<std::int64_t>(size_bytes(pass.x.dtype));
   const auto begins = [&](const TensorView& view) {

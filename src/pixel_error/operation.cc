@@ -36,10 +36,12 @@ constexpr OperationTable kErrors{.name = "mse",
     .c_defaults = &kCDefaults,
     .c_struct = "similis_pixel_error_options",
     .c_size = sizeof(C),
-    .outputs = kValueAndGradients};
+    .outputs = kValueAndGradients,
+    .c_function = c_function<similis_mse>};
 
-constexpr OperationTable named(OperationTable table, const char* name) {
-  table.name = name;
+constexpr OperationTable mae_of(OperationTable table) {
+  table.name = "mae";
+  table.c_function = c_function<similis_mae>;
   return table;
 }
 
@@ -64,7 +66,7 @@ void psnr_cuda(const PsnrPass& pass, const Execution& exec) {
 
 constinit const Operation<PixelPass> kMse = {.table = kErrors,
     .backends = {{SIMILIS_CPU(on_cpu<Error::squared>), SIMILIS_CUDA(on_cuda<Error::squared>)}}};
-constinit const Operation<PixelPass> kMae = {.table = named(kErrors, "mae"),
+constinit const Operation<PixelPass> kMae = {.table = mae_of(kErrors),
     .backends = {{SIMILIS_CPU(on_cpu<Error::absolute>), SIMILIS_CUDA(on_cuda<Error::absolute>)}}};
 constinit const Operation<PsnrPass> kPsnr = {.table = {.name = "psnr",
                                                  .options = kPsnrOptions,
@@ -73,7 +75,8 @@ constinit const Operation<PsnrPass> kPsnr = {.table = {.name = "psnr",
                                                  .c_defaults = &kCDefaults,
                                                  .c_struct = "similis_pixel_error_options",
                                                  .c_size = sizeof(C),
-                                                 .outputs = kValue},
+                                                 .outputs = kValue,
+                                                 .c_function = c_function<similis_psnr>},
     .backends = {{SIMILIS_CPU(psnr_cpu), SIMILIS_CUDA(psnr_cuda)}}};
 
 }  // namespace similis::pixel_error_internal

@@ -95,7 +95,7 @@ RegisterOptions options_of(const Arguments& arguments, const similis_register_op
 }
 
 const similis_registration& checked(const similis_registration* registration) {
-  require(registration != nullptr, "{}: registration is NULL; it must be one", kName);
+  require(registration != nullptr, "{}: registration is NULL; it must be a registration", kName);
   return *registration;
 }
 
@@ -124,7 +124,7 @@ similis_status similis_register(const similis_volume* fixed, const similis_volum
   using namespace similis;
   return c_api::call([&] {
     const Arguments arguments(kName);
-    require(registration != nullptr, "{}: registration is NULL; it must take the result", kName);
+    require(registration != nullptr, "{}: registration is NULL; it must point to a pointer", kName);
     *registration = nullptr;
     const similis_register_options defaults = SIMILIS_REGISTER_DEFAULTS;
     RegisterOptions own = options_of(arguments, arguments.options(options, defaults));
@@ -145,7 +145,7 @@ similis_status similis_registration_affine(
   using namespace similis;
   return c_api::call([&] {
     const AffineRows& rows = checked(registration).found.affine;
-    require(affine != nullptr, "{}: affine is NULL; it must take 12 numbers", kName);
+    require(affine != nullptr, "{}: affine is NULL; it must point to 12 numbers", kName);
     std::copy(rows.begin(), rows.end(), affine);
   });
 }
@@ -179,7 +179,7 @@ similis_status similis_registration_report(similis_registration* registration,
   return c_api::call([&] {
     const Arguments arguments(kName);
     const Registration& found = checked(registration).found;
-    require(json != nullptr, "{}: json is NULL; it must take the text", kName);
+    require(json != nullptr, "{}: json is NULL; it must point to a pointer", kName);
     const c_api::CallExecution exec(arguments, execution);
     Tensor jacobian;
     ReportedSimilarity similarity;

@@ -145,7 +145,7 @@ TEST_F(CRegister, RefusesWhatCAloneCanGetWrong) {
   EXPECT_STREQ(similis_last_error(), "register: fixed is NULL; it must be a volume");
   EXPECT_EQ(
       similis_register(&fixed_, &moving_, nullptr, nullptr, nullptr), SIMILIS_INVALID_ARGUMENT);
-  EXPECT_STREQ(similis_last_error(), "register: registration is NULL; it must take the result");
+  EXPECT_STREQ(similis_last_error(), "register: registration is NULL; it must point to a pointer");
   options_.stage_count = 2;
   refused("register: stages is NULL but its count is 2; give as many elements");
   options_.stage_count = 0;

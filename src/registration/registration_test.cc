@@ -102,7 +102,7 @@ TEST(Registration, FindsASmoothWarpWithoutFolds) {
 
 class DeformableStage : public testing::TestWithParam<RegisterStage> {};
 
-// What a mask leaves out adds nothing: neither NaN nor a wrong region changes a bit.
+// Voxels that a mask leaves out add nothing: neither NaN nor a wrong region changes a bit.
 TEST_P(DeformableStage, NeverReadsWhatAMaskLeavesOut) {
   const Grid grid = grid_of(3, {34, 30, 32}, {4, 4, 4});
   const std::vector<Blob> all = blobs(3, 6);

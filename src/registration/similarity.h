@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stages maximise: weighted metrics of two images on one grid, and its derivative.
+// The stages maximise this: weighted metrics of two images on one grid, and its derivative.
 #pragma once
 
 #include <vector>

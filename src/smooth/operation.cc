@@ -14,6 +14,7 @@ constexpr O kDefaults;
 constexpr C kCDefaults = SIMILIS_SMOOTH_DEFAULTS;
 
 constexpr const char* kPaddingWords[] = {"replicate", "zeros"};
+constexpr const char* kOperands[] = {"x"};
 constexpr const char* kOutputs[] = {"output"};
 
 constexpr Option kOptions[] = {option<&O::sigma, &C::sigma>("sigma", kAtLeast0),
@@ -33,8 +34,10 @@ constinit const Operation<SmoothPass> kSmooth = {.table = {.name = "smooth",
                                                      .c_defaults = &kCDefaults,
                                                      .c_struct = "similis_smooth_options",
                                                      .c_size = sizeof(C),
+                                                     .operands = kOperands,
                                                      .outputs = kOutputs,
-                                                     .shape = ShapeRule::as_x},
+                                                     .shape = ShapeRule::as_x,
+                                                     .c_function = c_function<similis_smooth>},
     .backends = {{SIMILIS_CPU(smooth_cpu), {}}}};
 
 }  // namespace similis::smooth_internal

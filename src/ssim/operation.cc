@@ -48,7 +48,8 @@ constinit const Operation<Pass> kSsim = {.table = {.name = "ssim",
                                              .c_defaults = &kCDefaults,
                                              .c_struct = "similis_ssim_options",
                                              .c_size = sizeof(C),
-                                             .outputs = kValueAndGradients},
+                                             .outputs = kValueAndGradients,
+                                             .c_function = c_function<similis_ssim>},
     .backends = {{SIMILIS_CPU(ssim_cpu), SIMILIS_CUDA(ssim_cuda), SIMILIS_VULKAN(ssim_vulkan)}}};
 
 }  // namespace similis::ssim_internal

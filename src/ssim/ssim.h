@@ -65,7 +65,7 @@ void ssim_cuda(const Pass& pass, const Execution& exec);
 /// for.
 void ssim_vulkan(const Pass& pass, const Execution& exec);
 
-/// Whether ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
+/// True if ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
 bool uses_sliding_window(const Pass& pass);
 
 /// C1 and C2, from options that are checked.

@@ -15,7 +15,6 @@ constexpr C kCDefaults = SIMILIS_SSIMULACRA2_DEFAULTS;
 
 constexpr const char* kModeWords[] = {"exact", "fast"};
 constexpr const char* kTransferWords[] = {"srgb", "linear"};
-constexpr const char* kValueAndMap[] = {"value", "map"};
 
 constexpr Option kOptions[] = {
     option<&O::mode, &C::mode>("mode", Choices{kModeWords},
@@ -35,8 +34,9 @@ constexpr OperationTable kTable{.name = "ssimulacra2",
     .c_defaults = &kCDefaults,
     .c_struct = "similis_ssimulacra2_options",
     .c_size = sizeof(C),
-    .outputs = kValueAndMap,
-    .shape = ShapeRule::by_picture};
+    .outputs = kValue,
+    .shape = ShapeRule::by_picture,
+    .c_function = c_function<similis_ssimulacra2>};
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 
 namespace similis::vmaf_internal {
 
-/// What a list of requests needs of each frame.
+/// The parts of each frame that a list of requests needs.
 struct ClipPlan {
   explicit ClipPlan(std::span<const FeatureRequest> requests);
 

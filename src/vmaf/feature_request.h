@@ -25,7 +25,7 @@ struct FeatureOption {
   double preset, least, most;
   const char* description;
 };
-/// What it takes, as refusals say it.
+/// The values that it takes, as refusals say it.
 std::string takes(const FeatureOption& option);
 /// A value as it is typed.
 std::string typed(const FeatureOption& option, double value);

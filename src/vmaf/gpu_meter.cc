@@ -2,17 +2,20 @@
 #include "src/vmaf/gpu_meter.h"
 
 #include "src/core/backend.h"
+#include "src/core/operation.h"
 #include "src/vmaf/cuda/meter.h"
 
 namespace similis::vmaf_internal {
+namespace {
 
-std::unique_ptr<GpuMeter> make_gpu_meter([[maybe_unused]] const ClipPlan& plan, Device device) {
+constexpr Step<decltype(make_cuda_meter)> kCudaMeter = {
+    {nullptr, SIMILIS_IF_CUDA(make_cuda_meter)}};
+
+}  // namespace
+
+std::unique_ptr<GpuMeter> make_gpu_meter(const ClipPlan& plan, Device device) {
   require_backend(device, "vmaf", device.kind == DeviceKind::cuda);
-#ifdef SIMILIS_HAS_CUDA
-  return make_cuda_meter(plan, device);
-#else
-  return nullptr;  // require_backend() has refused the device
-#endif
+  return kCudaMeter(device, plan, device);
 }
 
 }  // namespace similis::vmaf_internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused of a clip, and its planes as the features take them.
+// The refusals of a clip, and its planes as the features take them.
 #include "similis/vmaf.hpp"
 
 #include <algorithm>

@@ -3,30 +3,48 @@
 #include "similis/c/warp.h"
 
 #include "similis/warp.hpp"
-#include "src/warp/c_arguments.h"
+#include "src/c_api/measure.h"
+#include "src/warp/warp.h"
 
-using similis::c_api::call;
-using similis::c_api::CallExecution;
-using similis::warp_internal::WarpArguments;
+using namespace similis;
+using namespace similis::warp_internal;
+
+namespace {
+
+// A call's arguments, its options read by the operation's table.
+template <class Options, class Request> struct Call {
+  Call(const OperationTable& operation, const similis_warp_options* given,
+      const similis_execution* execution)
+      : arguments(operation.name), exec(arguments, execution) {
+    c_api::read_options(operation, arguments, given, 3, options, &request);
+  }
+  /// Leaves the view empty where the tensor is NULL, as most are: a view is 200 bytes.
+  void take(const char* name, const similis_tensor* tensor, TensorView& into) const {
+    if (tensor != nullptr) into = arguments.image(name, tensor);
+  }
+
+  c_api::Arguments arguments;
+  c_api::CallExecution exec;
+  Options options;
+  Request request;
+};
+
+}  // namespace
 
 similis_status similis_sample(const similis_tensor* image, const similis_warp_options* options,
     const similis_tensor* output, const similis_tensor* upstream,
     const similis_tensor* image_gradient, const similis_tensor* affine_gradient,
     const similis_tensor* grid_gradient, const similis_tensor* grid_affine_gradient,
     const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("sample", options);
-    similis::sample_into(arguments.image("image", image),
-        {.output = arguments.optional("output", output),
-            .accumulate = arguments.accumulate(),
-            .upstream = arguments.optional("upstream", upstream),
-            .image_gradient = arguments.optional("image_gradient", image_gradient),
-            .affine_gradient = arguments.optional("affine_gradient", affine_gradient),
-            .grid_gradient = arguments.optional("grid_gradient", grid_gradient),
-            .grid_affine_gradient =
-                arguments.optional("grid_affine_gradient", grid_affine_gradient),
-            .deterministic = arguments.deterministic()},
-        arguments.sample_options(), CallExecution(arguments, execution));
+  return c_api::call([&] {
+    Call<SampleOptions, SampleRequest> call(kSampleTable, options, execution);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("image_gradient", image_gradient, call.request.image_gradient);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
+    call.take("grid_gradient", grid_gradient, call.request.grid_gradient);
+    call.take("grid_affine_gradient", grid_affine_gradient, call.request.grid_affine_gradient);
+    sample_into(call.arguments.image("image", image), call.request, call.options, call.exec);
   });
 }
 
@@ -35,25 +53,15 @@ similis_status similis_compose(const similis_tensor* u, const similis_tensor* v,
     const similis_tensor* upstream, const similis_tensor* u_gradient,
     const similis_tensor* v_gradient, const similis_tensor* affine_gradient,
     const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("compose", options);
-    similis::compose_into(arguments.image("u", u), arguments.image("v", v),
-        {.output = arguments.optional("output", output),
-            .accumulate = arguments.accumulate(),
-            .upstream = arguments.optional("upstream", upstream),
-            .u_gradient = arguments.optional("u_gradient", u_gradient),
-            .v_gradient = arguments.optional("v_gradient", v_gradient),
-            .affine_gradient = arguments.optional("affine_gradient", affine_gradient),
-            .deterministic = arguments.deterministic()},
-        {.affine = arguments.affine(),
-            .padding_mode = arguments.padding_mode(),
-            .align_corners = arguments.align_corners(),
-            .min_coords = arguments.min_coords(),
-            .max_coords = arguments.max_coords(),
-            .rows = arguments.rows(),
-            .image_rows = arguments.image_rows(),
-            .cells = arguments.cells()},
-        CallExecution(arguments, execution));
+  return c_api::call([&] {
+    Call<ComposeOptions, ComposeRequest> call(kComposeTable, options, execution);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("u_gradient", u_gradient, call.request.u_gradient);
+    call.take("v_gradient", v_gradient, call.request.v_gradient);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
+    compose_into(call.arguments.image("u", u), call.arguments.image("v", v), call.request,
+        call.options, call.exec);
   });
 }
 
@@ -61,20 +69,12 @@ similis_status similis_affine_grid(const similis_tensor* affine,
     const similis_warp_options* options, const similis_tensor* output,
     const similis_tensor* upstream, const similis_tensor* affine_gradient,
     const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("affine_grid", options);
-    similis::affine_grid_into(arguments.image("affine", affine),
-        {.output = arguments.optional("output", output),
-            .accumulate = arguments.accumulate(),
-            .upstream = arguments.optional("upstream", upstream),
-            .affine_gradient = arguments.optional("affine_gradient", affine_gradient)},
-        {.displacement = arguments.displacement(),
-            .out_shape = arguments.out_shape(),
-            .align_corners = arguments.align_corners(),
-            .min_coords = arguments.min_coords(),
-            .max_coords = arguments.max_coords(),
-            .rows = arguments.rows()},
-        CallExecution(arguments, execution));
+  return c_api::call([&] {
+    Call<AffineGridOptions, AffineGridRequest> call(kAffineGridTable, options, execution);
+    call.take("output", output, call.request.output);
+    call.take("upstream", upstream, call.request.upstream);
+    call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
+    affine_grid_into(call.arguments.image("affine", affine), call.request, call.options, call.exec);
   });
 }
 
@@ -83,16 +83,16 @@ similis_status similis_sample_labels(const similis_tensor* image,
     const similis_tensor* upstream, const similis_tensor* affine_gradient,
     const similis_tensor* grid_gradient, const similis_tensor* grid_affine_gradient,
     const similis_execution* execution) {
-  return call([&] {
-    const WarpArguments arguments("sample_labels", options);
-    similis::sample_labels_into(arguments.image("image", image),
-        {.label = arguments.optional("label", label),
-            .weight = arguments.optional("weight", weight),
-            .upstream = arguments.optional("upstream", upstream),
-            .affine_gradient = arguments.optional("affine_gradient", affine_gradient),
-            .grid_gradient = arguments.optional("grid_gradient", grid_gradient),
-            .grid_affine_gradient =
-                arguments.optional("grid_affine_gradient", grid_affine_gradient)},
-        arguments.sample_options(), arguments.label_options(), CallExecution(arguments, execution));
+  return c_api::call([&] {
+    const Call<SampleOptions, LabelOptions> call(kSampleLabelsTable, options, execution);
+    LabelRequest request;
+    call.take("label", label, request.label);
+    call.take("weight", weight, request.weight);
+    call.take("upstream", upstream, request.upstream);
+    call.take("affine_gradient", affine_gradient, request.affine_gradient);
+    call.take("grid_gradient", grid_gradient, request.grid_gradient);
+    call.take("grid_affine_gradient", grid_affine_gradient, request.grid_affine_gradient);
+    sample_labels_into(
+        call.arguments.image("image", image), request, call.options, call.request, call.exec);
   });
 }

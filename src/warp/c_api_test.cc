@@ -160,13 +160,16 @@ TEST_F(WarpCApi3D, RefusalsComeAsAStatusAndASentence) {
   };
   similis_warp_options wrong = options;
   wrong.mode = 3;
-  EXPECT_EQ(refusal(wrong), "sample: options.mode is 3; it must be from 0 to 2");
+  EXPECT_EQ(refusal(wrong), "sample: mode is 3; it must be linear, nearest or cubic");
   wrong = options;
   wrong.out_rank = 4;
-  EXPECT_EQ(refusal(wrong), "sample: options.out_rank is 4; it must be from 0 to 3");
+  EXPECT_EQ(refusal(wrong), "sample: out_rank is 4; it must be from 0 to 3");
   wrong = options;
   wrong.align_corners = 2;
-  EXPECT_EQ(refusal(wrong), "sample: options.align_corners is 2; it must be from 0 to 1");
+  EXPECT_EQ(refusal(wrong), "sample: align_corners is 2; it must be true or false");
+  wrong = options;
+  wrong.has_max_coords = -1;
+  EXPECT_EQ(refusal(wrong), "sample: has_max_coords is -1; it must be 0 or 1");
 }
 
 }  // namespace

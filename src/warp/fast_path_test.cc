@@ -231,7 +231,7 @@ TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
   }
 }
 
-// What the same kernels take besides: 2D, halves, paddings, maps without a field, coordinates, and
+// The same kernels take these besides: 2D, halves, paddings, maps without a field, coordinates, and
 // upstream gradients whose elements are one (stride 0), as those of a sum are.
 struct Other {
   Extents image, out;  // [N,C,…], spatial

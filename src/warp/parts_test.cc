@@ -19,7 +19,7 @@ namespace {
 using test::Layout;
 using test::slab;
 
-// What is cut in two or more: where parts begin, and the end.
+// The places at which arrays are cut in two or more: where parts begin, and the end.
 using Cuts = std::vector<std::int64_t>;
 
 std::vector<Cuts> cuts_of(std::int64_t extent) {

@@ -41,7 +41,7 @@ void require_result(const char* operation, const char* argument, const TensorVie
 /// A gradient, also of its operand's dtype; refused where the operand was left out.
 void require_operand_gradient(const char* operation, const char* argument,
     const TensorView& gradient, const char* operand_name, const TensorView& operand);
-/// Of a matrix: also f64, whatever the matrix.
+/// The same for a matrix: also f64, whatever the matrix.
 void require_matrix_gradient(const char* operation, const char* argument,
     const TensorView& gradient, const char* operand_name, TensorView operand);
 void require_upstream(const char* operation, const TensorView& upstream, const Extents& shape,

@@ -76,7 +76,7 @@ void run_prefiltered(
   copy(of_coefficients, gradient, exec);
 }
 
-// What is sampled is read all over while results are written.
+// The image is read all over while results are written.
 void require_own_memory(const char* operation, const char* argument, const TensorView& result,
     const TensorView& image) {
   require(result.empty() || result.data() != image.data(),
@@ -136,17 +136,21 @@ SampleOptions sample_options_of(const TensorView& v, const ComposeOptions& optio
       .cells = options.cells};
 }
 
-void require_fields(const char* operation, const TensorView& u, const TensorView& v) {
+Pass compose_pass(const TensorView& u, const TensorView& v, const ComposeOptions& options) {
+  const char* operation = "compose";
   require_field(operation, "u", u);
   require_field(operation, "v", v);
   require(u.shape.rank() == v.shape.rank(), "{}: v has shape {}; u is {}D", operation, v.shape,
       rank_of_field(u));
+  kComposeTable.check(&options);
+  return resolve(operation, as_image(u), sample_options_of(v, options));
 }
 
 }  // namespace
 
 Tensor sample(const TensorView& image, const SampleOptions& options, const Execution& exec) {
   require_image("sample", "image", image);
+  kSampleTable.check(&options);
   const Pass pass = resolve("sample", image, options);
   require_runs_on("sample", image.device, exec);
   Tensor output = allocate(output_shape(pass), image.dtype, image.device, exec);
@@ -179,13 +183,13 @@ SampleGradients sample_backward(const TensorView& image, const TensorView& upstr
 
 void sample_into(const TensorView& image, const SampleRequest& request,
     const SampleOptions& options, const Execution& exec) {
+  kSampleTable.check(&options);
   run_sample("sample", image, request, options, exec);
 }
 
 Tensor compose(const TensorView& u, const TensorView& v, const ComposeOptions& options,
     const Execution& exec) {
-  require_fields("compose", u, v);
-  const Pass pass = resolve("compose", as_image(u), sample_options_of(v, options));
+  const Pass pass = compose_pass(u, v, options);
   require_runs_on("compose", u.device, exec);
   Tensor output = allocate(field_shape(pass), u.dtype, u.device, exec);
   compose_into(u, v, {.output = output}, options, exec);
@@ -194,8 +198,7 @@ Tensor compose(const TensorView& u, const TensorView& v, const ComposeOptions& o
 
 void compose_into(const TensorView& u, const TensorView& v, const ComposeRequest& request,
     const ComposeOptions& options, const Execution& exec) {
-  require_fields("compose", u, v);
-  const Extents shape = field_shape(resolve("compose", as_image(u), sample_options_of(v, options)));
+  const Extents shape = field_shape(compose_pass(u, v, options));
   require_result("compose", "output", request.output, shape, u);
   require_upstream("compose", request.upstream, shape, u, false);
   require_operand_gradient("compose", "u_gradient", request.u_gradient, "u", u);
@@ -287,6 +290,7 @@ void require_background(DType dtype, double background) {
 
 Pass label_pass(const TensorView& image, const SampleOptions& options, const LabelOptions& labels) {
   require_image("sample_labels", "image", image, true);
+  kSampleLabelsTable.check(&options);
   require(image.device.kind == DeviceKind::cpu || !is_cpu_only(image.dtype),
       "sample_labels: image is {} on {}; such labels must be on the CPU, or be converted",
       image.dtype, image.device);

@@ -83,6 +83,9 @@ void copy_cuda(const TensorView& from, const TensorView& to, const Execution& ex
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
 void affine_grid_cuda(const Pass& pass, const Execution& exec);
 
+/// The operations, whose passes run by the steps below.
+extern const OperationTable kSampleTable, kSampleLabelsTable, kComposeTable, kAffineGridTable;
+
 // The functions above by device.
 extern const Step<decltype(sample_cpu)> kSample;
 extern const Step<decltype(spline_filter_cpu)> kSplineFilter;

@@ -103,7 +103,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 
-// What is not written yet is NaN in every type.
+// Memory that is not written yet is NaN in every type.
 cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
   if (bytes > kMemoryBytes) return answer(cudaErrorMemoryAllocation);
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);

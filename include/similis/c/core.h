@@ -42,7 +42,7 @@ SIMILIS_API const char* similis_last_error(void);
 SIMILIS_API const char* similis_version(void);
 
 /** The operations in JSON, for bindings: of each its name, its options with their types, bounds,
- * defaults and places in its options struct, its outputs and its backends. Valid as long as the
+ * defaults and places in its options struct, its tensors and its backends. Valid as long as the
  * library is loaded. */
 SIMILIS_API const char* similis_schema(void);
 
@@ -141,6 +141,15 @@ typedef struct similis_execution {
 } similis_execution;
 #define SIMILIS_EXECUTION_DEFAULTS \
   { sizeof(similis_execution), NULL, {NULL, NULL, NULL}, {NULL, NULL}, NULL }
+
+/** Calls an operation by its position in similis_schema()'s list, so that a binding needs no
+ * function's signature.
+ * tensors: the schema's `operands`, then its options and members of `request` of type "tensor",
+ * then its `outputs`, in their order; NULL for what is left out. count: how many they are.
+ * options: the operation's struct, whose tensors are not read; NULL: defaults.
+ * Functions that take more, such as similis_invert(), are called by their names. */
+SIMILIS_API similis_status similis_call(int32_t operation, const similis_tensor* const* tensors,
+    int32_t count, const void* options, const similis_execution* execution);
 
 /** Multiplies a tensor in place by a factor of one element on its device, such as a gradient by the
  * upstream gradient. A factor of 1 leaves the memory alone; on a GPU the factor is read there, and

@@ -99,7 +99,7 @@ typedef struct similis_register_options {
         SIMILIS_REGISTER_BALANCED, 0, 0, NULL, NULL                                               \
   }
 
-/** What a registration found. */
+/** The result of a registration. */
 typedef struct similis_registration similis_registration;
 
 /** Registers moving to fixed. The result is the caller's, who destroys it. */

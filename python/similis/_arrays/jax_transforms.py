@@ -79,7 +79,7 @@ def _function(call: str, names: tuple[str, ...]) -> Callable[..., Any]:
         if isinstance(upstream, jax.custom_derivatives.SymbolicZero):
             return None, None, None, None
         by_field = None
-        if call.startswith("affine_grid ") and asked[2]:  # the derivative of x + u(x) by u is 1
+        if call.split(" ", 1)[0] == "affine_grid" and asked[2]:  # the derivative of x + u(x) by u is 1
             field = operands[2]
             by_field = upstream.astype(field.dtype)
             if field.shape[0] != upstream.shape[0]:

@@ -49,7 +49,7 @@ def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> dict[str, Any]:
         raise ValueError(f"{operation}: rows are {first} to {end}; the end must be above the first")
     extent = values.integer(operation, "u_rows", u_rows[1])
     shape = [end - first, *u.shape[2:-1]]
-    return {"rows": (first, extent), "image_rows": u_rows, "out_shape": shape}
+    return {"rows": (first, extent), "image_rows": u_rows, "part_shape": shape}
 
 
 @without_unknown

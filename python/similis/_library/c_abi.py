@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Optional
 
 NATIVE: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
@@ -95,9 +95,6 @@ class Execution(ctypes.Structure):
     ]
 
 
-TRANSFORMS: Final = ("sample", "sample_labels", "compose", "affine_grid")
-
-
 def _load() -> ctypes.CDLL:
     files = os.listdir(NATIVE) if os.path.isdir(NATIVE) else []
     found = sorted(each for each in files if each.startswith("libsimilis.so"))
@@ -111,6 +108,8 @@ def _load() -> ctypes.CDLL:
     library.similis_version.restype = ctypes.c_char_p
     library.similis_scale.argtypes = [TENSOR, TENSOR, ctypes.c_void_p]
     library.similis_limited_runner.restype = Runner
+    pointer, number = ctypes.c_void_p, ctypes.c_int32
+    library.similis_call.argtypes = [number, pointer, number, pointer, pointer]
     return library
 
 
@@ -136,6 +135,25 @@ def execution(stream: int, threads: int) -> Execution:
         return Execution(ctypes.sizeof(Execution), stream)
     runner = LIBRARY.similis_limited_runner(threads)
     return Execution(ctypes.sizeof(Execution), stream, Allocator(), runner)
+
+
+def call(
+    operation: int,
+    tensors: Sequence[Optional[Tensor]],
+    options: int,
+    stream: int = 0,
+    threads: int = 0,
+) -> None:
+    """similis_call(): an operation of the library's list. options: its struct's address.
+
+    Raises what the library refuses. The interpreter's lock is released during the call.
+    """
+    addresses = [None if each is None else ctypes.addressof(each) for each in tensors]
+    row = (ctypes.c_void_p * len(addresses))(*addresses)
+    how = execution(stream, threads)
+    status = LIBRARY.similis_call(operation, row, len(addresses), options, ctypes.byref(how))
+    if status != 0:
+        raise_last_error(status)
 
 
 def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Final, Optional, Union
 
@@ -117,17 +118,20 @@ class Measure:
         rows = self.table.options
         read = {name: rows[name].read(each) for name, each in given.items()}
         self.values = {**self.table.defaults, **read}
+        self.__dict__.update(self.values)
         self.is_scalar = is_scalar(described)
         self.options = (ctypes.c_char * len(self.table.c_defaults))()
         self.options.raw = self.table.c_defaults
         self._lists = [rows[name].pack(each, self.options) for name, each in read.items()]
         self.options_address = ctypes.addressof(self.options)
+        self.index, self.arrange = self.table.index, _arrangement(self.table)
+        places = self.arrange(range(10))
+        self.is_in_order = places == tuple(range(8))
+        # The measure takes these behind the eight tensors of run(): most take nothing.
+        self.behind = (None, None) if max(places) > 7 else ()
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["values"][name]
-        except KeyError:
-            raise AttributeError(f"a measure has no option {name}") from None
+        raise AttributeError(f"a measure has no option {name}")
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """The shape of the result for images of this shape, if the library takes them."""
@@ -149,6 +153,28 @@ class Measure:
             return list(shape)
         sizes = self.window_size[-(len(shape) - 2) :]
         return list(shape[:2]) + [max(n - size + 1, 1) for n, size in zip(shape[2:], sizes)]
+
+
+_PLACES: Final = {
+    "mask": 2,
+    "valid_mask": 3,
+    "upstream": 4,
+    "value": 5,
+    "x_gradient": 6,
+    "y_gradient": 7,
+    "histogram": 8,
+}
+
+
+def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
+    """The tensors in the order of similis_call(), of (x, y, mask, valid_mask, upstream, value,
+    x_gradient, y_gradient, histogram, None)."""
+    none = 9
+    masks = [_PLACES[name] for name in table.masks]
+    outputs = [_PLACES.get(name, none) for name in table.outputs]
+    if "value" not in table.outputs:  # the value is a histogram, or a smoothed image
+        outputs[0] = _PLACES["value"]
+    return operator.itemgetter(*range(len(table.operands)), *masks, *outputs)
 
 
 def is_scalar(described: str) -> bool:
@@ -178,33 +204,14 @@ def run(
     The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
     The interpreter's lock is released during the call.
     """
-    x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient = tensors
-    options = measure.options
-    masks = {"mask": mask, "valid_mask": valid_mask, "histogram": histogram}
-    if any(each is not None for each in masks.values()):  # calls with the same text share options
-        options = type(options).from_buffer_copy(options)
-        for name, given in masks.items():
-            if given is not None and name in measure.table.options:
-                measure.table.options[name].pack(ctypes.addressof(given), options)
-    outputs: tuple[Described, ...] = (value,)
-    if "x_gradient" in measure.table.outputs:
-        outputs = (upstream, value, x_gradient, y_gradient)
-    elif "luminance" in measure.table.outputs:
-        outputs = (value, None, None, None)
-        if measure.with_means and value is not None:
-            outputs = _blocks(value, means_of_a_factor(measure.operation))
-    operands = (x,) if measure.operation == OF_HISTOGRAM else (x, y)
+    arranged = list(measure.arrange((*tensors, histogram, None)))
+    if measure.with_means:
+        value = tensors[_PLACES["value"]]
+        assert value is not None
+        arranged[-4:] = _blocks(value, means_of_a_factor(measure.operation))
     if most_threads == 0:
         threads.follow_worker()
-    execution = c_abi.execution(stream, most_threads)
-    status = getattr(c_abi.LIBRARY, f"similis_{measure.operation}")(
-        *_references(operands),
-        ctypes.byref(options),
-        *_references(outputs),
-        ctypes.byref(execution),
-    )
-    if status != 0:
-        c_abi.raise_last_error(status)
+    c_abi.call(measure.index, arranged, measure.options_address, stream, most_threads)
 
 
 def means_of_a_factor(operation: str) -> int:
@@ -225,7 +232,3 @@ def _blocks(result: c_abi.Tensor, means: int) -> tuple[c_abi.Tensor, ...]:
         pointer = data + 8 * first * pairs
         blocks.append(c_abi.tensor(pointer, shape, strides, "float64", result.device))
     return tuple(blocks)
-
-
-def _references(tensors: Sequence[Described]) -> list[Any]:
-    return [None if each is None else ctypes.byref(each) for each in tensors]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measures' options as the library declares them, read when this module is first imported.
+"""The operations' options as the library declares them, read when this module is first imported.
 
 TABLES has for each operation its options, their values and their places in the C struct, from
 similis_schema(), which include/similis/c/core.h describes.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
-from typing import Any, Final
+from typing import Any, Final, Optional
 
 from . import values
 from .c_abi import LIBRARY
@@ -27,7 +27,9 @@ class Option:
         self.type: str = row["type"]
         self.c_type: str = row["c_type"]
         self.offset: int = row["offset"]
-        self.is_per_axis: bool = row["c_count"] == 3
+        self.count_offset: Optional[int] = row["count_offset"]
+        self.is_list: bool = row["type"] in ("numbers", "extents", "coordinates", "interval")
+        self.is_per_axis: bool = row["c_count"] == 3 and not self.is_list
         self.may_be_empty: bool = row["may_be_empty"]
         self.words: list[str] = [choice["word"] for choice in row["choices"]]
         self.taken: list[str] = [c["word"] for c in row["choices"] if c["is_taken"]]
@@ -37,6 +39,7 @@ class Option:
         self.most: float = float("inf") if row["most"] is None else row["most"]
         self.is_above_least: bool = row["above_least"]
         self.is_odd: bool = row["odd"]
+        self.is_finite: bool = row["finite"]
         self.default: Any = row["default"]
 
     def text(self, operation: str, value: Any, axes: int) -> str:
@@ -51,6 +54,10 @@ class Option:
             return self._text_of_none()
         if self.type == "numbers":
             return self._text_of_list(operation, value)
+        if self.type == "interval":
+            return self._text_of_interval(operation, value)
+        if self.is_list:
+            return self._text_of_point(operation, value)
         if self.is_per_axis:
             return self._text_of_axes(operation, value, axes)
         return self._text_of_number(operation, value)
@@ -70,6 +77,8 @@ class Option:
         """0 in C leaves a number to the library; a list is written as its default."""
         if self.type == "numbers":
             return ",".join([repr(float(each)) for each in self.default])
+        if self.is_list or self.count_offset is not None:
+            return ""
         return "0.0" if self.c_type == "double" else "0"
 
     def _text_of_list(self, operation: str, value: Any) -> str:
@@ -79,6 +88,37 @@ class Option:
                 "numbers"
             )
         return ",".join([self._text_of_number(operation, each) for each in value])
+
+    def _text_of_point(self, operation: str, value: Any) -> str:
+        """Coordinates, or extents, along 2 or 3 axes."""
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(
+                f"{operation}: {self.name} is {values.shown(value)}; it must be a tuple or a list"
+            )
+        if len(value) not in (2, 3):
+            raise ValueError(f"{operation}: {self.name} has {len(value)} numbers; it takes 2 or 3")
+        if self.type == "coordinates":
+            numbers = [values.number(operation, self.name, each) for each in value]
+            return ",".join([f"{each!r}" for each in numbers])
+        extents = [values.integer(operation, self.name, each) for each in value]
+        for each in extents:
+            if each < self.least:
+                raise ValueError(
+                    f"{operation}: {self.name} holds {each!r}; every extent must be at least 1"
+                )
+        return ",".join([f"{each!r}" for each in extents])
+
+    def _text_of_interval(self, operation: str, value: Any) -> str:
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise TypeError(
+                f"{operation}: {self.name} is {values.shown(value)}; it must be {self.takes}"
+            )
+        first, second = [values.integer(operation, self.name, each) for each in value]
+        if second < self.least:
+            raise ValueError(
+                f"{operation}: the extent of {self.name} is {second}; it must be at least 1"
+            )
+        return f"{first},{second}"
 
     def _text_of_axes(self, operation: str, value: Any, axes: int) -> str:
         """Three numbers, along z, y and x."""
@@ -96,6 +136,8 @@ class Option:
         of_floats = self.c_type in ("double", "pointer")  # a list points to doubles
         convert = values.number if of_floats else values.unlimited_integer
         result = convert(operation, self.name, value)
+        if not self.is_finite:
+            return f"{result!r}"
         is_taken = self.least <= result <= self.most and abs(result) < float("inf")
         if (self.is_above_least and result == self.least) or (self.is_odd and result % 2 == 0):
             is_taken = False
@@ -109,13 +151,16 @@ class Option:
         return f"{result!r}"  # torch.compile makes a constant of it here, and traces no repr()
 
     def read(self, text: str) -> Any:
-        """The value that the text spells: a word, a flag, a number, or a list of numbers."""
+        """The value that the text spells: a word, a flag, a number, or a list of numbers; None for
+        one that is left out."""
         if self.words:
             return text
+        if text == "" and self.type != "numbers":
+            return None
         if self.type == "flag":
             return text == "1"
         kind: Any = float if self.c_type in ("double", "pointer") else int
-        if self.is_per_axis or self.type == "numbers":
+        if self.is_per_axis or self.is_list:
             return [kind(each) for each in text.split(",") if each]
         return kind(text)
 
@@ -129,6 +174,14 @@ class Option:
             numbers = (ctypes.c_double * max(1, len(value)))(*value)
             struct.pack_into("PN", into, self.offset, ctypes.addressof(numbers), len(value))
             return numbers
+        if value is None:
+            return None  # the defaults' bytes say so
+        if self.count_offset is not None:
+            count = len(value) if self.type == "extents" else 1
+            struct.pack_into("i", into, self.count_offset, count)
+        if self.is_list:
+            struct.pack_into(len(value) * _FORMATS[self.c_type], into, self.offset, *value)
+            return None
         packed = value if self.is_per_axis else [self.words.index(value) if self.words else value]
         struct.pack_into(self._format, into, self.offset, *packed)
         return None
@@ -137,6 +190,16 @@ class Option:
         """The value in a C struct, as read() returns it; that of a list is the default."""
         if self.type == "numbers":
             return self.default
+        if self.type == "interval":
+            ends = struct.unpack_from("2q", c_struct, self.offset)
+            return list(ends) if any(ends) else None
+        if self.count_offset is not None:
+            (count,) = struct.unpack_from("i", c_struct, self.count_offset)
+            if count == 0:
+                return None
+            if self.is_list:
+                row = struct.unpack_from(3 * _FORMATS[self.c_type], c_struct, self.offset)
+                return list(row[:count] if self.type == "extents" else row)
         numbers = list(struct.unpack_from(self._format, c_struct, self.offset))
         if self.is_per_axis:
             return numbers
@@ -146,14 +209,21 @@ class Option:
 
 
 class Table:
-    """An operation's options by name, its C struct, and its results."""
+    """An operation's options by name, its C struct, its tensors and results, and its position in
+    the library's list."""
 
-    def __init__(self, row: dict[str, Any]) -> None:
+    def __init__(self, index: int, row: dict[str, Any]) -> None:
+        self.index = index
         options = [Option(each) for each in row["options"] + row["request"]]
         self.options: dict[str, Option] = {each.name: each for each in options}
         self.own: list[str] = [each["name"] for each in row["options"]]  # not the call's
+        self.c_struct: str = row["c_struct"]
         self.c_defaults = bytes.fromhex(row["c_defaults"])
         self.defaults = {each.name: each.unpack(self.c_defaults) for each in options}
+        for each in row["request"]:
+            self.options[each["name"]].default = self.defaults[each["name"]]
+        self.operands: list[str] = row["operands"]
+        self.masks: list[str] = [each.name for each in options if each.type == "tensor"]
         self.outputs: list[str] = row["outputs"]
         self.shape: str = row["shape"]
 
@@ -161,7 +231,7 @@ class Table:
 def _tables() -> dict[str, Table]:
     LIBRARY.similis_schema.restype = ctypes.c_char_p
     schema = json.loads(LIBRARY.similis_schema())
-    return {row["name"]: Table(row) for row in schema["operations"]}
+    return {row["name"]: Table(i, row) for i, row in enumerate(schema["operations"])}
 
 
 TABLES: Final = _tables()

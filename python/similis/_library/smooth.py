@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from . import c_abi, measures
@@ -21,12 +20,4 @@ def text(axes: int, **options: Any) -> str:
 
 def run(call: str, x: c_abi.Tensor, output: c_abi.Tensor, stream: int = 0) -> None:
     """One pass. Raises what the library refuses; the interpreter's lock is released meanwhile."""
-    execution = c_abi.Execution(ctypes.sizeof(c_abi.Execution), stream)
-    status = c_abi.LIBRARY.similis_smooth(
-        ctypes.byref(x),
-        ctypes.byref(measures.parse(call).options),
-        ctypes.byref(output),
-        ctypes.byref(execution),
-    )
-    if status != 0:
-        c_abi.raise_last_error(status)
+    measures.run(measures.parse(call), (x, None, None, None, None, output, None, None), stream, 0)

@@ -4,7 +4,7 @@
 A call with all its options is one line of text, which torch's operators take, as in measures.py.
 parse() turns it into the struct of the C interface and knows the results' shapes.
 
-    sample mode=linear padding_mode=zeros align_corners=1 … out_shape=8,9,10 min_coords=-1.0,-1.0,-1.0
+    sample out_shape=8,9,10 mode=linear padding_mode=zeros align_corners=1 … is_grid=1
 """
 
 from __future__ import annotations
@@ -12,89 +12,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 from collections.abc import Sequence
-from typing import Any, Final, Optional
+from typing import TYPE_CHECKING, Any, Callable, Final, Optional
 
-from . import c_abi, threads, values
+from . import c_abi, measures, threads, values
 
-MODES: Final = ("linear", "nearest", "cubic")
-PADDING_MODES: Final = ("zeros", "border", "reflection")
+if TYPE_CHECKING:
+    from .schema import Table
+
 Pair = Optional[Sequence[int]]
-FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
-
-
-class WarpOptions(ctypes.Structure):
-    """similis_warp_options."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("affine", ctypes.POINTER(c_abi.Tensor)),
-        ("displacement", ctypes.POINTER(c_abi.Tensor)),
-        ("grid", ctypes.POINTER(c_abi.Tensor)),
-        ("grid_affine", ctypes.POINTER(c_abi.Tensor)),
-        ("out_shape", ctypes.c_int64 * 3),
-        ("min_coords", ctypes.c_double * 3),
-        ("max_coords", ctypes.c_double * 3),
-        ("background", ctypes.c_double),
-        ("smallest_label", ctypes.c_double),
-        ("has_min_coords", ctypes.c_int32),
-        ("has_max_coords", ctypes.c_int32),
-        ("out_rank", ctypes.c_int32),
-        ("mode", ctypes.c_int32),
-        ("padding_mode", ctypes.c_int32),
-        ("align_corners", ctypes.c_int32),
-        ("prefilter", ctypes.c_int32),
-        ("accumulate", ctypes.c_int32),
-        ("deterministic", ctypes.c_int32),
-        ("has_smallest_label", ctypes.c_int32),
-        ("tolerance", ctypes.c_double),
-        ("rows_start", ctypes.c_int64),
-        ("rows_extent", ctypes.c_int64),
-        ("image_rows_start", ctypes.c_int64),
-        ("image_rows_extent", ctypes.c_int64),
-        ("first_cell", ctypes.c_int64),
-        ("end_cell", ctypes.c_int64),
-    ]
-
-
-def _numbers(operation: str, name: str, value: Any, convert: Any) -> str:
-    """The numbers as text, which is empty for None."""
-    if value is None:
-        return ""
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(
-            f"{operation}: {name} is {values.shown(value)}; it must be a tuple or a list"
-        )
-    if len(value) not in (2, 3):
-        raise ValueError(f"{operation}: {name} has {len(value)} numbers; it takes 2 or 3")
-    return ",".join([repr(convert(operation, name, each)) for each in value])
-
-
-_PARTS: Final = {
-    "rows": ("rows_start", "rows_extent"),
-    "image_rows": ("image_rows_start", "image_rows_extent"),
-    "cells": ("first_cell", "end_cell"),
-}
-
-
-def _pair(operation: str, name: str, value: Any) -> str:
-    """Two integers as text, which is empty for None."""
-    if value is None:
-        return ""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        kinds = "(first, end)" if name == "cells" else "(start, extent)"
-        raise TypeError(f"{operation}: {name} is {values.shown(value)}; it must be {kinds}")
-    first, second = [values.integer(operation, name, each) for each in value]
-    if name != "cells" and second < 1:
-        raise ValueError(f"{operation}: the extent of {name} is {second}; it must be at least 1")
-    return f"{first},{second}"
-
-
-def _extent(operation: str, name: str, value: Any) -> int:
-    result = values.integer(operation, name, value)
-    if result < 1:
-        raise ValueError(f"{operation}: {name} holds {value!r}; every extent must be at least 1")
-    return result
 
 
 _ELSEWHERE: Final = {  # torch's words for a mode, and ours
@@ -105,92 +32,65 @@ _ELSEWHERE: Final = {  # torch's words for a mode, and ours
 }
 
 
-def _mode(operation: str, mode: Any) -> str:
+def _refuse_torchs_mode(operation: str, mode: Any) -> None:
     hint = _ELSEWHERE.get(mode) if isinstance(mode, str) else None
     if hint is not None:
+        words = measures.table(operation).options["mode"].taken
         raise ValueError(
-            f"{operation}: mode is {mode!r}; it must be {values.listed(MODES)}; {hint}"
+            f"{operation}: mode is {mode!r}; it must be {values.listed(words)}; {hint}"
         )
-    return values.one_of(operation, "mode", mode, MODES)
 
 
 def text(
     operation: str,
     *,
     is_grid: bool = False,
-    out_shape: Optional[Sequence[int]] = None,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
-    align_corners: bool = True,
-    prefilter: bool = True,
-    min_coords: Optional[Sequence[float]] = None,
-    max_coords: Optional[Sequence[float]] = None,
-    deterministic: bool = False,
-    background: float = 0,
-    smallest_label: Optional[float] = None,
-    tolerance: float = 0.01,
-    rows: Pair = None,
-    image_rows: Pair = None,
-    cells: Pair = None,
+    part_shape: Optional[Sequence[int]] = None,
+    **options: Any,
 ) -> str:
-    """The text of a call. It checks all that can be checked without the arrays."""
-    one_of = values.one_of
-    smallest = (
-        ""
-        if smallest_label is None
-        else repr(values.number(operation, "smallest_label", smallest_label))
-    )
-    return (
-        f"{operation} is_grid={int(is_grid)} "
-        f"mode={_mode(operation, mode)} "
-        f"padding_mode={one_of(operation, 'padding_mode', padding_mode, PADDING_MODES)} "
-        f"align_corners={values.flag(operation, 'align_corners', align_corners)} "
-        f"prefilter={values.flag(operation, 'prefilter', prefilter)} "
-        f"deterministic={values.flag(operation, 'deterministic', deterministic)} "
-        f"background={values.number(operation, 'background', background)!r} "
-        f"smallest_label={smallest} "
-        f"tolerance={values.number(operation, 'tolerance', tolerance)!r} "
-        f"out_shape={_numbers(operation, 'out_shape', out_shape, _extent)} "
-        f"min_coords={_numbers(operation, 'min_coords', min_coords, values.number)} "
-        f"max_coords={_numbers(operation, 'max_coords', max_coords, values.number)} "
-        f"rows={_pair(operation, 'rows', rows)} "
-        f"image_rows={_pair(operation, 'image_rows', image_rows)} "
-        f"cells={_pair(operation, 'cells', cells)}"
-    )
+    """The text of a call with these options, and the library's defaults for all others. It checks
+    all that can be checked without the arrays.
 
-
-def _listed(kind: Any, given: str) -> list[Any]:
-    return [kind(each) for each in given.split(",") if each]
+    is_grid: the field is a grid of absolute coordinates. part_shape: of the voxels of a field's
+    part, which the library reads from the result.
+    """
+    if "mode" in options:
+        _refuse_torchs_mode(operation, options["mode"])
+    described = measures.text(operation, 3, **options)
+    if is_grid:
+        described += " is_grid=1"
+    if part_shape is not None:
+        described += " part_shape=" + ",".join([f"{int(each)!r}" for each in part_shape])
+    return described
 
 
 class Call:
-    """An operation and its options, without its tensors."""
+    """An operation and its options, without its tensors.
+
+    values: each option as a word, a flag, a number, a list of numbers, or None.
+    """
 
     def __init__(self, described: str) -> None:
         self.operation, *pairs = described.split(" ")
         given = dict(pair.split("=", 1) for pair in pairs)
-        self.is_grid = given["is_grid"] == "1"
-        self.out_shape: list[int] = _listed(int, given["out_shape"])
-        options = WarpOptions(struct_size=ctypes.sizeof(WarpOptions))
-        options.mode = MODES.index(given["mode"])
-        options.padding_mode = PADDING_MODES.index(given["padding_mode"])
-        for name in ("align_corners", "prefilter", "deterministic"):
-            setattr(options, name, int(given[name]))
-        options.background = float(given["background"])
-        options.tolerance = float(given["tolerance"])
-        if given["smallest_label"]:
-            options.smallest_label, options.has_smallest_label = float(given["smallest_label"]), 1
-        options.out_rank = len(self.out_shape)
-        options.out_shape[: len(self.out_shape)] = self.out_shape
-        for name in ("min_coords", "max_coords"):
-            coordinates = _listed(float, given[name])
-            getattr(options, name)[: len(coordinates)] = coordinates
-            setattr(options, f"has_{name}", int(bool(coordinates)))
-        for name, members in _PARTS.items():
-            for member, value in zip(members, _listed(int, given[name])):
-                setattr(options, member, value)
-        self.options = options
-        self.options_address = ctypes.addressof(options)
+        self.table = measures.table(self.operation)
+        self.index, self.shape_rule = self.table.index, self.table.shape
+        self.is_grid = given.pop("is_grid", "") == "1"
+        part = [int(each) for each in given.pop("part_shape", "").split(",") if each]
+        rows = self.table.options
+        read = {name: rows[name].read(each) for name, each in given.items()}
+        self.values = {**self.table.defaults, **read}
+        self.out_shape: list[int] = part or self.values.get("out_shape") or []
+        self.options = (ctypes.c_char * len(self.table.c_defaults))()
+        self.options.raw = self.table.c_defaults
+        for name, each in read.items():
+            rows[name].pack(each, self.options)
+        self.accumulating = type(self.options).from_buffer_copy(self.options)
+        if "accumulate" in rows:
+            rows["accumulate"].pack(True, self.accumulating)
+        self.options_address = ctypes.addressof(self.options)
+        self.accumulating_address = ctypes.addressof(self.accumulating)
+        self.arrange = _arrangement(self.table, self.is_grid)
 
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]
@@ -199,12 +99,12 @@ class Call:
         batch: Any = 1
         for each in batches:
             batch = each if each != 1 else batch
-        if self.operation in ("sample", "sample_labels"):
+        if self.shape_rule == "sampled":
             space = self.out_shape or list(operand[2:])
             if field is not None:
                 space = list(field[1:-1])
             return self._allocatable([batch, operand[1], *space])
-        if self.operation == "compose":
+        if self.shape_rule == "as_v":
             return [batch, *(field or operand)[1:]]
         space = list(field[1:-1]) if field is not None else self.out_shape
         return self._allocatable([batch, *space, operand[1]])
@@ -218,20 +118,23 @@ class Call:
         return shape
 
 
+def _arrangement(table: Table, is_grid: bool) -> Callable[[Sequence[Any]], Any]:
+    """The tensors before the C function's outputs, in its order, of (operand, affine, field,
+    grid_affine, None)."""
+    field, none = 2, 4
+    places = {"affine": 1, "grid_affine": 3, "v": field}
+    places["displacement"] = none if is_grid else field
+    places["grid"] = field if is_grid else none
+    others = [places[name] for name in (*table.operands[1:], *table.masks)]
+    return operator.itemgetter(0, *others)
+
+
 @functools.lru_cache(maxsize=1024)
 def parse(described: str) -> Call:
     return Call(described)
 
 
 Described = Optional[c_abi.Tensor]
-
-
-def _pointer(tensor: Described) -> Any:
-    return None if tensor is None else ctypes.pointer(tensor)
-
-
-def _reference(tensor: Described) -> Any:
-    return None if tensor is None else ctypes.byref(tensor)
 
 
 def run(
@@ -247,16 +150,11 @@ def run(
     operands: image, u or A; affine; field; grid_affine. outputs: the arguments of the C function
     after the options, in its order.
     """
-    operand, affine, field, grid_affine = operands
-    options = WarpOptions.from_buffer_copy(call.options)
-    passed = [_reference(operand)]
-    if call.operation == "compose":
-        passed.append(_reference(field))
-    elif field is not None:
-        setattr(options, "grid" if call.is_grid else "displacement", ctypes.pointer(field))
-    options.affine, options.grid_affine = _pointer(affine), _pointer(grid_affine)
-    options.accumulate = int(accumulate)
-    _finish(f"similis_{call.operation}", passed, options, outputs, stream, most_threads)
+    if most_threads == 0:
+        threads.follow_worker()
+    tensors = [*call.arrange((*operands, None)), *outputs]
+    options = call.accumulating_address if accumulate else call.options_address
+    c_abi.call(call.index, tensors, options, stream, most_threads)
 
 
 def voxel_spacing(
@@ -294,6 +192,10 @@ def gradient_outputs(
     return listed[operation]
 
 
+def _reference(tensor: Described) -> Any:
+    return None if tensor is None else ctypes.byref(tensor)
+
+
 def run_on_field(
     call: Call,
     field: Described,
@@ -306,23 +208,14 @@ def run_on_field(
     operands: list[Any] = [_reference(field)]
     if number is not None:
         operands.append(ctypes.c_int32(number))
-    _finish(f"similis_{call.operation}", operands, call.options, outputs, stream, most_threads)
-
-
-def _finish(
-    function: str,
-    operands: Sequence[Any],
-    options: WarpOptions,
-    outputs: Sequence[Described],
-    stream: int,
-    most_threads: int,
-) -> None:
     if most_threads == 0:
         threads.follow_worker()
     execution = c_abi.execution(stream, most_threads)
-    results = [_reference(each) for each in outputs]
-    status = getattr(c_abi.LIBRARY, function)(
-        *operands, ctypes.byref(options), *results, ctypes.byref(execution)
+    status = getattr(c_abi.LIBRARY, f"similis_{call.operation}")(
+        *operands,
+        ctypes.byref(call.options),
+        *[_reference(each) for each in outputs],
+        ctypes.byref(execution),
     )
     if status != 0:
         c_abi.raise_last_error(status)

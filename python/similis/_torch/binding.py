@@ -43,35 +43,21 @@ def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     c_abi.scale(described, by, stream_of(tensor))  # type: ignore[arg-type]
 
 
-_MEASURES = (
-    "ssim",
-    "ms_ssim",
-    "lncc",
-    "ncc",
-    "mutual_information",
-    "mse",
-    "mae",
-    "integer_ssim",
-    "ssimulacra2",
-    "histogram",
-    measures.OF_HISTOGRAM,
-)
-
-
 def tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(os.path.join(c_abi.NATIVE, "similis_tvm_ffi.so"))
-    names = (*_MEASURES, *c_abi.TRANSFORMS, "scale")
-    return {name: getattr(module, name) for name in names}
+    return {name: getattr(module, name) for name in ("call", "scale")}
 
 
 def run_measure_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
+    call = functions["call"]
+
     def run(measure: measures.Measure, *tensors: Optional[Tensor]) -> None:
-        function = functions.get(measure.operation)
-        if function is None:  # it takes milliseconds, and ctypes microseconds
+        if measure.with_means:  # they are parts of one tensor
             return run_measure_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
-        status = function(measure.options_address, torch.get_num_threads(), *tensors)
+        given = tensors if measure.is_in_order else measure.arrange(tensors + measure.behind)
+        status = call(measure.index, measure.options_address, torch.get_num_threads(), *given)
         if status != 0:
             c_abi.raise_last_error(status)
 
@@ -100,16 +86,14 @@ def run_transform_by_ctypes(
 
 
 def run_transform_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
-    def run(
-        call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False
-    ) -> None:
-        function = functions[call.operation]
+    function = functions["call"]
+
+    def run(call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False) -> None:
         status = function(
-            call.options_address,
+            call.index,
+            call.accumulating_address if accumulate else call.options_address,
             torch.get_num_threads(),
-            call.is_grid,
-            accumulate,
-            *operands,
+            *call.arrange((*operands, None)),
             *outputs,
         )
         if status != 0:

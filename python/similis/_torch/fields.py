@@ -24,12 +24,13 @@ _Pair = Optional[Sequence[int]]
 
 
 def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
-    voxels = [field.shape[0], *(warp.parse(call).out_shape or field.shape[1:-1])]
-    if call.startswith("invert "):
+    parsed = warp.parse(call)
+    voxels = [field.shape[0], *(parsed.out_shape or field.shape[1:-1])]
+    if parsed.operation == "invert":
         wide = torch.float64 if field.dtype == torch.float64 else torch.float32
         result = field.new_empty([*voxels, field.shape[-1]])
         return result, field.new_empty(field.shape[:1], dtype=wide)
-    if call.startswith("exponentiate "):
+    if parsed.operation == "exponentiate":
         return field.new_empty(field.shape), field.new_empty((0,))
     return field.new_empty(voxels), field.new_empty(field.shape[:1], dtype=torch.float64)
 
@@ -86,22 +87,21 @@ def _backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:
     """Of the operator in a graph of torch.jit: through the differentiable functions above."""
     (field,) = ctx.saved_tensors
     parsed, again = warp.parse(ctx.call), torch.is_grad_enabled()
-    options, rank = parsed.options, field.dim() - 2
-    rows = u_rows = None
+    options, rows, u_rows = parsed.values, None, None
     if parsed.out_shape:
-        rows = options.rows_start, options.rows_start + parsed.out_shape[0]
-        u_rows = options.image_rows_start, options.image_rows_extent
+        start, u_rows = options["rows"][0], options["image_rows"]
+        rows = start, start + parsed.out_shape[0]
     with torch.enable_grad():
         if not again:
             field = field.detach().requires_grad_()
         if parsed.operation == "exponentiate":
-            result = _exponential(field, ctx.number, bool(options.align_corners))
+            result = _exponential(field, ctx.number, options["align_corners"])
         else:
             result = _determinant(
                 field,
-                bool(options.align_corners),
-                options.min_coords[:rank] if options.has_min_coords else None,
-                options.max_coords[:rank] if options.has_max_coords else None,
+                options["align_corners"],
+                options["min_coords"],
+                options["max_coords"],
                 rows,
                 u_rows,
             )

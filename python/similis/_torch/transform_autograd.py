@@ -98,7 +98,7 @@ def _transform_backward(
 ) -> tuple[Optional[Tensor], ...]:
     asked = list(ctx.needs_input_grad[:4])
     field, by_field = operands[2], None
-    if ctx.call.startswith("affine_grid "):  # the derivative of x + u(x) by u is 1
+    if ctx.call.split(" ", 1)[0] == "affine_grid":  # the derivative of x + u(x) by u is 1
         if field is not None and asked[2]:
             by_field = upstream.to(field.dtype)
             if field.shape[0] != upstream.shape[0]:

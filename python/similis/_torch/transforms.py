@@ -65,7 +65,7 @@ def _check_output(call: warp.Call, output: Any, operands: Tensors) -> None:
     refuse_tensor(call.operation, "output", output)
     require_same_device(call.operation, "output", output, "the result", operand)
     shape = result_shape(call, operand, *operands[1:])
-    require_output(call.operation, output, shape, result_model(call, *operands).dtype)
+    require_output(call.operation, output, shape, result_model(call, operand, operands[2]).dtype)
 
 
 def _is_memory_apart(output: Tensor, operands: Tensors) -> bool:

@@ -14,7 +14,12 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .._functions.mutual_information import histogram, mutual_information_from_histogram
+from .._functions.dispatch import options_of
+from .._functions.mutual_information import (
+    histogram,
+    mutual_information,
+    mutual_information_from_histogram,
+)
 from .._library import measures
 from .._torch.binding import c_tensor, stream_of
 from .agreement import Agreement
@@ -24,21 +29,11 @@ from .sums import require_reduction, result_dtype
 from .transport import gathered, sum_of_ranks
 from .windows import require_images
 
-_DEFAULTS: dict[str, Any] = {
-    "num_bins": 32,
-    "kernel": "b_spline",
-    "sigma_ratio": 1.0,
-    "range": "per_image",
-    "normalized": False,
-    "smooth_nr": 0.0,
-    "smooth_dr": 0.0,
-    "method": "exact",
-    "sampling": 1.0,
-    "seed": 0,
-    "reduction": "mean",
-}
-_OF_HISTOGRAM = ("num_bins", "kernel", "sigma_ratio", "range", "method")
-_OF_VALUE = ("sigma_ratio", "normalized", "smooth_nr", "smooth_dr", "method")
+_DEFAULTS: dict[str, Any] = mutual_information.__kwdefaults__ or {}
+_OF_HISTOGRAM = tuple(options_of(histogram))
+_OF_VALUE = tuple(
+    each for each in options_of(mutual_information_from_histogram) if each != "reduction"
+)
 
 
 class _Call:

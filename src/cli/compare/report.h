@@ -67,7 +67,7 @@ struct Curve {
   std::vector<std::string> files;  ///< among the pairs' distorted files
 };
 
-/// What a report compares.
+/// The kind of inputs that a report compares.
 enum class Compared : std::uint8_t { pair, directories, encodes };
 
 struct Report {

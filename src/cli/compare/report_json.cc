@@ -127,7 +127,7 @@ Json settings_json(const Report& report) {
   return json;
 }
 
-// What a pair has of its own: the kind of its samples, and settings of metrics.
+// The members that a pair has of its own: the kind of its samples, and settings of metrics.
 Json own_settings_json(const Report& report, const ScoredPair& pair) {
   Json json = Json::object();
   if (pair.samples != report.samples) add_samples(pair.samples, json);

@@ -105,7 +105,7 @@ void finish(const Scoring& scoring, const FrameCounts& counts, Notes& notes, Pai
 
 std::string rate_text(const media::FrameRate& rate) { return fmt::format("{:.6g}", rate.value()); }
 
-// What is known of two videos before their first frame.
+// The facts about two videos that are known before their first frame.
 void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) {
   const media::VideoFormat &x = videos.format(), &y = videos.distorted_format();
   scores.pair.samples.bit_depth = x.pixels.bit_depth;

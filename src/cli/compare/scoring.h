@@ -26,7 +26,7 @@ struct Scoring {
   /// instead of failing.
   bool by_default = false;
   InputOptions inputs;
-  /// Of the frames that are read, from the first on, every so many are shown; those between are
+  /// Every so many of the frames that are read are shown, from the first on; those between are
   /// read for measures that look at the frame before.
   std::int64_t shown_every = 1;
   /// The selection as it was asked for.

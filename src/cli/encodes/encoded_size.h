@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bits an encode takes.
+// The number of bits that an encode takes.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user lets be done to make two inputs comparable: --resize, --crop, --depth, --range.
-// Nothing of it happens unasked, and what happened stands in the results.
+// The changes that the user allows to make two inputs comparable: --resize, --crop, --depth,
+// --range. Nothing of it happens unasked, and what happened stands in the results.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ Adaptation parse_adaptation(const AdaptationTexts& texts);
 /// The end of the error for sizes that differ.
 const char* sizes_must_match(const std::optional<Adaptation>& adaptation);
 
-/// What was given, for the settings of a list's results.
+/// The text that was given, for the settings of a list's results.
 Json adaptation_document(const Adaptation& adaptation);
 
 /// One thing that was done to a side: {"side", "step", numbers…, "words"}.

@@ -22,7 +22,7 @@ struct FrameCounts {
 /// The rule for bits per sample of the two sides.
 enum class Depths : std::uint8_t { must_agree, may_differ };
 
-/// What decides how two videos are paired.
+/// The settings by which two videos are paired.
 struct VideoOptions {
   FrameSelection selection;
   Depths depths = Depths::must_agree;
@@ -49,7 +49,7 @@ class VideoPair {
   /// Throws InvalidArgument, naming both, if one has full range and the other limited, unless they
   /// are to be compared as stored. A video that does not say has limited range.
   void require_same_range() const;
-  /// What was done to the frames on request.
+  /// The changes made to the frames on request.
   const Done& done() const { return done_; }
   /// The number of pairs to come, as far as the files tell it.
   std::optional<std::int64_t> expected_pairs() const;

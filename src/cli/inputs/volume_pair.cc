@@ -83,7 +83,7 @@ void require_finite_in(const Tensor& values, std::int64_t frame, const std::stri
       first / shape[4] % shape[3], first / (shape[4] * shape[3]), frame);
 }
 
-// Of one frame of [C,T,Z,Y,X].
+// The values of one frame of [C,T,Z,Y,X].
 void require_finite(const Tensor& values, std::int64_t frame, const std::string& name) {
   values.dtype == DType::f64 ? require_finite_in<double>(values, frame, name)
                              : require_finite_in<float>(values, frame, name);

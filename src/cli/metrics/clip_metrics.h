@@ -11,7 +11,7 @@
 
 namespace similis::cli {
 
-/// What a measure of clips computes: a model's score and, of a set, those of its members; or some
+/// A measure of clips computes this: a model's score and, of a set, those of its members; or some
 /// numbers of one feature.
 struct ClipMeasure {
   struct Column {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program knows of a metric: its name, a sentence, its function, its options. The table of
+// A metric as the program knows it: its name, a sentence, its function, its options. The table of
 // all of them is in metrics.cc; what -m takes, --help, completion and the settings in the results
 // follow from it.
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace similis::cli {
 
-/// Which planes of a video's frame a metric takes, each by itself; or all together, as they were
+/// The planes of a video's frame that a metric takes, each by itself; or all together, as they were
 /// read.
 enum class VideoPlanes : std::uint8_t { all, luma, frame };
 
@@ -48,7 +48,7 @@ struct Measure {
   bool takes_luma = false;     ///< it looks at FramePair::luma alone
   bool is_error = false;       ///< it is better when lower
   std::function<double(const FramePair&, const Execution&)> value;
-  /// Of a metric that has several numbers: what follows the name in each one's, "" for the first,
+  /// For a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.
   std::vector<std::string> parts = {""};
   std::function<std::vector<double>(const FramePair&, const Execution&)> values;

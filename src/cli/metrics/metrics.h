@@ -23,7 +23,7 @@ std::vector<Option<LumaOptions>> float_ms_ssim_options();
 std::vector<std::string> metric_names();
 std::vector<std::string> metric_names_with_maps();
 
-/// What is scored when nothing is asked for.
+/// The metrics that are scored when none is asked for.
 const std::vector<std::string>& default_metrics();
 
 /// A line for each metric, and below it one for each of its options.

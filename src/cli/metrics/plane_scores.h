@@ -12,7 +12,7 @@
 
 namespace similis::cli {
 
-/// Of two planes of integers, [H,W].
+/// The mean squared error of two planes of integers, [H,W].
 double mean_squared_error(const TensorView& x, const TensorView& y, const Execution& exec);
 
 struct PsnrHvsScores {

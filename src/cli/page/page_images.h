@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report shows of the inputs: pictures, middle slices of volumes, worst frames of video,
-// each as large as its share of the page allows, with maps and their histograms.
+// The pictures that a report shows of its inputs: pictures, middle slices of volumes, worst frames
+// of video, each as large as its share of the page allows, with maps and their histograms.
 #pragma once
 
 #include <cstddef>

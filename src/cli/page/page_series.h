@@ -9,7 +9,7 @@
 
 namespace similis::cli {
 
-/// How exactly a page's budget allows scores to be kept.
+/// The precision of scores that a page's budget allows.
 struct SeriesForm {
   int bits = 32;              ///< 32: as floats; 16: in steps of 1/65534 of their range
   std::size_t per_point = 1;  ///< frames of a point; of several their least and largest score

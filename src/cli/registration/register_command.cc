@@ -85,7 +85,7 @@ media::Volume jacobian_volume(const Tensor& jacobian, const RegisterInput& fixed
   return volume;
 }
 
-// What is read beside both images.
+// The files that are read beside both images.
 struct Further {
   Tensor fixed_mask, moving_mask;
   std::optional<media::Volume> fixed_labels, moving_labels;

@@ -18,8 +18,8 @@ struct LabelOverlap {
   double label = 0, before = 0, after = 0;
 };
 
-/// Of each label but 0 that fixed or moving has, in ascending order. before, after: moving's labels
-/// on fixed's grid.
+/// One for each label but 0 that fixed or moving has, in ascending order. before, after: moving's
+/// labels on fixed's grid.
 std::vector<LabelOverlap> label_overlaps(
     const media::Volume& fixed, const media::Volume& before, const media::Volume& after);
 

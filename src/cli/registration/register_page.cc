@@ -53,7 +53,7 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-// How others apply the result.
+// The commands by which other programs apply the result.
 Json commands_json(const RegisterPage& page) {
   const RegisterCommand& command = page.report.command;
   const std::string affine = register_path(command, "0GenericAffine.mat");

@@ -58,7 +58,7 @@ class RegisterProgram : public ProgramTest {
     expect_error(options, status, error);
     EXPECT_EQ(files(), before);
   }
-  // Of moving.nii, whose values are no labels.
+  // This is moving.nii, whose values are no labels.
   std::string labels_refusal() {
     return "moving.nii: a voxel is " +
            shortest(static_cast<double>(get("moving.nii").values.elements<float>()[0])) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `similis register` found, in numbers.
+// The results of `similis register`, in numbers.
 #pragma once
 
 #include <string>

@@ -128,8 +128,8 @@ using vmaf_internal::ClipFrame;
 using vmaf_internal::FeatureRequest;
 using vmaf_internal::Model;
 
-// What is computed: features by themselves, and those that models read or that look at several
-// frames, in the order in which their columns stand.
+// The features that are computed: those asked for by themselves, and those that models read or that
+// look at several frames, in the order in which their columns stand.
 struct Work {
   std::vector<VmafFeature> alone;
   std::vector<FeatureRequest> requests;

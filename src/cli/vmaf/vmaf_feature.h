@@ -29,12 +29,12 @@ struct VmafFeature {
 /// A feature by itself, or one that looks at several frames and that models read.
 using AnyVmafFeature = std::variant<VmafFeature, vmaf_internal::FeatureRequest>;
 
-/// What --feature asks for: NAME, or NAME=OPTION=VALUE:…. Throws UsageError, in one line that names
-/// the text.
+/// The request of --feature: NAME, or NAME=OPTION=VALUE:…. Throws UsageError, in one line that
+/// names the text.
 AnyVmafFeature requested_feature(const std::string& text);
 
-/// Of several texts; equal ones count once. Throws UsageError also if one feature is asked for with
-/// different options, whose columns would have the same names.
+/// The requests of several texts; equal ones count once. Throws UsageError also if one feature is
+/// asked for with different options, whose columns would have the same names.
 std::vector<AnyVmafFeature> requested_features(const std::vector<std::string>& texts);
 
 /// A line for each feature and its options.

@@ -72,7 +72,7 @@ TensorView from_dlpack(const char* operation, const char* argument, const simili
       "{}: {}.shape is NULL; it must point to {} extents", operation, argument, tensor.ndim);
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   require(dtype.has_value(),
-      "{}: {}.dtype has code {}, {} bits and {} lanes; it must be bool, uint8, uint16, "
+      "{}: {}.dtype has code {}, bits {} and lanes {}; it must be bool, uint8, uint16, "
       "int16, int32, float16, bfloat16, float32 or float64, with 1 lane",
       operation, argument, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
   const std::optional<Device> device = device_of(tensor.device);

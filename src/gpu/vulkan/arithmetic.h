@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which arithmetic of a device has IEEE's bits: found by running it, not by what the driver says.
+// The arithmetic of a device that has IEEE's bits: found by running it, not by what the driver
+// says.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@
 namespace similis::gpu::vulkan {
 namespace {
 
-// What a device lacks that every kernel needs; empty if nothing. Fills in the description.
+// Names what a device lacks that every kernel needs; empty if nothing. Fills in the description.
 std::string missing(const Api& api, Described& device) {
   VkPhysicalDeviceDriverProperties driver{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
@@ -203,7 +203,7 @@ Buffer* Gpu::allocate(std::size_t bytes) {
   }
   auto made = std::make_unique<Buffer>();
   if (make(bytes, false, *made)) return made.release();
-  // What is kept may be what is missing.
+  // The memory that is kept may be what is missing.
   for (const Buffer* buffer : free_) {
     wait(buffer->last_use);
     destroy(*buffer);

@@ -41,7 +41,7 @@ struct ChunkGrid {
   std::vector<int> first;
   int end = 0;
 
-  /// How chunks become shorter towards the end: none is longer than (rest - margin) / divisor, as
+  /// Chunks become shorter towards the end: none is longer than (rest - margin) / divisor, as
   /// slabs are, until the rest is cut into four. divisor 0: all are alike.
   struct Taper {
     int divisor = 0, margin = 0;

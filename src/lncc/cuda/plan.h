@@ -121,7 +121,7 @@ struct Problem {
   }
 };
 
-/// What the centres of a plane share.
+/// The numbers that the centres of a plane share.
 struct PlaneTerms {
   double slope;  // of a pixel of weight 1, where a pass reduces to numbers
   Constants<float> constants;

@@ -67,7 +67,7 @@ bool is_bmp(Bytes bytes) {
 
 bool is_qoi(Bytes bytes) { return has(bytes, 0, "qoif"); }
 
-// What `similis info` says of formats whose readers need no library.
+// The sentences of `similis info` on formats whose readers need no library.
 std::string no_library() { return "built in"; }
 
 // A reader, or the library that this build lacks for one.

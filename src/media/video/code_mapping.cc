@@ -7,7 +7,7 @@
 namespace similis::media {
 namespace {
 
-// Where the codes of a plane's range lie: v is the share (v - zero) / span.
+// The place of the codes of a plane's range: v is the share (v - zero) / span.
 struct Codes {
   double zero, span;
 };

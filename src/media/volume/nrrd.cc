@@ -78,7 +78,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// Which of the axes lie in space.
+// Finds the axes that lie in space.
 std::vector<bool> axes_of_space(const File& file, const Fields& fields, std::size_t rank) {
   std::vector<bool> in_space(rank, true);
   const auto directions = words_of(value_of(fields, "space directions"));

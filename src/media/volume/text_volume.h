@@ -19,7 +19,7 @@ bool is_text_volume(Bytes start);
 /// Throws InvalidArgument as read_volume() does.
 Volume read_text_volume(const File& file, const std::string& path);
 
-/// What a header says.
+/// The contents of a header.
 struct TextHeader {
   SampleLayout samples;
   Grid grid;

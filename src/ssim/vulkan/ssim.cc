@@ -78,7 +78,7 @@ void put(const Elements& elements, std::int32_t& offset, std::int32_t (&strides)
   std::copy_n(elements.strides + 3, 2, strides + 2);
 }
 
-// How many planes each result is reduced from; 0: the map is not reduced.
+// The number of planes that each result is reduced from; 0: the map is not reduced.
 std::int64_t planes_of_a_result(const Pass& pass) {
   switch (pass.reduction) {
     case Reduction::none: return 0;

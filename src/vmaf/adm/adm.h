@@ -19,7 +19,7 @@ constexpr std::int64_t kAdmSmallestSide = 33;
 /// The least product of viewing distance and display height, which is also the default one.
 constexpr double kAdmLeastDistance = 3.0 * 1080;
 
-/// What the sums depend on.
+/// The settings that the sums depend on.
 struct AdmSetting {
   double gain_limit = 100;
   double view_distance = 3;  ///< in heights of the display
@@ -28,7 +28,7 @@ struct AdmSetting {
   friend bool operator==(const AdmSetting&, const AdmSetting&) = default;
 };
 
-/// How the scores are made of the sums.
+/// The settings by which scores are made of the sums.
 struct AdmWeights {
   double dlm = 0.5, noise = 0.03125, least = 0;
   bool skips_scale0 = false, skips_aim = false;

@@ -167,7 +167,7 @@ __device__ __forceinline__ bool is_near(const Coefficients& o, const Coefficient
   return product >= 0 && product * product >= kAdmCosine * original * distorted;
 }
 
-// What is left of the reference's coefficient, without gain.
+// The part that is left of the reference's coefficient, without gain.
 template <bool is_deep> __device__ __forceinline__ int restored(int o, int t) {
   if (o == 0) return 0;
   const unsigned size = static_cast<unsigned>(o < 0 ? -o : o);
@@ -410,7 +410,7 @@ Range counted(int extent) {
   return {first, extent - first};
 }
 
-// What depends on the scale and the settings.
+// The numbers that depend on the scale and the settings.
 void describe(int scale, std::span<const AdmGpuSetting> settings, AdmPass& pass) {
   const auto at = static_cast<std::size_t>(scale);
   pass.tiles = (pass.width + kTileWidth - 3) / (kTileWidth - 2);

@@ -49,7 +49,7 @@ struct AdmPlan {
   std::span<const AdmSensitivity> sensitivities;
   AdmShifts reference_shifts;
   std::array<AdmShifts, kAdmBands> shifts;
-  // Of the reference, then of each distorted image.
+  // Those of the reference, then those of each distorted image.
   std::vector<Plane> samples;    ///< of scale 0
   std::vector<AdmPlane> inputs;  ///< of the others
   /// The next scale's inputs; empty after the last scale.

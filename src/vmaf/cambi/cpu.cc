@@ -131,7 +131,7 @@ void find_mask(CambiImage& image) {
   const int least = cambi_least_flat(width, height);
   std::array<std::vector<std::uint8_t>, rows_of_window> flat;
   for (auto& row : flat) row.resize(room);
-  // Of the columns of the window's rows; zeros beside them.
+  // Counts of the columns of the window's rows; zeros beside them.
   std::vector<std::uint8_t> columns(room + 2 * reach);
   std::uint8_t* HWY_RESTRICT sums = columns.data() + reach;
   const auto add = [&](std::int64_t y) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CAMBI knows before it sees a frame: at which luma a step is seen, and its window.
+// CAMBI knows this before it sees a frame: at which luma a step is seen, and its window.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CAMBI on the CPU works on: an image with its mask, and the steps that are seen.
+// CAMBI on the CPU works on this: an image with its mask, and the steps that are seen.
 #pragma once
 
 #include <algorithm>

@@ -92,7 +92,7 @@ struct SineCosine {
   R sine, cosine;
 };
 
-// Of angles up to some turns.
+// These take angles up to some turns.
 HWY_INLINE SineCosine sine_cosine(R angle) {
   constexpr double kSine[] = {0x1.ffffffffcd123p-1, -0x1.5555553b2dd7ep-3, 0x1.11110221ddfc9p-7,
       -0x1.a00c1c8e295b5p-13, 0x1.6c364900352a1p-19};

@@ -8,7 +8,7 @@
 namespace similis::vmaf_internal {
 namespace {
 
-// Of ascending values, between neighbours linearly.
+// A percentile of ascending values, between neighbours linearly.
 double percentile(const std::vector<double>& ascending, double percent) {
   const double at = percent * static_cast<double>(ascending.size() - 1) / 100;
   const auto below = static_cast<std::size_t>(std::floor(at));

@@ -17,7 +17,7 @@ class MotionSeries {
  public:
   MotionSeries(const MotionOptions& options, double pixels) : options_(options), pixels_(pixels) {}
 
-  /// How many frames back the difference looks.
+  /// The number of frames that the difference looks back.
   std::int64_t lag() const { return options_.has_five_frame_window ? 2 : 1; }
   bool looks_back() const { return !options_.forces_zero; }
   /// The next frame's sum of magnitudes; 0 where there is no earlier frame.

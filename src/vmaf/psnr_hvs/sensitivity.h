@@ -34,7 +34,7 @@ constexpr std::array<std::array<float, 36>, 3> kPsnrHvsTriangles = {
             0.496936637883f, 0.438694579826f, 0.393021669543f, 0.375820256136f, 0.330555063063f,
             0.285345396658f}}};
 
-/// Of all 64 coefficients: the sensitivity, and its square as the mask weighs it.
+/// For all 64 coefficients: the sensitivity, and its square as the mask weighs it.
 struct PsnrHvsWeights {
   std::array<float, 64> sensitivity{}, mask{};
 };

@@ -125,8 +125,8 @@ struct Variances {
   std::size_t count = 0;
 };
 
-// What a walk through a tile computes: all moments of a pair; those of the reference alone, which
-// are kept; or the others, beside kept ones.
+// A walk through a tile computes one of these: all moments of a pair; those of the reference alone,
+// which are kept; or the others, beside kept ones.
 enum class VifWalk : std::uint8_t { pair, reference, distorted };
 constexpr bool has_mean(VifWalk walk, std::size_t kind) {  // x, y
   return walk == VifWalk::pair || (kind == 0) == (walk == VifWalk::reference);

@@ -71,7 +71,8 @@ struct FastKernel {
   std::size_t box_bytes;  // wanted bytes of shared memory
 };
 
-/// How an image lies: `step` is the distance of voxels along x, 1, or 3 if components lie between.
+/// The layout of an image: `step` is the distance of voxels along x, 1, or 3 if components lie
+/// between.
 enum class FastLayout : std::uint8_t { volume, vectors, picture };
 
 FastKernel fast_values(FastLayout layout, bool is_half);

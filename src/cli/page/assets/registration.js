@@ -1,4 +1,4 @@
-// What `similis register` found: both images over one another, the warp, curves, numbers, commands.
+// The results of `similis register`: both images in one view, the warp, curves, numbers, commands.
 const sliceNames = {z: "across z (x to the right, y upwards)", y: "across y (x to the right, z upwards)", x: "across x (y to the right, z upwards)"};
 // The pictures of a mode: the lower one, the one over it, and how that is cut.
 const registrationModes = {

@@ -29,7 +29,7 @@ std::uint32_t little(Bytes bytes, std::size_t at, std::size_t count) {
   return value;
 }
 
-// Where a channel lies in a pixel.
+// The place of a channel in a pixel.
 struct Field {
   std::uint32_t mask = 0;
   int shift = 0, bits = 0;

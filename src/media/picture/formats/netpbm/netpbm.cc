@@ -7,7 +7,7 @@
 #include <bit>
 #include <optional>
 
-#include "src/media/picture/formats/netpbm_text.h"
+#include "src/media/picture/formats/netpbm/netpbm_text.h"
 #include "src/media/picture/reader.h"
 
 namespace similis::media {

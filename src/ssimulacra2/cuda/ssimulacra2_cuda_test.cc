@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queueing of SSIMULACRA 2 on a GPU: batches on several streams at once, and in captured
 // graphs, with the bits of the CPU. Skipped, with a message, where there is no GPU.
-#ifdef SIMILIS_HAS_CUDA
-
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -124,5 +122,3 @@ TEST_F(Ssimulacra2Cuda, GraphsReplayWithChangedPictures) {
 
 }  // namespace
 }  // namespace similis
-
-#endif

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "src/core/number_text.h"
-#include "src/media/picture/formats/netpbm_text.h"
+#include "src/media/picture/formats/netpbm/netpbm_text.h"
 #include "src/media/picture/reader.h"
 
 namespace similis::media {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of sampling on a GPU alone: arrays of more than 2³¹ elements, and the same bits of an
 // image's gradient in every run if that is asked for.
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include "src/warp/test_calls.h"
-
-#ifdef SIMILIS_HAS_CUDA
-#include <cuda_runtime.h>
 
 namespace similis {
 namespace {
@@ -138,4 +136,3 @@ TEST_F(SampleOnGpu, IndicesBeyond31BitsAreRight) {
 
 }  // namespace
 }  // namespace similis
-#endif

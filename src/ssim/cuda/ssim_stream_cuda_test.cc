@@ -2,8 +2,6 @@
 // The queueing of SSIM's work on a GPU: on the caller's stream beside other work, into captured
 // graphs, on each device, in memory that the caller gives, and over arrays that 32 bits do not
 // index. Skipped, with a message, where there is no GPU.
-#ifdef SIMILIS_HAS_CUDA
-
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -279,5 +277,3 @@ TEST_F(SsimCudaStream, IndicesBeyond32Bits) {
 
 }  // namespace
 }  // namespace similis
-
-#endif
