@@ -50,6 +50,7 @@ TEST(ReadImage, FirstBytesNameTheFormat) {
   EXPECT_EQ(format_of("\xff\x0a"), "JXL");
   EXPECT_EQ(format_of({"\0\0\0\x0cJXL \r\n\x87\n", 12}), "JXL");
   EXPECT_EQ(format_of({"MM\0*", 4}), "TIFF");
+  EXPECT_EQ(format_of("\x76\x2f\x31\x01\x02"), "EXR");
   EXPECT_EQ(format_of("P1 "), "Netpbm");
   EXPECT_EQ(format_of("P6#a comment"), "Netpbm");
   EXPECT_EQ(format_of("P7\n"), "Netpbm");
@@ -153,9 +154,9 @@ TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
 
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
-  ASSERT_EQ(readers.size(), 12u);
-  EXPECT_EQ(readers[6].format, "Netpbm");
-  EXPECT_EQ(readers[6].reader, "built in");
+  ASSERT_EQ(readers.size(), 13u);
+  EXPECT_EQ(readers[7].format, "Netpbm");
+  EXPECT_EQ(readers[7].reader, "built in");
   EXPECT_EQ(readers[0].format, "PNG");
   EXPECT_THAT(readers[0].reader, StartsWith("libpng 1."));
   EXPECT_THAT(readers[1].reader, StartsWith("libjpeg-turbo "));
