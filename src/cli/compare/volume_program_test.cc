@@ -119,8 +119,9 @@ TEST_F(VolumeProgram, AMapsValuesLieOnTheReferencesGrid) {
   EXPECT_EQ(std::memcmp(npy.data() + npy.size() - static_cast<std::size_t>(count) * sizeof(float),
                 map.values.data(), static_cast<std::size_t>(count) * sizeof(float)),
       0);
-  expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssim", "--map", "ssim=map.pfm"}, 1,
-      "b.nii: map.pfm: the map has slices; write .nii.gz or .npy");
+  const Outcome outcome = compare({"a.nii.gz", "b.nii", "-m", "ssim", "--map", "ssim=map.pfm"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "similis: b.nii: map.pfm: the map has slices; write .nii.gz or .npy\n");
 }
 
 TEST_F(VolumeProgram, ASeriesIsScoredFrameByFrame) {

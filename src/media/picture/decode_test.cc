@@ -142,6 +142,14 @@ TEST(ReadImage, TiffWithoutItsLibrarySaysWhatToInstall) {
 }
 #endif
 
+#if !SIMILIS_WITH_EXR
+TEST(ReadImage, ExrWithoutItsLibrarySaysWhatToInstall) {
+  EXPECT_EQ(refusal(Buffer{0x76, 0x2f, 0x31, 1}, "a.exr"),
+      "cannot read a.exr: it is EXR, but this similis was built without OpenEXR; install OpenEXR "
+      "(on Debian: apt install libopenexr-dev) and build again");
+}
+#endif
+
 TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
   try {
     refuse_damaged({.name = "a.tif"}, "Tag InkNames:\n  Value 1\r\nof\x7f\tNumberOfInks");

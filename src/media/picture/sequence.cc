@@ -123,7 +123,8 @@ std::vector<std::string> sequence_files(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   const std::string name = fs::path(path).filename().string();
   const std::optional<NumberPattern> pattern = number_pattern(name);
-  const bool has_wildcard = name.find_first_of("*?[") != std::string::npos;
+  const bool has_wildcard = name.find_first_of("*?") != std::string::npos ||
+                            name.find(']', name.find('[')) != std::string::npos;
   std::error_code error;
   if ((!pattern && !has_wildcard) || fs::exists(path, error)) return {};
   std::vector<std::string> files =

@@ -47,6 +47,7 @@ TEST_F(Sequences, AFileOfJustThisNameIsNone) {
   EXPECT_EQ(names_of("100%.png"), Names{});
   EXPECT_EQ(names_of("p%03d.png"), Names{});
   EXPECT_EQ(names_of("missing.png"), Names{}) << "opening it gives the error";
+  EXPECT_EQ(names_of("missing[2.png"), Names{});
 }
 
 TEST_F(Sequences, APatternWithoutFilesIsNamed) {
