@@ -286,6 +286,8 @@ def names_of_metrics_are_met_halfway():
             ("integer-ssim,ssim", "integer_ssim,ssim")]
     assert same[0] == same[1] and same[0], same
     compare("r.y4m", "d.y4m", "-m", "ssim=window-size=7")
+    twice = compare("r.y4m", "d.y4m", "-m", "integer_ssim,integer-ssim", status=2)
+    assert twice.stderr == "similis: -m integer-ssim is given twice\n", twice.stderr
     assert run("help", "compare").stdout == run("compare", "--help").stdout != ""
     assert run("help").stdout == run("--help").stdout != ""
 

@@ -119,7 +119,9 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
     const bool has_options = text.find('=') != std::string::npos;
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
-      metrics.push_back(text.substr(at, end - at));
+      const std::string metric = text.substr(at, end - at);
+      const std::string_view name = metric_part(metric);
+      metrics.push_back(replaced(name, '_', '-') + metric.substr(name.size()));
       at = end + 1;
     }
   }
