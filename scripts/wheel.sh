@@ -15,7 +15,7 @@ rm -rf "$scratch/raw" "$scratch/repaired" dist/similis-*.whl
 PATH=$bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$bin/python" -m build --wheel \
   --outdir "$scratch/raw" "-Cbuild-dir=$scratch/{wheel_tag}" \
   -Ccmake.define.SIMILIS_WITH_AVIF=OFF -Ccmake.define.SIMILIS_WITH_JXL=OFF \
-  -Ccmake.define.SIMILIS_WITH_TIFF=OFF \
+  -Ccmake.define.SIMILIS_WITH_TIFF=OFF -Ccmake.define.SIMILIS_WITH_EXR=OFF \
   "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=80-real;86-real;89-real;90-real;100-real;120"
 PATH=$bin:$PATH "$bin/python" -m auditwheel repair --wheel-dir "$scratch/repaired" \
   "$scratch"/raw/similis-*.whl

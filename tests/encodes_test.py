@@ -11,6 +11,7 @@ import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -198,6 +199,26 @@ def a_map_shows_the_worst_frame_or_the_one_asked_for():
     assert "frame 80 of e9.y4m is not scored" in done.stderr, done.stderr
 
 
+@test
+def the_values_of_a_map_go_to_other_programs():
+    names = "map.npy", "map.pfm", "map.tiff"
+    options = [option for name in names for option in ("--map", f"ssim@3={name}")]
+    done = compare("r.y4m", "e9.y4m", "-m", "ssim=padding=same", *options, "--format", "json")
+    score = json.loads(done.stdout)["frames"][3]["ssim-y"]
+    npy, pfm, tiff = ((FOLDER / name).read_bytes() for name in names)
+    size = 4 * WIDTH * HEIGHT
+    assert npy.startswith(b"\x93NUMPY\1\0") and f"({HEIGHT}, {WIDTH}, )".encode() in npy, npy[:128]
+    values = struct.unpack(f"<{WIDTH * HEIGHT}f", npy[-size:])
+    assert abs(sum(values) / len(values) - score) < 1e-6 and min(values) < score < max(values), score
+    assert pfm.startswith(f"Pf\n{WIDTH} {HEIGHT}\n-1.0\n".encode())
+    rows = [npy[-size:][i:i + 4 * WIDTH] for i in range(0, size, 4 * WIDTH)]
+    assert pfm[-size:] == b"".join(reversed(rows)) and tiff[8:8 + size] == npy[-size:]
+    both = json.loads(compare("map.pfm", "map.tiff", "-m", "mse", "--format", "json").stdout)
+    assert both["frames"][0]["mse"] == 0, both  # similis reads them itself
+    done = compare("r.y4m", "e9.y4m", "-m", "ssim", "--map", "ssim=map.nii.gz", status=1)
+    assert "NIfTI is for maps of volumes" in done.stderr, done.stderr
+
+
 # ---- raw video ----
 
 
@@ -264,11 +285,19 @@ def a_simd_target_that_there_is_not_is_refused_by_every_feature():
 
 @test
 def names_of_metrics_are_met_halfway():
-    for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssim", "did you mean ms-ssim?"),
+    for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssin", "did you mean ms-ssim?"),
                         ("butteraugli", "compare has no butteraugli")):
         done = compare("r.y4m", "d.y4m", "-m", text, status=2)
         assert words in done.stderr, done.stderr
     assert compare("r.y4m", "d.y4m", "-m", "mse,mae").stdout.count("mae-y") == 1
+    same = [compare("r.y4m", "d.y4m", "-m", metric).stdout.splitlines()[1:] for metric in
+            ("integer-ssim,ssim", "integer_ssim,ssim")]
+    assert same[0] == same[1] and same[0], same
+    compare("r.y4m", "d.y4m", "-m", "ssim=window-size=7")
+    twice = compare("r.y4m", "d.y4m", "-m", "integer_ssim,integer-ssim", status=2)
+    assert twice.stderr == "similis: -m integer-ssim is given twice\n", twice.stderr
+    assert run("help", "compare").stdout == run("compare", "--help").stdout != ""
+    assert run("help").stdout == run("--help").stdout != ""
 
 
 @test

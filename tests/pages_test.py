@@ -38,6 +38,7 @@ def write_clips():
             ffmpeg("-i", "source.y4m", "-c:v", codec, "-qscale:v", str(scale),
                    f"{prefix}{scale}.mkv")
     ffmpeg("-i", "source.y4m", "-vf", "scale=96:72", "-c:v", "mpeg4", "-qscale:v", "3", "small.mkv")
+    ffmpeg("-i", "source.y4m", "-r", "12", "-c:v", "mpeg4", "-qscale:v", "3", "half-rate.mkv")
     for name, of in ("crf20", "b2"), ("crf30", "b9"), ("crf40", "b14"):
         shutil.copy(FOLDER / f"{of}.mkv", FOLDER / f"{name}.mkv")
 

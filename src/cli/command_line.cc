@@ -121,9 +121,11 @@ void add_compare(CommandLine& line) {
          fmt::format("draw a heat map of the loss; brighter is worse; of a video "
                      "its luma in the worst frame, or in FRAME; repeat for several; for: {}. "
                      "One pixel for each of the picture, and a legend below; "
-                     "windows that do not fit (padding=valid) are cut at the border",
+                     "windows that do not fit (padding=valid) are cut at the border. "
+                     "FILE is .png, or the values as floats: .pfm, .tiff, .npy, and .nii.gz of "
+                     "volumes",
              joined(metric_names_with_maps(), ", ")))
-      ->type_name("METRIC[@FRAME]=FILE.png")
+      ->type_name("METRIC[@FRAME]=FILE")
       ->allow_extra_args(false);
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
@@ -138,8 +140,10 @@ void add_compare(CommandLine& line) {
          "resize the distorted pictures or video to the reference's size")
       ->type_name("lanczos|spline36|bicubic|bilinear");
   app.add_option("--crop", options.adaptation.crop,
-         "leave out so many pixels at the left, right, top and bottom of both sides")
-      ->type_name("L,R,T,B");
+         "leave out so many pixels at the left, right, top and bottom of both sides; auto: the "
+         "bars "
+         "that are black in all frames, for which videos are read twice")
+      ->type_name("auto|L,R,T,B");
   app.add_option("--crop-distorted", options.adaptation.crop_distorted,
          "the same of the distorted side alone, in its own pixels, before --resize")
       ->type_name("L,R,T,B");
@@ -150,6 +154,9 @@ void add_compare(CommandLine& line) {
          "full against limited range: convert the distorted video, or compare its code values as "
          "they are stored")
       ->type_name("match|as-stored");
+  app.add_option("--match-rate", options.adaptation.match_rate,
+         "compare each frame of the reference with the distorted frame nearest in time")
+      ->type_name("nearest");
   app.add_option("--size", options.size, "frame size of raw video")->type_name("WxH");
   app.add_option("--pix-fmt", options.pixel_format,
          "pixel format of raw video (ffmpeg's name): yuv420p, yuv422p10le, nv12, p010le, gray12le, "
@@ -159,9 +166,12 @@ void add_compare(CommandLine& line) {
       {"--format", "--output", "--report", "--map", "--worst", "--fail-below", "--fail-above"});
   group_options(
       app, "Encodes and lists", {"--curve", "--pairs", "--shard", "--retries", "--frames-in-rows"});
-  group_options(
-      app, "Meeting halfway", {"--resize", "--crop", "--crop-distorted", "--depth", "--range"});
-  group_options(app, "Video", {"--frames", "--every", "--offset", "--size", "--pix-fmt"});
+  group_options(app, "Meeting halfway",
+      {"--resize", "--crop", "--crop-distorted", "--depth", "--range", "--match-rate"});
+  app.add_option(
+         "--fps", options.fps, "frames per second of image sequences, animations and raw video")
+      ->type_name("RATE");
+  group_options(app, "Video", {"--frames", "--every", "--offset", "--size", "--pix-fmt", "--fps"});
   app.footer(fmt::format("{}\n{}\n{}\n{}\n{}", kCompareExamples, metric_lines(),
       wrapped(kDifferences, kColumns), wrapped(kResults, kColumns), kExitStatus));
 }
@@ -448,9 +458,12 @@ std::vector<std::string> value_choices(const CLI::Option& option) {
   if (type.starts_with("METRIC[@")) return metric_names_with_maps();
   if (type.starts_with("METRIC")) return metric_names();
   std::vector<std::string> choices;
-  if (type.find('|') == std::string::npos) return choices;
-  for (std::string choice : CLI::detail::split(type, '|')) {
-    choices.push_back(choice.substr(0, choice.find('[')));
+  for (const std::string& form : CLI::detail::split(type, '|')) {
+    const std::string choice = form.substr(0, form.find('['));
+    const bool is_word = std::all_of(choice.begin(), choice.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    });
+    if (is_word && !choice.empty()) choices.push_back(choice);  // not N or L,R,T,B
   }
   return choices;
 }

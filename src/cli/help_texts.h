@@ -39,23 +39,26 @@ inline constexpr const char* kCompareExamples = R"(Examples:
   similis compare fixed.nii.gz warped.nii.gz -m ssim --map ssim=slices.png
   similis compare a.yuv b.yuv --size 1920x1080 --pix-fmt yuv420p10le
   ffmpeg -v error -i b.mkv -f yuv4mpegpipe - | similis compare a.y4m -
+  similis compare 'original-%04d.png' 'encoded-%04d.png' -m ssimulacra2 --fps 24
   similis compare original.y4m crf20.mkv crf26.mkv crf32.mkv -m psnr,ssim
   similis compare original.png new.png --fail-below ssim=0.99
   similis compare -- -odd-name.png 'star*[1]?.png'
 )";
 
 inline constexpr const char* kDifferences = R"(Pictures that differ in kind:
-  Sizes must match, unless --resize and --crop make them. Grey becomes three equal channels, 8 bits become 16 (v·257). Opaque alpha is
-  dropped; transparent pixels need --background. If the colour spaces differ, the distorted picture
+  Sizes must match, unless --resize and --crop make them. Grey becomes three equal channels, 8 bits
+  become 16 (v·257). Opaque alpha is dropped; transparent pixels need --background. If the colour spaces differ, the distorted picture
   is converted to the reference's, and the settings in the results say so. PNG, JPEG, WebP, AVIF,
-  JXL, TIFF, BMP, QOI, PBM, PGM, PPM, PAM and PFM are read by similis, other formats by ffmpeg. PFM
-  has floats, which are compared with floats, with a data_range of 1 unless -m gives another.
+  JXL, TIFF, BMP, QOI, PBM, PGM, PPM, PAM, PFM and EXR are read by similis, other formats by ffmpeg.
+  PFM, EXR and some TIFF have floats, which are compared as stored with floats, with a data_range of
+  1 unless -m gives another. 'name%05d.png' and 'name*.png' stand for a clip of pictures.
 
 Video:
   similis reads y4m, raw YUV with --size and --pix-fmt, and every format that ffmpeg decodes, none
   of them converted; from a pipe it reads y4m and raw YUV. psnr, mse, mae and ssim score the code
   values of each plane (psnr-y, psnr-cb, psnr-cr); ms-ssim scores luma. Size, chroma subsampling,
-  bit depth and range must match, or be matched by --resize, --crop, --depth and --range. If the
+  bit depth and range must match, or be matched by --resize, --crop, --depth and --range. Frames are
+  compared by their numbers, or with --match-rate nearest by time. If the
   lengths differ, the frames that both videos have are scored, with a note. If a video is cut off,
   its frames before the cut are scored, and the exit status is 1.
 

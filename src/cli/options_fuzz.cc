@@ -9,6 +9,7 @@
 #include "similis/error.hpp"
 #include "src/cli/inputs/background.h"
 #include "src/cli/inputs/frame_selection.h"
+#include "src/cli/maps/raw_map.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/usage_error.h"
@@ -49,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   take_or_refuse([&] {
     const MapRequest map = requested_map(text, {"ssim", "ssim=sigma=2"});
     check_settings(map.measure);
-    require(map.path.ends_with(".png"));
+    require(map.path.ends_with(".png") || is_raw_map(map.path));
   });
   take_or_refuse([&] { parse_color(text); });
   take_or_refuse([&] { requested_feature(text); });
@@ -58,6 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(selection.next(0) >= selection.first && selection.count(10, 10) <= 10);
   });
   take_or_refuse([&] { require(parse_frame_selection("", text, text).every >= 1); });
+  take_or_refuse([&] { require(text.empty() || parse_rate(text).is_known()); });
   take_or_refuse([&] {
     const auto raw = parse_raw_video(text, "gray");
     require(!raw || (raw->width >= 1 && raw->height >= 1));

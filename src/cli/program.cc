@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/cli/command_line.h"
 #include "src/cli/completion.h"
@@ -57,10 +59,22 @@ std::string command_text(int argc, const char* const* argv) {
   return text;
 }
 
+// The arguments without the program's name, last first, as CLI11 takes them. "help compare" is
+// "compare --help".
+std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 int run_command_line(int argc, const char* const* argv) {
   const std::unique_ptr<CommandLine> line = make_command_line();
   try {
-    line->app.parse(argc, argv);
+    line->app.parse(arguments_of(argc, argv));
   } catch (const CLI::Success& wanted) {  // --help and other flags that print and end
     std::ostringstream text;
     line->app.exit(wanted, text, text);

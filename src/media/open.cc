@@ -7,6 +7,7 @@
 
 #include "src/media/io/gzip.h"
 #include "src/media/picture/reader.h"
+#include "src/media/picture/sequence.h"
 #include "src/media/video/stream_source.h"
 #include "src/media/video/y4m.h"
 #include "src/media/volume/nifti_header.h"
@@ -28,6 +29,12 @@ bool is_container(Bytes start) {
 }  // namespace
 
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw) {
+  if (std::vector<std::string> files = sequence_files(path); !files.empty()) {
+    OpenedMedia media{.picture = read_image(files.front())};
+    media.picture->frames = static_cast<std::int64_t>(files.size());
+    media.files = std::move(files);
+    return media;
+  }
   auto stream = std::make_unique<ByteStream>(path);
   const std::vector<std::uint8_t> start = stream->peek(kSignatureBytes);
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());

@@ -20,9 +20,11 @@ struct OpenedMedia {
   std::optional<Volume> volume;
   std::optional<Image> picture;     ///< the first, if the file has several
   std::vector<std::uint8_t> bytes;  ///< the whole file, of a picture
+  std::vector<std::string> files;   ///< of an image sequence; its pictures are `picture`'s frames
 };
 
-/// Opens the file at `path`; "-" is standard input. The file is taken for the first that fits:
+/// Opens the file at `path`, or the image sequence that sequence_files() finds there; "-" is
+/// standard input. The file is taken for the first that fits:
 ///   y4m or NIfTI        if its first bytes say so
 ///   raw video           if `raw` is given and the file is no MP4, Matroska, WebM or AVI
 ///   a picture           if read_image() knows the format

@@ -235,7 +235,12 @@ Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>
       [](const Measure& measure) { return measure.clip && measure.clip->looks_back(); });
   if (looks_back) scoring.shown_every = std::exchange(scoring.inputs.selection.every, 1);
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
+  scoring.inputs.rate = parse_rate(options.fps);
+  if (scoring.inputs.raw) scoring.inputs.raw->rate = scoring.inputs.rate;
   scoring.inputs.adaptation = parse_adaptation(options.adaptation);
+  if (scoring.inputs.adaptation->matches_rate && scoring.inputs.selection.offset != 0) {
+    throw UsageError("--match-rate pairs frames by time; it does not take --offset");
+  }
   const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
       [](const Measure& measure) { return measure.takes_as_read; });
   if (takes_any_depth) scoring.inputs.depths = Depths::may_differ;

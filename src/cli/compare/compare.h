@@ -26,6 +26,7 @@ struct CompareOptions {
   AdaptationTexts adaptation;         ///< --resize and the like
   std::string frames, every, offset;  ///< empty: all frames
   std::string size, pixel_format;     ///< of raw video; empty: there is none
+  std::string fps;                    ///< of raw video and image sequences; empty: not known
   std::string pairs, shard, retries;  ///< a list of pairs; empty: there is none
   bool frames_in_rows = false;
   std::string worst;                                ///< number of worst frames; empty: one

@@ -13,6 +13,7 @@
 #include "src/cli/device.h"
 #include "src/cli/maps/heat_map.h"
 #include "src/cli/maps/middle_slices.h"
+#include "src/cli/maps/raw_map.h"
 #include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/media/picture/formats/png_writer.h"
@@ -92,13 +93,14 @@ void show_on_page(const Scoring& scoring, const FramePair& frames) {
   scoring.images->add_pair(pair, scoring.measures, scoring.exec);
 }
 
-void write_map(
-    const Scoring& scoring, const MapRequest& map, const FramePair& pair, const FilePair& files) {
+void write_map(const Scoring& scoring, const MapRequest& map, const FramePair& pair,
+    const FilePair& files, const media::Grid* grid) {
   require_code_values(map.measure, pair);
   const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
   try {
     const double value = map.measure.value(frames, scoring.exec);
     const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
+    if (is_raw_map(map.path)) return write_raw_map(map.path, values, grid);
     media::write_png(map.path, heat_map(middle_slices(values, pair.voxel_mm), map.range,
                                    fmt::format("{} {:.4f}", map.measure.name, value)));
   } catch (const InvalidArgument& error) {

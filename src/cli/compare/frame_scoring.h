@@ -20,9 +20,10 @@ namespace similis::cli {
 FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
     Notes& notes, MeasureSettings& settings);
 
-/// Draws the map of one pair of frames and writes its file.
-void write_map(
-    const Scoring& scoring, const MapRequest& map, const FramePair& frames, const FilePair& files);
+/// Draws the map of one pair of frames, or takes its values, and writes its file. `grid` is that of
+/// volumes.
+void write_map(const Scoring& scoring, const MapRequest& map, const FramePair& frames,
+    const FilePair& files, const media::Grid* grid = nullptr);
 
 /// Puts a pair of frames of pictures or volumes on the page of --report, if one is wanted.
 void show_on_page(const Scoring& scoring, const FramePair& frames);

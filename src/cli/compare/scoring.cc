@@ -96,7 +96,8 @@ void finish(const Scoring& scoring, const FrameCounts& counts, Notes& notes, Pai
         counted(*counts.reference, "frame"), distorted, counted(*counts.distorted, "frame")));
   }
   require(!scores.frames.empty(), "no frame to compare in {} and {}", reference, distorted);
-  note_counts(files, counts, scores.frames.size(), notes);
+  const bool matches_rate = scoring.inputs.adaptation.value_or(Adaptation{}).matches_rate;
+  if (!matches_rate) note_counts(files, counts, scores.frames.size(), notes);
   if (!selection.end || !counts.reference || *selection.end <= *counts.reference) return;
   notes.add(reference,
       fmt::format("has {} but --frames ends at {}; scored {}", counted(*counts.reference, "frame"),
@@ -106,8 +107,13 @@ void finish(const Scoring& scoring, const FrameCounts& counts, Notes& notes, Pai
 std::string rate_text(const media::FrameRate& rate) { return fmt::format("{:.6g}", rate.value()); }
 
 // The facts about two videos that are known before their first frame.
-void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) {
+void describe_videos(
+    const Scoring& scoring, const VideoPair& videos, Notes& notes, PairScores& scores) {
   const media::VideoFormat &x = videos.format(), &y = videos.distorted_format();
+  require(!scoring.inputs.rate.is_known() || scoring.inputs.raw.has_value(),
+      "{} is a video with a rate of its own; --fps is for image sequences, animations and raw "
+      "video",
+      videos.reference_name());
   scores.pair.samples.bit_depth = x.pixels.bit_depth;
   scores.pair.samples.chroma = chroma_name(x.pixels);
   scores.pair.rate = x.rate;
@@ -119,12 +125,15 @@ void describe_videos(const VideoPair& videos, Notes& notes, PairScores& scores) 
                          x.pixels.bit_depth, y.pixels.bit_depth));
   }
   if (!x.rate.is_known() || !y.rate.is_known()) return;
+  if (scoring.inputs.adaptation.value_or(Adaptation{}).matches_rate) return;  // it is said
   if (std::abs(y.rate.value() / x.rate.value() - 1) <= kRateTolerance) return;
   scores.pair.differences.emplace_back(
       "frame_rate", fmt::format("reference has {} frames per second, distorted {}",
                         rate_text(x.rate), rate_text(y.rate)));
   notes.add(display_name(scores.pair.files.distorted),
-      fmt::format("has {} frames per second but {} has {}; frames are compared by their numbers",
+      fmt::format(
+          "has {} frames per second but {} has {}; frames are compared by their numbers, or by "
+          "time with --match-rate nearest",
           rate_text(y.rate), display_name(scores.pair.files.reference), rate_text(x.rate)));
 }
 
@@ -144,7 +153,7 @@ void add_last_frames(const Scoring& scoring, VideoScorer& scorer, PairScores& sc
 // These add to `scores` frame by frame, so that frames scored before an error are kept.
 void score_videos(const Scoring& scoring, VideoPair& videos, bool shows_progress, Notes& notes,
     PairScores& scores) {
-  describe_videos(videos, notes, scores);
+  describe_videos(scoring, videos, notes, scores);
   ClipGroup clips(scoring.device);
   VideoScorer scorer(scoring, videos, scores.pair.files, clips);
   const Interruption::Keep keep(scoring.interruption, [&videos] { videos.cancel(); });
@@ -170,8 +179,9 @@ void score_videos(const Scoring& scoring, VideoPair& videos, bool shows_progress
 
 void score_animations(const Scoring& scoring, AnimationPair& animations, bool shows_progress,
     Notes& notes, PairScores& scores) {
-  require(scoring.maps.empty(), "{} is an animation; --map takes pictures, videos or volumes",
+  require(scoring.maps.empty(), "{} is a clip of pictures; --map takes pictures, videos or volumes",
       display_name(scores.pair.files.distorted));
+  scores.pair.rate = scores.pair.distorted_rate = scoring.inputs.rate;
   const Interruption::Keep keep(scoring.interruption);
   Progress progress("frames", shows_progress ? animations.expected_pairs() : 0);
   while (const auto pictures = animations.next(scoring.exec)) {
@@ -188,7 +198,9 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
   const std::string name = display_name(files.distorted);
   require(!scoring.inputs.raw, "{} is a volume; --size and --pix-fmt are for video", name);
   require(scoring.inputs.adaptation.value_or(Adaptation{}) == Adaptation{},
-      "{} is a volume; --resize, --crop, --depth and --range are for pictures and video", name);
+      "{} is a volume; --resize, --crop, --depth, --range and --match-rate are for pictures and "
+      "video",
+      name);
   require(scoring.maps.empty() || volumes.expected_pairs() == 1,
       "{} has several frames; --map takes pictures, videos, or volumes of one frame", name);
   scores.pair.samples.channels = volumes.channels();
@@ -204,7 +216,8 @@ void score_volumes(const Scoring& scoring, VolumePair& volumes, bool shows_progr
     require_not_interrupted(scoring);
     add_frame(scoring,
         {volumes.frame(), score_frames(scoring, *frames, files, notes, scores.settings)}, scores);
-    for (const MapRequest& map : scoring.maps) write_map(scoring, map, *frames, files);
+    for (const MapRequest& map : scoring.maps)
+      write_map(scoring, map, *frames, files, &volumes.grid());
     if (scores.frames.size() == 1) show_on_page(scoring, *frames);
     progress.step();
   }
@@ -226,7 +239,7 @@ void score_media(const Scoring& scoring, const MediaPair& media, bool is_single,
     return score_volumes(scoring, **volumes, is_single, notes, scores);
   }
   require(!is_single || !scoring.inputs.are_for_video(),
-      "{} is a picture; --frames, --every, --offset, --size and --pix-fmt are for video",
+      "{} is a picture; --frames, --every, --offset, --fps, --size and --pix-fmt are for video",
       display_name(scores.pair.files.distorted));
   score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
 }
@@ -263,7 +276,7 @@ class EncodesScorer {
         MediaPair media = reference.pair_with(all_[i].pair.files.distorted);
         auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
         if (videos == nullptr) return score_media(scoring_, media, false, notes_, all_[i]);
-        describe_videos(**videos, notes_, all_[i]);
+        describe_videos(scoring_, **videos, notes_, all_[i]);
         auto scorer = std::make_unique<VideoScorer>(scoring_, **videos, all_[i].pair.files, clips_);
         walked_.push_back({std::move(*videos), std::move(scorer), i});
       });

@@ -223,7 +223,7 @@ TEST_F(VideoProgram, WhatDiffersInKindIsRefused) {
   expect_error({"compare", "a.y4m", "a.png"}, 1,
       "a.y4m is a video but a.png is a picture; compare two pictures, two videos or two volumes");
   expect_error({"compare", "a.png", "a.png", "--every", "2"}, 1,
-      "a.png is a picture; --frames, --every, --offset, --size and --pix-fmt are for video");
+      "a.png is a picture; --frames, --every, --offset, --fps, --size and --pix-fmt are for video");
 }
 
 TEST_F(VideoProgram, StandardInputIsEitherSide) {

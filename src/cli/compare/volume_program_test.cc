@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program end to end on volumes.
 #include <cmath>
+#include <cstring>
 
 #include "similis/similis.hpp"
 #include "src/cli/test_program.h"
@@ -99,6 +100,28 @@ TEST_F(VolumeProgram, OneMayComeOnStandardInputCompressedOrNot) {
         compare({"-", name, "-m", "mae", "--format", "csv"}, media::content(folder_.file(name)));
     EXPECT_EQ(outcome.out, "frame,mae\n0,0\n") << outcome.err;
   }
+}
+
+TEST_F(VolumeProgram, AMapsValuesLieOnTheReferencesGrid) {
+  const Json document = json({"a.nii.gz", "b.nii", "-m", "ssim=padding=same", "--map",
+      "ssim=" + folder_.file("map.nii.gz"), "--map", "ssim=" + folder_.file("map.npy")});
+  const media::Volume map = media::read_volume(folder_.file("map.nii.gz"));
+  const media::Volume reference = media::read_volume(folder_.file("a.nii.gz"));
+  EXPECT_EQ(map.grid.size, reference.grid.size);
+  EXPECT_LT(media::grid_distance(map.grid, reference.grid), 1e-4);
+  ASSERT_EQ(map.values.dtype, DType::f32);
+  double sum = 0;
+  const std::int64_t count = map.values.shape.count();
+  for (std::int64_t i = 0; i < count; ++i) sum += map.values.elements<float>()[i];
+  EXPECT_NEAR(sum / static_cast<double>(count), document["frames"][0]["ssim"].get<double>(), 1e-6);
+  const media::Buffer npy = media::content(folder_.file("map.npy"));
+  EXPECT_EQ(npy.size() % 64, static_cast<std::size_t>(count) * sizeof(float) % 64);
+  EXPECT_EQ(std::memcmp(npy.data() + npy.size() - static_cast<std::size_t>(count) * sizeof(float),
+                map.values.data(), static_cast<std::size_t>(count) * sizeof(float)),
+      0);
+  const Outcome outcome = compare({"a.nii.gz", "b.nii", "-m", "ssim", "--map", "ssim=map.pfm"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "similis: b.nii: map.pfm: the map has slices; write .nii.gz or .npy\n");
 }
 
 TEST_F(VolumeProgram, ASeriesIsScoredFrameByFrame) {

@@ -49,6 +49,7 @@ Json header_of(const Scoring& scoring, const CorpusOptions& options) {
       adaptation && *adaptation != Adaptation{}) {
     settings["adaptation"] = adaptation_document(*adaptation);
   }
+  if (scoring.inputs.rate.is_known()) settings["fps"] = scoring.inputs.rate.value();
   if (options.frames_in_rows) settings["frames_in_rows"] = true;
   if (options.shard.count > 1) {
     settings["shard"] = fmt::format("{}/{}", options.shard.number, options.shard.count);

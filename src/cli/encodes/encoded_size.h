@@ -8,9 +8,9 @@
 
 namespace similis::cli {
 
-/// The size of the distorted file of a scored pair: of a video's stream alone, if ffmpeg is there
-/// to tell it from the others in its file, else of the whole file. Empty for standard input and
-/// what is no regular file.
+/// The size of the distorted file, or sequence, of a scored pair: of a video's stream alone, if
+/// ffmpeg is there to tell it from the others in its file, else of the whole file. Empty for
+/// standard input and what is no regular file.
 std::optional<EncodedSize> encoded_size(const ScoredPair& pair, bool is_picture, bool is_raw);
 
 }  // namespace similis::cli

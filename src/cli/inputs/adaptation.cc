@@ -51,8 +51,9 @@ Crop parse_crop(const char* option, const std::string& text) {
     if (comma != left.npos) left.remove_prefix(comma + 1);
   }
   if (!is_crop) {
-    throw UsageError(fmt::format(
-        "{} is \"{}\"; it must be L,R,T,B, the pixels to leave out at each side", option, text));
+    throw UsageError(
+        fmt::format("{} is \"{}\"; it must be L,R,T,B, the pixels to leave out at each side{}",
+            option, text, std::string_view(option) == "--crop" ? ", or auto" : ""));
   }
   return {margins[0], margins[1], margins[2], margins[3]};
 }
@@ -73,6 +74,12 @@ void say_cropped(
   entry["margins"] = crop_json(crop);
   entry["size"] = {width, height};
   done.push_back(std::move(entry));
+}
+
+void say_no_bars(const Adaptation& adaptation, Done& done) {
+  if (!adaptation.crops_bars || !adaptation.crop.is_empty()) return;
+  if (!adaptation.crop_distorted.is_empty()) return;
+  done.push_back(done_to("both", "crop", "no black bars found, nothing cropped"));
 }
 
 void say_resized(std::int64_t from_width, std::int64_t from_height, std::int64_t width,
@@ -125,6 +132,24 @@ void match_depth(VideoFormat& reference, VideoFormat& distorted, Done& done) {
   done.push_back(std::move(entry));
 }
 
+// Empty if the rates are equal.
+std::optional<RateMatch> rate_match(const VideoFormat& reference, const VideoFormat& distorted,
+    const std::string& reference_name, const std::string& distorted_name, Done& done) {
+  const media::FrameRate &x = reference.rate, &y = distorted.rate;
+  require(x.is_known() && y.is_known(),
+      "{} does not say its frame rate, which --match-rate needs; --fps gives that of raw video",
+      x.is_known() ? distorted_name : reference_name);
+  if (x.value() == y.value()) return std::nullopt;
+  Json entry = done_to("distorted", "rate",
+      fmt::format("each frame of the reference ({:.6g} frames per second) compared with the frame "
+                  "of the distorted ({:.6g}) that is nearest in time",
+          x.value(), y.value()));
+  entry["from"] = y.value();
+  entry["to"] = x.value();
+  done.push_back(std::move(entry));
+  return RateMatch(x, y);
+}
+
 VideoFormat with_size(VideoFormat format, const VideoFormat& size) {
   format.width = size.width;
   format.height = size.height;
@@ -135,7 +160,12 @@ VideoFormat with_size(VideoFormat format, const VideoFormat& size) {
 
 Adaptation parse_adaptation(const AdaptationTexts& texts) {
   Adaptation adaptation{.resize = parse_filter(texts.resize)};
-  if (!texts.crop.empty()) {
+  adaptation.crops_bars = texts.crop == "auto";
+  if (adaptation.crops_bars && !texts.crop_distorted.empty()) {
+    throw UsageError(
+        "--crop auto finds the margins of both sides; it does not take --crop-distorted");
+  }
+  if (!texts.crop.empty() && !adaptation.crops_bars) {
     adaptation.crop = adaptation.crop_distorted = parse_crop("--crop", texts.crop);
   }
   if (!texts.crop_distorted.empty()) {
@@ -152,6 +182,10 @@ Adaptation parse_adaptation(const AdaptationTexts& texts) {
   } else if (!texts.range.empty()) {
     throw UsageError(fmt::format("--range is \"{}\"; it must be match or as-stored", texts.range));
   }
+  if (!texts.match_rate.empty() && texts.match_rate != "nearest") {
+    throw UsageError(fmt::format("--match-rate is \"{}\"; it must be nearest", texts.match_rate));
+  }
+  adaptation.matches_rate = !texts.match_rate.empty();
   return adaptation;
 }
 
@@ -168,6 +202,8 @@ Json adaptation_document(const Adaptation& adaptation) {
   if (adaptation.crop_distorted != adaptation.crop) {
     json["crop_distorted"] = crop_json(adaptation.crop_distorted);
   }
+  if (adaptation.crops_bars) json["crop"] = "auto";
+  if (adaptation.matches_rate) json["match_rate"] = "nearest";
   if (adaptation.matches_depth) json["depth"] = "match";
   if (adaptation.range != RangeRule::must_agree) {
     json["range"] = adaptation.range == RangeRule::match ? "match" : "as-stored";
@@ -184,6 +220,7 @@ void adapt_pictures(Image& reference, Image& distorted, const std::string& refer
     image = media::cropped(image, margins, name);
     say_cropped(side, margins, image.width, image.height, done);
   };
+  say_no_bars(adaptation, done);
   crop(reference, "reference", adaptation.crop, reference_name);
   crop(distorted, "distorted", adaptation.crop_distorted, distorted_name);
   const bool is_alike = distorted.width == reference.width && distorted.height == reference.height;
@@ -201,6 +238,10 @@ AdaptedFormats adapted_formats(const VideoFormat& reference, const VideoFormat& 
     const Adaptation& adaptation) {
   AdaptedFormats formats;
   Done& done = formats.done;
+  say_no_bars(adaptation, done);
+  if (adaptation.matches_rate) {
+    formats.match = rate_match(reference, distorted, reference_name, distorted_name, done);
+  }
   formats.reference = cropped(reference, "reference", adaptation.crop, reference_name, done);
   formats.distorted =
       cropped(distorted, "distorted", adaptation.crop_distorted, distorted_name, done);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The changes that the user allows to make two inputs comparable: --resize, --crop, --depth,
-// --range. Nothing of it happens unasked, and what happened stands in the results.
+// --range, --match-rate. Nothing of it happens unasked, and what happened stands in the results.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/inputs/rate_match.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/media/crop.h"
 #include "src/media/resample/resample.h"
@@ -21,14 +22,16 @@ enum class RangeRule : std::uint8_t { must_agree, match, as_stored };
 struct Adaptation {
   std::optional<media::Resampling> resize;
   media::Crop crop, crop_distorted;
+  bool crops_bars = false;  ///< the margins are those of black bars, to be found in each pair
   bool matches_depth = false;
   RangeRule range = RangeRule::must_agree;
+  bool matches_rate = false;
   friend bool operator==(const Adaptation&, const Adaptation&) = default;
 };
 
 /// The options as typed; empty: not given.
 struct AdaptationTexts {
-  std::string resize, crop, crop_distorted, depth, range;
+  std::string resize, crop, crop_distorted, depth, range, match_rate;
 };
 
 /// Throws UsageError, naming the option.
@@ -72,6 +75,7 @@ class FrameAdapter {
 struct AdaptedFormats {
   media::VideoFormat reference, distorted;
   Done done;
+  std::optional<RateMatch> match = {};
 };
 AdaptedFormats adapted_formats(const media::VideoFormat& reference,
     const media::VideoFormat& distorted, const std::string& reference_name,

@@ -87,7 +87,7 @@ TEST_F(AdaptedInputs, MarginsAreLeftOut) {
   expect_error({"compare", "whole.png", "whole.png", "--crop", "60,4,0,0"}, 1,
       "the crop 60,4,0,0 leaves nothing of whole.png, which is 64×48");
   expect_error({"compare", "whole.png", "whole.png", "--crop", "1,2,3"}, 2,
-      "--crop is \"1,2,3\"; it must be L,R,T,B, the pixels to leave out at each side");
+      "--crop is \"1,2,3\"; it must be L,R,T,B, the pixels to leave out at each side, or auto");
   write_y4m("a.y4m", 36, 24, {100, 90, 150});
   expect_error({"compare", "a.y4m", "a.y4m", "--crop", "1,0,0,0"}, 1,
       "the crop 1,0,0,0 would cut chroma samples of a.y4m; its left margin must be a multiple of 2 "

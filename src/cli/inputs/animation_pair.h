@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two animations, or files of several pages, side by side: pictures one after the other.
+// Two animations, files of several pages or image sequences, side by side: pictures one after the
+// other.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,9 +18,10 @@ namespace similis::cli {
 
 class AnimationPair {
  public:
-  /// The bytes of a file and the number of pictures in it.
+  /// The bytes of a file, or the files of a sequence, and the number of pictures in it.
   struct Side {
     std::vector<std::uint8_t> bytes;
+    std::vector<std::string> files;
     std::string name;
     std::int64_t frames = 1;
   };
@@ -36,10 +39,12 @@ class AnimationPair {
 
  private:
   struct Reader {
-    media::PicturesAhead pictures;
+    Reader(Side side, const std::function<bool(std::int64_t)>& is_wanted);
+
     std::string name;
     std::int64_t frames;
     std::int64_t read = 0;  // how many pictures were taken
+    media::PicturesAhead pictures;
 
     /// The picture of this number, which was not passed yet.
     media::Image picture(std::int64_t number);

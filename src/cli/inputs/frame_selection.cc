@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -74,6 +75,22 @@ FrameSelection parse_frame_selection(
     selection.offset = offset.starts_with('-') ? -*shift : *shift;
   }
   return selection;
+}
+
+media::FrameRate parse_rate(const std::string& text) {
+  constexpr double kMostRate = 1e6;
+  if (text.empty()) return {};
+  media::FrameRate rate = media::parse_frame_rate(text);
+  const std::optional<double> number = parse_number<double>(text);
+  if (number && *number > 0 && *number <= kMostRate) {
+    constexpr std::int64_t kThousandths = 1000;
+    rate = {std::llround(*number * kThousandths), kThousandths};
+  }
+  if (rate.is_known() && rate.value() <= kMostRate) return rate;
+  throw UsageError(fmt::format(
+      "--fps is \"{}\"; it must be a number of frames per second, such as 24, 23.976 or "
+      "24000/1001",
+      text));
 }
 
 std::optional<media::RawVideo> parse_raw_video(

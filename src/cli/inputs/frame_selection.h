@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of a video to score (--frames, --every, --offset) and the format of raw video (--size,
-// --pix-fmt).
+// The frames of a video to score (--frames, --every, --offset), the format of raw video (--size,
+// --pix-fmt) and the frame rate of clips that do not say theirs (--fps).
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,9 @@ struct FrameSelection {
 /// UsageError, naming the option.
 FrameSelection parse_frame_selection(
     const std::string& frames, const std::string& every, const std::string& offset);
+
+/// Parses "24", "23.976" or "24000/1001"; 0/0 if the text is empty. Throws UsageError.
+media::FrameRate parse_rate(const std::string& text);
 
 /// Parses "1920x1080" and one of ffmpeg's names of planar YUV; empty if both texts are. Throws
 /// UsageError, naming the option, if only one is given or one is malformed.

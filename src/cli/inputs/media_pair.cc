@@ -40,6 +40,11 @@ const char* kind(const media::OpenedMedia& media) {
   return media.volume ? "a volume" : "a picture";
 }
 
+// True for animations, files of several pages and image sequences.
+bool is_clip(const media::OpenedMedia& media) {
+  return media.picture->frames > 1 || !media.files.empty();
+}
+
 }  // namespace
 
 std::string display_name(const std::string& path) { return path == "-" ? "standard input" : path; }
@@ -70,27 +75,32 @@ MediaPair OpenedReference::pair_with(
   require(std::string_view(reference_kind) == kind(distorted),
       "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
       reference_kind, distorted_name, kind(distorted));
+  std::optional<Adaptation> adaptation = options_.adaptation;
+  if (adaptation && adaptation->crops_bars && !media_.volume) {
+    if (!bars_) bars_ = find_bars(path_, media_, options_.raw);
+    crop_bars(*bars_, find_bars(path, distorted, options_.raw), *adaptation);
+  }
   if (frames_) {
     return std::make_unique<VideoPair>(frames_, std::move(distorted.video),
-        VideoOptions{options_.selection, options_.depths, options_.adaptation}, threads_ > 1,
-        exec_);
+        VideoOptions{options_.selection, options_.depths, adaptation}, threads_ > 1, exec_);
   }
   if (media_.volume) {
     return std::make_unique<VolumePair>(*media_.volume, std::move(*distorted.volume),
         reference_name, distorted_name, options_.selection);
   }
-  if (media_.picture->frames > 1 || distorted.picture->frames > 1) {
+  if (is_clip(media_) || is_clip(distorted)) {
     std::vector<std::uint8_t> bytes = is_last ? std::move(media_.bytes) : media_.bytes;
     return std::make_unique<AnimationPair>(
-        AnimationPair::Side{std::move(bytes), reference_name, media_.picture->frames},
-        AnimationPair::Side{std::move(distorted.bytes), distorted_name, distorted.picture->frames},
-        options_.selection, options_.background, options_.adaptation);
+        AnimationPair::Side{std::move(bytes), media_.files, reference_name, media_.picture->frames},
+        AnimationPair::Side{std::move(distorted.bytes), std::move(distorted.files), distorted_name,
+            distorted.picture->frames},
+        options_.selection, options_.background, adaptation);
   }
   distorted.bytes = {};  // only animations are read again
   if (is_last) media_.bytes = {};
   media::Image reference = is_last ? std::move(*media_.picture) : *media_.picture;
   return pair_pictures(std::move(reference), std::move(*distorted.picture), reference_name,
-      distorted_name, options_.background, options_.adaptation, exec_);
+      distorted_name, options_.background, adaptation, exec_);
 }
 
 MediaPair open_media_pair(

@@ -9,6 +9,7 @@
 
 #include "src/cli/inputs/adaptation.h"
 #include "src/cli/inputs/animation_pair.h"
+#include "src/cli/inputs/auto_crop.h"
 #include "src/cli/inputs/background.h"
 #include "src/cli/inputs/directories.h"
 #include "src/cli/inputs/frame_selection.h"
@@ -27,11 +28,12 @@ struct InputOptions {
   std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
+  media::FrameRate rate = {};                 ///< of clips that do not say their own
   Depths depths = Depths::must_agree;         ///< of video
   std::optional<Adaptation> adaptation = {};  ///< empty where its options are not offered
 
   /// True if an option is given that only video takes.
-  bool are_for_video() const { return raw || selection != FrameSelection{}; }
+  bool are_for_video() const { return raw || rate.is_known() || selection != FrameSelection{}; }
 };
 
 using MediaPair = std::variant<PicturePair, std::unique_ptr<VideoPair>,
@@ -61,6 +63,7 @@ class OpenedReference {
   InputOptions options_;
   int threads_;
   Execution exec_;
+  std::optional<Bars> bars_;                 // once they were looked for
   media::OpenedMedia media_;                 // without its video
   std::shared_ptr<ReferenceFrames> frames_;  // of its video
 };

@@ -32,6 +32,7 @@ VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
     const Execution& exec, AdaptedFormats formats)
     : selection_(options.selection),
       adaptation_(options.adaptation),
+      match_(formats.match),
       exec_(exec),
       done_(std::move(formats.done)),
       format_(formats.reference),
@@ -41,8 +42,10 @@ VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
       reference_(std::move(reference)),
       distorted_source_(
           std::move(distorted),
-          [selection = options.selection](
-              std::int64_t frame) { return selection.has(frame - selection.offset); },
+          [selection = options.selection, match = match_](std::int64_t frame) {
+            return match ? match->is_wanted(frame, selection)
+                         : selection.has(frame - selection.offset);
+          },
           on_thread),
       reference_adapter_(reference_->source().format(), adaptation_.value_or(Adaptation{}).crop,
           format_, std::nullopt),
@@ -87,15 +90,28 @@ std::optional<std::int64_t> VideoPair::expected_pairs() const {
   const auto distorted = distorted_source_.source().expected_frames();
   if (!reference && !distorted && !selection_.end) return std::nullopt;
   constexpr std::int64_t kMany = std::int64_t{1} << 60;
-  return selection_.count(reference.value_or(kMany), distorted.value_or(kMany));
+  std::int64_t limit = distorted.value_or(kMany);
+  if (match_ && distorted) limit = match_->reference_frames(limit);
+  return selection_.count(reference.value_or(kMany), limit);
+}
+
+std::int64_t VideoPair::distorted_for(std::int64_t reference) const {
+  return match_ ? match_->distorted(reference) : reference + selection_.offset;
+}
+
+// Frames of a slower video serve several times.
+bool VideoPair::read_distorted(std::int64_t number) {
+  if (place_ >= 0 && distorted_frame_.number == number) return true;
+  return distorted_source_.next(distorted_frame_);
 }
 
 bool VideoPair::next() {
-  const std::int64_t from = place_ < 0 ? 0 : distorted_frame_.number - selection_.offset + 1;
-  if (selection_.end && selection_.next(from) >= *selection_.end) return false;
-  has_ended_ = !reference_->go_to(place_ + 1) || !distorted_source_.next(distorted_frame_);
+  if (selection_.end && selection_.next(number_ + 1) >= *selection_.end) return false;
+  has_ended_ =
+      !reference_->go_to(place_ + 1) || !read_distorted(distorted_for(reference_->frame().number));
   if (has_ended_) return false;
   ++place_;
+  number_ = reference_->frame().number;
   reference_frame_ = &reference_adapter_.adapted(reference_->frame(), exec_);
   adapted_frame_ = &distorted_adapter_.adapted(distorted_frame_, exec_);
   return true;

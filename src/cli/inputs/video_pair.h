@@ -63,7 +63,7 @@ class VideoPair {
   void read_rest();
   FrameCounts counts() const { return counts_; }
 
-  std::int64_t frame() const { return reference().number; }  ///< in the reference
+  std::int64_t frame() const { return number_; }  ///< in the reference
   const media::VideoFrame& reference() const { return *reference_frame_; }
   const media::VideoFrame& distorted() const { return *adapted_frame_; }
 
@@ -77,8 +77,13 @@ class VideoPair {
   void require_alike() const;
   bool is_wanted(std::int64_t distorted_frame) const;
 
+  // The distorted frame for a frame of the reference.
+  std::int64_t distorted_for(std::int64_t reference) const;
+  bool read_distorted(std::int64_t number);
+
   FrameSelection selection_;
   std::optional<Adaptation> adaptation_;
+  std::optional<RateMatch> match_;
   Execution exec_;
   Done done_;
   media::VideoFormat format_, distorted_format_;
@@ -88,8 +93,9 @@ class VideoPair {
   media::VideoFrame distorted_frame_;  // as read
   FrameAdapter reference_adapter_, distorted_adapter_;
   const media::VideoFrame *reference_frame_ = nullptr, *adapted_frame_ = nullptr;
-  std::int64_t place_ = -1;  // in the selection
-  bool has_ended_ = false;   // a side has
+  std::int64_t place_ = -1;   // in the selection
+  std::int64_t number_ = -1;  // of the reference's frame
+  bool has_ended_ = false;    // a side has
   FrameCounts counts_;
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/cli/maps/raw_map.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/terminal/nearest.h"
 #include "src/core/joined.h"
@@ -18,6 +19,13 @@ namespace similis::cli {
 namespace {
 
 std::string_view metric_part(std::string_view text) { return text.substr(0, text.find('=')); }
+
+// Names take _ or - alike: ms_ssim, window-size.
+std::string replaced(std::string_view name, char from, char to) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), from, to);
+  return text;
+}
 
 // Metrics that people ask for and another command or program has.
 std::string_view program_with(std::string_view name) {
@@ -32,7 +40,7 @@ std::string_view program_with(std::string_view name) {
 }
 
 const Metric& known_metric(std::string_view name, const std::string& argument) {
-  if (const Metric* found = find_metric(name)) return *found;
+  if (const Metric* found = find_metric(replaced(name, '_', '-'))) return *found;
   if (const std::string_view program = program_with(name); !program.empty()) {
     throw UsageError(fmt::format("{}: compare has no {}; {} computes it", argument, name, program));
   }
@@ -48,7 +56,7 @@ Settings split_settings(std::string_view text, const Metric& metric, const std::
   for (std::size_t colon = 0; colon != std::string_view::npos; text.remove_prefix(colon + 1)) {
     colon = text.find(':');
     const std::string_view part = text.substr(0, colon);
-    const std::string name(metric_part(part));
+    const std::string name = replaced(metric_part(part), '-', '_');
     const auto option = std::find(names.begin(), names.end(), name);
     if (option == names.end()) {
       throw UsageError(fmt::format(
@@ -111,7 +119,9 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
     const bool has_options = text.find('=') != std::string::npos;
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
-      metrics.push_back(text.substr(at, end - at));
+      const std::string metric = text.substr(at, end - at);
+      const std::string_view name = metric_part(metric);
+      metrics.push_back(replaced(name, '_', '-') + metric.substr(name.size()));
       at = end + 1;
     }
   }
@@ -163,9 +173,11 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
   }
   const std::size_t prefix = named.empty() ? name.size() : named.size();
   const std::string path(text.substr(std::min(text.size(), prefix + 1)));
-  if (!path.ends_with(".png")) {
-    throw UsageError(fmt::format(
-        "{}: a map is a PNG file; write {}=FILE.png", argument, text.substr(0, prefix)));
+  if (!path.ends_with(".png") && !is_raw_map(path)) {
+    throw UsageError(
+        fmt::format("{}: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
+                    "{}=FILE.png",
+            argument, text.substr(0, prefix)));
   }
   const std::string source = !named.empty() ? named : asked.empty() ? metric.name : asked.front();
   const auto place = std::find(metric_texts.begin(), metric_texts.end(), source);

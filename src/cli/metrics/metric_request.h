@@ -19,8 +19,8 @@ namespace similis::cli {
 /// option is given twice or does not take the value, or two texts are the same.
 std::vector<Measure> requested_measures(const std::vector<std::string>& texts);
 
-/// The texts of -m, with those such as "psnr,ssim" taken apart at their commas; a text with "=" is
-/// one metric.
+/// The texts of -m, with those such as "psnr,ssim" taken apart at their commas, and metrics' names
+/// with - for _; a text with "=" is one metric.
 std::vector<std::string> split_metrics(const std::vector<std::string>& texts);
 
 struct MapRequest {

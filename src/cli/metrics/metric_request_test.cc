@@ -113,8 +113,12 @@ TEST(MapRequest, SaysWhatIsWrong) {
   refuse("ssin=a.png",
       "--map ssin=a.png: there is no metric \"ssin\"; did you mean ssim? (--list-metrics shows "
       "all)");
-  refuse("ssim", "--map ssim: a map is a PNG file; write ssim=FILE.png");
-  refuse("ssim=a.jpg", "--map ssim=a.jpg: a map is a PNG file; write ssim=FILE.png");
+  refuse("ssim",
+      "--map ssim: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
+      "ssim=FILE.png");
+  refuse("ssim=a.jpg",
+      "--map ssim=a.jpg: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
+      "ssim=FILE.png");
   refuse("ssim=a.png",
       "--map ssim=a.png: there are several ssim; choose one, as in --map "
       "ssim=sigma=1=FILE.png",

@@ -50,13 +50,13 @@ TEST_F(Animation, StillPicturesAreOne) {
 TEST_F(Animation, AheadEndsEarlyAndPassesErrorsOn) {
   Buffer bytes = encoded("a.gif", 5, {});
   {
-    PicturesAhead ahead(bytes, "a.gif");
+    PicturesAhead ahead([&](const TakePicture& take) { read_pictures(bytes, "a.gif", take); });
     EXPECT_TRUE(ahead.next());
   }  // ends although four frames are left
   bytes.resize(bytes.size() * 3 / 4);
   EXPECT_THROW(
       {
-        PicturesAhead ahead(bytes, "a.gif");
+        PicturesAhead ahead([&](const TakePicture& take) { read_pictures(bytes, "a.gif", take); });
         while (ahead.next()) {
         }
       },

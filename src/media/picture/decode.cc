@@ -50,6 +50,8 @@ bool is_space(Bytes bytes, std::size_t offset) {
   return bytes.size() > offset && kSpaces.find(static_cast<char>(bytes[offset])) != kSpaces.npos;
 }
 
+bool is_exr(Bytes bytes) { return has(bytes, 0, "\x76\x2f\x31\x01"); }
+
 bool is_netpbm(Bytes bytes) {
   return has(bytes, 0, "P") && is_space(bytes, 2) && bytes[1] >= '1' && bytes[1] <= '7';
 }
@@ -103,6 +105,11 @@ constexpr std::array kFormats = {
     Format{"TIFF", is_tiff, "libtiff", "libtiff-dev", read_tiff, tiff_library, read_tiff_pages},
 #else
     Format{"TIFF", is_tiff, "libtiff", "libtiff-dev"},
+#endif
+#if SIMILIS_WITH_EXR
+    Format{"EXR", is_exr, "OpenEXR", "libopenexr-dev", read_exr, exr_library},
+#else
+    Format{"EXR", is_exr, "OpenEXR", "libopenexr-dev"},
 #endif
     Format{"Netpbm", is_netpbm, "", "", read_netpbm, no_library, read_netpbm_pictures},
     Format{"PFM", is_pfm, "", "", read_pfm, no_library},

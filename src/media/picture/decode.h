@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pictures: PNG, JPEG, PBM, PGM, PPM, PAM, PFM, BMP and QOI; WebP, AVIF, JXL and TIFF if this
-// build has their libraries; all other formats through the programs ffprobe and ffmpeg.
+// Reads pictures: PNG, JPEG, PBM, PGM, PPM, PAM, PFM, BMP and QOI; WebP, AVIF, JXL, TIFF and EXR if
+// this build has their libraries; all other formats through the programs ffprobe and ffmpeg.
 #pragma once
 
 #include <cstddef>

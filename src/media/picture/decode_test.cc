@@ -50,6 +50,7 @@ TEST(ReadImage, FirstBytesNameTheFormat) {
   EXPECT_EQ(format_of("\xff\x0a"), "JXL");
   EXPECT_EQ(format_of({"\0\0\0\x0cJXL \r\n\x87\n", 12}), "JXL");
   EXPECT_EQ(format_of({"MM\0*", 4}), "TIFF");
+  EXPECT_EQ(format_of("\x76\x2f\x31\x01\x02"), "EXR");
   EXPECT_EQ(format_of("P1 "), "Netpbm");
   EXPECT_EQ(format_of("P6#a comment"), "Netpbm");
   EXPECT_EQ(format_of("P7\n"), "Netpbm");
@@ -141,6 +142,14 @@ TEST(ReadImage, TiffWithoutItsLibrarySaysWhatToInstall) {
 }
 #endif
 
+#if !SIMILIS_WITH_EXR
+TEST(ReadImage, ExrWithoutItsLibrarySaysWhatToInstall) {
+  EXPECT_EQ(refusal(Buffer{0x76, 0x2f, 0x31, 1}, "a.exr"),
+      "cannot read a.exr: it is EXR, but this similis was built without OpenEXR; install OpenEXR "
+      "(on Debian: apt install libopenexr-dev) and build again");
+}
+#endif
+
 TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
   try {
     refuse_damaged({.name = "a.tif"}, "Tag InkNames:\n  Value 1\r\nof\x7f\tNumberOfInks");
@@ -153,9 +162,9 @@ TEST(Refusal, IsOneLineWhateverTheLibrarySays) {
 
 TEST(ReadImage, SaysWhatReadsEachFormat) {
   const std::vector<FormatReader> readers = format_readers();
-  ASSERT_EQ(readers.size(), 12u);
-  EXPECT_EQ(readers[6].format, "Netpbm");
-  EXPECT_EQ(readers[6].reader, "built in");
+  ASSERT_EQ(readers.size(), 13u);
+  EXPECT_EQ(readers[7].format, "Netpbm");
+  EXPECT_EQ(readers[7].reader, "built in");
   EXPECT_EQ(readers[0].format, "PNG");
   EXPECT_THAT(readers[0].reader, StartsWith("libpng 1."));
   EXPECT_THAT(readers[1].reader, StartsWith("libjpeg-turbo "));

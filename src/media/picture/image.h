@@ -58,8 +58,8 @@ struct Image {
   std::vector<std::uint16_t> samples16;  ///< or if it is 16
   std::vector<float> samples_float;      ///< or if they are floats: any values, 1 channel or 3
   ColorSpace color;
-  std::string format;       ///< "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "PBM", "PGM", "PPM",
-                            ///< "PAM", "PFM", "BMP", "QOI", or ffmpeg's word
+  std::string format;       ///< "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "EXR", "PBM", "PGM",
+                            ///< "PPM", "PAM", "PFM", "BMP", "QOI", or ffmpeg's word
   std::int64_t frames = 1;  ///< frames or pages in the file; the samples are those of the first
 
   bool has_alpha() const { return channels == 2 || channels == 4; }

@@ -3,12 +3,10 @@
 
 #include <utility>
 
-#include "src/media/picture/decode.h"
-
 namespace similis::media {
 
-PicturesAhead::PicturesAhead(std::vector<std::uint8_t> bytes, const std::string& name)
-    : bytes_(std::move(bytes)), name_(name), thread_([this] { read_all(); }) {}
+PicturesAhead::PicturesAhead(std::function<void(const TakePicture&)> read_all)
+    : read_all_(std::move(read_all)), thread_([this] { this->read_all(); }) {}
 
 PicturesAhead::~PicturesAhead() {
   {
@@ -22,7 +20,7 @@ PicturesAhead::~PicturesAhead() {
 void PicturesAhead::read_all() {
   std::exception_ptr error;
   try {
-    read_pictures(bytes_, name_, [this](Image picture) {
+    read_all_([this](Image picture) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return is_stopped_ || !ready_; });
       ready_ = std::move(picture);

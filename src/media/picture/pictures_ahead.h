@@ -1,37 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of an animation, or the pages of a file, decoded on a thread of their own while
-// earlier ones are scored.
+// The frames of an animation, the pages of a file or the pictures of a sequence, decoded on a
+// thread of their own while earlier ones are scored.
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "src/media/picture/image.h"
+#include "src/media/picture/decode.h"
 
 namespace similis::media {
 
 class PicturesAhead {
  public:
-  /// Reads the bytes of a file; `name` stands for it in errors. One picture is kept ready.
-  PicturesAhead(std::vector<std::uint8_t> bytes, const std::string& name);
+  /// `read_all` reads all pictures, as read_pictures() does. One picture is kept ready.
+  explicit PicturesAhead(std::function<void(const TakePicture&)> read_all);
   ~PicturesAhead();
   PicturesAhead(const PicturesAhead&) = delete;
   PicturesAhead& operator=(const PicturesAhead&) = delete;
 
-  /// The next picture; empty after the last. Throws what read_pictures() throws there.
+  /// The next picture; empty after the last. Throws what reading throws there.
   std::optional<Image> next();
 
  private:
   void read_all();
 
-  std::vector<std::uint8_t> bytes_;
-  std::string name_;
+  std::function<void(const TakePicture&)> read_all_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Image> ready_;

@@ -60,8 +60,8 @@ constexpr std::uint16_t rescale_code(std::uint32_t v, int n, int m) {
 /// Takes every 16-bit sample from n bits to 16.
 void rescale_to_16(std::vector<std::uint16_t>& codes, int n);
 
-/// The format that the first bytes name: "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "Netpbm",
-/// "PFM", "BMP" or "QOI"; empty if they name none of these.
+/// The format that the first bytes name: "PNG", "JPEG", "WebP", "AVIF", "JXL", "TIFF", "EXR",
+/// "Netpbm", "PFM", "BMP" or "QOI"; empty if they name none of these.
 std::string_view known_format(Bytes bytes);
 
 Image read_png(const File& file);
@@ -70,6 +70,7 @@ Image read_webp(const File& file);
 Image read_avif(const File& file);
 Image read_jxl(const File& file);
 Image read_tiff(const File& file);
+Image read_exr(const File& file);
 Image read_netpbm(const File& file);
 Image read_pfm(const File& file);
 Image read_bmp(const File& file);
@@ -96,6 +97,7 @@ std::string webp_library();
 std::string avif_library();
 std::string jxl_library();
 std::string tiff_library();
+std::string exr_library();
 std::string ffmpeg_program();
 
 }  // namespace similis::media

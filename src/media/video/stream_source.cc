@@ -60,7 +60,8 @@ std::optional<std::string> read_line(ByteStream& stream, std::size_t limit) {
 }
 
 std::unique_ptr<FrameSource> open_raw(std::unique_ptr<ByteStream> stream, const RawVideo& raw) {
-  VideoFormat format{.width = raw.width, .height = raw.height, .pixels = raw.pixels};
+  VideoFormat format{
+      .width = raw.width, .height = raw.height, .pixels = raw.pixels, .rate = raw.rate};
   if (raw.is_full_range) format.color.range = "pc";
   const File file{.bytes = {}, .name = stream->name()};
   require_size(file, format.width, format.height);

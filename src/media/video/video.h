@@ -113,6 +113,7 @@ struct RawVideo {
   ChromaOrder chroma = ChromaOrder::planes;
   int unused_bits = 0;         ///< below each sample's, as p010le has six
   bool is_full_range = false;  ///< its name says so: yuvj420p
+  FrameRate rate = {};         ///< 0/0 if it was not given
 };
 
 /// The format of this name, without a size: a planar one, nv12, nv21, nv16, nv24, nv42, p010le,

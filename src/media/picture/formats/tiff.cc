@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads TIFF with libtiff: pages, grey, RGB or palette of 1 to 16 bits, with or without
-// alpha, in strips or tiles. The picture is read in bands, one strip or one row of tiles high, so
-// that memory is claimed as pixels arrive. What libtiff warns of while it decodes pixels, such as a
-// truncated JPEG or fax strip, is an error here.
+// Reads TIFF with libtiff: pages, grey, RGB or palette of 1 to 16 bits, with or without alpha, or
+// grey or RGB of floats of 16, 32 or 64 bits, in strips or tiles. The picture is read in bands, one
+// strip or one row of tiles high, so that memory is claimed as pixels arrive. What libtiff warns of
+// while it decodes pixels, such as a truncated JPEG or fax strip, is an error here.
 #include <tiffio.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +23,7 @@ namespace similis::media {
 namespace {
 
 constexpr std::int64_t kMaxPages = 65535;
-constexpr std::int64_t kMaxPixelBytes = 8;  // RGB and alpha of 16 bits
+constexpr std::int64_t kMaxPixelBytes = 24;  // RGB of 64 bits
 constexpr std::size_t kPaletteColors = 3;
 
 // No tag, strip or tile needs more than the largest picture does.
@@ -107,6 +109,8 @@ struct Layout {
   std::uint16_t photometric = 0, planar = PLANARCONFIG_CONTIG, orientation = 1;
   Alpha alpha = Alpha::none;
 
+  bool is_float = false;
+
   bool is_palette() const { return photometric == PHOTOMETRIC_PALETTE; }
   std::uint16_t planes() const { return planar == PLANARCONFIG_SEPARATE ? samples : 1; }
   std::uint16_t samples_per_plane() const { return planar == PLANARCONFIG_SEPARATE ? 1 : samples; }
@@ -129,12 +133,18 @@ class TiffPage {
   void take_palette();
   void take_profile(ColorSpace& color) const;
 
-  using Band = std::vector<std::uint16_t>;  // rows of pixels as stored, samples interleaved
+  // Rows of pixels as stored, samples interleaved: of std::uint16_t or float.
+  template <class Sample> using Band = std::vector<Sample>;
   std::size_t packed_row_bytes(std::uint64_t bytes, std::size_t columns) const;
   void unpack(const std::uint8_t* packed, std::size_t count, std::uint16_t* out) const;
-  void read_strip(std::uint32_t first_row, std::uint32_t rows, Band& band);
-  void read_tiles(std::uint32_t first_row, std::uint32_t rows, Band& band);
-  void append(const Band& band, Image& image) const;
+  void unpack(const std::uint8_t* packed, std::size_t count, float* out) const;
+  template <class Sample>
+  void read_strip(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band);
+  template <class Sample>
+  void read_tiles(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band);
+  void append(const Band<std::uint16_t>& band, Image& image) const;
+  void append(const Band<float>& band, Image& image) const;
+  template <class Sample> void read_bands(std::uint32_t band_rows, Image& image);
   [[noreturn]] void refuse_pixels() const { refuse_damaged(file_, stream_.words); }
 
   const File& file_;
@@ -163,24 +173,29 @@ void TiffPage::take_samples() {
   TIFFGetFieldDefaulted(tiff_, TIFFTAG_SAMPLEFORMAT, &format);
   TIFFGetFieldDefaulted(tiff_, TIFFTAG_COMPRESSION, &compression);
   const bool has_meaning = TIFFGetField(tiff_, TIFFTAG_PHOTOMETRIC, &layout_.photometric) != 0;
-  if (layout_.bits < 1 || layout_.bits > 16 || format == SAMPLEFORMAT_INT ||
-      format == SAMPLEFORMAT_IEEEFP) {
-    refuse(file_, "it has {}-bit {} samples; they must be unsigned integers of at most 16 bits",
+  layout_.is_float = format == SAMPLEFORMAT_IEEEFP;
+  const bool is_depth = layout_.is_float
+                            ? layout_.bits == 16 || layout_.bits == 32 || layout_.bits == 64
+                            : layout_.bits >= 1 && layout_.bits <= 16;
+  if (!is_depth || format == SAMPLEFORMAT_INT) {
+    refuse(file_,
+        "it has {}-bit {} samples; they must be unsigned integers of at most 16 bits, or floats of "
+        "16, 32 or 64 bits",
         layout_.bits,
-        format == SAMPLEFORMAT_IEEEFP ? "floating-point"
-        : format == SAMPLEFORMAT_INT  ? "signed"
-                                      : "unsigned");
+        layout_.is_float             ? "floating-point"
+        : format == SAMPLEFORMAT_INT ? "signed"
+                                     : "unsigned");
   }
   const bool is_jpeg_color =
       layout_.photometric == PHOTOMETRIC_YCBCR && compression == COMPRESSION_JPEG;
   if (is_jpeg_color) TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
   const bool is_grey = layout_.photometric == PHOTOMETRIC_MINISBLACK ||
-                       layout_.photometric == PHOTOMETRIC_MINISWHITE;
+                       (layout_.photometric == PHOTOMETRIC_MINISWHITE && !layout_.is_float);
   if (layout_.photometric == PHOTOMETRIC_RGB || is_jpeg_color) {
     layout_.colors = 3;
   } else if (!has_meaning) {
     refuse(file_, "its PhotometricInterpretation is missing");
-  } else if (!is_grey && !layout_.is_palette()) {
+  } else if (!is_grey && (!layout_.is_palette() || layout_.is_float)) {
     refuse(file_,
         "PhotometricInterpretation {} is not supported; convert the picture to grey or RGB first",
         photometric_text(layout_.photometric));
@@ -198,6 +213,7 @@ void TiffPage::take_alpha() {
         counted(layout_.samples, "channel"), layout_.colors, layout_.colors + 1);
   }
   if (!has_alpha) return;
+  if (layout_.is_float) refuse(file_, "it has floats with alpha; remove the alpha channel first");
   layout_.alpha = kinds[0] == EXTRASAMPLE_ASSOCALPHA ? Alpha::premultiplied : Alpha::straight;
 }
 
@@ -242,8 +258,44 @@ void TiffPage::unpack(const std::uint8_t* packed, std::size_t count, std::uint16
   }
 }
 
+// A half-precision float's value, exactly.
+float half_value(std::uint16_t half) {
+  const int exponent = half >> 10 & 31, mantissa = half & 1023;
+  float value = 0;
+  if (exponent == 31) {
+    value = mantissa == 0 ? std::numeric_limits<float>::infinity()
+                          : std::numeric_limits<float>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(static_cast<float>(mantissa), -24);
+  } else {
+    value = std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  }
+  return half & 0x8000 ? -value : value;
+}
+
+template <class Stored, class Convert>
+void convert_each(const std::uint8_t* packed, std::size_t count, float* out, Convert convert) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored stored;
+    std::memcpy(&stored, packed + i * sizeof stored, sizeof stored);
+    out[i] = convert(stored);
+  }
+}
+
+// Floats come in the machine's byte order.
+void TiffPage::unpack(const std::uint8_t* packed, std::size_t count, float* out) const {
+  if (layout_.bits == 32) {
+    std::memcpy(out, packed, count * sizeof(float));
+  } else if (layout_.bits == 16) {
+    convert_each<std::uint16_t>(packed, count, out, half_value);
+  } else {
+    convert_each<double>(packed, count, out, [](double v) { return static_cast<float>(v); });
+  }
+}
+
 // Copies `samples` samples a pixel to where the plane's samples belong in each pixel of the band.
-void spread(const std::uint16_t* from, std::size_t pixels, std::size_t samples, std::uint16_t* to,
+template <class Sample>
+void spread(const Sample* from, std::size_t pixels, std::size_t samples, Sample* to,
     std::size_t to_samples) {
   for (std::size_t i = 0; i < pixels; ++i) {
     std::copy_n(from + i * samples, samples, to + i * to_samples);
@@ -257,11 +309,12 @@ std::size_t TiffPage::packed_row_bytes(std::uint64_t bytes, std::size_t columns)
   return bytes;
 }
 
-void TiffPage::read_strip(std::uint32_t first_row, std::uint32_t rows, Band& band) {
+template <class Sample>
+void TiffPage::read_strip(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band) {
   const std::size_t samples = layout_.samples_per_plane(), width = layout_.width;
   const std::size_t row_bytes = packed_row_bytes(TIFFScanlineSize64(tiff_), width);
   const auto packed = std::make_unique_for_overwrite<std::uint8_t[]>(row_bytes * rows);
-  std::vector<std::uint16_t> row(width * samples);
+  Band<Sample> row(width * samples);
   for (std::uint16_t plane = 0; plane < layout_.planes(); ++plane) {
     const auto bytes = static_cast<tmsize_t>(row_bytes * rows);
     const std::uint32_t strip = TIFFComputeStrip(tiff_, first_row, plane);
@@ -277,7 +330,8 @@ void TiffPage::read_strip(std::uint32_t first_row, std::uint32_t rows, Band& ban
   }
 }
 
-void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band& band) {
+template <class Sample>
+void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band) {
   std::uint32_t tile_width = 0;
   TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &tile_width);
   const std::size_t samples = layout_.samples_per_plane();
@@ -289,7 +343,7 @@ void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band& ban
   }
   const auto packed =
       std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(bytes));
-  std::vector<std::uint16_t> row(tile_width * samples);
+  Band<Sample> row(tile_width * samples);
   for (std::uint16_t plane = 0; plane < layout_.planes(); ++plane) {
     for (std::uint32_t x = 0; x < layout_.width; x += tile_width) {
       const std::uint32_t tile = TIFFComputeTile(tiff_, x, first_row, 0, plane);
@@ -317,7 +371,11 @@ void make_straight(std::uint16_t* pixel, std::size_t colors, std::uint32_t top) 
   }
 }
 
-void TiffPage::append(const Band& band, Image& image) const {
+void TiffPage::append(const Band<float>& band, Image& image) const {
+  image.samples_float.insert(image.samples_float.end(), band.begin(), band.end());
+}
+
+void TiffPage::append(const Band<std::uint16_t>& band, Image& image) const {
   const std::uint32_t top = (1u << layout_.bits) - 1;
   const auto keep = [&](std::uint32_t code, int depth) {
     if (image.bit_depth == 8) {
@@ -350,29 +408,40 @@ void TiffPage::take_profile(ColorSpace& color) const {
   }
 }
 
-Image TiffPage::read() {
-  const int depth = layout_.is_palette() ? palette_.bit_depth : layout_.bits;
-  Image image{.width = layout_.width,
-      .height = layout_.height,
-      .channels = layout_.is_palette() ? 3 : layout_.samples,
-      .bit_depth = depth > 8 ? 16 : 8,
-      .source_bit_depth = depth,
-      .format = "TIFF"};
-  take_profile(image.color);
-  const bool is_tiled = TIFFIsTiled(tiff_) != 0;
-  std::uint32_t band_rows = layout_.height;
-  TIFFGetFieldDefaulted(tiff_, is_tiled ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &band_rows);
-  if (band_rows == 0) refuse_damaged(file_, "its strips have no rows");
-  const auto count = static_cast<std::size_t>(image.width * image.height * image.channels);
-  image.bit_depth == 8 ? image.samples8.reserve(count) : image.samples16.reserve(count);
-  stream_.in_pixels = true;
+template <class Sample> void TiffPage::read_bands(std::uint32_t band_rows, Image& image) {
   for (std::uint32_t row = 0; row < layout_.height;) {
     const std::uint32_t rows = std::min(band_rows, layout_.height - row);
-    Band band;
-    is_tiled ? read_tiles(row, rows, band) : read_strip(row, rows, band);
+    Band<Sample> band;
+    TIFFIsTiled(tiff_) ? read_tiles(row, rows, band) : read_strip(row, rows, band);
     append(band, image);
     row += rows;
   }
+}
+
+Image TiffPage::read() {
+  const int depth = layout_.is_float       ? kFloatBits
+                    : layout_.is_palette() ? palette_.bit_depth
+                                           : layout_.bits;
+  Image image{.width = layout_.width,
+      .height = layout_.height,
+      .channels = layout_.is_palette() ? 3 : layout_.samples,
+      .bit_depth = layout_.is_float ? kFloatBits
+                   : depth > 8      ? 16
+                                    : 8,
+      .source_bit_depth = depth,
+      .format = "TIFF"};
+  take_profile(image.color);
+  std::uint32_t band_rows = layout_.height;
+  TIFFGetFieldDefaulted(
+      tiff_, TIFFIsTiled(tiff_) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &band_rows);
+  if (band_rows == 0) refuse_damaged(file_, "its strips have no rows");
+  const auto count = static_cast<std::size_t>(image.width * image.height * image.channels);
+  if (layout_.is_float) image.samples_float.reserve(count);
+  if (image.bit_depth == 8) image.samples8.reserve(count);
+  if (image.bit_depth == 16) image.samples16.reserve(count);
+  stream_.in_pixels = true;
+  layout_.is_float ? read_bands<float>(band_rows, image)
+                   : read_bands<std::uint16_t>(band_rows, image);
   apply_orientation(image, layout_.orientation);
   return image;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tiffio.h>
 
+#include <cmath>
 #include <functional>
 
 #include "src/media/io/test_cost.h"
@@ -257,11 +258,10 @@ TEST(Tiff, WhatAnImageCannotHoldIsRefused) {
   const auto refusal_with = [](int channels, const std::function<void(TIFF*)>& change) {
     return refusal(encode_tiff({noise(4, 4, channels, 16)}, {.change = change}), "x.tif");
   };
-  EXPECT_EQ(refusal_with(1,
-                [](TIFF* tiff) { TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_IEEEFP); }),
-      "cannot read x.tif: it has 16-bit floating-point samples; they must be unsigned integers of "
-      "at "
-      "most 16 bits");
+  EXPECT_EQ(refusal_with(
+                1, [](TIFF* tiff) { TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_INT); }),
+      "cannot read x.tif: it has 16-bit signed samples; they must be unsigned integers of at most "
+      "16 bits, or floats of 16, 32 or 64 bits");
   EXPECT_EQ(refusal_with(4,
                 [](TIFF* tiff) { TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_SEPARATED); }),
       "cannot read x.tif: PhotometricInterpretation 5 (CMYK) is not supported; convert the picture "
@@ -304,6 +304,73 @@ TEST(Tiff, PromisesThatTheFileCannotKeepAreRefused) {
     EXPECT_THAT(refused_at_once(overpromised(compression, 16000), "fits.tif"),
         HasSubstr("cannot read fits.tif: it is cut off or damaged"));
   }
+}
+
+// A page of floats in strips of 5 rows or tiles of 16; the samples are 1/8 of their place less 3.
+Buffer float_tiff(int channels, std::uint16_t bits, const TiffSettings& settings) {
+  const TestFolder folder;
+  const std::string path = folder.file("a.tif");
+  TIFF* tiff = TIFFOpen(path.c_str(), settings.mode);
+  Image image{.width = 19, .height = 13, .channels = channels, .source_bit_depth = bits};
+  write_tags(tiff, image, settings);
+  TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_IEEEFP);
+  TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 13);
+  Buffer rows;
+  for (int i = 0; i < 19 * 13 * channels; ++i) {
+    const double value = i % 48 / 8.0 - 3;
+    const auto single = static_cast<float>(value);
+    // Halves by hand: 1024 and 25 as in IEEE 754, of numbers that have few digits.
+    std::uint16_t half = value < 0 ? 0x8000 : 0;
+    int exponent = 0;
+    const double mantissa = std::frexp(std::abs(value), &exponent);
+    if (value != 0)
+      half |= static_cast<std::uint16_t>(
+          ((exponent + 14) << 10) | static_cast<int>(mantissa * 2048 - 1024));
+    const void* const from = bits == 16   ? static_cast<const void*>(&half)
+                             : bits == 32 ? static_cast<const void*>(&single)
+                                          : static_cast<const void*>(&value);
+    const auto* const bytes = static_cast<const std::uint8_t*>(from);
+    rows.insert(rows.end(), bytes, bytes + bits / 8);
+  }
+  EXPECT_GE(TIFFWriteEncodedStrip(tiff, 0, rows.data(), static_cast<tmsize_t>(rows.size())), 0);
+  TIFFClose(tiff);
+  return content(path);
+}
+
+TEST(Tiff, FloatsAreAsStored) {
+  for (const int channels : {1, 3}) {
+    for (const std::uint16_t bits : {16, 32, 64}) {
+      // libtiff 4.5 writes this predictor wrongly to big-endian files.
+      const TiffSettings kPredicted{
+          .compression = COMPRESSION_ADOBE_DEFLATE, .mode = "wl", .change = [](TIFF* tiff) {
+            TIFFSetField(tiff, TIFFTAG_PREDICTOR, PREDICTOR_FLOATINGPOINT);
+          }};
+      for (const TiffSettings& settings :
+          {TiffSettings{.mode = "wl"}, TiffSettings{.mode = "wb"}, kPredicted}) {
+        SCOPED_TRACE(fmt::format("{} channels of {} bits, mode {}, compression {}", channels, bits,
+            settings.mode, settings.compression));
+        const Image image = read_image(float_tiff(channels, bits, settings), "a.tif");
+        EXPECT_EQ(image.channels, channels);
+        EXPECT_EQ(image.format, "TIFF");
+        ASSERT_TRUE(image.has_floats());
+        ASSERT_EQ(image.samples_float.size(), static_cast<std::size_t>(19 * 13 * channels));
+        for (std::size_t i = 0; i < image.samples_float.size(); ++i) {
+          ASSERT_EQ(image.samples_float[i], static_cast<float>(i % 48) / 8 - 3) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Tiff, FloatsOfOtherKindsAreRefused) {
+  const auto refusal = [](const TiffSettings& settings) {
+    return media::refusal(float_tiff(1, 32, settings), "a.tif");
+  };
+  EXPECT_THAT(refusal({.change =
+                           [](TIFF* tiff) {
+                             TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
+                           }}),
+      HasSubstr("PhotometricInterpretation 0 is not supported"));
 }
 
 }  // namespace
