@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUDGETS = {  # rooms: most kernels
     "src/ssim/ and src/ms_ssim/": (("src/ssim/", "src/ms_ssim/"), 63),
-    "src": (("src/",), 208),
+    "src": (("src/",), 221),
 }
 
 
@@ -35,7 +35,7 @@ def faults(kernels, sources):
 
 
 def check_the_test_itself():
-    names = [f"kernel_{i}" for i in range(209)]
+    names = [f"kernel_{i}" for i in range(BUDGETS["src"][1] + 1)]
     assert list(faults({"src/ssim/a.cu": names[:63]}, {"src/ssim/a.cu"})) == []
     assert len(list(faults({"src/ssim/a.cu": names[:64]}, {"src/ssim/a.cu"}))) == 1
     assert len(list(faults({"src/ncc/a.cu": names}, {"src/ncc/a.cu"}))) == 1

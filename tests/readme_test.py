@@ -80,8 +80,8 @@ def run_programs(build, folder):
     for block in blocks("cpp"):
         (folder / "example.cc").write_text(block)
         subprocess.run(["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "example.cc",
-                        f"-I{ROOT / 'include'}", f"-L{build / 'lib'}", "-lsimilis", "-o",
-                        "example"], cwd=folder, check=True)
+                        f"-I{ROOT / 'include'}", f"-I{build / 'include'}", f"-L{build / 'lib'}",
+                        "-lsimilis", "-o", "example"], cwd=folder, check=True)
         subprocess.run(["./example"], cwd=folder, check=True,
                        env={**os.environ, "LD_LIBRARY_PATH": str(build / "lib")})
 
