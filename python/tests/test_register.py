@@ -203,8 +203,8 @@ def test_ctrl_c_ends_it(tmp_path, callback):
     script = textwrap.dedent(f"""
         import os, signal, sys, threading, time
         import numpy as np, similis
-        x = np.random.default_rng(1).random((48, 48, 48), "float32")
-        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        x = np.random.default_rng(1).random((112, 112, 112), "float32")  # seconds on many cores
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             similis.register(x, x[::-1].copy(), stages=("deformable",), levels=(1,),
                              iterations=(100000,), tolerance=0, callback={callback})
