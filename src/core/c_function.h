@@ -24,7 +24,7 @@ namespace c_function_internal {
 template <class Function> struct Caller;
 template <class... Arguments> struct Caller<similis_status (*)(Arguments...)> {
   static constexpr int count = sizeof...(Arguments);
-  static constexpr bool is_tensor[] = {std::same_as<Arguments, const similis_tensor*>...};
+  static constexpr bool is_tensor[count] = {std::same_as<Arguments, const similis_tensor*>...};
 
   static constexpr int operands() {
     int first = 0;
