@@ -15,11 +15,11 @@
 
 #include "similis/info.hpp"
 #include "similis/version.h"
-#include "src/cli/compare/statistics.h"
 #include "src/cli/device.h"
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/metrics/metrics.h"
+#include "src/cli/results/statistics.h"
 #include "src/cli/terminal/aligned_rows.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/notes.h"

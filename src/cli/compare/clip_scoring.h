@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/cli/compare/scores.h"
-#include "src/cli/inputs/video_pair.h"
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/vmaf/clip.h"
 #include "src/vmaf/gpu_meter.h"
 

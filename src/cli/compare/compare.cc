@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/compare/scoring.h"
 #include "src/cli/compare/streamed_results.h"
 #include "src/cli/compare/thresholds.h"
@@ -23,6 +22,7 @@
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/page/compare_page.h"
 #include "src/cli/page/page.h"
+#include "src/cli/results/report.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
 #include "src/cli/threads.h"

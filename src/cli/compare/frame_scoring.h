@@ -9,7 +9,7 @@
 
 #include "src/cli/compare/clip_scoring.h"
 #include "src/cli/compare/scoring.h"
-#include "src/cli/inputs/video_planes.h"
+#include "src/cli/inputs/clips/video_planes.h"
 #include "src/media/picture/image.h"
 
 namespace similis::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "src/cli/inputs/video_planes.h"
+#include "src/cli/inputs/clips/video_planes.h"
 
 namespace similis::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/metrics/metric.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/compare/scores.h"
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/metrics/metric.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/page/page_images.h"
+#include "src/cli/results/report.h"
 #include "src/cli/terminal/interruption.h"
 #include "src/cli/terminal/notes.h"
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "src/cli/compare/statistics.h"
 #include "src/cli/inputs/media_pair.h"
+#include "src/cli/results/statistics.h"
 #include "src/cli/terminal/nearest.h"
 #include "src/cli/usage_error.h"
 #include "src/core/number_text.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/metrics/metric.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

@@ -13,9 +13,9 @@
 #include <set>
 #include <vector>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/corpus/pair_list.h"
 #include "src/cli/corpus/results_file.h"
+#include "src/cli/results/report.h"
 #include "src/cli/terminal/growing_output.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/notes.h"

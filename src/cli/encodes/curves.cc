@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "src/cli/compare/statistics.h"
+#include "src/cli/results/statistics.h"
 #include "src/cli/usage_error.h"
 #include "src/core/counted.h"
 

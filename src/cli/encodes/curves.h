@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/encodes/bd_rate.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

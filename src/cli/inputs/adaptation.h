@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/inputs/rate_match.h"
+#include "src/cli/inputs/clips/rate_match.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/media/crop.h"
 #include "src/media/resample/resample.h"

@@ -8,13 +8,13 @@
 #include <variant>
 
 #include "src/cli/inputs/adaptation.h"
-#include "src/cli/inputs/animation_pair.h"
 #include "src/cli/inputs/auto_crop.h"
 #include "src/cli/inputs/background.h"
+#include "src/cli/inputs/clips/animation_pair.h"
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/directories.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
-#include "src/cli/inputs/video_pair.h"
 #include "src/cli/inputs/volume_pair.h"
 #include "src/media/open.h"
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/frame_pair.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
-#include "src/cli/inputs/video_pair.h"
 #include "src/media/volume/volume.h"
 
 namespace similis::cli {

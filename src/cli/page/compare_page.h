@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "src/cli/compare/report.h"
 #include "src/cli/page/page_images.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "similis/execution.hpp"
-#include "src/cli/inputs/video_pair.h"
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/vmaf/feature_request.h"
 
 namespace similis::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/inputs/rate_match.h"
+#include "src/cli/inputs/clips/rate_match.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/worst_frames.h"
+#include "src/cli/results/worst_frames.h"
 
 #include <fmt/core.h>
 

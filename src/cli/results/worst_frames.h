@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 
 namespace similis::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

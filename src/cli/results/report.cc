@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 
-#include "src/cli/compare/statistics.h"
+#include "src/cli/results/statistics.h"
 
 namespace similis::cli {
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "src/cli/compare/report.h"
-#include "src/cli/compare/statistics.h"
-#include "src/cli/compare/worst_frames.h"
 #include "src/cli/encodes/curves.h"
+#include "src/cli/results/report.h"
+#include "src/cli/results/statistics.h"
+#include "src/cli/results/worst_frames.h"
 #include "src/cli/terminal/aligned_rows.h"
 #include "src/cli/terminal/notes.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/inputs/reference_frames.h"
+#include "src/cli/inputs/clips/reference_frames.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/compare/statistics.h"
+#include "src/cli/results/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
-#include "src/cli/inputs/video_pair.h"
 #include "src/media/picture/pictures_ahead.h"
 
 namespace similis::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/cli/inputs/video_pair.h"
+#include "src/cli/inputs/clips/video_pair.h"
 
 #include <utility>
 

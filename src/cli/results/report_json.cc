@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "similis/version.h"
-#include "src/cli/compare/report.h"
-#include "src/cli/compare/statistics.h"
-#include "src/cli/compare/worst_frames.h"
 #include "src/cli/encodes/curves.h"
+#include "src/cli/results/report.h"
+#include "src/cli/results/statistics.h"
+#include "src/cli/results/worst_frames.h"
 #include "src/cli/terminal/json_text.h"
 
 namespace similis::cli {

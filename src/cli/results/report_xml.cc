@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/core/number_text.h"
 

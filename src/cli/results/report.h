@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/directories.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
-#include "src/cli/inputs/video_pair.h"
 #include "src/cli/metrics/metric.h"
 #include "src/cli/terminal/json_text.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/frame_pair.h"
-#include "src/cli/inputs/video_pair.h"
 
 namespace similis::cli {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "src/cli/inputs/adaptation.h"
+#include "src/cli/inputs/clips/reference_frames.h"
 #include "src/cli/inputs/frame_selection.h"
-#include "src/cli/inputs/reference_frames.h"
 #include "src/media/video/frames_ahead.h"
 
 namespace similis::cli {

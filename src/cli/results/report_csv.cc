@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
-#include "src/cli/compare/report.h"
+#include "src/cli/results/report.h"
 #include "src/core/number_text.h"
 
 namespace similis::cli {
