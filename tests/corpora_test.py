@@ -280,6 +280,23 @@ def a_large_list_resumes_within_its_memory():
     assert 1024 * (large - small) / count < 200
 
 
+@test
+def tiny_pairs_cost_little_besides_decoding():
+    times = {}
+    for count in 100, 3100:
+        write_list("tiny.jsonl", [{"reference": f"r{i % PICTURES}.png", "id": str(i),
+                                   "distorted": f"d{i % PICTURES}.png"} for i in range(count)])
+        (FOLDER / "tiny_out.jsonl").unlink(missing_ok=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run("compare", "-m", "psnr", "-m", "ssim", "--pairs", "tiny.jsonl", "-o", "tiny_out.jsonl",
+            "--threads", "1")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times[count] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    rate = 3000 / (times[3100] - times[100])
+    print(f"  {rate:.0f} pairs a second of a processor, decoding included")
+    assert rate > 1000, rate
+
+
 def peak_kilobytes(pairs, output):
     script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")

@@ -98,8 +98,19 @@ std::size_t ByteStream::read_frame(std::vector<std::uint8_t>& bytes, std::size_t
 std::vector<std::uint8_t> ByteStream::read_to_end(std::size_t limit) {
   const bool is_long = size_ && static_cast<std::size_t>(*size_) > limit;
   std::vector<std::uint8_t> bytes;
-  if (size_ && !is_long) bytes.reserve(static_cast<std::size_t>(*size_) + kStep);  // read_frame's
-  if (!is_long && read_frame(bytes, limit + 1) <= limit) return bytes;
+  if (size_ && !is_long) {  // no step of read_frame: a small file takes little memory
+    const auto expected = static_cast<std::size_t>(*size_);
+    bytes.resize(expected + 1);
+    bytes.resize(read(bytes.data(), expected + 1));
+    if (bytes.size() <= expected) return bytes;
+  }
+  // The rest of a pipe, or of a file that grows or, as in /proc, has no size.
+  std::vector<std::uint8_t> rest;
+  if (!is_long && bytes.size() + read_frame(rest, limit + 1 - bytes.size()) <= limit) {
+    if (bytes.empty()) return rest;
+    bytes.insert(bytes.end(), rest.begin(), rest.end());
+    return bytes;
+  }
   refuse({.bytes = {}, .name = name_}, "it is larger than the limit of {} bytes", limit);
 }
 
