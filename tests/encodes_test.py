@@ -7,8 +7,10 @@ outputs, thresholds, worst frames.
 """
 
 import json
+import math
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
@@ -250,7 +252,73 @@ def interleaved_chroma_is_put_into_planes():
         assert done.stdout == "frame,mse-y,mse-cb,mse-cr\n0,0,0,0\n", (name, done.stdout)
 
 
+# ---- psnr ----
+
+
+def psnr_of(mse):
+    return 10 * math.log10(255 ** 2 / mse)
+
+
+@test
+def psnr_is_pooled_from_the_mean_error_on_request():
+    y4m("uneven.y4m", 8, errors={0: 1, 1: 3, 2: 9, 3: 20, 4: 30, 5: 2, 6: 5, 7: 14})
+    document = json.loads(compare("r.y4m", "uneven.y4m", "-m", "psnr=pool=mse", "-m", "psnr", "-m",
+                                  "mse", "--format", "json").stdout)
+    errors = [entry["mse-y"] for entry in document["frames"]]
+    pooled, plain = (document["metrics"][f"{name}-y"] for name in ("psnr=pool=mse", "psnr"))
+    assert abs(pooled["mean"] - psnr_of(sum(errors) / 8)) < 1e-9, pooled
+    assert abs(plain["mean"] - sum(map(psnr_of, errors)) / 8) < 1e-9, plain
+    assert pooled["mean"] < plain["mean"] - 1 and pooled["min"] == plain["min"], (pooled, plain)
+    assert document["settings"]["metrics"]["psnr=pool=mse"]["pool"] == "mse"
+    alone = compare("r.y4m", "uneven.y4m", "-m", "psnr=pool=mse").stdout.splitlines()
+    assert alone[1].split()[1] == f"{pooled['mean']:.6f}", alone
+    compare("r.y4m", "uneven.y4m", "-m", "psnr=pool=mse", "--fail-below",
+            f"psnr-y={pooled['mean'] + 0.01}", status=3)
+    if shutil.which("ffmpeg"):
+        done = subprocess.run(["ffmpeg", "-i", "uneven.y4m", "-i", "r.y4m", "-lavfi", "psnr", "-f",
+                               "null", "-"], cwd=FOLDER, capture_output=True, text=True)
+        theirs = re.search(r"PSNR y:([0-9.]+)", done.stderr)
+        assert abs(float(theirs[1]) - pooled["mean"]) < 1e-5, (theirs[1], pooled)
+    done = compare("r.y4m", "d.y4m", "-m", "psnr=pool=max", status=2)
+    assert 'pool is "max"; it must be mean or mse' in done.stderr, done.stderr
+
+
+@test
+def psnr_yuv_weighs_the_planes():
+    chance = random.Random(5)
+    content = (FOLDER / "r.y4m").read_bytes()
+    header = content.index(b"\n") + 1
+    changed = bytearray(content)
+    for at in range(header, len(changed)):
+        if changed[at] > 60 and chance.random() < 0.2 and b"FRAME" not in content[at - 6:at + 6]:
+            changed[at] -= chance.randrange(1, 9)
+    (FOLDER / "colour.y4m").write_bytes(changed)
+    frames = json.loads(compare("r.y4m", "colour.y4m", "-m", "psnr,psnr-yuv", "--format",
+                                "json").stdout)["frames"]
+    for entry in frames:
+        expected = (6 * entry["psnr-y"] + entry["psnr-cb"] + entry["psnr-cr"]) / 8
+        assert abs(entry["psnr-yuv"] - expected) < 1e-9, entry
+    (FOLDER / "grey.y4m").write_bytes(
+        f"YUV4MPEG2 W{WIDTH} H{HEIGHT} Cmono\nFRAME\n".encode() + bytes(WIDTH * HEIGHT))
+    done = compare("grey.y4m", "grey.y4m", "-m", "psnr-yuv", status=1)
+    assert "psnr-yuv weighs the planes of 4:2:0 video 6:1:1; this one has chroma 400" in done.stderr
+    compare("r.y4m", "colour.y4m", "-m", "psnr,psnr-yuv", "--fail-below", "psnr=20")
+
+
 # ---- words ----
+
+
+@test
+def notes_can_be_silenced():
+    y4m("short.y4m", 5, 2)
+    assert "note:" in compare("r.y4m", "short.y4m", "-m", "mse").stderr
+    assert compare("r.y4m", "short.y4m", "-m", "mse", "-q").stderr == ""
+    assert compare("r.y4m", "short.y4m", "-m", "mse", "--quiet").stderr == ""
+    assert "cannot read none.y4m" in compare("r.y4m", "none.y4m", "-q", status=1).stderr
+    version = run("--version").stdout
+    assert version.startswith("similis ") and run("compare", "-V").stdout == version
+
+
 
 
 @test
@@ -286,7 +354,10 @@ def a_simd_target_that_there_is_not_is_refused_by_every_feature():
 @test
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssin", "did you mean ms-ssim?"),
-                        ("butteraugli", "compare has no butteraugli")):
+                        ("butteraugli", "similis has no butteraugli; libjxl's butteraugli_main"),
+                        ("xpsnr", "similis has no xpsnr; ffmpeg's filter xpsnr computes it"),
+                        ("cvvdp", "similis has no cvvdp"), ("lpips", "similis has no lpips"),
+                        ("ciede2000", "similis calls this metric ciede")):
         done = compare("r.y4m", "d.y4m", "-m", text, status=2)
         assert words in done.stderr, done.stderr
     assert compare("r.y4m", "d.y4m", "-m", "mse,mae").stdout.count("mae-y") == 1
@@ -348,9 +419,11 @@ def each_section_of_the_help_fits_a_terminal():
 
 @test
 def every_option_completes_in_every_shell():
-    options = {word.rstrip(",") for line in run("compare", "--help").stdout.splitlines()
-               for word in line.split() if line.startswith("  -") and word.startswith("--")}
-    assert {"--report", "--curve", "--pairs", "--fail-below"} <= options, options
+    options = {name for line in run("compare", "--help").stdout.splitlines()
+               if line.startswith("  -")
+               for name in line.split()[0].split(",") if name.startswith("--")}
+    assert {"--report", "--curve", "--pairs", "--fail-below", "--map-max", "--overlay",
+            "--no-legend", "--nan", "--quiet", "--version"} <= options, options
     for shell_name in "bash", "zsh", "fish":
         script = run("completion", shell_name).stdout
         missing = [o for o in options if (f"-l {o[2:]}" if shell_name == "fish" else o) not in script]

@@ -8,6 +8,7 @@ frame rates that differ.
 
 import json
 import random
+from xml.etree import ElementTree
 
 from clips import FOLDER, HEIGHT, WIDTH, compare, frame, run, run_all, test, y4m
 
@@ -54,6 +55,9 @@ def bars_of_both_sides_are_cropped():
     done = found["settings"]["done"]
     assert [step["margins"] for step in done] == [[4, 2, 6, 8]] * 2, done
     assert done[0]["size"] == [WIDTH, HEIGHT] and "reference cropped by 4,2,6,8" in notes, notes
+    xml = compare("rb.y4m", "db.y4m", "-m", "mse", "--crop", "auto", "--format", "xml").stdout
+    steps = ElementTree.fromstring(xml).findall("settings/done")
+    assert [step.get("words") for step in steps] == [step["words"] for step in done], xml
 
 
 @test

@@ -6,8 +6,10 @@
 """
 
 import json
+import os
 import random
 import struct
+import threading
 
 from clips import FOLDER, compare, run, run_all, test
 
@@ -142,6 +144,67 @@ def several_sequences_are_encodes_with_bitrates():
 
 
 @test
+def several_sequences_cost_one_decode_of_their_reference():
+    sequence("o", 5, 0)
+    for name, error in ("p", 2), ("q", 5), ("s", 8):
+        sequence(name, 5, error)
+    contents = []
+    for i in range(5):  # each picture of the reference can be read only once
+        path = FOLDER / f"fifo{i}.png"
+        os.mkfifo(path)
+        contents.append((path, (FOLDER / f"o{i:03}.png").read_bytes()))
+    writers = [threading.Thread(target=path.write_bytes, args=[content], daemon=True)
+               for path, content in contents]
+    for writer in writers:
+        writer.start()
+    encodes = ["p%03d.png", "q%03d.png", "s%03d.png"]
+    for threads in "2", "1":
+        if threads == "1":
+            writers = [threading.Thread(target=path.write_bytes, args=[content], daemon=True)
+                       for path, content in contents]
+            for writer in writers:
+                writer.start()
+        document = scores("fifo%d.png", *encodes, "-m", "ssim,mse", "--threads", threads)
+        for name, encode in zip(encodes, document["encodes"]):
+            alone = scores("o%03d.png", name, "-m", "ssim,mse")
+            assert encode["frames"] == alone["frames"], name
+
+
+@test
+def a_sequence_is_compared_with_a_video_in_rgb():
+    luma = [[16 + (x * 7 + y * 3 + 11 * i) % 200 for y in range(SIDE) for x in range(SIDE)]
+            for i in range(4)]
+    content = f"YUV4MPEG2 W{SIDE} H{SIDE} F12:1 C420\n".encode()
+    for plane in luma:
+        content += b"FRAME\n" + bytes(plane) + b"\x80" * (SIDE * SIDE // 2)
+    (FOLDER / "grey.y4m").write_bytes(content)
+    for i, plane in enumerate(luma):  # grey of limited range, as RGB
+        samples = [round((sample - 16) / 219 * 255) for sample in plane for _ in range(3)]
+        (FOLDER / f"rgb{i}.png").write_bytes(png.encode(bytes(samples), SIDE, 3))
+        samples[0] += 40 if i == 2 else 0
+        (FOLDER / f"off{i}.png").write_bytes(png.encode(bytes(samples), SIDE, 3))
+    for reference, distorted in ("grey.y4m", "rgb%d.png"), ("rgb%d.png", "grey.y4m"):
+        done = compare(reference, distorted, "-m", "mse,ssimulacra2", "--format", "json")
+        document = json.loads(done.stdout)
+        assert [frame["mse"] for frame in document["frames"]] == [0] * 4, document["frames"]
+        side = "reference" if reference == "grey.y4m" else "distorted"
+        words = "frames converted from YUV (bt601, limited range) to RGB of 8 bits"
+        assert document["settings"]["differences"] == {f"{side}_rgb": words}, document["settings"]
+        assert f"grey.y4m: {words}" in done.stderr, done.stderr
+        assert document["frames"][3]["time"] == 3 / 12, document["frames"]
+    found = scores("grey.y4m", "off%d.png", "-m", "mse", "--frames", "1:3")["frames"]
+    assert [frame["mse"] for frame in found] == [0, 1600 / (3 * SIDE * SIDE)], found
+    done = compare("grey.y4m", "rgb%d.png", "off%d.png", "-m", "mse", "--format", "json")
+    assert [len(encode["frames"]) for encode in json.loads(done.stdout)["encodes"]] == [4, 4]
+    (FOLDER / "rgb4.png").write_bytes((FOLDER / "rgb3.png").read_bytes())
+    assert "rgb%d.png: has 5 frames but grey.y4m has 4; scored 4 frames" in compare(
+        "grey.y4m", "rgb%d.png", "-m", "mse").stderr
+    (FOLDER / "rgb4.png").unlink()
+    done = compare("grey.y4m", "rgb%d.png", "-m", "psnr-hvs", status=1)
+    assert "takes the planes of video" in done.stderr, done.stderr
+
+
+@test
 def what_is_no_sequence_is_named():
     sequence("g", 6, 0, digits=1)
     (FOLDER / "g3.png").unlink()
@@ -150,7 +213,9 @@ def what_is_no_sequence_is_named():
     assert "x*.png: no file has such a name" in error_of("x*.png", "x*.png")
     sequence("h", 3, 0)
     assert "no frame" not in error_of("h%03d.png", "missing.png")
-    assert "is a video but h%03d.png is a picture" in error_of("r.y4m", "h%03d.png")
+    assert "is a video but h000.png is a picture" in error_of("r.y4m", "h000.png")
+    done = run("compare", "h%03d.png", "h%03d.png", "--match-rate", "nearest")
+    assert done.returncode == 1 and "--match-rate is for two videos in YUV" in done.stderr, done
     assert "--fps is for image sequences" in error_of("r.y4m", "d.y4m", "--fps", "24")
     done = run("compare", "h%03d.png", "h%03d.png", "--fps", "fast")
     assert done.returncode == 2 and '--fps is "fast"' in done.stderr, done

@@ -249,8 +249,8 @@ def a_list_too_long_for_a_page_keeps_the_worst():
 @test
 def what_makes_no_page_is_refused():
     for name, content, words in (
-            ("no.json", "{}", "no.json has no results that compare wrote: line 1 has no"),
-            ("no.txt", "hello", "no.txt has no results that compare wrote: line 1 is no JSON object"),
+            ("no.json", "{}", "no.json holds no results of similis compare: line 1 has no"),
+            ("no.txt", "hello", "no.txt holds no results of similis compare: line 1 is not a JSON object"),
             ("torn.jsonl", '{"similis": "0", "settings": {}}\n{"frame": 0, "psnr": 1}', "it has no summary"),
             ("none.json", '{"similis": "0", "metrics": 3}', "none.json has no scores")):
         (FOLDER / name).write_text(content + "\n")

@@ -205,7 +205,7 @@ class Results:
         torn, lines = lines[-1], lines[:-1]
         if not lines:
             if torn and not _line(header).startswith(torn):
-                raise ValueError(f"Results: path is {str(self._path)!r}, which is no file of results")
+                raise ValueError(f"Results: path is {str(self._path)!r}, which is not a file of results")
             self._file.truncate(0)
             self._file.write(_line(header))
             return

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 from similis import corpus
@@ -71,6 +72,9 @@ def test_columns_in_columns_out(pictures):
     assert got["id"] == [f"{r}\t{d}" for r, d in zip(*batch.values())]
     assert json.loads(got["row"][0])["metrics"] == expected["1"]["metrics"]
     assert scorer(batch | {"id": ["a", "b"]})["id"] == ["a", "b"]
+    for dtype in object, str:  # what Ray's map_batches and pandas hand over
+        columns = {side: numpy.array(paths, dtype=dtype) for side, paths in batch.items()}
+        assert scorer(columns)["row"] == got["row"]
 
 
 def test_results_continue_whoever_wrote_them(pictures):
@@ -111,7 +115,7 @@ def test_refusals(pictures):
     with corpus.Results(out, header), pytest.raises(RuntimeError, match="by another process"):
         corpus.Results(out, header)
     (pictures / "notes.txt").write_text("my notes\n")
-    with pytest.raises(ValueError, match="is no file of results"):
+    with pytest.raises(ValueError, match="is not a file of results"):
         corpus.Results(pictures / "notes.txt", header)
     assert out.read_bytes() == before and (pictures / "notes.txt").read_text() == "my notes\n"
     assert not (pictures / "new.jsonl").exists()

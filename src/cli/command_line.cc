@@ -123,10 +123,23 @@ void add_compare(CommandLine& line) {
                      "One pixel for each of the picture, and a legend below; "
                      "windows that do not fit (padding=valid) are cut at the border. "
                      "FILE is .png, or the values as floats: .pfm, .tiff, .npy, and .nii.gz of "
-                     "volumes",
+                     "volumes; of directories and encodes a folder for a .png of each",
              joined(metric_names_with_maps(), ", ")))
       ->type_name("METRIC[@FRAME]=FILE")
       ->allow_extra_args(false);
+  app.add_option("--map-max", options.map_max,
+         "the loss that is brightest, such as 0.1 of ssim; auto: the largest of each map (default: "
+         "a scale that is the same for all)")
+      ->type_name("auto|LOSS");
+  app.add_flag("--overlay", options.is_overlay, "draw maps over the reference in grey");
+  app.add_flag(
+      "--no-legend", options.has_no_legend, "draw maps without a legend, as large as the picture");
+  app.add_option("--nan", options.not_finite,
+         "values that are not finite: refuse them, or mask them, which leaves out their pixels "
+         "(default: error)")
+      ->type_name("error|mask");
+  app.add_flag("-q,--quiet", options.is_quiet, "print neither notes nor progress");
+  app.set_version_flag("-V,--version", "similis " SIMILIS_VERSION);
   app.add_option("--background", options.background,
          fmt::format("colour behind transparent pixels:\n{}", kColorForms))
       ->type_name("COLOR");
@@ -163,7 +176,8 @@ void add_compare(CommandLine& line) {
          "…")
       ->type_name("FORMAT");
   group_options(app, "Results",
-      {"--format", "--output", "--report", "--map", "--worst", "--fail-below", "--fail-above"});
+      {"--format", "--output", "--report", "--worst", "--fail-below", "--fail-above", "--quiet"});
+  group_options(app, "Maps", {"--map", "--map-max", "--overlay", "--no-legend"});
   group_options(
       app, "Encodes and lists", {"--curve", "--pairs", "--shard", "--retries", "--frames-in-rows"});
   group_options(app, "Meeting halfway",

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "src/core/counted.h"
+#include "src/core/require.h"
 #include "src/media/io/gzip.h"
 #include "src/media/picture/reader.h"
 #include "src/media/picture/sequence.h"
@@ -31,6 +33,8 @@ bool is_container(Bytes start) {
 OpenedMedia open_media(const std::string& path, const std::optional<RawVideo>& raw) {
   if (std::vector<std::string> files = sequence_files(path); !files.empty()) {
     OpenedMedia media{.picture = read_image(files.front())};
+    require(media.picture->frames == 1, "{} has {}; a sequence takes pictures of one frame",
+        files.front(), counted(media.picture->frames, "frame"));
     media.picture->frames = static_cast<std::int64_t>(files.size());
     media.files = std::move(files);
     return media;

@@ -137,9 +137,9 @@ FramePair noise_pictures(const Size& size, const Execution& exec) {
   reference.samples8.resize(samples);
   distorted.samples8.resize(samples);
   fill_with_noise(reference.samples8.data(), distorted.samples8.data(), pixels(size) * 3);
-  FramePair frames = pair_pictures(
-      std::move(reference), std::move(distorted), "reference", "distorted", {}, {}, exec)
-                         .frames;
+  FramePair frames =
+      pair_pictures(std::move(reference), std::move(distorted), "reference", "distorted", {}, exec)
+          .frames;
   const auto luma = [&](std::size_t side) {  // a plane of the same noise bytes
     return TensorView(
         (*frames.as_read.pictures)[side].image.samples8.data(), {size[1], size[0]}, DType::u8);

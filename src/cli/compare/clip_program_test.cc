@@ -151,7 +151,7 @@ TEST_F(ClipProgram, RefusalsNameTheFile) {
   expect_error({"compare", "s.y4m", "s.y4m", "-m", "vmaf"}, 1,
       "s.y4m: adm: frames are 32×40; width and height must be at least 33");
   expect_error({"compare", "p.png", "p.png", "-m", "vmaf"}, 1,
-      "p.png: vmaf: takes the luma of video; pictures and volumes have none");
+      "p.png: vmaf takes the luma of video; pictures and volumes have none");
   expect_error({"compare", "r.y4m", "a.y4m", "-m", "vmaf=model=vmaf_v9"}, 2,
       "-m vmaf=model=vmaf_v9: model is \"vmaf_v9\"; there is no model vmaf_v9; those there are: "
       "vmaf_v0.6.1, vmaf_v0.6.1neg, vmaf_4k_v0.6.1, vmaf_4k_v0.6.1neg, vmaf_b_v0.6.3");

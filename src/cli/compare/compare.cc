@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -17,6 +18,8 @@
 #include "src/cli/corpus/pair_list.h"
 #include "src/cli/device.h"
 #include "src/cli/encodes/curves.h"
+#include "src/cli/encodes/ladder_scoring.h"
+#include "src/cli/maps/map_file.h"
 #include "src/cli/metrics/clip_metrics.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/metrics/metrics.h"
@@ -92,6 +95,48 @@ void require_both_kinds(const std::string& reference, const std::string& distort
       "{} is a directory but {} is not; compare two files or two directories", directory, other));
 }
 
+// Refuses a folder that two files would write the same map to.
+void require_names_that_differ(const std::vector<std::string>& distorted) {
+  std::map<std::string, std::string> paths;  // by name
+  for (const std::string& path : distorted) {
+    const auto [earlier, is_new] = paths.emplace(fs::path(path).filename().string(), path);
+    if (is_new) continue;
+    throw UsageError(fmt::format(
+        "--map: {} and {} have the same name, and so would their maps", earlier->second, path));
+  }
+}
+
+void check_maps(const CompareOptions& options, const std::vector<std::string>& distorted,
+    const std::vector<MapRequest>& maps, const std::vector<std::string>& inputs) {
+  const Compared compared = compared_of(options, distorted);
+  const bool are_drawn = compared != Compared::pair ||
+                         std::any_of(maps.begin(), maps.end(),
+                             [](const MapRequest& map) { return map.path.ends_with(".png"); });
+  using Given = std::pair<const char*, bool>;
+  for (const auto& [option, is_given] : {Given{"--map-max", !options.map_max.empty()},
+           Given{"--overlay", options.is_overlay}, Given{"--no-legend", options.has_no_legend}}) {
+    if (!is_given || (are_drawn && !maps.empty())) continue;
+    throw UsageError(
+        fmt::format("{} is for maps that are drawn; give --map METRIC=FILE.png", option));
+  }
+  if (compared == Compared::pair) {
+    for (const MapRequest& map : maps) {
+      require_map_file(map);
+      require_writable("--map", map.path, inputs);
+    }
+    return;
+  }
+  if (!maps.empty() && compared == Compared::encodes) require_names_that_differ(distorted);
+  for (const MapRequest& map : maps) {
+    require_map_folder(map);
+    for (const std::string& input : inputs) {
+      std::error_code error;  // set where one does not exist
+      if (!fs::equivalent(map.path, input, error)) continue;
+      throw UsageError(fmt::format("--map {}={} is one of the inputs", map.measure.name, map.path));
+    }
+  }
+}
+
 // Refuses options that do not fit together, before any file is read.
 void check(const CompareOptions& options, const std::vector<std::string>& distorted,
     const std::vector<MapRequest>& maps, const std::string& format) {
@@ -112,19 +157,14 @@ void check(const CompareOptions& options, const std::vector<std::string>& distor
   }
   const Compared compared = compared_of(options, distorted);
   if (compared == Compared::directories && distorted.size() > 1) {
-    throw UsageError("a directory is compared with one other; give each its own call");
-  }
-  if (!maps.empty() && compared == Compared::directories) {
-    throw UsageError("--map takes two files, not directories");
-  }
-  if (!maps.empty() && compared == Compared::encodes) {
-    throw UsageError("--map takes one distorted file, not several");
+    throw UsageError(
+        "a directory is compared with one other directory; run the program once for each");
   }
   if (format == "jsonl" && compared == Compared::encodes) {
     throw UsageError("--format jsonl takes one pair of files; use json");
   }
   if (!is_standard_output(options.output)) require_writable("-o", options.output, inputs);
-  for (const MapRequest& map : maps) require_writable("--map", map.path, inputs);
+  check_maps(options, distorted, maps, inputs);
   if (options.report.empty()) return;
   require_pages("--report");
   if (!is_standard_output(options.output)) inputs.push_back(options.output);
@@ -188,7 +228,7 @@ int parse_retries(const std::string& text) {
 void check_corpus(const CompareOptions& options, const std::string& format) {
   const char* const what = options.pairs.empty() ? "--format jsonl of directories" : "--pairs";
   if (!options.pairs.empty() && !(options.reference.empty() && options.distorted.empty())) {
-    throw UsageError("--pairs names the files; REF and DIST are too many");
+    throw UsageError("--pairs names the files; leave out REF and DIST");
   }
   if (format != "jsonl" || is_standard_output(options.output) ||
       media::is_written_in_place(options.output)) {
@@ -229,7 +269,9 @@ Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>
     scoring.maps.push_back(
         requested_map(map, scoring.by_default ? std::vector<std::string>() : metrics));
   }
-  if (!options.background.empty()) scoring.inputs.background = parse_color(options.background);
+  scoring.map_style = parse_map_style(options.map_max, options.is_overlay, !options.has_no_legend);
+  if (!options.background.empty())
+    scoring.inputs.rules.background = parse_color(options.background);
   scoring.inputs.selection = parse_frame_selection(options.frames, options.every, options.offset);
   const bool looks_back = std::any_of(scoring.measures.begin(), scoring.measures.end(),
       [](const Measure& measure) { return measure.clip && measure.clip->looks_back(); });
@@ -237,8 +279,12 @@ Scoring scoring_of(const CompareOptions& options, const std::vector<std::string>
   scoring.inputs.raw = parse_raw_video(options.size, options.pixel_format);
   scoring.inputs.rate = parse_rate(options.fps);
   if (scoring.inputs.raw) scoring.inputs.raw->rate = scoring.inputs.rate;
-  scoring.inputs.adaptation = parse_adaptation(options.adaptation);
-  if (scoring.inputs.adaptation->matches_rate && scoring.inputs.selection.offset != 0) {
+  scoring.inputs.rules.adaptation = parse_adaptation(options.adaptation);
+  if (options.not_finite != "error" && options.not_finite != "mask") {
+    throw UsageError(fmt::format("--nan is \"{}\"; it must be error or mask", options.not_finite));
+  }
+  scoring.inputs.rules.masks_not_finite = options.not_finite == "mask";
+  if (scoring.inputs.rules.adaptation->matches_rate && scoring.inputs.selection.offset != 0) {
     throw UsageError("--match-rate pairs frames by time; it does not take --offset");
   }
   const bool takes_any_depth = std::any_of(scoring.measures.begin(), scoring.measures.end(),
@@ -259,6 +305,7 @@ int status_of(const Report& report, int signal, const std::vector<Threshold>& th
 
 int compare(const CompareOptions& given) {
   CompareOptions options = given;
+  if (options.is_quiet) silence_notes();
   if (!given.first_distorted.empty()) {
     options.distorted.insert(options.distorted.begin(), given.first_distorted);
   }
@@ -296,6 +343,10 @@ int compare(const CompareOptions& given) {
     return score_corpus(scoring, pairs_of(options), corpus);
   }
   report.compared = compared_of(options, distorted);
+  scoring.are_maps_in_folders = report.compared != Compared::pair;
+  for (const MapRequest& map : scoring.maps) {
+    if (scoring.are_maps_in_folders) make_map_folder(map);
+  }
   report.device = device_name(scoring.device);
   report.selection = scoring.shown();
   std::optional<StreamedResults> stream;

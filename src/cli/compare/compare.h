@@ -18,10 +18,14 @@ struct CompareOptions {
   std::vector<std::string> curves;     ///< NAME=FILE,FILE,…
   std::vector<std::string> metrics;    ///< of -m; empty: default_metrics()
   std::string device = "auto";
-  std::string threads;                ///< empty: one per core
-  std::string format;                 ///< empty: as the name of the output says
-  std::string output;                 ///< empty: standard output
-  std::vector<std::string> maps;      ///< METRIC[@FRAME|@worst]=FILE
+  std::string threads;            ///< empty: one per core
+  std::string format;             ///< empty: as the name of the output says
+  std::string output;             ///< empty: standard output
+  std::vector<std::string> maps;  ///< METRIC[@FRAME|@worst]=FILE
+  std::string map_max;            ///< a number or "auto"; empty: as each metric says
+  bool is_overlay = false, has_no_legend = false;
+  std::string not_finite = "error";  ///< or "mask"
+  bool is_quiet = false;
   std::string background;             ///< a colour; empty: none
   AdaptationTexts adaptation;         ///< --resize and the like
   std::string frames, every, offset;  ///< empty: all frames

@@ -11,12 +11,9 @@
 #include <utility>
 
 #include "src/cli/device.h"
-#include "src/cli/maps/heat_map.h"
-#include "src/cli/maps/middle_slices.h"
-#include "src/cli/maps/raw_map.h"
+#include "src/cli/maps/map_file.h"
 #include "src/core/counted.h"
 #include "src/core/require.h"
-#include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
 namespace {
@@ -74,6 +71,36 @@ ClipScorer clip_of(const Scoring& scoring, const VideoPair& videos, const FilePa
   }
 }
 
+// A map of each measure, for the page of --report.
+std::vector<MapRequest> requests_of_page(const Scoring& scoring) {
+  std::vector<MapRequest> requests;
+  if (scoring.images == nullptr) return requests;
+  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
+    requests.push_back({.measure = scoring.measures[i], .of_measure = i});
+  }
+  return requests;
+}
+
+// The score by which the worst frame is chosen, if -m asked for it: that of luma or the whole
+// frame.
+std::optional<double> score_in(const ScoredFrame& frame, const MapRequest& map) {
+  for (const auto& [key, value] : frame.values) {
+    if (key.measure == map.of_measure && std::max(key.plane, 0) == 0 && key.part == 0) return value;
+  }
+  return std::nullopt;
+}
+
+void write_map_of(const Scoring& scoring, const MapRequest& map, const FramePair& pair,
+    const FilePair& files, const media::Grid* grid) {
+  require_code_values(map.measure, pair);
+  try {
+    write_map(map, scoring.map_style, map_path(map, files.distorted, scoring.are_maps_in_folders),
+        pair, grid, scoring.device, scoring.exec);
+  } catch (const InvalidArgument& error) {
+    throw named(error.what(), files);
+  }
+}
+
 }  // namespace
 
 FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
@@ -93,18 +120,53 @@ void show_on_page(const Scoring& scoring, const FramePair& frames) {
   scoring.images->add_pair(pair, scoring.measures, scoring.exec);
 }
 
-void write_map(const Scoring& scoring, const MapRequest& map, const FramePair& pair,
-    const FilePair& files, const media::Grid* grid) {
-  require_code_values(map.measure, pair);
-  const FramePair frames = frames_on_device(pair, scoring.device, scoring.exec);
-  try {
-    const double value = map.measure.value(frames, scoring.exec);
-    const Tensor values = on_device(map.measure.map(frames, scoring.exec), {}, scoring.exec);
-    if (is_raw_map(map.path)) return write_raw_map(map.path, values, grid);
-    media::write_png(map.path, heat_map(middle_slices(values, pair.voxel_mm), map.range,
-                                   fmt::format("{} {:.4f}", map.measure.name, value)));
-  } catch (const InvalidArgument& error) {
-    throw named(error.what(), files);
+PictureMaps::PictureMaps(const Scoring& scoring, const FilePair& files, const media::Grid* grid)
+    : scoring_(scoring), files_(files), grid_(grid), of_page_(requests_of_page(scoring)) {
+  for (const MapRequest& map : scoring.maps) maps_.push_back({FrameChoice(map)});
+  for (const MapRequest& map : of_page_) on_page_.push_back({FrameChoice(map)});
+}
+
+void PictureMaps::keep(const FramePair& frames, const ScoredFrame& scored) {
+  for (std::vector<Kept>* all : {&maps_, &on_page_}) {
+    for (Kept& kept : *all) {
+      const MapRequest& map = kept.choice.map();
+      if (all == &on_page_ && !score_in(scored, map)) continue;
+      const auto score = [&] {
+        const std::optional<double> known = score_in(scored, map);
+        if (known) return *known;
+        return map.measure.value(
+            frames_on_device(frames, scoring_.device, scoring_.exec), scoring_.exec);
+      };
+      require_code_values(map.measure, frames);
+      if (!kept.choice.takes(scored.number, score)) continue;
+      kept.frames = frames;
+      kept.number = scored.number;
+    }
+  }
+}
+
+void PictureMaps::write() const {
+  for (const Kept& kept : maps_) {
+    kept.choice.require_found(display_name(files_.distorted));
+    write_map_of(scoring_, kept.choice.map(), kept.frames, files_, grid_);
+  }
+}
+
+void PictureMaps::show_worst() const {
+  for (const Kept& kept : on_page_) {
+    if (!kept.choice.is_comparable()) continue;  // equal frames have no worst one
+    const Measure& measure = kept.choice.map().measure;
+    const auto& pictures = *kept.frames.as_read.pictures;
+    FramePair frames = kept.frames;
+    frames.device = scoring_.device;
+    scoring_.images->add_worst({.name = measure.name,
+                                   .number = kept.number,
+                                   .value = kept.choice.score(),
+                                   .reference = pictures[0].image,
+                                   .distorted = pictures[1].image,
+                                   .measure = &measure,
+                                   .frames = frames},
+        on_page_.size(), scoring_.exec);
   }
 }
 
@@ -115,7 +177,8 @@ VideoScorer::VideoScorer(
       files_(files),
       planes_(videos.format()),
       clips_(clips),
-      clip_(clip_of(scoring, videos, files)) {
+      clip_(clip_of(scoring, videos, files)),
+      of_page_(requests_of_page(scoring)) {
   if (!clip_.is_empty()) {
     videos.require_same_depth();
     videos.require_same_range();
@@ -132,12 +195,8 @@ VideoScorer::VideoScorer(
     videos.require_same_range();
     planes_taken_ = std::max(planes_taken_, count);
   }
-  for (const MapRequest& map : scoring.maps) maps_.push_back({.map = &map});
-  if (scoring.images == nullptr) return;
-  for (std::size_t i = 0; i < scoring.measures.size(); ++i) {
-    of_page_.push_back({.measure = scoring.measures[i], .of_measure = i});
-  }
-  for (const MapRequest& map : of_page_) on_page_.push_back({.map = &map});
+  for (const MapRequest& map : scoring.maps) maps_.push_back({FrameChoice(map)});
+  for (const MapRequest& map : of_page_) on_page_.push_back({FrameChoice(map)});
 }
 
 FramePair VideoScorer::plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane) {
@@ -209,57 +268,48 @@ FramePair VideoScorer::frames_for(
 
 // The score that chooses the worst frame: that of -m, or computed for the map alone.
 double VideoScorer::value_of(const MapRequest& map, const ScoredFrame& frame) {
-  for (const auto& [key, value] : frame.values) {
-    if (key.measure == map.of_measure && std::max(key.plane, 0) == 0 && key.part == 0) return value;
-  }
+  const std::optional<double> known = score_in(frame, map);
+  if (known) return *known;
   return map.measure.value(
       frames_for(map.measure, videos_.reference(), videos_.distorted()), scoring_.exec);
 }
 
-void VideoScorer::keep(Mapped& mapped, const ScoredFrame& frame) {
-  if (mapped.map->frame && *mapped.map->frame != frame.number) return;
-  const double value = mapped.map->frame ? 0 : value_of(*mapped.map, frame);
-  const double loss = mapped.map->measure.is_error ? value : -value;
-  if (mapped.loss && !(loss > *mapped.loss)) return;
-  mapped.loss = loss;
-  mapped.value = value;
-  mapped.reference = videos_.reference();
-  mapped.distorted = videos_.distorted();
+void VideoScorer::keep(Kept& kept, const ScoredFrame& frame) {
+  const MapRequest& map = kept.choice.map();
+  if (!kept.choice.takes(frame.number, [&] { return value_of(map, frame); })) return;
+  kept.reference = videos_.reference();
+  kept.distorted = videos_.distorted();
 }
 
 void VideoScorer::keep_for_maps(const ScoredFrame& frame) {
-  for (Mapped& mapped : maps_) keep(mapped, frame);
-  for (Mapped& mapped : on_page_) {
-    const bool is_scored = std::any_of(keys_.begin(), keys_.end(),
-        [&](const ScoreKey& key) { return key.measure == mapped.map->of_measure; });
-    if (is_scored) keep(mapped, frame);
+  for (Kept& kept : maps_) keep(kept, frame);
+  for (Kept& kept : on_page_) {
+    if (score_in(frame, kept.choice.map())) keep(kept, frame);
   }
 }
 
 void VideoScorer::write_maps() {
-  for (const Mapped& mapped : maps_) {
-    require(mapped.loss.has_value(), "--map: frame {} of {} is not scored; it has no map",
-        mapped.map->frame.value_or(0), display_name(files_.distorted));
-    write_map(scoring_, *mapped.map,
-        frames_for(mapped.map->measure, mapped.reference, mapped.distorted), files_);
+  for (const Kept& kept : maps_) {
+    kept.choice.require_found(display_name(files_.distorted));
+    const MapRequest& map = kept.choice.map();
+    write_map_of(
+        scoring_, map, frames_for(map.measure, kept.reference, kept.distorted), files_, nullptr);
   }
 }
 
 void VideoScorer::show_worst() {
-  for (const Mapped& mapped : on_page_) {
-    if (!mapped.loss || !std::isfinite(*mapped.loss)) continue;  // equal frames have no worst one
-    const Measure& measure = mapped.map->measure;
+  for (const Kept& kept : on_page_) {
+    if (!kept.choice.is_comparable()) continue;  // equal frames have no worst one
+    const Measure& measure = kept.choice.map().measure;
     const bool is_plane = measure.video_planes == VideoPlanes::all;
     scoring_.images->add_worst(
         {.name = measure.name + (is_plane ? "-y" : ""),
-            .number = mapped.reference.number,
-            .value = mapped.value,
-            .reference = &mapped.reference,
-            .distorted = &mapped.distorted,
-            .format = &videos_.format(),
-            .distorted_format = &videos_.distorted_format(),
+            .number = kept.reference.number,
+            .value = kept.choice.score(),
+            .reference = shown_frame(kept.reference, videos_.format(), scoring_.exec),
+            .distorted = shown_frame(kept.distorted, videos_.distorted_format(), scoring_.exec),
             .measure = &measure,
-            .frames = frames_for(measure, mapped.reference, mapped.distorted)},
+            .frames = frames_for(measure, kept.reference, kept.distorted)},
         on_page_.size(), scoring_.exec);
   }
 }

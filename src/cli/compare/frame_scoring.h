@@ -10,6 +10,7 @@
 #include "src/cli/compare/clip_scoring.h"
 #include "src/cli/compare/scoring.h"
 #include "src/cli/inputs/clips/video_planes.h"
+#include "src/cli/maps/frame_choice.h"
 #include "src/media/picture/image.h"
 
 namespace similis::cli {
@@ -20,10 +21,30 @@ namespace similis::cli {
 FrameValues score_frames(const Scoring& scoring, const FramePair& pair, const FilePair& files,
     Notes& notes, MeasureSettings& settings);
 
-/// Draws the map of one pair of frames, or takes its values, and writes its file. `grid` is that of
-/// volumes.
-void write_map(const Scoring& scoring, const MapRequest& map, const FramePair& frames,
-    const FilePair& files, const media::Grid* grid = nullptr);
+/// The maps of pictures or volumes, or of clips of them: keeps the frames that were asked for, and
+/// of clips each measure's worst for the page of --report.
+class PictureMaps {
+ public:
+  /// `grid` is that of volumes.
+  PictureMaps(const Scoring& scoring, const FilePair& files, const media::Grid* grid = nullptr);
+
+  void keep(const FramePair& frames, const ScoredFrame& scored);
+  /// Throws InvalidArgument if a frame that was asked for was not scored.
+  void write() const;
+  void show_worst() const;
+
+ private:
+  struct Kept {
+    FrameChoice choice;
+    FramePair frames = {};
+    std::int64_t number = 0;
+  };
+  const Scoring& scoring_;
+  FilePair files_;
+  const media::Grid* grid_;
+  std::vector<MapRequest> of_page_;
+  std::vector<Kept> maps_, on_page_;
+};
 
 /// Puts a pair of frames of pictures or volumes on the page of --report, if one is wanted.
 void show_on_page(const Scoring& scoring, const FramePair& frames);
@@ -53,12 +74,9 @@ class VideoScorer {
   void show_worst();
 
  private:
-  // The frame of a map: the one that was asked for, or the worst so far.
-  struct Mapped {
-    const MapRequest* map;
-    std::optional<double> loss;  // larger is worse; empty before the first frame
-    double value = 0;
-    media::VideoFrame reference, distorted;
+  struct Kept {
+    FrameChoice choice;
+    media::VideoFrame reference = {}, distorted = {};
   };
 
   FramePair plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane);
@@ -66,7 +84,7 @@ class VideoScorer {
   FramePair frames_for(
       const Measure& measure, const media::VideoFrame& x, const media::VideoFrame& y);
   void keep_for_maps(const ScoredFrame& frame);
-  void keep(Mapped& mapped, const ScoredFrame& frame);
+  void keep(Kept& kept, const ScoredFrame& frame);
   double value_of(const MapRequest& map, const ScoredFrame& frame);
 
   const Scoring& scoring_;
@@ -78,7 +96,7 @@ class VideoScorer {
   ClipScorer clip_;
   std::deque<ScoredFrame> waiting_;  // without the numbers of clip_
   std::vector<MapRequest> of_page_;  // one for each measure, without a path
-  std::vector<Mapped> maps_, on_page_;
+  std::vector<Kept> maps_, on_page_;
   int planes_taken_ = 0;
 };
 

@@ -97,7 +97,8 @@ void lay_out(const std::vector<Measure>& measures, std::vector<PairScores> all, 
   const Columns columns = used_columns(all);
   for (const auto& [key, column] : columns) {
     report.names.push_back(score_name(measures, key));
-    report.are_errors.push_back(measures[key.measure].is_error);
+    const Measure& measure = measures[key.measure];
+    report.kinds.push_back({measure.name, measure.is_error, measure.pooling});
   }
   for (std::size_t i = 0; i < measures.size(); ++i) {
     const std::optional<Settings> shared = common_settings(all, i);

@@ -10,6 +10,7 @@
 
 #include "src/cli/compare/scores.h"
 #include "src/cli/inputs/media_pair.h"
+#include "src/cli/maps/heat_map.h"
 #include "src/cli/metrics/metric.h"
 #include "src/cli/metrics/metric_request.h"
 #include "src/cli/page/page_images.h"
@@ -36,7 +37,9 @@ struct Scoring {
     return selection;
   }
   std::vector<MapRequest> maps;
-  PageImages* images = nullptr;  ///< gets what --report shows of a single pair; null: nothing
+  MapStyle map_style;
+  bool are_maps_in_folders = false;  ///< of directories and encodes
+  PageImages* images = nullptr;      ///< gets what --report shows of a single pair; null: nothing
   Execution exec;
   Device device;  ///< where the measures run
   int threads = 1;
@@ -56,10 +59,5 @@ void score_pairs(
 /// Scores one pair on the calling thread. Its error is in the report, which then has no pair;
 /// nothing is printed.
 Report score_one_pair(const Scoring& scoring, const FilePair& files, Notes& notes);
-
-/// Scores many encodes against one reference, which is read once; videos frame by frame in step.
-/// Errors and signals are treated as above.
-void score_encodes(const Scoring& scoring, const std::string& reference,
-    const std::vector<std::string>& encodes, Notes& notes, Report& report);
 
 }  // namespace similis::cli

@@ -64,8 +64,8 @@ Threshold parse(const std::string& option, const std::string& text, Limit limit,
       threshold.name, nearest_hint(threshold.name, names)));
 }
 
-double statistic_of(const std::vector<double>& scores, const std::string& wanted) {
-  for (const auto& [name, value] : statistics(scores).named()) {
+double statistic_named(const std::string& wanted, const Statistics& statistics) {
+  for (const auto& [name, value] : statistics.named()) {
     if (name == wanted) return value;
   }
   return NAN;
@@ -80,7 +80,7 @@ std::vector<std::size_t> columns_of(const Threshold& threshold, const Report& re
   std::vector<std::size_t> columns;
   for (std::size_t i = 0; i < report.names.size(); ++i) {
     if (report.names[i] == threshold.name) return {i};
-    if (report.names[i].starts_with(threshold.name + "-")) columns.push_back(i);
+    if (report.kinds[i].measure == threshold.name) columns.push_back(i);
   }
   return columns;
 }
@@ -105,7 +105,8 @@ std::vector<std::string> missed_thresholds(
       const std::vector<std::size_t> columns = columns_of(threshold, report);
       if (columns.empty()) missed.push_back(fmt::format("{}: no {}", file, threshold.name));
       for (const std::size_t column : columns) {
-        const double score = statistic_of(scores_of(pair, column), threshold.statistic);
+        const double score =
+            statistic_named(threshold.statistic, statistics_of(report, pair, column));
         if (keeps(score, threshold)) continue;
         missed.push_back(
             fmt::format("{}: {} of {} is {}; it must be at {} {}", file, threshold.statistic,

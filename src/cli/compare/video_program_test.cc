@@ -170,7 +170,7 @@ TEST_F(VideoProgram, LibvmafsMeasuresAreOfLumaAsItIsStored) {
       Json::parse(R"({"scale": 2, "enable_lcs": true, "enable_db": false, "clip_db": false})"));
   write("a.png", reference_picture());
   expect_error({"compare", "a.png", "a.png", "-m", "integer-ssim"}, 1,
-      "a.png: integer-ssim: takes the luma of video; pictures and volumes have none");
+      "a.png: integer-ssim takes the luma of video; pictures and volumes have none");
 }
 
 TEST_F(VideoProgram, SelectsFrames) {

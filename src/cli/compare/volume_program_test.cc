@@ -170,7 +170,7 @@ TEST_F(VolumeProgram, SaysWhatItCannotDo) {
       "a.nii.gz is a volume but p.png is a picture; compare two pictures, two videos or two "
       "volumes");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "integer-ssim"}, 1,
-      "b.nii: integer-ssim: takes the luma of video; pictures and volumes have none");
+      "b.nii: integer-ssim takes the luma of video; pictures and volumes have none");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssimulacra2"}, 1,
       "b.nii: ssimulacra2: volumes have no colours; compare pictures or video");
   EXPECT_EQ(compare({"a.nii.gz", "b.nii", "--map", "ssimulacra2=map.png"}).status, 1);

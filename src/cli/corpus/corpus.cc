@@ -40,15 +40,17 @@ Json header_of(const Scoring& scoring, const CorpusOptions& options) {
   if (scoring.by_default) settings["skips_metrics"] = true;
   const FrameSelection selection = scoring.shown();
   if (selection != FrameSelection{}) settings["selection"] = selection_document(selection);
-  if (const auto& background = scoring.inputs.background) settings["background"] = *background;
+  if (const auto& background = scoring.inputs.rules.background)
+    settings["background"] = *background;
   if (const auto& raw = scoring.inputs.raw) {
     settings["raw"] = {{"width", raw->width}, {"height", raw->height},
         {"bit_depth", raw->pixels.bit_depth}, {"chroma", chroma_name(raw->pixels)}};
   }
-  if (const auto& adaptation = scoring.inputs.adaptation;
+  if (const auto& adaptation = scoring.inputs.rules.adaptation;
       adaptation && *adaptation != Adaptation{}) {
     settings["adaptation"] = adaptation_document(*adaptation);
   }
+  if (scoring.inputs.rules.masks_not_finite) settings["nan"] = "mask";
   if (scoring.inputs.rate.is_known()) settings["fps"] = scoring.inputs.rate.value();
   if (options.frames_in_rows) settings["frames_in_rows"] = true;
   if (options.shard.count > 1) {

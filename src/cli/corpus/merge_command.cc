@@ -71,8 +71,8 @@ class Merge {
     for_each_line(files_.back()->get(), path, [&](const std::string& line, std::int64_t offset) {
       const Json json = Json::parse(line, nullptr, false);
       if (!json.is_object()) {
-        throw UsageError(
-            fmt::format("{} is no file of results: its byte {} begins no row", path, offset));
+        throw UsageError(fmt::format(
+            "{} is not a file of results: the line at byte {} is not a row", path, offset));
       }
       offset == 0 ? take_header(json, path) : take_row(json, line, part, offset);
     });
@@ -81,7 +81,8 @@ class Merge {
   // Settings of all parts but for their shard.
   void take_header(Json header, const std::string& path) {
     if (!header.contains("similis") || !header.contains("settings")) {
-      throw UsageError(fmt::format("{} is no file of results: it has no settings", path));
+      throw UsageError(
+          fmt::format("{} is not a file of results: its first line has no settings", path));
     }
     header["settings"].erase("shard");
     if (header_.is_null()) header_ = header;

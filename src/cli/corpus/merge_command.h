@@ -14,7 +14,7 @@ struct MergeOptions {
 };
 
 /// Writes one row for each pair of the list, in its order, complete or not at all. Returns 0, or 1
-/// after saying how many pairs are missing. Throws UsageError if a part is no file of results,
+/// after saying how many pairs are missing. Throws UsageError if a part is not a file of results,
 /// parts have different settings, or rows of one pair differ.
 int merge(const MergeOptions& options);
 

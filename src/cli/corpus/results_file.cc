@@ -89,7 +89,7 @@ void ResultsFile::take_over(const std::string& header, const PairList& pairs) {
       head = line + "\n";
       if (head != header) {
         throw UsageError(fmt::format(
-            "-o {}: it has other settings, or is no file of this command; choose another name",
+            "-o {}: it has other settings, or is not a file of this command; choose another name",
             path_));
       }
       return;
@@ -97,7 +97,8 @@ void ResultsFile::take_over(const std::string& header, const PairList& pairs) {
     const Json row = Json::parse(line, nullptr, false);
     const auto id = row.is_object() ? row.find("id") : row.end();
     if (!row.is_object() || id == row.end() || !id->is_string()) {
-      throw UsageError(fmt::format("-o {}: the line at byte {} is no row", path_, offset));
+      throw UsageError(
+          fmt::format("-o {}: the line at byte {} is not a row of results", path_, offset));
     }
     if (row.contains("error")) {
       has_failures = true;
@@ -114,7 +115,7 @@ void ResultsFile::take_over(const std::string& header, const PairList& pairs) {
     start.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
     if (!header.starts_with(start)) {
       throw UsageError(
-          fmt::format("-o {}: it is no file of this command; choose another name", path_));
+          fmt::format("-o {}: it is not a file of this command; choose another name", path_));
     }
   }
   if (whole < status.st_size && ftruncate(file_.get(), whole) != 0) fail(path_);

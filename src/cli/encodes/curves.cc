@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 
-#include "src/cli/results/statistics.h"
 #include "src/cli/usage_error.h"
 #include "src/core/counted.h"
 
@@ -32,12 +31,12 @@ Points points_of(const Report& report, const Curve& curve, std::size_t name) {
       break;
     }
     const std::optional<double> rate = pair->size ? pair->size->rate() : std::nullopt;
-    const double quality = statistics(scores_of(*pair, name)).mean;
+    const double quality = statistics_of(report, *pair, name).mean;
     if (!rate) {
       result.missing = fmt::format("the bitrate of {} is not known", file);
       break;
     }
-    result.points.push_back({*rate, report.are_errors[name] ? -quality : quality});
+    result.points.push_back({*rate, report.kinds[name].is_error ? -quality : quality});
   }
   return result;
 }
@@ -53,7 +52,7 @@ std::vector<CurveDifference> curve_differences(const Report& report) {
       CurveDifference result{report.curves[i].name, report.names[name], {}};
       if (base.missing.empty() && points.missing.empty()) {
         result.difference = bd_difference(base.points, points.points);
-        if (report.are_errors[name] && result.difference.quality) {
+        if (report.kinds[name].is_error && result.difference.quality) {
           *result.difference.quality = -*result.difference.quality;
         }
       } else {

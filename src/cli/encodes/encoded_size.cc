@@ -22,7 +22,7 @@ bool is_y4m(const std::string& path) {
 
 }  // namespace
 
-std::optional<EncodedSize> encoded_size(const ScoredPair& pair, bool is_picture, bool is_raw) {
+std::optional<EncodedSize> encoded_size(const ScoredPair& pair, bool is_raw) {
   const std::string& path = pair.files.distorted;
   if (path == "-") return std::nullopt;
   std::vector<std::string> files = media::sequence_files(path);
@@ -36,10 +36,10 @@ std::optional<EncodedSize> encoded_size(const ScoredPair& pair, bool is_picture,
   }
   const auto bits = [&] { return 8 * static_cast<double>(size.bytes); };
   const auto frames = static_cast<double>(pair.counts.distorted.value_or(1));
-  if (is_picture && pair.pixels > 0) {
+  if (!pair.is_video && pair.pixels > 0) {
     size.bits_per_pixel = bits() / (static_cast<double>(pair.pixels) * frames);
   }
-  if (pair.samples.chroma && !is_raw && !is_y4m(path)) {
+  if (pair.is_video && !is_raw && !is_y4m(path)) {
     const std::optional<media::StreamSize> stream = media::coded_stream_size(path);
     if (!stream) return size;
     size.bytes = stream->bytes;

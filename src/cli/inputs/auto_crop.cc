@@ -14,7 +14,7 @@ namespace {
 Bars bars_of_video(const std::string& path, const std::optional<media::RawVideo>& raw) {
   std::error_code unknown;
   require(path != "-" && std::filesystem::is_regular_file(path, unknown),
-      "--crop auto reads a video twice, but {} is no regular file; give --crop L,R,T,B",
+      "--crop auto reads a video twice, but {} is not a regular file; give --crop L,R,T,B",
       path == "-" ? "standard input" : path);
   const media::OpenedMedia again = media::open_media(path, raw);
   const media::VideoFormat& format = again.video->format();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "similis/tensor.hpp"
@@ -26,8 +27,15 @@ struct FramePair {
   LumaPlanes luma = {};  ///< the luma plane as stored, of video; otherwise its views are empty
   AsRead as_read = {};   ///< the whole frame; empty for a single plane of video
   std::array<double, 3> voxel_mm = {1, 1, 1};  ///< of volumes: along x, y, z
-  std::string refusal;  ///< why `reference` and `distorted` are empty; usually empty itself
-  Device device = {};   ///< where measures run
+  /// Of volumes: the side of the body (R, L, A, P, S or I) towards which x, y and z rise; 0 if it
+  /// is not known.
+  std::array<char, 3> toward = {};
+  /// 0 for pixels with a value that is not finite, on either side or in any channel, which --nan
+  /// mask leaves out; else 1. u8, dense, of one channel; empty if all are finite.
+  Tensor mask = {};
+  std::int64_t left_out = 0;  ///< the number of such pixels
+  std::string refusal;        ///< why `reference` and `distorted` are empty; usually empty itself
+  Device device = {};         ///< where measures run
 };
 
 }  // namespace similis::cli

@@ -42,7 +42,18 @@ const char* kind(const media::OpenedMedia& media) {
 
 // True for animations, files of several pages and image sequences.
 bool is_clip(const media::OpenedMedia& media) {
-  return media.picture->frames > 1 || !media.files.empty();
+  return media.picture && (media.picture->frames > 1 || !media.files.empty());
+}
+
+PictureClip clip_of(media::OpenedMedia media, const std::string& name) {
+  PictureClip clip{.name = name, .bytes = std::move(media.bytes), .files = std::move(media.files)};
+  clip.video = std::move(media.video);
+  if (!media.picture) return clip;
+  clip.frames = media.picture->frames;
+  if (clip.files.empty()) return clip;
+  media.picture->frames = 1;  // it is one of the sequence
+  clip.first = std::make_shared<const media::Image>(*std::move(media.picture));
+  return clip;
 }
 
 }  // namespace
@@ -72,35 +83,46 @@ MediaPair OpenedReference::pair_with(
     const std::string& path, media::OpenedMedia distorted, bool is_last) {
   const std::string reference_name = display_name(path_), distorted_name = display_name(path);
   const char* const reference_kind = frames_ ? "a video" : kind(media_);
-  require(std::string_view(reference_kind) == kind(distorted),
+  const bool is_clip_beside_video =
+      frames_ ? is_clip(distorted) : is_clip(media_) && distorted.video;
+  require(is_clip_beside_video || std::string_view(reference_kind) == kind(distorted),
       "{} is {} but {} is {}; compare two pictures, two videos or two volumes", reference_name,
       reference_kind, distorted_name, kind(distorted));
-  std::optional<Adaptation> adaptation = options_.adaptation;
-  if (adaptation && adaptation->crops_bars && !media_.volume) {
+  PictureRules rules = options_.rules;
+  if (rules.adaptation && rules.adaptation->crops_bars && !media_.volume) {
     if (!bars_) bars_ = find_bars(path_, media_, options_.raw);
-    crop_bars(*bars_, find_bars(path, distorted, options_.raw), *adaptation);
+    crop_bars(*bars_, find_bars(path, distorted, options_.raw), *rules.adaptation);
+  }
+  if (is_clip_beside_video || (!frames_ && (is_clip(media_) || is_clip(distorted)))) {
+    return pair_clips(distorted_name, std::move(distorted), rules);
   }
   if (frames_) {
     return std::make_unique<VideoPair>(frames_, std::move(distorted.video),
-        VideoOptions{options_.selection, options_.depths, adaptation}, threads_ > 1, exec_);
+        VideoOptions{options_.selection, options_.depths, rules.adaptation}, threads_ > 1, exec_);
   }
   if (media_.volume) {
     return std::make_unique<VolumePair>(*media_.volume, std::move(*distorted.volume),
-        reference_name, distorted_name, options_.selection);
-  }
-  if (is_clip(media_) || is_clip(distorted)) {
-    std::vector<std::uint8_t> bytes = is_last ? std::move(media_.bytes) : media_.bytes;
-    return std::make_unique<AnimationPair>(
-        AnimationPair::Side{std::move(bytes), media_.files, reference_name, media_.picture->frames},
-        AnimationPair::Side{std::move(distorted.bytes), std::move(distorted.files), distorted_name,
-            distorted.picture->frames},
-        options_.selection, options_.background, adaptation);
+        reference_name, distorted_name, options_.selection, rules.masks_not_finite);
   }
   distorted.bytes = {};  // only animations are read again
   if (is_last) media_.bytes = {};
   media::Image reference = is_last ? std::move(*media_.picture) : *media_.picture;
   return pair_pictures(std::move(reference), std::move(*distorted.picture), reference_name,
-      distorted_name, options_.background, adaptation, exec_);
+      distorted_name, rules, exec_);
+}
+
+std::unique_ptr<AnimationPair> OpenedReference::pair_clips(
+    const std::string& name, media::OpenedMedia distorted, const PictureRules& rules) {
+  const bool reads_ahead = threads_ > 1;
+  if (!pictures_ && frames_) pictures_ = std::make_shared<ReferencePictures>(frames_);
+  if (!pictures_) {
+    media::OpenedMedia copy{
+        .picture = media_.picture, .bytes = media_.bytes, .files = media_.files};
+    pictures_ = std::make_shared<ReferencePictures>(
+        clip_of(std::move(copy), display_name(path_)), options_.selection, reads_ahead);
+  }
+  return std::make_unique<AnimationPair>(
+      pictures_, clip_of(std::move(distorted), name), options_.selection, rules, reads_ahead);
 }
 
 MediaPair open_media_pair(

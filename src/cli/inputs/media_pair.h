@@ -25,12 +25,11 @@ std::string display_name(const std::string& path);
 
 /// Options of the command line that concern the inputs.
 struct InputOptions {
-  std::optional<Color> background;
   std::optional<media::RawVideo> raw;
   FrameSelection selection;
-  media::FrameRate rate = {};                 ///< of clips that do not say their own
-  Depths depths = Depths::must_agree;         ///< of video
-  std::optional<Adaptation> adaptation = {};  ///< empty where its options are not offered
+  media::FrameRate rate = {};          ///< of clips that do not say their own
+  Depths depths = Depths::must_agree;  ///< of video
+  PictureRules rules = {};             ///< adaptation: empty where it is not offered
 
   /// True if an option is given that only video takes.
   bool are_for_video() const { return raw || rate.is_known() || selection != FrameSelection{}; }
@@ -47,8 +46,8 @@ class OpenedReference {
       const std::string& path, const InputOptions& options, int threads, const Execution& exec);
 
   /// Throws InvalidArgument, in one line that names the file, if it cannot be read, if the two are
-  /// of different kinds, or as PicturePair, VideoPair and VolumePair do. Videos of one reference
-  /// are walked in step.
+  /// of different kinds, or as PicturePair, VideoPair and VolumePair do. A video beside a clip of
+  /// pictures is one too. Videos and clips of one reference are walked in step.
   MediaPair pair_with(const std::string& distorted);
 
  private:
@@ -58,14 +57,17 @@ class OpenedReference {
       int threads, const Execution& exec);
   /// With `is_last` the reference's memory is handed on instead of copied.
   MediaPair pair_with(const std::string& distorted, media::OpenedMedia media, bool is_last);
+  std::unique_ptr<AnimationPair> pair_clips(
+      const std::string& name, media::OpenedMedia distorted, const PictureRules& rules);
 
   std::string path_;
   InputOptions options_;
   int threads_;
   Execution exec_;
-  std::optional<Bars> bars_;                 // once they were looked for
-  media::OpenedMedia media_;                 // without its video
-  std::shared_ptr<ReferenceFrames> frames_;  // of its video
+  std::optional<Bars> bars_;                     // once they were looked for
+  media::OpenedMedia media_;                     // without its video
+  std::shared_ptr<ReferenceFrames> frames_;      // of its video
+  std::shared_ptr<ReferencePictures> pictures_;  // of it as a clip of pictures, once asked for
 };
 
 /// Opens both files, at once where there are threads. Throws as OpenedReference does.

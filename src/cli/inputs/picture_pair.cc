@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "src/cli/inputs/finite_mask.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/picture/color.h"
@@ -154,15 +155,17 @@ Tensor planes_of(const Side& side, int channels, const Execution& exec) {
 }
 
 // Converts both sides to the same kind of code values.
-void pair_code_values(Side& reference, Side& distorted, const std::optional<Color>& background,
+void pair_code_values(Side& reference, Side& distorted, const PictureRules& rules,
     const Execution& exec, PicturePair& pair) {
   require_same_kind(reference, distorted);
-  for (const Side* side : {&reference, &distorted}) require_finite(*side);
+  if (!rules.masks_not_finite) {
+    for (const Side* side : {&reference, &distorted}) require_finite(*side);
+  }
   unify_depth(reference, distorted,
       pair.differences);  // first, so that a colour conversion has the larger depth
   unify_color(reference, distorted, pair.differences);
-  remove_alpha(reference, background, pair.differences);
-  remove_alpha(distorted, background, pair.differences);
+  remove_alpha(reference, rules.background, pair.differences);
+  remove_alpha(distorted, rules.background, pair.differences);
   pair.channels = std::max(reference.image().channels, distorted.image().channels);
   for (const Side* side : {&reference, &distorted}) {
     if (side->image().channels == pair.channels) continue;
@@ -171,6 +174,7 @@ void pair_code_values(Side& reference, Side& distorted, const std::optional<Colo
   }
   pair.frames.reference = planes_of(reference, pair.channels, exec);
   pair.frames.distorted = planes_of(distorted, pair.channels, exec);
+  if (rules.masks_not_finite && reference.image().has_floats()) mask_not_finite(pair.frames, exec);
 }
 
 // Drops an alpha channel that is opaque everywhere.
@@ -188,15 +192,15 @@ double data_range(int bit_depth) {
 }  // namespace
 
 PicturePair pair_pictures(media::Image reference_image, media::Image distorted_image,
-    const std::string& reference_name, const std::string& distorted_name,
-    const std::optional<Color>& background, const std::optional<Adaptation>& adaptation,
+    const std::string& reference_name, const std::string& distorted_name, const PictureRules& rules,
     const Execution& exec) {
   PicturePair pair;
-  if (adaptation) {
-    adapt_pictures(reference_image, distorted_image, reference_name, distorted_name, *adaptation,
-        exec, pair.done);
+  if (rules.adaptation) {
+    adapt_pictures(reference_image, distorted_image, reference_name, distorted_name,
+        *rules.adaptation, exec, pair.done);
   }
-  require_same_size(reference_image, distorted_image, reference_name, distorted_name, adaptation);
+  require_same_size(
+      reference_image, distorted_image, reference_name, distorted_name, rules.adaptation);
   pair.bit_depth = std::max(reference_image.bit_depth, distorted_image.bit_depth);
   pair.channels = std::max(reference_image.channels, distorted_image.channels);
   pair.frames.data_range = data_range(pair.bit_depth);
@@ -209,7 +213,7 @@ PicturePair pair_pictures(media::Image reference_image, media::Image distorted_i
   Side reference(pictures, 0, "reference", is_plain_reference);
   Side distorted(pictures, 1, "distorted", is_plain_distorted);
   try {
-    pair_code_values(reference, distorted, background, exec, pair);
+    pair_code_values(reference, distorted, rules, exec, pair);
   } catch (const InvalidArgument& error) {
     pair.frames.refusal = error.what();
   }

@@ -14,6 +14,13 @@
 
 namespace similis::cli {
 
+/// What the user says about pictures that differ.
+struct PictureRules {
+  std::optional<Color> background;
+  std::optional<Adaptation> adaptation;
+  bool masks_not_finite = false;  ///< --nan mask
+};
+
 /// Conversions that made two pictures comparable: a key such as "color", and a sentence.
 using Differences = std::vector<std::pair<std::string, std::string>>;
 
@@ -27,17 +34,16 @@ struct PicturePair {
 
 /// Two pictures, read, on the CPU. Samples of 8 bits and floats that need no conversion are not
 /// copied: the frames are views of `as_read`.
-///   margins, size       cropped and resized as `adaptation` says; sizes that differ then: refused
+///   margins, size       cropped and resized as `rules` say; sizes that differ then: refused
 ///   colour space        differs: the distorted picture is converted to the reference's
-///   alpha               opaque: dropped; else blended over `background`, or refused without it
+///   alpha               opaque: dropped; else blended over the background, or refused without it
 ///   grey and colour     grey becomes three equal channels
 ///   8 and 16 bits       8 become 16: v·257
-///   floats              must be finite and on both sides; the data range is 1
+///   floats              on both sides, the data range is 1; finite, or masked by the rules
 /// Refusals other than of the size are put in frames.refusal, for the metrics that they concern.
 /// Throws InvalidArgument, in one line that names the file.
 PicturePair pair_pictures(media::Image reference, media::Image distorted,
-    const std::string& reference_name, const std::string& distorted_name,
-    const std::optional<Color>& background, const std::optional<Adaptation>& adaptation,
+    const std::string& reference_name, const std::string& distorted_name, const PictureRules& rules,
     const Execution& exec);
 
 }  // namespace similis::cli

@@ -19,7 +19,7 @@ using test::expect_refusal;
 
 PicturePair pair(
     const Image& reference, const Image& distorted, const std::optional<Color>& background = {}) {
-  return pair_pictures(reference, distorted, "ref.png", "dis.png", background, {}, {});
+  return pair_pictures(reference, distorted, "ref.png", "dis.png", {.background = background}, {});
 }
 
 float value(const Tensor& planes, std::int64_t channel, std::int64_t y, std::int64_t x) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
+#include "src/cli/inputs/finite_mask.h"
 #include "src/core/counted.h"
 #include "src/core/require.h"
 
@@ -43,7 +45,8 @@ template <class T> double range_of(const Tensor& values) {
   const T* begin = values.elements<T>();
   double smallest = HUGE_VAL, largest = -HUGE_VAL;
   for (std::int64_t i = 0; i < values.shape.count(); ++i) {
-    smallest = std::min(smallest, static_cast<double>(begin[i]));  // NaN leaves both as they are
+    if (!std::isfinite(begin[i])) continue;
+    smallest = std::min(smallest, static_cast<double>(begin[i]));
     largest = std::max(largest, static_cast<double>(begin[i]));
   }
   return std::max(0.0, largest - smallest);
@@ -89,16 +92,31 @@ void require_finite(const Tensor& values, std::int64_t frame, const std::string&
                              : require_finite_in<float>(values, frame, name);
 }
 
+// The sides of the body to which x, y and z rise, each the nearest of an oblique axis.
+std::array<char, 3> sides_of(const media::Grid& grid) {
+  constexpr std::array<std::string_view, 3> kSides = {"LR", "PA", "IS"};  // against RAS, along it
+  std::array<char, 3> sides{};
+  if (grid.world_code == 0) return sides;  // the file does not say
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const media::Point column = grid.voxel_to_world.column(axis);
+    const auto largest = std::max_element(
+        column.begin(), column.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+    sides[axis] = kSides[static_cast<std::size_t>(largest - column.begin())][*largest > 0 ? 1 : 0];
+  }
+  return sides;
+}
+
 }  // namespace
 
 VolumePair::VolumePair(media::Volume reference, media::Volume distorted,
     const std::string& reference_name, const std::string& distorted_name,
-    const FrameSelection& selection)
+    const FrameSelection& selection, bool masks_not_finite)
     : reference_(std::move(reference)),
       distorted_(std::move(distorted)),
       reference_name_(reference_name),
       distorted_name_(distorted_name),
-      selection_(selection) {
+      selection_(selection),
+      masks_not_finite_(masks_not_finite) {
   require_same_grid(reference_, distorted_, reference_name, distorted_name);
   for (const auto& [volume, key] : {std::pair(&reference_, "reference_orientation"),
            std::pair(&distorted_, "distorted_orientation")}) {
@@ -122,12 +140,17 @@ std::optional<FramePair> VolumePair::next() {
   ++taken_;
   frame_ = selection_.next(frame_ + 1);
   const std::int64_t distorted_frame = frame_ + selection_.offset;
-  require_finite(reference_.values, frame_, reference_name_);
-  require_finite(distorted_.values, distorted_frame, distorted_name_);
-  return FramePair{.reference = frame_of(reference_.values, frame_),
+  if (!masks_not_finite_) {
+    require_finite(reference_.values, frame_, reference_name_);
+    require_finite(distorted_.values, distorted_frame, distorted_name_);
+  }
+  FramePair pair{.reference = frame_of(reference_.values, frame_),
       .distorted = frame_of(distorted_.values, distorted_frame),
       .data_range = data_range_,
-      .voxel_mm = reference_.grid.spacing()};
+      .voxel_mm = reference_.grid.spacing(),
+      .toward = sides_of(reference_.grid)};
+  if (masks_not_finite_) mask_not_finite(pair, {});
+  return pair;
 }
 
 }  // namespace similis::cli

@@ -19,11 +19,12 @@ class VolumePair {
   /// Throws InvalidArgument, in one line that names both, if their voxels do not lie in the
   /// same places, to a hundredth of a voxel, or their numbers of components differ.
   VolumePair(media::Volume reference, media::Volume distorted, const std::string& reference_name,
-      const std::string& distorted_name, const FrameSelection& selection);
+      const std::string& distorted_name, const FrameSelection& selection,
+      bool masks_not_finite = false);
 
   /// The next frames that are selected, as [1,C,Z,Y,X], or [1,C,Y,X] for volumes of one slice;
-  /// empty after the last. Throws InvalidArgument, naming the file and the first place, if voxels
-  /// of the frame are not finite.
+  /// empty after the last. Voxels that are not finite are masked if the user says so. Throws
+  /// InvalidArgument otherwise, naming the file and the first place.
   std::optional<FramePair> next();
 
   std::int64_t frame() const { return frame_; }  ///< of the last next(), in the reference
@@ -32,7 +33,7 @@ class VolumePair {
 
   const media::Grid& grid() const { return reference_.grid; }
   int channels() const { return static_cast<int>(reference_.components); }
-  /// Largest minus smallest value of the reference, in all its frames.
+  /// Largest minus smallest finite value of the reference, in all its frames.
   double data_range() const { return data_range_; }
   const Differences& differences() const { return differences_; }
 
@@ -40,6 +41,7 @@ class VolumePair {
   media::Volume reference_, distorted_;
   std::string reference_name_, distorted_name_;
   FrameSelection selection_;
+  bool masks_not_finite_;
   double data_range_;
   Differences differences_;
   std::int64_t frame_ = -1, taken_ = 0;

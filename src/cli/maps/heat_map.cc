@@ -8,79 +8,90 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "src/cli/maps/color_scale.h"
 #include "src/cli/terminal/glyphs.h"
+#include "src/cli/usage_error.h"
 #include "src/core/number_text.h"
 
 namespace similis::cli {
 namespace {
 
-// Sizes of the legend, in dots; a dot is one pixel or more, so that the legend of a large picture
-// stays readable when the picture is shrunk to a screen.
+// Sizes of the legend, in dots.
 constexpr int kMargin = 6;
 constexpr int kBarHeight = 12;
 constexpr int kTickHeight = 3;
 constexpr int kGap = 3;
-constexpr int kLegendHeight =
-    kMargin + kGlyphHeight + kGap + kBarHeight + kTickHeight + kGap + kGlyphHeight + kMargin;
-constexpr int kNarrowest = 200;      // minimum width of the legend
-constexpr int kColumnsPerDot = 450;  // of the picture
-constexpr int kRowsPerDot = 150;
+constexpr int kNarrowest = 200;  // minimum width of the legend
 
-constexpr Rgb kPaper = {255, 255, 255};
 constexpr Rgb kOutside = {128, 128, 128};
-constexpr Rgb kInk = {32, 32, 36};
+constexpr double kStrongest = 0.8;  // share of the colour where an overlay's loss is largest
 
 // Shares of the loss, from best to worst, that get a label if there is room.
 constexpr double kTicks[] = {0, 1, 0.4, 0.1, 0.01, 0.05, 0.2, 0.6, 0.8};
 
-class Canvas {
- public:
-  Canvas(std::int64_t width, std::int64_t height) {
-    image_ = {.width = width, .height = height, .channels = 3};
-    image_.samples8.assign(static_cast<std::size_t>(width * height * 3), kPaper[0]);
-    image_.format = "PNG";
-  }
-
-  void set(std::int64_t x, std::int64_t y, const Rgb& color) {
-    std::copy(color.begin(), color.end(), image_.samples8.begin() + (y * image_.width + x) * 3);
-  }
-  void fill(
-      std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height, const Rgb& color) {
-    for (std::int64_t row = y; row < y + height; ++row) {
-      for (std::int64_t column = x; column < x + width; ++column) set(column, row, color);
-    }
-  }
-  void write(std::int64_t left, std::int64_t top, std::int64_t dot, const std::string& text) {
-    draw_text(text, [&](int x, int y) { fill(left + x * dot, top + y * dot, dot, dot, kInk); });
-  }
-  const media::Image& image() const { return image_; }
-
- private:
-  media::Image image_;
-};
-
-template <class T> void draw_map(const Tensor& map, const MapRange& range, Canvas& canvas) {
+double mean_of_channels(const Tensor& map, std::int64_t y, std::int64_t x) {
   const std::int64_t channels = map.shape[1], height = map.shape[2], width = map.shape[3];
-  const T* values = map.elements<T>();
+  double sum = 0;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::int64_t at = (c * height + y) * width + x;
+    sum += map.dtype == DType::f64 ? map.elements<double>()[at] : map.elements<float>()[at];
+  }
+  return sum / static_cast<double>(channels);
+}
+
+Rgb grey_of(double share) {
+  const auto code = static_cast<std::uint8_t>(std::lround(255 * std::clamp(share, 0.0, 1.0)));
+  return {code, code, code};
+}
+
+// The colour of a position, alone or over grey.
+Rgb color_at(double position, const Rgb* under) {
+  const Rgb color = scale_color(position);
+  if (under == nullptr) return color;
+  Rgb blended;
+  for (std::size_t c = 0; c < blended.size(); ++c) {
+    const double share = kStrongest * position;
+    blended[c] =
+        static_cast<std::uint8_t>(std::lround((*under)[c] * (1 - share) + color[c] * share));
+  }
+  return blended;
+}
+
+Rgb color_of(double value, const MapFrame& frame, std::int64_t pixel) {
+  if (std::isnan(value)) return kOutside;
+  const double position = scale_position(value, frame.range);
+  if (frame.under.empty()) return color_at(position, nullptr);
+  const Rgb under = grey_of(frame.under.elements<float>()[pixel]);
+  return color_at(position, &under);
+}
+
+void draw_map(const Tensor& map, const MapFrame& frame, media::Image& image) {
+  const std::int64_t height = map.shape[2], width = map.shape[3];
   for (std::int64_t y = 0; y < height; ++y) {
+    auto to = image.samples8.begin() + y * image.width * 3;
     for (std::int64_t x = 0; x < width; ++x) {
-      double sum = 0;
-      for (std::int64_t c = 0; c < channels; ++c) sum += values[(c * height + y) * width + x];
-      const double mean = sum / static_cast<double>(channels);
-      canvas.set(x, y, std::isnan(mean) ? kOutside : scale_color(scale_position(mean, range)));
+      const Rgb color = color_of(mean_of_channels(map, y, x), frame, y * width + x);
+      to = std::copy(color.begin(), color.end(), to);
     }
   }
 }
 
+// Three digits are enough for a scale.
+std::string tick_text(double value) {
+  if (value == 0) return "0";
+  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 2);
+  return fmt::format("{:g}", std::round(value / unit) * unit);
+}
+
 // Labels do not overlap; those earlier in kTicks have priority.
-void draw_labels(const MapRange& range, std::int64_t left, std::int64_t top, std::int64_t width,
-    std::int64_t dot, Canvas& canvas) {
+void draw_ticks(const MapRange& range, std::int64_t left, std::int64_t top, std::int64_t width,
+    std::int64_t dot, media::Image& image) {
   std::vector<std::pair<std::int64_t, std::int64_t>> taken;
   for (const double share : kTicks) {
     const double value = range.best + share * (range.worst - range.best);
-    const std::string label = fmt::format("{:g}", value);
+    const std::string label = tick_text(value);
     const auto x = static_cast<std::int64_t>(
         std::lround(scale_position(value, range) * static_cast<double>(width - 1)));
     const std::int64_t half = text_width(label) * dot / 2;
@@ -90,40 +101,92 @@ void draw_labels(const MapRange& range, std::int64_t left, std::int64_t top, std
         [&](const auto& other) { return first < other.second && other.first < last; });
     if (!is_free) continue;
     taken.emplace_back(first, last);
-    canvas.fill(left + std::min(x, width - dot), top, dot, kTickHeight * dot, kInk);
-    canvas.write(left + first, top + (kTickHeight + kGap) * dot, dot, label);
+    fill(image, left + std::min(x, width - dot), top, dot, kTickHeight * dot, kInk);
+    write(image, left + first, top + (kTickHeight + kGap) * dot, dot, label);
   }
 }
 
-void draw_legend(const MapRange& range, const std::string& title, std::int64_t top,
-    std::int64_t dot, Canvas& canvas) {
-  const std::int64_t left = kMargin * dot, width = canvas.image().width - 2 * left;
+// The lines above the scale.
+std::vector<std::string> legend_lines(const MapFrame& frame) {
+  std::vector<std::string> lines;
+  if (frame.title.empty()) return lines;
+  lines.push_back(frame.title);
+  if (*frame.range.unit != '\0') lines.emplace_back(frame.range.unit);
+  return lines;
+}
+
+std::int64_t legend_height(std::size_t lines) {
+  if (lines == 0) return 0;
+  return 2 * kMargin + static_cast<std::int64_t>(lines) * (kGlyphHeight + kGap) + kBarHeight +
+         kTickHeight + kGap + kGlyphHeight;
+}
+
+void draw_legend(const MapFrame& frame, const std::vector<std::string>& lines, std::int64_t top,
+    std::int64_t dot, media::Image& image) {
+  const std::int64_t left = kMargin * dot, width = image.width - 2 * left;
   std::int64_t y = top + kMargin * dot;
-  canvas.write(left, y, dot, title);
-  y += (kGlyphHeight + kGap) * dot;
+  for (const std::string& line : lines) {
+    write(image, left, y, dot, line);
+    y += (kGlyphHeight + kGap) * dot;
+  }
   for (std::int64_t x = 0; x < width; ++x) {
     const double position = static_cast<double>(x) / static_cast<double>(width - 1);
-    canvas.fill(left + x, y, 1, kBarHeight * dot, scale_color(position));
+    fill(image, left + x, y, 1, kBarHeight * dot,
+        color_at(position, frame.under.empty() ? nullptr : &kOutside));
   }
-  draw_labels(range, left, y + kBarHeight * dot, width, dot, canvas);
+  draw_ticks(frame.range, left, y + kBarHeight * dot, width, dot, image);
 }
 
 }  // namespace
 
-media::Image heat_map(const Tensor& map, const MapRange& range, const std::string& title) {
-  const std::int64_t height = map.shape[2], width = map.shape[3];
-  const std::int64_t dot =
-      std::max<std::int64_t>(1, std::min(width / kColumnsPerDot, height / kRowsPerDot));
-  const std::int64_t legend_width =
-      std::max<std::int64_t>(kNarrowest, text_width(title) + 2 * kMargin);
-  Canvas canvas(std::max(width, legend_width * dot), height + kLegendHeight * dot);
-  if (map.dtype == DType::f64) {
-    draw_map<double>(map, range, canvas);
-  } else {
-    draw_map<float>(map, range, canvas);
+MapStyle parse_map_style(const std::string& max, bool is_overlay, bool has_legend) {
+  MapStyle style{.is_overlay = is_overlay, .has_legend = has_legend};
+  if (max == "auto") {
+    style.fits_loss = true;
+  } else if (!max.empty()) {
+    style.largest_loss = parse_number<double>(max);
+    if (!style.largest_loss || !(*style.largest_loss > 0) || !std::isfinite(*style.largest_loss)) {
+      throw UsageError(
+          fmt::format("--map-max is \"{}\"; it must be a number above 0, or auto", max));
+    }
   }
-  draw_legend(range, title, height, dot, canvas);
-  return canvas.image();
+  return style;
+}
+
+MapRange drawn_range(const Tensor& map, const MapRange& range, const MapStyle& style) {
+  MapRange drawn = range;
+  const double sign = range.worst > range.best ? 1 : -1;
+  if (style.largest_loss) drawn.worst = range.best + sign * *style.largest_loss;
+  if (!style.fits_loss) return drawn;
+  double largest = 0;
+  for (std::int64_t y = 0; y < map.shape[2]; ++y) {
+    for (std::int64_t x = 0; x < map.shape[3]; ++x) {
+      const double loss = sign * (mean_of_channels(map, y, x) - range.best);
+      if (std::isfinite(loss)) largest = std::max(largest, loss);
+    }
+  }
+  if (largest > 0) drawn.worst = range.best + sign * largest;  // else all is equal, and dark
+  return drawn;
+}
+
+media::Image heat_map(const Tensor& map, const MapFrame& frame) {
+  const std::int64_t height = map.shape[2], width = map.shape[3];
+  const std::int64_t dot = dot_for(width);
+  const std::vector<std::string> lines = legend_lines(frame);
+  std::int64_t legend_width = 0;
+  for (const std::string& line : lines) {
+    legend_width = std::max<std::int64_t>(
+        {kNarrowest, legend_width, text_width(line) + std::int64_t{2} * kMargin});
+  }
+  media::Image image{.width = std::max(width, legend_width * dot),
+      .height = height + legend_height(lines.size()) * dot,
+      .channels = 3};
+  image.samples8.assign(static_cast<std::size_t>(image.width * image.height * 3), kPaper[0]);
+  image.format = "PNG";
+  draw_map(map, frame, image);
+  draw_labels(frame.labels, dot, image);
+  if (!lines.empty()) draw_legend(frame, lines, height, dot, image);
+  return image;
 }
 
 }  // namespace similis::cli

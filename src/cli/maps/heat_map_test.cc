@@ -5,9 +5,13 @@
 
 #include <cmath>
 #include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "similis/execution.hpp"
 #include "src/cli/maps/color_scale.h"
+#include "src/cli/maps/middle_slices.h"
 #include "src/cli/terminal/glyphs.h"
 
 namespace similis::cli {
@@ -52,7 +56,7 @@ TEST(HeatMap, ShowsTheMeanOverChannelsPixelByPixel) {
   for (std::int64_t i = 0; i < map.shape.count(); ++i) map.elements<float>()[i] = 1;
   map.elements<float>()[400 + 7] = 0.25F;         // channel 0, row 1, column 7
   map.elements<float>()[1200 + 400 + 7] = 0.75F;  // channel 1
-  const media::Image image = heat_map(map, kRange, "ssim 0.9");
+  const media::Image image = heat_map(map, {.range = kRange, .title = "ssim 0.9"});
   EXPECT_EQ(image.width, 400);
   EXPECT_EQ(pixel(image, 7, 1), scale_color(scale_position(0.5, kRange)));
   EXPECT_EQ(pixel(image, 8, 1), scale_color(0));
@@ -62,7 +66,7 @@ TEST(HeatMap, ShowsTheMeanOverChannelsPixelByPixel) {
 TEST(HeatMap, TheScaleRunsFromBestToWorstBelowTheMap) {
   const Tensor map = allocate({1, 1, 5, 600}, DType::f64);
   for (std::int64_t i = 0; i < map.shape.count(); ++i) map.elements<double>()[i] = 1;
-  const media::Image image = heat_map(map, kRange, "ssim");
+  const media::Image image = heat_map(map, {.range = kRange, .title = "ssim"});
   int bars = 0;
   for (std::int64_t y = 5; y < image.height; ++y) {
     int darkest = 0, brightest = 0;
@@ -72,20 +76,52 @@ TEST(HeatMap, TheScaleRunsFromBestToWorstBelowTheMap) {
     }
     bars += darkest > 0 && brightest > 0;
   }
-  EXPECT_EQ(bars, 12);  // as many rows as the bar is high
+  EXPECT_EQ(bars, 12 * dot_for(600));  // as many rows as the bar is high
 }
 
 TEST(HeatMap, ASmallMapStillHasAReadableScale) {
   const Tensor map = allocate({1, 1, 1, 1}, DType::f32);
   *map.elements<float>() = 0;
-  const media::Image image = heat_map(map, kRange, "ssim 0.1234");
+  const media::Image image = heat_map(map, {.range = kRange, .title = "ssim 0.1234"});
   EXPECT_GE(image.width, 200);
   EXPECT_EQ(pixel(image, 0, 0), scale_color(1));
   EXPECT_EQ(pixel(image, 1, 0), (Rgb{255, 255, 255}));
 }
 
+TEST(HeatMap, MapsOfErrorsHaveOneScaleForAllDepths) {
+  const MapRange error{.best = 0, .worst = 1, .scale = MapScale::of_range};
+  for (const auto& [data_range, worst] :
+      {std::pair(255.0, 50.0), {1023.0, 200.0}, {65535.0, 10000.0}, {1.0, 0.2}, {0.0, 0.2}}) {
+    EXPECT_DOUBLE_EQ(for_data_range(error, data_range).worst, worst) << data_range;
+  }
+  const MapRange squared{.best = 0, .worst = 1, .scale = MapScale::of_squared_range};
+  EXPECT_DOUBLE_EQ(for_data_range(squared, 255).worst, 2500);
+  EXPECT_DOUBLE_EQ(for_data_range(kRange, 255).worst, 0) << "a fixed scale stays";
+}
+
+TEST(HeatMap, TheWorstLossCanBeChosen) {
+  const Tensor map = allocate({1, 1, 1, 2}, DType::f32);
+  map.elements<float>()[0] = 0.9F;
+  map.elements<float>()[1] = 0.7F;
+  EXPECT_NEAR(drawn_range(map, kRange, {.fits_loss = true}).worst, 0.7, 1e-6);
+  EXPECT_NEAR(drawn_range(map, kRange, {.largest_loss = 0.05}).worst, 0.95, 1e-12);
+  EXPECT_EQ(drawn_range(map, {.best = 0, .worst = 10}, {.largest_loss = 0.05}).worst, 0.05);
+  map.elements<float>()[0] = map.elements<float>()[1] = 1;
+  EXPECT_EQ(drawn_range(map, kRange, {.fits_loss = true}).worst, 0) << "nothing is lost";
+}
+
+TEST(MiddleSlices, LabelsNameTheSliceAndTheSidesOfTheBody) {
+  const Extents shape = {1, 1, 40, 60, 50};
+  const std::vector<Label> labels = slice_labels(shape, {1, 1, 2}, {'L', 'A', 'S'});
+  std::string texts;
+  for (const Label& label : labels) texts += label.text + " ";
+  EXPECT_EQ(texts, "z 20 R L A P y 30 R L S I x 25 P A S I ");
+  EXPECT_EQ(slice_labels(shape, {1, 1, 2}, {}).size(), 3U) << "the sides are not known";
+  EXPECT_TRUE(slice_labels({1, 1, 60, 50}, {1, 1, 1}, {'L', 'A', 'S'}).empty());
+}
+
 TEST(Glyphs, EveryLetterOfALabelHasDots) {
-  for (const char letter : std::string("0123456789abcdefghijklmnopqrstuvwxyz.,-=")) {
+  for (const char letter : std::string("0123456789abcdefghijklmnopqrstuvwxyz.,-=RLAPSI")) {
     int dots = 0;
     draw_text(std::string(1, letter), [&](int x, int y) {
       EXPECT_TRUE(x >= 0 && x < kGlyphWidth && y >= 0 && y < kGlyphHeight) << letter;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "similis/execution.hpp"
 
@@ -40,12 +42,12 @@ std::int64_t picture_width(const Axes& axes) {
 }
 
 // A voxel's shortest side gets as many pixels as it takes to be wide enough.
-Axes axes_of(const Tensor& map, const std::array<double, 3>& voxel_mm) {
+Axes axes_of(const Extents& shape, const std::array<double, 3>& voxel_mm) {
   const double shortest = *std::min_element(voxel_mm.begin(), voxel_mm.end());
   Axes axes{};
   for (std::int64_t zoom = 1;; ++zoom) {
     for (int axis = 2; axis < 5; ++axis) {
-      const std::int64_t voxels = map.shape[axis];
+      const std::int64_t voxels = shape[axis];
       const double mm = voxel_mm[static_cast<std::size_t>(4 - axis)];
       const double pixels = static_cast<double>(voxels * zoom) * mm / shortest;
       axes[static_cast<std::size_t>(axis)] = {
@@ -75,7 +77,7 @@ void draw(const Tensor& map, const Slice& slice, const Axes& axes, std::int64_t 
 }
 
 template <class T> Tensor drawn(const Tensor& map, const std::array<double, 3>& voxel_mm) {
-  const Axes axes = axes_of(map, voxel_mm);
+  const Axes axes = axes_of(map.shape, voxel_mm);
   const std::int64_t height = std::max(axes[3].pixels, axes[2].pixels);
   const Tensor picture = allocate({1, map.shape[1], height, picture_width(axes)}, map.dtype);
   std::fill_n(picture.elements<T>(), picture.shape.count(), std::numeric_limits<T>::quiet_NaN());
@@ -87,11 +89,49 @@ template <class T> Tensor drawn(const Tensor& map, const std::array<double, 3>& 
   return picture;
 }
 
+// The letter of the side across the body; 0 for 0.
+char opposite(char side) {
+  constexpr std::string_view kSides = "RLAPSI";
+  const std::size_t at = kSides.find(side);
+  return at == std::string_view::npos ? '\0' : kSides[at ^ 1];
+}
+
+char letter(const std::array<char, 3>& toward, int axis) {
+  return toward[static_cast<std::size_t>(4 - axis)];
+}
+
 }  // namespace
 
 Tensor middle_slices(const Tensor& map, const std::array<double, 3>& voxel_mm) {
   if (map.shape.rank() != 5) return map;
   return map.dtype == DType::f64 ? drawn<double>(map, voxel_mm) : drawn<float>(map, voxel_mm);
+}
+
+std::vector<Label> slice_labels(const Extents& shape, const std::array<double, 3>& voxel_mm,
+    const std::array<char, 3>& toward) {
+  std::vector<Label> labels;
+  if (shape.rank() != 5) return labels;
+  const Axes axes = axes_of(shape, voxel_mm);
+  std::int64_t left = 0;
+  for (const Slice& slice : kSlices) {
+    const std::int64_t width = axes[static_cast<std::size_t>(slice.right)].pixels;
+    const std::int64_t height = axes[static_cast<std::size_t>(slice.up)].pixels;
+    labels.push_back({.x = left,
+        .y = 0,
+        .text = std::string(1, "zyx"[slice.across - 2]) + " " +
+                std::to_string(shape[slice.across] / 2)});
+    const auto add = [&](char side, std::int64_t x, std::int64_t y, double share_left,
+                         double share_above) {
+      if (side != '\0') labels.push_back({x, y, share_left, share_above, std::string(1, side)});
+    };
+    const char right = letter(toward, slice.right), up = letter(toward, slice.up);
+    add(opposite(right), left, height / 2, 0, 0.5);
+    add(right, left + width, height / 2, 1, 0.5);
+    add(up, left + width / 2, 0, 0.5, 0);
+    add(opposite(up), left + width / 2, height, 0.5, 1);
+    left += width + kGap;
+  }
+  return labels;
 }
 
 }  // namespace similis::cli

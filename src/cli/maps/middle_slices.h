@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "similis/tensor.hpp"
+#include "src/cli/maps/lettering.h"
 
 namespace similis::cli {
 
@@ -13,5 +15,11 @@ namespace similis::cli {
 /// pixel is as many mm in all of them, by the voxels' sizes along x, y, z; each shows the voxel
 /// that it lies in. Pixels outside of the slices are NaN. Any other map is returned as it is.
 Tensor middle_slices(const Tensor& map, const std::array<double, 3>& voxel_mm);
+
+/// The labels on that picture: in each slice its axis and number, and at its borders the sides of
+/// the body, from `toward`: for x, y and z the letter of the side where voxels' numbers rise (R, L,
+/// A, P, S or I), or 0 if it is not known. None for any other shape.
+std::vector<Label> slice_labels(
+    const Extents& shape, const std::array<double, 3>& voxel_mm, const std::array<char, 3>& toward);
 
 }  // namespace similis::cli

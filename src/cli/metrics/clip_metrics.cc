@@ -60,7 +60,7 @@ Measure clip_measure(const char* name, ClipMeasure clip) {
   measure.clip = std::make_shared<const ClipMeasure>(std::move(clip));
   measure.values = [name, of = measure.clip](const FramePair& pair, const Execution& exec) {
     require(!pair.luma.reference.empty(),
-        "{}: takes the luma of video; pictures and volumes have none", name);
+        "{} takes the luma of video; pictures and volumes have none", name);
     return numbers_of_frame(*of, pair.luma, pair.device, exec);
   };
   measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {

@@ -1,10 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/metrics/metric.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
 #include "src/cli/device.h"
+#include "src/cli/inputs/rows.h"
 #include "src/core/require.h"
+#include "src/core/tensor/dispatch.h"
 
 namespace similis::cli {
+namespace {
+
+// The pixels whose mask is not 0, as one row for each channel: for measures that ignore where a
+// pixel lies.
+Tensor pixels_left(const TensorView& image, const Tensor& mask, const Execution& exec) {
+  const Tensor values = on_device({image, nullptr}, {}, exec), left_in = on_device(mask, {}, exec);
+  const auto* const weights = left_in.elements<std::uint8_t>();
+  const std::int64_t pixels = left_in.shape.count(), channels = values.shape[1];
+  const std::int64_t columns = values.shape[values.shape.rank() - 1];
+  const std::int64_t rows = row_count(values.shape) / channels;
+  const std::int64_t count = pixels - std::count(weights, weights + pixels, std::uint8_t{0});
+  require(count > 0, "no pixel has finite values on both sides");
+  const Tensor left = allocate({1, channels, 1, count}, values.dtype, {}, exec);
+  visit_dtype(values.dtype, [&]<class T>(std::type_identity<T>) {
+    T* to = static_cast<T*>(left.data());
+    for (std::int64_t row = 0; row < rows * channels; ++row) {
+      const T* const from = static_cast<const T*>(values.data()) + row_offset(values, row);
+      const std::uint8_t* const weight = weights + row % rows * columns;
+      for (std::int64_t i = 0; i < columns; ++i) {
+        if (weight[i] != 0) *to++ = from[i * row_stride(values)];
+      }
+    }
+  });
+  return on_device(left, image.device, exec);
+}
+
+}  // namespace
 
 Metric metric(const char* name, const char* description, const ListedOperation& operation,
     PlainMetricFunction function) {
@@ -15,7 +48,11 @@ Metric metric(const char* name, const char* description, const ListedOperation& 
   result.configure = [function](const Settings&) {
     Measure measure;
     measure.value = [function](const FramePair& pair, const Execution& exec) {
-      return item(function(pair.reference, pair.distorted, Reduction::mean, exec));
+      if (pair.mask.empty()) {
+        return item(function(pair.reference, pair.distorted, Reduction::mean, exec));
+      }
+      return item(function(pixels_left(pair.reference, pair.mask, exec),
+          pixels_left(pair.distorted, pair.mask, exec), Reduction::mean, exec));
     };
     measure.settings = [](std::optional<double>) { return Settings{}; };
     return measure;
@@ -35,7 +72,7 @@ Metric metric(const char* name, const char* description, const LumaMeasure& luma
     Measure measure{.takes_luma = true, .parts = luma_measure.parts(chosen)};
     measure.values = [&luma_measure, chosen, name](const FramePair& pair, const Execution& exec) {
       require(!pair.luma.reference.empty(),
-          "{}: takes the luma of video; pictures and volumes have none", name);
+          "{} takes the luma of video; pictures and volumes have none", name);
       return luma_measure.scores(pair.luma, chosen, exec);
     };
     measure.value = [values = measure.values](const FramePair& pair, const Execution& exec) {
@@ -68,6 +105,7 @@ FramePair frames_on_device(const FramePair& frames, Device device, const Executi
   if (frames.reference.empty()) return moved;
   moved.reference = on_device(frames.reference, device, exec);
   moved.distorted = on_device(frames.distorted, device, exec);
+  if (!frames.mask.empty()) moved.mask = on_device(frames.mask, device, exec);
   return moved;
 }
 

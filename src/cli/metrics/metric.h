@@ -23,6 +23,7 @@
 #include "src/cli/metrics/luma_scores.h"
 #include "src/cli/metrics/map_range.h"
 #include "src/cli/metrics/named_value.h"
+#include "src/cli/metrics/pooling.h"
 #include "src/cli/usage_error.h"
 #include "src/core/require.h"
 #include "src/operations/operations.h"
@@ -44,9 +45,10 @@ struct Measure {
   VideoPlanes video_planes = VideoPlanes::all;
   bool runs_on_gpu = false;
   bool runs_on_vulkan = false;
-  bool takes_as_read = false;  ///< it looks at FramePair::as_read alone
-  bool takes_luma = false;     ///< it looks at FramePair::luma alone
-  bool is_error = false;       ///< it is better when lower
+  bool takes_as_read = false;       ///< it looks at FramePair::as_read alone
+  bool takes_luma = false;          ///< it looks at FramePair::luma alone
+  bool is_error = false;            ///< it is better when lower
+  Pooling pooling = Pooling::mean;  ///< how its scores of frames become one
   std::function<double(const FramePair&, const Execution&)> value;
   /// For a metric that has several numbers: what follows the name in each one's, "" for the first,
   /// which is the value; and all of them.
@@ -161,10 +163,31 @@ template <class Options> Options for_range(Options options, std::optional<double
   return options;
 }
 
+/// True if pixels whose weight is 0 in the options' mask may hold anything.
+template <class Options> inline constexpr bool kMaskLeavesOut = requires(Options options) {
+  options.mask;
+};
+
+/// `options` with the pair's range, if they do not give one, and its mask. Throws InvalidArgument
+/// if the metric, of this name, cannot leave pixels out.
+template <class Options>
+Options for_pair(Options options, const FramePair& pair, const char* name) {
+  if constexpr (requires { options.valid_mask; }) {
+    options.valid_mask = pair.mask;
+  } else if constexpr (kMaskLeavesOut<Options>) {
+    options.mask = pair.mask;
+  } else {
+    require(pair.mask.empty(), "{} cannot leave out values that are not finite", name);
+  }
+  return for_range(options, pair.data_range);
+}
+
 /// `options` for a map as large as the image: the rim that padding valid leaves out is filled from
 /// windows cut at the border, and all other pixels stay what they are.
 template <class Options> Options for_map(Options options) {
-  options.reduction = Reduction::none;
+  if constexpr (requires { options.reduction = Reduction::none; }) {
+    options.reduction = Reduction::none;
+  }
   if constexpr (requires { options.padding; }) {
     if (options.padding == Padding::valid) options.padding = Padding::renormalize;
   }
@@ -212,32 +235,35 @@ std::vector<MetricOption> described(const std::vector<Option<Options>>& options)
   return result;
 }
 
-/// A line of the table, with the operation's options. Give `map_range` if the function takes
-/// Reduction::none.
+/// A metric's map: its values, and the function that makes them.
+template <class Options> struct MapOf {
+  MapRange range;
+  MetricFunction<Options> function;
+};
+
+/// A line of the table, with the metric's options.
 template <class Options>
 Metric metric(const char* name, const char* description, const ListedOperation& operation,
-    MetricFunction<Options> function, std::optional<MapRange> map_range = {}) {
-  const std::vector<Option<Options>> options = options_of<Options>(*operation.table);
+    std::vector<Option<Options>> options, MetricFunction<Options> function,
+    std::optional<MapOf<Options>> map = {}) {
   Metric result{.name = name,
       .description = description,
       .options = described(options),
-      .map_range = map_range,
       .runs_on_gpu = operation.on_cuda,
       .runs_on_vulkan = operation.on_vulkan};
+  if (map) result.map_range = map->range;
   result.configure = [=](const Settings& settings) {
     const Options chosen = with_settings(settings, options);
     Measure measure;
+    if constexpr (requires { chosen.pool; }) measure.pooling = chosen.pool;
     measure.value = [=](const FramePair& pair, const Execution& exec) {
-      return item(
-          function(pair.reference, pair.distorted, for_range(chosen, pair.data_range), exec));
+      return item(function(pair.reference, pair.distorted, for_pair(chosen, pair, name), exec));
     };
-    if constexpr (requires(Options o) { o.reduction = Reduction::none; }) {
-      if (map_range) {
-        measure.map = [=](const FramePair& pair, const Execution& exec) {
-          return function(
-              pair.reference, pair.distorted, for_map(for_range(chosen, pair.data_range)), exec);
-        };
-      }
+    if (map) {
+      measure.map = [=](const FramePair& pair, const Execution& exec) {
+        return map->function(
+            pair.reference, pair.distorted, for_map(for_pair(chosen, pair, name)), exec);
+      };
     }
     measure.settings = [=](std::optional<double> data_range) {
       return settings_of(for_range(chosen, data_range), options);
@@ -245,6 +271,15 @@ Metric metric(const char* name, const char* description, const ListedOperation& 
     return measure;
   };
   return result;
+}
+
+/// The same with the operation's options. Give `map_range` if the function takes Reduction::none.
+template <class Options>
+Metric metric(const char* name, const char* description, const ListedOperation& operation,
+    MetricFunction<Options> function, std::optional<MapRange> map_range = {}) {
+  std::optional<MapOf<Options>> map;
+  if (map_range) map = MapOf<Options>{*map_range, function};
+  return metric(name, description, operation, options_of<Options>(*operation.table), function, map);
 }
 
 /// A line for one of libvmaf's measures, which take luma of video and no pictures.

@@ -27,12 +27,12 @@ std::string replaced(std::string_view name, char from, char to) {
   return text;
 }
 
-// Metrics that people ask for and another command or program has.
+// Metrics that people ask for and another program has.
 std::string_view program_with(std::string_view name) {
   using Entry = std::pair<std::string_view, std::string_view>;
-  static constexpr std::array kElsewhere = {Entry{"ciede2000", "similis compare -m ciede"},
-      Entry{"butteraugli", "libjxl's butteraugli_main"}, Entry{"xpsnr", "ffmpeg's filter xpsnr"},
-      Entry{"cvvdp", "ColorVideoVDP's cvvdp"}, Entry{"lpips", "the Python package lpips"}};
+  static constexpr std::array kElsewhere = {Entry{"butteraugli", "libjxl's butteraugli_main"},
+      Entry{"xpsnr", "ffmpeg's filter xpsnr"}, Entry{"cvvdp", "ColorVideoVDP's cvvdp"},
+      Entry{"lpips", "the Python package lpips"}};
   for (const auto& [metric, program] : kElsewhere) {
     if (metric == name) return program;
   }
@@ -41,8 +41,11 @@ std::string_view program_with(std::string_view name) {
 
 const Metric& known_metric(std::string_view name, const std::string& argument) {
   if (const Metric* found = find_metric(replaced(name, '_', '-'))) return *found;
+  if (name == "ciede2000") {
+    throw UsageError(fmt::format("{}: similis calls this metric ciede", argument));
+  }
   if (const std::string_view program = program_with(name); !program.empty()) {
-    throw UsageError(fmt::format("{}: compare has no {}; {} computes it", argument, name, program));
+    throw UsageError(fmt::format("{}: similis has no {}; {} computes it", argument, name, program));
   }
   throw UsageError(fmt::format("{}: there is no metric \"{}\"{} (--list-metrics shows all)",
       argument, name, nearest_hint(name, metric_names())));
@@ -146,7 +149,7 @@ MapText split_map(std::string_view text, const std::string& argument) {
   map.frame = parse_number<std::int64_t>(std::string(word));
   if (map.frame && *map.frame >= 0) return map;
   throw UsageError(
-      fmt::format("{}: \"{}\" is no frame; write a number or worst after @", argument, word));
+      fmt::format("{}: \"{}\" is not a frame; write a number or worst after @", argument, word));
 }
 
 }  // namespace
@@ -154,8 +157,9 @@ MapText split_map(std::string_view text, const std::string& argument) {
 MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts) {
   const std::string argument = fmt::format("--map {}", text);
   const MapText map = split_map(text, argument);
-  text = map.metric;
-  const std::string_view name = metric_part(text);
+  const std::string name = replaced(metric_part(map.metric), '_', '-');
+  const std::string with_name = name + map.metric.substr(name.size());
+  text = with_name;
   const Metric& metric = known_metric(name, argument);
   if (!metric.map_range) {
     throw UsageError(fmt::format("{}: {} has no map; metrics with a map: {}", argument, name,
@@ -173,16 +177,22 @@ MapRequest requested_map(std::string_view text, const std::vector<std::string>& 
   }
   const std::size_t prefix = named.empty() ? name.size() : named.size();
   const std::string path(text.substr(std::min(text.size(), prefix + 1)));
-  if (!path.ends_with(".png") && !is_raw_map(path)) {
+  if (path.empty()) {
     throw UsageError(
-        fmt::format("{}: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
-                    "{}=FILE.png",
-            argument, text.substr(0, prefix)));
+        fmt::format("{}: FILE is missing; write {}=FILE.png", argument, text.substr(0, prefix)));
   }
   const std::string source = !named.empty() ? named : asked.empty() ? metric.name : asked.front();
   const auto place = std::find(metric_texts.begin(), metric_texts.end(), source);
   return {requested_measure(source), *metric.map_range, path,
       static_cast<std::size_t>(place - metric_texts.begin()), map.frame};
+}
+
+void require_map_file(const MapRequest& map) {
+  if (map.path.ends_with(".png") || is_raw_map(map.path)) return;
+  throw UsageError(fmt::format(
+      "--map {0}={1}: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
+      "{0}=FILE.png",
+      map.measure.name, map.path));
 }
 
 }  // namespace similis::cli

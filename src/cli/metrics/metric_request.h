@@ -26,14 +26,17 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts);
 struct MapRequest {
   Measure measure;
   MapRange range;
-  std::string path;
+  std::string path;                   ///< a file, or of directories and encodes a folder
   std::size_t of_measure = 0;         ///< its place among the measures; or their number
   std::optional<std::int64_t> frame;  ///< of video; empty: the worst
 };
 
 /// Parses --map METRIC[@FRAME|@worst]=FILE, where METRIC is one of the texts of -m, or a metric
 /// that -m names once or not at all (it then has its defaults). Throws UsageError as above, and if
-/// the metric offers no map.
+/// the metric offers no map or FILE is empty.
 MapRequest requested_map(std::string_view text, const std::vector<std::string>& metric_texts);
+
+/// Throws UsageError unless the map's path is that of a file: .png or a form of its values.
+void require_map_file(const MapRequest& map);
 
 }  // namespace similis::cli

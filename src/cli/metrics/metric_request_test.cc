@@ -109,14 +109,13 @@ TEST(MapRequest, SaysWhatIsWrong) {
     expect_refusal([&] { requested_map(text, texts); }, sentence);
   };
   refuse("psnr=a.png",
-      "--map psnr=a.png: psnr has no map; metrics with a map: ssim, lncc, ssimulacra2");
+      "--map psnr=a.png: psnr has no map; metrics with a map: mse, mae, ssim, ms-ssim, lncc, "
+      "ssimulacra2");
   refuse("ssin=a.png",
       "--map ssin=a.png: there is no metric \"ssin\"; did you mean ssim? (--list-metrics shows "
       "all)");
-  refuse("ssim",
-      "--map ssim: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
-      "ssim=FILE.png");
-  refuse("ssim=a.jpg",
+  refuse("ssim", "--map ssim: FILE is missing; write ssim=FILE.png");
+  expect_refusal([&] { require_map_file(requested_map("ssim=a.jpg", {})); },
       "--map ssim=a.jpg: a map is a PNG file, or its values in .pfm, .tiff, .npy or .nii.gz; write "
       "ssim=FILE.png");
   refuse("ssim=a.png",

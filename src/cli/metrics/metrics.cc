@@ -12,10 +12,15 @@
 
 #include "similis/similis.hpp"
 #include "src/cli/metrics/clip_metrics.h"
+#include "src/cli/metrics/error_map.h"
 #include "src/cli/metrics/plane_scores.h"
 #include "src/cli/metrics/ssimulacra2_metric.h"
 
 namespace similis::cli {
+
+// Each level of MS-SSIM halves the images, so what is left out would mix with the rest.
+template <> inline constexpr bool kMaskLeavesOut<MsSsimOptions> = false;
+
 namespace {
 
 // The plain functions round the results of f32 pictures to f32; the sums behind them are f64.
@@ -30,11 +35,41 @@ Tensor in_f64(
   return value;
 }
 
-Tensor psnr_in_f64(
-    const TensorView& x, const TensorView& y, const PsnrOptions& options, const Execution& exec) {
+struct PooledPsnrOptions : PsnrOptions {
+  Pooling pool = Pooling::mean;
+};
+PsnrOptions& of_library(PooledPsnrOptions& options) { return options; }
+const PsnrOptions& of_library(const PooledPsnrOptions& options) { return options; }
+
+Tensor psnr_in_f64(const TensorView& x, const TensorView& y, const PooledPsnrOptions& options,
+    const Execution& exec) {
   const Tensor value = allocate({}, DType::f64, x.device, exec);
   psnr_into(x, y, value, options, exec);
   return value;
+}
+
+std::vector<Option<PooledPsnrOptions>> psnr_options() {
+  auto options = options_of<PooledPsnrOptions>(
+      *operation("psnr").table, [](auto& pooled) -> auto& { return of_library(pooled); });
+  options.emplace_back("pool", &PooledPsnrOptions::pool,
+      NamedValues<Pooling>{{"mean", Pooling::mean}, {"mse", Pooling::of_errors}},
+      "mean of a video: of its frames' psnr, or the psnr of their mean mse");
+  return options;
+}
+
+// MS-SSIM's finest level: contrast and structure alone, unless there is no coarser level, which
+// then has the luminance.
+Tensor finest_level_map(
+    const TensorView& x, const TensorView& y, const MsSsimOptions& options, const Execution& exec) {
+  constexpr double kNoLuminance = 1e6;  // a k1 so large makes SSIM's luminance 1 to f32's precision
+  const SsimOptions finest{.data_range = options.data_range,
+      .window_size = options.window_size,
+      .sigma = options.sigma,
+      .k1 = options.weights.size() > 1 ? kNoLuminance : options.k1,
+      .k2 = options.k2,
+      .padding = options.padding,
+      .reduction = Reduction::none};
+  return ssim(x, y, finest, exec);
 }
 
 template <bool normalized>
@@ -59,23 +94,38 @@ std::vector<Option<LumaOptions>> luma_options(const OperationTable& operation, P
   return options;
 }
 
+MapRange similarity_range(const char* unit) { return {.best = 1, .worst = 0, .unit = unit}; }
+MapRange error_range(const char* unit, MapScale scale) {
+  return {.best = 0, .worst = 1, .unit = unit, .scale = scale};
+}
+
 // The metrics that look at one frame.
 std::vector<Metric> metrics_of_frames() {
   return {
       metric("psnr", "peak signal-to-noise ratio in dB; infinite if equal", operation("psnr"),
-          psnr_in_f64),
+          psnr_options(), psnr_in_f64),
       error_metric(metric("mse", "mean squared error, in squared code values; 0 if equal",
-          operation("mse"), in_f64<PixelErrorOptions, PixelErrorRequest, mse, mse_into>)),
+          operation("mse"), options_of<PixelErrorOptions>(*operation("mse").table),
+          in_f64<PixelErrorOptions, PixelErrorRequest, mse, mse_into>,
+          std::optional(MapOf<PixelErrorOptions>{
+              error_range("squared error", MapScale::of_squared_range), squared_error_map}))),
       error_metric(metric("mae", "mean absolute error, in code values; 0 if equal",
-          operation("mae"), in_f64<PixelErrorOptions, PixelErrorRequest, mae, mae_into>)),
+          operation("mae"), options_of<PixelErrorOptions>(*operation("mae").table),
+          in_f64<PixelErrorOptions, PixelErrorRequest, mae, mae_into>,
+          std::optional(MapOf<PixelErrorOptions>{
+              error_range("error", MapScale::of_range), absolute_error_map}))),
       metric("ssim", "structural similarity; 1 if equal", operation("ssim"),
-          in_f64<SsimOptions, SsimRequest, ssim, ssim_into>, MapRange{.best = 1, .worst = 0}),
+          in_f64<SsimOptions, SsimRequest, ssim, ssim_into>, similarity_range("ssim, 1 if equal")),
       of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal",
-          operation("ms_ssim"), in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>)),
+          operation("ms_ssim"), options_of<MsSsimOptions>(*operation("ms_ssim").table),
+          in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>,
+          std::optional(MapOf<MsSsimOptions>{
+              similarity_range("finest level, 1 if equal"), finest_level_map}))),
       metric(
           "ncc", "normalized cross-correlation of the pictures; 1 if equal", operation("ncc"), ncc),
       metric("lncc", "local normalized cross-correlation; 1 if equal", operation("lncc"),
-          in_f64<LnccOptions, LnccRequest, lncc, lncc_into>, MapRange{.best = 1, .worst = 0}),
+          in_f64<LnccOptions, LnccRequest, lncc, lncc_into>,
+          similarity_range("correlation, 1 if equal")),
       metric("mi", "mutual information in nats; 0 if independent", operation("mutual_information"),
           information_in_f64<false>),
       metric("nmi", "normalized mutual information; 1 if independent, up to 2",

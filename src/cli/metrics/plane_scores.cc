@@ -2,6 +2,7 @@
 #include "src/cli/metrics/plane_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -27,7 +28,7 @@ Plane plane_of(const VideoFrame& frame, const VideoFormat& format, int plane) {
 
 void require_color(const char* name, const VideoFormat& format) {
   require(format.pixels.color_planes == 3,
-      "{}: takes the three planes of colour video; grey video has one", name);
+      "{} takes the three planes of colour video; grey video has one", name);
 }
 
 ColorPlanes color_planes(const VideoFrame& frame, const VideoFormat& format) {
@@ -51,7 +52,7 @@ Metric frame_metric(const char* name, const char* description, std::vector<std::
     measure.parts = parts;
     measure.values = [=](const FramePair& pair, const Execution& exec) {
       require(pair.as_read.video != nullptr,
-          "{}: takes the planes of video; pictures and volumes have none", name);
+          "{} takes the planes of video; pictures and volumes have none", name);
       const auto& [x, y] = *pair.as_read.video;
       require(x.format->pixels.bit_depth == y.format->pixels.bit_depth,
           "{}: {} has {} bits per sample and {} has {}; they must match", name, x.name,
@@ -108,8 +109,30 @@ double ciede_of_frame(const VideoFrame& reference, const VideoFrame& distorted,
       color_planes(reference, format), color_planes(distorted, format), exec));
 }
 
+double psnr_yuv(const VideoFrame& reference, const VideoFrame& distorted, const VideoFormat& format,
+    const Execution& exec) {
+  require(chroma_name(format.pixels) == "420",
+      "psnr-yuv weighs the planes of 4:2:0 video 6:1:1; this one has chroma {}",
+      chroma_name(format.pixels));
+  constexpr std::array kWeights = {6.0, 1.0, 1.0};
+  const double largest = (1 << format.pixels.bit_depth) - 1;
+  double sum = 0, weights = 0;
+  for (int i = 0; i < 3; ++i) {
+    const double error =
+        mean_squared_error(reference.plane(format, i), distorted.plane(format, i), exec);
+    const double weight = kWeights[static_cast<std::size_t>(i)];
+    sum += weight * 10 * std::log10(largest * largest / error);
+    weights += weight;
+  }
+  return sum / weights;
+}
+
 std::vector<Metric> plane_metrics() {
   std::vector<Metric> metrics;
+  metrics.push_back(frame_metric("psnr-yuv",
+      "psnr of 4:2:0 video, its planes weighed 6:1:1, in dB", {""},
+      [](const VideoFrame& x, const VideoFrame& y, const VideoFormat& format,
+          const Execution& exec) { return std::vector<double>{psnr_yuv(x, y, format, exec)}; }));
   metrics.push_back(frame_metric("psnr-hvs", "libvmaf's psnr_hvs of video in dB; infinite if equal",
       {"", "y", "cb", "cr"},
       [](const VideoFrame& x, const VideoFrame& y, const VideoFormat& format,

@@ -28,7 +28,12 @@ PsnrHvsScores psnr_hvs_scores(const media::VideoFrame& reference,
 double ciede_of_frame(const media::VideoFrame& reference, const media::VideoFrame& distorted,
     const media::VideoFormat& format, const Execution& exec);
 
-/// psnr-hvs and ciede.
+/// (6·psnr-y + psnr-cb + psnr-cr) / 8; infinite if a plane is equal. Throws InvalidArgument if the
+/// chroma is not 4:2:0.
+double psnr_yuv(const media::VideoFrame& reference, const media::VideoFrame& distorted,
+    const media::VideoFormat& format, const Execution& exec);
+
+/// psnr-yuv, psnr-hvs and ciede.
 std::vector<Metric> plane_metrics();
 
 }  // namespace similis::cli

@@ -292,7 +292,7 @@ Metric ssimulacra2_metric() {
   return {.name = "ssimulacra2",
       .description = "SSIMULACRA 2.1, how visible the difference is; 100 if equal",
       .options = described(program_options()),
-      .map_range = MapRange{.best = 0, .worst = 100},
+      .map_range = MapRange{.best = 0, .worst = 100, .unit = "points lost here"},
       .video_planes = VideoPlanes::frame,
       .runs_on_gpu = true,
       .configure = configured};

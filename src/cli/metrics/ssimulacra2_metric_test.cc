@@ -40,7 +40,7 @@ Image picture(int channels, int bit_depth, std::uint32_t seed, double noise) {
 Measure measure(const std::string& text = "ssimulacra2") { return requested_measures({text})[0]; }
 
 double score(const Image& x, const Image& y, const Measure& with = measure()) {
-  const PicturePair pair = pair_pictures(x, y, "ref.png", "dis.png", {}, {}, {});
+  const PicturePair pair = pair_pictures(x, y, "ref.png", "dis.png", {}, {});
   return with.value(pair.frames, {});
 }
 
@@ -90,14 +90,14 @@ TEST(Ssimulacra2Metric, OtherColoursGoThroughLight) {
 
 TEST(Ssimulacra2Metric, AMapShowsThePicture) {
   const Image x = picture(3, 8, 1, .1), y = picture(3, 8, 2, .2);
-  const PicturePair pair = pair_pictures(x, y, "ref.png", "dis.png", {}, {}, {});
+  const PicturePair pair = pair_pictures(x, y, "ref.png", "dis.png", {}, {});
   const Tensor map = measure().map(pair.frames, {});
   EXPECT_EQ(map.shape, (Extents{1, 1, kHeight, kWidth}));
 }
 
 TEST(Ssimulacra2Metric, PicturesHaveNoSettingsOfVideo) {
   const Image x = picture(3, 8, 1, .1);
-  const PicturePair pair = pair_pictures(x, x, "ref.png", "dis.png", {}, {}, {});
+  const PicturePair pair = pair_pictures(x, x, "ref.png", "dis.png", {}, {});
   EXPECT_EQ(measure("ssimulacra2=mode=fast").media_settings(pair.frames.as_read),
       (Settings{{"mode", "\"fast\""}}));
 }

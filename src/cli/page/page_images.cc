@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "similis/error.hpp"
 #include "src/cli/device.h"
+#include "src/cli/maps/grey_reference.h"
 #include "src/cli/maps/heat_map.h"
 #include "src/cli/maps/middle_slices.h"
 #include "src/cli/metrics/metrics.h"
@@ -128,66 +128,45 @@ bool has_map(const Measure& measure) {
 struct Map {
   Tensor values;  // [1,C,H,W] on the CPU
   MapRange range;
+  std::vector<Label> labels;
 };
 
 Map map_of(const Measure& measure, const FramePair& pair, const Execution& exec) {
   const FramePair frames = frames_on_device(pair, pair.device, exec);
   const Tensor values = on_device(measure.map(frames, exec), {}, exec);
-  return {middle_slices(values, pair.voxel_mm), *metric_of(measure)->map_range};
+  return {middle_slices(values, pair.voxel_mm),
+      for_data_range(*metric_of(measure)->map_range, pair.data_range),
+      slice_labels(values.shape, pair.voxel_mm, pair.toward)};
 }
 
 media::Image drawn_map(const Map& map, const std::string& title, std::size_t most_bytes) {
   for (std::int64_t factor = 1;; ++factor) {
-    media::Image image = heat_map(shrunk_map(map.values, factor), map.range, title);
+    MapFrame frame{.range = map.range, .title = title, .labels = map.labels};
+    for (Label& label : frame.labels) {
+      label.x /= factor;
+      label.y /= factor;
+    }
+    media::Image image = heat_map(shrunk_map(map.values, factor), frame);
     if (sample_count(image) <= kMostCompression * most_bytes || factor >= 1000) return image;
   }
 }
 
-// A plane of values as grey, the reference's range from black to white.
-media::Image grey(const Tensor& values, double least, double span) {
-  media::Image image{.width = values.shape[3], .height = values.shape[2], .channels = 1};
-  for (std::int64_t y = 0; y < image.height; ++y) {
-    for (std::int64_t x = 0; x < image.width; ++x) {
-      const double value = mean_of_channels(values, y, x);
-      const double share = std::isnan(value) ? 0.5 : std::clamp((value - least) / span, 0.0, 1.0);
-      image.samples8.push_back(static_cast<std::uint8_t>(std::lround(share * 255)));
-    }
-  }
-  return image;
-}
-
-template <class T> std::pair<double, double> limits(const Tensor& values) {
-  double least = std::numeric_limits<double>::infinity(), largest = -least;
-  for (std::int64_t i = 0; i < values.shape.count(); ++i) {
-    const double value = values.elements<T>()[i];
-    least = std::fmin(least, value);
-    largest = std::fmax(largest, value);
-  }
-  return {least, largest};
-}
-
-// The middle slices of two volumes.
+// The middle slices of two volumes, the reference's range from black to white.
 std::vector<media::Image> slices_of(const FramePair& pair) {
-  const auto [least, largest] = pair.reference.dtype == DType::f64 ? limits<double>(pair.reference)
-                                                                   : limits<float>(pair.reference);
-  const double span = largest > least ? largest - least : 1;
-  return {grey(middle_slices(pair.reference, pair.voxel_mm), least, span),
-      grey(middle_slices(pair.distorted, pair.voxel_mm), least, span)};
-}
-
-media::Image thumbnail(
-    const media::VideoFrame& frame, const media::VideoFormat& format, const Execution& exec) {
-  media::VideoFormat shown = format;
-  shown.color.transfer.clear();  // PQ and HLG are shown as if they were not
-  shown.color.primaries.clear();
-  const Tensor rgb =
-      media::to_rgb(frame, shown, media::resolve_color(shown, {}, "the video"), exec);
-  media::Image image{.width = format.width, .height = format.height, .channels = 3};
-  const float* values = rgb.elements<float>();
-  for (std::int64_t i = 0; i < format.width * format.height * 3; ++i) {
-    image.samples8.push_back(static_cast<std::uint8_t>(std::lround(values[i] * 255)));
+  const auto [least, largest] = finite_limits(pair.reference);
+  std::vector<media::Image> images;
+  for (const Tensor* side : {&pair.reference, &pair.distorted}) {
+    const Tensor slices = middle_slices(grey(*side, least, largest), pair.voxel_mm);
+    media::Image image{.width = slices.shape[3], .height = slices.shape[2], .channels = 1};
+    for (std::int64_t i = 0; i < slices.shape.count(); ++i) {
+      const double share = slices.elements<float>()[i];
+      const double shown = std::isnan(share) ? 0.5 : std::clamp(share, 0.0, 1.0);
+      image.samples8.push_back(static_cast<std::uint8_t>(std::lround(shown * 255)));
+    }
+    draw_labels(slice_labels(side->shape, pair.voxel_mm, pair.toward), dot_for(image.width), image);
+    images.push_back(std::move(image));
   }
-  return image;
+  return images;
 }
 
 }  // namespace
@@ -227,6 +206,21 @@ media::Image shrunk(const media::Image& image, std::int64_t factor) {
   return small;
 }
 
+media::Image shown_frame(
+    const media::VideoFrame& frame, const media::VideoFormat& format, const Execution& exec) {
+  media::VideoFormat shown = format;
+  shown.color.transfer.clear();
+  shown.color.primaries.clear();
+  const Tensor rgb =
+      media::to_rgb(frame, shown, media::resolve_color(shown, {}, "the video"), exec);
+  media::Image image{.width = format.width, .height = format.height, .channels = 3};
+  const float* values = rgb.elements<float>();
+  for (std::int64_t i = 0; i < format.width * format.height * 3; ++i) {
+    image.samples8.push_back(static_cast<std::uint8_t>(std::lround(values[i] * 255)));
+  }
+  return image;
+}
+
 void PageImages::add_pair(
     const FramePair& pair, const std::vector<Measure>& measures, const Execution& exec) {
   const bool is_volume = !pair.as_read.pictures;
@@ -261,10 +255,7 @@ void PageImages::add_pair(
 
 void PageImages::add_worst(const WorstFrame& worst, std::size_t count, const Execution& exec) {
   const std::size_t bytes = kFramesBytes / std::max<std::size_t>(count, 1);
-  const std::vector<Drawn> frames =
-      fitted({thumbnail(*worst.reference, *worst.format, exec),
-                 thumbnail(*worst.distorted, *worst.distorted_format, exec)},
-          bytes / 3 * 2);
+  const std::vector<Drawn> frames = fitted({worst.reference, worst.distorted}, bytes / 3 * 2);
   Json shown = {{"name", worst.name}, {"frame", worst.number}, {"value", worst.value},
       {"reference", frames[0].src}, {"distorted", frames[1].src}};
   if (worst.measure != nullptr && has_map(*worst.measure)) {

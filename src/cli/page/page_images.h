@@ -21,6 +21,10 @@ namespace similis::cli {
 /// the right and lower border.
 media::Image shrunk(const media::Image& image, std::int64_t factor);
 
+/// A frame of video as a picture. PQ and HLG are shown as if they were not.
+media::Image shown_frame(
+    const media::VideoFrame& frame, const media::VideoFormat& format, const Execution& exec);
+
 class PageImages {
  public:
   /// Adds a pair of pictures or volumes with the maps of the measures that have one; measures that
@@ -28,13 +32,12 @@ class PageImages {
   void add_pair(
       const FramePair& frames, const std::vector<Measure>& measures, const Execution& exec);
 
-  /// A frame of video, and the planes or the frame that `measure` takes, if it has a map.
+  /// A frame of a clip, and the planes or the frame that `measure` takes, if it has a map.
   struct WorstFrame {
     std::string name;
     std::int64_t number = 0;
     double value = 0;
-    const media::VideoFrame *reference = nullptr, *distorted = nullptr;
-    const media::VideoFormat *format = nullptr, *distorted_format = nullptr;
+    media::Image reference, distorted;
     const Measure* measure = nullptr;
     FramePair frames;
   };

@@ -51,10 +51,10 @@ class Lines {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(fmt::format("{} has no results that compare wrote: {}", path_, why));
+    throw Error(fmt::format("{} holds no results of similis compare: {}", path_, why));
   }
   void take(Json line, std::size_t number) {
-    if (!line.is_object()) fail(fmt::format("line {} is no JSON object", number));
+    if (!line.is_object()) fail(fmt::format("line {} is not a JSON object", number));
     if (number == 1) {
       if (!line.contains("similis")) fail("line 1 has no \"similis\"");
       document_ = std::move(line);
@@ -99,7 +99,7 @@ int make_report(const ReportOptions& options) {
     try {
       sections.push_back(page_section(document_in(path), kScoreBytes / options.scores.size()));
     } catch (const Json::exception&) {  // a member of another kind
-      throw Error(fmt::format("{} has no results that compare wrote", path));
+      throw Error(fmt::format("{} holds no results of similis compare", path));
     }
     sections.back()["files"] = page_files({path});
   }

@@ -14,6 +14,7 @@
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
 #include "src/cli/metrics/metric.h"
+#include "src/cli/results/statistics.h"
 #include "src/cli/terminal/json_text.h"
 
 namespace similis::cli {
@@ -27,6 +28,12 @@ struct FrameScores {
 struct MetricSettings {
   std::string name;  ///< as -m names the metric
   Settings values;
+};
+
+struct ScoreKind {
+  std::string measure;    ///< as -m names it
+  bool is_error = false;  ///< it is better when lower
+  Pooling pooling = Pooling::mean;
 };
 
 /// The kind of samples; each is empty where it does not apply, or differs between pairs.
@@ -59,6 +66,8 @@ struct ScoredPair {
   std::optional<EncodedSize> size;  ///< of encodes
   std::string error;                ///< why scoring ended early; empty if it did not
   Done done;                        ///< to the inputs, on request
+  bool is_video = false;            ///< the distorted file is video in YUV
+  std::int64_t left_out = 0;        ///< pixels or voxels that were not finite, of all frames
 };
 
 /// The points of one encoder.
@@ -74,7 +83,7 @@ struct Report {
   Compared compared = Compared::pair;
   std::string device;
   std::vector<std::string> names;               ///< one for each value of a frame
-  std::vector<bool> are_errors;                 ///< for each name, if it is better when lower
+  std::vector<ScoreKind> kinds;                 ///< for each name
   std::vector<MetricSettings> metric_settings;  ///< of all pairs; "null" where they differ
   SampleKind samples;                           ///< what all pairs share
   FrameSelection selection;
@@ -85,11 +94,12 @@ struct Report {
   std::string error;  ///< why the report is incomplete; empty if it is complete
 };
 
-/// All values of one name, without missing ones.
-std::vector<double> scores_of(const std::vector<ScoredPair>& pairs, std::size_t name);
-std::vector<double> scores_of(const ScoredPair& pair, std::size_t name);
-/// The mean of each pair that has values of this name.
-std::vector<double> means_of(const std::vector<ScoredPair>& pairs, std::size_t name);
+/// The statistics of a pair's scores of this name; missing ones are left out.
+Statistics statistics_of(const Report& report, const ScoredPair& pair, std::size_t name);
+/// Those of the scores of all pairs' frames.
+Statistics statistics_of_frames(const Report& report, std::size_t name);
+/// Those of the means of all pairs that have scores of this name, each pair once.
+Statistics statistics_of_pairs(const Report& report, std::size_t name);
 
 /// True for video and animations.
 bool is_moving(const ScoredPair& pair);

@@ -5,7 +5,6 @@
 #include "similis/version.h"
 #include "src/cli/encodes/curves.h"
 #include "src/cli/results/report.h"
-#include "src/cli/results/statistics.h"
 #include "src/cli/results/worst_frames.h"
 #include "src/cli/terminal/json_text.h"
 
@@ -13,9 +12,9 @@ namespace similis::cli {
 namespace {
 
 // harmonic_mean weighs small scores most, so errors have none.
-Json statistics_json(const std::vector<double>& scores, bool is_error) {
+Json statistics_json(const Statistics& statistics, bool is_error) {
   Json json = Json::object();
-  for (const auto& [name, value] : statistics(scores).named()) {
+  for (const auto& [name, value] : statistics.named()) {
     if (!is_error || std::string_view(name) != "harmonic_mean") json[name] = value;
   }
   return json;
@@ -24,7 +23,8 @@ Json statistics_json(const std::vector<double>& scores, bool is_error) {
 Json metrics_json(const Report& report, const ScoredPair& pair) {
   Json json = Json::object();
   for (std::size_t i = 0; i < report.names.size(); ++i) {
-    json[report.names[i]] = statistics_json(scores_of(pair, i), report.are_errors[i]);
+    json[report.names[i]] =
+        statistics_json(statistics_of(report, pair, i), report.kinds[i].is_error);
   }
   return json;
 }
@@ -32,7 +32,8 @@ Json metrics_json(const Report& report, const ScoredPair& pair) {
 Json metrics_by_pair_json(const Report& report) {
   Json json = Json::object();
   for (std::size_t i = 0; i < report.names.size(); ++i) {
-    json[report.names[i]] = statistics_json(means_of(report.pairs, i), report.are_errors[i]);
+    json[report.names[i]] =
+        statistics_json(statistics_of_pairs(report, i), report.kinds[i].is_error);
   }
   return json;
 }
@@ -47,7 +48,7 @@ Json worst_json(const Report& report, const ScoredPair& pair) {
   Json json = Json::array();
   for (std::size_t i = 0; i < report.names.size(); ++i) {
     for (const WorstFrame& worst :
-        worst_frames(pair, i, report.are_errors[i], report.worst_count)) {
+        worst_frames(pair, i, report.kinds[i].is_error, report.worst_count)) {
       Json entry = {{"frame", worst.frame}};
       if (worst.seconds) entry["time"] = *worst.seconds;
       entry[report.names[i]] = worst.value;
@@ -227,7 +228,8 @@ Json row_document(const Report& report, bool has_frames) {
 Json metrics_document(const Report& report) {
   Json json = Json::object();
   for (std::size_t i = 0; i < report.names.size(); ++i) {
-    json[report.names[i]] = statistics_json(scores_of(report.pairs, i), report.are_errors[i]);
+    json[report.names[i]] =
+        statistics_json(statistics_of_frames(report, i), report.kinds[i].is_error);
   }
   return json;
 }

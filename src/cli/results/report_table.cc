@@ -8,7 +8,6 @@
 
 #include "src/cli/encodes/curves.h"
 #include "src/cli/results/report.h"
-#include "src/cli/results/statistics.h"
 #include "src/cli/results/worst_frames.h"
 #include "src/cli/terminal/aligned_rows.h"
 #include "src/cli/terminal/notes.h"
@@ -44,7 +43,7 @@ std::string list_of_worst(const Report& report) {
   for (std::size_t i = 0; i < report.names.size(); ++i) {
     std::vector<Row> rows = {{fmt::format("worst frames of {}", report.names[i]), "value"}};
     for (const WorstFrame& frame :
-        worst_frames(report.pairs.front(), i, report.are_errors[i], report.worst_count)) {
+        worst_frames(report.pairs.front(), i, report.kinds[i].is_error, report.worst_count)) {
       rows.push_back({worst_frame_text(frame), cell(frame.value)});
     }
     text.append("\n").append(aligned(rows));
@@ -57,10 +56,10 @@ std::string table_of_video(const Report& report) {
   std::vector<Row> rows = {
       {"metric", "mean", "min", "worst 5%", "median", "max", "stdev", "worst frame"}};
   for (std::size_t i = 0; i < report.names.size(); ++i) {
-    const Statistics all = statistics(scores_of(pair, i));
-    const auto worst = worst_frames(pair, i, report.are_errors[i], 1);
+    const Statistics all = statistics_of(report, pair, i);
+    const auto worst = worst_frames(pair, i, report.kinds[i].is_error, 1);
     rows.push_back({report.names[i], cell(all.mean), cell(all.min),
-        cell(all.worst_twentieth(report.are_errors[i])), cell(all.median), cell(all.max),
+        cell(all.worst_twentieth(report.kinds[i].is_error)), cell(all.median), cell(all.max),
         cell(all.stdev), worst.empty() ? "-" : worst_frame_text(worst.front())});
   }
   return aligned(rows) + (report.worst_count > 1 ? list_of_worst(report) : "");
@@ -70,7 +69,7 @@ std::string table_of_directories(const Report& report) {
   std::vector<Row> rows = {{"distorted"}}, pooled = {{"mean"}, {"min"}, {"max"}};
   for (std::size_t i = 0; i < report.names.size(); ++i) {
     rows.front().push_back(report.names[i]);
-    const Statistics all = statistics(means_of(report.pairs, i));
+    const Statistics all = statistics_of_pairs(report, i);
     pooled[0].push_back(cell(all.mean));
     pooled[1].push_back(cell(all.min));
     pooled[2].push_back(cell(all.max));
@@ -78,7 +77,7 @@ std::string table_of_directories(const Report& report) {
   for (const ScoredPair& pair : report.pairs) {
     Row row = {file_cell(pair.files.distorted)};
     for (std::size_t i = 0; i < report.names.size(); ++i) {
-      row.push_back(cell(statistics(scores_of(pair, i)).mean));
+      row.push_back(cell(statistics_of(report, pair, i).mean));
     }
     rows.push_back(row);
   }
@@ -121,9 +120,9 @@ std::string table_of_encodes(const Report& report) {
     Row row = {file_cell(pair.files.distorted),
         pair.size ? fmt::format("{}", pair.size->bytes) : "-", rate_cell(pair.size)};
     for (std::size_t i = 0; i < report.names.size(); ++i) {
-      const Statistics all = statistics(scores_of(pair, i));
+      const Statistics all = statistics_of(report, pair, i);
       row.push_back(cell(all.mean));
-      if (moves) row.push_back(cell(all.worst_twentieth(report.are_errors[i])));
+      if (moves) row.push_back(cell(all.worst_twentieth(report.kinds[i].is_error)));
     }
     rows.push_back(row);
   }

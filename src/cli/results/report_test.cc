@@ -21,7 +21,7 @@ Report report_of_picture() {
   Report report;
   report.device = "cpu";
   report.names = {"psnr", "ssim=k1=0"};
-  report.are_errors = {false, false};
+  report.kinds = {{}, {}};
   report.metric_settings = {{"psnr", {{"data_range", "255"}}}, {"ssim=k1=0", {{"k1", "0"}}}};
   report.samples.bit_depth = 8;
   report.samples.channels = 3;
@@ -34,7 +34,7 @@ Report report_of_directories() {
   report.compared = Compared::directories;
   report.device = "cpu";
   report.names = {"ssim"};
-  report.are_errors = {false};
+  report.kinds = {{}};
   report.metric_settings = {{"ssim", {}}};
   report.pairs = {{{"r/a.png", "d/a.png"}, {}, {{0, {0.5}}}},
       {{"r/b,\"c\".png", "d/b.png"}, {}, {{0, {0.75}}}},
@@ -47,7 +47,7 @@ Report report_of_video() {
   Report report;
   report.device = "cpu";
   report.names = {"mse-y", "ms-ssim"};
-  report.are_errors = {true, false};
+  report.kinds = {{.measure = "mse", .is_error = true}, {}};
   report.metric_settings = {{"mse", {}}, {"ms-ssim", {{"weights", "[0.5, 0.25]"}}}};
   report.samples.bit_depth = 10;
   report.samples.chroma = "400";

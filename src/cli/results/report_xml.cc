@@ -79,6 +79,16 @@ std::string named_elements(
   return text;
 }
 
+// What was done to the inputs on request, an element for each step.
+std::string done_xml(const Json& settings, const std::string& indent) {
+  std::string text;
+  if (!settings.contains("done")) return text;
+  for (const Json& step : settings["done"]) {
+    text += fmt::format("{}<done{}/>\n", indent, attributes(step));
+  }
+  return text;
+}
+
 std::string settings_xml(const Json& settings) {
   std::string text = fmt::format("  <settings{}>\n", attributes(settings));
   for (const auto& [key, value] : settings.items()) {
@@ -92,6 +102,7 @@ std::string settings_xml(const Json& settings) {
     const char* name = settings["differences"].front().is_object() ? "distorted" : "kind";
     text += named_elements("difference", name, settings["differences"], "    ");
   }
+  text += done_xml(settings, "    ");
   text += "  </settings>\n";
   return text;
 }
@@ -121,9 +132,10 @@ std::string pairs_xml(const Json& pairs) {
     std::string settings;
     if (pair.contains("settings")) {
       const Json& own = pair["settings"];
-      settings = fmt::format("      <settings{}>\n{}      </settings>\n", attributes(own),
+      settings = fmt::format("      <settings{}>\n{}{}      </settings>\n", attributes(own),
           own.contains("metrics") ? named_elements("metric", "name", own["metrics"], "        ")
-                                  : "");
+                                  : "",
+          done_xml(own, "        "));
     }
     text += fmt::format("    <pair{}{}>\n{}{}{}    </pair>\n",
         attribute("reference", pair["reference"]), attribute("distorted", pair["distorted"]),

@@ -15,6 +15,14 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
+// The score of the mean error: psnr is 10·log10(range² / mse).
+double score_of_mean_error(const std::vector<double>& decibels) {
+  constexpr double kTen = 10;
+  double errors = 0;
+  for (const double score : decibels) errors += std::pow(kTen, -score / kTen);
+  return -kTen * std::log10(errors / static_cast<double>(decibels.size()));
+}
+
 // Between the two scores around rank (n - 1)·percent / 100.
 double percentile(const std::vector<double>& sorted, double percent) {
   const double rank = static_cast<double>(sorted.size() - 1) * percent / 100;
@@ -32,7 +40,7 @@ std::array<std::pair<const char*, double>, 12> Statistics::named() const {
       {"p75", p75}, {"p95", p95}}};
 }
 
-Statistics statistics(std::vector<double> scores) {
+Statistics statistics(std::vector<double> scores, Pooling pooling) {
   const bool has_nan =
       std::any_of(scores.begin(), scores.end(), [](double score) { return std::isnan(score); });
   if (scores.empty() || has_nan) {
@@ -49,6 +57,7 @@ Statistics statistics(std::vector<double> scores) {
   const auto count = static_cast<double>(scores.size());
   result.stdev = std::sqrt(squares / count);
   result.harmonic_mean = count / inverses - 1;
+  if (pooling == Pooling::of_errors) result.mean = score_of_mean_error(scores);
   std::sort(scores.begin(), scores.end());
   result.min = scores.front();
   result.max = scores.back();

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/cli/metrics/pooling.h"
+
 namespace similis::cli {
 
 struct Statistics {
@@ -22,7 +24,8 @@ struct Statistics {
   std::array<std::pair<const char*, double>, 12> named() const;
 };
 
-/// NaN throughout if there are no scores. Scores may be infinite, and so may the results.
-Statistics statistics(std::vector<double> scores);
+/// NaN throughout if there are no scores. Scores may be infinite, and so may the results. `pooling`
+/// concerns the mean alone.
+Statistics statistics(std::vector<double> scores, Pooling pooling = Pooling::mean);
 
 }  // namespace similis::cli

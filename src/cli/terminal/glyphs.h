@@ -15,7 +15,8 @@ inline constexpr int kGlyphAdvance = 6;  ///< from one letter to the next
 int text_width(std::string_view text);
 
 /// Calls dot(x, y) for every dot of the text, from its upper left corner on. Digits, lower-case
-/// letters and ".,-=" have glyphs; everything else is blank.
+/// letters, the sides of a body (R, L, A, P, S, I) and ".,-=" have glyphs; everything else is
+/// blank.
 void draw_text(std::string_view text, const std::function<void(int x, int y)>& dot);
 
 }  // namespace similis::cli

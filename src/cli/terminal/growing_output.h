@@ -11,7 +11,7 @@ namespace similis::cli {
 class GrowingOutput {
  public:
   /// `path` is that of -o. A regular file grows as PATH.partial until keep(); standard output and
-  /// what is no regular file are written to at once.
+  /// what is not a regular file are written to at once.
   explicit GrowingOutput(const std::string& path);
   GrowingOutput(const GrowingOutput&) = delete;
   GrowingOutput& operator=(const GrowingOutput&) = delete;

@@ -6,6 +6,14 @@
 #include <cstdio>
 
 namespace similis::cli {
+namespace {
+
+bool is_silent = false;  // of the process, as stderr is
+
+}  // namespace
+
+void silence_notes() { is_silent = true; }
+bool are_notes_silent() { return is_silent; }
 
 std::string one_line(const std::string& text) {
   std::string line;
@@ -24,6 +32,7 @@ std::string one_line(const std::string& text) {
 
 // Failing to write to stderr is not an error.
 void print_note(const std::string& text) {
+  if (is_silent) return;
   std::fputs(fmt::format("similis: note: {}\n", one_line(text)).c_str(), stderr);
 }
 

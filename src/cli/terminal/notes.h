@@ -11,6 +11,10 @@ namespace similis::cli {
 /// line or the terminal.
 std::string one_line(const std::string& text);
 
+/// -q: print_note() and Progress write nothing from now on.
+void silence_notes();
+bool are_notes_silent();
+
 /// "similis: note: text" or "similis: text" to stderr.
 void print_note(const std::string& text);
 void print_error(const std::string& text);

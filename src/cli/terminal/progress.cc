@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "src/cli/terminal/notes.h"
+
 namespace similis::cli {
 namespace {
 
@@ -34,7 +36,9 @@ std::string progress_line(
 }
 
 Progress::Progress(const char* what, std::optional<std::int64_t> total)
-    : what_(what), total_(total), is_shown_(total.value_or(2) > 1 && isatty(STDERR_FILENO) != 0) {}
+    : what_(what),
+      total_(total),
+      is_shown_(total.value_or(2) > 1 && !are_notes_silent() && isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() { clear(); }
 

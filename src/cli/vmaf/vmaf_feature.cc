@@ -82,7 +82,7 @@ const KnownFeature& known_feature(const std::string& name, const std::string& ar
   }
   for (const auto& [feature, description] : kClipFeatures) names.emplace_back(feature);
   throw UsageError(fmt::format(
-      "{}: there is no feature \"{}\"; those there are: {}", argument, name, joined(names, ", ")));
+      "{}: there is no feature \"{}\"; the features are {}", argument, name, joined(names, ", ")));
 }
 
 // "scale=1:enable_lcs=true"; of an option given twice the last value counts, as in vmaf.

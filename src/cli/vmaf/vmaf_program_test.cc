@@ -154,7 +154,7 @@ TEST_F(Vmaf, WrongUsageIsStatusTwo) {
       "--model version=vmaf_v0.6.1:vif.vif_enhn_gain_limit=0.5: vif_enhn_gain_limit is \"0.5\"; "
       "it must be a number from 1 to 100");
   expect_usage_error({"-n", "--feature", "cambi9"},
-      "--feature cambi9: there is no feature \"cambi9\"; those there are: ssim, float_ssim, "
+      "--feature cambi9: there is no feature \"cambi9\"; the features are ssim, float_ssim, "
       "float_ms_ssim, psnr, psnr_hvs, ciede, adm, cambi, motion, vif");
   expect_usage_error({"-n", "--feature", "adm=adm_csf_mode=1"},
       "--feature adm=adm_csf_mode=1: adm: adm_csf_mode is 1; it must be 0 or 2");
@@ -307,8 +307,8 @@ TEST_F(Vmaf, FeaturesOfColourRefuseWhatTheyDoNotTake) {
     return outcome.err;
   };
   const std::string grey = "takes the three planes of colour video; grey video has one\n";
-  EXPECT_EQ(refusal("gray", 40, "psnr_hvs"), "similis: psnr_hvs: " + grey);
-  EXPECT_EQ(refusal("gray", 40, "ciede"), "similis: ciede: " + grey);
+  EXPECT_EQ(refusal("gray", 40, "psnr_hvs"), "similis: psnr_hvs " + grey);
+  EXPECT_EQ(refusal("gray", 40, "ciede"), "similis: ciede " + grey);
   EXPECT_EQ(refusal("yuv420p16le", 40, "psnr_hvs"),
       "similis: psnr_hvs: samples have 16 bits; it takes up to 12\n");
   EXPECT_EQ(refusal("yuv420p", 14, "psnr_hvs"),

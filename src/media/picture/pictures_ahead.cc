@@ -5,8 +5,10 @@
 
 namespace similis::media {
 
-PicturesAhead::PicturesAhead(std::function<void(const TakePicture&)> read_all)
-    : read_all_(std::move(read_all)), thread_([this] { this->read_all(); }) {}
+PicturesAhead::PicturesAhead(std::function<void(const TakePicture&)> read_all, bool reads_ahead)
+    : read_all_(std::move(read_all)),
+      reads_ahead_(reads_ahead),
+      thread_([this] { this->read_all(); }) {}
 
 PicturesAhead::~PicturesAhead() {
   {
@@ -19,12 +21,19 @@ PicturesAhead::~PicturesAhead() {
 
 void PicturesAhead::read_all() {
   std::exception_ptr error;
+  const auto may_read = [this] { return is_stopped_ || reads_ahead_ || is_asked_; };
   try {
-    read_all_([this](Image picture) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, may_read);
+    }
+    read_all_([&](Image picture) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return is_stopped_ || !ready_; });
       ready_ = std::move(picture);
+      is_asked_ = false;
       changed_.notify_all();
+      changed_.wait(lock, may_read);
       return !is_stopped_;
     });
   } catch (...) {
@@ -38,6 +47,8 @@ void PicturesAhead::read_all() {
 
 std::optional<Image> PicturesAhead::next() {
   std::unique_lock lock(mutex_);
+  is_asked_ = true;
+  changed_.notify_all();
   changed_.wait(lock, [this] { return is_done_ || ready_; });
   if (!ready_ && error_) std::rethrow_exception(error_);
   std::optional<Image> picture = std::exchange(ready_, std::nullopt);

@@ -16,8 +16,9 @@ namespace similis::media {
 
 class PicturesAhead {
  public:
-  /// `read_all` reads all pictures, as read_pictures() does. One picture is kept ready.
-  explicit PicturesAhead(std::function<void(const TakePicture&)> read_all);
+  /// `read_all` reads all pictures, as read_pictures() does. One picture is kept ready, or, without
+  /// `reads_ahead`, each is read while next() waits, so that one thread works at a time.
+  explicit PicturesAhead(std::function<void(const TakePicture&)> read_all, bool reads_ahead = true);
   ~PicturesAhead();
   PicturesAhead(const PicturesAhead&) = delete;
   PicturesAhead& operator=(const PicturesAhead&) = delete;
@@ -32,6 +33,7 @@ class PicturesAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Image> ready_;
+  bool reads_ahead_, is_asked_ = false;
   bool is_done_ = false, is_stopped_ = false;
   std::exception_ptr error_;
   std::thread thread_;  // last: it uses all of the above

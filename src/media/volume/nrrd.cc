@@ -169,7 +169,10 @@ TextHeader parse_nrrd(const File& file) {
     // Components of a voxel come first; a series has its frames behind each other.
     const bool is_first = axis == 0, is_last = axis + 1 == sizes.size();
     if ((!is_first && !is_last) || !(sizes[axis] >= 1 && sizes[axis] <= 1e9)) {
-      refuse(file, "axis {} does not lie in space; only the first and the last may not", axis);
+      refuse(file,
+          "its axis {} has no direction in space; only the first (of components) and the last (of "
+          "time) may have none",
+          axis);
     }
     (is_first ? header.components : header.frames) = static_cast<std::int64_t>(sizes[axis]);
   }

@@ -3,62 +3,67 @@
 
 #include <utility>
 
-#include "src/core/counted.h"
 #include "src/core/require.h"
 
 namespace similis::cli {
-namespace {
 
-// Reads the pictures of a file, or of a sequence, whose unwanted pictures are left empty.
-std::function<void(const media::TakePicture&)> reader_of(
-    AnimationPair::Side side, const std::function<bool(std::int64_t)>& is_wanted) {
-  return [side = std::move(side), is_wanted](const media::TakePicture& take) {
-    if (side.files.empty()) return media::read_pictures(side.bytes, side.name, take);
-    for (std::size_t i = 0; i < side.files.size(); ++i) {
-      media::Image picture;
-      if (is_wanted(static_cast<std::int64_t>(i))) picture = media::read_image(side.files[i]);
-      require(picture.frames == 1, "{} has {}; a sequence takes pictures of one frame",
-          side.files[i], counted(picture.frames, "frame"));
-      if (!take(std::move(picture))) return;
-    }
-  };
-}
-
-}  // namespace
-
-AnimationPair::AnimationPair(Side reference, Side distorted, const FrameSelection& selection,
-    const std::optional<Color>& background, const std::optional<Adaptation>& adaptation)
+AnimationPair::AnimationPair(std::shared_ptr<ReferencePictures> reference, PictureClip distorted,
+    const FrameSelection& selection, const PictureRules& rules, bool reads_ahead)
     : selection_(selection),
-      background_(background),
-      adaptation_(adaptation),
-      reference_(std::move(reference), [selection](std::int64_t i) { return selection.has(i); }),
-      distorted_(std::move(distorted),
-          [selection](std::int64_t i) { return selection.has(i - selection.offset); }) {}
-
-AnimationPair::Reader::Reader(Side side, const std::function<bool(std::int64_t)>& is_wanted)
-    : name(side.name), frames(side.frames), pictures(reader_of(std::move(side), is_wanted)) {}
-
-media::Image AnimationPair::Reader::picture(std::int64_t number) {
-  for (;;) {
-    std::optional<media::Image> taken = pictures.next();
-    require(taken.has_value(), "cannot read {}: it says that it has {} but has only {}", name,
-        counted(frames, "frame"), read);
-    if (read++ == number) return *std::move(taken);
-  }
+      rules_(rules),
+      reference_(std::move(reference)),
+      distorted_(
+          std::move(distorted),
+          [selection](std::int64_t i) { return selection.has(i - selection.offset); },
+          reads_ahead) {
+  require(!rules.adaptation.value_or(Adaptation{}).matches_rate,
+      "{} and {} are compared picture by picture; --match-rate is for two videos in YUV",
+      reference_->name(), distorted_.name());
 }
 
-std::int64_t AnimationPair::expected_pairs() const {
-  return selection_.count(reference_.frames, distorted_.frames);
+std::optional<std::int64_t> AnimationPair::expected_pairs() const {
+  const auto x = reference_->expected_frames(), y = distorted_.expected_frames();
+  if (!x || !y) return std::nullopt;
+  return selection_.count(*x, *y);
 }
 
 std::optional<PicturePair> AnimationPair::next(const Execution& exec) {
-  if (scored_ == expected_pairs()) return std::nullopt;
-  const std::int64_t frame = selection_.next(reference_.read);
-  media::Image x = reference_.picture(frame);
-  media::Image y = distorted_.picture(frame + selection_.offset);
-  ++scored_;
+  if (selection_.end && selection_.next(number_ + 1) >= *selection_.end) return std::nullopt;
+  std::shared_ptr<const media::Image> y;
+  if (reference_->go_to(place_ + 1, exec)) {
+    y = distorted_.picture(reference_->number() + selection_.offset);
+  }
+  has_ended_ = y == nullptr;
+  if (has_ended_) return std::nullopt;
+  ++place_;
+  number_ = reference_->number();
   return pair_pictures(
-      std::move(x), std::move(y), reference_.name, distorted_.name, background_, adaptation_, exec);
+      reference_->picture(), *y, reference_->name(), distorted_.name(), rules_, exec);
+}
+
+void AnimationPair::read_rest() {
+  if (has_ended_) {
+    reference_->read_rest();
+    distorted_.read_rest();
+  }
+  counts_ = {reference_->frames(), distorted_.frames()};
+  if (!counts_.reference || !counts_.distorted) counts_ = {};
+}
+
+Differences AnimationPair::conversions() const {
+  Differences conversions;
+  if (const std::string words = reference_->conversion(); !words.empty()) {
+    conversions.emplace_back("reference_rgb", words);
+  }
+  if (!distorted_.conversion().empty()) {
+    conversions.emplace_back("distorted_rgb", distorted_.conversion());
+  }
+  return conversions;
+}
+
+void AnimationPair::cancel() {
+  reference_->cancel();
+  distorted_.cancel();
 }
 
 }  // namespace similis::cli

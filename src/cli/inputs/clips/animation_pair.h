@@ -1,60 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two animations, files of several pages or image sequences, side by side: pictures one after the
-// other.
+// Two clips of pictures side by side: pictures one after the other.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "src/cli/inputs/clips/picture_clip.h"
+#include "src/cli/inputs/clips/reference_pictures.h"
 #include "src/cli/inputs/clips/video_pair.h"
 #include "src/cli/inputs/frame_selection.h"
 #include "src/cli/inputs/picture_pair.h"
-#include "src/media/picture/pictures_ahead.h"
 
 namespace similis::cli {
 
 class AnimationPair {
  public:
-  /// The bytes of a file, or the files of a sequence, and the number of pictures in it.
-  struct Side {
-    std::vector<std::uint8_t> bytes;
-    std::vector<std::string> files;
-    std::string name;
-    std::int64_t frames = 1;
-  };
-  AnimationPair(Side reference, Side distorted, const FrameSelection& selection,
-      const std::optional<Color>& background, const std::optional<Adaptation>& adaptation);
+  /// Pairs that share a reference are walked in step. Throws InvalidArgument if the rates are to be
+  /// matched, which is for video.
+  AnimationPair(std::shared_ptr<ReferencePictures> reference, PictureClip distorted,
+      const FrameSelection& selection, const PictureRules& rules, bool reads_ahead);
 
-  std::int64_t expected_pairs() const;
+  /// As far as the files tell it.
+  std::optional<std::int64_t> expected_pairs() const;
 
   /// The next pair that is selected; empty after the last. Throws as read_pictures() and
   /// pair_pictures() do.
   std::optional<PicturePair> next(const Execution& exec);
+  /// After the last pair: where a side ended before the selection did, reads a video on the other
+  /// side to its end, so that counts() is known.
+  void read_rest();
 
-  std::int64_t frame() const { return reference_.read - 1; }  ///< in the reference
-  FrameCounts counts() const { return {reference_.frames, distorted_.frames}; }
+  std::int64_t frame() const { return number_; }  ///< in the reference
+  FrameCounts counts() const { return counts_; }
+  media::FrameRate reference_rate() const { return reference_->rate(); }  ///< of a video
+  media::FrameRate distorted_rate() const { return distorted_.rate(); }
+  /// What was done to the frames of videos: a key such as "reference_rgb", and a sentence.
+  Differences conversions() const;
+
+  /// Makes waits for a video end. Any thread may call it.
+  void cancel();
 
  private:
-  struct Reader {
-    Reader(Side side, const std::function<bool(std::int64_t)>& is_wanted);
-
-    std::string name;
-    std::int64_t frames;
-    std::int64_t read = 0;  // how many pictures were taken
-    media::PicturesAhead pictures;
-
-    /// The picture of this number, which was not passed yet.
-    media::Image picture(std::int64_t number);
-  };
-
   FrameSelection selection_;
-  std::optional<Color> background_;
-  std::optional<Adaptation> adaptation_;
-  Reader reference_, distorted_;
-  std::int64_t scored_ = 0;
+  PictureRules rules_;
+  std::shared_ptr<ReferencePictures> reference_;
+  PictureReader distorted_;
+  std::int64_t place_ = -1;   // in the selection
+  std::int64_t number_ = -1;  // of the reference's picture
+  bool has_ended_ = false;    // a side has
+  FrameCounts counts_;
 };
 
 }  // namespace similis::cli
