@@ -58,7 +58,8 @@ struct Ssimulacra2Request {
   TensorView value = {};  ///< f64, dense, [] or [N]
   /// A map of the loss: f32, dense, [H,W] or [N,H,W]; on the CPU alone. It holds each pixel's share
   /// of the weighted sum of the norms, so that the map's mean is that sum (0: a score of 100; 22: a
-  /// score of 0), except for sides that do not halve evenly. Takes as long as a second score.
+  /// score of 0), except for sides that do not halve evenly. Each scale's part is smoothed over 3×3
+  /// of that scale's pixels. Takes as long as a second score, and 4 B a pixel of workspace.
   TensorView map = {};
 };
 

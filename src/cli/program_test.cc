@@ -190,7 +190,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
       {"compare", "a.png", "b.png", "-o", ""}, 2, "--output is empty; write --output FILE");
   expect_error({"compare", "a.png", "b.png", "b.png"}, 2, "b.png is given twice");
   expect_error({"compare", "a.png", "b.png", "c.png", "--map", "ssim=x.png"}, 2,
-      "--map takes one distorted file, not several");
+      "--map ssim=x.png: x.png must be a folder, as there are several maps; write ssim=maps/");
   expect_error({"compare", "a.png", "b.png", "--fromat", "json"}, 2,
       "there is no option --fromat; did you mean --format?");
   expect_error({"compare", "a.png", "b.png", "--format"}, 2,
@@ -208,7 +208,7 @@ TEST_F(Program, WrongUsageIsStatusTwo) {
   expect_error({"compare", "a.png", "folder"}, 2,
       "folder is a directory but a.png is not; compare two files or two directories");
   expect_error({"compare", "folder", "folder", "--map", "ssim=x.png"}, 2,
-      "--map takes two files, not directories");
+      "--map ssim=x.png: x.png must be a folder, as there are several maps; write ssim=maps/");
   expect_error({"compare", "-", "-"}, 2, "only one of REF and DIST can be standard input");
   expect_error(
       {"compare", "a.png", "b.png", "-o", "./b.png"}, 2, "-o ./b.png is one of the inputs");
@@ -410,7 +410,7 @@ TEST_F(Program, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("compare --format = c", 4), "csv\n");
   EXPECT_EQ(complete("compare --format =", 3), "table json jsonl csv xml\n");
   EXPECT_EQ(complete("compare a b -m ms", 5), "mse ms-ssim\n");
-  EXPECT_EQ(complete("compare a b --map ''", 5), "ssim lncc ssimulacra2\n");
+  EXPECT_EQ(complete("compare a b --map ''", 5), "mse mae ssim ms-ssim lncc ssimulacra2\n");
   EXPECT_EQ(complete("bench --format ''", 3), "table json\n");
   EXPECT_EQ(complete("bench -m ms", 3), "mse ms-ssim\n");
   EXPECT_EQ(complete("completion z", 2), "zsh\n");

@@ -17,6 +17,7 @@
 #include "src/ssimulacra2/cpu_convert-inl.h"
 #include "src/ssimulacra2/cpu_plan.h"
 #include "src/ssimulacra2/cpu_terms-inl.h"
+#include "src/ssimulacra2/loss_map.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::ssimulacra2_internal::HWY_NAMESPACE {
@@ -132,7 +133,17 @@ class Walk {
             static_cast<std::size_t>(stripes(plan) * plan.groups() * kChannels * kTerms * kNorms));
         plan.partials = partials.data();
       }
+      std::vector<float> losses;
+      if (plan.loss != nullptr) {
+        losses.resize(static_cast<std::size_t>(plan.stride * plan.extent.height));
+        plan.losses = {losses.data(), plan.stride, plan.extent.height};
+      }
       run_scale(plan);
+      if (plan.loss != nullptr) {
+        const Extent& whole = scales_.extents[0];
+        add_to_map(
+            plan.losses, plan.extent, scale, {pass_.map, whole.width, whole.height}, whole, exec_);
+      }
       if (has_y()) add_up(plan, sums.scales[scale]);
       light = plan.next_light;
       light_memory = std::move(next_memory);
@@ -165,8 +176,6 @@ class Walk {
     plan.recursion = recursion_;
     plan.scale = scale;
     plan.loss = pass_.loss;
-    plan.map_extent = scales_.extents[0];
-    plan.map = {pass_.map, plan.map_extent.width, plan.map_extent.height};
     return plan;
   }
 

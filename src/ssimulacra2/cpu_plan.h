@@ -71,8 +71,7 @@ struct ScalePlan {
   Recursion recursion{};
   int scale = 0;
   const LossWeights* loss = nullptr;
-  Rows map;  ///< as large as the picture
-  Extent map_extent{};
+  Rows losses;                   ///< of each of the scale's pixels, for the map
   double* partials = nullptr;    ///< [stripe][group][channel][term][norm]
   const float* zeros = nullptr;  ///< a row of them
 

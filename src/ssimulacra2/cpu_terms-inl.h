@@ -90,21 +90,15 @@ void write_partials(const ScalePlan& plan, std::int64_t stripe, std::int64_t col
   }
 }
 
-// Adds a row of terms' share of the score's sum to each pixel of the map that it covers.
+// Adds a row of terms' share of the score's sum to each pixel's.
 void add_losses(const ScalePlan& plan, int channel, int term, std::int64_t row, std::int64_t column,
     const Doubles& terms) {
   const auto& weights = plan.loss->of[plan.scale][channel][term];
-  const std::int64_t size = std::int64_t{1} << plan.scale;
   const std::int64_t count = std::min(kTileColumns, plan.extent.width - column);
-  const std::int64_t end = std::min((row + 1) * size, plan.map_extent.height);
+  float* const losses = plan.losses.row(row) + column;
   for (std::int64_t i = 0; i < count; ++i) {
     const double t = terms[static_cast<std::size_t>(i)];
-    const auto loss = static_cast<float>(weights.linear * t + weights.fourth * fourth_power(t));
-    const std::int64_t left = (column + i) * size;
-    const std::int64_t right = std::min(left + size, plan.map_extent.width);
-    for (std::int64_t y = row * size; y < end; ++y) {
-      for (std::int64_t x = left; x < right; ++x) plan.map.row(y)[x] += loss;
-    }
+    losses[i] += static_cast<float>(weights.linear * t + weights.fourth * fourth_power(t));
   }
 }
 

@@ -121,9 +121,10 @@ FramePair noise_volumes(const Size& size, const Execution& exec) {
 // Frames of noise for measures of whole frames of video.
 struct NoiseVideo {
   explicit NoiseVideo(const Size& size)
-      : format{.width = size[0], .height = size[1], .pixels = *media::pixel_format("yuv444p")} {
+      : format{.width = size[0], .height = size[1], .pixels = *media::pixel_format("yuv420p")} {
     for (media::VideoFrame& frame : frames) frame.bytes.resize(format.frame_bytes());
-    fill_with_noise(frames[0].bytes.data(), frames[1].bytes.data(), pixels(size) * 3);
+    fill_with_noise(frames[0].bytes.data(), frames[1].bytes.data(),
+        static_cast<std::int64_t>(format.frame_bytes()));
     for (std::size_t i = 0; i < frames.size(); ++i) sides[i] = {&frames[i], &format, "noise"};
   }
   media::VideoFormat format;

@@ -15,6 +15,8 @@
 #include "src/cli/page/page_series.h"
 #include "src/cli/page/sha256.h"
 #include "src/cli/usage_error.h"
+#include "src/core/counted.h"
+#include "src/media/picture/sequence.h"
 
 namespace similis::cli {
 namespace {
@@ -96,6 +98,24 @@ std::string for_script(const Json& json) {
   return text;
 }
 
+// Adds the size and the SHA-256 of the files' bytes one after the other, unless one cannot be read.
+void add_sum(const std::vector<std::string>& paths, Json& file) {
+  constexpr std::size_t kChunk = 1 << 20;
+  std::vector<char> chunk(kChunk);
+  Sha256 sum;
+  std::int64_t bytes = 0;
+  for (const std::string& path : paths) {
+    std::ifstream stream(path, std::ios::binary);
+    if (!stream.is_open()) return;
+    while (stream.read(chunk.data(), kChunk) || stream.gcount() > 0) {
+      sum.add({chunk.data(), static_cast<std::size_t>(stream.gcount())});
+      bytes += stream.gcount();
+    }
+  }
+  file["bytes"] = bytes;
+  file["sha256"] = sum.finish();
+}
+
 }  // namespace
 
 void require_pages(std::string_view argument) {
@@ -171,21 +191,17 @@ Json page_files(const std::vector<std::string>& paths) {
   Json files = Json::array();
   for (const std::string& path : paths) {
     Json file = {{"path", path}};
-    std::error_code error;
-    std::ifstream stream;
-    if (path != "-" && fs::is_regular_file(path, error)) stream.open(path, std::ios::binary);
-    if (stream.is_open()) {
-      constexpr std::size_t kChunk = 1 << 20;
-      std::vector<char> chunk(kChunk);
-      Sha256 sum;
-      std::int64_t bytes = 0;
-      while (stream.read(chunk.data(), kChunk) || stream.gcount() > 0) {
-        sum.add({chunk.data(), static_cast<std::size_t>(stream.gcount())});
-        bytes += stream.gcount();
-      }
-      file["bytes"] = bytes;
-      file["sha256"] = sum.finish();
+    std::vector<std::string> parts = media::sequence_files(path);
+    if (parts.empty()) {
+      parts = {path};
+    } else {
+      file["path"] =
+          fmt::format("{} ({}, one after the other)", path, counted(parts.size(), "file"));
     }
+    std::error_code error;
+    const bool are_regular = std::all_of(parts.begin(), parts.end(),
+        [&](const std::string& part) { return part != "-" && fs::is_regular_file(part, error); });
+    if (are_regular) add_sum(parts, file);
     files.push_back(std::move(file));
   }
   return files;

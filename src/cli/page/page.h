@@ -24,7 +24,8 @@ Json page_section(Json document, std::size_t bytes);
 /// The page of these sections.
 std::string page_html(const std::vector<Json>& sections);
 
-/// Path, size and SHA-256 of each path that is a regular file; only the path of others.
+/// Path, size and SHA-256 of each path that is a regular file; of an image sequence those of its
+/// files one after the other, and their number; only the path of others.
 Json page_files(const std::vector<std::string>& paths);
 
 /// Bytes as text for a page: "data:image/png;base64,…" without what comes before the comma.

@@ -22,10 +22,10 @@ namespace similis::cli {
 namespace {
 
 // Bytes of PNG files, which a page holds as base64, a third longer.
-constexpr std::size_t kPairBytes = 2000000, kMapsBytes = 800000, kFramesBytes = 700000;
+constexpr std::size_t kPairBytes = 1900000, kMapsBytes = 1500000, kFramesBytes = 700000;
 constexpr std::size_t kBins = 40;
-// PNG seldom makes samples smaller than this; what cannot fit is not tried.
-constexpr std::size_t kMostCompression = 4;
+// PNG seldom makes samples smaller than this; what cannot fit is not tried. Maps are smooth.
+constexpr std::size_t kMostCompression = 4, kMostMapCompression = 12;
 
 struct Drawn {
   std::string src;
@@ -37,11 +37,12 @@ std::size_t sample_count(const media::Image& image) {
 }
 
 // The smallest factor at which all fit together.
-std::vector<Drawn> fitted(const std::vector<media::Image>& images, std::size_t most_bytes) {
+std::vector<Drawn> fitted(const std::vector<media::Image>& images, std::size_t most_bytes,
+    std::size_t most_compression = kMostCompression) {
   std::size_t samples = 0;
   for (const media::Image& image : images) samples += sample_count(image);
   std::int64_t factor = 1;
-  while (samples / static_cast<std::size_t>(factor * factor) > kMostCompression * most_bytes) {
+  while (samples / static_cast<std::size_t>(factor * factor) > most_compression * most_bytes) {
     ++factor;
   }
   for (;; ++factor) {
@@ -147,7 +148,7 @@ media::Image drawn_map(const Map& map, const std::string& title, std::size_t mos
       label.y /= factor;
     }
     media::Image image = heat_map(shrunk_map(map.values, factor), frame);
-    if (sample_count(image) <= kMostCompression * most_bytes || factor >= 1000) return image;
+    if (sample_count(image) <= kMostMapCompression * most_bytes || factor >= 1000) return image;
   }
 }
 
@@ -245,7 +246,8 @@ void PageImages::add_pair(
     try {
       const Map map = map_of(measure, pair, exec);
       const std::size_t bytes = kMapsBytes / count;
-      const Drawn heat = fitted({drawn_map(map, measure.name, bytes)}, bytes).front();
+      const Drawn heat =
+          fitted({drawn_map(map, measure.name, bytes)}, bytes, kMostMapCompression).front();
       pair_["maps"].push_back({{"name", measure.name}, {"src", heat.src},
           {"histogram", histogram_json(map.values, map.range)}});
     } catch (const InvalidArgument&) {  // too small for its window: its score says so
@@ -260,7 +262,8 @@ void PageImages::add_worst(const WorstFrame& worst, std::size_t count, const Exe
       {"reference", frames[0].src}, {"distorted", frames[1].src}};
   if (worst.measure != nullptr && has_map(*worst.measure)) {
     const Map map = map_of(*worst.measure, worst.frames, exec);
-    shown["map"] = fitted({drawn_map(map, worst.measure->name, bytes / 3)}, bytes / 3).front().src;
+    const media::Image drawn = drawn_map(map, worst.measure->name, bytes / 3);
+    shown["map"] = fitted({drawn}, bytes / 3, kMostMapCompression).front().src;
     shown["map_name"] = worst.measure->name;
   }
   worst_.push_back(std::move(shown));

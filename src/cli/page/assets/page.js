@@ -66,7 +66,7 @@ function table(caption, headers, rows, sorts = false) {
   }
   show();
   return make("div", {}, make("div", {class: "wide", tabindex: 0, role: "region", "aria-label": caption},
-    make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads)), body)), more, sorts ? status : null);
+    make("table", {}, make("caption", {}, make("span", {}, caption)), make("thead", {}, make("tr", {}, ...heads)), body)), more, sorts ? status : null);
 }
 const statisticNames = ["mean", "min", "p1", "p5", "median", "p95", "max", "stdev", "harmonic_mean"];
 function statisticsTable(caption, metrics) {

@@ -113,7 +113,7 @@ function provenanceOf(content, section) {
   const settings = [];
   const isNested = value => value !== null && typeof value === "object" && !(Array.isArray(value) && value.every(each => typeof each !== "object"));
   const walk = (value, path) => isNested(value)
-    ? Object.entries(value).forEach(([key, child]) => walk(child, path ? `${path} · ${key}` : key)) : settings.push([path, Array.isArray(value) ? value.join(value.some(isWords) ? ", " : " × ") : value === null ? "none" : String(value)]);
+    ? Object.entries(value).forEach(([key, child]) => walk(child, path ? `${path} · ${key}` : key)) : settings.push([path, Array.isArray(value) ? value.join(/(voxels|size)$/.test(path) ? " × " : ", ") : value === null ? "none" : String(value)]);
   walk(scores.settings ?? {}, "");
   if (settings.length > 0) section.append(table("Settings", ["setting", "value"], settings));
 }
