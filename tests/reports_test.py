@@ -117,6 +117,22 @@ def pictures_are_carried_without_loss_and_maps_with_their_histogram():
 
 
 @test
+def a_sequence_has_its_worst_pictures_and_its_sum():
+    for i in range(3):
+        for side in "r", "d":
+            shutil.copy(FOLDER / f"{side}.png", FOLDER / f"seq_{side}{i}.png")
+    shutil.copy(FOLDER / "r.png", FOLDER / "seq_d0.png")
+    similis("compare", "seq_r%d.png", "seq_d%d.png", "-m", "ssim,mse", "--report", "sequence.html")
+    section, = data_of("sequence.html")
+    assert [(shown["name"], shown["frame"]) for shown in section["worst"]] == [("ssim", 1), ("mse", 1)]
+    assert all(shown["map"].startswith("data:image/png") for shown in section["worst"])
+    content = b"".join((FOLDER / f"seq_d{i}.png").read_bytes() for i in range(3))
+    file = section["files"][1]
+    assert file["path"] == "seq_d%d.png (3 files, one after the other)", file
+    assert file["sha256"] == hashlib.sha256(content).hexdigest() and file["bytes"] == len(content), file
+
+
+@test
 def large_pictures_are_shrunk_and_the_page_says_so():
     noise = random.Random(1).randbytes(1800 * 1200 * 3)
     (FOLDER / "noise.png").write_bytes(png.encode(noise, 1800, 3))

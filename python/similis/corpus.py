@@ -215,7 +215,7 @@ class Results:
             first, rows = None, []
         if first != header:
             raise ValueError(f"Results: path is {str(self._path)!r}, which has other settings or is "
-                             "no file of results; choose another name")
+                             "not a file of results; choose another name")
         kept = [line for line, row in zip(lines[1:], rows, strict=True) if "error" not in row]
         self._done = {row["id"] for row in rows if "error" not in row}
         if len(kept) < len(rows):

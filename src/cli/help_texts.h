@@ -79,7 +79,8 @@ inline constexpr const char* kResults = R"(Results:
   Only results go to stdout. JSON and XML have each metric's mean, min, max, stdev, median, harmonic
   mean and percentiles, and every frame's values; a picture is one frame. A value that is not
   finite, such as the psnr of equal pictures, is null in JSON. Results do not depend on the number
-  of threads.
+  of threads. With --threads 1 files are read and scored on one thread, since a job of one core has
+  no other; two threads read and score at the same time.
 )";
 
 inline constexpr const char* kVmafExamples = R"(Examples:
