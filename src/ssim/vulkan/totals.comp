@@ -33,13 +33,15 @@ void main() {
   int t = int(gl_LocalInvocationID.x), result = int(gl_WorkGroupID.x);
   if (t == 0) any_not_finite = 0u;
   barrier();
-  u64 sum = U64(0);
+  float high = 0.0, low = 0.0;  // the sum and what f32 has lost of it
   for (int i = t; i < count; i += kThreads) {
     float value = sums[result * count + i];
     if ((bits_of(value) & 0x7f800000u) == 0x7f800000u) atomicOr(any_not_finite, 1u);
-    sum = soft_f64_sum(sum, soft_f64_of_float(value));
+    float sum = high + value, added = sum - high;
+    low += (high - (sum - added)) + (value - added);
+    high = sum;
   }
-  partial_sums[t] = sum;
+  partial_sums[t] = soft_f64_sum(soft_f64_of_float(high), soft_f64_of_float(low));
   barrier();
   for (int half_count = kThreads / 2; half_count > 0; half_count /= 2) {
     if (t < half_count) partial_sums[t] = soft_f64_sum(partial_sums[t], partial_sums[t + half_count]);
