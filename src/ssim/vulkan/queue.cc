@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// SSIM's kernels: sliding_window.comp for value, map and gradients, totals.comp for the values of a
-// reduction, fold.comp for gradients under padding reflect and replicate.
+// SSIM's kernels: sliding_window.comp for value, map and gradients, and fold.comp for gradients
+// under padding reflect and replicate.
 #include "src/ssim/vulkan/queue.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "src/core/require.h"
+#include "src/gpu/vulkan/totals.h"
 
 namespace similis::ssim_internal {
 namespace {
@@ -36,11 +37,6 @@ struct WindowArguments : KernelArguments {
   float bias, weight, l1_weight;
   float slope, l1_slope;
   float sign;
-};
-struct TotalsArguments : KernelArguments {
-  std::int32_t count;
-  double bias, factor;
-  std::int32_t offset, is_f64;
 };
 struct FoldArguments : KernelArguments {
   std::int32_t width, height, channels;
@@ -262,15 +258,12 @@ class Queue {
     const Elements value = results_.elements_of(pass_.value);
     const auto windows = static_cast<double>(planes_each() * map_pixels());
     const bool is_sum = pass_.reduction == Reduction::sum;
-    TotalsArguments arguments{};
-    arguments.one = 1;
-    arguments.count = i32(planes_each() * tiles);
-    arguments.bias = is_sum ? pass_.bias * windows : pass_.bias;
-    arguments.factor = is_sum ? 1 : 1 / windows;
-    arguments.offset = value.offset;
-    arguments.is_f64 = pass_.value.dtype == DType::f64 ? 1 : 0;
-    commands_.run(
-        {.module = "ssim/totals"}, {sums, value.buffer}, arguments, {.x = planes_ / planes_each()});
+    gpu::vulkan::queue_totals(commands_, sums,
+        {.results = planes_ / planes_each(),
+            .count = planes_each() * tiles,
+            .bias = is_sum ? pass_.bias * windows : pass_.bias,
+            .factor = is_sum ? 1 : 1 / windows},
+        value, pass_.value.dtype);
   }
 
   void fold(const Gradient& gradient) {
