@@ -3,7 +3,11 @@
 // it after soft_arithmetic.h; numbers are bits, normal or 0.
 u64 f64_bits(uint high, uint low) { return (u64(high) << 32) | u64(low); }
 u64 f64_ln2() { return f64_bits(0x3fe62e42u, 0xfefa39efu); }
-u64 f64_whole(int value) { return soft_f64_of_int(i64(value)); }
+// llvmpipe (Mesa 22.3.6) takes negative 64-bit integers for positive ones: the sign is the int's.
+u64 f64_whole(int value) {
+  u64 magnitude = soft_f64_of_int(i64(abs(value)));
+  return value < 0 ? magnitude ^ (U64(1) << 63) : magnitude;
+}
 bool f64_is_finite(u64 a) { return f64_exponent(a) != 2047; }
 bool f64_is_zero(u64 a) { return f64_exponent(a) == 0; }
 bool f64_is_negative(u64 a) { return f64_sign(a) != U64(0) && !f64_is_zero(a); }
@@ -51,15 +55,16 @@ uint f32_of_f64(u64 value) {
 
 // exp(a) - 1, a ≤ 0.
 u64 soft_f64_exp_minus_1(u64 a) {
-  float powers = floor(float_of(f32_of_f64(a)) * 1.44269504 + 0.5);
-  if (powers < -1000.0) return f64_whole(-1);
-  int power = int(powers);
+  if (f64_sign(a) != U64(0) && f64_exponent(a) >= 1023 + 9) a = f64_whole(-512);
+  int power = int(float_of(f32_of_f64(a)) * 1.44269504 - 0.5);
   u64 rest = soft_f64_difference(a, soft_f64_product(f64_whole(power), f64_ln2()));
   u64 sum = f64_whole(1);
-  for (int n = 18; n > 1; --n)
-    sum = soft_f64_sum(f64_whole(1), soft_f64_quotient(soft_f64_product(sum, rest), f64_whole(n)));
-  sum = soft_f64_product(sum, rest);
-  if (power == 0) return sum;
+  for (int n = 18; n > 1; --n) {
+    u64 next = soft_f64_quotient(soft_f64_product(sum, rest), f64_whole(n));
+    sum = soft_f64_sum(f64_whole(1), next);
+  }
+  // 2^power·(exp(rest) - 1) + 2^power - 1
   u64 scale = u64(uint(power + 1023)) << 52;
-  return soft_f64_difference(soft_f64_sum(soft_f64_product(scale, sum), scale), f64_whole(1));
+  u64 scaled = soft_f64_product(scale, soft_f64_product(sum, rest));
+  return soft_f64_sum(scaled, soft_f64_difference(scale, f64_whole(1)));
 }

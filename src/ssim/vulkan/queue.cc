@@ -304,11 +304,11 @@ class Queue {
 
 }  // namespace
 
-void require_kernels(const char* operation, const Pass& pass) {
+void require_kernels(const char* operation, const Pass& pass, bool are_volumes) {
   const auto refuse = [&](const char* what) { refuse_pass(operation, what); };
   const Window& window = pass.window;
   if (!pass.mask.empty() || !pass.valid_mask.empty()) refuse("a mask is given");
-  if (pass.x.shape[2] != 1 || window.radius_z() != 0) refuse("the images are volumes");
+  if (are_volumes || window.radius_z() != 0) refuse("the images are volumes");
   if (window.radius_x() > kLargestRadius || window.radius_y() > kLargestRadius)
     refuse("window_size is above 11");
   if (pass.x.dtype != DType::u8 && pass.x.dtype != DType::f16 && pass.x.dtype != DType::bf16 &&

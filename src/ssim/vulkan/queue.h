@@ -8,8 +8,8 @@
 
 namespace similis::ssim_internal {
 
-/// Throws DeviceError, for the operation, if there are no kernels for the pass.
-void require_kernels(const char* operation, const Pass& pass);
+/// Throws DeviceError, for the operation, if there are no kernels for the pass, as for volumes.
+void require_kernels(const char* operation, const Pass& pass, bool are_volumes);
 
 /// Queues the kernels of a pass that has them.
 void queue_ssim(const char* operation, gpu::vulkan::Commands& commands,

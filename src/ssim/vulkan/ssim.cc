@@ -8,7 +8,7 @@ namespace similis::ssim_internal {
 
 void ssim_vulkan(const Pass& pass, const Execution& exec) {
   const char* const operation = pass.l1_weight == 0 ? "ssim" : "l1_ssim";
-  require_kernels(operation, pass);
+  require_kernels(operation, pass, pass.x.shape[2] != 1);
   gpu::vulkan::Gpu& gpu = gpu::vulkan::gpu_of(operation, pass.x.device, exec);
   gpu::vulkan::Commands commands(gpu);
   gpu::vulkan::Results results(operation, commands);
