@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of padded images folded back: each pixel adds what the positions that showed it got.
 // Workgroups: (columns / 64, rows, planes).
-// Buffers: 0 padded: f32, [plane][height + 2·radius_y][width + 2·radius_x]; 1 gradient: words.
+// Buffers: 0 padded: f32, [plane][height + 2·radius_y][pitch], pitch the first
+//   multiple of kPitchOf from width + 2·radius_x on; 1 gradient: words.
 #include "src/gpu/vulkan/prelude.glsl"
 #include "src/gpu/vulkan/elements.glsl"
 
@@ -11,6 +12,7 @@ const int kReflect = 2;
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int kDtype = kF32;  // of the gradient
+layout(constant_id = 1) const int kPitchOf = 1;   // rows of `padded` are a multiple of it
 layout(push_constant) uniform Push {
   float one;
   int width, height, channels;
@@ -45,7 +47,7 @@ void main() {
   int column = int(gl_WorkGroupID.x * 64u + gl_LocalInvocationID.x);
   int row = int(gl_WorkGroupID.y), plane = int(gl_WorkGroupID.z);
   if (column >= width) return;
-  int pitch = width + 2 * radius_x;
+  int pitch = (width + 2 * radius_x + kPitchOf - 1) / kPitchOf * kPitchOf;
   int first = plane * pitch * (height + 2 * radius_y) + radius_y * pitch + radius_x;
   int rows = positions(row, height, radius_y), columns = positions(column, width, radius_x);
   float sum = 0.0;

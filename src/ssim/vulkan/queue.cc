@@ -21,6 +21,7 @@ using gpu::vulkan::Results;
 // As in the kernels.
 constexpr int kLargestRadius = 5;
 constexpr std::int64_t kColumns = 128, kFoldColumns = 64;
+constexpr std::int64_t kVector = 4;  // elements
 enum Option : std::int32_t {
   kHasMap = 1,
   kHasL1 = 2,
@@ -131,21 +132,25 @@ class Queue {
         operation_, commands_.gpu(), planes_ * plan.tiles(), sizeof(float));
     const VkBuffer sums =
         commands_.workspace(static_cast<std::size_t>(planes_ * plan.tiles()) * sizeof(float));
-    const bool is_plain = arguments.options == 0 &&
-                          (pass_.padding == Padding::valid || pass_.padding == Padding::same);
-    const bool in_vectors = has_gradient_ && is_plain && pass_.x.dtype == DType::f32 &&
-                            width_ % 4 == 0 && layouts.x.is_in_fours() && layouts.y.is_in_fours() &&
-                            layouts.x_gradient.is_in_fours() &&
-                            (by_y.buffer == nullptr || layouts.y_gradient.is_in_fours());
+    const bool is_simple = pass_.padding == Padding::valid || pass_.padding == Padding::same;
+    const std::int32_t form = !is_simple                    ? 0
+                              : arguments.options == 0      ? 1
+                              : arguments.options == kHasL1 ? 2
+                                                            : 0;
+    // Vectors of images stand where the pixels do: not with positions beyond the image.
+    const bool images_in_vectors = has_gradient_ && !is_folded(pass_.padding) &&
+                                   pass_.x.dtype == DType::f32 && width_ % 4 == 0 &&
+                                   layouts.x.is_in_fours() && layouts.y.is_in_fours();
+    const bool gradients_in_vectors = by_x.is_in_vectors && by_y.is_in_vectors;
+    const std::int32_t in_vectors = !gradients_in_vectors ? 0 : images_in_vectors ? 1 : 2;
     const auto or_sums = [&](VkBuffer buffer) { return buffer == nullptr ? sums : buffer; };
     const VkBuffer to_x = or_sums(by_x.buffer), to_y = or_sums(by_y.buffer);
     const std::int32_t gradients = by_x.buffer == nullptr ? 0 : by_y.buffer == nullptr ? 1 : 2;
-    commands_.run(
-        {.module = "ssim/sliding_window",
-            .constants = {i32(kColumns), static_cast<std::int32_t>(pass_.x.dtype), gradients,
-                pass_.window.radius_x(), pass_.window.radius_y(), is_plain ? 1 : 0,
-                in_vectors ? 1 : 0, pass_.of_sums ? 1 : 0, static_cast<std::int32_t>(by_x.dtype),
-                static_cast<std::int32_t>(upstream.dtype)}},
+    commands_.run({.module = "ssim/sliding_window",
+                      .constants = {i32(kColumns), static_cast<std::int32_t>(pass_.x.dtype),
+                          gradients, pass_.window.radius_x(), pass_.window.radius_y(), form,
+                          in_vectors, pass_.of_sums ? 1 : 0, static_cast<std::int32_t>(by_x.dtype),
+                          static_cast<std::int32_t>(upstream.dtype)}},
         {x.buffer, y.buffer, of_layouts, sums, or_sums(map.buffer),
             or_sums(upstream.elements.buffer), to_x, to_y, x.buffer, y.buffer, to_x, to_y},
         arguments, {.x = plan.strips, .y = plan.segments, .z = planes_});
@@ -160,6 +165,7 @@ class Queue {
     VkBuffer buffer = nullptr;
     Layout layout;
     DType dtype = DType::f32;
+    bool is_in_vectors = true;
     Elements folded;  // the caller's; no buffer if the kernel writes it
     DType folded_dtype = DType::f32;
   };
@@ -171,10 +177,16 @@ class Queue {
   Gradient gradient_of(const TensorView& tensor) {
     if (tensor.empty()) return {};
     const Elements elements = results_.elements_of(tensor);
-    if (!is_folded(pass_.padding))
-      return {.buffer = elements.buffer, .layout = Layout(elements), .dtype = tensor.dtype};
+    if (!is_folded(pass_.padding)) {
+      const Layout layout(elements);
+      return {.buffer = elements.buffer,
+          .layout = layout,
+          .dtype = tensor.dtype,
+          .is_in_vectors = tensor.dtype == DType::f32 && width_ % 4 == 0 && layout.is_in_fours()};
+    }
     const std::int64_t radius_x = pass_.window.radius_x(), radius_y = pass_.window.radius_y();
-    const std::int64_t pitch = width_ + 2 * radius_x, rows = height_ + 2 * radius_y;
+    // The kernel begins `radius` before the image, with the first element, and ends in a vector.
+    const std::int64_t pitch = padded_pitch(), rows = height_ + 2 * radius_y;
     gpu::vulkan::require_addressable(
         operation_, commands_.gpu(), planes_ * pitch * rows, sizeof(float));
     Gradient padded{.folded = elements, .folded_dtype = tensor.dtype};
@@ -186,6 +198,10 @@ class Queue {
     padded.layout.row = i32(pitch);
     padded.layout.column = 1;
     return padded;
+  }
+
+  std::int64_t padded_pitch() const {
+    return parts(width_ + 2 * pass_.window.radius_x(), kVector) * kVector;
   }
 
   // One number a plane, or one a window.
@@ -240,7 +256,7 @@ class Queue {
   // Rows of a segment: many, since each reads the rim again, but so few that all of the device has
   // work.
   Plan plan_of() const {
-    constexpr std::int64_t kWorkgroups = 4096, kLeastRows = 32, kMostRows = 256, kBatch = 4;
+    constexpr std::int64_t kWorkgroups = 3072, kLeastRows = 48, kMostRows = 256, kBatch = 4;
     const std::int64_t rims = has_gradient_ ? 2 : 1, rim = rims * pass_.window.radius_x();
     const bool is_padded = has_gradient_ && is_folded(pass_.padding);
     const std::int64_t columns = width_ + (is_padded ? 2 * pass_.window.radius_x() : 0);
@@ -281,7 +297,8 @@ class Queue {
     const std::int32_t strides[] = {to.image, to.channel, to.row, to.column};
     std::copy_n(strides, 4, arguments.strides);
     commands_.run(
-        {.module = "ssim/fold", .constants = {static_cast<std::int32_t>(gradient.folded_dtype)}},
+        {.module = "ssim/fold",
+            .constants = {static_cast<std::int32_t>(gradient.folded_dtype), i32(kVector)}},
         {gradient.buffer, gradient.folded.buffer}, arguments,
         {.x = parts(width_, kFoldColumns), .y = height_, .z = planes_});
   }

@@ -38,9 +38,11 @@ layout(constant_id = 1) const int kDtype = kF32;     // of x and y
 layout(constant_id = 2) const int kGradients = 0;    // 0; 1: by x alone; 2: by x and y
 layout(constant_id = 3) const int kRadiusX = 5;      // of the window
 layout(constant_id = 4) const int kRadiusY = 5;
-layout(constant_id = 5) const int kIsPlain = 0;      // 1: `options` is 0, padding valid or same
-layout(constant_id = 6) const int kInVectors = 0;    // 1: rows of x, y and the gradients are f32,
-                                                     // dense, and begin at multiples of 16 B
+layout(constant_id = 5) const int kForm = 0;         // 0: any; else padding is valid or same, and
+                                                     // `options` 1: 0; 2: kHasL1
+layout(constant_id = 6) const int kInVectors = 0;    // 1: rows of x, y and gradients, 2: of
+                                                     // gradients alone are dense f32 from
+                                                     // multiples of 16 B on
 layout(constant_id = 7) const int kOfSums = 0;       // 1: x holds x + y and y holds x - y, in f32
 layout(constant_id = 8) const int kGradientDtype = kF32;
 layout(constant_id = 9) const int kUpstreamDtype = kF32;
@@ -78,15 +80,19 @@ shared vec4 shared_rows[kField0 + kFields * kBatch * kChunks + 3];
 const int kRimX = kGradients > 0 ? 2 * kRadiusX : kRadiusX;
 const int kRimY = kGradients > 0 ? 2 * kRadiusY : kRadiusY;
 
-bool has(int option) { return kIsPlain == 0 && (options & option) != 0; }
-bool folds_later() { return kIsPlain == 0 && kGradients > 0 && (padding == kReflect || padding == kReplicate); }
+bool has(int option) {
+  return kForm == 0 ? (options & option) != 0 : kForm == 2 && option == kHasL1;
+}
+bool folds_later() {
+  return kForm == 0 && kGradients > 0 && (padding == kReflect || padding == kReplicate);
+}
 float tap_x(int k) { return taps_x[abs(k - kRadiusX)]; }
 float tap_y(int k) { return taps_y[abs(k - kRadiusY)]; }
 
 // The pixel that a position shows; -1 for none.
 int shown(int position, int extent, int radius) {
   if (position >= 0 && position < extent) return position;
-  if (kIsPlain != 0 || position < -radius || position >= extent + radius) return -1;
+  if (kForm != 0 || position < -radius || position >= extent + radius) return -1;
   if (padding == kReplicate) return clamp(position, 0, extent - 1);
   if (padding == kReflect) return position < 0 ? -position : 2 * (extent - 1) - position;
   return -1;
@@ -187,7 +193,7 @@ void main() {
   float shift = 2.0 * h;
   // Pixels outside are 0, or have no weight: then s and d are 0.
   vec2 outside = vec2(0.0);
-  if (kIsPlain == 0 && padding == kRenormalize) outside = kOfSums != 0 ? vec2(shift, 0.0) : vec2(h);
+  if (kForm == 0 && padding == kRenormalize) outside = kOfSums != 0 ? vec2(shift, 0.0) : vec2(h);
 
   int own_pixel = shown(column0 + t, width, kRadiusX);
   int own_x = of_x.first + own_pixel * of_x.column, own_y = of_y.first + own_pixel * of_y.column;
@@ -247,7 +253,7 @@ void main() {
     vec4 mean_ss = across(at_task + 2 * kBatch * kChunks);
     vec4 mean_dd = across(at_task + 3 * kBatch * kChunks);
     vec4 inside = vec4(1.0);
-    if (kIsPlain == 0 && padding == kRenormalize) {
+    if (kForm == 0 && padding == kRenormalize) {
       float of_row = inside_y(window_row);
       [[unroll]] for (int o = 0; o < kEach; ++o) {
         inside[o] = max(of_row * inside_x(window0 + o), 1e-30);
@@ -295,7 +301,7 @@ void main() {
         if (has(kUpstreamOfMap) && is_window) {
           factor *= upstream_at(at(of_upstream, window_row - map_y0, column - map_x0));
         }
-        if (kIsPlain == 0) {
+        if (kForm == 0) {
           fs *= factor;
           fd *= factor;
           f1 *= factor;
@@ -340,7 +346,7 @@ void main() {
     int shown_row = shown(pixel_row, height, kRadiusY);
     if (pixel_row < first || pixel_row >= end || kEach * task >= owned || pixel0 >= end_x) continue;
     vec4 in_x = vec4(0.0), in_y = vec4(0.0);
-    if (kInVectors != 0) {
+    if (kInVectors == 1) {
       in_x = vectors_x[at(of_x, pixel_row, pixel0) >> 2];
       in_y = vectors_y[at(of_y, pixel_row, pixel0) >> 2];
     } else {
