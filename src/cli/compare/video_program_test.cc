@@ -72,8 +72,7 @@ TEST_F(VideoProgram, IsScoredThroughVulkanWithTheBitsOfTheCpu) {
 }
 
 TEST_F(VideoProgram, IsScoredThroughVulkanNearTheCpusNumbers) {
-  if (gpu::device_count(DeviceKind::vulkan) == 0)
-    GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  if (gpu::device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
   const VideoFormat video = format("yuv444p", 171, 165);
   write_bytes("a.yuv", media::noise_frame(video, 1));
   write_bytes("b.yuv", media::noise_frame(video, 2));

@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "similis/c/ssim.h"
+#include "similis/c/vulkan.h"
 #include "similis/vulkan.hpp"
 #include "src/gpu/device.h"
 #include "src/ssim/test_cases.h"
+#include "tests/c_tensor.h"
 #include "tests/refusal.h"
 
 namespace similis::ssim_internal {
@@ -109,6 +112,11 @@ TEST_F(SsimVulkan, IsTheReferencesUnderEachWindow) {
     const PerAxis<int> oblong{3, 9};
     expect_the_references(
         pair, {}, {.window_size = oblong, .sigma = 2, .k1 = 0.02, .padding = padding});
+    const SsimOptions of_scikit_image{.window_size = 7,
+        .window = WindowShape::box,
+        .sample_covariance = true,
+        .padding = padding};
+    expect_the_references(pair, {}, of_scikit_image);
   }
 }
 
@@ -255,6 +263,26 @@ TEST_F(SsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
     for (std::size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(found[i], expected.value[i], reduction == Reduction::none ? kMapOnGpu : 1e-6);
   }
+}
+
+TEST_F(SsimVulkan, OfCIsThatOfCpp) {
+  const Pair pair = textured({1, 2, 31, 45}, DType::f32, Layout::dense, Layout::dense, 1);
+  const Tensor value = allocate({}, DType::f32), expected = allocate({}, DType::f32);
+  const Tensor gradient = allocate(pair.x.shape, DType::f32);
+  const Tensor expected_gradient = allocate(pair.x.shape, DType::f32);
+  ssim_into(pair.x, pair.y, {.value = expected, .x_gradient = expected_gradient}, {}, exec_);
+  similis_vulkan_device* device = nullptr;
+  ASSERT_EQ(similis_vulkan_device_create(0, &device), SIMILIS_OK);
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.vulkan = device;
+  using test::CTensor;
+  EXPECT_EQ(similis_ssim(CTensor(pair.x).get(), CTensor(pair.y).get(), nullptr, nullptr,
+                CTensor(value).get(), CTensor(gradient).get(), nullptr, &execution),
+      SIMILIS_OK)
+      << similis_last_error();
+  similis_vulkan_device_destroy(device);
+  EXPECT_EQ(to_doubles(value), to_doubles(expected));
+  EXPECT_EQ(to_doubles(gradient), to_doubles(expected_gradient));
 }
 
 TEST_F(SsimVulkan, RefusesWhatItHasNoKernelsFor) {
