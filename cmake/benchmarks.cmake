@@ -4,3 +4,6 @@
 find_package(benchmark REQUIRED)
 add_executable(similis_bench bench/main.cc bench/image_pair_bench.cc ${similis_bench_sources})
 target_link_libraries(similis_bench PRIVATE similis_internal benchmark::benchmark)
+if(SIMILIS_HAS_VULKAN)
+  target_sources(similis_bench PRIVATE bench/vulkan_bench.cc)
+endif()

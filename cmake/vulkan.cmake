@@ -36,8 +36,10 @@ else()
 endif()
 
 # GLSL's arrays and loops become registers: no variable of a function is left (seal.py check).
-set(similis_spirv_passes --merge-return --inline-entry-points-exhaustive --eliminate-dead-functions
-  --ssa-rewrite --loop-unroll --scalar-replacement=0 -O)
+# Unrolling copies results without their decorations, so that they are sealed again before -O.
+set(similis_spirv_unroll --merge-return --inline-entry-points-exhaustive --eliminate-dead-functions
+  --ssa-rewrite --loop-unroll)
+set(similis_spirv_optimise --scalar-replacement=0 -O --strip-debug)
 set(similis_module_names "")  # NAME=FILE of each
 set(similis_module_files "")
 
@@ -56,7 +58,9 @@ function(similis_vulkan_module name source)
       --depfile ${module}.d -o ${module} ${source}
     COMMAND ${CMAKE_COMMAND} -E rename ${module} ${raw}
     COMMAND ${seal} seal ${raw} ${sealed}
-    COMMAND ${SIMILIS_SPIRV_OPT} ${similis_spirv_passes} --strip-debug ${sealed} -o ${module}.new
+    COMMAND ${SIMILIS_SPIRV_OPT} ${similis_spirv_unroll} ${sealed} -o ${raw}
+    COMMAND ${seal} seal ${raw} ${sealed}
+    COMMAND ${SIMILIS_SPIRV_OPT} ${similis_spirv_optimise} ${sealed} -o ${module}.new
     COMMAND ${seal} check ${module}.new
     COMMAND ${SIMILIS_SPIRV_VAL} --target-env vulkan1.2 ${module}.new
     COMMAND ${CMAKE_COMMAND} -E rename ${module}.new ${module}

@@ -31,6 +31,10 @@ struct Pass {
 void ms_ssim_cpu(const Pass& pass, const Execution& exec);
 /// On the images' device, queued on exec.queue and not waited for.
 void ms_ssim_cuda(const Pass& pass, const Execution& exec);
+/// Through Vulkan, on the images' device, or on that of exec.queue if they are on the CPU: the
+/// results are then there when it returns. Throws DeviceError for a call that it has no kernels
+/// for.
+void ms_ssim_vulkan(const Pass& pass, const Execution& exec);
 
 extern const Operation<Pass> kMsSsim;
 

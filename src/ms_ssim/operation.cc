@@ -49,6 +49,7 @@ constinit const Operation<Pass> kMsSsim = {.table = {.name = "ms_ssim",
                                                .c_size = sizeof(C),
                                                .outputs = kValueAndGradients,
                                                .c_function = c_function<similis_ms_ssim>},
-    .backends = {{SIMILIS_CPU(ms_ssim_cpu), SIMILIS_CUDA(ms_ssim_cuda)}}};
+    .backends = {
+        {SIMILIS_CPU(ms_ssim_cpu), SIMILIS_CUDA(ms_ssim_cuda), SIMILIS_VULKAN(ms_ssim_vulkan)}}};
 
 }  // namespace similis::ms_ssim_internal

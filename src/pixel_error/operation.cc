@@ -61,13 +61,26 @@ void psnr_cuda(const PsnrPass& pass, const Execution& exec) {
   decibels_cuda(pass.error.value, pass.data_range, pass.value, exec);
 }
 #endif
+#ifdef SIMILIS_HAS_VULKAN
+template <Error error> void on_vulkan(const PixelPass& pass, const Execution& exec) {
+  pixel_error_vulkan(error, pass, exec);
+}
+void psnr_vulkan(const PsnrPass& pass, const Execution& exec) {
+  pixel_error_vulkan(Error::squared, pass.error, exec);
+  const bool is_on_cpu = pass.error.value.device.kind == DeviceKind::cpu;
+  if (is_on_cpu) return decibels_cpu(pass.error.value, pass.data_range, pass.value);
+  decibels_vulkan(pass.error.value, pass.data_range, pass.value, exec);
+}
+#endif
 
 }  // namespace
 
 constinit const Operation<PixelPass> kMse = {.table = kErrors,
-    .backends = {{SIMILIS_CPU(on_cpu<Error::squared>), SIMILIS_CUDA(on_cuda<Error::squared>)}}};
+    .backends = {{SIMILIS_CPU(on_cpu<Error::squared>), SIMILIS_CUDA(on_cuda<Error::squared>),
+        SIMILIS_VULKAN(on_vulkan<Error::squared>)}}};
 constinit const Operation<PixelPass> kMae = {.table = mae_of(kErrors),
-    .backends = {{SIMILIS_CPU(on_cpu<Error::absolute>), SIMILIS_CUDA(on_cuda<Error::absolute>)}}};
+    .backends = {{SIMILIS_CPU(on_cpu<Error::absolute>), SIMILIS_CUDA(on_cuda<Error::absolute>),
+        SIMILIS_VULKAN(on_vulkan<Error::absolute>)}}};
 constinit const Operation<PsnrPass> kPsnr = {.table = {.name = "psnr",
                                                  .options = kPsnrOptions,
                                                  .request = kRequest,
@@ -77,6 +90,6 @@ constinit const Operation<PsnrPass> kPsnr = {.table = {.name = "psnr",
                                                  .c_size = sizeof(C),
                                                  .outputs = kValue,
                                                  .c_function = c_function<similis_psnr>},
-    .backends = {{SIMILIS_CPU(psnr_cpu), SIMILIS_CUDA(psnr_cuda)}}};
+    .backends = {{SIMILIS_CPU(psnr_cpu), SIMILIS_CUDA(psnr_cuda), SIMILIS_VULKAN(psnr_vulkan)}}};
 
 }  // namespace similis::pixel_error_internal

@@ -76,7 +76,7 @@ void finish_psnr(PsnrPass pass, const TensorView& value, const Execution& exec) 
   const Extents& shape = pass.error.result_shape;
   require(!value.empty(), "psnr: value is empty; it must have the result's shape, {}", shape);
   require_result("psnr", "value", value, shape, kFloat32OrFloat64, pass.error.x);
-  kPsnr.require_runs_on(pass.error.x.device);
+  kPsnr.require_runs_on(pass.error.x.device, exec);
   const Tensor error = allocate(shape, DType::f64, pass.error.x.device, exec);
   pass.error.value = error;
   pass.value = value;

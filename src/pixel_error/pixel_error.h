@@ -19,6 +19,11 @@ void pixel_error_cpu(Error error, const PixelPass& pass, const Execution& exec);
 /// The same on the images' GPU, queued on exec.queue.
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec);
 
+/// The same through Vulkan, on the images' GPU, or on that of exec.queue if they are on the CPU:
+/// the results are then there when it returns. Throws DeviceError for a pass that it has no kernels
+/// for.
+void pixel_error_vulkan(Error error, const PixelPass& pass, const Execution& exec);
+
 extern const Operation<PixelPass> kMse, kMae;
 
 /// A mean squared error, as kMse's pass, and the PSNR that it becomes.
@@ -32,6 +37,8 @@ extern const Operation<PsnrPass> kPsnr;
 /// PSNR of a mean squared error, in decibels.
 void decibels_cpu(const TensorView& error, double data_range, const TensorView& value);
 void decibels_cuda(
+    const TensorView& error, double data_range, const TensorView& value, const Execution& exec);
+void decibels_vulkan(
     const TensorView& error, double data_range, const TensorView& value, const Execution& exec);
 
 }  // namespace similis::pixel_error_internal

@@ -71,6 +71,26 @@ TEST_F(VideoProgram, IsScoredThroughVulkanWithTheBitsOfTheCpu) {
       HasSubstr("float-ssim has no kernels for Vulkan; leave out --device vulkan:0"));
 }
 
+TEST_F(VideoProgram, IsScoredThroughVulkanNearTheCpusNumbers) {
+  if (gpu::device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  const VideoFormat video = format("yuv444p", 171, 165);
+  write_bytes("a.yuv", media::noise_frame(video, 1));
+  write_bytes("b.yuv", media::noise_frame(video, 2));
+  std::vector<std::string> arguments = {"a.yuv", "b.yuv", "--size", "171x165", "--pix-fmt",
+      "yuv444p", "-m", "ssim", "-m", "ms-ssim", "-m", "mse", "-m", "mae", "-m", "psnr"};
+  const Json on_cpu = json(arguments)["frames"][0];
+  arguments.insert(arguments.end(), {"--device", "vulkan"});
+  const Json on_vulkan = json(arguments)["frames"][0];
+  int numbers = 0;
+  for (const auto& [name, value] : on_cpu.items()) {
+    if (!value.is_number_float()) continue;
+    ++numbers;
+    const double expected = value;
+    EXPECT_NEAR(on_vulkan[name], expected, 1e-6 * std::max(1.0, std::abs(expected))) << name;
+  }
+  EXPECT_GE(numbers, 15);
+}
+
 TEST_F(VideoProgram, EachPlaneIsScoredAsTheLibraryDoes) {
   for (const char* pixels : {"yuv420p", "yuv422p10le", "yuv444p12le", "yuv420p16le", "gray"}) {
     const VideoFormat video = format(pixels);

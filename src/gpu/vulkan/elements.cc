@@ -8,25 +8,41 @@
 #include <limits>
 
 #include "similis/error.hpp"
+#include "src/core/tensor/doubles.h"
 
 namespace similis::gpu::vulkan {
 namespace {
 
-// Copies the elements in row-major order, axis by axis.
-std::byte* copy_dense(const TensorView& tensor, int axis, const std::byte* from, std::byte* to) {
-  const auto bytes = static_cast<std::int64_t>(size_bytes(tensor.dtype));
-  if (axis == tensor.shape.rank()) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-    return to + bytes;
-  }
+// Calls copy(element, count) for runs of elements that are neighbours, in row-major order.
+template <class Copy>
+void for_each_run(const TensorView& tensor, int axis, std::byte* first, const Copy& copy) {
+  if (axis == tensor.shape.rank()) return copy(first, 1);
   const std::int64_t extent = tensor.shape[axis], stride = tensor.strides[axis];
-  if (axis + 1 == tensor.shape.rank() && stride == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(extent * bytes));
-    return to + extent * bytes;
-  }
+  if (axis + 1 == tensor.shape.rank() && stride == 1) return copy(first, extent);
+  const auto bytes = static_cast<std::int64_t>(size_bytes(tensor.dtype));
   for (std::int64_t i = 0; i < extent; ++i)
-    to = copy_dense(tensor, axis + 1, from + i * stride * bytes, to);
-  return to;
+    for_each_run(tensor, axis + 1, first + i * stride * bytes, copy);
+}
+
+void copy_to_dense(const TensorView& from, std::byte* to) {
+  for_each_run(
+      from, 0, static_cast<std::byte*>(from.data()), [&](const std::byte* run, std::int64_t count) {
+        const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(from.dtype);
+        std::memcpy(to, run, bytes);
+        to += bytes;
+      });
+}
+
+void copy_from_dense(const std::byte* from, const TensorView& to) {
+  for_each_run(to, 0, static_cast<std::byte*>(to.data()), [&](std::byte* run, std::int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(to.dtype);
+    std::memcpy(run, from, bytes);
+    from += bytes;
+  });
+}
+
+std::size_t dense_bytes(const TensorView& tensor) {
+  return static_cast<std::size_t>(tensor.shape.count()) * size_bytes(tensor.dtype);
 }
 
 // Number of elements from the buffer's start to the last in memory.
@@ -35,6 +51,13 @@ std::int64_t end_of(const TensorView& tensor) {
   for (int axis = 0; axis < tensor.shape.rank(); ++axis)
     last += std::max<std::int64_t>(0, (tensor.shape[axis] - 1) * tensor.strides[axis]);
   return last + 1;
+}
+
+Elements in_buffer(VkBuffer buffer, const TensorView& view) {
+  Elements elements{.buffer = buffer, .offset = static_cast<std::int32_t>(view.offset)};
+  for (int axis = 0; axis < view.shape.rank(); ++axis)
+    elements.strides[axis] = static_cast<std::int32_t>(view.strides[axis]);
+  return elements;
 }
 
 }  // namespace
@@ -59,17 +82,56 @@ Elements elements_of(const char* operation, Commands& commands, const TensorView
   }
   require_addressable(operation, commands.gpu(), end_of(view), size_bytes(view.dtype));
   if (tensor.device.kind == DeviceKind::cpu) {
-    const auto bytes = static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype);
+    const std::size_t bytes = dense_bytes(view);
     buffer = commands.workspace(bytes);
-    auto* const to = static_cast<std::byte*>(commands.upload(buffer, 0, bytes));
-    copy_dense(tensor, 0, static_cast<const std::byte*>(tensor.data()), to);
+    copy_to_dense(tensor, static_cast<std::byte*>(commands.upload(buffer, 0, bytes)));
   } else {
     buffer = static_cast<VkBuffer>(tensor.handle);
   }
-  Elements elements{.buffer = buffer, .offset = static_cast<std::int32_t>(view.offset)};
-  for (int axis = 0; axis < view.shape.rank(); ++axis)
-    elements.strides[axis] = static_cast<std::int32_t>(view.strides[axis]);
-  return elements;
+  return in_buffer(buffer, view);
+}
+
+Floats floats_of(const char* operation, Commands& commands, const TensorView& tensor) {
+  if (tensor.dtype != DType::f64 || tensor.device.kind != DeviceKind::cpu)
+    return {elements_of(operation, commands, tensor), tensor.dtype};
+  TensorView view = tensor;
+  view.dtype = DType::f32;
+  view.offset = 0;
+  view.strides = dense_strides(view.shape);
+  require_addressable(operation, commands.gpu(), end_of(view), sizeof(float));
+  const std::vector<double> doubles = to_doubles(tensor);
+  const std::size_t bytes = dense_bytes(view);
+  const VkBuffer buffer = commands.workspace(bytes);
+  std::transform(doubles.begin(), doubles.end(),
+      static_cast<float*>(commands.upload(buffer, 0, bytes)),
+      [](double value) { return static_cast<float>(value); });
+  return {in_buffer(buffer, view), DType::f32};
+}
+
+Elements Results::elements_of(const TensorView& result) {
+  TensorView view = result;
+  VkBuffer buffer = static_cast<VkBuffer>(result.handle);
+  const bool is_on_cpu = result.device.kind == DeviceKind::cpu;
+  if (is_on_cpu) {
+    view.offset = 0;
+    view.strides = dense_strides(view.shape);
+  }
+  require_addressable(operation_, commands_.gpu(), end_of(view), size_bytes(view.dtype));
+  if (is_on_cpu) {
+    buffer = commands_.workspace(dense_bytes(view));
+    copies_.push_back({buffer, result});
+  }
+  return in_buffer(buffer, view);
+}
+
+void Results::finish() {
+  if (copies_.empty()) return commands_.submit();
+  std::vector<const void*> found;
+  for (const Copy& copy : copies_)
+    found.push_back(commands_.download(copy.buffer, 0, dense_bytes(copy.to)));
+  commands_.finish();
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    copy_from_dense(static_cast<const std::byte*>(found[i]), copies_[i].to);
 }
 
 }  // namespace similis::gpu::vulkan

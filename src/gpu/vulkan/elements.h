@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "similis/tensor.hpp"
 #include "src/gpu/vulkan/commands.h"
@@ -19,6 +20,33 @@ struct Elements {
 /// CPU. Throws DeviceError, for the operation, if an element is beyond what the device reads of a
 /// buffer.
 Elements elements_of(const char* operation, Commands& commands, const TensorView& tensor);
+
+/// The elements of an array of floats; f64 on the CPU is copied as f32.
+struct Floats {
+  Elements elements;
+  DType dtype;
+};
+Floats floats_of(const char* operation, Commands& commands, const TensorView& tensor);
+
+/// The results of a call: kernels write them into tensors of the device, and into dense copies of
+/// tensors on the CPU, which finish() brings back.
+class Results {
+ public:
+  Results(const char* operation, Commands& commands) : operation_(operation), commands_(commands) {}
+
+  Elements elements_of(const TensorView& result);
+  /// Submits the commands. Waits if a result is on the CPU.
+  void finish();
+
+ private:
+  struct Copy {
+    VkBuffer buffer;
+    TensorView to;
+  };
+  const char* operation_;
+  Commands& commands_;
+  std::vector<Copy> copies_;
+};
 
 /// Throws DeviceError if a kernel cannot have so many elements in one buffer.
 void require_addressable(

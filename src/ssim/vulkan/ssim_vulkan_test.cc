@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "similis/c/ssim.h"
+#include "similis/c/vulkan.h"
 #include "similis/vulkan.hpp"
 #include "src/gpu/device.h"
 #include "src/ssim/test_cases.h"
+#include "tests/c_tensor.h"
 #include "tests/refusal.h"
 
 namespace similis::ssim_internal {
@@ -23,16 +26,20 @@ class SsimVulkan : public testing::Test {
     exec_.queue = VulkanDevice().queue();
   }
 
-  Reference through_vulkan(
-      const Pair& pair, const SsimRequest& request, const SsimOptions& options) const {
-    return computed(pair.x, pair.y, request, options, false, false, Layout::dense, exec_);
+  Reference through_vulkan(const Pair& pair, const SsimRequest& request, const SsimOptions& options,
+      bool by_x = false, bool by_y = false, Layout layout = Layout::dense) const {
+    return computed(pair.x, pair.y, request, options, by_x, by_y, layout, exec_);
   }
 
   // Values to 1e-6, or to that part of a sum.
   void expect_the_references(
       const Pair& pair, const SsimRequest& request, const SsimOptions& options) const {
     const Reference expected = reference_ssim(pair.x, pair.y, request, options);
-    const Reference found = through_vulkan(pair, request, options);
+    expect_values(through_vulkan(pair, request, options), expected, options);
+  }
+
+  static void expect_values(
+      const Reference& found, const Reference& expected, const SsimOptions& options) {
     ASSERT_EQ(found.value.size(), expected.value.size());
     const double tolerance = options.reduction == Reduction::none ? kMapOnGpu : 1e-6;
     for (std::size_t i = 0; i < expected.value.size(); ++i) {
@@ -42,15 +49,33 @@ class SsimVulkan : public testing::Test {
     }
   }
 
+  // Values and gradients to both images, and with a dense layout to each image alone.
+  void expect_the_references_gradients(const Pair& pair, SsimRequest request,
+      const SsimOptions& options, double tolerance = 1e-5, Layout layout = Layout::dense) const {
+    const test::Array upstream = upstream_for(pair.x.shape, options);
+    request.upstream = upstream;
+    const Reference expected = reference_ssim(pair.x, pair.y, request, options);
+    const Reference both = through_vulkan(pair, request, options, true, true, layout);
+    expect_values(both, expected, options);
+    EXPECT_LT(test::relative_l2(both.x_gradient, expected.x_gradient), tolerance);
+    EXPECT_LT(test::relative_l2(both.y_gradient, expected.y_gradient), tolerance);
+    if (layout != Layout::dense) return;
+    const Reference by_x = through_vulkan(pair, request, options, true);
+    expect_values(by_x, expected, options);
+    EXPECT_LT(test::relative_l2(by_x.x_gradient, expected.x_gradient), tolerance);
+    const Reference by_y = through_vulkan(pair, request, options, false, true);
+    EXPECT_LT(test::relative_l2(by_y.y_gradient, expected.y_gradient), tolerance);
+  }
+
   Execution exec_;
 };
 
-// Around a tile of 32 × 8, and one window.
-constexpr std::int64_t kSizes[][2] = {{11, 11}, {12, 43}, {19, 42}, {33, 74}};
+// One window; a strip of 118 columns or 108 with gradients, and more; segments of 32 rows and more.
+constexpr std::int64_t kSizes[][2] = {{11, 11}, {12, 43}, {33, 74}, {70, 131}};
 
 TEST_F(SsimVulkan, IsTheReferencesUnderEachPaddingAndReduction) {
   for (const auto& [height, width] : kSizes) {
-    const Extents shape{2, 2, height, width};
+    const Extents shape{2, height > 40 ? 1 : 2, height, width};
     const Pair pair = textured(shape, DType::f32, Layout::dense, Layout::permuted, 1);
     for (const Padding padding : kPaddings) {
       for (const Reduction reduction : kReductions) {
@@ -87,6 +112,93 @@ TEST_F(SsimVulkan, IsTheReferencesUnderEachWindow) {
     const PerAxis<int> oblong{3, 9};
     expect_the_references(
         pair, {}, {.window_size = oblong, .sigma = 2, .k1 = 0.02, .padding = padding});
+    const SsimOptions of_scikit_image{.window_size = 7,
+        .window = WindowShape::box,
+        .sample_covariance = true,
+        .padding = padding};
+    expect_the_references(pair, {}, of_scikit_image);
+  }
+}
+
+TEST_F(SsimVulkan, GradientsAreTheReferencesUnderEachPaddingAndReduction) {
+  for (const auto& [height, width] : kSizes) {
+    const Extents shape{2, height > 40 ? 1 : 2, height, width};
+    const Pair pair = textured(shape, DType::f32, Layout::dense, Layout::permuted, 1);
+    for (const Padding padding : kPaddings) {
+      for (const Reduction reduction : kReductions) {
+        if (height == 70 && reduction == Reduction::per_image) continue;
+        SCOPED_TRACE(fmt::format("{} {} {}", shape, name(padding), name(reduction)));
+        // An upstream of noise leaves little of the gradient where images are flat.
+        expect_the_references_gradients(pair, {}, {.padding = padding, .reduction = reduction},
+            reduction == Reduction::none ? 2e-5 : 1e-5);
+      }
+    }
+  }
+}
+
+// Rows that begin at multiples of 16 B are read and written in vectors.
+TEST_F(SsimVulkan, GradientsOfDenseImagesAreTheReferences) {
+  for (const std::int64_t width : {112, 136, 133}) {
+    const Pair pair = textured({1, 2, 45, width}, DType::f32, Layout::dense, Layout::dense, 1);
+    for (const Padding padding : {Padding::valid, Padding::same}) {
+      SCOPED_TRACE(fmt::format("{} {}", width, name(padding)));
+      const SsimRequest loss{.form = SsimRequest::Form::loss};
+      const Reference expected = reference_ssim(pair.x, pair.y, loss, {.padding = padding});
+      const Reference found = through_vulkan(pair, loss, {.padding = padding}, true, true);
+      EXPECT_NEAR(found.value[0], expected.value[0], 1e-6);
+      EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), 1e-5);
+      EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), 1e-5);
+      const Reference by_x = through_vulkan(pair, loss, {.padding = padding}, true, false);
+      EXPECT_EQ(by_x.value, found.value);
+      EXPECT_LT(test::relative_l2(by_x.x_gradient, expected.x_gradient), 1e-5);
+    }
+  }
+}
+
+TEST_F(SsimVulkan, GradientsAreTheReferencesOfEachTypeAndLayout) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    // A gradient is rounded to its type once.
+    const double tolerance = dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 3e-4 : 2.5e-3;
+    for (const Layout layout :
+        {Layout::dense, Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
+      SCOPED_TRACE(similis::name(dtype));
+      const Pair pair = textured({1, 2, 27, 53}, dtype, layout, Layout::dense, 1);
+      expect_the_references_gradients(
+          pair, {}, {.padding = Padding::same, .reduction = Reduction::sum}, tolerance, layout);
+      expect_the_references_gradients(
+          pair, {}, {.padding = Padding::reflect, .reduction = Reduction::sum}, tolerance, layout);
+    }
+  }
+}
+
+TEST_F(SsimVulkan, GradientsAreTheReferencesUnderEachWindow) {
+  const Pair pair = textured({1, 1, 31, 45}, DType::f32, Layout::dense, Layout::dense, 1);
+  for (const PerAxis<int>& size : {PerAxis<int>(1), PerAxis<int>(7), PerAxis<int>(3, 9)}) {
+    for (const Padding padding : kPaddings) {
+      SCOPED_TRACE(fmt::format("{} {}×{}", name(padding), size.y(), size.x()));
+      const SsimOptions options{.window_size = size, .sigma = 2, .padding = padding};
+      const Reference expected = reference_ssim(pair.x, pair.y, {}, options);
+      const Reference found = through_vulkan(pair, {}, options, true, true);
+      EXPECT_NEAR(found.value[0], expected.value[0], 1e-6);
+      EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), 1e-5);
+      EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), 1e-5);
+    }
+  }
+}
+
+TEST_F(SsimVulkan, WithL1IsTheReferences) {
+  const SsimRequest request{.form = SsimRequest::Form::loss, .l1_weight = 0.8, .ssim_weight = 0.2};
+  for (const auto& [height, width] : {std::pair{37, 70}, std::pair{40, 120}}) {
+    const Pair pair = textured({2, 2, height, width}, DType::f32, Layout::dense, Layout::dense, 1);
+    for (const Padding padding : kPaddings) {
+      for (const Reduction reduction : kReductions) {
+        if (padding == Padding::valid && reduction == Reduction::none) continue;
+        SCOPED_TRACE(fmt::format("{} {} {}", width, name(padding), name(reduction)));
+        const SsimOptions options{.padding = padding, .reduction = reduction};
+        expect_the_references(pair, request, options);
+        if (width == 120) expect_the_references_gradients(pair, request, options, 2e-5);
+      }
+    }
   }
 }
 
@@ -134,6 +246,13 @@ TEST_F(SsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
     return copy;
   };
   const Tensor x = on_device(pair.x), y = on_device(pair.y);
+  const Tensor gradient = ssim_value_and_gradient(x, y).x_gradient;
+  EXPECT_EQ(gradient.device, device);
+  std::vector<float> on_cpu(static_cast<std::size_t>(gradient.shape.count()));
+  gpu::copy_to_cpu(on_cpu.data(), gradient, on_cpu.size() * sizeof(float), nullptr);
+  EXPECT_LT(test::relative_l2(
+                {on_cpu.begin(), on_cpu.end()}, reference_ssim(pair.x, pair.y, {}, {}).x_gradient),
+      1e-5);
   for (const Reduction reduction : {Reduction::per_channel, Reduction::none}) {
     const SsimOptions options{.reduction = reduction};
     const Tensor value = ssim(x, y, options);
@@ -146,18 +265,35 @@ TEST_F(SsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
   }
 }
 
+TEST_F(SsimVulkan, OfCIsThatOfCpp) {
+  const Pair pair = textured({1, 2, 31, 45}, DType::f32, Layout::dense, Layout::dense, 1);
+  const Tensor value = allocate({}, DType::f32), expected = allocate({}, DType::f32);
+  const Tensor gradient = allocate(pair.x.shape, DType::f32);
+  const Tensor expected_gradient = allocate(pair.x.shape, DType::f32);
+  ssim_into(pair.x, pair.y, {.value = expected, .x_gradient = expected_gradient}, {}, exec_);
+  similis_vulkan_device* device = nullptr;
+  ASSERT_EQ(similis_vulkan_device_create(0, &device), SIMILIS_OK);
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.vulkan = device;
+  using test::CTensor;
+  EXPECT_EQ(similis_ssim(CTensor(pair.x).get(), CTensor(pair.y).get(), nullptr, nullptr,
+                CTensor(value).get(), CTensor(gradient).get(), nullptr, &execution),
+      SIMILIS_OK)
+      << similis_last_error();
+  similis_vulkan_device_destroy(device);
+  EXPECT_EQ(to_doubles(value), to_doubles(expected));
+  EXPECT_EQ(to_doubles(gradient), to_doubles(expected_gradient));
+}
+
 TEST_F(SsimVulkan, RefusesWhatItHasNoKernelsFor) {
   const Pair pair = textured({1, 1, 40, 40}, DType::f32, Layout::dense, Layout::dense, 1);
   const auto refuses = [&](const SsimRequest& request, const SsimOptions& options) {
     EXPECT_THROW(ssim_into(pair.x, pair.y, request, options, exec_), DeviceError);
   };
-  const Tensor value = allocate({}, DType::f32), gradient = allocate({1, 1, 40, 40}, DType::f32);
-  const Tensor mask = allocate({1, 1, 40, 40}, DType::f32);
+  const Tensor value = allocate({}, DType::f32), mask = allocate({1, 1, 40, 40}, DType::f32);
   std::fill_n(mask.elements<float>(), 1600, 1.0f);
-  refuses({.value = value, .x_gradient = gradient}, {});
   refuses({.value = value}, {.window_size = 13});
   refuses({.value = value}, {.mask = mask});
-  EXPECT_THROW(l1_ssim(pair.x, pair.y, {}, exec_), DeviceError);
   const Pair doubles = textured({1, 1, 40, 40}, DType::f64, Layout::dense, Layout::dense, 1);
   EXPECT_THROW(ssim(doubles.x, doubles.y, {}, exec_), DeviceError);
 }

@@ -4,15 +4,16 @@
 // Results from sums over tiles, in f64 and in a fixed order: a workgroup a result.
 #include "src/gpu/vulkan/prelude.glsl"
 #include "src/gpu/vulkan/soft_arithmetic.h"
+#include "src/gpu/vulkan/soft_functions.glsl"
 
 const int kThreads = 128;
 
 layout(local_size_x = kThreads) in;
 layout(push_constant) uniform Push {
   float one;
-  int count;            // sums of a result
-  u64 bias, factor;     // f64: a result is bias + factor·(its sums' sum)
-  int offset, is_f64;   // of the first result, in elements of its type
+  int count;           // sums of a result
+  u64 bias, factor;    // f64: a result is bias + factor·(its sums' sum)
+  int offset, is_f64;  // of the first result, in elements of its type
 };
 layout(std430, binding = 0) readonly buffer Sums { float sums[]; };
 layout(std430, binding = 1) writeonly buffer Results { uint words[]; };
@@ -20,39 +21,33 @@ layout(std430, binding = 1) writeonly buffer Results { uint words[]; };
 shared u64 partial_sums[kThreads];
 shared uint any_not_finite;
 
-// To nearest even; the results' exponents are those of f32's normal numbers, or they become 0.
-uint f32_of(u64 value) {
-  int exponent = f64_exponent(value) - 1023 + 127;
-  uint sign = uint(value >> 32) & 0x80000000u;
-  if (exponent <= 0) return sign;
-  uint mantissa = uint(shifted_and_rounded(f64_mantissa(value), 29));
-  return sign | ((uint(exponent - 1) << 23) + mantissa);
-}
-
 void main() {
   int t = int(gl_LocalInvocationID.x), result = int(gl_WorkGroupID.x);
   if (t == 0) any_not_finite = 0u;
   barrier();
-  u64 sum = U64(0);
+  float high = 0.0, low = 0.0;  // the sum and what f32 has lost of it
   for (int i = t; i < count; i += kThreads) {
     float value = sums[result * count + i];
     if ((bits_of(value) & 0x7f800000u) == 0x7f800000u) atomicOr(any_not_finite, 1u);
-    sum = soft_f64_sum(sum, soft_f64_of_float(value));
+    float sum = high + value, added = sum - high;
+    low += (high - (sum - added)) + (value - added);
+    high = sum;
   }
-  partial_sums[t] = sum;
+  partial_sums[t] = soft_f64_sum(soft_f64_of_float(high), soft_f64_of_float(low));
   barrier();
   for (int half_count = kThreads / 2; half_count > 0; half_count /= 2) {
-    if (t < half_count) partial_sums[t] = soft_f64_sum(partial_sums[t], partial_sums[t + half_count]);
+    if (t < half_count)
+      partial_sums[t] = soft_f64_sum(partial_sums[t], partial_sums[t + half_count]);
     barrier();
   }
   if (t != 0) return;
   u64 value = soft_f64_sum(bias, soft_f64_product(factor, partial_sums[0]));
-  if (any_not_finite != 0u) value = U64(0x7ff8) << 48;
+  if (any_not_finite != 0u) value = f64_nan();
   int at = offset + result;
   if (is_f64 != 0) {
     words[2 * at] = uint(value);
     words[2 * at + 1] = uint(value >> 32);
   } else {
-    words[at] = any_not_finite != 0u ? 0x7fc00000u : f32_of(value);
+    words[at] = f32_of_f64(value);
   }
 }

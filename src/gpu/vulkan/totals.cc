@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/gpu/vulkan/totals.h"
+
+namespace similis::gpu::vulkan {
+namespace {
+
+struct Arguments : KernelArguments {
+  std::int32_t count;
+  double bias, factor;
+  std::int32_t offset, is_f64;
+};
+
+}  // namespace
+
+void queue_totals(
+    Commands& commands, VkBuffer sums, const Totals& totals, const Elements& results, DType dtype) {
+  Arguments arguments{};
+  arguments.one = 1;
+  arguments.count = static_cast<std::int32_t>(totals.count);
+  arguments.bias = totals.bias;
+  arguments.factor = totals.factor;
+  arguments.offset = results.offset;
+  arguments.is_f64 = dtype == DType::f64 ? 1 : 0;
+  commands.run({.module = "gpu/totals"}, {sums, results.buffer}, arguments, {.x = totals.results});
+}
+
+}  // namespace similis::gpu::vulkan

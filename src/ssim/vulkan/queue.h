@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass of SSIM as commands for a Vulkan device, for SSIM itself and for the levels of MS-SSIM.
+#pragma once
+
+#include "src/gpu/vulkan/commands.h"
+#include "src/gpu/vulkan/elements.h"
+#include "src/ssim/ssim.h"
+
+namespace similis::ssim_internal {
+
+/// Throws DeviceError, for the operation, if there are no kernels for the pass, as for volumes.
+void require_kernels(const char* operation, const Pass& pass, bool are_volumes);
+
+/// Queues the kernels of a pass that has them.
+void queue_ssim(const char* operation, gpu::vulkan::Commands& commands,
+    gpu::vulkan::Results& results, const Pass& pass);
+
+}  // namespace similis::ssim_internal
