@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decomposition of the measures into torch's own operators.
 
-Second derivatives, forward mode and vmap are computed by it. It is slower than the kernels and
-needs more memory, but it is differentiable any number of times and under every transform of
-torch.func. The formulas are those of the papers, not those of the kernels. Numbers are f64, but for
-second derivatives of SSIM and MS-SSIM of narrower images, which are f32.
+Second derivatives, forward mode and vmap are computed by it, and what elsewhere.py has no kernel
+for. It is slower than the kernels and needs more memory, but it is differentiable any number of
+times and under every transform of torch.func. The formulas are those of the papers, not those of
+the kernels. Numbers are f64, but for second derivatives of SSIM and MS-SSIM of narrower images,
+which are f32, and on devices without f64. There variances are Window.moments(), which lose no
+digits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .._library.measures import Measure
-from .mutual_information import mutual_information
+from . import mutual_information as information
+from .devices import has_float64, widest
 from .reductions import checked_weights, poisoned, reduced
 from .windows import Window
 
@@ -34,12 +37,38 @@ def _quotient(numerator: Tensor, denominator: Tensor, constant: float) -> Tensor
     return torch.where(is_zero, 1.0, numerator / torch.where(is_zero, 1.0, denominator))
 
 
-def _terms(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> tuple[Tensor, Tensor]:
-    """The maps of luminance, and of contrast and structure."""
+class _Terms(NamedTuple):
+    """The maps of luminance, of contrast and structure, and of 1 less their product."""
+
+    luminance: Tensor
+    contrast: Tensor
+    loss: Tensor
+
+
+def _terms(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> _Terms:
+    if not has_float64(x.device):
+        return _terms_in_float32(x, y, window, c1, c2)
     mean_x, mean_y, squares, products = window.averages(x, y, x * x + y * y, x * y)
     product, square = mean_x * mean_y, mean_x * mean_x + mean_y * mean_y
     luminance = _quotient(2 * product + c1, square + c1, c1)
-    return luminance, _quotient(2 * (products - product) + c2, squares - square + c2, c2)
+    contrast = _quotient(2 * (products - product) + c2, squares - square + c2, c2)
+    return _Terms(luminance, contrast, 1 - luminance * contrast)
+
+
+def _terms_in_float32(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> _Terms:
+    """By sums and differences, as in src/ssim/formula.h: the loss keeps its relative precision."""
+    (mean_s, mean_d), (var_s, var_d) = window.moments((x + y, x - y), ((0, 0), (1, 1)))
+    square_d = mean_d * mean_d
+    p = _share(2 * square_d, mean_s * mean_s + square_d + 2 * c1, c1)
+    q = _share(2 * var_d, var_s + var_d + 2 * c2, c2)
+    return _Terms(1 - p, 1 - q, p + q - p * q)
+
+
+def _share(part: Tensor, whole: Tensor, constant: float) -> Tensor:
+    """part / whole; 0/0 is 0."""
+    if constant > 0:
+        return part / whole
+    return part / torch.where(whole == 0, 1.0, whole)
 
 
 def _constants(measure: Measure, x: Tensor) -> tuple[float, float]:
@@ -51,14 +80,12 @@ def _constants(measure: Measure, x: Tensor) -> tuple[float, float]:
     return c1, c2
 
 
-def _planes(image: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
+def _planes(image: Tensor, dtype: torch.dtype) -> Tensor:
     """[N,C,…] as [N·C,1,…]."""
     return image.to(dtype).reshape(-1, 1, *image.shape[2:])
 
 
-def _mask_planes(
-    mask: Optional[Tensor], like: Tensor, dtype: torch.dtype = torch.float64
-) -> Optional[Tensor]:
+def _mask_planes(mask: Optional[Tensor], like: Tensor, dtype: torch.dtype) -> Optional[Tensor]:
     """The weights, NaN where one is none."""
     return None if mask is None else checked_weights(_planes(mask.expand(like.shape), dtype))
 
@@ -103,8 +130,7 @@ def _ssim(
         planes_y = torch.where(valid > 0, planes_y, 0.0)
     planes_x, planes_y = (poisoned(each, weights, valid) for each in (planes_x, planes_y))
     window = Window(measure, planes_x, valid)
-    luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
-    losses = 1 - luminance * contrast
+    losses = _terms(planes_x, planes_y, window, c1, c2).loss
     on_map = _Weights(
         None if weights is None else window.cropped(weights),
         None if valid is None else window.cropped(valid),
@@ -129,8 +155,9 @@ def _lncc(
             "lncc: gradient is ants, which is no derivative; torch.func and second derivatives "
             "need exact"
         )
-    planes_x, planes_y = _planes(x), _planes(y)
-    weights, valid = _mask_planes(mask, x), _mask_planes(valid_mask, x)
+    dtype = widest(x.device)
+    planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
+    weights, valid = _mask_planes(mask, x, dtype), _mask_planes(valid_mask, x, dtype)
     if valid is not None:
         planes_x = torch.where(valid > 0, planes_x, 0.0)
         planes_y = torch.where(valid > 0, planes_y, 0.0)
@@ -138,12 +165,9 @@ def _lncc(
     window = Window(measure, planes_x, valid)
     taps = math.prod(measure.window_size[-(x.dim() - 2) :])
     nr, dr = measure.smooth_nr * taps, measure.smooth_dr * taps
-    mean_x, mean_y, products, squares_x, squares_y = window.averages(
-        planes_x, planes_y, planes_x * planes_y, planes_x * planes_x, planes_y * planes_y
-    )
-    covariance = taps * (products - mean_x * mean_y)
-    variance_x = taps * (squares_x - mean_x * mean_x)
-    variance_y = taps * (squares_y - mean_y * mean_y)
+    covariance, variance_x, variance_y = [
+        taps * each for each in _covariances(window, planes_x, planes_y)
+    ]
     variance_x = torch.where(variance_x > dr, variance_x, dr)
     variance_y = torch.where(variance_y > dr, variance_y, dr)
     if measure.signed:
@@ -163,13 +187,24 @@ def _lncc(
     )
 
 
+def _covariances(window: Window, x: Tensor, y: Tensor) -> Sequence[Tensor]:
+    """The covariance of x and y, and their variances."""
+    if not has_float64(x.device):
+        return window.moments((x, y), ((0, 1), (0, 0), (1, 1)))[1]
+    mean_x, mean_y, *products = window.averages(x, y, x * y, x * x, y * y)
+    of_means = mean_x * mean_y, mean_x * mean_x, mean_y * mean_y
+    return [product - of_mean for product, of_mean in zip(products, of_means)]
+
+
 def _ncc(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
-    planes_x, planes_y = _planes(x).flatten(1), _planes(y).flatten(1)
+    dtype = widest(x.device)
+    planes_x, planes_y = _planes(x, dtype).flatten(1), _planes(y, dtype).flatten(1)
     planes_x = planes_x - planes_x.mean(1, keepdim=True)
     planes_y = planes_y - planes_y.mean(1, keepdim=True)
-    squares = (planes_x**2).sum(1) * (planes_y**2).sum(1)
-    norm = torch.where(squares > 0, squares, 1.0).sqrt()
-    correlation = torch.where(squares > 0, (planes_x * planes_y).sum(1) / norm, 0.0)
+    squares_x, squares_y = (planes_x**2).sum(1), (planes_y**2).sum(1)
+    varies = (squares_x > 0) & (squares_y > 0)  # their product may be beyond f32
+    norm = torch.where(varies, squares_x, 1.0).sqrt() * torch.where(varies, squares_y, 1.0).sqrt()
+    correlation = torch.where(varies, (planes_x * planes_y).sum(1) / norm, 0.0)
     return measure.weight * reduced(correlation[:, None], None, x.shape, measure.reduction)
 
 
@@ -201,9 +236,9 @@ def _ms_ssim(
             planes_y = _halved(planes_y, measure.downsample)
             weights = None if weights is None else _halved(weights, measure.downsample)
         window = Window(measure, planes_x, None)
-        luminance, contrast = _terms(planes_x, planes_y, window, c1, c2)
+        terms = _terms(planes_x, planes_y, window, c1, c2)
         is_last = level == len(measure.weights) - 1
-        of_map = (luminance * contrast if is_last else contrast).flatten(1)
+        of_map = (terms.luminance * terms.contrast if is_last else terms.contrast).flatten(1)
         if weights is None:
             mean = of_map.mean(1)
         else:
@@ -241,7 +276,8 @@ def evaluate(
         in_float32: compute SSIM and MS-SSIM of images narrower than f64 in f32, whose roundings
             are small beside C1 and C2. The other measures have no such constants and stay in f64.
     """
-    dtype = torch.float32 if in_float32 and x.dtype != torch.float64 else torch.float64
+    wide = widest(x.device)
+    dtype = torch.float32 if in_float32 and x.dtype != torch.float64 else wide
     if measure.operation == "ssim":
         result = _ssim(x, y, mask, valid_mask, measure, dtype)
     elif measure.operation == "ms_ssim":
@@ -250,12 +286,13 @@ def evaluate(
         result = _lncc(x, y, mask, valid_mask, measure)
     elif measure.operation == "ncc":
         result = _ncc(x, y, measure)
-    elif measure.operation == "mutual_information":
-        result = mutual_information(x, y, mask, measure)
+    elif measure.operation in information.OPERATIONS:
+        result = information.evaluate(x, y, mask, measure, wide)
     elif measure.operation not in ("mse", "mae"):
         raise TypeError(f"{measure.operation}: torch.func is not supported")
     else:
-        planes_x, planes_y, weights = _planes(x), _planes(y), _mask_planes(mask, x)
+        planes_x, planes_y = _planes(x, wide), _planes(y, wide)
+        weights = _mask_planes(mask, x, wide)
         if weights is not None:  # a pixel of weight 0 may hold anything
             planes_x = poisoned(torch.where(weights == 0, 0.0, planes_x), weights)
             planes_y = torch.where(weights == 0, 0.0, planes_y)
@@ -263,4 +300,4 @@ def evaluate(
         errors = difference**2 if measure.operation == "mse" else difference.abs()
         result = reduced(errors, weights, x.shape, measure.reduction, of_nothing=torch.nan)
     is_wide = measure.in_float64 or x.dtype == torch.float64
-    return result.double() if is_wide else result.float()
+    return result.to(wide) if is_wide else result.float()

@@ -73,35 +73,61 @@ def _information(p: Tensor, measure: Measure) -> Tensor:
     return (p * torch.where(argument > 0, argument, 1.0).log()).flatten(1).sum(1)
 
 
-def mutual_information(x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure) -> Tensor:
-    if measure.method == "binned" or measure.sampling < 1:
-        raise TypeError(
-            "mutual_information: method is binned or sampling is below 1; torch.func and second "
-            "derivatives need exact and 1"
-        )
-    if measure.kernel == "delta":
-        raise TypeError(
-            "mutual_information: kernel is delta, which has no derivative; torch.func needs "
-            "b_spline or gaussian"
-        )
+def _counted(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Optional[Tensor]]:
+    """The joint histograms [R,bins,bins], the voxels that count in each, and the mask."""
     results = x.shape[0] * x.shape[1]
-    planes_x, planes_y = x.double().reshape(results, -1), y.double().reshape(results, -1)
+    planes_x, planes_y = (each.to(dtype).reshape(results, -1) for each in (x, y))
     counts, weights = torch.ones_like(planes_x, dtype=torch.bool), None
     if mask is not None:
-        weights = checked_weights(mask.double().expand(x.shape).reshape(results, -1))
+        weights = checked_weights(mask.to(dtype).expand(x.shape).reshape(results, -1))
         counts = weights > 0
         planes_x = poisoned(torch.where(counts, planes_x, 0.0), weights)
         planes_y = poisoned(torch.where(counts, planes_y, 0.0), weights)
     ranges = _value_ranges(planes_x, planes_y, counts, measure)
     weights_x = _parzen_weights(planes_x, ranges[0], measure) * counts[..., None]
     weights_y = _parzen_weights(planes_y, ranges[1], measure)
-    voxels = counts.sum(1)
-    joint = weights_x.transpose(1, 2) @ weights_y / voxels.clamp(min=1)[:, None, None]
+    return weights_x.transpose(1, 2) @ weights_y, counts.sum(1), weights
+
+
+def _require_form(measure: Measure) -> None:
+    values = measure.values
+    if values["method"] == "binned" or values.get("sampling", 1) < 1:
+        raise TypeError(
+            f"{measure.operation}: method is binned or sampling is below 1; torch.func, second "
+            "derivatives and GPUs of Apple and Intel need exact and 1"
+        )
+    if values.get("kernel") == "delta":
+        raise TypeError(
+            f"{measure.operation}: kernel is delta, which has no derivative; torch.func and GPUs "
+            "of Apple and Intel need b_spline or gaussian"
+        )
+
+
+OPERATIONS = ("mutual_information", "histogram", "mutual_information_from_histogram")
+
+
+def evaluate(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure, dtype: torch.dtype
+) -> Tensor:
+    """One of OPERATIONS; x is the histogram of the last, and dtype that of all sums."""
+    _require_form(measure)
+    weights: Optional[Tensor] = None
+    if measure.operation == "mutual_information_from_histogram":
+        counted = x.to(dtype).flatten(0, 1)
+        voxels = counted.flatten(1).sum(1)
+        joint = counted / torch.where(voxels > 0, voxels, 1.0)[:, None, None]
+    else:
+        counted, voxels, weights = _counted(x, y, mask, measure, dtype)
+        if measure.operation == "histogram":
+            return counted.reshape(*x.shape[:2], *counted.shape[1:])
+        joint = counted / voxels.clamp(min=1)[:, None, None]
     values = _information(joint, measure)
-    is_loss = measure.form == "loss"
+    is_loss = measure.values.get("form") == "loss"
     return reduced(
         -values[:, None] if is_loss else values[:, None],
-        poisoned((voxels > 0).double()[:, None], weights),
+        poisoned((voxels > 0).to(dtype)[:, None], weights),
         x.shape,
         "per_channel" if measure.reduction == "none" else measure.reduction,
         of_nothing=0.0 if is_loss else torch.nan,
