@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_map, tree_map_only
 from similis._torch import devices, elsewhere, measure_operators
 
 HAS_FLOAT64 = {"mps": False, "xpu": True}
+_pretended = []  # the kinds of the gpu() around
 _READS = ("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "unique")
 _COPIES = ("to", "_to_copy", "copy_", "lift_fresh", "_copy_from")
 
@@ -31,6 +32,7 @@ class OnGpu(torch.Tensor):
             strides=memory.stride(),
             storage_offset=memory.storage_offset(),
             dtype=memory.dtype,
+            device="meta",  # for autograd in C++, which no copy to the CPU can be confused with
         )
         made.memory, made.kind = memory, kind
         return made
@@ -60,8 +62,8 @@ def run(operator, arguments, options):
     name = operator.name().split("::")[1].split(".")[0]
     kind = _kind_of(arguments, options)
     wanted = options.get("device")
-    if wanted is not None and torch.device(wanted).type in HAS_FLOAT64:
-        kind = kind or torch.device(wanted).type
+    if wanted is not None and torch.device(wanted).type in (*HAS_FLOAT64, "meta"):
+        kind = kind or _pretended[-1]
         options = {**options, "device": torch.device("cpu")}
     elif kind is not None and wanted is not None:
         raise AssertionError(f"{operator} copies a tensor from {kind} to {wanted}")
@@ -108,6 +110,7 @@ def gpu(kind, has_float64=None):
     HAS_FLOAT64[kind] = before if has_float64 is None else has_float64
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor() copies where the mode sees it
     elsewhere._warned.clear()
+    _pretended.append(kind)
     try:
         with (
             mock.patch.object(torch.xpu, "_lazy_init", lambda: None),
@@ -118,6 +121,7 @@ def gpu(kind, has_float64=None):
                 tensor.requires_grad
             )
     finally:
+        _pretended.pop()
         torch._C._set_only_lift_cpu_tensors(False)
         HAS_FLOAT64[kind] = before
 

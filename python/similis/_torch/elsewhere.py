@@ -23,7 +23,7 @@ from torch import Tensor
 from .._library import measures, warp
 from .._library.c_abi import HAS_LIBRARY
 from .._library.range_warning import level_of_caller
-from . import decomposition, mutual_information, sampling, ssim_kernels
+from . import decomposition, inversion, mutual_information, sampling, ssim_kernels
 
 _MEASURES = ("ssim", "ms_ssim", "lncc", "ncc", "mse", "mae", *mutual_information.OPERATIONS)
 _warned: set[tuple[str, str]] = set()
@@ -226,7 +226,17 @@ def _smoothed_along(planes: Tensor, axis: int, sigma: float, radius: int, paddin
     return result.reshape(along.shape).movedim(-1, axis)
 
 
-def refuse_inverse(field: Tensor) -> NoReturn:
-    raise ValueError(
-        f"invert: u is on {place(field.device)}, which has no kernel for it; give a copy on the CPU"
-    )
+def invert(u: Tensor, iterations: int, call: warp.Call) -> tuple[Tensor, Tensor]:
+    _refuse_rows(call, u.device)
+    warn("invert", u.device)
+    values = call.values
+    return inversion.inverse(u, iterations, values["align_corners"], values["tolerance"])
+
+
+def _refuse_rows(call: warp.Call, device: torch.device) -> None:
+    """Parts of a field are what several processes share, which is done on the CPU."""
+    if call.out_shape:
+        raise ValueError(
+            f"{call.operation}: rows is given and u is on {place(device)}; parts of a field are "
+            "taken on the CPU"
+        )

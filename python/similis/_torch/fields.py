@@ -135,7 +135,7 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
 def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     require_operands("invert", ("u",), (u,))
     if is_elsewhere(u):
-        elsewhere.refuse_inverse(u)
+        return elsewhere.invert(u.detach(), iterations, warp.parse(call))
     inverse, residual = field_map_op(u.detach(), iterations, call)
     return inverse, residual
 

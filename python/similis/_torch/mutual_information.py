@@ -25,7 +25,8 @@ def _value_ranges(
     """The limits of x's and of y's histogram."""
     kind = measure.range
     if kind == "fixed":
-        return [(x.new_tensor([[measure.low]]), x.new_tensor([[measure.high]]))] * 2
+        limits = torch.tensor([[measure.low], [measure.high]], dtype=x.dtype, device=x.device)
+        return [(limits[:1], limits[1:])] * 2
     found = [_limits(image.detach(), counts) for image in (x, y)]
     if kind == "per_image":
         return found
