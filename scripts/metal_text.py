@@ -30,9 +30,9 @@ def _run(*command):
 def _reflected(spirv_cross, module):
     """{name of a block's type: its binding, or "push"}"""
     found = json.loads(_run(spirv_cross, str(module), "--reflect"))
-    blocks = {each["name"]: each["binding"] for each in found.get("ssbos", [])}
-    blocks.update({found["types"][each["type"]]["name"]: "push"
-                   for each in found.get("push_constants", [])})
+    name = lambda block: found["types"][block["type"]]["name"]
+    blocks = {name(each): each["binding"] for each in found.get("ssbos", [])}
+    blocks.update({name(each): "push" for each in found.get("push_constants", [])})
     return blocks
 
 

@@ -99,6 +99,7 @@ class _Kernel:
         self.source = source
 
     def __call__(self, *arguments, threads, group_size):
+        ShaderLibrary.launches += 1
         library, buffers = _compiled(self.source)
         assert len(arguments) == buffers, "a kernel's buffers must all be bound"
         assert list(group_size[1:]) == [1, 1]
@@ -119,5 +120,4 @@ class ShaderLibrary:
 
     @property
     def main0(self):
-        ShaderLibrary.launches += 1
         return _Kernel(self.source)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
@@ -71,8 +71,12 @@ def _share(part: Tensor, whole: Tensor, constant: float) -> Tensor:
     return part / torch.where(whole == 0, 1.0, whole)
 
 
+def data_range_of(measure: Measure, x: Tensor) -> float:
+    return float(measure.data_range or (255.0 if x.dtype == torch.uint8 else 1.0))
+
+
 def _constants(measure: Measure, x: Tensor) -> tuple[float, float]:
-    data_range = measure.data_range or (255.0 if x.dtype == torch.uint8 else 1.0)
+    data_range = data_range_of(measure, x)
     c1, c2 = (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
     if measure.values.get("sample_covariance"):  # C2 shrinks instead of the variances growing
         pixels = math.prod(measure.window_size[-(x.dim() - 2) :])
@@ -220,10 +224,28 @@ def _halved(planes: Tensor, rule: str) -> Tensor:
     return pool(F.pad(planes, around, mode="replicate") if any(around) else planes, 2)
 
 
+def level_mean(
+    x: Tensor, y: Tensor, measure: Measure, data_range: float, is_last: bool
+) -> Tensor:
+    """The mean [B] over planes [B,1,…] of contrast and structure, or of SSIM at the last level."""
+    c1, c2 = (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
+    terms = _terms(x, y, Window(measure, x, None), c1, c2)
+    return (terms.luminance * terms.contrast if is_last else terms.contrast).flatten(1).mean(1)
+
+
+LevelMean = Callable[[Tensor, Tensor, Measure, float, bool], Tensor]
+
+
 def _ms_ssim(
-    x: Tensor, y: Tensor, mask: Optional[Tensor], measure: Measure, dtype: torch.dtype
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    measure: Measure,
+    dtype: torch.dtype,
+    mean_of: LevelMean,
 ) -> Tensor:
     shape = x.shape
+    data_range = data_range_of(measure, x)
     c1, c2 = _constants(measure, x)
     planes_x, planes_y = _planes(x, dtype), _planes(y, dtype)
     weights = _mask_planes(mask, x, dtype)
@@ -235,13 +257,13 @@ def _ms_ssim(
             planes_x = _halved(planes_x, measure.downsample)
             planes_y = _halved(planes_y, measure.downsample)
             weights = None if weights is None else _halved(weights, measure.downsample)
-        window = Window(measure, planes_x, None)
-        terms = _terms(planes_x, planes_y, window, c1, c2)
         is_last = level == len(measure.weights) - 1
-        of_map = (terms.luminance * terms.contrast if is_last else terms.contrast).flatten(1)
         if weights is None:
-            mean = of_map.mean(1)
+            mean = mean_of(planes_x, planes_y, measure, data_range, is_last)
         else:
+            window = Window(measure, planes_x, None)
+            terms = _terms(planes_x, planes_y, window, c1, c2)
+            of_map = (terms.luminance * terms.contrast if is_last else terms.contrast).flatten(1)
             of_weights = window.cropped(weights).flatten(1)
             total = of_weights.sum(1)
             mean = (of_weights * of_map).sum(1) / torch.where(total == 0, 1.0, total)
@@ -269,19 +291,21 @@ def evaluate(
     valid_mask: Optional[Tensor],
     measure: Measure,
     in_float32: bool = False,
+    mean_of: LevelMean = level_mean,
 ) -> Tensor:
     """The measure in the dtype that the library returns, of images that the library takes.
 
     Args:
         in_float32: compute SSIM and MS-SSIM of images narrower than f64 in f32, whose roundings
             are small beside C1 and C2. The other measures have no such constants and stay in f64.
+        mean_of: computes the means of MS-SSIM's levels.
     """
     wide = widest(x.device)
     dtype = torch.float32 if in_float32 and x.dtype != torch.float64 else wide
     if measure.operation == "ssim":
         result = _ssim(x, y, mask, valid_mask, measure, dtype)
     elif measure.operation == "ms_ssim":
-        result = _ms_ssim(x, y, mask, measure, dtype)
+        result = _ms_ssim(x, y, mask, measure, dtype, mean_of)
     elif measure.operation == "lncc":
         result = _lncc(x, y, mask, valid_mask, measure)
     elif measure.operation == "ncc":

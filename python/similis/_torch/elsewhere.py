@@ -24,6 +24,7 @@ from .._library import measures, warp
 from .._library.c_abi import HAS_LIBRARY
 from .._library.range_warning import level_of_caller
 from . import decomposition, inversion, mutual_information, sampling, ssim_kernels
+from .tensors import is_transformed
 
 _MEASURES = ("ssim", "ms_ssim", "lncc", "ncc", "mse", "mae", *mutual_information.OPERATIONS)
 _warned: set[tuple[str, str]] = set()
@@ -143,8 +144,12 @@ def _require_images(
 
 
 def has_kernel(operation: str, text: str, x: Tensor, has_mask: bool) -> bool:
-    """True if a kernel of the device computes the measure; refuses what the kernel would not."""
-    if has_mask or not ssim_kernels.takes(measures.parse(text), x):
+    """True if one kernel computes the measure, as an operator; refuses what the library would.
+
+    MS-SSIM is not such a measure: each of its levels is a kernel's, and torch halves the images.
+    """
+    measure = measures.parse(text)
+    if has_mask or measure.operation != "ssim" or not ssim_kernels.takes(measure, x):
         return False
     _require_images(operation, measures.parse(text), x, None, None)
     return True
@@ -171,7 +176,11 @@ def evaluate(
     if text.split(" ", 1)[0] not in _MEASURES:
         refuse(operation, "x", x.device)
     if not torch.compiler.is_compiling():
-        _require_images(operation, measures.parse(text), x, mask, valid_mask)
+        measure = measures.parse(text)
+        _require_images(operation, measure, x, mask, valid_mask)
+        if mask is None and not is_transformed() and ssim_kernels.takes(measure, x):  # MS-SSIM
+            mean_of = ssim_kernels.mean_of_level
+            return decomposition.evaluate(x, y, None, None, measure, True, mean_of)
     warn(operation, x.device)
     return _decomposed(x, y, mask, valid_mask, text)
 

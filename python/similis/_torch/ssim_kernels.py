@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from torch import Tensor
 
-from .._library.measures import Measure
+from .._library.measures import Measure, parse, text
+from .decomposition import data_range_of, level_mean
 from .gpu_modules import can_launch, launch, module, whole_storage
 from .windows import taps_of
 
@@ -32,8 +33,8 @@ _IN_VECTORS, _OF_SUMS, _GRADIENT_DTYPE, _UPSTREAM_DTYPE = range(6, 10)
 
 
 def takes(measure: Measure, x: Tensor) -> bool:
-    """True if the kernels compute this measure of images without masks."""
-    if measure.operation != "ssim" or x.dim() != 4 or x.dtype not in _DTYPES:
+    """True if the kernels compute this measure, SSIM or MS-SSIM, of images without masks."""
+    if measure.operation not in ("ssim", "ms_ssim") or x.dim() != 4 or x.dtype not in _DTYPES:
         return False
     elements = x.untyped_storage().nbytes() // x.element_size()
     return (
@@ -259,7 +260,7 @@ def _parts(count: int, of: int) -> int:
 
 def _doubled_constants(measure: Measure, x: Tensor) -> tuple[float, float]:
     """2·C1 and 2·C2; neither is 0, so that no quotient is 0/0."""
-    data_range = measure.data_range or (255.0 if x.dtype == torch.uint8 else 1.0)
+    data_range = data_range_of(measure, x)
     c1, c2 = (measure.k1 * data_range) ** 2, (measure.k2 * data_range) ** 2
     if measure.values.get("sample_covariance"):
         pixels = math.prod(measure.window_size[1:])
@@ -282,3 +283,60 @@ def evaluate(
     is_contrast: of contrast and structure alone, as the finer levels of MS-SSIM.
     """
     return _Pass(measure, x, y, is_contrast).run(upstream, with_value, of_x, of_y)
+
+
+@functools.lru_cache(maxsize=64)
+def _of_level(window: tuple[int, ...], sigma: tuple[float, ...], *others: Any) -> Measure:
+    data_range, k1, k2, padding = others
+    return parse(
+        text(
+            "ssim",
+            2,
+            data_range=data_range,
+            window_size=window[1:],
+            sigma=sigma[1:],
+            k1=k1,
+            k2=k2,
+            padding=padding,
+            reduction="per_channel",
+        )
+    )
+
+
+class _LevelMean(torch.autograd.Function):
+    """The mean of each plane's contrast and structure, or of its SSIM."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, measure: Measure, is_last: bool) -> Tensor:
+        ctx.save_for_backward(x, y)
+        ctx.measure, ctx.is_last = measure, is_last
+        value = evaluate(measure, x, y, is_contrast=not is_last)[0]
+        assert value is not None
+        return value.flatten()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        x, y = ctx.saved_tensors
+        of_x, of_y = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled():  # a derivative of the gradient may be asked for
+            value = level_mean(x, y, ctx.measure, ctx.measure.data_range, ctx.is_last)
+            wanted = [image for image, of in ((x, of_x), (y, of_y)) if of]
+            found = iter(torch.autograd.grad(value, wanted, upstream, create_graph=True))
+            gradients = [next(found) if of else None for of in (of_x, of_y)]
+        else:
+            gradients = list(
+                evaluate(
+                    ctx.measure, x, y, upstream[:, None], False, of_x, of_y, not ctx.is_last
+                )[1:]
+            )
+        return *gradients, None, None
+
+
+def mean_of_level(
+    x: Tensor, y: Tensor, measure: Measure, data_range: float, is_last: bool
+) -> Tensor:
+    """decomposition.level_mean() of planes in f32, by the kernels."""
+    options = (data_range, measure.k1, measure.k2, measure.padding)
+    level = _of_level(tuple(measure.window_size), tuple(measure.sigma), *options)
+    result: Tensor = _LevelMean.apply(x, y, level, is_last)  # type: ignore[no-untyped-call]
+    return result
