@@ -17,9 +17,11 @@ import tempfile
 
 import torch
 
+import similis
 from stand_in import OnGpu
 
 _HERE = pathlib.Path(__file__).parent / "metal"
+_WORDS = pathlib.Path(similis.__file__).parent / "_torch"  # metal_words.h
 CLANG = next(filter(None, map(shutil.which, ("clang++-14", "clang++", "clang++-15"))), None)
 _BUILT = {}
 _FOLDER = tempfile.TemporaryDirectory()
@@ -28,24 +30,24 @@ _RUN = """
 #undef constant
 #undef device
 static void* const* buffers;
-static uint3 group, groups;
+static metal::uint3 group, groups;
 static void thread(uint t) {{ main0({arguments}); }}
 extern "C" void run(void* const* given, const uint* grid, uint threads) {{
   buffers = given;
-  groups = uint3{{grid[0], grid[1], grid[2]}};
+  groups = metal::uint3{{grid[0], grid[1], grid[2]}};
   for (uint z = 0; z < groups.z; ++z)
     for (uint y = 0; y < groups.y; ++y)
       for (uint x = 0; x < groups.x; ++x) {{
-        group = uint3{{x, y, z}};
-        metal::run_group(threads, thread);
+        group = metal::uint3{{x, y, z}};
+        metal_stub::run_group(threads, thread);
       }}
 }}
 """
 _POSITIONS = {
-    "thread_position_in_threadgroup": "uint3{t, 0, 0}",
+    "thread_position_in_threadgroup": "metal::uint3{t, 0, 0}",
     "threadgroup_position_in_grid": "group",
     "threadgroups_per_grid": "groups",
-    "thread_position_in_grid": "uint3{group.x * THREADS + t, group.y, group.z}",
+    "thread_position_in_grid": "metal::uint3{group.x * THREADS + t, group.y, group.z}",
 }
 
 
@@ -77,7 +79,8 @@ def _compiled(source):
         library = folder / f"{key}.so"
         subprocess.run(
             [CLANG, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC",
-             "-ffp-contract=off", "-I", str(_HERE), str(folder / f"{key}.cc"), "-o", str(library)],
+             "-ffp-contract=off", "-I", str(_HERE), "-I", str(_WORDS),
+             str(folder / f"{key}.cc"), "-o", str(library)],
             check=True,
         )
         _BUILT[key] = ctypes.CDLL(str(library)), buffers
@@ -99,7 +102,6 @@ class _Kernel:
         self.source = source
 
     def __call__(self, *arguments, threads, group_size):
-        ShaderLibrary.launches += 1
         library, buffers = _compiled(self.source)
         assert len(arguments) == buffers, "a kernel's buffers must all be bound"
         assert list(group_size[1:]) == [1, 1]
@@ -112,8 +114,6 @@ class _Kernel:
 
 class ShaderLibrary:
     """What torch.mps.compile_shader() returns."""
-
-    launches = 0
 
     def __init__(self, source):
         self.source = source

@@ -42,6 +42,9 @@ class OnGpu(torch.Tensor):
     is_cuda = property(lambda self: False)
     __torch_function__ = torch._C._disabled_torch_function_impl
 
+    def data_ptr(self):
+        return self.memory.data_ptr()
+
     def __repr__(self):
         return f"OnGpu({self.kind}, {list(self.shape)}, {self.dtype})"
 

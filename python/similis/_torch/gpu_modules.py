@@ -2,8 +2,8 @@
 """The kernels that the build makes of the Vulkan modules, for Apple's and Intel's GPUs.
 
 native/kernels/ROOM_NAME.metal is the text of a kernel; scripts/metal_text.py wrote it and says in its
-first line how it is called. On mps torch compiles it; on xpu xpu_queue.py launches its SPIR-V. Both use
-torch's own queue and memory, so that work is in torch's order and nothing is copied.
+first line how it is called. On mps torch compiles it, on xpu xpu_queue.py. Both use torch's own queue
+and memory, so that work is in torch's order and nothing is copied.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def launch(
     assert found is not None
     given = tuple(sorted(constants.items()))
     if buffers[0].device.type == "xpu":
-        ordered = [None if each == "push" else buffers[int(each)] for each in found.buffers]
+        ordered = [buffers[int(each)] for each in found.buffers if each != "push"]
         xpu_queue.launch(found, given, ordered, push, groups)
         return
     size = found.group_size(given)

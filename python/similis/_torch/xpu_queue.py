@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches on Intel's GPUs, by native/libsimilis_xpu.so: kernels as SPIR-V on torch's own SYCL queue."""
+"""Launches on Intel's GPUs, by native/libsimilis_xpu.so: on torch's own SYCL queue and memory. SYCL's
+runtime, which torch for these GPUs brings, compiles the kernels when they are first called."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .._library.c_abi import NATIVE, DeviceError
+from . import sycl_text
 
 if TYPE_CHECKING:
     from .gpu_modules import Constants, Module
@@ -32,33 +34,52 @@ def _library() -> Optional[ctypes.CDLL]:
 
 
 def is_there() -> bool:
-    return _library() is not None and hasattr(torch, "xpu")
+    return _library() is not None
+
+
+def _checked(status: int) -> None:
+    if status != 0:
+        library = _library()
+        assert library is not None
+        raise DeviceError(library.similis_xpu_last_error().decode())
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(module: str, constants: Constants, device: torch.device) -> ctypes.c_void_p:
+    """All queues of a device share torch's context, and so a kernel."""
+    from .gpu_modules import module as module_of
+
+    found, library, kernel = module_of(module), _library(), ctypes.c_void_p()
+    assert found is not None and library is not None
+    text = sycl_text.of_metal(found.specialized(constants))
+    queue = torch.xpu.current_stream(device).sycl_queue
+    _checked(
+        library.similis_xpu_compile(ctypes.c_void_p(queue), text.encode(), ctypes.byref(kernel))
+    )
+    return kernel
 
 
 def launch(
     module: Module,
     constants: Constants,
-    buffers: Sequence[Optional[Tensor]],
+    buffers: Sequence[Tensor],
     push: bytes,
     groups: Sequence[int],
 ) -> None:
-    """buffers: in the order of the kernel's arguments; None for the push constants."""
-    library = _library()
+    """buffers: in the order of the kernel's arguments, behind the push constants."""
+    queue = torch.xpu.current_stream(buffers[0].device).sycl_queue
+    library, sizes = _library(), ctypes.c_size_t * 3
     assert library is not None
-    device = next(each.device for each in buffers if each is not None)
-    queue = torch.xpu.current_stream(device).sycl_queue
-    pointers: Any = (ctypes.c_void_p * len(buffers))(
-        *[None if each is None else each.data_ptr() for each in buffers]
+    pointers: Any = (ctypes.c_void_p * len(buffers))(*[each.data_ptr() for each in buffers])
+    _checked(
+        library.similis_xpu_launch(
+            ctypes.c_void_p(queue),
+            _kernel(module.name, constants, buffers[0].device),
+            push,
+            ctypes.c_size_t(len(push)),
+            pointers,
+            len(buffers),
+            sizes(*groups),
+            sizes(*module.group_size(constants)),
+        )
     )
-    status = library.similis_xpu_launch(
-        ctypes.c_void_p(queue),
-        module.specialized(constants).encode(),
-        pointers,
-        len(buffers),
-        push,
-        len(push),
-        (ctypes.c_size_t * 3)(*groups),
-        (ctypes.c_size_t * 3)(*module.group_size(constants)),
-    )
-    if status != 0:
-        raise DeviceError(library.similis_xpu_last_error().decode())

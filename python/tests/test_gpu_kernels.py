@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SSIM's kernels as text of Metal: compiled by clang, run on the CPU, and compared with the
-reference in f64, as tensors on mps reach them."""
+"""SSIM's kernels as text of Metal, compared with the reference in f64, as tensors reach them.
 
+On mps clang compiles the text and the CPU runs it; metal_stub.py. With SIMILIS_TEST_QUEUE, a library
+that makes a SYCL queue on a CPU, they run as SYCL's kernels on xpu: `make check-sycl`.
+"""
+
+import ctypes
+import os
+import types
 import warnings
 
 import pytest
@@ -10,27 +16,53 @@ torch = pytest.importorskip("torch", reason="`make check-python` installs torch"
 
 import metal_stub
 import similis
-from similis._torch import gpu_modules
+from similis._torch import gpu_modules, ssim_kernels
 from similis.compat import fused_ssim, fussim, pytorch_msssim
 from stand_in import OnGpu, gpu, memory_of
 
+QUEUE = os.environ.get("SIMILIS_TEST_QUEUE")
+KIND = "xpu" if QUEUE else "mps"
 pytestmark = [
-    pytest.mark.skipif(metal_stub.CLANG is None, reason="there is no clang; `make check` installs it"),
+    pytest.mark.skipif(
+        metal_stub.CLANG is None and not QUEUE, reason="there is no clang; `make check` installs it"
+    ),
     pytest.mark.skipif(
         gpu_modules.module("ssim/totals") is None, reason="this build has no text of kernels"
     ),
 ]
 
 
+@pytest.fixture(scope="session")
+def queue():
+    """SYCL's queue on a CPU, and the library that made it."""
+    library = ctypes.CDLL(QUEUE)
+    library.queue_on_cpu.restype = ctypes.c_void_p
+    return library, library.queue_on_cpu()
+
+
 @pytest.fixture(autouse=True)
-def shaders(monkeypatch):
-    """torch.mps.compile_shader(), and no warning: what has a kernel runs by it."""
-    monkeypatch.setattr(torch.mps, "compile_shader", metal_stub.ShaderLibrary, raising=False)
-    monkeypatch.setattr(metal_stub.ShaderLibrary, "launches", 0)
+def launches(monkeypatch, request):
+    """How often a kernel was launched: [count]. What has a kernel runs by it, without a warning."""
+    count = [0]
+    if QUEUE:
+        library, address = request.getfixturevalue("queue")
+        stream = types.SimpleNamespace(sycl_queue=address)
+        monkeypatch.setattr(torch.xpu, "current_stream", lambda device: stream)
+    else:
+        compile_shader = metal_stub.ShaderLibrary
+        monkeypatch.setattr(torch.mps, "compile_shader", compile_shader, raising=False)
+
+    def launch(*arguments):
+        count[0] += 1
+        gpu_modules.launch(*arguments)
+        if QUEUE:  # the memory's next reader is the CPU
+            library.wait(ctypes.c_void_p(address))
+
+    monkeypatch.setattr(ssim_kernels, "launch", launch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        yield
-    assert metal_stub.ShaderLibrary.launches > 0
+        yield count
+    assert count[0] > 0
 
 
 def textured(*shape, seed=0):
@@ -62,7 +94,7 @@ def check(function, x, y, of="xy", value=1e-6, gradient=1e-5, arrange=lambda ima
     if x.dtype == torch.uint8:
         wide = [x, y]
     expected = values_and_gradients(function, *wide, of, lambda v: weights(v).to(v.dtype))
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         actual = values_and_gradients(
             function, *[arrange(put(each)) for each in (x, y)], of, lambda v: put(weights(v))
         )
@@ -128,7 +160,7 @@ def test_any_strides_and_offsets():
     call = lambda x, y: similis.ssim(x, y, window_size=5)
     wide_x, wide_y = (arrange(each.double()).requires_grad_() for each in (x, y))
     expected = torch.autograd.grad(call(wide_x, wide_y), (wide_x, wide_y))
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         given = [arrange(put(each)).requires_grad_() for each in (x, y)]
         actual = torch.autograd.grad(call(*given), given)
     for found, wanted in zip(actual, expected):
@@ -137,12 +169,12 @@ def test_any_strides_and_offsets():
 
 def test_equal_and_nearly_equal_images():
     x, _ = textured(*SMALL)
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         assert similis.ssim_loss(put(x), put(x)).memory.item() == 0
         assert similis.ssim(put(x), put(x)).memory.item() == 1
     y = x + 1e-4 * torch.rand(SMALL, generator=torch.Generator().manual_seed(5))
     expected = similis.ssim_loss(x.double(), y.double()).item()
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         found = similis.ssim_loss(put(x), put(y)).memory.item()
     assert abs(found - expected) <= 1e-4 * expected
 
@@ -150,20 +182,20 @@ def test_equal_and_nearly_equal_images():
 def test_a_pixel_that_is_no_number_shows():
     x, y = textured(*SMALL)
     x[0, 0, 6, 6] = float("nan")
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         values = similis.ssim(put(x), put(y), reduction="per_channel").memory
     assert values.isnan().tolist() == [[True, False], [False, False]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
-def test_ms_ssim_by_a_kernel_for_each_level(dtype):
+def test_ms_ssim_by_a_kernel_for_each_level(dtype, launches):
     x, y = textured(1, 2, 43, 38)
     of = "xy"
     if dtype == torch.uint8:
         x, y, of = *((255 * each.clamp(0, 1)).byte() for each in (x, y)), ""
     call = lambda x, y: similis.ms_ssim(x, y, weights=(0.2, 0.3, 0.5), window_size=7)
     check(call, x, y, of)
-    assert metal_stub.ShaderLibrary.launches >= 6
+    assert launches[0] >= 6  # three levels, and the sums of each
 
 
 def test_drop_ins():
@@ -181,7 +213,7 @@ def test_drop_ins():
 def test_a_training_step_reads_nothing():
     """Every operator of the step is seen by the stand-in, which refuses reads and copies."""
     x, y = textured(1, 1, 24, 24)
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         image = put(x).requires_grad_()
         optimiser = torch.optim.SGD([image], lr=10.0)
         before = None
@@ -207,7 +239,7 @@ def test_second_derivatives():
 
 def test_sizes_are_refused_before_a_kernel_runs():
     x, y = textured(*SMALL)
-    with gpu("mps") as put:
+    with gpu(KIND) as put:
         similis.ssim(put(x), put(y), window_size=3)
         with pytest.raises(ValueError, match="ssim: height is 10; with padding valid it must be at"):
             similis.ssim(put(x[:, :, :10]), put(y[:, :, :10]))
