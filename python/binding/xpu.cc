@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libsimilis_xpu.so: compiles a kernel's text for the device of a SYCL queue, and launches it
+// libsimilis_xpu_N.so: compiles a kernel's text for the device of a SYCL queue, and launches it
 // there. The queue and the memory are torch's; python/similis/_torch/xpu_queue.py calls it.
 //
 // Built by a plain C++ compiler against the headers of SYCL's runtime: the kernels are text, which

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches on Intel's GPUs, by native/libsimilis_xpu.so: on torch's own SYCL queue and memory. SYCL's
-runtime, which torch for these GPUs brings, compiles the kernels when they are first called."""
+"""Launches on Intel's GPUs, by native/libsimilis_xpu_N.so: on torch's own SYCL queue and memory.
+
+N is the major version of SYCL's library that torch has loaded. Its runtime compiles the kernels when
+they are first called. scripts/xpu_launcher.sh builds the file.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -19,14 +23,21 @@ from . import sycl_text
 if TYPE_CHECKING:
     from .gpu_modules import Constants, Module
 
-_LIBRARY = os.path.join(NATIVE, "libsimilis_xpu.so")
+def _sycl_version() -> Optional[str]:
+    """The major version of SYCL's library in this process."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            found = re.search(r"/libsycl\.so\.(\d+)", maps.read())
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 @functools.lru_cache(maxsize=1)
 def _library() -> Optional[ctypes.CDLL]:
-    """The launcher; None where the package has none or this torch has another SYCL."""
+    """The launcher; None where the package has none for this torch's SYCL."""
     try:
-        library = ctypes.CDLL(_LIBRARY)
+        library = ctypes.CDLL(os.path.join(NATIVE, f"libsimilis_xpu_{_sycl_version()}.so"))
     except OSError:
         return None
     library.similis_xpu_last_error.restype = ctypes.c_char_p
