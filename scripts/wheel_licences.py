@@ -4,7 +4,9 @@
 headers that are compiled in, and the CUDA runtime where there is GPU code. What a package of Debian
 or Ubuntu says of its licence is in /usr/share/doc. A licence that is not found is an error.
 
-    wheel_licences.py WHEEL OUTPUT_FOLDER
+    wheel_licences.py WHEEL OUTPUT_FOLDER [FILE…]
+
+The files are added too, beside the library.
 """
 
 import pathlib
@@ -60,7 +62,9 @@ def licences(wheel):
 
 def changes(source):
     folder = f"{dist_info(source)}/licenses"
-    return {f"{folder}/{name}": text for name, text in licences(source).items()}
+    files = [pathlib.Path(each) for each in sys.argv[3:] if pathlib.Path(each).exists()]
+    added = {f"similis/native/{file.name}": file.read_bytes() for file in files}
+    return {**added, **{f"{folder}/{name}": text for name, text in licences(source).items()}}
 
 
 def main():

@@ -74,12 +74,10 @@ def _require_window(operation: str, measure: measures.Measure, shape: Sequence[i
 
 def _require_levels(measure: measures.Measure, shape: Sequence[int]) -> None:
     """Raises unless the coarsest level of MS-SSIM has room for a window."""
-    halve = {"vainf": lambda n: (n + 1) // 2, "floor": lambda n: n // 2}.get(
-        measure.downsample, lambda n: (n + 1) // 2
-    )
+    rounds_up = int(measure.downsample != "floor")
     coarsest = list(shape[2:])
     for _ in measure.weights[1:]:
-        coarsest = [halve(extent) for extent in coarsest]
+        coarsest = [(extent + rounds_up) // 2 for extent in coarsest]
     if min(coarsest) == 0:
         raise ValueError(
             f"ms_ssim: x has shape {list(shape)}, which leaves nothing after "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metal's words in C++, as far as the kernels' text uses them. SYCL's compiler reads it on Intel's GPUs
-// (sycl_text.py), and the tests' compiler on a CPU; each defines before it
+// Metal's words in C++, as far as the kernels' text uses them. SYCL's compiler reads it on Intel's
+// GPUs (sycl_text.py), and the tests' compiler on a CPU; each defines before it
 //   SCALAR_FMA(a, b, c), CLZ(v), MULHI(a, b)   of one number
 //   FETCH_OR(word, bits), FETCH_AND(word, bits)   atomic, on a pointer
 //   BARRIER()   of a group

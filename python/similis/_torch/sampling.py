@@ -26,9 +26,10 @@ _FAR_OUTSIDE = -8.0  # an index that no voxel is near of
 
 
 class _Axis(NamedTuple):
-    """index = scale·(origin + step·i) + shift of the output's voxel i, under the identity."""
+    """index = scale·(origin + step·i) + shift of the output's voxel i, under the identity; voxels of the
+    output and extent of the image."""
 
-    count: int
+    voxels: int
     extent: int
     origin: float
     step: float
@@ -148,8 +149,8 @@ def _axes(call: warp.Call, output: Sequence[int], image: Sequence[int]) -> list[
 def _along(axes: Sequence[_Axis], axis: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """0, 1, … along one axis of the output, shaped to be broadcast to it."""
     shape = [1] * len(axes)
-    shape[len(axes) - 1 - axis] = axes[axis].count
-    return torch.arange(axes[axis].count, dtype=dtype, device=device).reshape(shape)
+    shape[len(axes) - 1 - axis] = axes[axis].voxels
+    return torch.arange(axes[axis].voxels, dtype=dtype, device=device).reshape(shape)
 
 
 def _indices(
@@ -168,7 +169,7 @@ def _indices(
             matrix = grid_affine.to(dtype).reshape(-1, *[1] * rank, rank, rank)
             field = (matrix * field[..., None, :]).sum(-1)
     counters = [_along(axes, axis, dtype, like.device)[None] for axis in range(rank)]
-    space = [axis.count for axis in reversed(axes)]
+    space = [axis.voxels for axis in reversed(axes)]
     indices = []
     for a, axis in enumerate(axes):
         index: Any = axis.shift

@@ -46,7 +46,8 @@ def _launchable(text: str) -> str:
     """The function that SYCL launches: it takes the push constants, then the buffers in order."""
     found = re.search(r"^kernel void main0\((.*)\)$", text, flags=re.M)
     assert found is not None
-    parameters, arguments = [], []
+    parameters: list[str] = []
+    arguments: list[str] = []
     for each in found[1].split(", "):
         what = re.search(r"\[\[(\w+)", each)
         kind = re.search(r"(\w+)& ", each)

@@ -133,8 +133,8 @@ def _merged(
             term = deviation * other
             terms.append(share * (term if inner is None else at(inner, i) + term))
         results.append(_sum(terms))
-    if weight is not None:  # deviations from the mean of no pixel are none
-        exists = total > 0  # type: ignore[operator]
+    if total is not None:  # deviations from the mean of no pixel are none
+        exists = total > 0
         results = [torch.where(exists, each, 0.0) for each in results]
     return merged, results, total
 
