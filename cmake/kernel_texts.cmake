@@ -15,7 +15,7 @@ set(SIMILIS_HAS_KERNEL_TEXTS ON)
 message(STATUS "Metal: text of the kernels for torch, by spirv-cross")
 
 # The modules that python/similis/_torch calls.
-set(kernels ssim/fold ssim/sliding_window ssim/totals)
+set(kernels gpu/totals ssim/fold ssim/sliding_window)
 set(similis_kernel_texts "")
 foreach(kernel IN LISTS kernels)
   string(MAKE_C_IDENTIFIER ${kernel} file)

@@ -293,7 +293,7 @@ def evaluate(
     of_x = of_y = False
     if torch.is_grad_enabled():
         of_x, of_y = x.requires_grad, y.requires_grad
-    if is_elsewhere(x):
+    if not plain and is_elsewhere(x):
         has_mask = mask is not None or valid_mask is not None
         if is_transformed() or not elsewhere.has_kernel(operation, text, x, has_mask):
             return elsewhere.evaluate(operation, text, x, y, mask, valid_mask)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSIM by kernels on Apple's and Intel's GPUs: value, map and gradients of images.
 
-The kernels, and this plan of their calls, are those of src/ssim/vulkan: sliding_window for value,
-map and gradients, totals for the values of a reduction, fold for gradients under padding reflect
-and replicate.
+The kernels, and this plan of their calls, are those of src/ssim/vulkan/queue.cc: sliding_window for
+value, map and gradients, totals for the values of a reduction, fold for gradients under padding
+reflect and replicate.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .gpu_modules import can_launch, launch, module, whole_storage
 from .windows import taps_of
 
 _LARGEST_RADIUS = 5
-_COLUMNS, _FOLD_COLUMNS, _BATCH = 128, 64, 4
+_COLUMNS, _FOLD_COLUMNS, _BATCH, _VECTOR = 128, 64, 4, 4
 _DTYPES = {torch.uint8: 0, torch.float16: 2, torch.bfloat16: 3, torch.float32: 4}  # DType's numbers
 _PADDINGS = ("valid", "same", "reflect", "replicate", "renormalize")
 _FOLDED = ("reflect", "replicate")
 _HAS_MAP, _HAS_L1, _UPSTREAM_OF_PLANES, _UPSTREAM_OF_MAP, _CONTRAST = 1, 2, 4, 8, 16
 # Specialization constants of sliding_window.comp.
-_THREADS, _DTYPE, _GRADIENTS, _RADIUS_X, _RADIUS_Y, _IS_PLAIN = range(6)
+_THREADS, _DTYPE, _GRADIENTS, _RADIUS_X, _RADIUS_Y, _FORM = range(6)
 _IN_VECTORS, _OF_SUMS, _GRADIENT_DTYPE, _UPSTREAM_DTYPE = range(6, 10)
 
 
@@ -86,6 +86,7 @@ class _Gradient(NamedTuple):
     result: Tensor
     written: Tensor
     layout: _Layout
+    is_in_vectors: bool
 
 
 class _Pass:
@@ -114,12 +115,15 @@ class _Pass:
         # The last word of 16-bit elements is written as a whole.
         result = torch.empty_like(image)
         if self.padding not in _FOLDED:
-            return _Gradient(result, result, _layout(result))
-        rows, pitch = self.height + 2 * self.radius_y, self.width + 2 * self.radius_x
+            layout = _layout(result)
+            is_dense = result.dtype == torch.float32 and self.width % _VECTOR == 0
+            return _Gradient(result, result, layout, is_dense and layout.is_in_fours())
+        rows = self.height + 2 * self.radius_y
+        pitch = _parts(self.width + 2 * self.radius_x, _VECTOR) * _VECTOR
         padded = self.x.new_empty(self.planes * rows * pitch, dtype=torch.float32)
         first = self.radius_y * pitch + self.radius_x
         layout = _Layout(first, self.channels * pitch * rows, pitch * rows, pitch, 1)
-        return _Gradient(result, padded, layout)
+        return _Gradient(result, padded, layout, True)
 
     def plan(self, has_gradient: bool) -> tuple[int, int, int]:
         """Rows of a segment, strips and segments, as in queue.cc."""
@@ -128,7 +132,7 @@ class _Pass:
         columns = self.width + (2 * self.radius_x if is_padded else 0)
         all_rows = self.height + (2 * self.radius_y if is_padded else 0)
         strips = _parts(columns, _COLUMNS - 2 * rim)
-        wanted = min(max(_parts(strips * self.planes * all_rows, 4096), 32), 256)
+        wanted = min(max(_parts(strips * self.planes * all_rows, 3072), 48), 256)
         segments = _parts(all_rows, _parts(wanted, _BATCH) * _BATCH)
         rows = _parts(_parts(all_rows, segments), _BATCH) * _BATCH
         return rows, strips, _parts(all_rows, rows)
@@ -180,15 +184,20 @@ class _Pass:
         rows, strips, segments = self.plan(has_gradient)
         sums = new(self.planes * strips * segments, dtype=torch.float32)
         of_layouts = _on_device(tuple(layouts), self.x.device)
-        is_plain = options == 0 and self.padding in ("valid", "same")
-        in_vectors = (
+        form = 0
+        if self.padding in ("valid", "same"):
+            form = {0: 1, _HAS_L1: 2}.get(options, 0)
+        # Vectors of images stand where the pixels do: not with positions beyond the image.
+        images_in_vectors = (
             has_gradient
-            and is_plain
+            and self.padding not in _FOLDED
             and x.dtype == torch.float32
-            and self.width % 4 == 0
-            and all(layout.is_in_fours() for layout in layouts[:3])
-            and (by_y is None or by_y.layout.is_in_fours())
+            and self.width % _VECTOR == 0
+            and all(layout.is_in_fours() for layout in layouts[:2])
         )
+        in_vectors = 1 if images_in_vectors else 2
+        if not all(each is None or each.is_in_vectors for each in (by_x, by_y)):
+            in_vectors = 0
         of_map = sums if value is None or self.reduces else value
         to_x = sums if by_x is None else by_x.written
         to_y = sums if by_y is None else by_y.written
@@ -200,8 +209,8 @@ class _Pass:
             _GRADIENTS: int(has_gradient) + int(by_y is not None),
             _RADIUS_X: self.radius_x,
             _RADIUS_Y: self.radius_y,
-            _IS_PLAIN: int(is_plain),
-            _IN_VECTORS: int(in_vectors),
+            _FORM: form,
+            _IN_VECTORS: in_vectors,
             _OF_SUMS: 0,
             _GRADIENT_DTYPE: 4 if by_x is None else _DTYPES[by_x.written.dtype],
             _UPSTREAM_DTYPE: 4 if upstream is None else _DTYPES[upstream.dtype],
@@ -236,7 +245,7 @@ class _Pass:
         push = struct.pack("fiddii", 1.0, self.planes_each() * tiles, bias, factor, 0, 0)
         results = self.planes // self.planes_each()
         launch(
-            "ssim/totals", {}, [whole_storage(each) for each in (sums, value)], push, (results, 1, 1)
+            "gpu/totals", {}, [whole_storage(each) for each in (sums, value)], push, (results, 1, 1)
         )
 
     def fold(self, gradient: _Gradient) -> None:
@@ -247,7 +256,7 @@ class _Pass:
         )
         launch(
             "ssim/fold",
-            {0: _DTYPES[gradient.result.dtype]},
+            {0: _DTYPES[gradient.result.dtype], 1: _VECTOR},
             [whole_storage(gradient.written), whole_storage(gradient.result)],
             push,
             (_parts(self.width, _FOLD_COLUMNS), self.height, self.planes),

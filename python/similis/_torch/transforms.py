@@ -98,16 +98,16 @@ def transform(
         compute = apply_plainly if asks_for_gradient(operands) else compute_transform
     else:
         require_operands(call.split(" ", 1)[0], names, operands)
+        if is_elsewhere(operands[0]):
+            parsed = warp.parse(call)
+            if output is not None:
+                _check_output(parsed, output, operands)
+            result = elsewhere.transform(parsed, names, operands)
+            return result if output is None else output.add_(result)
         if is_compiling and operands[2] is operands[0]:
             # torch.compile traces no autograd.Function that gets one tensor twice.
             operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
         compute = transform_function(operands)
-    if is_elsewhere(operands[0]):
-        parsed = warp.parse(call)
-        if output is not None:
-            _check_output(parsed, output, operands)
-        result = elsewhere.transform(parsed, names, operands)
-        return result if output is None else output.add_(result)
     if output is None:
         return compute(*operands, call)
     if is_compiling:
