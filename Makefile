@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: each target first installs what it needs and this machine lacks.
 # CMake does the work; docs/HACKING.md says how to call it directly.
-.PHONY: help demo check build check-python check-peers wheel check-sanitizers check-gpu-builds check-gpu-on-cpu \
+.PHONY: help demo check build check-python check-peers wheel wheel-any wheel-rocm check-sycl \
+  check-sanitizers check-gpu-builds check-gpu-on-cpu \
   gpu-kit \
   fuzz bench docs tidy format clean
 MAKEFLAGS += --no-print-directory
@@ -43,6 +44,22 @@ check-peers: ## the tests of scikit-image, MONAI and others on similis.compat; d
 wheel: ## dist/similis-….whl for every Python on Linux, with CUDA where nvcc is
 	@$(install) build wheel
 	@scripts/wheel.sh $(jobs)
+
+wheel-any: ## dist/similis-…-py3-none-any.whl for macOS and others: torch's tensors alone
+	@$(install) build wheel
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target similis_package_data
+	@.venv/bin/python scripts/wheel_for_any.py dist
+
+wheel-rocm: ## compile the library for AMD's GPUs by HIP, where hipcc is
+	@$(install) build gpu-builds
+	@scripts/wheel_rocm.sh $(jobs)
+
+check-sycl: ## kernels for Intel's GPUs, run on this CPU by SYCL; downloads 1.5 GB
+	@$(install) build check python
+	@scripts/configure.sh release
+	@cmake --build build --parallel $(jobs) --target similis_python
+	@scripts/check_sycl.sh
 
 check-sanitizers: ## the tests under asan+ubsan and under tsan
 	@$(install) build check

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # GPU code: *.cu files, compiled by nvcc with flags of their own. Found or left out by itself, and
 # said; SIMILIS_CUDA=ON makes a missing compiler an error.
+# HIP compiles them for AMD's GPUs, of SIMILIS_HIP_ARCHITECTURES, by hipcc: what runs on CUDA devices
+# then runs on those that ROCm calls by the same names, torch's among them.
 # ON_CPU compiles them as C++ for this CPU, so that kernels can be tested, under sanitizers too, where
 # there is no GPU; tests/gpu_on_cpu stands in for CUDA's runtime.
-set(SIMILIS_CUDA AUTO CACHE STRING "GPU code: AUTO, ON, OFF or ON_CPU")
+set(SIMILIS_CUDA AUTO CACHE STRING "GPU code: AUTO, ON, OFF, HIP or ON_CPU")
+set(SIMILIS_HIP_ARCHITECTURES gfx90a CACHE STRING "AMD's architectures, such as gfx90a;gfx942")
 set(SIMILIS_CUDA_ARCHITECTURES 90 CACHE STRING
   "Compute capabilities to compile for, such as 80;86;89;90;100;120; CMake's forms are taken")
 set(SIMILIS_HAS_CUDA OFF)
@@ -17,6 +20,14 @@ elseif(SIMILIS_CUDA STREQUAL ON_CPU)
   message(STATUS "CUDA: kernels run on the CPU, for tests")
 elseif(SIMILIS_SANITIZE OR SIMILIS_BUILD_FUZZERS)
   message(STATUS "CUDA: left out, sanitizers look at the CPU's code")
+elseif(SIMILIS_CUDA STREQUAL HIP)
+  find_program(SIMILIS_HIPCC hipcc)
+  find_library(SIMILIS_HIP_RUNTIME amdhip64 HINTS /opt/rocm/lib)
+  if(NOT SIMILIS_HIPCC OR NOT SIMILIS_HIP_RUNTIME)
+    message(FATAL_ERROR "CUDA: SIMILIS_CUDA is HIP, and there is no hipcc, or not its library amdhip64")
+  endif()
+  set(SIMILIS_HAS_CUDA ON)
+  message(STATUS "CUDA: HIP, for ${SIMILIS_HIP_ARCHITECTURES}")
 elseif(SIMILIS_NVCC)
   set(CMAKE_CUDA_COMPILER ${SIMILIS_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES ${SIMILIS_CUDA_ARCHITECTURES})
@@ -51,6 +62,14 @@ if(SIMILIS_HAS_CUDA AND SIMILIS_CUDA STREQUAL ON_CPU)
   # nvcc includes its runtime by itself, and knows pragmas that GCC does not.
   target_compile_options(similis_gpu_objects PRIVATE -x c++ -D__CUDACC__ -mfma
     -include ${PROJECT_SOURCE_DIR}/tests/gpu_on_cpu/cuda_runtime.h -Wno-unknown-pragmas)
+elseif(SIMILIS_HAS_CUDA AND SIMILIS_CUDA STREQUAL HIP)
+  set(SIMILIS_CUDA_RUNTIME ${SIMILIS_HIP_RUNTIME})
+  # The launcher runs hipcc in the place of the C++ compiler that it is given.
+  set_target_properties(similis_gpu_objects PROPERTIES
+    CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/scripts/as_hip.sh;${SIMILIS_HIPCC}")
+  list(TRANSFORM SIMILIS_HIP_ARCHITECTURES PREPEND --offload-arch= OUTPUT_VARIABLE architectures)
+  target_compile_options(similis_gpu_objects PRIVATE -x hip ${architectures} -fPIC
+    -fvisibility=hidden -ffp-contract=off -Wno-pass-failed)
 elseif(SIMILIS_HAS_CUDA)
   set(SIMILIS_CUDA_RUNTIME CUDA::cudart_static)
   set_target_properties(similis_gpu_objects PROPERTIES CUDA_VISIBILITY_PRESET hidden)

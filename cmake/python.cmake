@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Python package: its files are python/similis, and native/ beside them holds the library, the
-# binding on tvm-ffi and, when installed, the program. build/python can be imported from.
+# binding on tvm-ffi, the text of kernels for other GPUs and, when installed, the program.
+# build/python can be imported from.
 set(SIMILIS_PYTHON AUTO CACHE STRING "The Python package's binding: AUTO, ON or OFF")
 set(SIMILIS_HAS_PYTHON OFF)
 set(private_python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
@@ -57,6 +58,14 @@ foreach(file IN LISTS package_files)
   cmake_path(GET file FILENAME name)
   list(APPEND links COMMAND ${CMAKE_COMMAND} -E create_symlink ${file} ${package}/${name})
 endforeach()
+# What the package needs where it has no library: the tables of options.
+set(tables ${package}/native/schema.json)
+add_custom_command(OUTPUT ${tables}
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/python_tables.py
+    $<TARGET_FILE:similis> ${tables}
+  DEPENDS similis ${PROJECT_SOURCE_DIR}/scripts/python_tables.py
+  COMMENT "Writing the tables of options" VERBATIM)
+add_custom_target(similis_package_data DEPENDS ${tables} ${similis_kernel_texts})
 add_custom_target(similis_python ALL
   ${links}
   COMMAND ${CMAKE_COMMAND} -E create_symlink
@@ -64,11 +73,13 @@ add_custom_target(similis_python ALL
   COMMAND ${CMAKE_COMMAND} -E create_symlink
     $<TARGET_FILE:similis_program> ${package}/native/similis
   COMMENT "Linking the Python package" VERBATIM)
-add_dependencies(similis_python similis_tvm_ffi similis similis_program)
+add_dependencies(similis_python similis_tvm_ffi similis similis_program similis_package_data)
 
 # In a wheel there are no links: the library has the name that the loader looks for. Wheels hold the
 # component `python` and nothing else.
 install(TARGETS similis_tvm_ffi DESTINATION similis/native COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES ${similis_kernel_texts}
+  DESTINATION similis/native/kernels COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES $<TARGET_FILE:similis> RENAME $<TARGET_SONAME_FILE_NAME:similis>
   DESTINATION similis/native COMPONENT python EXCLUDE_FROM_ALL)
 install(PROGRAMS $<TARGET_FILE:similis_program>

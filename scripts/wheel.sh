@@ -19,5 +19,19 @@ PATH=$bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$bin/python" -m build --wheel 
   "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=80-real;86-real;89-real;90-real;100-real;120"
 PATH=$bin:$PATH "$bin/python" -m auditwheel repair --wheel-dir "$scratch/repaired" \
   "$scratch"/raw/similis-*.whl
-scripts/wheel_licences.py "$scratch"/repaired/similis-*.whl dist
+# Launchers for Intel's GPUs, one for each major version of SYCL's library that torch comes with. They
+# are small, and link nothing that the wheel would have to carry.
+rm -rf "$scratch/launchers"
+mkdir -p "$scratch/launchers"
+for version in 2025.3.3 2026.2.0; do
+  sycl=$scratch/sycl-$version
+  "$bin/python" -m venv "$sycl"
+  if "$sycl/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+    "intel-sycl-rt==$version"; then
+    scripts/xpu_launcher.sh "$sycl" "$scratch/launchers"
+  else
+    echo "Intel's GPUs: left out for SYCL of $version, which the package index does not offer"
+  fi
+done
+scripts/wheel_licences.py "$scratch"/repaired/similis-*.whl dist "$scratch"/launchers/*.so
 "$bin/python" -m auditwheel show dist/similis-*.whl

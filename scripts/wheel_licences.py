@@ -4,17 +4,17 @@
 headers that are compiled in, and the CUDA runtime where there is GPU code. What a package of Debian
 or Ubuntu says of its licence is in /usr/share/doc. A licence that is not found is an error.
 
-    wheel_licences.py WHEEL OUTPUT_FOLDER
+    wheel_licences.py WHEEL OUTPUT_FOLDER [FILE…]
+
+The files are added too, beside the library.
 """
 
-import base64
-import copy
-import hashlib
 import pathlib
 import re
 import subprocess
 import sys
-import zipfile
+
+from wheel_files import dist_info, rewritten
 
 HEADERS = ("libfmt-dev", "libcli11-dev", "nlohmann-json3-dev")
 CUDA = pathlib.Path("/usr/local/cuda")
@@ -60,30 +60,15 @@ def licences(wheel):
     return texts
 
 
-def record_line(name, data):
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(data)}\n"
+def changes(source):
+    folder = f"{dist_info(source)}/licenses"
+    files = [pathlib.Path(each) for each in sys.argv[3:] if pathlib.Path(each).exists()]
+    added = {f"similis/native/{file.name}": file.read_bytes() for file in files}
+    return {**added, **{f"{folder}/{name}": text for name, text in licences(source).items()}}
 
 
 def main():
-    wheel, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        zipfile.ZipFile(wheel) as source,
-        zipfile.ZipFile(folder / wheel.name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target,
-    ):
-        record = next(name for name in source.namelist() if name.endswith(".dist-info/RECORD"))
-        for item in source.infolist():
-            if item.filename != record:
-                data = source.read(item)
-                target.writestr(copy.copy(item), data, zipfile.ZIP_DEFLATED)
-        lines = source.read(record).decode()
-        for name, text in sorted(licences(source).items()):
-            path = f"{record.removesuffix('RECORD')}licenses/{name}"
-            target.writestr(path, text)
-            lines = record_line(path, text) + lines
-        target.writestr(record, lines)
-    print(folder / wheel.name)
+    print(rewritten(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), changes))
 
 
 if __name__ == "__main__":

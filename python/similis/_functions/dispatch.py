@@ -164,7 +164,7 @@ def look_at_range(operation: str, described: Any, **images: Any) -> None:
     """Warns of floats far outside data_range, in images on the CPU whose values are known."""
     array = next(iter(images.values()))
     if is_of("torch", "Tensor", array):
-        if _is_compiling() or array.is_cuda or not for_torch().is_plain(*images.values()):
+        if _is_compiling() or not array.is_cpu or not for_torch().is_plain(*images.values()):
             return
         elements, largest = array.numel(), for_torch().largest
     else:

@@ -133,6 +133,13 @@ class Layout:
 
 def _widened(operation: str, array: Any, dtype: str) -> Any:
     if is_of("torch", "Tensor", array):
+        from .._torch.devices import has_float64  # torch is there
+
+        if dtype == "float64" and not has_float64(array.device):
+            raise TypeError(
+                f"{operation}: x is {dtype_name(array)}, which needs float64 to be exact, and "
+                f"{array.device} has none; give x.float() if float32 holds all values"
+            )
         return array.to(getattr(imported("torch"), dtype))
     if dtype == "float64" and is_of("jax", "Array", array):
         if not imported("jax").config.jax_enable_x64:

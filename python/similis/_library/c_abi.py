@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface, by ctypes: its common structs, the library, and its failures as exceptions.
 
-The structs are those of include/similis/c/core.h. The library stands in the package, in native/.
+The structs are those of include/similis/c/core.h. The library stands in the package, in native/. A
+package for any system has none: native/ then holds the library's tables of options alone, and
+torch's tensors are computed by torch.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 from collections.abc import Sequence
-from typing import Final, NoReturn, Optional
+from typing import Any, Final, NoReturn, Optional, Union
 
 NATIVE: Final = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
 INVALID_ARGUMENT, DEVICE_ERROR = 1, 2
 CPU, CUDA = 1, 2
+
+
+_TABLES: Final = os.path.join(NATIVE, "schema.json")  # scripts/python_tables.py writes it
 
 
 class DeviceError(RuntimeError):
@@ -95,9 +101,26 @@ class Execution(ctypes.Structure):
     ]
 
 
-def _load() -> ctypes.CDLL:
+class _NoLibrary:
+    """Stands where the package has no library. Each of its functions is refused when it is called,
+    so that modules can prepare theirs."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _refuse_without_library
+
+
+def _refuse_without_library(*_: Any) -> NoReturn:
+    raise DeviceError(
+        "similis: this package has no library for this system, so it takes torch's tensors alone, "
+        "and neither files nor scores whose bits are fixed; on Linux, install the wheel for Linux"
+    )
+
+
+def _load() -> Union[ctypes.CDLL, _NoLibrary]:
     files = os.listdir(NATIVE) if os.path.isdir(NATIVE) else []
     found = sorted(each for each in files if each.startswith("libsimilis.so"))
+    if not found and os.path.exists(_TABLES):
+        return _NoLibrary()
     if not found:
         raise ImportError(
             f"similis: there is no libsimilis.so in {NATIVE}; install the package with pip, or "
@@ -114,7 +137,33 @@ def _load() -> ctypes.CDLL:
 
 
 LIBRARY: Final = _load()
-__version__: Final[str] = LIBRARY.similis_version().decode()
+HAS_LIBRARY: Final = isinstance(LIBRARY, ctypes.CDLL)
+
+
+def _version() -> str:
+    if isinstance(LIBRARY, ctypes.CDLL):
+        return str(LIBRARY.similis_version().decode())
+    return str(schema()["version"])
+
+
+def schema() -> dict[str, Any]:
+    """The tables of the operations' options, which include/similis/c/core.h describes."""
+    if isinstance(LIBRARY, ctypes.CDLL):
+        LIBRARY.similis_schema.restype = ctypes.c_char_p
+        return dict(json.loads(LIBRARY.similis_schema()))
+    with open(_TABLES, encoding="utf-8") as file:
+        return dict(json.load(file))
+
+
+def prepared(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of the library with the types of its result and arguments."""
+    function = getattr(LIBRARY, name)
+    if HAS_LIBRARY:
+        function.restype, function.argtypes = result, arguments
+    return function
+
+
+__version__: Final[str] = _version()
 
 
 def raise_last_error(status: int) -> NoReturn:

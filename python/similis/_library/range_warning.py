@@ -67,10 +67,10 @@ def psnr_wants_look(elements: int, dtype: str) -> bool:
 def warn(operation: str, words: str) -> None:
     if operation not in _warned:
         _warned.add(operation)
-        warnings.warn(f"{operation}: {words}", stacklevel=_level_of_caller())
+        warnings.warn(f"{operation}: {words}", stacklevel=level_of_caller())
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """The stacklevel of warn() that names the first frame outside this package."""
     import sys
 

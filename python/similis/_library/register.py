@@ -198,15 +198,8 @@ def volume_of(data: c_abi.Tensor, to_world: Sequence[float]) -> Volume:
     return Volume(ctypes.pointer(data), (ctypes.c_double * 12)(*to_world))
 
 
-def _prepared(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(c_abi.LIBRARY, name)
-    function.restype = result
-    function.argtypes = arguments
-    return function
-
-
 _HANDLE: Final = ctypes.c_void_p
-_register = _prepared(
+_register = c_abi.prepared(
     "similis_register",
     ctypes.c_int32,
     ctypes.POINTER(Volume),
@@ -215,16 +208,18 @@ _register = _prepared(
     ctypes.POINTER(_HANDLE),
     ctypes.POINTER(c_abi.Execution),
 )
-_destroy = _prepared("similis_registration_destroy", None, _HANDLE)
-_affine = _prepared("similis_registration_affine", ctypes.c_int32, _HANDLE, ctypes.c_double * 12)
-_has_displacement = _prepared(
+_destroy = c_abi.prepared("similis_registration_destroy", None, _HANDLE)
+_affine = c_abi.prepared(
+    "similis_registration_affine", ctypes.c_int32, _HANDLE, ctypes.c_double * 12
+)
+_has_displacement = c_abi.prepared(
     "similis_registration_has_displacement", ctypes.c_int32, _HANDLE
 )
 _PARTS: Final = {
-    name: _prepared(f"similis_registration_{name}", ctypes.c_int32, _HANDLE, c_abi.TENSOR)
+    name: c_abi.prepared(f"similis_registration_{name}", ctypes.c_int32, _HANDLE, c_abi.TENSOR)
     for name in ("displacement", "inverse_displacement", "warped")
 }
-_report = _prepared(
+_report = c_abi.prepared(
     "similis_registration_report",
     ctypes.c_int32,
     _HANDLE,

@@ -8,12 +8,11 @@ similis_schema(), which include/similis/c/core.h describes.
 from __future__ import annotations
 
 import ctypes
-import json
 import struct
 from typing import Any, Final, Optional
 
 from . import values
-from .c_abi import LIBRARY
+from .c_abi import schema
 
 _FORMATS: Final = {"double": "d", "int32": "i", "int64": "q", "uint64": "Q", "pointer": "P"}
 _BITS: Final = {"int32": 31, "int64": 63, "uint64": 64}
@@ -229,9 +228,7 @@ class Table:
 
 
 def _tables() -> dict[str, Table]:
-    LIBRARY.similis_schema.restype = ctypes.c_char_p
-    schema = json.loads(LIBRARY.similis_schema())
-    return {row["name"]: Table(i, row) for i, row in enumerate(schema["operations"])}
+    return {row["name"]: Table(i, row) for i, row in enumerate(schema()["operations"])}
 
 
 TABLES: Final = _tables()

@@ -91,7 +91,7 @@ def plain_range(operation: str, given: DataRange) -> Any:
 def _item(given: Any) -> Any:
     """The number in a tensor or array without axes; one on a GPU stays, as number() says, since
     reading it would wait."""
-    is_on_gpu = getattr(given, "is_cuda", False) or type(given).__module__.startswith("cupy")
+    is_on_gpu = not getattr(given, "is_cpu", True) or type(given).__module__.startswith("cupy")
     if getattr(given, "ndim", None) != 0 or is_on_gpu or not hasattr(given, "item"):
         return given
     return given.item()

@@ -24,14 +24,7 @@ class VmafOptions(ctypes.Structure):
     ]
 
 
-def _prepared(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(c_abi.LIBRARY, name)
-    function.restype = result
-    function.argtypes = arguments
-    return function
-
-
-_create = _prepared(
+_create = c_abi.prepared(
     "similis_vmaf_scorer_create",
     ctypes.c_int32,
     ctypes.c_int64,
@@ -39,10 +32,14 @@ _create = _prepared(
     ctypes.POINTER(VmafOptions),
     ctypes.POINTER(ctypes.c_void_p),
 )
-_destroy = _prepared("similis_vmaf_scorer_destroy", None, ctypes.c_void_p)
-_column_count = _prepared("similis_vmaf_scorer_column_count", ctypes.c_int64, ctypes.c_void_p)
-_column = _prepared("similis_vmaf_scorer_column", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64)
-_push = _prepared(
+_destroy = c_abi.prepared("similis_vmaf_scorer_destroy", None, ctypes.c_void_p)
+_column_count = c_abi.prepared(
+    "similis_vmaf_scorer_column_count", ctypes.c_int64, ctypes.c_void_p
+)
+_column = c_abi.prepared(
+    "similis_vmaf_scorer_column", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64
+)
+_push = c_abi.prepared(
     "similis_vmaf_scorer_push",
     ctypes.c_int32,
     ctypes.c_void_p,
@@ -50,8 +47,8 @@ _push = _prepared(
     c_abi.TENSOR,
     ctypes.c_void_p,
 )
-_finish = _prepared("similis_vmaf_scorer_finish", ctypes.c_int32, ctypes.c_void_p)
-_pop = _prepared(
+_finish = c_abi.prepared("similis_vmaf_scorer_finish", ctypes.c_int32, ctypes.c_void_p)
+_pop = c_abi.prepared(
     "similis_vmaf_scorer_pop",
     ctypes.c_int32,
     ctypes.c_void_p,

@@ -9,7 +9,8 @@ transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
 smooth                 Gaussian smoothing of images and fields
 fields                 exponential, inverse and Jacobian determinant of a vector field
-decomposition          the measures in torch's own operators; windows: its averages
+decomposition          the measures in torch's own operators; windows: its averages; reductions:
+                       its weights and results; mutual_information: that measure
 gradient_scaling       keeps gradients in the range of f16
 """
 

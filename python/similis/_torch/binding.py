@@ -111,7 +111,7 @@ def _choose_binding() -> tuple[str, dict[str, Any]]:
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
     if wanted not in ("auto", "tvm_ffi", "ctypes"):
         raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, tvm_ffi or ctypes")
-    if wanted == "ctypes":
+    if wanted == "ctypes" or not c_abi.HAS_LIBRARY:
         return "ctypes", {}
     lends = any(
         hasattr(Tensor, name) for name in ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")

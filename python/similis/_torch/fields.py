@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from .._library import warp
+from . import elsewhere
 from .binding import c_tensor, stream_of
+from .devices import is_elsewhere, widest
 from .registry import define, differentiate
 from .tensors import is_traced, is_transformed
 from .transforms import is_deterministic, require_operands, transform
@@ -121,6 +123,9 @@ def _differentiates(field: Tensor) -> bool:
 
 def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
     require_operands("exponentiate", ("v",), (v,))
+    if is_elsewhere(v):
+        elsewhere.warn("exponentiate", v.device)
+        return _exponential(v, n, align_corners)
     if _differentiates(v) and not is_traced():
         return _exponential(v, n, align_corners)
     call = warp.text("exponentiate", align_corners=align_corners)
@@ -129,6 +134,8 @@ def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
 
 def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     require_operands("invert", ("u",), (u,))
+    if is_elsewhere(u):
+        return elsewhere.invert(u.detach(), iterations, warp.parse(call))
     inverse, residual = field_map_op(u.detach(), iterations, call)
     return inverse, residual
 
@@ -144,6 +151,10 @@ def jacobian_determinant(
 ) -> tuple[Tensor, Tensor]:
     """The determinant and the number of folds."""
     require_operands("jacobian_determinant", ("u",), (u,))
+    if is_elsewhere(u):
+        elsewhere.warn("jacobian_determinant", u.device)
+        det = _determinant(u, align_corners, low, high, rows, u_rows)
+        return det, (~(det > 0)).flatten(1).sum(1).to(widest(u.device))
     det, folds = field_map_op(u if is_traced() else u.detach(), None, call)
     if _differentiates(u) and not is_traced():
         det = _determinant(u, align_corners, low, high, rows, u_rows)

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from .._library import measures, range_warning
 from .._library.refusals import require_extents, require_same_dtype, require_same_shape
-from . import decomposition, gradient_scaling
+from . import decomposition, elsewhere, gradient_scaling
 from .binding import DTYPES, scale
+from .devices import is_elsewhere
 from .measure_operators import compute_gradient, compute_value, gradient_op, value_op
 from .registry import differentiate
 from .tensors import (
@@ -292,6 +293,10 @@ def evaluate(
     of_x = of_y = False
     if torch.is_grad_enabled():
         of_x, of_y = x.requires_grad, y.requires_grad
+    if not plain and is_elsewhere(x):
+        has_mask = mask is not None or valid_mask is not None
+        if is_transformed() or not elsewhere.has_kernel(operation, text, x, has_mask):
+            return elsewhere.evaluate(operation, text, x, y, mask, valid_mask)
     function: Any = _Evaluation
     if is_compiling:
         function = _CompiledEvaluation
@@ -301,7 +306,7 @@ def evaluate(
         return decomposition.evaluate(x, y, mask, valid_mask, measures.parse(text))
     elif not plain:
         plain = _is_plain(x, y, mask, valid_mask)
-    if usual_only and plain and x.numel() >= range_warning.LOOK_FROM and not x.is_cuda:
+    if usual_only and plain and x.numel() >= range_warning.LOOK_FROM and x.is_cpu:
         if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
             range_warning.look(operation, text, largest, x=x, y=y)
     if not (of_x or of_y) or is_traced():
@@ -368,7 +373,7 @@ def psnr(
         known = torch.where(exists, error, 1.0)
         decibels = torch.rsub(torch.log10(known), of_range, alpha=10)
         decibels = torch.where(exists, decibels, torch.nan)
-    if x.numel() >= range_warning.LOOK_FROM and not x.is_cuda and is_plain(x, y):
+    if x.numel() >= range_warning.LOOK_FROM and x.is_cpu and is_plain(x, y):
         if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
             lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
             range_warning.look_at_psnr(lowest.item(), value_range)

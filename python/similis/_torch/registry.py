@@ -15,12 +15,12 @@ def define(schema: str, compute: Callable[..., Any], describe: Callable[..., Any
 
     Args:
         schema: name, arguments and results in torch's words: "value(Tensor x) -> Tensor".
-        compute: the implementation for tensors on the CPU and on NVIDIA GPUs.
+        compute: the implementation for tensors with memory.
         describe: allocates results of the right shape and dtype, for tensors without memory.
     """
     name = schema.split("(", 1)[0]
     _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    for device in "CPU", "CUDA":
+    for device in "CPU", "CUDA", "MPS", "XPU":
         _library.impl(name, compute, device)
     torch.library.register_fake(f"similis::{name}", describe, lib=_library)
     return getattr(torch.ops.similis, name).default

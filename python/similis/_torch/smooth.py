@@ -15,7 +15,9 @@ from torch import Tensor
 
 from .._library import smooth as library
 from .._library.smooth import adjoint_of
+from . import elsewhere
 from .binding import c_tensor, stream_of
+from .devices import is_elsewhere
 from .registry import define, differentiate
 from .tensors import is_traced, is_transformed
 from .transforms import require_operands
@@ -94,4 +96,6 @@ def differentiable(x: Tensor, call: str) -> Tensor:
 
 def smooth(x: Tensor, call: str) -> Tensor:
     require_operands("smooth", ("x",), (x,))
+    if is_elsewhere(x):
+        return elsewhere.smooth(x, call)
     return differentiable(x, call)

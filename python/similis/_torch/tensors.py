@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._library.c_abi import HAS_LIBRARY
 from .._library.refusals import dtype_names, type_name
 from .binding import DTYPES, Tensors
+from .devices import ELSEWHERE, LIBRARYS
 
 # Those that all measures of images take as they are; layouts.py converts others.
 CONVERTED_DTYPES = frozenset((torch.bool, torch.int16, torch.int32, getattr(torch, "uint16", None)))
 USUAL_DTYPES = frozenset(DTYPES) - CONVERTED_DTYPES
-_DEVICES = ("cpu", "cuda", "meta")
+_DEVICES = (*LIBRARYS, *ELSEWHERE, "meta")
 _PLAIN = (Tensor, torch.nn.Parameter)
-TELLS_KEYS = hasattr(torch._C.DispatchKeySet, "raw_repr")  # torch 2.4 does not
+# torch 2.4 does not. Without the library there is no fast path that would need to know them.
+TELLS_KEYS = HAS_LIBRARY and hasattr(torch._C.DispatchKeySet, "raw_repr")
 _dispatch_keys = torch._C._dispatch_keys
 
 
@@ -101,7 +104,7 @@ def refuse_tensor(operation: str, name: str, tensor: Any) -> None:
             f"{operation}: {name} is {tensor.dtype}; it must be {dtype_names(operation, name)}"
         )
     if tensor.device.type not in _DEVICES:
-        raise ValueError(f"{operation}: {name} is on {tensor.device}; it must be on cpu or cuda")
+        raise ValueError(f"{operation}: {name} is on {tensor.device}; it must be on cpu, cuda, mps or xpu")
 
 
 def require_same_device(

@@ -12,7 +12,9 @@ from torch.autograd import forward_ad
 
 from .._library import warp
 from .._library.refusals import require_extents, require_output
+from . import elsewhere
 from .binding import DTYPES, Tensors, run_transform
+from .devices import is_elsewhere
 from .tensors import (
     TELLS_KEYS,
     are_memory,
@@ -96,6 +98,12 @@ def transform(
         compute = apply_plainly if asks_for_gradient(operands) else compute_transform
     else:
         require_operands(call.split(" ", 1)[0], names, operands)
+        if is_elsewhere(operands[0]):
+            parsed = warp.parse(call)
+            if output is not None:
+                _check_output(parsed, output, operands)
+            result = elsewhere.transform(parsed, names, operands)
+            return result if output is None else output.add_(result)
         if is_compiling and operands[2] is operands[0]:
             # torch.compile traces no autograd.Function that gets one tensor twice.
             operands = (operands[0], operands[1], operands[2].view_as(operands[2]), operands[3])
@@ -136,6 +144,12 @@ def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Te
     """Label and weight; labels in the image's dtype, which may be any of torch's integers."""
     image, *others = operands
     held = image
+    if isinstance(image, Tensor) and is_elsewhere(image):
+        for name, each in zip(names[1:], others):
+            if each is not None:
+                refuse_tensor("sample_labels", name, each)
+                require_same_device("sample_labels", name, each, names[0], image)
+        return elsewhere.labels(warp.parse(call), names, operands)
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         _refuse_tangents("sample_labels", operands)
     if isinstance(image, Tensor) and image.dtype in _INTEGERS:

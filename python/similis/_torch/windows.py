@@ -2,10 +2,15 @@
 """Averages of images under a window in torch's own operators, for the decomposition.
 
 Images are planes here: [B,1,…], B their images times their channels.
+
+Variances are averages of squares less squares of averages in f64. In f32 that difference would lose
+all digits on bright ground, so there moments() takes them axis by axis, by the law of total
+variance: the average of the variances along one axis, and the variance of the averages along it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -18,14 +23,18 @@ from .._library.measures import Measure
 _TORCH_PADDINGS = {"reflect": "reflect", "replicate": "replicate"}
 
 
-def gaussian_taps(size: int, sigma: float, like: Tensor) -> Tensor:
-    distance = torch.arange(size, dtype=torch.float64, device=like.device) - size // 2
-    taps = torch.exp(-(distance**2) / (2 * sigma**2))
-    return (taps / taps.sum()).to(like.dtype)
+def gaussian_taps(size: int, sigma: float) -> list[float]:
+    taps = [math.exp(-((at - size // 2) ** 2) / (2 * sigma**2)) for at in range(size)]
+    total = math.fsum(taps)
+    return [tap / total for tap in taps]
 
 
-def _box_taps(size: int, sigma: float, like: Tensor) -> Tensor:
-    return torch.full((size,), 1 / size, dtype=like.dtype, device=like.device)
+def taps_of(measure: Measure, axis: int) -> list[float]:
+    """The window along one axis of (z, y, x), in f64."""
+    size, sigma = measure.window_size[axis], measure.sigma[axis]
+    if measure.values.get("window") == "box":
+        return [1 / size] * size
+    return gaussian_taps(size, sigma)
 
 
 def _convolved(planes: Tensor, weights: Tensor) -> Tensor:
@@ -88,16 +97,63 @@ def filtered(planes: Tensor, taps: Sequence[Tensor]) -> Tensor:
     return _filtered(planes, False, taps)
 
 
+def _merged(
+    axis: int,
+    taps: Sequence[float],
+    means: Sequence[Tensor],
+    covariances: Sequence[Optional[Tensor]],
+    pairs: Sequence[tuple[int, int]],
+    weight: Optional[Tensor],
+) -> tuple[list[Tensor], list[Any], Optional[Tensor]]:
+    """Means and covariances of the pixels that a window along this axis sees, from those of each.
+
+    weight: of each pixel; None: all are 1. Where the window sees no weight, both are 0.
+    """
+    count = means[0].shape[axis] - len(taps) + 1
+
+    def at(planes: Tensor, tap: int) -> Tensor:
+        return planes.narrow(axis, tap, count)
+
+    shares: list[Any] = list(taps)
+    total: Optional[Tensor] = None
+    if weight is not None:
+        parts = [tap * at(weight, i) for i, tap in enumerate(taps)]
+        total = _sum(parts)
+        divisor = torch.where(total > 0, total, 1.0)
+        shares = [part / divisor for part in parts]
+    merged = [_sum([share * at(m, i) for i, share in enumerate(shares)]) for m in means]
+    results = []
+    for (first, second), inner in zip(pairs, covariances):
+        terms = []
+        for i, share in enumerate(shares):
+            deviation = at(means[first], i) - merged[first]
+            other = deviation
+            if first != second:
+                other = at(means[second], i) - merged[second]
+            term = deviation * other
+            terms.append(share * (term if inner is None else at(inner, i) + term))
+        results.append(_sum(terms))
+    if total is not None:  # deviations from the mean of no pixel are none
+        exists = total > 0
+        results = [torch.where(exists, each, 0.0) for each in results]
+    return merged, results, total
+
+
+def _sum(terms: Sequence[Tensor]) -> Tensor:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
 class Window:
     """Averages of images under a window, with padding and a mask of valid pixels."""
 
     def __init__(self, measure: Measure, like: Tensor, valid: Optional[Tensor]) -> None:
         spatial = like.dim() - 2
-        is_box = measure.values.get("window") == "box"
-        taps = _box_taps if is_box else gaussian_taps
+        self.numbers = [taps_of(measure, axis) for axis in range(3 - spatial, 3)]
         self.taps = [
-            taps(size, sigma, like)
-            for size, sigma in zip(measure.window_size[-spatial:], measure.sigma[-spatial:])
+            torch.tensor(each, dtype=like.dtype, device=like.device) for each in self.numbers
         ]
         self.padding = measure.padding
         self.valid = valid
@@ -128,6 +184,21 @@ class Window:
             return tuple(sums)
         weight = torch.where(self.weight > 0, self.weight, 1.0)
         return tuple(each / weight for each in sums)
+
+    def moments(
+        self, images: Sequence[Tensor], pairs: Sequence[tuple[int, int]]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The averages of the images, and the covariances of these pairs of them, in f32."""
+        weight: Optional[Tensor] = None
+        if self.valid is not None:
+            weight = self._padded(self.valid, outside=float(self.padding == "same"))
+            images = [planes * self.valid for planes in images]
+        elif self.padding == "renormalize":
+            weight = self._padded(torch.ones_like(images[0]))
+        means, covariances = [self._padded(each) for each in images], [None] * len(pairs)
+        for axis, taps in enumerate(self.numbers, start=2):
+            means, covariances, weight = _merged(axis, taps, means, covariances, pairs, weight)
+        return means, covariances  # type: ignore[return-value]
 
     def cropped(self, planes: Tensor) -> Tensor:
         """The part of a mask that belongs to the map."""
