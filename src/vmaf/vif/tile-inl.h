@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "hwy/highway.h"
+#include "src/vmaf/vif/information-inl.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/words-inl.h"
 
@@ -95,36 +96,6 @@ HWY_INLINE void filter_step(
   }
 }
 
-// 2048·log2 of the doubles whose high words these are, to 16 leading bits, as libvmaf's table has
-// it: of a logarithm rounded to a float. More by 2048·1023. With these coefficients the polynomial
-// is right for all 32768 mantissas, with fused multiply-adds and without; a test tries them all.
-template <class D> HWY_INLINE hn::Vec<hn::RebindToSigned<D>> log_of(D d, hn::Vec<D> high_words) {
-  const hn::RebindToSigned<D> di;
-  const hn::RebindToFloat<D> df;
-  constexpr int kDegree = 9;  // in t = m - 1.5
-  constexpr float kLog2[kDegree + 1] = {0x1.2b8034p-1f, 0x1.ec709ep-1f, -0x1.484ac2p-2f,
-      0x1.23d092p-3f, -0x1.23f93cp-4f, 0x1.37764ap-5f, -0x1.52f57cp-6f, 0x1.82e084p-7f,
-      -0x1.22a358p-7f, 0x1.5a4266p-8f};
-  const hn::Vec<D> mantissa = hn::ShiftLeft<3>(hn::And(high_words, hn::Set(d, 0xfffe0u)));
-  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
-  const auto t = hn::Sub(m, hn::Set(df, 1.5f));
-  auto log = hn::Set(df, kLog2[kDegree]);
-  for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
-  log = hn::Add(log, hn::Set(df, 15.0f));
-  // Rounds half up without a conversion: of a float from 2^12 to 2^13 all but the last 11 bits are
-  // those of a whole number. All steps are exact.
-  log = hn::MulAdd(hn::Sub(log, hn::Set(df, 15.0f)), hn::Set(df, 2048.0f), hn::Set(df, 4096.5f));
-  const auto whole = hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
-  return hn::BitCast(di, hn::Add(whole, hn::ShiftLeft<11>(hn::ShiftRight<20>(high_words))));
-}
-
-// One output row of a tile: its variances and covariance where the reference is not flat, packed.
-struct Variances {
-  static constexpr std::size_t kRoom = 2 * kRowWords;
-  alignas(64) std::int32_t reference[kRoom], distorted[kRoom], covariance[kRoom];
-  std::size_t count = 0;
-};
-
 // A walk through a tile computes one of these: all moments of a pair; those of the reference alone,
 // which are kept; or the others, beside kept ones.
 enum class VifWalk : std::uint8_t { pair, reference, distorted };
@@ -152,7 +123,8 @@ template <class Sample, bool is_fused> class VifStripe {
         taps_(tap_pairs(plan.scale)),
         mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
-        ring_(static_cast<std::size_t>(kVifPairs[0])) {}
+        ring_(static_cast<std::size_t>(kVifPairs[0])),
+        information_(plan.gain_limits) {}
 
   void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
     const std::int64_t first = stripe * kVifStripeRows;
@@ -217,7 +189,6 @@ template <class Sample, bool is_fused> class VifStripe {
           kept = &kept_[static_cast<std::size_t>(row - first + i)];
         }
         filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept, sums);
-        if constexpr (walk != VifWalk::reference) measure_variances(sums);
       }
     }
   }
@@ -347,9 +318,7 @@ template <class Sample, bool is_fused> class VifStripe {
       VifScaleSums& sums) {
     const D d;
     constexpr Word whole = 0x80000000u, rounding = 0x8000u;
-    variances_.count = 0;
-    std::int64_t flat_count = 0;
-    V rest_low = hn::Zero(d), rest_high = hn::Zero(d);
+    if constexpr (walk != VifWalk::reference) information_.begin();
     const auto words = static_cast<std::size_t>((columns + 1) / 2);
     for (std::size_t i = 0; i < words; i += hn::Lanes(d)) {
       V even[5], odd[5];
@@ -379,103 +348,10 @@ template <class Sample, bool is_fused> class VifStripe {
         odd[2] = hn::Load(d, &kept->moments[3][i]);
       }
       const auto left = columns - 2 * static_cast<std::int64_t>(i);
-      keep(even, static_cast<std::size_t>((left + 1) / 2), flat_count, rest_low, rest_high);
-      keep(odd, static_cast<std::size_t>(left / 2), flat_count, rest_low, rest_high);
+      information_.add(even, static_cast<std::size_t>((left + 1) / 2), sums);
+      information_.add(odd, static_cast<std::size_t>(left / 2), sums);
     }
-    sums.flat_count += flat_count;
-    sums.flat_rest += sum_of_lanes(d, rest_low) + 65536 * sum_of_lanes(d, rest_high);
-  }
-
-  // Packs the variances of the first `valid` columns, and adds up the flat ones.
-  HWY_INLINE void keep(const V (&moments)[5], std::size_t valid, std::int64_t& flat_count,
-      V& rest_low, V& rest_high) {
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const auto signed_of = [&](V squares, V a, V b) HWY_ATTR {
-      return hn::BitCast(di, hn::Sub(squares, rounded_high_product(d, a, b)));
-    };
-    const auto s1 = signed_of(moments[2], moments[0], moments[0]);
-    const auto s2 = hn::Max(hn::Zero(di), signed_of(moments[3], moments[1], moments[1]));
-    const auto s12 = signed_of(moments[4], moments[0], moments[1]);
-    const auto is_valid = hn::FirstN(di, std::min(valid, hn::Lanes(di)));
-    const auto is_flat = hn::And(is_valid, hn::Lt(s1, hn::Set(di, kVifNoise)));
-    const auto is_kept = hn::AndNot(is_flat, is_valid);
-    if (!hn::AllFalse(di, is_flat)) {
-      flat_count += static_cast<std::int64_t>(hn::CountTrue(di, is_flat));
-      const V rest = hn::BitCast(d, hn::IfThenElseZero(is_flat, s2));
-      rest_low = hn::Add(rest_low, hn::And(rest, hn::Set(d, 0xffffu)));
-      rest_high = hn::Add(rest_high, hn::ShiftRight<16>(rest));
-    }
-    const std::size_t at = variances_.count;
-    hn::StoreU(hn::Compress(s1, is_kept), di, variances_.reference + at);
-    hn::StoreU(hn::Compress(s2, is_kept), di, variances_.distorted + at);
-    hn::StoreU(hn::Compress(s12, is_kept), di, variances_.covariance + at);
-    variances_.count += hn::CountTrue(di, is_kept);
-  }
-
-  // Adds the information of the packed variances. Zeros behind the last add none.
-  void measure_variances(VifScaleSums& sums) {
-    if (variances_.count == 0) return;
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const std::size_t lanes = hn::Lanes(d);
-    for (std::int32_t* values :
-        {variances_.reference, variances_.distorted, variances_.covariance}) {
-      hn::StoreU(hn::Zero(di), di, values + variances_.count);
-    }
-    const std::size_t limits = plan_.gain_limits.size();
-    const std::size_t room = Variances::kRoom;
-    high_words_.resize((2 + limits) * room);
-    Word* total = high_words_.data();
-    Word* noise = total + room;
-    variances_.count = hwy::RoundUpTo(variances_.count, lanes);
-    find_signals(total, noise);
-    auto reference = hn::Zero(di);
-    const auto offset = hn::Set(di, 2048 * (1023 + 17));
-    for (std::size_t i = 0; i < variances_.count; i += lanes) {
-      if (!skips_reference_) {
-        const auto logs = hn::Sub(log_of(d, hn::LoadU(d, total + i)), offset);
-        reference = hn::Add(reference, logs);
-      }
-      const auto of_noise = log_of(d, hn::LoadU(d, noise + i));
-      hn::StoreU(hn::BitCast(d, of_noise), d, noise + i);
-    }
-    sums.reference_information += sum_of_lanes(di, reference);
-    for (std::size_t k = 0; k < limits; ++k) {
-      const Word* signal = noise + (k + 1) * room;
-      auto information = hn::Zero(di);
-      for (std::size_t i = 0; i < variances_.count; i += lanes) {
-        const auto logs = log_of(d, hn::LoadU(d, signal + i));
-        information = hn::Add(information, hn::Sub(logs, hn::BitCast(di, hn::LoadU(d, noise + i))));
-      }
-      sums.information[k] += sum_of_lanes(di, information);
-    }
-  }
-
-  // The high words, as doubles, of the reference's variance with noise, of the noise of a channel,
-  // and for each limit of that with the signal.
-  void find_signals(Word* HWY_RESTRICT total, Word* HWY_RESTRICT noise) const {
-    const hn::ScalableTag<double> d;
-    const hn::Rebind<std::int32_t, decltype(d)> di;
-    const auto zero = hn::Zero(d), least = hn::Set(d, static_cast<double>(kVifNoise));
-    const auto epsilon = hn::Set(d, 65536 * 1.0e-10);
-    const std::size_t room = Variances::kRoom, limits = plan_.gain_limits.size();
-    for (std::size_t i = 0; i < variances_.count; i += hn::Lanes(d)) {
-      const auto s1 = hn::PromoteTo(d, hn::LoadU(di, variances_.reference + i));
-      const auto s2 = hn::PromoteTo(d, hn::LoadU(di, variances_.distorted + i));
-      const auto s12 = hn::PromoteTo(d, hn::LoadU(di, variances_.covariance + i));
-      store_high_words(d, hn::Add(s1, least), total + i);
-      const auto carries = hn::And(hn::Gt(s12, zero), hn::Gt(s2, zero));
-      const auto gain = hn::IfThenElseZero(carries, hn::Div(s12, hn::Add(s1, epsilon)));
-      const auto rest = hn::Trunc(hn::Sub(s2, hn::Mul(gain, s12)));
-      const auto n = hn::Add(hn::Max(zero, rest), least);
-      store_high_words(d, n, noise + i);
-      for (std::size_t k = 0; k < limits; ++k) {
-        const auto g = hn::Min(gain, hn::Set(d, plan_.gain_limits[k]));
-        const auto signal = hn::Trunc(hn::Mul(hn::Mul(g, g), s1));
-        store_high_words(d, hn::Add(signal, n), noise + (k + 1) * room + i);
-      }
-    }
+    if constexpr (walk != VifWalk::reference) information_.finish(!skips_reference_, sums);
   }
 
   const VifPlan& plan_;
@@ -483,10 +359,9 @@ template <class Sample, bool is_fused> class VifStripe {
   int mean_shift_, square_shift_;
   std::vector<RingRow> ring_;
   alignas(64) std::array<DownRow, 2> down_;
-  Variances variances_;
+  VifInformation<2 * kRowWords> information_;
   std::vector<KeptRow> kept_;
   bool skips_reference_ = false;  // its information is known from another distorted image
-  std::vector<Word> high_words_;
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
