@@ -66,7 +66,7 @@ template <std::size_t kColumns> class VifInformation {
   void begin() { count_ = 0; }
 
   // The first `valid` lanes of windows' moments: means x and y, squares xx, yy and xy.
-  HWY_INLINE void add(const V (&moments)[5], std::size_t valid, VifScaleSums& sums) {
+  HWY_INLINE void add(const V* moments, std::size_t valid, VifScaleSums& sums) {
     const D d;
     const DI di;
     const auto variance = [&](V squares, V a, V b) HWY_ATTR {

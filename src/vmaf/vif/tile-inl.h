@@ -69,31 +69,19 @@ void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64
   for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
 }
 
-// Adds pairs times taps, and for scale 3 the central sample times 2^16, to even and odd outputs.
-struct TapPairs {
-  std::array<Word, kVifPairs[0]> even{}, odd{};
-};
-inline TapPairs tap_pairs(int scale) {
-  TapPairs taps;
-  for (int j = 0; j < kVifPairs[scale]; ++j) {
-    taps.even[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, false);
-    taps.odd[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, true);
-  }
-  return taps;
+// Adds pairs times taps to even and odd outputs.
+template <bool is_fused, class D>
+HWY_INLINE void filter_step(D d, hn::Vec<D> pairs, hn::Vec<D> even_taps, hn::Vec<D> odd_taps,
+    hn::Vec<D>& even, hn::Vec<D>& odd) {
+  even = add_products<is_fused>(d, even, pairs, even_taps);
+  odd = add_products<is_fused>(d, odd, pairs, odd_taps);
 }
 
-template <int scale, bool is_fused, class D>
-HWY_INLINE void filter_step(
-    D d, hn::Vec<D> pairs, int j, const TapPairs& taps, hn::Vec<D>& even, hn::Vec<D>& odd) {
-  const auto at = static_cast<std::size_t>(j);
-  even = add_products<is_fused>(d, even, pairs, hn::Set(d, taps.even[at]));
-  odd = add_products<is_fused>(d, odd, pairs, hn::Set(d, taps.odd[at]));
-  if constexpr (scale == 3) {
-    if (j == 1) {
-      even = hn::Add(even, hn::ShiftLeft<16>(pairs));
-      odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
-    }
-  }
+// Adds what the central taps of scale 3 lack: the samples times 2^16.
+template <class D>
+HWY_INLINE void add_centre(D d, hn::Vec<D> pairs, hn::Vec<D>& even, hn::Vec<D>& odd) {
+  even = hn::Add(even, hn::ShiftLeft<16>(pairs));
+  odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
 }
 
 // A walk through a tile computes one of these: all moments of a pair; those of the reference alone,
@@ -120,7 +108,7 @@ template <class Sample, bool is_fused> class VifStripe {
  public:
   explicit VifStripe(const VifPlan& plan)
       : plan_(plan),
-        taps_(tap_pairs(plan.scale)),
+        pairs_(kVifPairs[plan.scale]),
         mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
         ring_(static_cast<std::size_t>(kVifPairs[0])),
@@ -234,22 +222,39 @@ template <class Sample, bool is_fused> class VifStripe {
     }
   }
 
-  // Sums down of one kind of row at word i: of the upper and the lower output row, in even and odd
-  // columns, as they are without the bias.
+  // Sums down of one kind of row: of the upper and the lower output row, in even and odd columns,
+  // as they are without the bias. Two vectors of words from word i on share the taps' loads.
   struct Down {
     V even[2], odd[2];
   };
   template <int scale>
-  HWY_INLINE Down sums_down(const std::array<const RingRow*, kVifPairs[0]>& window,
-      std::size_t kind, std::size_t i, Word start) const {
+  HWY_INLINE void sums_down(const std::array<const RingRow*, kVifPairs[0]>& window,
+      std::size_t kind, std::size_t i, Word start, Down (&sums)[2]) const {
     const D d;
-    V e0 = hn::Set(d, start), e1 = e0, o0 = e0, o1 = e0;
-    for (int j = 0; j < kVifPairs[scale]; ++j) {
-      const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
-      filter_step<scale, is_fused>(d, hn::Load(d, pairs), j, taps_, e0, e1);
-      filter_step<scale, is_fused>(d, hn::Load(d, pairs + hn::Lanes(d)), j, taps_, o0, o1);
+    for (Down& of_vector : sums) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        of_vector.even[row] = of_vector.odd[row] = hn::Set(d, start);
+      }
     }
-    return {{e0, e1}, {o0, o1}};
+    const auto each = [&](int j, auto step) HWY_ATTR {
+      const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
+      for (Down& of_vector : sums) {
+        step(hn::Load(d, pairs), of_vector.even[0], of_vector.even[1]);
+        pairs += hn::Lanes(d);
+        step(hn::Load(d, pairs), of_vector.odd[0], of_vector.odd[1]);
+        pairs += hn::Lanes(d);
+      }
+    };
+    const VifTapPairs& taps = kVifTapPairs[scale];
+    for (int j = 0; j < pairs_; ++j) {
+      const V even_taps = hn::Set(d, taps.even[static_cast<std::size_t>(j)]);
+      const V odd_taps = hn::Set(d, taps.odd[static_cast<std::size_t>(j)]);
+      each(j, [&](V pairs, V& even, V& odd)
+                  HWY_ATTR { filter_step<is_fused>(d, pairs, even_taps, odd_taps, even, odd); });
+    }
+    if constexpr (scale == 3) {
+      each(1, [&](V pairs, V& even, V& odd) HWY_ATTR { add_centre(d, pairs, even, odd); });
+    }
   }
 
   template <int scale, VifWalk walk>
@@ -259,34 +264,47 @@ template <class Sample, bool is_fused> class VifStripe {
     constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
     const Word mean_rounding = Word{1} << (mean_shift_ - 1);
     const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
-    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+    const std::size_t lanes = hn::Lanes(d);
+    for (std::size_t i = 0; i < kTileWords; i += 2 * lanes) {
       for (std::size_t kind = 0; kind < 2; ++kind) {
         if (!has_mean(walk, kind)) continue;
-        const Down sums =
-            sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole));
-        for (std::size_t row = 0; row < 2; ++row) {
-          const V even = hn::ShiftRightSame(sums.even[row], mean_shift_);
-          const V odd = hn::ShiftRightSame(sums.odd[row], mean_shift_);
-          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i]);
+        Down sums[2];
+        sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole), sums);
+        for (std::size_t v = 0; v < 2; ++v) {
+          for (std::size_t row = 0; row < 2; ++row) {
+            const V even = hn::ShiftRightSame(sums[v].even[row], mean_shift_);
+            const V odd = hn::ShiftRightSame(sums[v].odd[row], mean_shift_);
+            hn::Store(
+                hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i + v * lanes]);
+          }
         }
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
         if (!has_square(walk, kind)) continue;
         const std::size_t in = 2 + kHalves * kind, out = 2 + 2 * kind;
-        Down sums = sums_down<scale>(window, in, i, whole + rounding);
+        Down sums[2];
+        sums_down<scale>(window, in, i, whole + rounding, sums);
         if constexpr (!kIsNarrow) {
-          const Down upper = sums_down<scale>(window, in + 1, i, whole);
-          for (std::size_t row = 0; row < 2; ++row) {
-            sums.even[row] = hn::Add(hn::ShiftRightSame(sums.even[row], square_shift_),
-                hn::ShiftLeftSame(upper.even[row], 16 - square_shift_));
-            sums.odd[row] = hn::Add(hn::ShiftRightSame(sums.odd[row], square_shift_),
-                hn::ShiftLeftSame(upper.odd[row], 16 - square_shift_));
+          Down upper[2];
+          sums_down<scale>(window, in + 1, i, whole, upper);
+          const auto joined = [&](V low, V high) HWY_ATTR {
+            return hn::Add(hn::ShiftRightSame(low, square_shift_),
+                hn::ShiftLeftSame(high, 16 - square_shift_));
+          };
+          for (std::size_t v = 0; v < 2; ++v) {
+            for (std::size_t row = 0; row < 2; ++row) {
+              sums[v].even[row] = joined(sums[v].even[row], upper[v].even[row]);
+              sums[v].odd[row] = joined(sums[v].odd[row], upper[v].odd[row]);
+            }
           }
         }
-        for (std::size_t row = 0; row < 2; ++row) {
-          const V even = sums.even[row], odd = sums.odd[row];
-          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][out][i]);
-          hn::Store(hn::Xor(upper_halves(d, even, odd), bias), d, &down_[row][out + 1][i]);
+        for (std::size_t v = 0; v < 2; ++v) {
+          for (std::size_t row = 0; row < 2; ++row) {
+            const V even = sums[v].even[row], odd = sums[v].odd[row];
+            const std::size_t at = i + v * lanes;
+            hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][out][at]);
+            hn::Store(hn::Xor(upper_halves(d, even, odd), bias), d, &down_[row][out + 1][at]);
+          }
         }
       }
     }
@@ -294,17 +312,28 @@ template <class Sample, bool is_fused> class VifStripe {
 
   using DownRow = std::array<RowOfWords, kDownRows>;
 
-  // The moments of even and odd columns.
-  template <int scale>
+  // Sums across of these kinds of rows, of even and odd columns from word i on.
+  template <int scale, std::size_t... kinds>
   HWY_INLINE void sums_across(
-      const DownRow& rows, std::size_t kind, std::size_t i, Word start, V& even, V& odd) const {
+      const DownRow& rows, std::size_t i, V (&even)[kDownRows], V (&odd)[kDownRows]) const {
     const D d;
+    constexpr Word whole = 0x80000000u, rounding = 0x8000u;
     constexpr int pairs = kVifPairs[scale];
     constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
-    even = odd = hn::Set(d, start);
-    for (int j = 0; j < pairs; ++j) {
-      filter_step<scale, is_fused>(d,
-          hn::LoadU(d, &rows[kind][i + first + static_cast<std::size_t>(j)]), j, taps_, even, odd);
+    constexpr auto start = [](std::size_t kind) {  // lower halves are rounded
+      return kind >= 2 && kind % 2 == 0 ? whole + rounding : whole;
+    };
+    ((even[kinds] = odd[kinds] = hn::Set(d, start(kinds))), ...);
+    const VifTapPairs& taps = kVifTapPairs[scale];
+    const std::size_t at = i + first;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(pairs_); ++j) {
+      const V even_taps = hn::Set(d, taps.even[j]), odd_taps = hn::Set(d, taps.odd[j]);
+      (filter_step<is_fused>(
+           d, hn::LoadU(d, &rows[kinds][at + j]), even_taps, odd_taps, even[kinds], odd[kinds]),
+          ...);
+    }
+    if constexpr (scale == 3) {
+      (add_centre(d, hn::LoadU(d, &rows[kinds][at + 1]), even[kinds], odd[kinds]), ...);
     }
   }
 
@@ -317,22 +346,25 @@ template <class Sample, bool is_fused> class VifStripe {
   void filter_across(const DownRow& rows, std::int64_t columns, [[maybe_unused]] KeptRow* kept,
       VifScaleSums& sums) {
     const D d;
-    constexpr Word whole = 0x80000000u, rounding = 0x8000u;
     if constexpr (walk != VifWalk::reference) information_.begin();
     const auto words = static_cast<std::size_t>((columns + 1) / 2);
     for (std::size_t i = 0; i < words; i += hn::Lanes(d)) {
-      V even[5], odd[5];
-      for (std::size_t kind = 0; kind < 2; ++kind) {
-        if (!has_mean(walk, kind)) continue;
-        sums_across<scale>(rows, kind, i, whole, even[kind], odd[kind]);
+      V even[kDownRows], odd[kDownRows];
+      // In groups that fit the registers.
+      if constexpr (walk == VifWalk::pair) {
+        sums_across<scale, 0, 1, 2, 3>(rows, i, even, odd);
+        sums_across<scale, 4, 5, 6, 7>(rows, i, even, odd);
+      } else if constexpr (walk == VifWalk::reference) {
+        sums_across<scale, 0, 2, 3>(rows, i, even, odd);
+      } else {
+        sums_across<scale, 1, 4, 5>(rows, i, even, odd);
+        sums_across<scale, 6, 7>(rows, i, even, odd);
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
         if (!has_square(walk, kind)) continue;
-        V lower_even, lower_odd;
-        sums_across<scale>(rows, 2 + 2 * kind, i, whole + rounding, lower_even, lower_odd);
-        sums_across<scale>(rows, 3 + 2 * kind, i, whole, even[2 + kind], odd[2 + kind]);
-        even[2 + kind] = hn::Add(even[2 + kind], hn::ShiftRight<16>(lower_even));
-        odd[2 + kind] = hn::Add(odd[2 + kind], hn::ShiftRight<16>(lower_odd));
+        const std::size_t lower = 2 + 2 * kind, upper = 3 + 2 * kind;
+        even[2 + kind] = hn::Add(even[upper], hn::ShiftRight<16>(even[lower]));
+        odd[2 + kind] = hn::Add(odd[upper], hn::ShiftRight<16>(odd[lower]));
       }
       if constexpr (walk == VifWalk::reference) {
         hn::Store(even[0], d, &kept->moments[0][i]);
@@ -355,7 +387,7 @@ template <class Sample, bool is_fused> class VifStripe {
   }
 
   const VifPlan& plan_;
-  TapPairs taps_;
+  int pairs_;  // not a constant to the compiler, which would unroll loops and spill their sums
   int mean_shift_, square_shift_;
   std::vector<RingRow> ring_;
   alignas(64) std::array<DownRow, 2> down_;
