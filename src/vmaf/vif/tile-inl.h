@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/vmaf/vif/information-inl.h"
 #include "src/vmaf/vif/plan.h"
@@ -67,6 +68,16 @@ void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64
   }
 #endif
   for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
+}
+
+// Rows of a tile lie apart, so that the processor does not foresee the next one.
+template <class Sample>
+void prefetch_columns(const Sample* row, std::int64_t width, std::int64_t first) {
+  constexpr std::int64_t line = 64 / sizeof(Sample);
+  const std::int64_t last = std::min(first + kVifTileColumns + kVifMargin, width);
+  for (std::int64_t x = std::max<std::int64_t>(0, first - kVifMargin); x < last; x += line) {
+    hwy::Prefetch(row + x);
+  }
 }
 
 // Adds pairs times taps to even and odd outputs.
@@ -186,6 +197,7 @@ template <class Sample, bool is_fused> class VifStripe {
   void load_pair(const Plane& distorted, std::int64_t row, int place, std::int64_t column) {
     alignas(64) RowOfWords x0, x1, y0, y1;
     const auto load = [&](const Plane& plane, std::int64_t at, RowOfWords& to) {
+      prefetch_columns(plane.row<Sample>(inside(at + 2, plane.height)), plane.width, column);
       load_columns(plane.row<Sample>(inside(at, plane.height)), plane.width, column - kVifMargin,
           kTileWords, to.data());
     };
