@@ -65,6 +65,16 @@ template <class D> HWY_INLINE hn::Vec<D> upper_halves(D d, hn::Vec<D> even, hn::
 #endif
 }
 
+// The sums of halves, modulo 2^16.
+template <class D> HWY_INLINE hn::Vec<D> add_halves(D d, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, D> d16;
+  return hn::BitCast(d, hn::Add(hn::BitCast(d16, a), hn::BitCast(d16, b)));
+#else
+  return lower_halves(d, hn::Add(a, b), hn::Add(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b)));
+#endif
+}
+
 // The lower, or the upper, 16 bits of the products of unsigned halves.
 template <class D> HWY_INLINE hn::Vec<D> multiply_low(D d, hn::Vec<D> a, hn::Vec<D> b) {
 #if HWY_TARGET != HWY_SCALAR
