@@ -171,7 +171,24 @@ class SampleWavelet {
   template <class Sample> void load_row(std::int64_t index, std::uint32_t* HWY_RESTRICT to) const {
     const Sample* HWY_RESTRICT from = plane_.row<Sample>(index);
     const std::uint32_t middle = 1u << (plane_.bit_depth - 1);
-    for (std::int64_t i = 0; i < plane_.width / 2; ++i) {
+    std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const D d;
+    const hn::Repartition<std::uint16_t, D> d16;
+    const hn::Rebind<Sample, decltype(d16)> samples;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const auto middles = hn::Set(d16, static_cast<std::uint16_t>(middle));
+    for (; 2 * (i + lanes) <= plane_.width; i += lanes) {
+      hn::Vec<decltype(d16)> columns;
+      if constexpr (sizeof(Sample) == 1) {
+        columns = hn::PromoteTo(d16, hn::LoadU(samples, from + 2 * i));
+      } else {
+        columns = hn::LoadU(d16, from + 2 * i);
+      }
+      hn::StoreU(hn::BitCast(d, hn::Sub(columns, middles)), d, to + i);
+    }
+#endif
+    for (; i < plane_.width / 2; ++i) {
       to[i] = ((from[2 * i] - middle) & 0xffff) | (from[2 * i + 1] - middle) << 16;
     }
     load_ends(
