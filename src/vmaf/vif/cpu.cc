@@ -57,7 +57,7 @@ void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t l
 // Logarithms of the vector units, for a test of all of them.
 void logarithms(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count) {
   const hn::ScalableTag<std::uint32_t> d;
-  const auto offset = hn::Set(d, 2048 * 126);
+  const auto offset = hn::Set(d, kLogOffset);
   for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
     hn::StoreU(hn::Sub(log_of(d, hn::LoadU(d, numbers + i)), offset), d, logs + i);
   }

@@ -24,22 +24,45 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-// 2048·log2 of numbers from 2^17 to 2^32 - 1, to 16 leading bits, as libvmaf's table has it: of a
-// logarithm rounded to a float. More by 2048·126. With these coefficients the polynomial is right
-// for all 32768 mantissas, with fused multiply-adds and without; a test tries them all.
-template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> numbers) {
-  const hn::RebindToSigned<D> di;
+// 2048·log2 of numbers m, 1 ≤ m < 2 with 15 bits behind the point, as libvmaf's table has it: of a
+// logarithm rounded to a float. More by kLogExcess. With these coefficients the polynomials are
+// right for all 32768 numbers; a test tries them all.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// Eighths of the range: 2048·log2 m is a whole number, that of the eighth, and a small logarithm of
+// m times an inverse. The inverses are floats whose logarithms are whole numbers and 2^-10, to six
+// decimals; as the table rounds twice, it rounds numbers up from 2^-10 below the half on.
+constexpr std::uint32_t kLogExcess = 0x4b400000;  // the float 1.5·2^23
+template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantissa) {
   const hn::RebindToFloat<D> df;
-  constexpr int kDegree = 9;  // in t = m - 1.5
+  constexpr float kWhole = 0x1.8p23f;
+  // Twice, as vectors may have 16 lanes.
+  alignas(64) static constexpr float kInverses[16] = {0x1.e1939ep-1f, 0x1.b0e07cp-1f,
+      0x1.88028ep-1f, 0x1.639a3cp-1f, 0x1.45de46p-1f, 0x1.2eff7ep-1f, 0x1.1d170ep-1f, 0x1.0818cp-1f,
+      0x1.e1939ep-1f, 0x1.b0e07cp-1f, 0x1.88028ep-1f, 0x1.639a3cp-1f, 0x1.45de46p-1f,
+      0x1.2eff7ep-1f, 0x1.1d170ep-1f, 0x1.0818cp-1f};
+  alignas(64) static constexpr float kLogs[16] = {kWhole + 181, kWhole + 496, kWhole + 789,
+      kWhole + 1077, kWhole + 1335, kWhole + 1550, kWhole + 1730, kWhole + 1956, kWhole + 181,
+      kWhole + 496, kWhole + 789, kWhole + 1077, kWhole + 1335, kWhole + 1550, kWhole + 1730,
+      kWhole + 1956};
+  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
+  const auto eighth = hn::IndicesFromVec(df, hn::ShiftRight<20>(mantissa));
+  const auto inverse = hn::TableLookupLanes(hn::Load(df, kInverses), eighth);
+  const auto log = hn::TableLookupLanes(hn::Load(df, kLogs), eighth);
+  const auto t = hn::MulSub(m, inverse, hn::Set(df, 1.0f));
+  auto slope = hn::MulAdd(hn::Set(df, -0x1.7392aep+9f), t, hn::Set(df, 0x1.edb61cp+9f));
+  slope = hn::MulAdd(slope, t, hn::Set(df, -0x1.7153fap+10f));
+  slope = hn::MulAdd(slope, t, hn::Set(df, 0x1.715464p+11f));
+  return hn::BitCast(d, hn::MulAdd(slope, t, log));  // rounds to a whole number
+}
+#else
+// One polynomial in m - 1.5, with fused multiply-adds and without.
+constexpr std::uint32_t kLogExcess = 0;
+template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantissa) {
+  const hn::RebindToFloat<D> df;
+  constexpr int kDegree = 9;
   constexpr float kLog2[kDegree + 1] = {0x1.2b8034p-1f, 0x1.ec709ep-1f, -0x1.484ac2p-2f,
       0x1.23d092p-3f, -0x1.23f93cp-4f, 0x1.37764ap-5f, -0x1.52f57cp-6f, 0x1.82e084p-7f,
       -0x1.22a358p-7f, 0x1.5a4266p-8f};
-  // The conversion rounds to 24 bits. One of the eight bits behind the 16 leading ones is 0, so
-  // that no carry reaches those.
-  const hn::Vec<D> half = hn::ShiftRight<1>(numbers);
-  const hn::Vec<D> leading = hn::AndNot(hn::ShiftRight<16>(half), half);
-  const hn::Vec<D> bits = hn::BitCast(d, hn::ConvertTo(df, hn::BitCast(di, leading)));
-  const hn::Vec<D> mantissa = hn::And(bits, hn::Set(d, 0x7fff00u));
   const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
   const auto t = hn::Sub(m, hn::Set(df, 1.5f));
   auto log = hn::Set(df, kLog2[kDegree]);
@@ -48,8 +71,23 @@ template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> numbers) {
   // Rounds half up without a conversion: of a float from 2^12 to 2^13 all but the last 11 bits are
   // those of a whole number. All steps are exact.
   log = hn::MulAdd(hn::Sub(log, hn::Set(df, 15.0f)), hn::Set(df, 2048.0f), hn::Set(df, 4096.5f));
-  const hn::Vec<D> whole = hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
-  return hn::Add(whole, hn::And(hn::ShiftRight<12>(bits), hn::Set(d, 0xfffff800u)));
+  return hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
+}
+#endif
+
+// The same of numbers from 2^17 to 2^32 - 1, to 16 leading bits. More by kLogOffset.
+constexpr std::uint32_t kLogOffset = kLogExcess + 2048 * 126;
+template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> numbers) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToFloat<D> df;
+  // The conversion rounds to 24 bits. One of the eight bits behind the 16 leading ones is 0, so
+  // that no carry reaches those.
+  const hn::Vec<D> half = hn::ShiftRight<1>(numbers);
+  const hn::Vec<D> leading = hn::AndNot(hn::ShiftRight<16>(half), half);
+  const hn::Vec<D> bits = hn::BitCast(d, hn::ConvertTo(df, hn::BitCast(di, leading)));
+  const hn::Vec<D> mantissa = hn::And(bits, hn::Set(d, 0x7fff00u));
+  return hn::Add(
+      log_of_mantissa(d, mantissa), hn::And(hn::ShiftRight<12>(bits), hn::Set(d, 0xfffff800u)));
 }
 
 // Rows of up to kColumns windows, one after the other: begin(), add() vector by vector, finish().
@@ -105,7 +143,7 @@ template <std::size_t kColumns> class VifInformation {
     const auto least = hn::Set(di, kVifNoise);
     const std::size_t lanes = hn::Lanes(d);
     V reference = hn::Zero(d);
-    const V offset = hn::Set(d, 2048 * (126 + 17));
+    const V offset = hn::Set(d, kLogOffset + 2048 * 17);
     for (std::size_t i = 0; i < count_; i += lanes) {
       if (has_reference) {
         const auto total = hn::Add(hn::Load(di, reference_ + i), least);
