@@ -27,6 +27,14 @@ HWY_INLINE hn::Vec<D> add_products(D d, hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D>
     asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
     return sum;
   }
+#elif HWY_TARGET == HWY_AVX2
+  // In place: GCC 12 copies each sum to another register and back in loops over pairs.
+  const hn::RebindToSigned<D> i32;
+  const hn::Repartition<std::int16_t, D> i16;
+  auto both = hn::Zero(i32);
+  both = hn::ReorderWidenMulAccumulate(i32, hn::BitCast(i16, a), hn::BitCast(i16, b), both, both);
+  asm("vpaddd %1, %0, %0" : "+x"(sum.raw) : "x"(both.raw));
+  return sum;
 #endif
   const hn::RebindToSigned<D> di;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
