@@ -168,13 +168,18 @@ TEST(VmafFeature, VifLogarithmIsTheTables) {
   std::int64_t sum = 0;
   for (std::size_t i = 32768; i < 65536; ++i) sum += vif_logarithms()[i];
   EXPECT_EQ(sum, 1044032097);
-  std::vector<std::uint32_t> words;
-  for (std::uint32_t i = 0; i < 32768; ++i) words.push_back((1023u + 15u) << 20 | i << 5 | i % 32);
-  std::vector<std::int32_t> logs(words.size());
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t i = 32768; i < 65536; ++i) {
+    for (const int shift : {2, 3, 7, 8, 9, 14, 15, 16}) {
+      const std::uint32_t first = i << shift, last = first + (1u << shift) - 1;
+      numbers.insert(numbers.end(), {first, first + i % (1u << shift), last - 1, last});
+    }
+  }
+  std::vector<std::uint32_t> logs(numbers.size());
   on_every_backend([&](const Execution&) {
-    vif_log_mantissas(words.data(), logs.data(), words.size());
+    vif_logarithms_cpu(numbers.data(), logs.data(), numbers.size());
     for (std::size_t i = 0; i < logs.size(); ++i) {
-      ASSERT_EQ(logs[i] - 2048 * 1023, vif_logarithms()[32768 + i]) << i;
+      ASSERT_EQ(logs[i], vif_logarithm(numbers[i])) << numbers[i];
     }
   });
 }

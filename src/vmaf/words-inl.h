@@ -27,6 +27,14 @@ HWY_INLINE hn::Vec<D> add_products(D d, hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D>
     asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
     return sum;
   }
+#elif HWY_TARGET == HWY_AVX2
+  // In place: GCC 12 copies each sum to another register and back in loops over pairs.
+  const hn::RebindToSigned<D> i32;
+  const hn::Repartition<std::int16_t, D> i16;
+  auto both = hn::Zero(i32);
+  both = hn::ReorderWidenMulAccumulate(i32, hn::BitCast(i16, a), hn::BitCast(i16, b), both, both);
+  asm("vpaddd %1, %0, %0" : "+x"(sum.raw) : "x"(both.raw));
+  return sum;
 #endif
   const hn::RebindToSigned<D> di;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
@@ -47,10 +55,32 @@ HWY_INLINE hn::Vec<D> add_products(D d, hn::Vec<D> sum, hn::Vec<D> a, hn::Vec<D>
 
 // The lower halves of even and odd in one word, even's below; and the upper halves.
 template <class D> HWY_INLINE hn::Vec<D> lower_halves(D d, hn::Vec<D> even, hn::Vec<D> odd) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, D> d16;
+  return hn::BitCast(
+      d, hn::OddEven(hn::BitCast(d16, hn::ShiftLeft<16>(odd)), hn::BitCast(d16, even)));
+#else
   return hn::Or(hn::And(even, hn::Set(d, 0xffffu)), hn::ShiftLeft<16>(odd));
+#endif
 }
 template <class D> HWY_INLINE hn::Vec<D> upper_halves(D d, hn::Vec<D> even, hn::Vec<D> odd) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, D> d16;
+  return hn::BitCast(
+      d, hn::OddEven(hn::BitCast(d16, odd), hn::BitCast(d16, hn::ShiftRight<16>(even))));
+#else
   return hn::Or(hn::ShiftRight<16>(even), hn::And(odd, hn::Set(d, 0xffff0000u)));
+#endif
+}
+
+// The sums of halves, modulo 2^16.
+template <class D> HWY_INLINE hn::Vec<D> add_halves(D d, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, D> d16;
+  return hn::BitCast(d, hn::Add(hn::BitCast(d16, a), hn::BitCast(d16, b)));
+#else
+  return lower_halves(d, hn::Add(a, b), hn::Add(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b)));
+#endif
 }
 
 // The lower, or the upper, 16 bits of the products of unsigned halves.
@@ -100,24 +130,49 @@ HWY_INLINE hn::Vec<D> rounded_high_product([[maybe_unused]] D d, hn::Vec<D> a, h
 #endif
 }
 
-// a·b of lanes of 64 bits whose upper halves are their lower ones' extension.
-template <class D>
-HWY_INLINE hn::Vec<D> narrow_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b) {
+// a·b / 2^28, rounded to nearest, of signed numbers: its lower 32 bits.
+template <class D> HWY_INLINE hn::Vec<D> rounded_product_28(D d, hn::Vec<D> a, hn::Vec<D> b) {
 #if HWY_TARGET != HWY_SCALAR
-  using Half = std::conditional_t<hwy::IsSigned<hn::TFromD<D>>(), std::int32_t, std::uint32_t>;
-  const hn::Repartition<Half, D> d32;
-  return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+  const hn::Repartition<std::int64_t, D> d64;
+  const hn::RebindToUnsigned<decltype(d64)> u64;
+  const auto half = hn::Set(u64, std::uint64_t{1} << 27);
+  const auto product = [&](hn::Vec<D> v, hn::Vec<D> w)
+                           HWY_ATTR { return hn::Add(hn::BitCast(u64, hn::MulEven(v, w)), half); };
+  const auto upper = [&](hn::Vec<D> v) HWY_ATTR {
+    return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(u64, v)));
+  };
+  const auto odd = hn::ShiftLeft<4>(product(upper(a), upper(b)));
+  return hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<28>(product(a, b))));
 #else
-  return hn::Set(d, hn::GetLane(a) * hn::GetLane(b));
+  const std::int64_t product = std::int64_t{hn::GetLane(a)} * hn::GetLane(b);
+  return hn::Set(d, static_cast<std::int32_t>((product + (std::int64_t{1} << 27)) >> 28));
 #endif
 }
 
-// The upper 32 bits of doubles.
-template <class D>
-HWY_INLINE void store_high_words(D /*d*/, hn::Vec<D> values, std::uint32_t* HWY_RESTRICT to) {
-  const hn::RebindToUnsigned<D> d64;
-  const hn::Rebind<std::uint32_t, D> d32;
-  hn::StoreU(hn::TruncateTo(d32, hn::ShiftRight<32>(hn::BitCast(d64, values))), d32, to);
+// Lanes of 64 bits, as many as a vector of 32 bits has in its even lanes.
+using Wide = hn::ScalableTag<std::uint64_t>;
+
+// f(of even lanes) + f(of odd lanes), where f takes the numbers as lanes of 64 bits.
+template <class D, class F>
+HWY_INLINE hn::Vec<Wide> sum_of_wide([[maybe_unused]] D d, hn::Vec<D> values, F f) {
+#if HWY_TARGET != HWY_SCALAR
+  const Wide d64;
+  const auto both = hn::BitCast(d64, values);
+  return hn::Add(
+      f(hn::And(both, hn::Set(d64, std::uint64_t{0xffffffff}))), f(hn::ShiftRight<32>(both)));
+#else
+  return f(hn::Set(Wide(), std::uint64_t{hn::GetLane(values)}));
+#endif
+}
+
+// a·b of lanes of 64 bits that hold numbers of 32 bits.
+HWY_INLINE hn::Vec<Wide> narrow_product(hn::Vec<Wide> a, hn::Vec<Wide> b) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint32_t, Wide> d32;
+  return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+#else
+  return hn::Set(Wide(), hn::GetLane(a) * hn::GetLane(b));
+#endif
 }
 
 template <class D> HWY_INLINE std::int64_t sum_of_lanes(D d, hn::Vec<D> v) {

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "src/core/tensor/convert.h"
 #include "src/vmaf/adm/formula.h"
 
 namespace similis::vmaf_internal {
@@ -15,8 +14,8 @@ namespace similis::vmaf_internal {
 // Each stripe transforms 2 rows that its neighbours transform too.
 constexpr std::int64_t kAdmStripeRows = 64;
 
-/// From a row of approximations to the next one: their last vector may reach beyond the row.
-constexpr std::int64_t adm_stride(std::int64_t width) { return width + 16; }
+/// From a row of approximations to the next one: their last two vectors may reach beyond the row.
+constexpr std::int64_t adm_stride(std::int64_t width) { return width + 32; }
 
 /// A plane of approximations.
 struct AdmPlane {
@@ -56,8 +55,5 @@ struct AdmPlan {
   std::vector<std::int32_t*> approximations;
   bool is_measured = true;
 };
-
-inline std::uint64_t bits_of(double value) { return bits_as<std::uint64_t>(value); }
-inline double double_of(std::uint64_t bits) { return bits_as<double>(bits); }
 
 }  // namespace similis::vmaf_internal

@@ -32,68 +32,102 @@ struct Span {
   std::int64_t first, last;
 };
 
-inline double as_float(double value) { return static_cast<double>(static_cast<float>(value)); }
+using D32 = hn::ScalableTag<std::uint32_t>;
+using I32 = hn::RebindToSigned<D32>;
+using V32 = hn::Vec<D32>;
+using N = hn::Vec<I32>;
+using W = hn::Vec<Wide>;
+inline std::int64_t lanes_of_32() { return static_cast<std::int64_t>(hn::Lanes(D32())); }
 
-// 1 where both images' gradients point alike.
-template <bool is_deep>
-void find_near(
+// Whether both images' gradients point alike.
+inline bool is_near(std::int64_t oh, std::int64_t ov, std::int64_t th, std::int64_t tv) {
+  const auto in_float = [](std::int64_t v) { return static_cast<double>(static_cast<float>(v)); };
+  const double product = in_float(oh * th + ov * tv);
+  const double original = in_float(oh * oh + ov * ov), distorted = in_float(th * th + tv * tv);
+  return product >= 0 && product * product >= kAdmCosine * original * distorted;
+}
+
+// Not 0 where both images' gradients point alike. Floats decide that but for angles so close to the
+// limit that their roundings, which are below 2^-19 of either side, might matter.
+inline void find_near(
     const WaveletRow& o, const WaveletRow& t, Span span, Coefficient* HWY_RESTRICT near) {
-  const Coefficient* HWY_RESTRICT oh = o.bands[0].get();
-  const Coefficient* HWY_RESTRICT ov = o.bands[1].get();
-  const Coefficient* HWY_RESTRICT th = t.bands[0].get();
-  const Coefficient* HWY_RESTRICT tv = t.bands[1].get();
-  using Product = std::conditional_t<is_deep, std::int64_t, std::int32_t>;
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    const Product a = oh[x], b = ov[x], c = th[x], d = tv[x];
-    const double product = static_cast<double>(static_cast<float>(a * c + b * d));
-    const double original = static_cast<double>(static_cast<float>(a * a + b * b));
-    const double distorted = static_cast<double>(static_cast<float>(c * c + d * d));
-    const bool is_near = (product >= 0) & (product * product >= kAdmCosine * original * distorted);
-    near[x] = is_near ? 1 : 0;
+  const I32 d;
+  const hn::RebindToFloat<I32> df;
+  const auto least = hn::Set(df, static_cast<float>(kAdmCosine * (1 - 0x1p-17)));
+  const auto most = hn::Set(df, static_cast<float>(kAdmCosine * (1 + 0x1p-17)));
+  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
+    const auto load = [&](const WaveletRow& row, std::size_t band) HWY_ATTR {
+      return hn::ConvertTo(df, hn::LoadU(d, row.bands[band].get() + x));
+    };
+    const auto oh = load(o, 0), ov = load(o, 1), th = load(t, 0), tv = load(t, 1);
+    const auto product = hn::MulAdd(oh, th, hn::Mul(ov, tv));
+    const auto squares =
+        hn::Mul(hn::MulAdd(oh, oh, hn::Mul(ov, ov)), hn::MulAdd(th, th, hn::Mul(tv, tv)));
+    const auto square = hn::Mul(product, product);
+    const auto is_forward = hn::Ge(product, hn::Zero(df));
+    const auto may_be = hn::And(is_forward, hn::Ge(square, hn::Mul(squares, least)));
+    const auto must_be = hn::And(is_forward, hn::Ge(square, hn::Mul(squares, most)));
+    hn::StoreU(hn::VecFromMask(d, hn::RebindMask(d, must_be)), d, near + x);
+    if (HWY_LIKELY(hn::AllFalse(df, hn::AndNot(must_be, may_be)))) continue;
+    for (std::int64_t i = x; i < std::min(x + lanes_of_32(), span.last); ++i) {
+      near[i] = is_near(
+          o.bands[0].get()[i], o.bands[1].get()[i], t.bands[0].get()[i], t.bands[1].get()[i]);
+    }
   }
 }
 
-using Wide = hn::ScalableTag<std::uint64_t>;
-using Narrow = hn::Rebind<Coefficient, Wide>;
-using W = hn::Vec<Wide>;
-using N = hn::Vec<Narrow>;
-constexpr hn::Rebind<std::uint32_t, Wide> kUnsigned{};
+// 2^30 over the sizes of a row's numbers, cut off; that of 0 is 2^30.
+inline void find_inverses(
+    const Coefficient* HWY_RESTRICT o, Span span, Coefficient* HWY_RESTRICT inverses) {
+  const hn::ScalableTag<double> df;
+  const hn::Rebind<Coefficient, decltype(df)> d;
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const auto size = hn::Max(hn::Abs(hn::LoadU(d, o + x)), hn::Set(d, 1));
+    const auto inverse = hn::Div(hn::Set(df, 0x1p30), hn::PromoteTo(df, size));
+    hn::StoreU(hn::DemoteTo(d, inverse), d, inverses + x);
+  }
+}
 
 // What is left of the reference's coefficients, without gain. Those of samples have 16 bits: where
 // |t| is above |o| + 1, so is k at its limit, and all but the quotient stays within 32 bits.
-void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
+inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
-  const Narrow d;
-  const hn::RebindToFloat<Wide> df;
+  const I32 d;
   const N zero = hn::Zero(d), one = hn::Set(d, 1), half = hn::Set(d, 1 << 14);
-  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+  find_inverses(o, span, restored);
+  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
     const N of_o = hn::LoadU(d, o + x), of_t = hn::LoadU(d, t + x), size = hn::Abs(of_o);
-    const auto divisor = hn::PromoteTo(df, hn::Max(size, one));
-    const N inverse = hn::DemoteTo(d, hn::Div(hn::Set(df, 0x1p30), divisor));  // cut off
     const N along = hn::IfThenElse(hn::Lt(of_o, zero), hn::Neg(of_t), of_t);
     const N limited = hn::Min(hn::Max(along, zero), hn::Add(size, one));
-    const auto product = hn::BitCast(kUnsigned, hn::Add(hn::Mul(inverse, limited), half));
+    const N inverse = hn::LoadU(d, restored + x);
+    const auto product = hn::BitCast(D32(), hn::Add(hn::Mul(inverse, limited), half));
     const N k = hn::Min(hn::BitCast(d, hn::ShiftRight<15>(product)), hn::Set(d, 1 << 15));
     hn::StoreU(hn::ShiftRight<15>(hn::Add(hn::Mul(k, of_o), half)), d, restored + x);
   }
 }
-void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t, Span span,
-    Coefficient* HWY_RESTRICT restored) {
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    const double of_o = o[x], of_t = t[x];
-    const double size = std::abs(of_o);
-    // Fifteen leading bits, rounded: sizes of 2^15 and more lose `excess` bits.
-    const auto exponent = static_cast<std::int64_t>(bits_of(size) >> 52) - 1023;
-    const std::int64_t excess = exponent > 14 ? exponent - 14 : 0;
-    const double shrink = double_of(static_cast<std::uint64_t>(1023 - excess) << 52);
-    const double divisor = std::floor(size * shrink + (excess > 0 ? 0.5 : 0.0));
-    const double inverse = std::floor(0x1p30 / divisor);
-    const double signed_t = of_o < 0 ? -of_t : of_t;
-    double k = std::floor(inverse * signed_t * (0x1p-15 * shrink) + 0.5);
-    k = k > 0 ? k : 0;
-    k = k < 32768 ? k : 32768;
-    const double r = std::floor(k * of_o * 0x1p-15 + 0.5);
-    restored[x] = static_cast<Coefficient>(size == 0 ? 0 : r);
+inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
+    Span span, Coefficient* HWY_RESTRICT restored) {
+  const hn::ScalableTag<double> df;
+  const hn::RebindToUnsigned<decltype(df)> d64;
+  const hn::Rebind<Coefficient, decltype(df)> d;
+  const auto half = hn::Set(df, 0.5), one = hn::Set(df, 1.0), sign = hn::Set(df, -0.0);
+  const auto exponent_bits = hn::Set(d64, std::uint64_t{0x7ff} << 52);
+  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const auto of_o = hn::PromoteTo(df, hn::LoadU(d, o + x));
+    const auto of_t = hn::PromoteTo(df, hn::LoadU(d, t + x));
+    const auto size = hn::Max(hn::Abs(of_o), one);  // of 0 all is 0
+    // Fifteen leading bits, rounded: a size of 2^15 and more is shrunk by a power of two.
+    const auto exponent = hn::And(hn::BitCast(d64, size), exponent_bits);
+    const auto power = hn::Sub(hn::Set(d64, std::uint64_t{2 * 1023 + 14} << 52), exponent);
+    const auto shrink = hn::Min(one, hn::BitCast(df, power));
+    const auto divisor = hn::Floor(hn::Add(hn::Mul(size, shrink), half));
+    const auto inverse = hn::Floor(hn::Div(hn::Set(df, 0x1p30), divisor));
+    const auto along = hn::Xor(of_t, hn::And(of_o, sign));
+    const auto scaled = hn::Mul(hn::Mul(inverse, along), hn::Mul(shrink, hn::Set(df, 0x1p-15)));
+    const auto limited = hn::Min(hn::Floor(hn::Add(scaled, half)), hn::Set(df, 32768.0));
+    const auto product = hn::Mul(hn::Max(limited, hn::Zero(df)), of_o);
+    const auto result = hn::Floor(hn::Add(hn::Mul(product, hn::Set(df, 0x1p-15)), half));
+    hn::StoreU(hn::DemoteTo(d, result), d, restored + x);
   }
 }
 
@@ -115,98 +149,68 @@ void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_REST
   }
 }
 
-// Adds a masker's weights: at its neighbours, and at its place beyond that.
-void add_sample_weights(const Coefficient* HWY_RESTRICT m, std::int64_t factor, int band, Span span,
-    Coefficient* HWY_RESTRICT neighbour, Coefficient* HWY_RESTRICT place) {
-  const auto upper = static_cast<std::int32_t>(factor >> 8);
-  const auto lower = static_cast<std::int32_t>(factor & 255);
-  const std::int32_t rounding = band == 2 ? 65535 : 16384;
-  const int shift = band == 2 ? 9 : 7;
-  for (std::int64_t x = span.first; x < span.last; ++x) {
-    const std::int32_t product = (upper * m[x] + ((lower * m[x] + rounding) >> 8)) >> shift;
-    const std::int32_t c = std::abs(static_cast<std::int32_t>(static_cast<std::int16_t>(product)));
-    const std::int32_t f = (4369 * c + 2048) >> 12, e = (8738 * c + 2048) >> 12;
-    neighbour[x] += f;
-    place[x] += e - f;
-  }
+// A masker's weights at its neighbours, and at its place beyond that.
+struct Weights {
+  N neighbour, place;
+};
+HWY_INLINE Weights sample_weights(N m, std::int32_t factor, std::size_t band) {
+  const I32 d;
+  const int shift = band == 2 ? 17 : 15;
+  const N product = hn::Add(hn::Mul(m, hn::Set(d, factor)), hn::Set(d, band == 2 ? 65535 : 16384));
+  const N c = hn::Abs(hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::ShiftRightSame(product, shift))));
+  const N weight = hn::Mul(c, hn::Set(d, 4369));
+  const N f = hn::ShiftRight<12>(hn::Add(weight, hn::Set(d, 2048)));
+  const N e = hn::ShiftRight<11>(hn::Add(weight, hn::Set(d, 1024)));  // of twice the weight
+  return {f, hn::Sub(e, f)};
 }
-HWY_INLINE W widened(N size) { return hn::PromoteTo(Wide(), hn::BitCast(kUnsigned, size)); }
-HWY_INLINE N narrowed(W value) { return hn::BitCast(Narrow(), hn::TruncateTo(kUnsigned, value)); }
 
 // |R(factor·m, 28)|
-HWY_INLINE N weighted_size(N m, std::int32_t factor) {
-  const hn::RebindToSigned<Wide> di;
-  const auto product = narrow_product(di, hn::PromoteTo(di, m), hn::Set(di, factor));
-  const W rounding = hn::Set(Wide(), std::uint64_t{1} << 27);
-  return hn::Abs(narrowed(hn::ShiftRight<28>(hn::Add(hn::BitCast(Wide(), product), rounding))));
+HWY_INLINE V32 weighted_size(N m, std::int32_t factor) {
+  const I32 d;
+  return hn::BitCast(D32(), hn::Abs(rounded_product_28(d, m, hn::Set(d, factor))));
+}
+HWY_INLINE Weights deep_weights(N m, std::int32_t factor) {
+  const D32 d;
+  const V32 c = weighted_size(m, factor);
+  // Both are less by 1.
+  const V32 f = rounded_high_product(d, c, hn::Set(d, 143165577u));
+  const V32 e = rounded_high_product(d, c, hn::Set(d, 286331153u));
+  return {hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1))), hn::BitCast(I32(), hn::Sub(e, f))};
 }
 
-void add_deep_weights(const Coefficient* HWY_RESTRICT m, std::int64_t factor, Span span,
-    Coefficient* HWY_RESTRICT neighbour, Coefficient* HWY_RESTRICT place) {
-  const Narrow d;
-  const auto narrow = static_cast<std::int32_t>(factor);
-  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const W c = widened(weighted_size(hn::LoadU(d, m + x), narrow));
-    const auto part = [&](std::uint64_t of_2_32) HWY_ATTR {
-      const W product = narrow_product(Wide(), c, hn::Set(Wide(), of_2_32));
-      const W half = hn::Set(Wide(), std::uint64_t{1} << 31);
-      return hn::Sub(narrowed(hn::ShiftRight<32>(hn::Add(product, half))), hn::Set(d, 1));
-    };
-    const N f = part(143165577), e = part(286331153);
-    hn::StoreU(hn::Add(hn::LoadU(d, neighbour + x), f), d, neighbour + x);
-    hn::StoreU(hn::Add(hn::LoadU(d, place + x), hn::Sub(e, f)), d, place + x);
-  }
-}
-
-// Σ z³ of a row, with its roundings.
-template <bool is_deep>
-std::uint64_t masked_cubes(const Coefficient* HWY_RESTRICT values,
-    const Coefficient* HWY_RESTRICT thresholds, std::int64_t factor, int unit,
-    const AdmShifts& shifts, Span span) {
-  const Narrow d;
-  const Wide d64;
-  const auto narrow = static_cast<std::int32_t>(factor);
-  const W cube_half = hn::Set(d64, std::uint64_t{1} << (shifts.cube - 1));
-  const W column_half = hn::Set(d64, std::uint64_t{1} << (shifts.column - 1));
-  W sum = hn::Zero(d64);
-  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const N value = hn::LoadU(d, values + x), threshold = hn::LoadU(d, thresholds + x);
-    N z;
-    if constexpr (is_deep) {
-      z = hn::Max(hn::Zero(d), hn::Sub(weighted_size(value, narrow), threshold));
-    } else {  // of 32 bits without a sign
-      const auto size = hn::BitCast(kUnsigned, hn::Mul(hn::Abs(value), hn::Set(d, narrow)));
-      const auto least = hn::BitCast(kUnsigned, hn::ShiftLeftSame(threshold, unit));
-      z = hn::BitCast(d, hn::Sub(hn::Max(size, least), least));
-    }
-    // Zeros add nothing.
-    const auto left = std::min(static_cast<std::size_t>(span.last - x), hn::Lanes(d));
-    const W wide = widened(hn::IfThenElseZero(hn::FirstN(d, left), z));
+// z of values without a sign, whose square and cube are rounded: R(R(z², square)·z, cube).
+struct CubeShifts {
+  int square, cube;
+};
+HWY_INLINE W rounded_cubes(V32 z, const CubeShifts& shifts, W half_square, W half_cube) {
+  return sum_of_wide(D32(), z, [&](W wide) HWY_ATTR {
     const W square =
-        hn::ShiftRightSame(hn::Add(narrow_product(d64, wide, wide), cube_half), shifts.cube);
-    const W cube = hn::Add(narrow_product(d64, square, wide), column_half);
-    sum = hn::Add(sum, hn::ShiftRightSame(cube, shifts.column));
-  }
-  return static_cast<std::uint64_t>(sum_of_lanes(d64, sum));
+        hn::ShiftRightSame(hn::Add(narrow_product(wide, wide), half_square), shifts.square);
+    return hn::ShiftRightSame(hn::Add(narrow_product(square, wide), half_cube), shifts.cube);
+  });
+}
+inline W half_of(int shift) {
+  return hn::Set(Wide(), shift > 0 ? std::uint64_t{1} << (shift - 1) : 0);
+}
+
+// Lanes of columns from x on that are not beyond the span.
+HWY_INLINE hn::Mask<D32> within(Span span, std::int64_t x) {
+  return hn::FirstN(
+      D32(), static_cast<std::size_t>(std::min<std::int64_t>(span.last - x, lanes_of_32())));
 }
 
 // Σ |o|³ of a row, with its roundings.
 template <bool is_deep>
 std::uint64_t cubes(const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
-  const Narrow d;
-  const Wide d64;
-  const W unit = hn::Set(d64, std::uint64_t{1} << shifts.cube);
-  const W half = hn::Set(d64, shifts.column > 0 ? std::uint64_t{1} << (shifts.column - 1) : 0);
-  W sum = hn::Zero(d64);
-  for (std::int64_t x = span.first; x < span.last; x += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const auto left = std::min(static_cast<std::size_t>(span.last - x), hn::Lanes(d));
-    const W size = widened(hn::IfThenElseZero(hn::FirstN(d, left), hn::Abs(hn::LoadU(d, o + x))));
-    W square = narrow_product(d64, size, size);
-    if constexpr (is_deep) square = hn::ShiftRightSame(hn::Add(square, unit), shifts.cube);
-    const W cube = narrow_product(d64, square, size);
-    sum = hn::Add(sum, is_deep ? hn::ShiftRightSame(hn::Add(cube, half), shifts.column) : cube);
+  const W half_square = hn::Set(Wide(), is_deep ? std::uint64_t{1} << shifts.cube : 0);
+  const W half_cube = half_of(shifts.column);
+  W sum = hn::Zero(Wide());
+  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
+    const V32 size = hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x)));
+    sum = hn::Add(sum, rounded_cubes(hn::IfThenElseZero(within(span, x), size),
+                           {shifts.cube, shifts.column}, half_square, half_cube));
   }
-  return static_cast<std::uint64_t>(sum_of_lanes(d64, sum));
+  return static_cast<std::uint64_t>(sum_of_lanes(Wide(), sum));
 }
 
 // A row of one setting after the split, and its maskers' weights.
@@ -215,13 +219,14 @@ struct MaskedRow {
     for (auto& row : values) {
       for (auto& band : row) band = PaddedRow<Coefficient>(width);
     }
-    for (auto* rows : {&neighbour, &place}) {
+    for (auto* rows : {&three, &place}) {
       for (auto& row : *rows) row = PaddedRow<Coefficient>(width);
     }
   }
-  // First of the detail, then of what is added; its masker is the other.
+  // First of the detail, then of what is added; its masker is the other. `three` has the sums of
+  // three columns' weights at their neighbours.
   std::array<std::array<PaddedRow<Coefficient>, kAdmBands>, 2> values;
-  std::array<PaddedRow<Coefficient>, 2> neighbour, place;
+  std::array<PaddedRow<Coefficient>, 2> three, place;
 };
 
 template <bool is_deep> class AdmStripe {
@@ -236,7 +241,7 @@ template <bool is_deep> class AdmStripe {
         t_(plan.width),
         near_(plan.width),
         restored_(plan.width),
-        thresholds_(plan.width),
+        neighbour_(plan.width),
         unread_(plan.width),
         counted_{plan.left, plan.width - plan.left},
         seen_{std::max<std::int64_t>(0, counted_.first - 1),
@@ -294,7 +299,7 @@ template <bool is_deep> class AdmStripe {
 
   // Splits row y and weighs its maskers, for each setting.
   void prepare(std::vector<Ring>& rings, std::int64_t y) {
-    find_near<is_deep>(o_, t_, seen_, near_.get());
+    find_near(o_, t_, seen_, near_.get());
     for (std::size_t band = 0; band < kAdmBands; ++band) {
       const Coefficient* t = t_.bands[band].get();
       const auto restore = is_deep ? restore_deep : restore_samples;
@@ -318,22 +323,30 @@ template <bool is_deep> class AdmStripe {
     for (std::size_t i = 0; i < rings.size(); ++i) weigh(row_of(rings[i], y), factors_of(i));
   }
 
-  void weigh(MaskedRow& row, const std::array<std::int64_t, kAdmBands>& factors) const {
+  void weigh(MaskedRow& row, const std::array<std::int64_t, kAdmBands>& factors) {
+    const I32 d;
+    Coefficient* HWY_RESTRICT neighbour = neighbour_.get();
     for (std::size_t kind = 0; kind < 2; ++kind) {
-      Coefficient *neighbour = row.neighbour[kind].get(), *place = row.place[kind].get();
-      std::fill(neighbour + seen_.first, neighbour + seen_.last, 0);
-      std::fill(place + seen_.first, place + seen_.last, 0);
-      for (std::size_t band = 0; band < kAdmBands; ++band) {
-        const Coefficient* masker = row.values[1 - kind][band].get();
-        if constexpr (is_deep) {
-          add_deep_weights(masker, factors[band], seen_, neighbour, place);
-        } else {
-          add_sample_weights(
-              masker, factors[band], static_cast<int>(band), seen_, neighbour, place);
+      Coefficient* HWY_RESTRICT place = row.place[kind].get();
+      for (std::int64_t x = seen_.first; x < seen_.last; x += lanes_of_32()) {
+        Weights sum{hn::Zero(d), hn::Zero(d)};
+        for (std::size_t band = 0; band < kAdmBands; ++band) {
+          const N m = hn::LoadU(d, row.values[1 - kind][band].get() + x);
+          const auto factor = static_cast<std::int32_t>(factors[band]);
+          const Weights weights =
+              is_deep ? deep_weights(m, factor) : sample_weights(m, factor, band);
+          sum.neighbour = hn::Add(sum.neighbour, weights.neighbour);
+          sum.place = hn::Add(sum.place, weights.place);
         }
+        hn::StoreU(sum.neighbour, d, neighbour + x);
+        hn::StoreU(sum.place, d, place + x);
       }
       if (seen_.first == 0) neighbour[-1] = neighbour[1];
       if (seen_.last == plan_.width) neighbour[plan_.width] = neighbour[plan_.width - 1];
+      Coefficient* HWY_RESTRICT three = row.three[kind].get();
+      for (std::int64_t x = counted_.first; x < counted_.last; ++x) {
+        three[x] = neighbour[x - 1] + neighbour[x] + neighbour[x + 1];
+      }
     }
   }
 
@@ -343,27 +356,45 @@ template <bool is_deep> class AdmStripe {
       const MaskedRow& row = row_of(rings[i], y);
       const MaskedRow& below = row_of(rings[i], adm_neighbour(y + 1, plan_.height));
       for (std::size_t kind = 0; kind < 2; ++kind) {
-        find_thresholds(above.neighbour[kind].get(), row.neighbour[kind].get(),
-            below.neighbour[kind].get(), row.place[kind].get());
         AdmBandSums& of_kind = kind == 0 ? sums.masked[i].detail : sums.masked[i].additive;
-        for (std::size_t band = 0; band < kAdmBands; ++band) {
-          const AdmShifts& shifts = plan_.shifts[band];
-          const int unit = is_deep ? 0 : band == 2 ? 12 : 10;
-          const auto sum =
-              static_cast<std::int64_t>(masked_cubes<is_deep>(row.values[kind][band].get(),
-                  thresholds_.get(), factors_of(i)[band], unit, shifts, counted_));
-          of_kind[band] += rounded_shift(sum, shifts.row);
-        }
+        add_masked(above.three[kind].get(), row.three[kind].get(), below.three[kind].get(),
+            row.place[kind].get(), row.values[kind], factors_of(i), of_kind);
       }
     }
   }
 
-  void find_thresholds(const Coefficient* HWY_RESTRICT above, const Coefficient* HWY_RESTRICT row,
-      const Coefficient* HWY_RESTRICT below, const Coefficient* HWY_RESTRICT place) {
-    Coefficient* HWY_RESTRICT to = thresholds_.get();
-    for (std::int64_t x = counted_.first; x < counted_.last; ++x) {
-      to[x] = place[x] + above[x - 1] + above[x] + above[x + 1] + row[x - 1] + row[x] + row[x + 1] +
-              below[x - 1] + below[x] + below[x + 1];
+  // Σ z³ of a row of each band, with its roundings.
+  void add_masked(const Coefficient* HWY_RESTRICT above, const Coefficient* HWY_RESTRICT row,
+      const Coefficient* HWY_RESTRICT below, const Coefficient* HWY_RESTRICT place,
+      const std::array<PaddedRow<Coefficient>, kAdmBands>& values,
+      const std::array<std::int64_t, kAdmBands>& factors, AdmBandSums& sums) const {
+    const I32 d;
+    W of_band[kAdmBands] = {hn::Zero(Wide()), hn::Zero(Wide()), hn::Zero(Wide())};
+    for (std::int64_t x = counted_.first; x < counted_.last; x += lanes_of_32()) {
+      const N threshold = hn::Add(hn::Add(hn::LoadU(d, place + x), hn::LoadU(d, row + x)),
+          hn::Add(hn::LoadU(d, above + x), hn::LoadU(d, below + x)));
+      const auto is_counted = within(counted_, x);
+      for (std::size_t band = 0; band < kAdmBands; ++band) {
+        const AdmShifts& shifts = plan_.shifts[band];
+        const N value = hn::LoadU(d, values[band].get() + x);
+        const auto factor = static_cast<std::int32_t>(factors[band]);
+        V32 z;
+        if constexpr (is_deep) {
+          const N size = hn::BitCast(d, weighted_size(value, factor));
+          z = hn::BitCast(D32(), hn::Max(hn::Zero(d), hn::Sub(size, threshold)));
+        } else {  // of 32 bits without a sign
+          const V32 size = hn::BitCast(D32(), hn::Mul(hn::Abs(value), hn::Set(d, factor)));
+          const V32 least = hn::ShiftLeftSame(hn::BitCast(D32(), threshold), band == 2 ? 12 : 10);
+          z = hn::Sub(hn::Max(size, least), least);
+        }
+        // Zeros add nothing.
+        of_band[band] = hn::Add(of_band[band],
+            rounded_cubes(hn::IfThenElseZero(is_counted, z), {shifts.cube, shifts.column},
+                half_of(shifts.cube), half_of(shifts.column)));
+      }
+    }
+    for (std::size_t band = 0; band < kAdmBands; ++band) {
+      sums[band] += rounded_shift(sum_of_lanes(Wide(), of_band[band]), plan_.shifts[band].row);
     }
   }
 
@@ -377,7 +408,7 @@ template <bool is_deep> class AdmStripe {
   const AdmPlan& plan_;
   std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
-  PaddedRow<Coefficient> near_, restored_, thresholds_, unread_;
+  PaddedRow<Coefficient> near_, restored_, neighbour_, unread_;
   Span counted_, seen_;
   std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting
 };

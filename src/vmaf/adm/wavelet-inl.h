@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wavelet of ADM, row by row. Included once per SIMD target, hence the guard that flips.
 //
-// That of samples multiplies pairs of 16-bit halves; deeper ones are sums of products below 2^53 in
-// doubles, hence exact.
+// Filters multiply pairs of 16-bit halves of neighbouring rows or columns and add both products in
+// 32 bits. Numbers of 32 bits are filtered as a signed lower half and what is left, an upper one.
 #if defined(SIMILIS_VMAF_ADM_WAVELET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_ADM_WAVELET_INL_H
 #undef SIMILIS_VMAF_ADM_WAVELET_INL_H
@@ -47,186 +47,292 @@ struct WaveletRow {
   std::array<PaddedRow<Coefficient>, kAdmBands> bands;
 };
 
-// The wavelet of samples: pairs of rows and columns in halves of words.
-class SampleWavelet {
-  using D = hn::ScalableTag<std::uint32_t>;
-  using V = hn::Vec<D>;
+using D = hn::ScalableTag<std::uint32_t>;
+using V = hn::Vec<D>;
 
+constexpr std::uint32_t tap_pair(std::int32_t first, std::int32_t second) {
+  return (static_cast<std::uint32_t>(first) & 0xffff) | static_cast<std::uint32_t>(second) << 16;
+}
+
+// A row of words, each of two columns from the even one on. Word -1 has column -1, and two more
+// than half the width follow.
+using RowOfPairs = PaddedRow<std::uint32_t>;
+
+// Four rows in turn serve a window, and two of them the next one too.
+class RowsOfPairs {
  public:
-  explicit SampleWavelet(const Plane& plane)
-      : plane_(plane), words_((plane.width + 1) / 2), low_(words_), high_(words_) {
-    for (Row& row : rows_) row.words = PaddedRow<std::uint32_t>(words_);
+  explicit RowsOfPairs(std::int64_t words = 0) {
+    for (Row& row : rows_) row.words = RowOfPairs(words);
   }
-
-  // Row y. approximation: where it goes, with room for a vector more.
-  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
-    std::array<const std::uint32_t*, 4> rows;
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      rows[k] = row_at(adm_input(y, static_cast<int>(k), plane_.height));
-    }
-    down(rows);
-    across(low_.get(), kAdmLow, approximation);
-    if (!has_bands) return;
-    across(high_.get(), kAdmLow, to.bands[0].get());
-    across(low_.get(), kAdmHigh, to.bands[1].get());
-    across(high_.get(), kAdmHigh, to.bands[2].get());
-  }
-
- private:
-  static constexpr std::uint32_t pair_of(std::int32_t first, std::int32_t second) {
-    return (static_cast<std::uint32_t>(first) & 0xffff) | static_cast<std::uint32_t>(second) << 16;
-  }
-
-  // A row of the plane about the middle of the range, two columns a word; -1 if none is loaded yet.
-  struct Row {
-    std::int64_t index = -1;
-    PaddedRow<std::uint32_t> words;
-  };
-
-  // Four rows in turn serve a window, and two of them the next one too.
-  const std::uint32_t* row_at(std::int64_t index) {
+  // load(index, words) fills a row that is not there.
+  template <class Load> const std::uint32_t* row_at(std::int64_t index, Load load) {
     Row& row = rows_[static_cast<std::size_t>(index) % rows_.size()];
     if (row.index != index) {
       row.index = index;
-      if (plane_.is_words) {
-        load<std::uint16_t>(index, row.words.get());
-      } else {
-        load<std::uint8_t>(index, row.words.get());
-      }
+      load(index, row.words.get());
     }
     return row.words.get();
   }
 
-  // Columns -2 to the width + 1 and beyond.
-  template <class Sample> void load(std::int64_t index, std::uint32_t* HWY_RESTRICT to) {
-    const Sample* HWY_RESTRICT from = plane_.row<Sample>(index);
-    const std::int64_t width = plane_.width;
-    const std::uint32_t middle = 1u << (plane_.bit_depth - 1);
-    const auto word = [&](std::uint32_t lower, std::uint32_t upper) {
-      return ((lower - middle) & 0xffff) | (upper - middle) << 16;
+ private:
+  struct Row {
+    std::int64_t index = -1;  // none yet
+    RowOfPairs words;
+  };
+  std::array<Row, 4> rows_;
+};
+
+// The words at both ends of a row, whose columns beyond it are others: column 1 is before the
+// first. column(x): the 16 bits of a column inside.
+template <class Column>
+void load_ends(std::int64_t width, Column column, std::uint32_t* HWY_RESTRICT to) {
+  const auto mirrored = [&](std::int64_t x) -> std::uint32_t {
+    return column(x < width ? x : std::max<std::int64_t>(0, 2 * width - 1 - x)) & 0xffff;
+  };
+  to[-1] = mirrored(1) << 16;
+  for (std::int64_t i = width / 2; i < (width + 1) / 2 + 1; ++i) {
+    to[i] = mirrored(2 * i) | mirrored(2 * i + 1) << 16;
+  }
+}
+
+// Pairs of four rows in even and odd columns, times the taps of one filter.
+struct PairsDown {
+  V even01, odd01, even23, odd23;
+  HWY_INLINE PairsDown(const std::array<const std::uint32_t*, 4>& rows, std::int64_t i) {
+    const D d;
+    const V a = hn::LoadU(d, rows[0] + i), b = hn::LoadU(d, rows[1] + i);
+    const V c = hn::LoadU(d, rows[2] + i), e = hn::LoadU(d, rows[3] + i);
+    even01 = lower_halves(d, a, b);
+    odd01 = upper_halves(d, a, b);
+    even23 = lower_halves(d, c, e);
+    odd23 = upper_halves(d, c, e);
+  }
+  HWY_INLINE void sums(
+      const std::array<std::int32_t, 4>& taps, std::uint32_t start, V& even, V& odd) const {
+    const D d;
+    const V taps01 = hn::Set(d, tap_pair(taps[0], taps[1]));
+    const V taps23 = hn::Set(d, tap_pair(taps[2], taps[3]));
+    const V first = hn::Set(d, start);
+    even = add_products(d, add_products(d, first, even01, taps01), even23, taps23);
+    odd = add_products(d, add_products(d, first, odd01, taps01), odd23, taps23);
+  }
+};
+
+// Sums across: of the low and of the high filter at output i.
+struct SumsAcross {
+  V low, high;
+  HWY_INLINE SumsAcross(
+      const std::uint32_t* HWY_RESTRICT row, std::int64_t i, std::uint32_t start) {
+    const D d;
+    const V before = hn::LoadU(d, row + i - 1), here = hn::LoadU(d, row + i),
+            after = hn::LoadU(d, row + i + 1);
+    const auto sum = [&](const std::array<std::int32_t, 4>& taps) HWY_ATTR {
+      V result = add_products(d, hn::Set(d, start), before, hn::Set(d, tap_pair(0, taps[0])));
+      result = add_products(d, result, here, hn::Set(d, tap_pair(taps[1], taps[2])));
+      return add_products(d, result, after, hn::Set(d, tap_pair(taps[3], 0)));
     };
-    for (std::int64_t i = 0; i < width / 2; ++i) to[i] = word(from[2 * i], from[2 * i + 1]);
-    const auto column = [&](std::int64_t x) -> std::uint32_t {
-      return from[x < width ? x : std::max<std::int64_t>(0, 2 * width - 1 - x)];
-    };
-    to[-1] = word(middle, from[1]);
-    for (std::int64_t i = width / 2; i < words_ + 1; ++i) {
-      to[i] = word(column(2 * i), column(2 * i + 1));
+    low = sum(kAdmLow);
+    high = sum(kAdmHigh);
+  }
+};
+
+HWY_INLINE V shifted(V v, int shift) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(D(), hn::ShiftRightSame(hn::BitCast(di, v), shift));
+}
+HWY_INLINE void store(V v, Coefficient* to) {
+  const hn::RebindToSigned<D> di;
+  hn::StoreU(hn::BitCast(di, v), di, to);
+}
+
+// The wavelet of samples.
+class SampleWavelet {
+ public:
+  explicit SampleWavelet(const Plane& plane)
+      : plane_(plane), words_((plane.width + 1) / 2), rows_(words_), low_(words_), high_(words_) {}
+
+  // Row y. approximation: where it goes, with room for a vector more.
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
+    std::array<const std::uint32_t*, 4> rows;
+    for (int k = 0; k < 4; ++k) {
+      const auto load = [&](std::int64_t index, std::uint32_t* words) {
+        plane_.is_words ? load_row<std::uint16_t>(index, words)
+                        : load_row<std::uint8_t>(index, words);
+      };
+      rows[static_cast<std::size_t>(k)] = rows_.row_at(adm_input(y, k, plane_.height), load);
     }
+    down(rows);
+    across(low_.get(), approximation, to.bands[1].get());
+    if (has_bands) across(high_.get(), to.bands[0].get(), to.bands[2].get());
+  }
+
+ private:
+  // Samples about the middle of the range.
+  template <class Sample> void load_row(std::int64_t index, std::uint32_t* HWY_RESTRICT to) const {
+    const Sample* HWY_RESTRICT from = plane_.row<Sample>(index);
+    const std::uint32_t middle = 1u << (plane_.bit_depth - 1);
+    std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const D d;
+    const hn::Repartition<std::uint16_t, D> d16;
+    const hn::Rebind<Sample, decltype(d16)> samples;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const auto middles = hn::Set(d16, static_cast<std::uint16_t>(middle));
+    for (; 2 * (i + lanes) <= plane_.width; i += lanes) {
+      hn::Vec<decltype(d16)> columns;
+      if constexpr (sizeof(Sample) == 1) {
+        columns = hn::PromoteTo(d16, hn::LoadU(samples, from + 2 * i));
+      } else {
+        columns = hn::LoadU(d16, from + 2 * i);
+      }
+      hn::StoreU(hn::BitCast(d, hn::Sub(columns, middles)), d, to + i);
+    }
+#endif
+    for (; i < plane_.width / 2; ++i) {
+      to[i] = ((from[2 * i] - middle) & 0xffff) | (from[2 * i + 1] - middle) << 16;
+    }
+    load_ends(
+        plane_.width, [&](std::int64_t x) { return from[x] - middle; }, to);
   }
 
   void down(const std::array<const std::uint32_t*, 4>& rows) {
     const D d;
-    const hn::RebindToSigned<D> di;
     const int shift = plane_.bit_depth;
-    const V half = hn::Set(d, std::uint32_t{1} << (shift - 1));
-    const V low01 = hn::Set(d, pair_of(kAdmLow[0], kAdmLow[1]));
-    const V low23 = hn::Set(d, pair_of(kAdmLow[2], kAdmLow[3]));
-    const V high01 = hn::Set(d, pair_of(kAdmHigh[0], kAdmHigh[1]));
-    const V high23 = hn::Set(d, pair_of(kAdmHigh[2], kAdmHigh[3]));
-    const auto rounded = [&](V pairs01, V pairs23, V taps01, V taps23) HWY_ATTR {
-      const V sum = add_products(d, add_products(d, half, pairs01, taps01), pairs23, taps23);
-      return hn::BitCast(d, hn::ShiftRightSame(hn::BitCast(di, sum), shift));
-    };
-    const auto [r0, r1, r2, r3] = rows;
+    const std::uint32_t half = std::uint32_t{1} << (shift - 1);
     for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      const V a = hn::LoadU(d, r0 + i), b = hn::LoadU(d, r1 + i);
-      const V c = hn::LoadU(d, r2 + i), e = hn::LoadU(d, r3 + i);
-      const V even01 = lower_halves(d, a, b), odd01 = upper_halves(d, a, b);
-      const V even23 = lower_halves(d, c, e), odd23 = upper_halves(d, c, e);
-      hn::StoreU(lower_halves(
-                     d, rounded(even01, even23, low01, low23), rounded(odd01, odd23, low01, low23)),
-          d, low_.get() + i);
-      hn::StoreU(lower_halves(d, rounded(even01, even23, high01, high23),
-                     rounded(odd01, odd23, high01, high23)),
-          d, high_.get() + i);
+      const PairsDown pairs(rows, i);
+      V even, odd;
+      pairs.sums(kAdmLow, half, even, odd);
+      hn::StoreU(lower_halves(d, shifted(even, shift), shifted(odd, shift)), d, low_.get() + i);
+      pairs.sums(kAdmHigh, half, even, odd);
+      hn::StoreU(lower_halves(d, shifted(even, shift), shifted(odd, shift)), d, high_.get() + i);
     }
   }
 
-  void across(const std::uint32_t* row, const std::array<std::int32_t, 4>& taps,
-      Coefficient* HWY_RESTRICT to) const {
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const V first = hn::Set(d, pair_of(0, taps[0])), middle = hn::Set(d, pair_of(taps[1], taps[2]));
-    const V last = hn::Set(d, pair_of(taps[3], 0)), half = hn::Set(d, 0x8000u);
-    for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      V sum = add_products(d, half, hn::LoadU(d, row + i - 1), first);
-      sum = add_products(d, sum, hn::LoadU(d, row + i), middle);
-      sum = add_products(d, sum, hn::LoadU(d, row + i + 1), last);
-      hn::StoreU(hn::ShiftRight<16>(hn::BitCast(di, sum)), di, to + i);
+  void across(const std::uint32_t* row, Coefficient* HWY_RESTRICT low,
+      Coefficient* HWY_RESTRICT high) const {
+    for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
+      const SumsAcross sums(row, i, 0x8000);
+      store(shifted(sums.low, 16), low + i);
+      store(shifted(sums.high, 16), high + i);
     }
   }
 
   const Plane& plane_;
   std::int64_t words_;
-  std::array<Row, 4> rows_;
-  PaddedRow<std::uint32_t> low_, high_;
+  RowsOfPairs rows_;
+  RowOfPairs low_, high_;
 };
 
-// The wavelet of an approximation.
+// The wavelet of an approximation. That of scale 1 has 16 bits.
 class DeepWavelet {
  public:
   DeepWavelet(const AdmPlane& plane, int scale)
       : plane_(plane),
-        down_(std::ldexp(1.0, -kAdmShiftDown[static_cast<std::size_t>(scale)])),
-        across_(std::ldexp(1.0, -kAdmShiftAcross[static_cast<std::size_t>(scale)])),
-        low_(plane.width),
-        high_(plane.width) {}
+        is_narrow_(scale == 1),
+        across_shift_(kAdmShiftAcross[static_cast<std::size_t>(scale)]),
+        words_((plane.width + 1) / 2) {
+    for (RowsOfPairs* rows : {&lower_rows_, &upper_rows_}) *rows = RowsOfPairs(words_);
+    for (auto* halves : {&low_, &high_}) {
+      for (RowOfPairs& row : *halves) row = RowOfPairs(words_);
+    }
+  }
 
   // Row y. approximation: where it goes, with room for a vector more.
   void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
-    down(y);
-    across(low_.get(), kAdmLow, approximation);
-    if (!has_bands) return;
-    across(high_.get(), kAdmLow, to.bands[0].get());
-    across(low_.get(), kAdmHigh, to.bands[1].get());
-    across(high_.get(), kAdmHigh, to.bands[2].get());
+    std::array<const std::uint32_t*, 4> lower, upper;
+    for (int k = 0; k < 4; ++k) {
+      const std::int64_t index = adm_input(y, k, plane_.height);
+      const auto at = static_cast<std::size_t>(k);
+      lower[at] = lower_rows_.row_at(index, [&](std::int64_t row, std::uint32_t* words) {
+        load_halves<false>(plane_.row(row), words);
+      });
+      if (is_narrow_) continue;
+      upper[at] = upper_rows_.row_at(index, [&](std::int64_t row, std::uint32_t* words) {
+        load_halves<true>(plane_.row(row), words);
+      });
+    }
+    if (is_narrow_) {
+      down<true>(lower, lower);
+    } else {
+      down<false>(lower, upper);
+    }
+    across(low_, approximation, to.bands[1].get());
+    if (has_bands) across(high_, to.bands[0].get(), to.bands[2].get());
   }
 
  private:
-  // Shifts of 0 bits keep the sum, whose half is then cut off.
-  void down(std::int64_t y) {
-    const Coefficient* HWY_RESTRICT rows[4];
-    for (int k = 0; k < 4; ++k) rows[k] = plane_.row(adm_input(y, k, plane_.height));
-    double* HWY_RESTRICT low = low_.get();
-    double* HWY_RESTRICT high = high_.get();
-    const double scale = down_;
-    for (std::int64_t x = 0; x < plane_.width; ++x) {
-      const double a = rows[0][x], b = rows[1][x], c = rows[2][x], d = rows[3][x];
-      low[x] = std::floor(
-          (kAdmLow[0] * a + kAdmLow[1] * b + kAdmLow[2] * c + kAdmLow[3] * d) * scale + 0.5);
-      high[x] = std::floor(
-          (kAdmHigh[0] * a + kAdmHigh[1] * b + kAdmHigh[2] * c + kAdmHigh[3] * d) * scale + 0.5);
+  using Halves = std::array<RowOfPairs, 2>;  // lower, upper
+
+  // To an upper half belongs what a negative lower one takes away.
+  static constexpr std::uint32_t kCarry = 0x8000;
+
+  template <bool is_upper>
+  void load_halves(const Coefficient* HWY_RESTRICT from, std::uint32_t* HWY_RESTRICT to) const {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+      hn::Vec<decltype(di)> even, odd;
+      hn::LoadInterleaved2(di, from + 2 * i, even, odd);
+      const V a = hn::BitCast(d, even), b = hn::BitCast(d, odd), carry = hn::Set(d, kCarry);
+      hn::StoreU(
+          is_upper ? upper_halves(d, hn::Add(a, carry), hn::Add(b, carry)) : lower_halves(d, a, b),
+          d, to + i);
     }
-    for (double* row : {low, high}) {
-      const std::int64_t width = plane_.width;
-      row[-1] = row[1];
-      row[width] = row[width - 1];
-      row[width + 1] = row[std::max<std::int64_t>(0, width - 2)];
+    load_ends(
+        plane_.width,
+        [&](std::int64_t x) {
+          const auto value = static_cast<std::uint32_t>(from[x]);
+          return is_upper ? (value + kCarry) >> 16 : value;
+        },
+        to);
+  }
+
+  // Sums of 16 bits are kept as they are, others are rounded to multiples of 2^16.
+  template <bool is_narrow>
+  void down(const std::array<const std::uint32_t*, 4>& lower,
+      const std::array<const std::uint32_t*, 4>& upper) {
+    const D d;
+    const V carry = hn::Set(d, kCarry);
+    for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+      const PairsDown pairs(lower, i), upper_pairs(upper, i);
+      const auto filter = [&](const std::array<std::int32_t, 4>& taps, Halves& to) HWY_ATTR {
+        V even, odd;
+        pairs.sums(taps, is_narrow ? 0 : 0x8000, even, odd);
+        if constexpr (!is_narrow) {
+          V upper_even, upper_odd;
+          upper_pairs.sums(taps, 0, upper_even, upper_odd);
+          even = hn::Add(upper_even, shifted(even, 16));
+          odd = hn::Add(upper_odd, shifted(odd, 16));
+        }
+        hn::StoreU(lower_halves(d, even, odd), d, to[0].get() + i);
+        hn::StoreU(upper_halves(d, hn::Add(even, carry), hn::Add(odd, carry)), d, to[1].get() + i);
+      };
+      filter(kAdmLow, low_);
+      filter(kAdmHigh, high_);
     }
   }
 
-  void across(const double* HWY_RESTRICT row, const std::array<std::int32_t, 4>& taps,
-      Coefficient* HWY_RESTRICT to) const {
-    const hn::ScalableTag<double> d;
-    const hn::Rebind<Coefficient, decltype(d)> di;
-    const auto t0 = hn::Set(d, taps[0]), t1 = hn::Set(d, taps[1]), t2 = hn::Set(d, taps[2]),
-               t3 = hn::Set(d, taps[3]), scale = hn::Set(d, across_), half = hn::Set(d, 0.5);
-    const std::int64_t width = (plane_.width + 1) / 2;
-    for (std::int64_t i = 0; i < width; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      hn::Vec<decltype(d)> a, b, c, e;
-      hn::LoadInterleaved2(d, row + 2 * i - 1, a, b);
-      hn::LoadInterleaved2(d, row + 2 * i + 1, c, e);
-      const auto sum =
-          hn::Add(hn::Add(hn::Mul(a, t0), hn::Mul(b, t1)), hn::Add(hn::Mul(c, t2), hn::Mul(e, t3)));
-      const auto rounded = hn::Floor(hn::Add(hn::Mul(sum, scale), half));
-      hn::StoreU(hn::DemoteTo(di, rounded), di, to + i);
+  void across(
+      const Halves& rows, Coefficient* HWY_RESTRICT low, Coefficient* HWY_RESTRICT high) const {
+    const std::uint32_t half = std::uint32_t{1} << (across_shift_ - 1);
+    for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
+      const SumsAcross lower(rows[0].get(), i, half), upper(rows[1].get(), i, 0);
+      const auto joined = [&](V lower_sum, V upper_sum) HWY_ATTR {
+        return hn::Add(
+            shifted(lower_sum, across_shift_), hn::ShiftLeftSame(upper_sum, 16 - across_shift_));
+      };
+      store(joined(lower.low, upper.low), low + i);
+      store(joined(lower.high, upper.high), high + i);
     }
   }
 
   const AdmPlane& plane_;
-  double down_, across_;
-  PaddedRow<double> low_, high_;
+  bool is_narrow_;
+  int across_shift_;
+  std::int64_t words_;
+  RowsOfPairs lower_rows_, upper_rows_;
+  Halves low_, high_;
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motion on the CPU, in tasks of rows. A row's difference is filtered down and then across in plain
-// loops of 32-bit integers, which the compiler makes vectors of. What 16 bits of depth and a filter
-// make too wide for 32 bits is kept as multiples of 256 and the rest.
+// Motion on the CPU, in tasks of rows. A row's difference is filtered down and then across. Those
+// of up to 12 bits are pairs of columns in 16-bit halves, whose products with taps are added in
+// pairs. What 16 bits of depth and a filter make too wide for 32 bits is kept as multiples of 256
+// and the rest, in plain loops of 32-bit integers, which the compiler makes vectors of.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/motion/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -15,6 +16,7 @@
 
 #include "src/core/parallel.h"
 #include "src/vmaf/motion/motion.h"
+#include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
@@ -23,8 +25,7 @@ constexpr int kRadius = 2;
 constexpr std::int32_t kOuter = 3571, kInner = 16004, kCentre = 26386;
 
 // Differences of two rows of samples.
-template <class Sample>
-void subtract(const Sample* HWY_RESTRICT earlier, const Sample* HWY_RESTRICT later,
+void subtract(const std::uint16_t* HWY_RESTRICT earlier, const std::uint16_t* HWY_RESTRICT later,
     std::int64_t width, std::int32_t* HWY_RESTRICT to) {
   for (std::int64_t x = 0; x < width; ++x) to[x] = earlier[x] - later[x];
 }
@@ -40,7 +41,6 @@ HWY_INLINE std::int32_t filtered(
   return (upper + (lower >> 8)) >> (shift - 8);
 }
 
-template <class Sample>
 std::int64_t sad_of_rows(
     const Plane& earlier, const Plane& later, std::int64_t first, std::int64_t last) {
   const std::int64_t width = later.width, height = later.height;
@@ -50,7 +50,7 @@ std::int64_t sad_of_rows(
   std::vector<std::int32_t> down(room);
   const auto load = [&](std::int64_t row) {
     const std::int64_t at = reflected(row, height);
-    subtract(earlier.row<Sample>(at), later.row<Sample>(at), width,
+    subtract(earlier.row<std::uint16_t>(at), later.row<std::uint16_t>(at), width,
         ring[static_cast<std::size_t>(row + 5) % ring.size()].data());
   };
   for (std::int64_t row = first - kRadius; row < first + kRadius; ++row) load(row);
@@ -83,9 +83,158 @@ std::int64_t sad_of_rows(
   return sad;
 }
 
+using D = hn::ScalableTag<std::uint32_t>;
+using V = hn::Vec<D>;
+
+constexpr std::uint32_t tap_pair(std::int32_t first, std::int32_t second) {
+  return static_cast<std::uint32_t>(first) | static_cast<std::uint32_t>(second) << 16;
+}
+
+// A row of words, each of two columns from the even one on, with room for a word to the left and a
+// vector and a word to the right.
+class RowOfPairs {
+ public:
+  explicit RowOfPairs(std::int64_t width)
+      : words_(static_cast<std::size_t>(width) / 2 + 2 * kPadding) {}
+  std::uint32_t* get() { return words_.data() + kPadding; }
+
+ private:
+  static constexpr std::size_t kPadding = HWY_MAX_BYTES / sizeof(std::uint32_t) + 2;
+  std::vector<std::uint32_t> words_;
+};
+
+// Repeats columns beyond the row's ends as windows see them.
+inline void reflect_ends(std::uint32_t* words, std::int64_t width) {
+  const auto column = [&](std::int64_t x) {
+    const std::int64_t at = reflected(x, width);
+    return words[at / 2] >> (at % 2 * 16) & 0xffff;
+  };
+  words[-1] = column(-2) | column(-1) << 16;
+  const std::int64_t last = (width - 1) / 2;  // the word of the last column
+  if (width % 2 != 0) words[last] = column(width - 1) | column(width) << 16;
+  words[last + 1] = column(2 * last + 2) | (width % 2 == 0 ? column(2 * last + 3) << 16 : 0);
+}
+
+// Differences of 13 bits: all sums of products stay within 32 bits, and results have 17 bits, of
+// which the lowest is filtered apart.
+class NarrowMotion {
+ public:
+  NarrowMotion(const Plane& earlier, const Plane& later)
+      : earlier_(earlier), later_(later), half_(later.width), lowest_(later.width) {
+    for (int i = 0; i < 2 * kRadius + 1; ++i) ring_.emplace_back(later.width);
+  }
+
+  template <class Sample> std::int64_t sad(std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first - kRadius; row < first + kRadius; ++row) load<Sample>(row);
+    std::int64_t sad = 0;
+    for (std::int64_t row = first; row < last; ++row) {
+      load<Sample>(row + kRadius);
+      filter_down(row);
+      reflect_ends(half_.get(), later_.width);
+      reflect_ends(lowest_.get(), later_.width);
+      sad += sum_across();
+    }
+    return sad;
+  }
+
+ private:
+  std::uint32_t* difference(std::int64_t row) {
+    return ring_[static_cast<std::size_t>(row + 5) % ring_.size()].get();
+  }
+
+  template <class Sample> void load(std::int64_t row) {
+    const std::int64_t at = reflected(row, later_.height);
+    const Sample* HWY_RESTRICT a = earlier_.row<Sample>(at);
+    const Sample* HWY_RESTRICT b = later_.row<Sample>(at);
+    std::uint32_t* HWY_RESTRICT to = difference(row);
+    const auto minus = [&](std::int64_t x) { return static_cast<std::uint32_t>(a[x] - b[x]); };
+    const std::int64_t words = later_.width / 2;
+    for (std::int64_t i = 0; i < words; ++i) {
+      to[i] = (minus(2 * i) & 0xffff) | minus(2 * i + 1) << 16;
+    }
+    if (later_.width % 2 != 0) to[words] = minus(2 * words) & 0xffff;
+  }
+
+  // Rows of the filter's results, halved, and of their lowest bits.
+  void filter_down(std::int64_t row) {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const std::uint32_t *a = difference(row - 2), *b = difference(row - 1), *c = difference(row);
+    const std::uint32_t *e = difference(row + 1), *f = difference(row + 2);
+    const int shift = later_.bit_depth;
+    const V rounding = hn::Set(d, std::uint32_t{1} << (shift - 1)), one = hn::Set(d, 1);
+    const V outer = hn::Set(d, tap_pair(kOuter, kInner));
+    const V even_centre = hn::Set(d, tap_pair(kCentre, 0));
+    const V odd_centre = hn::Set(d, tap_pair(0, kCentre));
+    const auto result = [&](V pairs, V centre, V centre_taps) HWY_ATTR {
+      const V sum = add_products(d, add_products(d, rounding, pairs, outer), centre, centre_taps);
+      return hn::BitCast(d, hn::ShiftRightSame(hn::BitCast(di, sum), shift));
+    };
+    for (std::int64_t i = 0; 2 * i < later_.width; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+      const V ends = add_halves(d, hn::LoadU(d, a + i), hn::LoadU(d, f + i));
+      const V inner = add_halves(d, hn::LoadU(d, b + i), hn::LoadU(d, e + i));
+      const V centre = hn::LoadU(d, c + i);
+      const V even = result(lower_halves(d, ends, inner), centre, even_centre);
+      const V odd = result(upper_halves(d, ends, inner), centre, odd_centre);
+      hn::StoreU(
+          lower_halves(d, hn::ShiftRight<1>(even), hn::ShiftRight<1>(odd)), d, half_.get() + i);
+      hn::StoreU(lower_halves(d, hn::And(even, one), hn::And(odd, one)), d, lowest_.get() + i);
+    }
+  }
+
+  std::int64_t sum_across() {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const std::uint32_t *half = half_.get(), *lowest = lowest_.get();
+    const V even0 = hn::Set(d, tap_pair(kOuter, kInner));
+    const V even1 = hn::Set(d, tap_pair(kCentre, kInner)), even2 = hn::Set(d, tap_pair(kOuter, 0));
+    const V odd0 = hn::Set(d, tap_pair(0, kOuter)), odd1 = hn::Set(d, tap_pair(kInner, kCentre));
+    const V odd2 = hn::Set(d, tap_pair(kInner, kOuter));
+    const V rounding = hn::Set(d, 0x8000), none = hn::Zero(d);
+    const auto filter = [&](const std::uint32_t* row, V start, V t0, V t1, V t2) HWY_ATTR {
+      V sum = add_products(d, start, hn::LoadU(d, row - 1), t0);
+      sum = add_products(d, sum, hn::LoadU(d, row), t1);
+      return add_products(d, sum, hn::LoadU(d, row + 1), t2);
+    };
+    const auto magnitude = [&](V of_halves, V of_lowest) HWY_ATTR {
+      const V sum = hn::Add(of_halves, hn::ShiftRight<1>(of_lowest));
+      return hn::Abs(hn::ShiftRight<15>(hn::BitCast(di, sum)));
+    };
+    auto sum = hn::Zero(di);  // of at most 2^15 windows a row and lane, of 16 bits
+    std::int64_t sad = 0;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (std::int64_t i = 0; 2 * i < later_.width; i += lanes) {
+      const auto even = magnitude(filter(half + i, none, even0, even1, even2),
+          filter(lowest + i, rounding, even0, even1, even2));
+      const auto odd = magnitude(
+          filter(half + i, none, odd0, odd1, odd2), filter(lowest + i, rounding, odd0, odd1, odd2));
+      const std::int64_t left = later_.width - 2 * i;
+      if (left >= 2 * lanes) {
+        sum = hn::Add(sum, hn::Add(even, odd));
+      } else {
+        const auto first = [&](std::int64_t n) {
+          return hn::FirstN(di, static_cast<std::size_t>(n));
+        };
+        sum = hn::Add(sum, hn::Add(hn::IfThenElseZero(first((left + 1) / 2), even),
+                               hn::IfThenElseZero(first(left / 2), odd)));
+      }
+      if (i % 4096 == 4096 - lanes) {
+        sad += sum_of_lanes(di, sum);
+        sum = hn::Zero(di);
+      }
+    }
+    return sad + sum_of_lanes(di, sum);
+  }
+
+  const Plane &earlier_, &later_;
+  std::vector<RowOfPairs> ring_;
+  RowOfPairs half_, lowest_;
+};
+
 std::int64_t sad(const Plane& earlier, const Plane& later, std::int64_t first, std::int64_t last) {
-  return later.is_words ? sad_of_rows<std::uint16_t>(earlier, later, first, last)
-                        : sad_of_rows<std::uint8_t>(earlier, later, first, last);
+  if (!later.is_words) return NarrowMotion(earlier, later).sad<std::uint8_t>(first, last);
+  if (later.bit_depth <= 12) return NarrowMotion(earlier, later).sad<std::uint16_t>(first, last);
+  return sad_of_rows(earlier, later, first, last);
 }
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE

@@ -55,11 +55,11 @@ void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t l
 }
 
 // Logarithms of the vector units, for a test of all of them.
-void log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count) {
+void logarithms(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count) {
   const hn::ScalableTag<std::uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> di;
+  const auto offset = hn::Set(d, kLogOffset);
   for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
-    hn::StoreU(log_of(d, hn::LoadU(d, high_words + i)), di, logs + i);
+    hn::StoreU(hn::Sub(log_of(d, hn::LoadU(d, numbers + i)), offset), d, logs + i);
   }
 }
 
@@ -72,7 +72,7 @@ namespace {
 
 HWY_EXPORT(measure_stripe);
 HWY_EXPORT(halve_rows);
-HWY_EXPORT(log_mantissas);
+HWY_EXPORT(logarithms);
 
 constexpr std::int64_t kHalvedRowsOfTask = 16;
 
@@ -96,8 +96,8 @@ bool& vif_fuses_products() {
   return fuses;
 }
 
-void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(log_mantissas)(high_words, logs, count);
+void vif_logarithms_cpu(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(logarithms)(numbers, logs, count);
 }
 
 std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,

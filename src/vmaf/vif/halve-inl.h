@@ -26,7 +26,7 @@ void halve_rows_at(const Plane& from, std::int64_t first_row, std::int64_t last_
   constexpr int pairs = kVifPairs[scale];
   constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
   constexpr Word bias = 0x80008000u, whole = 0x80000000u;
-  const TapPairs taps = tap_pairs(scale);
+  const auto& taps = kVifTapPairs[scale].even;
   const int shift = scale == 1 ? from.bit_depth : 16;
   alignas(64) RowOfWords down, outputs;
   alignas(64) std::array<std::array<Word, 2 * kRowWords>, kVifPairs[0]> ring;
@@ -57,11 +57,15 @@ void halve_rows_at(const Plane& from, std::int64_t first_row, std::int64_t last_
       }
       for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
         V even = hn::Set(d, whole + (Word{1} << (shift - 1))), odd = even;
-        for (int j = 0; j < pairs; ++j) {
-          const Word* words = window[static_cast<std::size_t>(j)] + 2 * i;
-          V unused = hn::Zero(d);
-          filter_step<scale, false>(d, hn::Load(d, words), j, taps, even, unused);
-          filter_step<scale, false>(d, hn::Load(d, words + hn::Lanes(d)), j, taps, odd, unused);
+        for (std::size_t j = 0; j < pairs; ++j) {
+          const Word* words = window[j] + 2 * i;
+          const V tap_pair = hn::Set(d, taps[j]);
+          even = add_products(d, even, hn::Load(d, words), tap_pair);
+          odd = add_products(d, odd, hn::Load(d, words + hn::Lanes(d)), tap_pair);
+        }
+        if constexpr (scale == 3) {
+          even = hn::Add(even, hn::ShiftLeft<16>(hn::Load(d, window[1] + 2 * i)));
+          odd = hn::Add(odd, hn::ShiftLeft<16>(hn::Load(d, window[1] + 2 * i + hn::Lanes(d))));
         }
         even = hn::ShiftRightSame(even, shift);
         odd = hn::ShiftRightSame(odd, shift);
@@ -70,10 +74,12 @@ void halve_rows_at(const Plane& from, std::int64_t first_row, std::int64_t last_
       const auto count =
           static_cast<std::size_t>(std::min<std::int64_t>(kVifTileColumns / 2, width - column));
       for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
-        V even = hn::Set(d, whole + 0x8000u), unused = even;
-        for (int j = 0; j < pairs; ++j) {
-          filter_step<scale, false>(d, hn::LoadU(d, &down[i + first + static_cast<std::size_t>(j)]),
-              j, taps, even, unused);
+        V even = hn::Set(d, whole + 0x8000u);
+        for (std::size_t j = 0; j < pairs; ++j) {
+          even = add_products(d, even, hn::LoadU(d, &down[i + first + j]), hn::Set(d, taps[j]));
+        }
+        if constexpr (scale == 3) {
+          even = hn::Add(even, hn::ShiftLeft<16>(hn::LoadU(d, &down[i + first + 1])));
         }
         hn::Store(hn::ShiftRight<16>(even), d, &outputs[i]);
       }

@@ -57,8 +57,22 @@ constexpr std::uint32_t vif_tap_pair(int scale, int j, bool is_odd) {
   return tap(first) | tap(first + 1) << 16;
 }
 
-/// lg(2^e·m) - 2048·e for numbers 2^e·m, 1 ≤ m < 2, of which these are the high words, as doubles.
-/// For a test; count is a multiple of 16.
-void vif_log_mantissas(const std::uint32_t* high_words, std::int32_t* logs, std::size_t count);
+/// All pairs of taps of even and of odd outputs.
+struct VifTapPairs {
+  std::array<std::uint32_t, kVifPairs[0]> even{}, odd{};
+};
+constexpr VifTapPairs vif_tap_pairs(int scale) {
+  VifTapPairs taps;
+  for (int j = 0; j < kVifPairs[scale]; ++j) {
+    taps.even[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, false);
+    taps.odd[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, true);
+  }
+  return taps;
+}
+constexpr VifTapPairs kVifTapPairs[kVifScales] = {
+    vif_tap_pairs(0), vif_tap_pairs(1), vif_tap_pairs(2), vif_tap_pairs(3)};
+
+/// The logarithms of numbers from 2^17 on in vectors, for a test; count is a multiple of 16.
+void vif_logarithms_cpu(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count);
 
 }  // namespace similis::vmaf_internal

@@ -18,7 +18,9 @@
 #include <span>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "src/vmaf/vif/information-inl.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/words-inl.h"
 
@@ -68,62 +70,30 @@ void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64
   for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
 }
 
-// Adds pairs times taps, and for scale 3 the central sample times 2^16, to even and odd outputs.
-struct TapPairs {
-  std::array<Word, kVifPairs[0]> even{}, odd{};
-};
-inline TapPairs tap_pairs(int scale) {
-  TapPairs taps;
-  for (int j = 0; j < kVifPairs[scale]; ++j) {
-    taps.even[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, false);
-    taps.odd[static_cast<std::size_t>(j)] = vif_tap_pair(scale, j, true);
-  }
-  return taps;
-}
-
-template <int scale, bool is_fused, class D>
-HWY_INLINE void filter_step(
-    D d, hn::Vec<D> pairs, int j, const TapPairs& taps, hn::Vec<D>& even, hn::Vec<D>& odd) {
-  const auto at = static_cast<std::size_t>(j);
-  even = add_products<is_fused>(d, even, pairs, hn::Set(d, taps.even[at]));
-  odd = add_products<is_fused>(d, odd, pairs, hn::Set(d, taps.odd[at]));
-  if constexpr (scale == 3) {
-    if (j == 1) {
-      even = hn::Add(even, hn::ShiftLeft<16>(pairs));
-      odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
-    }
+// Rows of a tile lie apart, so that the processor does not foresee the next one.
+template <class Sample>
+void prefetch_columns(const Sample* row, std::int64_t width, std::int64_t first) {
+  constexpr std::int64_t line = 64 / sizeof(Sample);
+  const std::int64_t last = std::min(first + kVifTileColumns + kVifMargin, width);
+  for (std::int64_t x = std::max<std::int64_t>(0, first - kVifMargin); x < last; x += line) {
+    hwy::Prefetch(row + x);
   }
 }
 
-// 2048·log2 of the doubles whose high words these are, to 16 leading bits, as libvmaf's table has
-// it: of a logarithm rounded to a float. More by 2048·1023. With these coefficients the polynomial
-// is right for all 32768 mantissas, with fused multiply-adds and without; a test tries them all.
-template <class D> HWY_INLINE hn::Vec<hn::RebindToSigned<D>> log_of(D d, hn::Vec<D> high_words) {
-  const hn::RebindToSigned<D> di;
-  const hn::RebindToFloat<D> df;
-  constexpr int kDegree = 9;  // in t = m - 1.5
-  constexpr float kLog2[kDegree + 1] = {0x1.2b8034p-1f, 0x1.ec709ep-1f, -0x1.484ac2p-2f,
-      0x1.23d092p-3f, -0x1.23f93cp-4f, 0x1.37764ap-5f, -0x1.52f57cp-6f, 0x1.82e084p-7f,
-      -0x1.22a358p-7f, 0x1.5a4266p-8f};
-  const hn::Vec<D> mantissa = hn::ShiftLeft<3>(hn::And(high_words, hn::Set(d, 0xfffe0u)));
-  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
-  const auto t = hn::Sub(m, hn::Set(df, 1.5f));
-  auto log = hn::Set(df, kLog2[kDegree]);
-  for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
-  log = hn::Add(log, hn::Set(df, 15.0f));
-  // Rounds half up without a conversion: of a float from 2^12 to 2^13 all but the last 11 bits are
-  // those of a whole number. All steps are exact.
-  log = hn::MulAdd(hn::Sub(log, hn::Set(df, 15.0f)), hn::Set(df, 2048.0f), hn::Set(df, 4096.5f));
-  const auto whole = hn::Sub(hn::ShiftRight<11>(hn::BitCast(d, log)), hn::Set(d, 139u << 12));
-  return hn::BitCast(di, hn::Add(whole, hn::ShiftLeft<11>(hn::ShiftRight<20>(high_words))));
+// Adds pairs times taps to even and odd outputs.
+template <bool is_fused, class D>
+HWY_INLINE void filter_step(D d, hn::Vec<D> pairs, hn::Vec<D> even_taps, hn::Vec<D> odd_taps,
+    hn::Vec<D>& even, hn::Vec<D>& odd) {
+  even = add_products<is_fused>(d, even, pairs, even_taps);
+  odd = add_products<is_fused>(d, odd, pairs, odd_taps);
 }
 
-// One output row of a tile: its variances and covariance where the reference is not flat, packed.
-struct Variances {
-  static constexpr std::size_t kRoom = 2 * kRowWords;
-  alignas(64) std::int32_t reference[kRoom], distorted[kRoom], covariance[kRoom];
-  std::size_t count = 0;
-};
+// Adds what the central taps of scale 3 lack: the samples times 2^16.
+template <class D>
+HWY_INLINE void add_centre(D d, hn::Vec<D> pairs, hn::Vec<D>& even, hn::Vec<D>& odd) {
+  even = hn::Add(even, hn::ShiftLeft<16>(pairs));
+  odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
+}
 
 // A walk through a tile computes one of these: all moments of a pair; those of the reference alone,
 // which are kept; or the others, beside kept ones.
@@ -149,10 +119,11 @@ template <class Sample, bool is_fused> class VifStripe {
  public:
   explicit VifStripe(const VifPlan& plan)
       : plan_(plan),
-        taps_(tap_pairs(plan.scale)),
+        pairs_(kVifPairs[plan.scale]),
         mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
-        ring_(static_cast<std::size_t>(kVifPairs[0])) {}
+        ring_(static_cast<std::size_t>(kVifPairs[0])),
+        information_(plan.gain_limits) {}
 
   void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
     const std::int64_t first = stripe * kVifStripeRows;
@@ -217,7 +188,6 @@ template <class Sample, bool is_fused> class VifStripe {
           kept = &kept_[static_cast<std::size_t>(row - first + i)];
         }
         filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept, sums);
-        if constexpr (walk != VifWalk::reference) measure_variances(sums);
       }
     }
   }
@@ -227,6 +197,7 @@ template <class Sample, bool is_fused> class VifStripe {
   void load_pair(const Plane& distorted, std::int64_t row, int place, std::int64_t column) {
     alignas(64) RowOfWords x0, x1, y0, y1;
     const auto load = [&](const Plane& plane, std::int64_t at, RowOfWords& to) {
+      prefetch_columns(plane.row<Sample>(inside(at + 2, plane.height)), plane.width, column);
       load_columns(plane.row<Sample>(inside(at, plane.height)), plane.width, column - kVifMargin,
           kTileWords, to.data());
     };
@@ -263,22 +234,39 @@ template <class Sample, bool is_fused> class VifStripe {
     }
   }
 
-  // Sums down of one kind of row at word i: of the upper and the lower output row, in even and odd
-  // columns, as they are without the bias.
+  // Sums down of one kind of row: of the upper and the lower output row, in even and odd columns,
+  // as they are without the bias. Two vectors of words from word i on share the taps' loads.
   struct Down {
     V even[2], odd[2];
   };
   template <int scale>
-  HWY_INLINE Down sums_down(const std::array<const RingRow*, kVifPairs[0]>& window,
-      std::size_t kind, std::size_t i, Word start) const {
+  HWY_INLINE void sums_down(const std::array<const RingRow*, kVifPairs[0]>& window,
+      std::size_t kind, std::size_t i, Word start, Down (&sums)[2]) const {
     const D d;
-    V e0 = hn::Set(d, start), e1 = e0, o0 = e0, o1 = e0;
-    for (int j = 0; j < kVifPairs[scale]; ++j) {
-      const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
-      filter_step<scale, is_fused>(d, hn::Load(d, pairs), j, taps_, e0, e1);
-      filter_step<scale, is_fused>(d, hn::Load(d, pairs + hn::Lanes(d)), j, taps_, o0, o1);
+    for (Down& of_vector : sums) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        of_vector.even[row] = of_vector.odd[row] = hn::Set(d, start);
+      }
     }
-    return {{e0, e1}, {o0, o1}};
+    const auto each = [&](int j, auto step) HWY_ATTR {
+      const Word* pairs = &(*window[static_cast<std::size_t>(j)])[kind].words[2 * i];
+      for (Down& of_vector : sums) {
+        step(hn::Load(d, pairs), of_vector.even[0], of_vector.even[1]);
+        pairs += hn::Lanes(d);
+        step(hn::Load(d, pairs), of_vector.odd[0], of_vector.odd[1]);
+        pairs += hn::Lanes(d);
+      }
+    };
+    const VifTapPairs& taps = kVifTapPairs[scale];
+    for (int j = 0; j < pairs_; ++j) {
+      const V even_taps = hn::Set(d, taps.even[static_cast<std::size_t>(j)]);
+      const V odd_taps = hn::Set(d, taps.odd[static_cast<std::size_t>(j)]);
+      each(j, [&](V pairs, V& even, V& odd)
+                  HWY_ATTR { filter_step<is_fused>(d, pairs, even_taps, odd_taps, even, odd); });
+    }
+    if constexpr (scale == 3) {
+      each(1, [&](V pairs, V& even, V& odd) HWY_ATTR { add_centre(d, pairs, even, odd); });
+    }
   }
 
   template <int scale, VifWalk walk>
@@ -288,34 +276,47 @@ template <class Sample, bool is_fused> class VifStripe {
     constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
     const Word mean_rounding = Word{1} << (mean_shift_ - 1);
     const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
-    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+    const std::size_t lanes = hn::Lanes(d);
+    for (std::size_t i = 0; i < kTileWords; i += 2 * lanes) {
       for (std::size_t kind = 0; kind < 2; ++kind) {
         if (!has_mean(walk, kind)) continue;
-        const Down sums =
-            sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole));
-        for (std::size_t row = 0; row < 2; ++row) {
-          const V even = hn::ShiftRightSame(sums.even[row], mean_shift_);
-          const V odd = hn::ShiftRightSame(sums.odd[row], mean_shift_);
-          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i]);
+        Down sums[2];
+        sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole), sums);
+        for (std::size_t v = 0; v < 2; ++v) {
+          for (std::size_t row = 0; row < 2; ++row) {
+            const V even = hn::ShiftRightSame(sums[v].even[row], mean_shift_);
+            const V odd = hn::ShiftRightSame(sums[v].odd[row], mean_shift_);
+            hn::Store(
+                hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i + v * lanes]);
+          }
         }
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
         if (!has_square(walk, kind)) continue;
         const std::size_t in = 2 + kHalves * kind, out = 2 + 2 * kind;
-        Down sums = sums_down<scale>(window, in, i, whole + rounding);
+        Down sums[2];
+        sums_down<scale>(window, in, i, whole + rounding, sums);
         if constexpr (!kIsNarrow) {
-          const Down upper = sums_down<scale>(window, in + 1, i, whole);
-          for (std::size_t row = 0; row < 2; ++row) {
-            sums.even[row] = hn::Add(hn::ShiftRightSame(sums.even[row], square_shift_),
-                hn::ShiftLeftSame(upper.even[row], 16 - square_shift_));
-            sums.odd[row] = hn::Add(hn::ShiftRightSame(sums.odd[row], square_shift_),
-                hn::ShiftLeftSame(upper.odd[row], 16 - square_shift_));
+          Down upper[2];
+          sums_down<scale>(window, in + 1, i, whole, upper);
+          const auto joined = [&](V low, V high) HWY_ATTR {
+            return hn::Add(hn::ShiftRightSame(low, square_shift_),
+                hn::ShiftLeftSame(high, 16 - square_shift_));
+          };
+          for (std::size_t v = 0; v < 2; ++v) {
+            for (std::size_t row = 0; row < 2; ++row) {
+              sums[v].even[row] = joined(sums[v].even[row], upper[v].even[row]);
+              sums[v].odd[row] = joined(sums[v].odd[row], upper[v].odd[row]);
+            }
           }
         }
-        for (std::size_t row = 0; row < 2; ++row) {
-          const V even = sums.even[row], odd = sums.odd[row];
-          hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][out][i]);
-          hn::Store(hn::Xor(upper_halves(d, even, odd), bias), d, &down_[row][out + 1][i]);
+        for (std::size_t v = 0; v < 2; ++v) {
+          for (std::size_t row = 0; row < 2; ++row) {
+            const V even = sums[v].even[row], odd = sums[v].odd[row];
+            const std::size_t at = i + v * lanes;
+            hn::Store(hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][out][at]);
+            hn::Store(hn::Xor(upper_halves(d, even, odd), bias), d, &down_[row][out + 1][at]);
+          }
         }
       }
     }
@@ -323,17 +324,28 @@ template <class Sample, bool is_fused> class VifStripe {
 
   using DownRow = std::array<RowOfWords, kDownRows>;
 
-  // The moments of even and odd columns.
-  template <int scale>
+  // Sums across of these kinds of rows, of even and odd columns from word i on.
+  template <int scale, std::size_t... kinds>
   HWY_INLINE void sums_across(
-      const DownRow& rows, std::size_t kind, std::size_t i, Word start, V& even, V& odd) const {
+      const DownRow& rows, std::size_t i, V (&even)[kDownRows], V (&odd)[kDownRows]) const {
     const D d;
+    constexpr Word whole = 0x80000000u, rounding = 0x8000u;
     constexpr int pairs = kVifPairs[scale];
     constexpr std::size_t first = (static_cast<std::size_t>(kVifMargin) - (pairs - 1)) / 2;
-    even = odd = hn::Set(d, start);
-    for (int j = 0; j < pairs; ++j) {
-      filter_step<scale, is_fused>(d,
-          hn::LoadU(d, &rows[kind][i + first + static_cast<std::size_t>(j)]), j, taps_, even, odd);
+    constexpr auto start = [](std::size_t kind) {  // lower halves are rounded
+      return kind >= 2 && kind % 2 == 0 ? whole + rounding : whole;
+    };
+    ((even[kinds] = odd[kinds] = hn::Set(d, start(kinds))), ...);
+    const VifTapPairs& taps = kVifTapPairs[scale];
+    const std::size_t at = i + first;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(pairs_); ++j) {
+      const V even_taps = hn::Set(d, taps.even[j]), odd_taps = hn::Set(d, taps.odd[j]);
+      (filter_step<is_fused>(
+           d, hn::LoadU(d, &rows[kinds][at + j]), even_taps, odd_taps, even[kinds], odd[kinds]),
+          ...);
+    }
+    if constexpr (scale == 3) {
+      (add_centre(d, hn::LoadU(d, &rows[kinds][at + 1]), even[kinds], odd[kinds]), ...);
     }
   }
 
@@ -346,24 +358,25 @@ template <class Sample, bool is_fused> class VifStripe {
   void filter_across(const DownRow& rows, std::int64_t columns, [[maybe_unused]] KeptRow* kept,
       VifScaleSums& sums) {
     const D d;
-    constexpr Word whole = 0x80000000u, rounding = 0x8000u;
-    variances_.count = 0;
-    std::int64_t flat_count = 0;
-    V rest_low = hn::Zero(d), rest_high = hn::Zero(d);
+    if constexpr (walk != VifWalk::reference) information_.begin();
     const auto words = static_cast<std::size_t>((columns + 1) / 2);
     for (std::size_t i = 0; i < words; i += hn::Lanes(d)) {
-      V even[5], odd[5];
-      for (std::size_t kind = 0; kind < 2; ++kind) {
-        if (!has_mean(walk, kind)) continue;
-        sums_across<scale>(rows, kind, i, whole, even[kind], odd[kind]);
+      V even[kDownRows], odd[kDownRows];
+      // In groups that fit the registers.
+      if constexpr (walk == VifWalk::pair) {
+        sums_across<scale, 0, 1, 2, 3>(rows, i, even, odd);
+        sums_across<scale, 4, 5, 6, 7>(rows, i, even, odd);
+      } else if constexpr (walk == VifWalk::reference) {
+        sums_across<scale, 0, 2, 3>(rows, i, even, odd);
+      } else {
+        sums_across<scale, 1, 4, 5>(rows, i, even, odd);
+        sums_across<scale, 6, 7>(rows, i, even, odd);
       }
       for (std::size_t kind = 0; kind < 3; ++kind) {
         if (!has_square(walk, kind)) continue;
-        V lower_even, lower_odd;
-        sums_across<scale>(rows, 2 + 2 * kind, i, whole + rounding, lower_even, lower_odd);
-        sums_across<scale>(rows, 3 + 2 * kind, i, whole, even[2 + kind], odd[2 + kind]);
-        even[2 + kind] = hn::Add(even[2 + kind], hn::ShiftRight<16>(lower_even));
-        odd[2 + kind] = hn::Add(odd[2 + kind], hn::ShiftRight<16>(lower_odd));
+        const std::size_t lower = 2 + 2 * kind, upper = 3 + 2 * kind;
+        even[2 + kind] = hn::Add(even[upper], hn::ShiftRight<16>(even[lower]));
+        odd[2 + kind] = hn::Add(odd[upper], hn::ShiftRight<16>(odd[lower]));
       }
       if constexpr (walk == VifWalk::reference) {
         hn::Store(even[0], d, &kept->moments[0][i]);
@@ -379,114 +392,20 @@ template <class Sample, bool is_fused> class VifStripe {
         odd[2] = hn::Load(d, &kept->moments[3][i]);
       }
       const auto left = columns - 2 * static_cast<std::int64_t>(i);
-      keep(even, static_cast<std::size_t>((left + 1) / 2), flat_count, rest_low, rest_high);
-      keep(odd, static_cast<std::size_t>(left / 2), flat_count, rest_low, rest_high);
+      information_.add(even, static_cast<std::size_t>((left + 1) / 2), sums);
+      information_.add(odd, static_cast<std::size_t>(left / 2), sums);
     }
-    sums.flat_count += flat_count;
-    sums.flat_rest += sum_of_lanes(d, rest_low) + 65536 * sum_of_lanes(d, rest_high);
-  }
-
-  // Packs the variances of the first `valid` columns, and adds up the flat ones.
-  HWY_INLINE void keep(const V (&moments)[5], std::size_t valid, std::int64_t& flat_count,
-      V& rest_low, V& rest_high) {
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const auto signed_of = [&](V squares, V a, V b) HWY_ATTR {
-      return hn::BitCast(di, hn::Sub(squares, rounded_high_product(d, a, b)));
-    };
-    const auto s1 = signed_of(moments[2], moments[0], moments[0]);
-    const auto s2 = hn::Max(hn::Zero(di), signed_of(moments[3], moments[1], moments[1]));
-    const auto s12 = signed_of(moments[4], moments[0], moments[1]);
-    const auto is_valid = hn::FirstN(di, std::min(valid, hn::Lanes(di)));
-    const auto is_flat = hn::And(is_valid, hn::Lt(s1, hn::Set(di, kVifNoise)));
-    const auto is_kept = hn::AndNot(is_flat, is_valid);
-    if (!hn::AllFalse(di, is_flat)) {
-      flat_count += static_cast<std::int64_t>(hn::CountTrue(di, is_flat));
-      const V rest = hn::BitCast(d, hn::IfThenElseZero(is_flat, s2));
-      rest_low = hn::Add(rest_low, hn::And(rest, hn::Set(d, 0xffffu)));
-      rest_high = hn::Add(rest_high, hn::ShiftRight<16>(rest));
-    }
-    const std::size_t at = variances_.count;
-    hn::StoreU(hn::Compress(s1, is_kept), di, variances_.reference + at);
-    hn::StoreU(hn::Compress(s2, is_kept), di, variances_.distorted + at);
-    hn::StoreU(hn::Compress(s12, is_kept), di, variances_.covariance + at);
-    variances_.count += hn::CountTrue(di, is_kept);
-  }
-
-  // Adds the information of the packed variances. Zeros behind the last add none.
-  void measure_variances(VifScaleSums& sums) {
-    if (variances_.count == 0) return;
-    const D d;
-    const hn::RebindToSigned<D> di;
-    const std::size_t lanes = hn::Lanes(d);
-    for (std::int32_t* values :
-        {variances_.reference, variances_.distorted, variances_.covariance}) {
-      hn::StoreU(hn::Zero(di), di, values + variances_.count);
-    }
-    const std::size_t limits = plan_.gain_limits.size();
-    const std::size_t room = Variances::kRoom;
-    high_words_.resize((2 + limits) * room);
-    Word* total = high_words_.data();
-    Word* noise = total + room;
-    variances_.count = hwy::RoundUpTo(variances_.count, lanes);
-    find_signals(total, noise);
-    auto reference = hn::Zero(di);
-    const auto offset = hn::Set(di, 2048 * (1023 + 17));
-    for (std::size_t i = 0; i < variances_.count; i += lanes) {
-      if (!skips_reference_) {
-        const auto logs = hn::Sub(log_of(d, hn::LoadU(d, total + i)), offset);
-        reference = hn::Add(reference, logs);
-      }
-      const auto of_noise = log_of(d, hn::LoadU(d, noise + i));
-      hn::StoreU(hn::BitCast(d, of_noise), d, noise + i);
-    }
-    sums.reference_information += sum_of_lanes(di, reference);
-    for (std::size_t k = 0; k < limits; ++k) {
-      const Word* signal = noise + (k + 1) * room;
-      auto information = hn::Zero(di);
-      for (std::size_t i = 0; i < variances_.count; i += lanes) {
-        const auto logs = log_of(d, hn::LoadU(d, signal + i));
-        information = hn::Add(information, hn::Sub(logs, hn::BitCast(di, hn::LoadU(d, noise + i))));
-      }
-      sums.information[k] += sum_of_lanes(di, information);
-    }
-  }
-
-  // The high words, as doubles, of the reference's variance with noise, of the noise of a channel,
-  // and for each limit of that with the signal.
-  void find_signals(Word* HWY_RESTRICT total, Word* HWY_RESTRICT noise) const {
-    const hn::ScalableTag<double> d;
-    const hn::Rebind<std::int32_t, decltype(d)> di;
-    const auto zero = hn::Zero(d), least = hn::Set(d, static_cast<double>(kVifNoise));
-    const auto epsilon = hn::Set(d, 65536 * 1.0e-10);
-    const std::size_t room = Variances::kRoom, limits = plan_.gain_limits.size();
-    for (std::size_t i = 0; i < variances_.count; i += hn::Lanes(d)) {
-      const auto s1 = hn::PromoteTo(d, hn::LoadU(di, variances_.reference + i));
-      const auto s2 = hn::PromoteTo(d, hn::LoadU(di, variances_.distorted + i));
-      const auto s12 = hn::PromoteTo(d, hn::LoadU(di, variances_.covariance + i));
-      store_high_words(d, hn::Add(s1, least), total + i);
-      const auto carries = hn::And(hn::Gt(s12, zero), hn::Gt(s2, zero));
-      const auto gain = hn::IfThenElseZero(carries, hn::Div(s12, hn::Add(s1, epsilon)));
-      const auto rest = hn::Trunc(hn::Sub(s2, hn::Mul(gain, s12)));
-      const auto n = hn::Add(hn::Max(zero, rest), least);
-      store_high_words(d, n, noise + i);
-      for (std::size_t k = 0; k < limits; ++k) {
-        const auto g = hn::Min(gain, hn::Set(d, plan_.gain_limits[k]));
-        const auto signal = hn::Trunc(hn::Mul(hn::Mul(g, g), s1));
-        store_high_words(d, hn::Add(signal, n), noise + (k + 1) * room + i);
-      }
-    }
+    if constexpr (walk != VifWalk::reference) information_.finish(!skips_reference_, sums);
   }
 
   const VifPlan& plan_;
-  TapPairs taps_;
+  int pairs_;  // not a constant to the compiler, which would unroll loops and spill their sums
   int mean_shift_, square_shift_;
   std::vector<RingRow> ring_;
   alignas(64) std::array<DownRow, 2> down_;
-  Variances variances_;
+  VifInformation<2 * kRowWords> information_;
   std::vector<KeptRow> kept_;
   bool skips_reference_ = false;  // its information is known from another distorted image
-  std::vector<Word> high_words_;
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
