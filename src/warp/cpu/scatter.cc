@@ -157,88 +157,55 @@ template <class T> struct Slab {
   }
 
 #if HWY_TARGET != HWY_SCALAR
-  // add_cells() for all components of a field's vectors. Neighbours in a row mostly have neighbours
-  // along x as cells: what they add to a vector is summed before it goes to memory, so that no load
-  // waits for the store before it.
+  // add_cells() for all components of a field's vectors. Numbers are added to memory one by one:
+  // the next voxel often takes what this one wrote, and a vector that lies half over two others
+  // would wait for both.
   template <int rank>
   void add_vectors(const Cells<T>& cells, const T* upstream, std::int64_t count, T* image) const {
-    constexpr int kOthers = rank == 3 ? 2 : 1;
     const hn::FixedTag<T, 4> d;
     using V = hn::Vec<decltype(d)>;
     const int slab = plan.slab_axis, other = axis_of_bit(rank - 2);
     const Extents& s = sums.strides;
+    const std::int64_t along_slab = s[4 - slab], along_other = s[4 - other];
     std::int32_t last[3] = {0, 0, 0};
     for (int a = 0; a < rank; ++a)
       last[a] = static_cast<std::int32_t>(plan.pass.axes[a].extent - 2);
-    V sum[2][2][kOthers];  // of the corners of `cell`, along x, slabs and the other axis
-    std::int32_t cell[3] = {0, 0, 0};
-    bool has_cell = false;
-    const auto clear = [&](int kx) HWY_ATTR {
-      for (int ks = 0; ks < 2; ++ks) {
-        for (int ko = 0; ko < kOthers; ++ko) sum[kx][ks][ko] = hn::Zero(d);
-      }
-    };
-    const auto write = [&](int kx) HWY_ATTR {
-      T* const at = image + (cell[0] + kx) * s[4] + cell[1] * s[3] + cell[2] * s[2];
-      for (int ks = 0; ks < 2; ++ks) {
-        if (cell[slab] + ks < first || cell[slab] + ks >= end) continue;
-        for (int ko = 0; ko < kOthers; ++ko) {
-          T* const vector = at + ks * s[4 - slab] + (rank == 3 ? ko * s[4 - other] : 0);
-          alignas(16) T added[4];
-          hn::Store(sum[kx][ks][ko], d, added);
-          for (int c = 0; c < rank; ++c) vector[c] += added[c];
-        }
-      }
-    };
-    const auto finish = [&]() HWY_ATTR {
-      if (has_cell) write(0);
-      if (has_cell) write(1);
-      has_cell = false;
-    };
     for (std::int64_t i = 0; i < count; ++i) {
       std::int32_t outside = 0;  // below 0 where a corner is not in the image
+      std::int64_t offset = 0;
+      V weight[3][2];
       for (int a = 0; a < rank; ++a) {
         const std::int32_t voxel = cells.voxel[a][i];
         outside |= voxel | (last[a] - voxel);
-      }
-      if (outside < 0) {
-        finish();
-        add_corners_of_vectors<rank>(cells, upstream + rank * i, i, image);
-        continue;
-      }
-      bool goes_on = has_cell;
-      for (int a = 1; a < rank; ++a) goes_on = goes_on && cells.voxel[a][i] == cell[a];
-      const std::int32_t step = cells.voxel[0][i] - cell[0];
-      if (!goes_on || step < 0 || step > 1) {
-        finish();
-        clear(0);
-        clear(1);
-        has_cell = true;
-      } else if (step == 1) {
-        write(0);
-        for (int ks = 0; ks < 2; ++ks) {
-          for (int ko = 0; ko < kOthers; ++ko) sum[0][ks][ko] = sum[1][ks][ko];
-        }
-        clear(1);
-      }
-      for (int a = 0; a < rank; ++a) cell[a] = cells.voxel[a][i];
-      V weight[3][2];
-      for (int a = 0; a < rank; ++a) {
+        offset += voxel * s[4 - a];
         weight[a][1] = hn::Set(d, cells.fraction[a][i]);
         weight[a][0] = hn::Sub(hn::Set(d, T{1}), weight[a][1]);
       }
+      if (outside < 0) {
+        add_corners_of_vectors<rank>(cells, upstream + rank * i, i, image);
+        continue;
+      }
       const V given = hn::LoadU(d, upstream + rank * i);
+      const std::int32_t at = cells.voxel[slab][i];
       for (int ks = 0; ks < 2; ++ks) {
+        if (at + ks < first || at + ks >= end) continue;
         const V of_slab = hn::Mul(given, weight[slab][ks]);
-        for (int ko = 0; ko < kOthers; ++ko) {
-          const V of_row = rank == 3 ? hn::Mul(of_slab, weight[other][ko]) : of_slab;
-          for (int kx = 0; kx < 2; ++kx) {
-            sum[kx][ks][ko] = hn::Add(sum[kx][ks][ko], hn::Mul(of_row, weight[0][kx]));
-          }
+        T* const row = image + offset + ks * along_slab;
+        const auto add_pair = [&](V of_row, T* to) HWY_ATTR {
+          alignas(16) T added[2][4];
+          hn::Store(hn::Mul(of_row, weight[0][0]), d, added[0]);
+          hn::Store(hn::Mul(of_row, weight[0][1]), d, added[1]);
+          for (int c = 0; c < rank; ++c) to[c] += added[0][c];
+          for (int c = 0; c < rank; ++c) to[rank + c] += added[1][c];
+        };
+        if constexpr (rank == 3) {
+          add_pair(hn::Mul(of_slab, weight[other][0]), row);
+          add_pair(hn::Mul(of_slab, weight[other][1]), row + along_other);
+        } else {
+          add_pair(of_slab, row);
         }
       }
     }
-    finish();
   }
 
   // One cell of which a part may be outside of the image.
