@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
     const Partial sum = sliding_window::segments_sum(partials, blocks, blocks_a_pair, pairs,
         p * strips, strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
-    const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
+    const double term = gpu::block_sum<kThreads>(sum.term);
+    __syncthreads();  // all have read the sum before the next one
+    const double l1 = gpu::block_sum<kThreads>(sum.l1);
     if (threadIdx.x == 0) {
       sums[p].of[kTerm] = term;
       sums[p].of[kL1] = l1;

@@ -97,7 +97,8 @@ __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::i
     const std::int64_t first = g * planes_each;
     __shared__ double term, l1;
     const double weight = group_sum(sums, first, planes_each, kWeight);
-    const double l1_weight = group_sum(sums, first, planes_each, kL1Weight);
+    double l1_weight = 1;
+    if (terms.l1_weight != 0) l1_weight = group_sum(sums, first, planes_each, kL1Weight);
     if (threadIdx.x == 0) {
       term = terms.term_weight * per_weight(weight, terms.is_sum);
       l1 = terms.l1_weight * per_weight(l1_weight, terms.is_sum);
