@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/ssim/cuda/any_window.cuh"
+#include "src/ssim/cuda/any_window/any_window.cuh"
 #include "src/ssim/cuda/formula.cuh"
 #include "src/ssim/cuda/sliding_window_layout.cuh"
 #include "src/ssim/cuda/sliding_window_window.cuh"

@@ -6,15 +6,13 @@
 //   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivatives ─> B, shared
 //   V2  down         running sums of the derivatives of the batch before    ─> D, shared
 //   H2  across       8 outputs a thread, with x and y from raw              ─> gradient
-// Windows have 11 taps; or 21, and then a thread has one column and a batch twice the rows, so that
-// there are as many running sums and results of each step.
-// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stay in
-// uniform registers: as a third vector register of each instruction they would make the banks of
-// the register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the
-// value, of which 107 are fused, and 239 with the gradient, of which 187 are; the rate at which
-// they issue is the limit. s is shifted by a constant of the strip, so that its variance keeps its
-// digits in f32. The last block to arrive adds the segments' sums in a fixed order and writes the
-// values.
+// Windows have 11 taps; or 21, and then a thread has one column and a batch twice the rows: as many
+// running sums. These run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves.
+// Weights stay in uniform registers: as a third vector register they would make the banks of the
+// register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the value
+// (107 fused), 239 with the gradient (187); the rate at which they issue is the limit. s is shifted
+// by a constant of the strip, so that its variance keeps its digits in f32. The last block adds the
+// segments' sums in a fixed order and writes the values.
 #pragma once
 
 #include <algorithm>
@@ -55,8 +53,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   float* const staging = a_rows + P::kArrays * kArray;                    // [threads][8]
   gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
   const int t = static_cast<int>(threadIdx.x);
-  // A begins kBehind columns before a gradient's first column. A whole image has nothing there, so
-  // its columns are loaded from the first on.
+  // A begins kBehind columns before a gradient's first one. A whole image has nothing there.
   const bool is_whole = kGradient && m.is_whole;
   const int before = is_whole ? kBehind : 0, loaded_before = is_whole ? 0 : P::kDelta;
   const int own = word_of_columns<kEach>(t, kHalf);  // of this thread's columns; in A:
