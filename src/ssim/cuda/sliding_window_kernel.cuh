@@ -58,8 +58,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   const int before = is_whole ? kBehind : 0, loaded_before = is_whole ? 0 : P::kDelta;
   const int own = word_of_columns<kEach>(t, kHalf);  // of this thread's columns; in A:
   const int own_a = kGradient ? word_of_columns<kEach>(t + before / kEach, kHalf) : own;
-  // The last columns may lie beyond the boxes; nothing owned depends on them.
-  constexpr int kLoaded = P::kBox * P::kBoxes;
+  constexpr int kLoaded = P::kBox * P::kBoxes;  // nothing owned depends on columns beyond
   const int own_raw = P::word_of(min(kEach * t + loaded_before, kLoaded - kEach));
   const int task = t % P::kTasks, task_row = t / P::kTasks;
   const int at_task = task * 4 + task_row * kPitch;
