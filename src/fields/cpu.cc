@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inverses and Jacobian determinants of vector fields on the CPU. An inverse is found voxel by
-// voxel; determinants are computed in plain loops over rows of components, which vectorise.
+// voxel. Determinants are computed row by row: from vectors of f32 that lie side by side, whose
+// differences are taken before they are parted into components, and from any others component by
+// component, in plain loops. Both compute the same operations in the same order.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/fields/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "src/core/parallel.h"
@@ -20,7 +23,9 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::fields_internal::HWY_NAMESPACE {
 using warp_internal::kChunk;
 using warp_internal::voxel_offset;
+using warp_internal::HWY_NAMESPACE::is_interleaved;
 using warp_internal::HWY_NAMESPACE::load_vectors;
+namespace hn = hwy::HWY_NAMESPACE;
 
 // Components of part of a row, with a voxel before it and one behind it.
 template <class T> struct Components {
@@ -32,10 +37,74 @@ template <class T> struct Components {
   }
 };
 
+// Differences of vectors that lie side by side, along each axis.
+template <class T, int rank> struct SideBySide {
+  alignas(64) T change[3][rank * kChunk];
+
+  // Along an axis of rows: between voxels of the row before and of the row behind.
+  void between(int axis, const T* before, const T* behind, std::int64_t count, T by) {
+    T* HWY_RESTRICT to = change[axis];
+    for (std::int64_t k = 0; k < rank * count; ++k) to[k] = (behind[k] - before[k]) * by;
+  }
+
+  // Along the row of `width` voxels, for its part from x on.
+  void along(const T* row, std::int64_t x, std::int64_t count, std::int64_t width,
+      const Differences<T>& by) {
+    T* HWY_RESTRICT to = change[0];
+    const T* const own = row + rank * x;
+    const std::int64_t first = x == 0 ? rank : 0,
+                       last = rank * (x + count == width ? count - 1 : count);
+    for (std::int64_t k = first; k < last; ++k) to[k] = (own[k + rank] - own[k - rank]) * by.inside;
+    const auto at_end = [&](std::int64_t i, std::int64_t before, std::int64_t behind) {
+      for (int c = 0; c < rank; ++c) {
+        to[rank * i + c] = (row[rank * behind + c] - row[rank * before + c]) * by.at_border;
+      }
+    };
+    if (x == 0) at_end(0, 0, std::min<std::int64_t>(1, width - 1));
+    if (x + count == width) at_end(count - 1, std::max<std::int64_t>(width - 2, 0), width - 1);
+  }
+
+  // Writes the determinants, and up to a vector more behind the last; returns how many fold.
+  std::int64_t determinants(std::int64_t count, T* result) const {
+    const hn::ScalableTag<T> d;
+    using V = hn::Vec<decltype(d)>;
+    const auto load = [&](int axis, std::int64_t i, V& x, V& y, V& z) HWY_ATTR {
+      if constexpr (rank == 3) {
+        hn::LoadInterleaved3(d, change[axis] + 3 * i, x, y, z);
+      } else {
+        hn::LoadInterleaved2(d, change[axis] + 2 * i, x, y);
+      }
+    };
+    const V one = hn::Set(d, T{1}), zero = hn::Zero(d);
+    std::int64_t folds = 0;
+    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+      V c00 = zero, c10 = zero, c20 = zero, c01 = zero, c11 = zero, c21 = zero, c02 = zero,
+        c12 = zero, c22 = zero;
+      load(0, i, c00, c10, c20);
+      load(1, i, c01, c11, c21);
+      if constexpr (rank == 3) load(2, i, c02, c12, c22);
+      const V j00 = hn::Add(one, c00), j11 = hn::Add(one, c11), j22 = hn::Add(one, c22);
+      const V minor0 = hn::Sub(hn::Mul(j11, j22), hn::Mul(c12, c21));
+      const V minor1 = hn::Sub(hn::Mul(c10, j22), hn::Mul(c12, c20));
+      const V minor2 = hn::Sub(hn::Mul(c10, c21), hn::Mul(j11, c20));
+      const V first = hn::Sub(hn::Mul(j00, minor0), hn::Mul(c01, minor1));
+      const V found = hn::Add(first, hn::Mul(c02, minor2));
+      hn::Store(found, d, result + i);
+      const auto is_given = hn::FirstN(d, static_cast<std::size_t>(count - i));
+      const auto is_regular = hn::Gt(found, zero);  // not a NaN: is_fold() of each
+      folds += static_cast<std::int64_t>(hn::CountTrue(d, hn::AndNot(is_regular, is_given)));
+    }
+    return folds;
+  }
+};
+
 // Determinants of the voxels of row (z, y) of u; returns how many fold.
 template <class T> class Row {
  public:
-  Row(const JacobianPass& pass) : pass_(pass), u_(pass.u) {
+  Row(const JacobianPass& pass)
+      : pass_(pass),
+        u_(pass.u),
+        is_side_by_side_(std::is_same_v<T, float> && is_interleaved(pass.u)) {
     for (int a = 0; a < pass.rank; ++a) along_[a] = Differences<T>(pass.axes[a]);
   }
 
@@ -44,8 +113,14 @@ template <class T> class Row {
     std::int64_t folds = 0;
     for (std::int64_t x = 0; x < width; x += kChunk) {
       const std::int64_t count = std::min(kChunk, width - x);
-      load(n, z, y, x, count);
-      folds += compute(x, count, z, y);
+      if (is_side_by_side_) {
+        folds += pass_.rank == 3 ? compute_side_by_side(three_, n, z, y, x, count)
+                                 : compute_side_by_side(two_, n, z, y, x, count);
+      } else {
+        load(n, z, y, x, count);
+        compute(x, count, z, y);
+        for (std::int64_t i = 0; i < count; ++i) folds += is_fold(result_[i]) ? 1 : 0;
+      }
       const Extents& s = pass_.determinant.strides;
       core_internal::HWY_NAMESPACE::store_row(
           result_, count, pass_.determinant, offset_of_result(n, z, y, x), s[3]);
@@ -82,12 +157,34 @@ template <class T> class Row {
     }
   }
 
-  std::int64_t compute(std::int64_t x, std::int64_t count, std::int64_t z, std::int64_t y) {
-    const std::int64_t width = pass_.axes[0].out_extent;
-    const auto factor = [&](int a, std::int64_t at) {
-      const bool is_border = at == 0 || at == pass_.axes[a].out_extent - 1;
-      return is_border ? along_[a].at_border : along_[a].inside;
+  // The factor of differences along an axis of rows.
+  T factor(int a, std::int64_t at) const {
+    const bool is_border = at == 0 || at == pass_.axes[a].out_extent - 1;
+    return is_border ? along_[a].at_border : along_[a].inside;
+  }
+
+  // Computes the determinants of vectors of f32 that lie side by side; returns how many fold.
+  template <int rank>
+  std::int64_t compute_side_by_side(SideBySide<T, rank>& of, std::int64_t n, std::int64_t z,
+      std::int64_t y, std::int64_t x, std::int64_t count) {
+    const auto* const field = static_cast<const T*>(u_.data());
+    const auto at = [&](std::int64_t other_z, std::int64_t other_y, std::int64_t voxel) {
+      return field + voxel_offset(u_, n, other_z, other_y, voxel);
     };
+    const auto before = [](std::int64_t i) { return std::max<std::int64_t>(i - 1, 0); };
+    const auto behind = [&](int a, std::int64_t i) {
+      return std::min(i + 1, pass_.axes[a].out_extent - 1);
+    };
+    of.along(at(z, y, 0), x, count, pass_.axes[0].out_extent, along_[0]);
+    of.between(1, at(z, before(y), x), at(z, behind(1, y), x), count, factor(1, y));
+    if constexpr (rank == 3) {
+      of.between(2, at(before(z), y, x), at(behind(2, z), y, x), count, factor(2, z));
+    }
+    return of.determinants(count, result_);
+  }
+
+  void compute(std::int64_t x, std::int64_t count, std::int64_t z, std::int64_t y) {
+    const std::int64_t width = pass_.axes[0].out_extent;
     const T inside = along_[0].inside, by_y = factor(1, y),
             by_z = pass_.rank == 3 ? factor(2, z) : 0;
     pass_.rank == 3 ? compute_range<3>(0, count, inside, by_y, by_z)
@@ -99,9 +196,6 @@ template <class T> class Row {
     };
     if (x == 0) end(0);
     if (x + count == width) end(count - 1);
-    std::int64_t folds = 0;
-    for (std::int64_t i = 0; i < count; ++i) folds += is_fold(result_[i]) ? 1 : 0;
-    return folds;
   }
 
   template <int rank>
@@ -122,8 +216,11 @@ template <class T> class Row {
 
   const JacobianPass& pass_;
   const TensorView& u_;
+  const bool is_side_by_side_;
   Differences<T> along_[3];
   Components<T> own_, beside_[2][2];
+  SideBySide<T, 3> three_;
+  SideBySide<T, 2> two_;
   alignas(64) T result_[kChunk];
 };
 

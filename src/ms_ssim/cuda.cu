@@ -274,7 +274,8 @@ class Pyramid {
       : pass_(pass),
         exec_(exec),
         device_(pass.level.x.device),
-        is_f32_(ssim_internal::uses_sliding_window(finest_level(pass))),
+        halves_on_the_way_(ssim_internal::uses_sliding_window(finest_level(pass))),
+        is_f32_(halves_on_the_way_ || ssim_internal::uses_separable(finest_level(pass))),
         planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
         levels_(pass.weights.size()) {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
@@ -329,7 +330,8 @@ class Pyramid {
     // The sliding window then begins at even rows.
     const bool is_even = !level.x_gradient.empty() || !level.y_gradient.empty() ||
                          (pass.padding == Padding::valid && pass.window.radius_y() % 2 == 1);
-    const bool on_the_way = !is_coarsest && is_f32_ && is_even && has_even_sides(pass.x.shape);
+    const bool on_the_way =
+        !is_coarsest && halves_on_the_way_ && is_even && has_even_sides(pass.x.shape);
     if (on_the_way) {
       pass.halved_sum = levels_[l + 1].sum;
       pass.halved_difference = levels_[l + 1].difference;
@@ -456,7 +458,7 @@ class Pyramid {
   const Pass& pass_;
   const Execution& exec_;
   Device device_;
-  bool is_f32_;
+  bool halves_on_the_way_, is_f32_;
   std::int64_t planes_;
   std::vector<Level> levels_;
   std::shared_ptr<void> numbers_;

@@ -30,8 +30,7 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
 namespace {
 
 constexpr int kVersion = 13000, kMultiprocessors = 4;
-// No copy engine: that of compute capability 9 is not imitated.
-constexpr int kComputeMajor = 8;
+constexpr int kComputeMajor = 9;
 constexpr std::size_t kSharedBytes = 227 * 1024, kMemoryBytes = std::size_t{8} << 30;
 
 thread_local cudaError_t last_error = cudaSuccess;

@@ -14,6 +14,16 @@
 #include "src/core/tensor/convert.h"
 #include "src/gpu/cuda/vendor.h"
 
+#if defined(SIMILIS_GPU_ON_CPU)
+#include "tests/gpu_on_cpu/copy_engine.h"
+#endif
+// True where device code that is compiled now may use the engine.
+#if defined(SIMILIS_GPU_ON_CPU) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+#define SIMILIS_COPY_ENGINE 1
+#else
+#define SIMILIS_COPY_ENGINE 0
+#endif
+
 namespace similis::gpu {
 
 template <class T> inline constexpr CUtensorMapDataType kCopiedAs = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;

@@ -85,9 +85,13 @@ struct CudaPlan {
   void allocate_sums();
 };
 
-/// The fast path takes 2-D images under a square window of up to 11 with padding valid or same and
-/// without valid_mask, and computes in f32.
+/// The fast path takes 2-D images under a square window, and computes in f32: of up to 11 with
+/// every padding, reduced to numbers if that is neither valid nor same; of 11 with valid_mask and
+/// padding valid or renormalize, and of up to 21 with padding valid or same, if images of f32 lie
+/// where the copy engine can walk them.
 bool can_slide_window(const CudaPlan& plan);
+/// True if it can also write halved images.
+bool can_halve_on_the_way(const CudaPlan& plan);
 void run_sliding_window(CudaPlan& plan);
 
 /// Takes images and volumes under any window of up to 33 with any padding, masks and dtype, and

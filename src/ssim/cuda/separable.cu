@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIM on the GPU in f32 for windows of up to 11 along each axis, volumes too, where the sliding
 // window kernel does not apply: padding valid or same, no masks, reduced to numbers. There are 11
-// taps along each axis; the outer ones of a smaller window are 0.
+// taps along each axis, or 7; the outer ones of a smaller window are 0.
 //   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
 //   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; 3 derivatives, 11 slices of them
 //   back kernel   derivatives of a slice, across and down, with x and y ─> gradient
 //   finish        sums ─> values
-// Averages and derivatives of as many planes or, of one plane, of as many slices as fit into 128
-// MiB are in memory at a time, of kSegment slices at least. Those of 128³ voxels stay in the L2
+// Averages and derivatives of as many planes or, of one plane, of as many slices as fit into 256
+// MiB are in memory at a time, of kLeastSlices at least. Those of 128³ voxels stay in the L2
 // cache: 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps
 // its digits in f32. The gradient by y is the gradient by x with the sign of d changed.
 #include <algorithm>
@@ -23,42 +23,43 @@ namespace {
 
 using namespace separable;
 
+template <class L>
 __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned tiles) {
-  alignas(16) __shared__ Seen seen[2];
-  alignas(16) __shared__ Half half[2];
+  alignas(16) __shared__ typename L::Seen seen[2];
+  alignas(16) __shared__ typename L::Half half[2];
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
     const SliceTile tile(index, w.average1 - w.average0, g.map_extent[1], g.map_extent[2]);
     const Plane plane(w, w.first_plane + tile.plane);
-    const std::int64_t y0 = tile.y + g.first_centre[1] - kRadius,
-                       x0 = tile.x + g.first_centre[2] - kRadius;
+    const std::int64_t y0 = tile.y + g.first_centre[1] - L::kRadius,
+                       x0 = tile.x + g.first_centre[2] - L::kRadius;
     const std::int64_t z = w.average0 + tile.slice;
     const std::int64_t first_x = plane.x + w.x.at(z, y0, x0), first_y = plane.y + w.y.at(z, y0, x0);
     __syncthreads();
-    const SeenRange rows(y0, g.extent[1], kSeenHigh), columns(x0, g.extent[2], kSeenWide);
+    const SeenRange rows(y0, g.extent[1], L::kSeenHigh), columns(x0, g.extent[2], L::kSeenWide);
     const auto fill = [&](std::int64_t x_step, std::int64_t y_step, auto load_one) {
-      constexpr int kHalf = kSeenRows / 2;
+      constexpr int kHalf = (L::kSeenRows + 1) / 2;
 #pragma unroll
-      for (int first = 0; first < kSeenRows; first += kHalf) {
-        float vx[kHalf][kTimes], vy[kHalf][kTimes];
-        load_rows(
+      for (int first = 0; first < L::kSeenRows; first += kHalf) {
+        float vx[kHalf][L::kTimes], vy[kHalf][L::kTimes];
+        load_rows<L>(
             first, rows, columns, w.x.strides[3], x_step,
             [&](std::int64_t at) { return load_one(w.x, first_x + at); }, vx);
-        load_rows(
+        load_rows<L>(
             first, rows, columns, w.y.strides[3], y_step,
             [&](std::int64_t at) { return load_one(w.y, first_y + at); }, vy);
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) {
 #pragma unroll
-          for (int k = 0; k < kTimes; ++k) {
+          for (int k = 0; k < L::kTimes; ++k) {
             const float x = vx[i][k], y = vy[i][k];
-            vx[i][k] = (x - plane.half_shift) + (y - plane.half_shift);
-            vy[i][k] = x - y;
+            vx[i][k] = plane.sum(w, x, y);
+            vy[i][k] = plane.difference(w, x, y);
           }
         }
-        store_rows(first, vx, seen[0]);
-        store_rows(first, vy, seen[1]);
+        store_rows<L>(first, vx, seen[0]);
+        store_rows<L>(first, vy, seen[1]);
       }
     };
     if (w.x.dtype == DType::f32 && w.x.strides[4] == 1 && w.y.strides[4] == 1) {
@@ -76,12 +77,12 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned t
 #pragma unroll 1
     for (int f = 0; f < 2; ++f) {  // s and s², d and d²
       __syncthreads();
-      average_rows<true>(seen[f], w.taps[2], half);
+      average_rows<L, true>(seen[f], w.taps[2], half);
       __syncthreads();
 #pragma unroll
       for (int power = 0; power < 2; ++power) {
         float out[kDown];
-        average_column(half[power], w.taps[1], out);
+        average_column<L>(half[power], w.taps[1], out);
         float* const average = to + (f + 2 * power) * w.average_count();
 #pragma unroll
         for (int o = 0; o < kDown; ++o) {
@@ -94,9 +95,11 @@ __global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned t
   }
 }
 
-// Returns the completed sum of 11 slices; the state moves on by one slice.
+// Returns the completed sum of a window's slices; the state moves on by one slice.
+template <class L>
 __device__ __forceinline__ float push(
-    float (&state)[kTaps - 1], float value, const float (&taps)[kTaps]) {
+    float (&state)[L::kTaps - 1], float value, const float (&taps)[kMostTaps]) {
+  constexpr int kTaps = L::kTaps;
   const float complete = fmaf(taps[kTaps - 1], value, state[0]);
 #pragma unroll
   for (int k = 0; k < kTaps - 2; ++k) state[k] = fmaf(taps[kTaps - 2 - k], value, state[k + 1]);
@@ -104,12 +107,14 @@ __device__ __forceinline__ float push(
   return complete;
 }
 
-__global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
+template <class L> __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
+  constexpr int kRadius = L::kRadius, kTaps = L::kTaps;
   const Geometry& g = w.geometry;
   // Slices and blocks are counted in 32 bits: see can_separate().
   const auto slice0 = static_cast<int>(w.slice0), slice1 = static_cast<int>(w.slice1);
   const auto column_blocks = static_cast<unsigned>(w.column_blocks);
-  const unsigned segments = static_cast<unsigned>(slice1 - slice0 + kSegment - 1) / kSegment;
+  const unsigned segments =
+      static_cast<unsigned>(slice1 - slice0 + w.segment - 1) / static_cast<unsigned>(w.segment);
   const unsigned at_segment = blockIdx.x / column_blocks, local = at_segment / segments;
   const unsigned segment = at_segment - local * segments;
   const unsigned column_block = blockIdx.x - at_segment * column_blocks;
@@ -118,8 +123,8 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   const float shift = 2 * plane.half_shift;
   double sum = 0;
   if (column < w.columns()) {
-    const int first = slice0 + static_cast<int>(segment) * kSegment;
-    const int last = min(first + kSegment, slice1), before = first - 2 * kRadius;
+    const int first = slice0 + static_cast<int>(segment) * w.segment;
+    const int last = min(first + w.segment, slice1), before = first - 2 * kRadius;
     const auto extent = static_cast<int>(g.extent[0]);
     const auto first_centre = static_cast<int>(g.first_centre[0]);
     const int last_centre = first_centre + static_cast<int>(g.map_extent[0]);
@@ -147,7 +152,7 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       float average[kAverages], derivative[kDerivatives] = {};
 #pragma unroll
       for (int f = 0; f < kAverages; ++f) {
-        average[f] = push(state[f], next[f], w.taps[0]);
+        average[f] = push<L>(state[f], next[f], w.taps[0]);
         next[f] = ahead[f];
       }
       if (slice + 2 < last + 2 * kRadius) fetch(slice + 2, ahead);
@@ -163,7 +168,7 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
       const int pixel = centre - kRadius;
 #pragma unroll
       for (int f = 0; f < kDerivatives; ++f) {
-        const float complete = push(derivative_state[f], derivative[f], w.taps[0]);
+        const float complete = push<L>(derivative_state[f], derivative[f], w.taps[0]);
         if (pixel >= first) to[f * derivative_count] = complete;
       }
     }
@@ -171,28 +176,30 @@ __global__ void __launch_bounds__(kDeepThreads) deep_kernel(const Work w) {
   if (w.partials == nullptr) return;
   const double total = gpu::block_sum<kDeepThreads>(sum);
   if (threadIdx.x == 0) {
-    const std::int64_t row = (w.first_plane + local) * w.segments + w.slice0 / kSegment + segment;
+    const std::int64_t row = (w.first_plane + local) * w.segments + w.slice0 / w.segment + segment;
     w.partials[row * w.column_blocks + column_block] = total;
   }
 }
 
+template <class L>
 __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigned tiles) {
-  alignas(16) __shared__ Seen seen;
-  alignas(16) __shared__ Half half;
+  alignas(16) __shared__ typename L::Seen seen;
+  alignas(16) __shared__ typename L::Half half;
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
     const SliceTile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
-    const std::int64_t y0 = tile.y - g.first_centre[1] - kRadius,
-                       x0 = tile.x - g.first_centre[2] - kRadius;
+    const std::int64_t y0 = tile.y - g.first_centre[1] - L::kRadius,
+                       x0 = tile.x - g.first_centre[2] - L::kRadius;
     const float* const from = w.derivatives +
                               (tile.plane * (w.slice1 - w.slice0) + tile.slice) * w.columns() +
                               y0 * g.map_extent[2] + x0;
-    const SeenRange rows(y0, g.map_extent[1], kSeenHigh), columns(x0, g.map_extent[2], kSeenWide);
-    float sums[kDerivatives][kDown], ahead[kSeenRows][kTimes];
+    const SeenRange rows(y0, g.map_extent[1], L::kSeenHigh),
+        columns(x0, g.map_extent[2], L::kSeenWide);
+    float sums[kDerivatives][kDown], ahead[L::kSeenRows][L::kTimes];
     const auto fetch = [&](int f) {
       const float* const derivative = from + f * w.derivative_count();
-      load_rows(
+      load_rows<L>(
           0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return derivative[at]; },
           ahead);
     };
@@ -200,12 +207,12 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
 #pragma unroll
     for (int f = 0; f < kDerivatives; ++f) {
       __syncthreads();
-      store_rows(0, ahead, seen);
+      store_rows<L>(0, ahead, seen);
       if (f + 1 < kDerivatives) fetch(f + 1);
       __syncthreads();
-      average_rows<false>(seen, w.taps[2], &half);
+      average_rows<L, false>(seen, w.taps[2], &half);
       __syncthreads();
-      average_column(half, w.taps[1], sums[f]);
+      average_column<L>(half, w.taps[1], sums[f]);
     }
     const std::int64_t index_of_plane = w.first_plane + tile.plane;
     const Plane plane(w, index_of_plane);
@@ -221,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
       if (y + o >= g.extent[1] || x >= g.extent[2]) continue;
       const float vx = load(w.x, first_x + o * w.x.strides[3]);
       const float vy = load(w.y, first_y + o * w.y.strides[3]);
-      const float s = (vx - plane.half_shift) + (vy - plane.half_shift), d = w.sign * (vx - vy);
+      const float s = plane.sum(w, vx, vy), d = w.sign * plane.difference(w, vx, vy);
       const float value = slope * fmaf(d, sums[2][o], fmaf(-s, sums[1][o], sums[0][o]));
       const std::int64_t to = first_to + o * w.gradient.strides[3];
       if (w.gradient.dtype == DType::f32) {
@@ -233,19 +240,14 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
   }
 }
 
-constexpr std::int64_t kBytes = std::int64_t{128} << 20;
-
-void copy_taps(const std::vector<double>& taps, float (&to)[kTaps]) {
-  const std::vector<float> rounded = taps_in_f32(taps);
-  std::copy(rounded.begin(), rounded.end(),
-      to + kRadius - static_cast<std::ptrdiff_t>(rounded.size() / 2));
-}
+constexpr std::int64_t kBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kLeastSlices = 32;
 
 std::int64_t pieces(std::int64_t length, std::int64_t piece) {
   return (length + piece - 1) / piece;
 }
 
-class Separable {
+template <class L> class Separable {
  public:
   explicit Separable(CudaPlan& plan) : plan_(plan), g_(plan.geometry) {
     const std::int64_t columns = g_.map_extent[1] * g_.map_extent[2];
@@ -255,10 +257,12 @@ class Separable {
     planes_ = std::clamp<std::int64_t>(fitting / g_.extent[0], 1, g_.planes);
     slices_ = planes_ > 1 || fitting >= g_.extent[0]
                   ? g_.extent[0]
-                  : std::max<std::int64_t>(1, fitting / kSegment) * kSegment;
-    work_.segments = pieces(g_.extent[0], kSegment);
+                  : std::max<std::int64_t>(1, fitting / kLeastSlices) * kLeastSlices;
     work_.column_blocks = pieces(columns, kDeepThreads);
-    const std::int64_t averages = planes_ * std::min(g_.extent[0], slices_ + 4 * kRadius) * columns;
+    work_.segment = static_cast<int>(segment());
+    work_.segments = pieces(g_.extent[0], work_.segment);
+    const std::int64_t averages =
+        planes_ * std::min(g_.extent[0], slices_ + 4 * L::kRadius) * columns;
     const std::int64_t derivatives = plan.has_gradient() ? planes_ * slices_ * columns : 0;
     const std::int64_t partials = g_.planes * work_.segments * work_.column_blocks;
     memory_ = allocate_bytes(
@@ -272,6 +276,7 @@ class Separable {
     work_.geometry = g_;
     work_.x = gpu::View(plan.pass.x);
     work_.y = gpu::View(plan.pass.y);
+    work_.of_sums = plan.pass.of_sums;
     copy_taps(plan.pass.window.z, work_.taps[0]);
     copy_taps(plan.pass.window.y, work_.taps[1]);
     copy_taps(plan.pass.window.x, work_.taps[2]);
@@ -291,14 +296,40 @@ class Separable {
   }
 
  private:
+  static void copy_taps(const std::vector<double>& taps, float (&to)[kMostTaps]) {
+    const std::vector<float> rounded = taps_in_f32(taps);
+    std::copy(rounded.begin(), rounded.end(),
+        to + L::kRadius - static_cast<std::ptrdiff_t>(rounded.size() / 2));
+  }
+
+  // Returns the number of slices that a thread of the deep kernel owns. It reads 4 radii more, so
+  // that long segments read less, and short ones fill the GPU: the length whose rounds of blocks
+  // read the fewest slices one after the other.
+  std::int64_t segment() const {
+    static const std::int64_t a_multiprocessor =
+        gpu::blocks_per_multiprocessor(deep_kernel<L>, kDeepThreads, 0);
+    const std::int64_t resident = a_multiprocessor * gpu::limits(plan_.device).multiprocessors;
+    std::int64_t best = 0, least = 0;
+    for (std::int64_t parts = 1; parts <= pieces(slices_, kLeastSlices); ++parts) {
+      const std::int64_t length = pieces(pieces(slices_, parts), kLeastSlices) * kLeastSlices;
+      if (slices_ < g_.extent[0] && slices_ % length != 0) continue;  // pieces have whole segments
+      const std::int64_t blocks = work_.column_blocks * pieces(slices_, length) * planes_;
+      const std::int64_t read = pieces(blocks, resident) * (length + 4 * L::kRadius);
+      if (best > 0 && read >= least) continue;
+      best = length;
+      least = read;
+    }
+    return best;
+  }
+
   void run_piece(std::int64_t plane, std::int64_t slice) {
     work_.first_plane = plane;
     work_.planes = std::min(planes_, g_.planes - plane);
     work_.slice0 = slice;
     work_.slice1 = std::min(slice + slices_, g_.extent[0]);
-    work_.average0 = std::max<std::int64_t>(0, work_.slice0 - 2 * kRadius);
-    work_.average1 = std::min(g_.extent[0], work_.slice1 + 2 * kRadius);
-    launch_over(flat_kernel, tiles(work_.average1 - work_.average0, g_.map_extent));
+    work_.average0 = std::max<std::int64_t>(0, work_.slice0 - 2 * L::kRadius);
+    work_.average1 = std::min(g_.extent[0], work_.slice1 + 2 * L::kRadius);
+    launch_over(flat_kernel<L>, tiles(work_.average1 - work_.average0, g_.map_extent));
     work_.partials = partials_;
     work_.sign = 1;
     const Pass& pass = plan_.pass;
@@ -312,15 +343,15 @@ class Separable {
   void run_gradient(const TensorView& gradient) {
     work_.gradient = gpu::View(gradient);
     launch_deep();
-    launch_over(back_kernel, tiles(work_.slice1 - work_.slice0, g_.extent));
+    launch_over(back_kernel<L>, tiles(work_.slice1 - work_.slice0, g_.extent));
     work_.partials = nullptr;
   }
 
   void launch_deep() {
     const std::int64_t blocks =
-        work_.column_blocks * pieces(work_.slice1 - work_.slice0, kSegment) * work_.planes;
+        work_.column_blocks * pieces(work_.slice1 - work_.slice0, work_.segment) * work_.planes;
     gpu::launch("ssim", plan_.exec.queue.handle, static_cast<unsigned>(blocks), kDeepThreads, 0,
-        deep_kernel, work_);
+        deep_kernel<L>, work_);
   }
 
   std::int64_t tiles(std::int64_t slices, const std::int64_t (&extent)[3]) const {
@@ -344,14 +375,18 @@ class Separable {
 bool can_separate(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
-  const bool is_small = g.radius[0] <= kRadius && g.radius[1] <= kRadius && g.radius[2] <= kRadius;
+  const bool is_small = std::max({g.radius[0], g.radius[1], g.radius[2]}) <= kMostRadius;
   const bool is_countable =
       g.planes * pieces(g.map_elements(), kDeepThreads) < 1 << 30 && g.extent[0] < 1 << 30;
-  return is_small && is_countable && plan.reduces() && !plan.has_masks() && !pass.of_sums &&
-         pass.l1_weight == 0 && pass.x.dtype != DType::f64 &&
+  return is_small && is_countable && plan.reduces() && !plan.has_masks() && pass.l1_weight == 0 &&
+         pass.x.dtype != DType::f64 &&
          (pass.padding == Padding::valid || pass.padding == Padding::same);
 }
 
-void run_separable(CudaPlan& plan) { Separable(plan).run(); }
+void run_separable(CudaPlan& plan) {
+  const int(&radius)[3] = plan.geometry.radius;
+  if (std::max({radius[0], radius[1], radius[2]}) <= 3) return Separable<Taps<3>>(plan).run();
+  Separable<Taps<5>>(plan).run();
+}
 
 }  // namespace similis::ssim_internal

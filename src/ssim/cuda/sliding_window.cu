@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSIM on the GPU, the fast path: finds the instance of the sliding window kernel that suits a
 // pass, and hands it the images as they lie in memory. Rows of unit stride that begin at multiples
-// of 16 bytes go through the copy engine; threads load all others.
+// of 16 bytes go through the copy engine; threads load all others. Paddings that the kernel does
+// not know differ in the rim alone: it then takes the windows inside, and the rim's kernel the
+// rest.
 #include <algorithm>
 #include <optional>
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/blocks.h"
+#include "src/ssim/cuda/rim.h"
 #include "src/ssim/cuda/sliding_window_kernel.cuh"
+#include "src/ssim/cuda/valid_weights.h"
 #include "src/window/window.h"
 
 #if !defined(__HIPCC__)
@@ -25,7 +29,9 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t p = blockIdx.x; p < planes; p += gridDim.x) {
     const Partial sum = sliding_window::segments_sum(partials, blocks, blocks_a_pair, pairs,
         p * strips, strips, pairs_a_strip, static_cast<int>(threadIdx.x), kThreads);
-    const double term = gpu::block_sum<kThreads>(sum.term), l1 = gpu::block_sum<kThreads>(sum.l1);
+    const double term = gpu::block_sum<kThreads>(sum.term);
+    __syncthreads();  // all have read the sum before the next one
+    const double l1 = gpu::block_sum<kThreads>(sum.l1);
     if (threadIdx.x == 0) {
       sums[p].of[kTerm] = term;
       sums[p].of[kL1] = l1;
@@ -68,15 +74,37 @@ SlidingWindowVariant variant_of(const Pass& pass, bool is_in_place, SlidingWindo
 // The kernel itself turns sums into values if one launch makes at most this many.
 constexpr std::int64_t kGroupsInKernel = 256;
 
+constexpr int kUsualRadius = 5, kMostRadius = 10;
+
+bool knows_padding(const Pass& pass) {
+  return pass.padding == Padding::valid || pass.padding == Padding::same;
+}
+
+// True if the rim's kernel can take the windows that the sliding window leaves out.
+bool can_leave_rim(const CudaPlan& plan) {
+  const Geometry& g = plan.geometry;
+  return g.radius[1] <= Rim::kRadius && plan.pass.halved_sum.empty() && !plan.pass.of_sums &&
+         plan.reduces() && !plan.has_masks() && plan.groups <= kGroupsInKernel &&
+         g.extent[1] >= Rim::kLeastExtent && g.extent[2] >= Rim::kLeastExtent &&
+         g.planes * rim_tiles(g.extent[1], g.extent[2]) < 1 << 30;
+}
+
 class SlidingWindowRun {
  public:
   explicit SlidingWindowRun(CudaPlan& plan)
-      : plan_(plan), pass_(plan.pass), x_(planes_in(pass_.x)), y_(planes_in(pass_.y)) {}
+      : plan_(plan),
+        pass_(plan.pass),
+        x_(planes_in(pass_.x)),
+        y_(planes_in(pass_.y)),
+        radius_(plan.geometry.radius[1] <= kUsualRadius ? kUsualRadius : kMostRadius) {}
 
   void run() {
     sums_ = plan_.reduces() && !pass_.value.empty();
     finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInKernel;
-    if (plan_.reduces() && plan_.has_masks()) {
+    has_rim_ = pass_.valid_mask.empty() && (!knows_padding(pass_) || rim_saves_strips());
+    if (!pass_.valid_mask.empty()) {
+      valid_ = find_valid_weights(plan_, valid_memory_);
+    } else if (plan_.reduces() && plan_.has_masks()) {
       plan_.allocate_sums();
       sum_weights(plan_);
     } else if (sums_ && !finishes_) {
@@ -107,17 +135,18 @@ class SlidingWindowRun {
     m.channels = g.channels;
     m.width = static_cast<int>(g.extent[2]);
     m.height = static_cast<int>(g.extent[1]);
-    m.map_x0 = static_cast<int>(g.first_centre[2]);
-    m.map_x1 = m.map_x0 + static_cast<int>(g.map_extent[2]);
-    m.map_y0 = static_cast<int>(g.first_centre[1]);
-    m.map_y1 = m.map_y0 + static_cast<int>(g.map_extent[1]);
+    m.map_x0 = has_rim_ ? Rim::kRadius : static_cast<int>(g.first_centre[2]);
+    m.map_x1 = m.width - m.map_x0;
+    m.map_y0 = has_rim_ ? Rim::kRadius : static_cast<int>(g.first_centre[1]);
+    m.map_y1 = m.height - m.map_y0;
     const std::size_t radius = taps.size() / 2;  // the outer taps of a smaller window are 0
-    std::copy_n(taps.begin(), radius + 1, m.taps + 5 - radius);
+    std::copy_n(taps.begin(), radius + 1, m.taps + static_cast<std::size_t>(radius_) - radius);
     const Constants<float> constants = doubled_constants(pass_);
     m.c1 = constants.c1;
     m.c2 = constants.c2;
     m.slope = slope_;
     m.extras.mask = gpu::View(pass_.mask);
+    m.extras.valid = valid_;
     if (!plan_.reduces()) m.extras.upstream = gpu::View(pass_.upstream);
     return m;
   }
@@ -145,13 +174,13 @@ class SlidingWindowRun {
       m.extras.map_bias = static_cast<float>(pass_.bias);
       m.extras.map_slope = static_cast<float>(pass_.term_weight);
     }
-    m.first_row = m.map_y0 - 5;
+    m.first_row = m.map_y0 - radius_;
     m.rows = m.map_y1 - m.map_y0;
-    launch(m, false, is_first);
+    launch(m, nullptr, is_first);
   }
 
   void run_gradient(SlidingWindow m, const TensorView& gradient, bool is_first) {
-    m.first_row = -10;
+    m.first_row = -2 * radius_;
     m.rows = m.height;
     if (const auto in_place = planes_in(gradient)) {
       m.gradient = *in_place;
@@ -159,10 +188,11 @@ class SlidingWindowRun {
     } else {
       m.extras.any_gradient = gpu::View(gradient);
     }
-    launch(m, true, is_first);
+    launch(m, &gradient, is_first);
   }
 
   Scope scope_of(const SlidingWindow& m) const {
+    if (!pass_.valid_mask.empty()) return Scope::masked;
     const bool is_odd_gradient =
         is_in_place() &&
         (m.extras.any_gradient.data != nullptr ||
@@ -173,7 +203,7 @@ class SlidingWindowRun {
 
   // Returns the first column of the first strip's copies: it is before all that its windows see.
   static int first_column(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
-    const int seen = gradient ? -10 : m.map_x0 - 5;
+    const int seen = gradient ? -2 * v.radius : m.map_x0 - v.radius;
     return seen - (seen % v.align + v.align) % v.align;
   }
 
@@ -184,8 +214,8 @@ class SlidingWindowRun {
     bool is_whole;
   };
   static Strips strips(const SlidingWindow& m, const SlidingWindowVariant& v, bool gradient) {
-    const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + 5);
-    const bool sees_all = !gradient || m.map_x0 == 5;
+    const int columns = gradient ? m.width : m.map_x1 - (first_column(m, v, gradient) + v.radius);
+    const bool sees_all = !gradient || m.map_x0 == v.radius;
     if (columns > v.owned && columns <= v.owned_alone && sees_all) {
       return {1, v.owned_alone, gradient};
     }
@@ -195,13 +225,33 @@ class SlidingWindowRun {
   // Returns the width whose strips load fewer columns in all.
   SlidingWindowVariant variant_for(const SlidingWindow& m, bool gradient) const {
     const Scope scope = scope_of(m);
-    const SlidingWindowVariant wide = variant_of(pass_, is_in_place(), {gradient, scope, true});
-    const SlidingWindowVariant narrow = variant_of(pass_, is_in_place(), {gradient, scope, false});
+    const SlidingWindowVariant wide =
+        variant_of(pass_, is_in_place(), {gradient, scope, true, radius_});
+    const SlidingWindowVariant narrow =
+        variant_of(pass_, is_in_place(), {gradient, scope, false, radius_});
     const bool fits = wide.shared_bytes <= gpu::limits(plan_.device).shared_bytes_a_block;
     const auto loaded = [&](const SlidingWindowVariant& v) {
       return strips(m, v, gradient).count * v.loaded;
     };
     return fits && loaded(wide) <= loaded(narrow) ? wide : narrow;
+  }
+
+  // True if strips load much less where they may leave the rim to its kernel, and the images are so
+  // large that its launch, 5 µs, costs less.
+  bool rim_saves_strips() {
+    constexpr std::int64_t kLeastPixels = std::int64_t{1} << 21;
+    const Geometry& g = plan_.geometry;
+    const bool is_inside = pass_.padding == Padding::valid && g.radius[1] == Rim::kRadius;
+    if (is_inside || g.radius[1] > Rim::kRadius || !plan_.has_gradient() || !can_leave_rim(plan_))
+      return false;
+    if (g.planes * g.pixels() < kLeastPixels) return false;
+    const auto loaded = [&](bool has_rim) {
+      has_rim_ = has_rim;
+      const SlidingWindow m = arguments();
+      const SlidingWindowVariant v = variant_for(m, true);
+      return strips(m, v, true).count * v.loaded;
+    };
+    return 5 * loaded(true) < 4 * loaded(false);
   }
 
   // Returns the number of blocks, and decides whether the beginning of a strip counts as work: if
@@ -221,42 +271,79 @@ class SlidingWindowRun {
     return static_cast<int>(each * strips);
   }
 
-  // Launches an instance, with memory for the segments' sums and a counter of blocks before them.
-  void launch(SlidingWindow& m, bool gradient, bool is_first) {
-    const SlidingWindowVariant v = variant_for(m, gradient);
-    const Strips cut = strips(m, v, gradient);
+  // Launches an instance, with memory for the sums and a counter of blocks before them.
+  void launch(SlidingWindow& m, const TensorView* gradient, bool is_first) {
+    const bool has_gradient = gradient != nullptr;
+    const SlidingWindowVariant v = variant_for(m, has_gradient);
+    const Strips cut = strips(m, v, has_gradient);
     m.strips = cut.count;
     m.owned = cut.owned;
     m.is_whole = cut.is_whole;
-    m.first_column = first_column(m, v, gradient);
+    m.first_column = first_column(m, v, has_gradient);
     if (is_first) {
       m.extras.sums_l1 = sums_ && pass_.l1_weight != 0;
       m.extras.halved_sum = gpu::View(pass_.halved_sum);
       m.extras.halved_difference = gpu::View(pass_.halved_difference);
     }
     const int blocks = share_out(m, v);
-    if (!sums_ || !is_first) return v.launch(m, blocks, plan_.exec);
+    const bool sums = sums_ && is_first;
     constexpr std::size_t kCountBytes = 256;
-    const std::size_t bytes =
-        kCountBytes + static_cast<std::size_t>(blocks + m.planes * m.strips) * sizeof(Partial);
-    const auto memory = allocate_bytes(bytes, plan_.device, plan_.exec);
-    m.partials = reinterpret_cast<Partial*>(static_cast<char*>(memory.get()) + kCountBytes);
-    m.blocks_a_pair = blocks / static_cast<double>(m.pairs());
-    if (finishes_) {
+    const auto segments = static_cast<std::size_t>(blocks + m.planes * m.strips);
+    const auto tiles =
+        static_cast<std::size_t>(has_rim_ ? m.planes * rim_tiles(m.height, m.width) : 0);
+    std::shared_ptr<void> memory;
+    SlidingWindowFinish finish = {};
+    if (sums) {
+      memory = allocate_bytes(kCountBytes + segments * sizeof(Partial) + tiles * sizeof(double),
+          plan_.device, plan_.exec);
+      m.partials = reinterpret_cast<Partial*>(static_cast<char*>(memory.get()) + kCountBytes);
+      m.blocks_a_pair = blocks / static_cast<double>(m.pairs());
+    }
+    if (sums && finishes_) {
       auto* const own = static_cast<unsigned*>(memory.get());
-      m.finish = finish(pass_.counter != nullptr ? pass_.counter : own);
+      finish = finish_of(pass_.counter != nullptr ? pass_.counter : own);
       if (pass_.counter == nullptr) {
         gpu::clear("ssim", plan_.exec.queue.handle, own, sizeof *own);
       }
     }
+    if (!has_rim_) m.finish = finish;  // whoever comes last writes the values
     v.launch(m, blocks, plan_.exec);
-    if (finishes_) return;
-    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(m.planes), kThreads, 0,
-        segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair, m.partials,
-        plan_.sums);
+    if (has_rim_) {
+      Rim rim = rim_beside(m, gradient);
+      rim.partials = sums ? reinterpret_cast<double*>(m.partials + segments) : nullptr;
+      rim.segments = {m.partials, blocks, m.blocks_a_pair, m.pairs(), m.pairs_a_strip(), m.strips};
+      rim.finish = finish;
+      run_rim(rim, plan_.exec);
+    } else if (sums && !finishes_) {
+      gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(m.planes), kThreads, 0,
+          segments_kernel, m.planes, m.strips, m.pairs_a_strip(), blocks, m.blocks_a_pair,
+          m.partials, plan_.sums);
+    }
   }
 
-  SlidingWindowFinish finish(unsigned* arrived) const {
+  // Returns the rim that a launch leaves out.
+  Rim rim_beside(const SlidingWindow& m, const TensorView* gradient) const {
+    Rim rim = {};
+    rim.x = m.any_x;
+    rim.y = m.any_y;
+    rim.channels = m.channels;
+    rim.planes = m.planes;
+    rim.height = m.height;
+    rim.width = m.width;
+    rim.first = static_cast<int>(plan_.geometry.first_centre[1]);
+    rim.padding = pass_.padding;
+    set_window(rim, pass_.window.x);
+    rim.c1 = m.c1;
+    rim.c2 = m.c2;
+    rim.slope = m.slope;
+    if (gradient != nullptr) {
+      rim.gradient = gpu::View(*gradient);
+      rim.replaces_gradient = gradient->dtype != DType::f32;
+    }
+    return rim;
+  }
+
+  SlidingWindowFinish finish_of(unsigned* arrived) const {
     const PlaneSlopes each = plan_.each_slopes();
     const bool is_sum = pass_.reduction == Reduction::sum;
     const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
@@ -267,9 +354,43 @@ class SlidingWindowRun {
   CudaPlan& plan_;
   const Pass& pass_;
   const std::optional<PlaneArray> x_, y_;
-  bool sums_ = false, finishes_ = false;
+  const int radius_;  // of the instance's windows
+  bool sums_ = false, finishes_ = false, has_rim_ = false;
+  ValidWeights valid_;
+  std::shared_ptr<void> valid_memory_;
   PlaneSlope slope_;
 };
+
+}  // namespace
+
+namespace {
+
+// True if images and gradients are f32 that the copy engine can walk, as few instances take.
+bool is_f32_in_place(const Pass& pass) {
+  const auto is_in_place = [](const TensorView& view) {
+    return view.empty() || (view.dtype == DType::f32 && planes_in(view));
+  };
+  return is_in_place(pass.x) && is_in_place(pass.y) && is_in_place(pass.x_gradient) &&
+         is_in_place(pass.y_gradient) && !pass.of_sums && pass.halved_sum.empty();
+}
+
+bool can_weigh_pixels(const CudaPlan& plan) {
+  const Pass& pass = plan.pass;
+  return plan.reduces() && pass.mask.empty() && pass.l1_weight == 0 && is_f32_in_place(pass) &&
+         plan.geometry.radius[1] == kUsualRadius &&
+         (pass.padding == Padding::valid || pass.padding == Padding::renormalize);
+}
+
+// A tap of 0 lets what is not finite into windows that do not see it. A sum over all windows is
+// not finite then anyhow, but some elements of a map are, and so may be a sum under a mask.
+bool has_taps_for(const CudaPlan& plan) {
+  const Pass& pass = plan.pass;
+  const int radius = plan.geometry.radius[1];
+  if (radius == kUsualRadius) return true;
+  if (!plan.reduces() || plan.has_masks()) return false;
+  return radius < kUsualRadius || (radius <= kMostRadius && knows_padding(pass) &&
+                                      pass.l1_weight == 0 && is_f32_in_place(pass));
+}
 
 }  // namespace
 
@@ -277,14 +398,12 @@ bool can_slide_window(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const Geometry& g = plan.geometry;
   // Only the direct kernels know |x - y| in a map or under a mask.
-  const bool is_simple = pass.valid_mask.empty() && pass.x.dtype != DType::f64 &&
+  const bool is_simple = pass.x.dtype != DType::f64 &&
                          (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
-                         (pass.padding == Padding::valid || pass.padding == Padding::same);
-  // A tap of 0 lets what is not finite into windows that do not see it. A sum over all windows is
-  // not finite then anyhow, but some elements of a map are, and so may be a sum under a mask.
-  const bool fits = g.radius[1] == 5 || (g.radius[1] < 5 && plan.reduces() && pass.mask.empty());
+                         (!pass.valid_mask.empty() ? can_weigh_pixels(plan)
+                                                   : knows_padding(pass) || can_leave_rim(plan));
   const bool is_plane =
-      g.extent[0] == 1 && g.radius[0] == 0 && fits && pass.window.y == pass.window.x;
+      g.extent[0] == 1 && g.radius[0] == 0 && has_taps_for(plan) && pass.window.y == pass.window.x;
   const bool is_countable = g.extent[1] < 1 << 28 && g.extent[2] < 1 << 28 &&
                             g.planes * (g.extent[2] / 160 + 1) < 1 << 30;
   if (!is_simple || !is_plane || !is_countable) return false;
@@ -292,6 +411,11 @@ bool can_slide_window(const CudaPlan& plan) {
   return limits.compute_major >= 9 &&
          limits.shared_bytes_a_block >=
              variant_of(pass, false, {plan.has_gradient(), Scope::all, false}).shared_bytes;
+}
+
+bool can_halve_on_the_way(const CudaPlan& plan) {
+  return can_slide_window(plan) && knows_padding(plan.pass) && plan.pass.valid_mask.empty() &&
+         plan.geometry.radius[1] <= kUsualRadius;
 }
 
 void run_sliding_window(CudaPlan& plan) { SlidingWindowRun(plan).run(); }
@@ -304,6 +428,7 @@ namespace similis::ssim_internal {
 
 // The copy engine and the layout of the kernel are CUDA's.
 bool can_slide_window(const CudaPlan&) { return false; }
+bool can_halve_on_the_way(const CudaPlan&) { return false; }
 void run_sliding_window(CudaPlan&) {}
 
 }  // namespace similis::ssim_internal

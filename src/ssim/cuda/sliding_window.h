@@ -30,6 +30,27 @@ struct SlidingWindowFinish {
   unsigned* arrived;      ///< number of blocks that are done; 0 before the launch
 };
 
+/// The weights of pixels and windows under a valid_mask, which planes may share. Rows of pixels
+/// begin with column 0, at a multiple of 16 bytes; a row of windows has two f32 for each: the
+/// inverse of what it sees, and its weight in a mean, both 0 for a window of weight 0. Strides
+/// count f32.
+struct ValidWeights {
+  /// Windows of a row begin with the one centred so many pixels before the image.
+  static constexpr int kBefore = 13;
+
+  const float* pixels = nullptr;
+  const float* windows = nullptr;
+  std::int64_t pixel_row = 0, window_row = 0, pixel_plane = 0, window_plane = 0;
+  std::int64_t image_planes = 0, channel_planes = 0;  ///< planes to the next; 0 if they share one
+
+  SIMILIS_HOST_DEVICE const float* pixels_of(std::int64_t image, std::int64_t channel) const {
+    return pixels + (image * image_planes + channel * channel_planes) * pixel_plane;
+  }
+  SIMILIS_HOST_DEVICE const float* windows_of(std::int64_t image, std::int64_t channel) const {
+    return windows + (image * image_planes + channel * channel_planes) * window_plane;
+  }
+};
+
 /// Outputs and inputs that few calls have.
 struct SlidingWindowExtras {
   bool sums_l1 = false;
@@ -39,6 +60,7 @@ struct SlidingWindowExtras {
   gpu::View upstream, mask;                 ///< upstream is shaped as the map, mask as the images
   gpu::View halved_sum, halved_difference;  ///< to write; without data if not wanted
   gpu::View any_gradient;                   ///< the gradient to write if `gradient` has no data
+  ValidWeights valid;                       ///< for the instances that weigh pixels
 };
 
 /// Planes, their map, and the division of the work. Work is counted in pairs of rows of strips of
@@ -55,7 +77,7 @@ struct SlidingWindow {
   bool is_whole;                       ///< a gradient's only strip is a whole image
   int first_column, first_row;         ///< first that a strip loads; may lie outside the image
   int map_x0, map_x1, map_y0, map_y1;  ///< pixels that windows are centred on
-  float taps[6];                       ///< the first half and the middle one
+  float taps[11];                      ///< the first half and the middle one of the instance's
   float c1, c2;                        ///< 2·C1, infinite for the contrast term alone, and 2·C2
   PlaneSlope slope;
   PlaneArray gradient;  ///< by x
@@ -71,6 +93,7 @@ struct SlidingWindow {
 
 /// One instance of the kernel, and the size of its strips.
 struct SlidingWindowVariant {
+  int radius;         ///< of its windows; outer taps of smaller ones are 0
   int owned, loaded;  ///< columns of a strip
   int owned_alone;    ///< columns that a single strip owns
   int align;          ///< copies begin at multiples of so many columns
@@ -85,6 +108,7 @@ enum class Scope : std::uint8_t {
   plain,     ///< means and sums, their gradient in the images' dtype
   training,  ///< with |x - y|, and with halved images on the way
   all,       ///< with masks, maps and their upstream, and gradients of any dtype and strides
+  masked,    ///< as plain, with weights of pixels; f32 alone
 };
 
 /// The instance that is asked for; the one that is given may do more, and have one width only.
@@ -92,6 +116,7 @@ struct SlidingWindowKind {
   bool gradient;
   Scope scope;
   bool wide;
+  int radius = 5;  ///< or 10, which plain calls of f32 have in one width
 };
 SlidingWindowVariant sliding_window_of_f32(SlidingWindowKind kind);
 SlidingWindowVariant sliding_window_of_f16(SlidingWindowKind kind);

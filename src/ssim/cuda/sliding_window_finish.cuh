@@ -41,29 +41,44 @@ __device__ inline Partial segments_sum(const Partial* partials, std::int64_t blo
   return sum;
 }
 
-// Writes the values, in the block that arrives last.
-template <class P> __device__ void finish(const SlidingWindow& m, double* words) {
+// Returns true, in all threads, to the block that arrives last.
+__device__ __forceinline__ bool arrives_last(unsigned* arrived) {
   __shared__ bool is_last;
   if (threadIdx.x == 0) {
     __threadfence();  // this thread wrote all that the block added up
-    is_last = atomicAdd(m.finish.arrived, 1u) == gridDim.x - 1;
+    is_last = atomicAdd(arrived, 1u) == gridDim.x - 1;
     __threadfence();
   }
   __syncthreads();
-  if (!is_last) return;
-  const SlidingWindowFinish& f = m.finish;
-  constexpr int kWarps = P::kThreads / gpu::kWarp;
+  return is_last;
+}
+
+// The sums of a launch's segments in memory.
+struct Segments {
+  const Partial* partials;
+  std::int64_t blocks;
+  double blocks_a_pair;
+  std::int64_t pairs, pairs_a_strip;
+  int strips;
+};
+
+// Writes the values with one block. add(sum, plane, planes, lane, lanes) adds to a thread's sum its
+// part of what else these planes have.
+template <int threads, class Add>
+__device__ __forceinline__ void write_groups(
+    const SlidingWindowFinish& f, const Segments& s, double* words, const Add& add) {
+  constexpr int kWarps = threads / gpu::kWarp;
   const int t = static_cast<int>(threadIdx.x);
-  const std::int64_t pairs = m.pairs();
-  const std::int64_t strips = f.planes_each * m.strips;
+  const std::int64_t strips = f.planes_each * s.strips;
   const bool together = f.groups < kWarps;  // the whole block takes each group, or a warp does
-  const int lanes = together ? P::kThreads : gpu::kWarp;
+  const int lanes = together ? threads : gpu::kWarp;
   for (std::int64_t g = together ? 0 : t / gpu::kWarp; g < f.groups; g += together ? 1 : kWarps) {
-    Partial sum = segments_sum(m.partials, gridDim.x, m.blocks_a_pair, pairs, g * strips, strips,
-        m.pairs_a_strip(), t % lanes, lanes);
+    Partial sum = segments_sum(s.partials, s.blocks, s.blocks_a_pair, s.pairs, g * strips, strips,
+        s.pairs_a_strip, t % lanes, lanes);
+    add(sum, g * f.planes_each, f.planes_each, t % lanes, lanes);
     if (together) {
-      sum.term = gpu::block_sum_warps<P::kThreads>(sum.term, words);
-      sum.l1 = gpu::block_sum_warps<P::kThreads>(sum.l1, words);
+      sum.term = gpu::block_sum_warps<threads>(sum.term, words);
+      sum.l1 = gpu::block_sum_warps<threads>(sum.l1, words);
     } else {
       sum.term = gpu::subgroup_sum(sum.term);
       sum.l1 = gpu::subgroup_sum(sum.l1);
@@ -72,6 +87,14 @@ template <class P> __device__ void finish(const SlidingWindow& m, double* words)
       gpu::store_element(f.value, f.dtype, g, f.bias + f.term * sum.term + f.l1 * sum.l1);
     }
   }
+}
+
+// Writes the values, in the block that arrives last.
+template <class P> __device__ void finish(const SlidingWindow& m, double* words) {
+  if (!arrives_last(m.finish.arrived)) return;
+  write_groups<P::kThreads>(m.finish,
+      {m.partials, gridDim.x, m.blocks_a_pair, m.pairs(), m.pairs_a_strip(), m.strips}, words,
+      [](Partial&, std::int64_t, std::int64_t, int, int) {});
 }
 
 }  // namespace similis::ssim_internal::sliding_window

@@ -9,7 +9,7 @@
 
 namespace similis::ssim_internal::sliding_window {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if SIMILIS_COPY_ENGINE
 
 // The place of a batch in a plane.
 struct Batch {

@@ -6,13 +6,13 @@
 //   H1  across       8 outputs a thread: moments ─ formula ─> sum; 3 derivatives ─> B, shared
 //   V2  down         running sums of the derivatives of the batch before    ─> D, shared
 //   H2  across       8 outputs a thread, with x and y from raw              ─> gradient
-// Sums run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves. Weights stay in
-// uniform registers: as a third vector register of each instruction they would make the banks of
-// the register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the
-// value, of which 107 are fused, and 239 with the gradient, of which 187 are; the rate at which
-// they issue is the limit. s is shifted by a constant of the strip, so that its variance keeps its
-// digits in f32. The last block to arrive adds the segments' sums in a fixed order and writes the
-// values.
+// Windows have 11 taps; or 21, and then a thread has one column and a batch twice the rows: as many
+// running sums. These run as a[k] = w[9-k]·v + a[k+1]: one fused multiply-add a tap, and no moves.
+// Weights stay in uniform registers: as a third vector register they would make the banks of the
+// register file collide (26 of 32 T/s). Instructions a pixel at 1080p (sm_90): 131 for the value
+// (107 fused), 239 with the gradient (187); the rate at which they issue is the limit. s is shifted
+// by a constant of the strip, so that its variance keeps its digits in f32. The last block adds the
+// segments' sums in a fixed order and writes the values.
 #pragma once
 
 #include <algorithm>
@@ -37,12 +37,14 @@ template <class P>
 __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     sliding_window_kernel(const SlidingWindow m, const __grid_constant__ CUtensorMap x_map,
         const __grid_constant__ CUtensorMap y_map) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if SIMILIS_COPY_ENGINE
   using namespace sliding_window;
   using Pairs = typename P::Pairs;
   using Element = typename P::Element;
   constexpr int kRows = P::kRows, kPitch = P::kPitch, kArray = P::kArray, kHalf = P::kHalf;
+  constexpr int kRadius = P::kRadius, kBehind = P::kBehind, kEach = P::kColumnsEach;
   constexpr bool kGradient = P::kGradient, kTrains = P::kTrains, kDoesAll = P::kDoesAll;
+  constexpr bool kIsMasked = P::kIsMasked;
   SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   Element* const raw = reinterpret_cast<Element*>(shared);  // [ring][x, y][boxes][rows][box]
   float* const a_rows = reinterpret_cast<float*>(shared + P::kRawBytes);  // [4][rows][pitch]
@@ -51,34 +53,33 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   float* const staging = a_rows + P::kArrays * kArray;                    // [threads][8]
   gpu::Flag* const flags = reinterpret_cast<gpu::Flag*>(staging + P::kStagedWords);
   const int t = static_cast<int>(threadIdx.x);
-  // A begins 10 columns before a gradient's first column. A whole image has nothing there, so its
-  // columns are loaded from the first on.
+  // A begins kBehind columns before a gradient's first one. A whole image has nothing there.
   const bool is_whole = kGradient && m.is_whole;
-  const int before = is_whole ? 10 : 0, loaded_before = is_whole ? 0 : P::kDelta;
-  const int own = word_of_pair(t, kHalf);  // of this thread's 2 columns; in A:
-  const int own_a = kGradient ? word_of_pair(t + before / 2, kHalf) : own;
-  // The last columns may lie beyond the boxes; nothing owned depends on them.
-  constexpr int kLoaded = P::kBox * P::kBoxes;
-  const int own_raw = P::word_of(min(2 * t + loaded_before, kLoaded - 2));
+  const int before = is_whole ? kBehind : 0, loaded_before = is_whole ? 0 : P::kDelta;
+  const int own = word_of_columns<kEach>(t, kHalf);  // of this thread's columns; in A:
+  const int own_a = kGradient ? word_of_columns<kEach>(t + before / kEach, kHalf) : own;
+  constexpr int kLoaded = P::kBox * P::kBoxes;  // nothing owned depends on columns beyond
+  const int own_raw = P::word_of(min(kEach * t + loaded_before, kLoaded - kEach));
   const int task = t % P::kTasks, task_row = t / P::kTasks;
   const int at_task = task * 4 + task_row * kPitch;
   const bool fetches = Pairs::kGathers || __shfl_sync(0xffffffffu, t / gpu::kWarp, 0) == 0;
   if (t < 2) gpu::init_flag(flags + t);
-  if constexpr (kGradient) {    // windows beyond a whole image
-    constexpr int kBeyond = 3;  // chunks
+  if constexpr (kGradient) {                    // windows beyond a whole image
+    constexpr int kBeyond = (kBehind + 3) / 4;  // chunks
     if (t < 3 * kRows * kBeyond) {
       const float nothing[4] = {};
-      store4(d_rows + t / kBeyond * kPitch + word_of_pair(P::kColumns / 2 + t % kBeyond * 2, kHalf),
+      store4(
+          d_rows + t / kBeyond * kPitch + word_of_columns<4>(P::kColumns / 4 + t % kBeyond, kHalf),
           nothing);
     }
   }
   gpu::publish_flags();
   __syncthreads();
   int turn = 0;  // batches fetched before this segment
-  float w[6];
+  float w[kRadius + 1];
 #pragma unroll
-  for (int k = 0; k < 6; ++k) w[k] = m.taps[k];
-  float state[4][2][10], derivative_state[3][2][10];
+  for (int k = 0; k <= kRadius; ++k) w[k] = m.taps[k];
+  float state[4][kEach][kBehind], derivative_state[3][kEach][kBehind];
   std::int64_t pair = m.pairs() * blockIdx.x / gridDim.x;
   const std::int64_t last_pair = m.pairs() * (blockIdx.x + 1) / gridDim.x;
   while (pair < last_pair) {
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     const int first_row = m.first_row + row0;
     const int batches = (rows + P::kHalo + kRows - 1) / kRows;
     // No valid window sees the rows above the image.
-    const int first_batch = kGradient && row0 == 0 && m.map_y0 == 5 ? 8 / kRows : 0;
+    const int first_batch = kGradient && row0 == 0 && m.map_y0 == kRadius ? kBehind / kRows : 0;
     turn -= first_batch;
     const int image = static_cast<int>(plane / m.channels);
     const int channel = static_cast<int>(plane - image * m.channels);
@@ -134,8 +135,15 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       if constexpr (Pairs::kGathers) return view.load_f32(offset);
       return gpu::to_float(static_cast<const Element*>(view.data)[offset]);
     };
-    const float middle_of_x = middle_of(m.any_x, any_x);
-    const float middle = (Pairs::kSums ? middle_of_x : middle_of_x + middle_of(m.any_y, any_y)) / 2;
+    float middle;
+    if constexpr (kIsMasked) {
+      middle = weighed_middle(m, image, channel, any_x, any_y,
+          {max(column0, 0), min(column0 + P::kColumns, m.width), max(first_row, 0),
+              min(first_row + rows + P::kHalo, m.height)});
+    } else {
+      const float middle_of_x = middle_of(m.any_x, any_x);
+      middle = (Pairs::kSums ? middle_of_x : middle_of_x + middle_of(m.any_y, any_y)) / 2;
+    }
     // A pixel that is not finite must reach only the windows that see it.
     const float half_shift = fabsf(middle) < INFINITY ? middle : 0.f;
     const float shift = 2 * half_shift;
@@ -144,11 +152,11 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     double total = 0;
     float l1_sum = 0;
     double l1_total = 0;
-    const int centre0 = column0 + task * 8 + 5;  // pixel of this task's first window
+    const int centre0 = column0 + task * 8 + kRadius;  // pixel of this task's first window
     const auto flush = [&] {
 #pragma unroll
       for (int o = 0; o < 8; ++o) {
-        const int column = task * 8 + o - (kGradient ? 5 : 0), centre = centre0 + o;
+        const int column = task * 8 + o - (kGradient ? kRadius : 0), centre = centre0 + o;
         const bool owned =
             column >= 0 && column < m.owned && centre >= m.map_x0 && centre < m.map_x1;
         if (owned) total += static_cast<double>(sum[o]);
@@ -160,8 +168,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       }
     };
     const bool all_in_map = centre0 >= m.map_x0 && centre0 + 8 <= m.map_x1;
-    const int map_row0 = m.map_y0 - (first_row + 5), map_row1 = m.map_y1 - (first_row + 5);
-    const int columns_left = min(m.owned - task * 8, m.width - (column0 + 10 + task * 8));
+    const int map_row0 = m.map_y0 - (first_row + kRadius);
+    const int map_row1 = m.map_y1 - (first_row + kRadius);
+    const int columns_left = min(m.owned - task * 8, m.width - (column0 + kBehind + task * 8));
     std::int64_t to_gradient = 0;
     float slope = 0, l1_slope = 0;
     if constexpr (kGradient) {
@@ -169,26 +178,32 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       slope = static_cast<float>(4 * slopes.term);
       l1_slope = static_cast<float>(slopes.l1);
       to_gradient = image * m.gradient.image_stride + channel * m.gradient.channel_stride +
-                    std::int64_t{first_row - 10 + (first_batch - 1) * kRows + task_row} *
+                    std::int64_t{first_row - kBehind + (first_batch - 1) * kRows + task_row} *
                         m.gradient.row_stride +
-                    column0 + 10 + task * 8;
+                    column0 + kBehind + task * 8;
     }
     const Owned pixels = owned_pixels<P>(m, strip, row0, rows, column0, first_row);
-    const int column = column0 + before + 2 * t;  // the first of this thread's
+    const int column = column0 + before + kEach * t;  // the first of this thread's
     const float l1_first = column >= pixels.column0 && column < pixels.column1 ? 1.f : 0.f;
     const float l1_second = column + 1 >= pixels.column0 && column + 1 < pixels.column1 ? 1.f : 0.f;
     Halver halver(m, plane, column, pixels, first_row + first_batch * kRows, shift);
+    PixelWeights<P> pixel_weights(m, image, channel, column);
+    const float* const window_weights = kIsMasked && centre0 < m.map_x1 && centre0 + 8 > m.map_x0
+                                            ? m.extras.valid.windows_of(image, channel)
+                                            : nullptr;
     const MapPlane at_plane(m, plane);
     const int columns_of_warp = task / gpu::kWarp * gpu::kWarp * 8;  // before this warp's
     const gpu::View& spread = kGradient ? m.extras.any_gradient : m.extras.map;
     const std::int64_t in_spread =
         kGradient ? spread.plane(image, channel) +
-                        spread.at(0, first_row + 10, column0 + 10 + columns_of_warp)
-                  : at_plane.map + spread.at(0, first_row + 5 - m.map_y0, column0 + 5 - m.map_x0);
-    const int spread_columns = kGradient ? min(m.owned, m.width - (column0 + 10)) - columns_of_warp
-                                         : min(m.owned, m.map_x1 - (column0 + 5));
+                        spread.at(0, first_row + kBehind, column0 + kBehind + columns_of_warp)
+                  : at_plane.map +
+                        spread.at(0, first_row + kRadius - m.map_y0, column0 + kRadius - m.map_x0);
+    const int spread_columns = kGradient
+                                   ? min(m.owned, m.width - (column0 + kBehind)) - columns_of_warp
+                                   : min(m.owned, m.map_x1 - (column0 + kRadius));
     const RowsOfWarp spread_rows(
-        spread, in_spread, kGradient ? 0 : max(0, m.map_x0 - (column0 + 5)), spread_columns);
+        spread, in_spread, kGradient ? 0 : max(0, m.map_x0 - (column0 + kRadius)), spread_columns);
     unsigned in_map = 0;  // bit o: whether window o of this task is
 #pragma unroll
     for (int o = 0; o < 8; ++o) {
@@ -197,6 +212,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     const int steps = batches + (kGradient ? 1 : 0);
 #pragma unroll 1
     for (int n = first_batch; n < steps; ++n) {
+      if constexpr (kIsMasked) pixel_weights.fetch(first_row + n * kRows);
       if constexpr (Pairs::kGathers) {
         gpu::await_words();
       } else if (n < batches) {
@@ -209,21 +225,25 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       const Element* const in = raw + (n % P::kRing) * 2 * P::kImage + own_raw;
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {  // V1
-        float x[2], y[2], s[2], d[2];
-        load_some<2>(in + i * P::kBox, x);
-        load_some<2>(in + P::kImage + i * P::kBox, y);
+        float x[kEach], y[kEach], s[kEach], d[kEach];
+        load_some<kEach>(in + i * P::kBox, x);
+        load_some<kEach>(in + P::kImage + i * P::kBox, y);
         sums_of<Pairs>(x, y, half_shift, sign, s, d);
-        float out[4][2];
+        float out[4][kEach];
 #pragma unroll
-        for (int k = 0; k < 2; ++k) {
+        for (int k = 0; k < kEach; ++k) {
+          float squared_s = s[k] * s[k], squared_d = d[k] * d[k];
+          if constexpr (kIsMasked) {
+            const float2 weight = pixel_weights.of[i];
+            weigh_pixel(k == 0 ? weight.x : weight.y, s[k], d[k], squared_s, squared_d);
+          }
           out[0][k] = push(state[0][k], s[k], w);
           out[1][k] = push(state[1][k], d[k], w);
-          out[2][k] = push(state[2][k], s[k] * s[k], w);
-          out[3][k] = push(state[3][k], d[k] * d[k], w);
+          out[2][k] = push(state[2][k], squared_s, w);
+          out[3][k] = push(state[3][k], squared_d, w);
         }
 #pragma unroll
-        for (int f = 0; f < 4; ++f)
-          store2(a_rows + (f * kRows + i) * kPitch + own_a, out[f][0], out[f][1]);
+        for (int f = 0; f < 4; ++f) store_some(a_rows + (f * kRows + i) * kPitch + own_a, out[f]);
         if constexpr (kTrains) {
           const int row = first_row + n * kRows + i;
           if (m.extras.sums_l1 && row >= pixels.row0 && row < pixels.row1) {
@@ -238,15 +258,26 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       if constexpr (kGradient) {  // H2: finishes rows b of the gradient
         if (n > P::kHalo / kRows) {
           const int b = (n - 1) * kRows - P::kHalo + task_row;
-          // Loaded row b + 10 is row (task_row + 2) % 4 of batch n - 4 or n - 3.
+          // Loaded row b + kBehind is in batch n - 4 or n - 3.
+          const int from_batch = task_row + 3 * kRows - kBehind;
           const Element* const centre = raw +
-                                        ((n - 4 + (task_row >> 1)) % P::kRing) * 2 * P::kImage +
-                                        ((task_row + 2) & 3) * P::kBox;
+                                        ((n - 4 + from_batch / kRows) % P::kRing) * 2 * P::kImage +
+                                        from_batch % kRows * P::kBox;
           float x[8], y[8], s[8], d[8], g[8], derivative[8];
+          float pixel_weight[8] = {};
+          if constexpr (kIsMasked) {
+            if (b < rows && columns_left > 0) {
+              const float* const from = m.extras.valid.pixels_of(image, channel) +
+                                        (first_row + kBehind + b) * m.extras.valid.pixel_row +
+                                        column0 + kBehind + task * 8;
+              load_some<4>(from, pixel_weight);
+              load_some<4>(from + 4, pixel_weight + 4);
+            }
+          }
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
             const int word =
-                P::word_of(min(task * 8 + 10 - before + loaded_before + 4 * j, kLoaded - 4));
+                P::word_of(min(task * 8 + kBehind - before + loaded_before + 4 * j, kLoaded - 4));
             load_some<4>(centre + word, x + 4 * j);
             load_some<4>(centre + P::kImage + word, y + 4 * j);
           }
@@ -259,6 +290,13 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
           across<kHalf>(row + 2 * kArray, w, derivative);
 #pragma unroll
           for (int o = 0; o < 8; ++o) g[o] = slope * fmaf(d[o], derivative[o], g[o]);
+          if constexpr (kIsMasked) {
+            const float of_nothing = 0.f * slope;  // NaN if a weight is not one
+#pragma unroll
+            for (int o = 0; o < 8; ++o) {
+              g[o] = pixel_weight[o] == 0 ? of_nothing : pixel_weight[o] * g[o];
+            }
+          }
           if constexpr (kTrains) {
             if (l1_slope != 0) {
 #pragma unroll
@@ -275,39 +313,63 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
           } else if (b < rows && spread_rows.first != nullptr) {
             spread_rows.store(b * spread.strides[3], g, staging);
           } else if (b < rows) {
-            const std::int64_t first = spread.plane(image, channel) +
-                                       spread.at(0, first_row + 10 + b, column0 + 10 + task * 8);
+            const std::int64_t first =
+                spread.plane(image, channel) +
+                spread.at(0, first_row + kBehind + b, column0 + kBehind + task * 8);
             store8_apart(spread, first, g, columns_left);
           }
         }
         to_gradient += m.gradient.row_stride * kRows;
       }
-      if ((n + 1) * kRows > 10 && n < batches) {  // H1
+      if ((n + 1) * kRows > kBehind && n < batches) {  // H1
 #pragma unroll 1
         for (int it = 0; it < kRows / P::kTaskRows; ++it) {
           float* const row = a_rows + it * P::kTaskRows * kPitch + at_task;
-          const int a = n * kRows - 10 + it * P::kTaskRows + task_row;
+          const int a = n * kRows - kBehind + it * P::kTaskRows + task_row;
           const bool row_in_map = a >= map_row0 && a < map_row1;
           float mean[4][8];
 #pragma unroll
           for (int f = 0; f < 4; ++f) across<kHalf>(row + f * kArray, w, mean[f]);
           const bool owned_row =
-              kGradient ? a >= 5 && a < rows + 5 && row_in_map : a >= 0 && a < rows;
+              kGradient ? a >= kRadius && a < rows + kRadius && row_in_map : a >= 0 && a < rows;
           float derivative[3][8], value[8];
+          float inverse[8], window_weight[8];
+          if constexpr (kIsMasked) {
+            load_window_weights(
+                row_in_map && window_weights != nullptr
+                    ? window_weights + (first_row + kRadius + a) * m.extras.valid.window_row
+                    : nullptr,
+                centre0, inverse, window_weight);
+#pragma unroll
+            for (int f = 0; f < 4; ++f) {
+#pragma unroll
+              for (int o = 0; o < 8; ++o) mean[f][o] *= inverse[o];
+            }
+          }
 #pragma unroll
           for (int o = 0; o < 8; ++o) {
             const Point r =
                 point(mean[0][o], mean[1][o], mean[2][o], mean[3][o], shift, m.c1, m.c2);
             value[o] = r.value;
-            if (!kDoesAll && owned_row) sum[o] += r.value;
+            if constexpr (kIsMasked) {
+              value[o] = window_weight[o] == 0 ? 0.f : window_weight[o] * r.value;
+            }
+            if (!kDoesAll && owned_row) sum[o] += value[o];
             if constexpr (kGradient) {
               derivatives_of(
                   r, mean[0][o], &derivative[0][o], &derivative[1][o], &derivative[2][o]);
             }
+            if constexpr (kGradient && kIsMasked) {
+              const float factor = window_weight[o] * inverse[o];
+#pragma unroll
+              for (int f = 0; f < 3; ++f) {
+                derivative[f][o] = window_weight[o] == 0 ? 0.f : factor * derivative[f][o];
+              }
+            }
           }
           if constexpr (kDoesAll) {
             float weight[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-            weigh<P>(m, at_plane, {first_row + 5 + a, centre0}, row_in_map ? in_map : 0,
+            weigh<P>(m, at_plane, {first_row + kRadius + a, centre0}, row_in_map ? in_map : 0,
                 staging + t * 8, weight, value, derivative);
 #pragma unroll
             for (int o = 0; o < 8; ++o) {
@@ -326,9 +388,9 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
             if (!(all_in_map && row_in_map)) {
 #pragma unroll
               for (int o = 0; o < 8; ++o) {
-                const bool in_map = row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
+                const bool exists = row_in_map && centre0 + o >= m.map_x0 && centre0 + o < m.map_x1;
 #pragma unroll
-                for (int f = 0; f < 3; ++f) derivative[f][o] = in_map ? derivative[f][o] : 0.f;
+                for (int f = 0; f < 3; ++f) derivative[f][o] = exists ? derivative[f][o] : 0.f;
               }
             }
 #pragma unroll
@@ -400,8 +462,9 @@ void launch_sliding_window(const SlidingWindow& m, int blocks, const Execution& 
 }
 
 template <class P> SlidingWindowVariant variant() {
-  return {P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - 10, P::kAlign,
-      P::kHalo + P::kRows / 2, P::kSharedBytes, sliding_window_blocks<P>, launch_sliding_window<P>};
+  return {P::kRadius, P::kOwned, P::kColumns, P::kGradient ? P::kColumns : P::kColumns - P::kBehind,
+      P::kAlign, P::kHalo + P::kRows / 2, P::kSharedBytes, sliding_window_blocks<P>,
+      launch_sliding_window<P>};
 }
 
 /// Returns the instance of one of two widths. The columns that a strip loads and does not own are a
@@ -415,6 +478,9 @@ template <class Pairs, bool gradient, Scope scope> SlidingWindowVariant variant(
       SlidingWindowPolicy<Pairs, 96, 8, 4, false, scope>>;
   if constexpr (scope == Scope::all) {
     return variant<std::conditional_t<gradient, Narrow, Wide>>();
+  } else if constexpr (scope == Scope::masked) {
+    return variant<
+        std::conditional_t<gradient, Wide, SlidingWindowPolicy<Pairs, 128, 8, 2, false, scope>>>();
   } else {
     return wide ? variant<Wide>() : variant<Narrow>();
   }

@@ -29,7 +29,7 @@ struct AnyPictures {
 
 /// The layout of one instance.
 template <class PixelPairs, int threads, int rows, int blocks_an_sm, bool with_gradient,
-    Scope the_scope>
+    Scope the_scope, int the_radius = 5>
 struct SlidingWindowPolicy {
   using Pairs = PixelPairs;
   using Element = typename Pairs::Element;
@@ -37,15 +37,21 @@ struct SlidingWindowPolicy {
   static constexpr int kRows = rows;  // of a batch; more cost shared memory, fewer cost barriers
   static constexpr int kBlocks = blocks_an_sm;  // bounds the number of registers
   static constexpr bool kGradient = with_gradient;
-  static constexpr bool kTrains = the_scope != Scope::plain;
+  static constexpr bool kTrains = the_scope == Scope::training || the_scope == Scope::all;
+  static constexpr bool kIsMasked = the_scope == Scope::masked;
   static constexpr bool kDoesAll = the_scope == Scope::all;
-  static constexpr int kColumns = 2 * threads;  // loaded; a rim of them only feeds neighbours
-  static constexpr int kHalo = with_gradient ? 20 : 10;
+  static constexpr int kRadius = the_radius;  // 5 or 10
+  // A thread has as many running sums with 10 as with 5: in one column, not in two.
+  static constexpr int kColumnsEach = 10 / kRadius;
+  static constexpr int kColumns =
+      kColumnsEach * threads;                  // loaded; a rim of them only feeds neighbours
+  static constexpr int kBehind = 2 * kRadius;  // rows and columns that a window sees, but its first
+  static constexpr int kHalo = with_gradient ? 2 * kBehind : kBehind;
   // Copies begin at multiples of 16 bytes, and a gradient's rows at multiples of 8 columns.
   static constexpr int kAlign = 16 / static_cast<int>(sizeof(Element));
-  static constexpr int kDelta = with_gradient ? kAlign - 2 : 0;
-  static constexpr int kOwned =
-      with_gradient ? (kColumns - 20 - kDelta) / 8 * 8 : (kColumns - 10) / kAlign * kAlign;
+  static constexpr int kDelta = with_gradient ? (kAlign - kBehind % kAlign) % kAlign : 0;
+  static constexpr int kOwned = with_gradient ? (kColumns - 2 * kBehind - kDelta) / 8 * 8
+                                              : (kColumns - kBehind) / kAlign * kAlign;
   // Rows of A, B, D are chunks of 4 columns, first the even chunks and then the odd ones: threads
   // that are neighbours in a warp and read 8 columns or more each then use different banks.
   static constexpr int kHalf = kColumns / 2 + 16;
@@ -59,8 +65,8 @@ struct SlidingWindowPolicy {
   static_assert(kBox * sizeof(Element) % 16 == 0 && rows * kBox * sizeof(Element) % 128 == 0);
   static constexpr int kRing = with_gradient ? 7 : 2;  // batches of raw rows; H2 looks 4 back
   static constexpr int kTasks = kColumns / 8;          // each of 8 outputs; a row has so many
-  static constexpr int kTaskRows = threads / kTasks;   // 4 rows at once
-  static_assert(!with_gradient || rows == 4);
+  static constexpr int kTaskRows = threads / kTasks;   // rows at once
+  static_assert(!with_gradient || rows == kTaskRows);
   static constexpr int kRawBytes = kRing * 2 * kImage * static_cast<int>(sizeof(Element));
   // Returns the place of a column in a batch of an image.
   SIMILIS_HOST_DEVICE static int word_of(int column) {
@@ -75,10 +81,12 @@ struct SlidingWindowPolicy {
 
 namespace sliding_window {
 
-// Returns the place of the columns 2·pair and 2·pair + 1 in a row of A, B or D.
-__device__ __forceinline__ int word_of_pair(int pair, int half) {
-  const int chunk = pair >> 1;
-  return (chunk & 1) * half + (chunk >> 1) * 4 + (pair & 1) * 2;
+// Returns the place in a row of A, B or D of the first of `each` columns, which begin at
+// place·each.
+template <int each> __device__ __forceinline__ int word_of_columns(int place, int half) {
+  constexpr int kInChunk = 4 / each;
+  const int chunk = place / kInChunk;
+  return (chunk & 1) * half + (chunk >> 1) * 4 + place % kInChunk * each;
 }
 
 }  // namespace sliding_window

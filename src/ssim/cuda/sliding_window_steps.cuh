@@ -12,18 +12,93 @@
 
 namespace similis::ssim_internal::sliding_window {
 
-// V2: sums the derivatives of a batch down a thread's two columns.
+// V2: sums the derivatives of a batch down a thread's columns.
 template <class P>
-__device__ __forceinline__ void sum_derivatives_down(
-    const float* b_rows, float* d_rows, int own, const float (&w)[6], float (&state)[3][2][10]) {
+__device__ __forceinline__ void sum_derivatives_down(const float* b_rows, float* d_rows, int own,
+    const float (&w)[P::kRadius + 1], float (&state)[3][P::kColumnsEach][P::kBehind]) {
 #pragma unroll
   for (int i = 0; i < P::kRows; ++i) {
 #pragma unroll
     for (int f = 0; f < 3; ++f) {
-      const float2 v = load2(b_rows + (f * P::kRows + i) * P::kPitch + own);
-      const float first = push(state[f][0], v.x, w);
-      store2(d_rows + (f * P::kRows + i) * P::kPitch + own, first, push(state[f][1], v.y, w));
+      float v[P::kColumnsEach], out[P::kColumnsEach];
+      load_some<P::kColumnsEach>(b_rows + (f * P::kRows + i) * P::kPitch + own, v);
+#pragma unroll
+      for (int k = 0; k < P::kColumnsEach; ++k) out[k] = push(state[f][k], v[k], w);
+      store_some(d_rows + (f * P::kRows + i) * P::kPitch + own, out);
     }
+  }
+}
+
+// The weights of a thread's pixels on the way down, of a batch of rows.
+template <class P> struct PixelWeights {
+  static constexpr int kFetched = P::kIsMasked ? P::kRows : 1;
+  const float* column;  // of row 0; null where no pixels are
+  std::int64_t row_stride;
+  int height;
+  float2 of[kFetched];
+
+  __device__ PixelWeights(const SlidingWindow& m, int image, int channel, int first_column)
+      : column(nullptr), row_stride(m.extras.valid.pixel_row), height(m.height) {
+    if (!P::kIsMasked || first_column < 0 || first_column >= m.width) return;
+    column = m.extras.valid.pixels_of(image, channel) + first_column;
+  }
+  __device__ __forceinline__ void fetch(int row) {
+#pragma unroll
+    for (int i = 0; i < kFetched; ++i) {
+      const bool exists = column != nullptr && row + i >= 0 && row + i < height;
+      of[i] = exists ? load2(column + (row + i) * row_stride) : make_float2(0.f, 0.f);
+    }
+  }
+};
+
+// The pixels that a segment loads.
+struct Box {
+  int column0, column1, row0, row1;
+};
+
+// Returns half of x + y at the first of 32 places on a diagonal, from the middle on, that weighs
+// something and is finite: what no window sees has no influence. 0 if there is none.
+__device__ __forceinline__ float weighed_middle(const SlidingWindow& m, int image, int channel,
+    std::int64_t x_plane, std::int64_t y_plane, const Box& box) {
+  const int lane = static_cast<int>(threadIdx.x) % gpu::kWarp;
+  const int place = 33 + ((lane & 1) == 0 ? lane : -lane - 1);
+  const auto between = [&](int first, int last) {
+    return first + static_cast<int>(std::int64_t{last - first} * place / 66);
+  };
+  const int column = between(box.column0, box.column1), row = between(box.row0, box.row1);
+  const float half =
+      (static_cast<const float*>(m.any_x.data)[x_plane + m.any_x.at(0, row, column)] +
+          static_cast<const float*>(m.any_y.data)[y_plane + m.any_y.at(0, row, column)]) /
+      2;
+  const float weight =
+      m.extras.valid.pixels_of(image, channel)[row * m.extras.valid.pixel_row + column];
+  const int first = gpu::first_lane(fabsf(half) < INFINITY && weight > 0);
+  return __shfl_sync(0xffffffffu, first < gpu::kWarp ? half : 0.f, first % gpu::kWarp);
+}
+
+// Weighs the shifted sum and difference of a pixel, which may hold anything under a weight of 0.
+__device__ __forceinline__ void weigh_pixel(
+    float weight, float& s, float& d, float& squared_s, float& squared_d) {
+  const float plain_s = weight == 0 ? 0.f : s, plain_d = weight == 0 ? 0.f : d;
+  s = weight * plain_s;
+  d = weight * plain_d;
+  squared_s = s * plain_s;
+  squared_d = d * plain_d;
+}
+
+// The weights of 8 windows, the first of them centred on `column`, at a row of them or null.
+__device__ __forceinline__ void load_window_weights(
+    const float* row, int column, float (&inverse)[8], float (&weight)[8]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    float4 pair = {0, 0, 0, 0};
+    if (row != nullptr) {
+      pair = *reinterpret_cast<const float4*>(row + 2 * (column + ValidWeights::kBefore) + 4 * j);
+    }
+    inverse[2 * j] = pair.x;
+    weight[2 * j] = pair.y;
+    inverse[2 * j + 1] = pair.z;
+    weight[2 * j + 1] = pair.w;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages windows of 11 down and across, and loads and stores pixels, for the sliding window
+// Averages windows of 11 or 21 down and across, and loads and stores pixels, for the sliding window
 // kernel.
 #pragma once
 
@@ -9,23 +9,29 @@
 
 namespace similis::ssim_internal::sliding_window {
 
-// Returns the completed sum; the state moves on by one row.
-__device__ __forceinline__ float push(float (&state)[10], float value, const float (&w)[6]) {
+// Returns the completed sum; the state moves on by one row. There are behind + 1 taps.
+template <int behind>
+__device__ __forceinline__ float push(
+    float (&state)[behind], float value, const float (&w)[behind / 2 + 1]) {
+  constexpr int kRadius = behind / 2;
   const float complete = fmaf(w[0], value, state[0]);
 #pragma unroll
-  for (int k = 0; k < 9; ++k) {
-    state[k] = fmaf(w[9 - k < 6 ? 9 - k : k + 1], value, state[k + 1]);
+  for (int k = 0; k < behind - 1; ++k) {
+    const int tap = behind - 1 - k;
+    state[k] = fmaf(w[tap <= kRadius ? tap : behind - tap], value, state[k + 1]);
   }
-  state[9] = w[0] * value;
+  state[behind - 1] = w[0] * value;
   return complete;
 }
 
 // out[o] = Σ w[k]·row[o + k]
-template <int half>
-__device__ __forceinline__ void across(const float* row, const float (&w)[6], float (&out)[8]) {
-  float in[20];
+template <int half, int first_taps>
+__device__ __forceinline__ void across(
+    const float* row, const float (&w)[first_taps], float (&out)[8]) {
+  constexpr int kBehind = 2 * (first_taps - 1), kChunks = (8 + kBehind + 3) / 4;
+  float in[4 * kChunks];
 #pragma unroll
-  for (int j = 0; j < 5; ++j) {
+  for (int j = 0; j < kChunks; ++j) {
     const float4 chunk = *reinterpret_cast<const float4*>(row + (j & 1) * half + (j >> 1) * 4);
     in[4 * j] = chunk.x;
     in[4 * j + 1] = chunk.y;
@@ -35,9 +41,11 @@ __device__ __forceinline__ void across(const float* row, const float (&w)[6], fl
 #pragma unroll
   for (int o = 0; o < 8; ++o) out[o] = w[0] * in[o];
 #pragma unroll
-  for (int k = 1; k < 11; ++k) {
+  for (int k = 1; k <= kBehind; ++k) {
 #pragma unroll
-    for (int o = 0; o < 8; ++o) out[o] = fmaf(w[k < 6 ? k : 10 - k], in[o + k], out[o]);
+    for (int o = 0; o < 8; ++o) {
+      out[o] = fmaf(w[k < first_taps ? k : kBehind - k], in[o + k], out[o]);
+    }
   }
 }
 
@@ -53,8 +61,10 @@ template <int count, class T> __device__ __forceinline__ void load_some(const T*
 __device__ __forceinline__ float2 load2(const float* p) {
   return *reinterpret_cast<const float2*>(p);
 }
-__device__ __forceinline__ void store2(float* p, float a, float b) {
-  *reinterpret_cast<float2*>(p) = make_float2(a, b);
+// Stores one number, or two neighbours in one access.
+__device__ __forceinline__ void store_some(float* p, const float (&v)[1]) { *p = v[0]; }
+__device__ __forceinline__ void store_some(float* p, const float (&v)[2]) {
+  *reinterpret_cast<float2*>(p) = make_float2(v[0], v[1]);
 }
 __device__ __forceinline__ void store4(float* p, const float* v) {
   *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);

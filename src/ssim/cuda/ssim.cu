@@ -8,7 +8,6 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
-#include "src/ssim/cuda/padded.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal {
@@ -98,7 +97,8 @@ __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::i
     const std::int64_t first = g * planes_each;
     __shared__ double term, l1;
     const double weight = group_sum(sums, first, planes_each, kWeight);
-    const double l1_weight = group_sum(sums, first, planes_each, kL1Weight);
+    double l1_weight = 1;
+    if (terms.l1_weight != 0) l1_weight = group_sum(sums, first, planes_each, kL1Weight);
     if (threadIdx.x == 0) {
       term = terms.term_weight * per_weight(weight, terms.is_sum);
       l1 = terms.l1_weight * per_weight(l1_weight, terms.is_sum);
@@ -198,16 +198,19 @@ void write_values(const CudaPlan& plan, const double* partials, std::int64_t slo
       value.data(), value.dtype);
 }
 
-bool uses_sliding_window(const Pass& pass) { return can_slide_window(CudaPlan(pass, {})); }
+bool uses_sliding_window(const Pass& pass) { return can_halve_on_the_way(CudaPlan(pass, {})); }
+
+bool uses_separable(const Pass& pass) {
+  const CudaPlan plan(pass, {});
+  return can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan));
+}
 
 void ssim_cuda(const Pass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
   CudaPlan plan(pass, exec);
   if (can_slide_window(plan)) {
     run_sliding_window(plan);
-  } else if (can_pad(plan)) {
-    run_padded(plan);
-  } else if (can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan))) {
+  } else if (uses_separable(pass)) {
     run_separable(plan);
   } else if (can_take_any_window(plan)) {
     run_any_window(plan);

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "src/core/parallel.h"
+#include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/linear-inl.h"
 #include "src/warp/cpu/scatter.h"
 
@@ -155,6 +156,106 @@ template <class T> struct Slab {
     }
   }
 
+#if HWY_TARGET != HWY_SCALAR
+  // add_cells() for all components of a field's vectors. Numbers are added to memory one by one:
+  // the next voxel often takes what this one wrote, and a vector that lies half over two others
+  // would wait for both.
+  template <int rank>
+  void add_vectors(const Cells<T>& cells, const T* upstream, std::int64_t count, T* image) const {
+    const hn::FixedTag<T, 4> d;
+    using V = hn::Vec<decltype(d)>;
+    const int slab = plan.slab_axis, other = axis_of_bit(rank - 2);
+    const Extents& s = sums.strides;
+    const std::int64_t along_slab = s[4 - slab], along_other = s[4 - other];
+    std::int32_t last[3] = {0, 0, 0};
+    for (int a = 0; a < rank; ++a)
+      last[a] = static_cast<std::int32_t>(plan.pass.axes[a].extent - 2);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int32_t outside = 0;  // below 0 where a corner is not in the image
+      std::int64_t offset = 0;
+      V weight[3][2];
+      for (int a = 0; a < rank; ++a) {
+        const std::int32_t voxel = cells.voxel[a][i];
+        outside |= voxel | (last[a] - voxel);
+        offset += voxel * s[4 - a];
+        weight[a][1] = hn::Set(d, cells.fraction[a][i]);
+        weight[a][0] = hn::Sub(hn::Set(d, T{1}), weight[a][1]);
+      }
+      if (outside < 0) {
+        add_corners_of_vectors<rank>(cells, upstream + rank * i, i, image);
+        continue;
+      }
+      const V given = hn::LoadU(d, upstream + rank * i);
+      const std::int32_t at = cells.voxel[slab][i];
+      for (int ks = 0; ks < 2; ++ks) {
+        if (at + ks < first || at + ks >= end) continue;
+        const V of_slab = hn::Mul(given, weight[slab][ks]);
+        T* const row = image + offset + ks * along_slab;
+        const auto add_pair = [&](V of_row, T* to) HWY_ATTR {
+          alignas(16) T added[2][4];
+          hn::Store(hn::Mul(of_row, weight[0][0]), d, added[0]);
+          hn::Store(hn::Mul(of_row, weight[0][1]), d, added[1]);
+          for (int c = 0; c < rank; ++c) to[c] += added[0][c];
+          for (int c = 0; c < rank; ++c) to[rank + c] += added[1][c];
+        };
+        if constexpr (rank == 3) {
+          add_pair(hn::Mul(of_slab, weight[other][0]), row);
+          add_pair(hn::Mul(of_slab, weight[other][1]), row + along_other);
+        } else {
+          add_pair(of_slab, row);
+        }
+      }
+    }
+  }
+
+  // One cell of which a part may be outside of the image.
+  template <int rank>
+  void add_corners_of_vectors(
+      const Cells<T>& cells, const T* given, std::int64_t i, T* image) const {
+    for (int corner = 0; corner < 1 << rank; ++corner) {
+      std::int64_t offset = 0;
+      bool is_there = true;
+      T added[rank];
+      std::copy_n(given, rank, added);
+      for (int bit = rank - 1; bit >= 0; --bit) {
+        const int a = axis_of_bit(bit), k = corner >> bit & 1;
+        const std::int64_t voxel = cells.voxel[a][i] + k;
+        const std::int64_t low = a == plan.slab_axis ? first : 0;
+        const std::int64_t high = a == plan.slab_axis ? end : plan.pass.axes[a].extent;
+        is_there = is_there && voxel >= low && voxel < high;
+        offset += voxel * sums.strides[4 - a];
+        const T fraction = cells.fraction[a][i];
+        for (T& each : added) each *= k != 0 ? fraction : 1 - fraction;
+      }
+      for (int c = 0; c < rank && is_there; ++c) image[offset + c] += added[c];
+    }
+  }
+
+  // Adds all channels of a chunk at once if they are the components of vectors that lie side by
+  // side, and returns whether they are.
+  bool add_chunk_of_vectors(const Chunk& chunk, const Cells<T>& cells) const {
+    if constexpr (sizeof(T) == 4) {
+      const Pass& pass = plan.pass;
+      if (pass.mode != Interpolation::linear || pass.channels != pass.rank ||
+          !has_vectors(pass.upstream, pass.rank) || !has_vectors(sums, pass.rank)) {
+        return false;
+      }
+      const Extents& s = pass.upstream.strides;
+      alignas(64) T given[3 * kChunk + 1];  // vectors are read as four numbers
+      std::copy_n(static_cast<const T*>(pass.upstream.data()) + chunk.image * s[0] +
+                      chunk.z * s[2] + chunk.y * s[3] + chunk.x * s[4],
+          chunk.count * pass.rank, given);
+      given[chunk.count * pass.rank] = 0;
+      pass.rank == 3 ? add_vectors<3>(cells, given, chunk.count, plane(0))
+                     : add_vectors<2>(cells, given, chunk.count, plane(0));
+      return true;
+    }
+    return false;
+  }
+#else
+  bool add_chunk_of_vectors(const Chunk&, const Cells<T>&) const { return false; }
+#endif
+
   void add_row(std::int64_t n, std::int64_t row, Chunk* chunk, Cells<T>* cells) const {
     const Pass& pass = plan.pass;
     const TensorView& upstream = pass.upstream;
@@ -168,6 +269,7 @@ template <class T> struct Slab {
       chunk->count = std::min(kChunk, pass.axes[0].out_extent - x);
       const bool is_linear = pass.mode == Interpolation::linear;
       is_linear ? place_cells(plan, chunk, cells) : place_chunk(plan, chunk);
+      if (is_linear && add_chunk_of_vectors(*chunk, *cells)) continue;
       for (std::int64_t c = 0; c < pass.channels; ++c) {
         core_internal::HWY_NAMESPACE::load_row(upstream,
             n * s[0] + c * s[1] + chunk->z * s[2] + chunk->y * s[3] + x * s[4], s[4], chunk->count,

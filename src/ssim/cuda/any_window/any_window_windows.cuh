@@ -3,7 +3,7 @@
 #pragma once
 
 #include "src/gpu/cuda/vendor.h"
-#include "src/ssim/cuda/any_window_terms.cuh"
+#include "src/ssim/cuda/any_window/any_window_terms.cuh"
 
 namespace similis::ssim_internal::any_window {
 

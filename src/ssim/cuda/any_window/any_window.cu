@@ -21,9 +21,9 @@
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/blocks.h"
-#include "src/ssim/cuda/any_window_deep.cuh"
-#include "src/ssim/cuda/any_window_gradient.cuh"
-#include "src/ssim/cuda/any_window_windows.cuh"
+#include "src/ssim/cuda/any_window/any_window_deep.cuh"
+#include "src/ssim/cuda/any_window/any_window_gradient.cuh"
+#include "src/ssim/cuda/any_window/any_window_windows.cuh"
 #include "src/window/window.h"
 
 namespace similis::ssim_internal {

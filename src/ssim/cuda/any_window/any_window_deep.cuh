@@ -3,7 +3,7 @@
 // derivatives summed along it. A thread takes four neighbours of one column along z.
 #pragma once
 
-#include "src/ssim/cuda/any_window_terms.cuh"
+#include "src/ssim/cuda/any_window/any_window_terms.cuh"
 
 namespace similis::ssim_internal::any_window {
 

@@ -2,7 +2,7 @@
 // The kernel that sums the derivatives of all windows that see a pixel of a slice.
 #pragma once
 
-#include "src/ssim/cuda/any_window_terms.cuh"
+#include "src/ssim/cuda/any_window/any_window_terms.cuh"
 
 namespace similis::ssim_internal::any_window {
 

@@ -72,7 +72,7 @@ template <class T> struct Work {
 };
 
 /// Returns the pixel that a window sees at an index, or -1.
-__device__ __forceinline__ int seen_pixel(int index, int extent, Padding padding) {
+SIMILIS_HOST_DEVICE int seen_pixel(int index, int extent, Padding padding) {
   if (static_cast<unsigned>(index) < static_cast<unsigned>(extent)) return index;
   int pixel = -1;
   if (padding == Padding::reflect) pixel = index < 0 ? -index : 2 * (extent - 1) - index;

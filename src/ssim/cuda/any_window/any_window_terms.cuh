@@ -3,7 +3,7 @@
 // for any window.
 #pragma once
 
-#include "src/ssim/cuda/any_window.cuh"
+#include "src/ssim/cuda/any_window/any_window.cuh"
 
 namespace similis::ssim_internal::any_window {
 
