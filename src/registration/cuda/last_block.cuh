@@ -52,10 +52,11 @@ __device__ __forceinline__ bool is_last_block(const double (&sums)[count], float
   double added[count] = {};
   float added_most = -INFINITY;
   for (unsigned block = t; block < gridDim.x; block += kTile) {
-    const double* const of_block = partials + std::int64_t{block} * (count + 1);
+    // Other blocks wrote them: no cache of this multiprocessor may answer.
+    const volatile double* const of_block = partials + std::int64_t{block} * (count + 1);
 #pragma unroll
-    for (int k = 0; k < count; ++k) added[k] += __ldcg(of_block + k);
-    added_most = fmaxf(added_most, static_cast<float>(__ldcg(of_block + count)));
+    for (int k = 0; k < count; ++k) added[k] += of_block[k];
+    added_most = fmaxf(added_most, static_cast<float>(of_block[count]));
   }
   __shared__ double totals[count + 1];
   block_totals(added, added_most, totals);
