@@ -13,7 +13,8 @@
 // Avants et al., "Symmetric diffeomorphic image registration with cross-correlation", Medical Image
 // Analysis 12(1), 2008. The symmetric stage follows a stationary velocity v instead, u = exp(v) and
 // w = exp(-v), whose metrics are the mean of both directions: V. Arsigny et al., "A log-Euclidean
-// framework for statistics on diffeomorphisms", MICCAI 2006. All on the CPU.
+// framework for statistics on diffeomorphisms", MICCAI 2006. It runs where the images are, and its
+// results are there.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ using AffineRows = std::array<double, 12>;
 inline constexpr AffineRows kIdentityRows = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
 
 struct Volume {
-  TensorView data;  ///< [1,C,Y,X] or [1,C,Z,Y,X] with one channel or more, of any dtype, on the CPU
+  TensorView data;  ///< [1,C,Y,X] or [1,C,Z,Y,X] with one channel or more, of any dtype (on a GPU
+                    ///< but i16, i32 and boolean), on the CPU or a CUDA device
   AffineRows to_world = kIdentityRows;  ///< voxel numbers (x, y, z) to millimetres
 };
 
@@ -103,7 +105,8 @@ struct RegisterOptions {
   TensorView moving_mask = {};   ///< likewise on the moving grid
   bool mask_not_finite = false;  ///< NaN and infinity are outside the mask; else they are refused
   std::string fixed_name = "fixed", moving_name = "moving";  ///< in messages
-  /// Called after each iteration; false ends the registration with the last valid field.
+  /// Called after each iteration; false ends the registration with the last valid field. On a GPU
+  /// iterations of the greedy stage are told of up to 10 at a time, after all of them were taken.
   std::function<bool(const RegisterProgress&)> progress = {};
 };
 
@@ -139,11 +142,14 @@ struct Registration {
   RegisterSummary inverse_error_mm;  ///< |u(x + w) + w|
 };
 
-/// Registers moving to fixed. The same arguments give the same bits, for any number of threads.
-/// Memory: about 60 B per fixed voxel and channel beside both images.
+/// Registers moving to fixed. The same arguments give the same bits, for any number of threads and
+/// in every run on a GPU; CPU and GPU agree to 0.02 voxel on average. It waits for the GPU.
+/// Memory: about 60 B per fixed voxel and channel beside both images; on a GPU at most 52 in the
+/// greedy stage with its defaults.
 /// Throws InvalidArgument if the images have different numbers of axes or channels, an extent below
 /// 2, a value that is not finite, or one value only; a mask has another shape or counts no voxel; a
-/// map is singular; the start lays less than 5 % of the fixed voxels over the moving grid; or an
+/// map is singular; the images are on different devices, or have 2³¹ voxels or more on a GPU; the
+/// start lays less than 5 % of the fixed voxels over the moving grid; or an
 /// option is outside its range.
 SIMILIS_API Registration register_images(const Volume& fixed, const Volume& moving,
     const RegisterOptions& options = {}, const Execution& exec = {});
@@ -163,7 +169,7 @@ struct RegisterSimilarity {
   double mi = 0;    ///< mutual information, in nats
   double lncc = 0;  ///< mean squared local correlation in windows of 5 voxels
 };
-/// Measures how alike two images on one grid are. fixed, other: [1,C,…], any dtype, on the CPU.
+/// Measures how alike two images on one grid are. fixed, other: [1,C,…], any dtype, on one device.
 /// Numbers are NaN where an image has such values.
 SIMILIS_API RegisterSimilarity register_similarity(
     const TensorView& fixed, const TensorView& other, const Execution& exec = {});

@@ -32,9 +32,10 @@ struct SmoothOptions {
 /// vector field [N,Y,X,2] or [N,Z,Y,X,3]; f16, bf16, f32 or f64, any strides.
 /// Returns x's shape and dtype on its device. Sums are f32, or f64 for f64, rounded once at the
 /// end. Any number of threads gives the same bits. A NaN reaches the voxels under the taps.
-/// Workspace: 4 B per element for f16 and bf16.
+/// Workspace: on the CPU 4 B per element for f16 and bf16; on a GPU 4 B per element (8 for f64, and
+/// twice that for a radius above 32) where more than one kernel runs.
 /// Throws InvalidArgument if x has another shape or dtype, sigma or truncate is negative, a radius
-/// is above 65535, or x is on a GPU, where it does not run yet.
+/// is above 65535, or x is on a Vulkan device.
 SIMILIS_API Tensor smooth(
     const TensorView& x, const SmoothOptions& options = {}, const Execution& exec = {});
 

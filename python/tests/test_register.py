@@ -171,6 +171,45 @@ def test_torchs_tensors():
     assert half.warped.dtype == torch.float32
 
 
+def gpu_arrays(library):
+    """(fixed, moving, back to NumPy) as arrays of a library on the GPU."""
+    module = pytest.importorskip(library, reason=f"{library} is not installed")
+    if library == "torch":
+        if not module.cuda.is_available():
+            pytest.skip("there is no GPU")
+        return *[module.from_numpy(each).cuda() for each in (FIXED, MOVING)], lambda x: x.cpu().numpy()
+    try:
+        return *[module.asarray(each) for each in (FIXED, MOVING)], lambda x: x.get()
+    except Exception as error:  # CuPy has a class for each failure of the driver
+        pytest.skip(f"there is no GPU: {error}")
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_a_gpu_gives_the_cpus_map(library, tmp_path):
+    fixed, moving, numpy_of = gpu_arrays(library)
+    cpu = similis.register(FIXED, MOVING, fixed_affine=RAS, moving_affine=RAS, **SHORT)
+    gpu = similis.register(fixed, moving, fixed_affine=RAS, moving_affine=RAS, **SHORT)
+    assert type(gpu.warp) is type(fixed) and gpu.warp.device == fixed.device
+    assert type(gpu.warped) is type(fixed) and gpu.report["device"] == "cuda:0"
+    spacing = np.linalg.norm(RAS[:3, :3], axis=0).min()
+    assert np.abs(gpu.affine - cpu.affine).max() < 0.02 * spacing
+    for part in ("warp", "inverse_warp"):
+        difference = numpy_of(getattr(gpu, part)) - getattr(cpu, part)
+        assert np.linalg.norm(difference, axis=-1).mean() < 0.02 * spacing, part
+    moved = gpu.apply(moving)
+    assert type(moved) is type(fixed)
+    # They end differently within a voxel of the moving image's edge.
+    assert np.abs(numpy_of(moved) - numpy_of(gpu.warped)).mean() < 0.001 * FIXED.max()
+    np.testing.assert_allclose(gpu.apply_points([[0, 0, 0]]), cpu.apply_points([[0, 0, 0]]), atol=0.1)
+    again = similis.register(fixed, moving, fixed_affine=RAS, moving_affine=RAS, **SHORT)
+    np.testing.assert_array_equal(numpy_of(again.warp), numpy_of(gpu.warp))
+    gpu.save(f"{tmp_path}/")
+    assert len(os.listdir(tmp_path)) == 6
+    calls = []
+    similis.register(fixed, moving, callback=lambda *at: len(calls.append(at) or calls) < 3, **SHORT)
+    assert len(calls) == 3
+
+
 def test_images_of_nibabel(found):
     nibabel = pytest.importorskip("nibabel", reason="`make check` installs nibabel")
     images = [nibabel.Nifti1Image(each.T, RAS) for each in (FIXED, MOVING)]

@@ -126,11 +126,22 @@ def test_torchs_operator_and_graphs(torch):
     torch.testing.assert_close(half.double(), function(x), rtol=2e-2, atol=2e-2)
 
 
-def test_a_gpu_is_refused(torch):
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_gpu_smooths_as_the_cpu(torch, name, padding):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
-    with pytest.raises(similis.DeviceError, match="smooth: the images are on cuda:0; this operation"):
-        similis.smooth(torch.zeros(1, 1, 5, 6, device="cuda"), 1)
+    shape, field, sigma = SHAPES[name]
+    x = torch.rand(shape).requires_grad_()
+    there = x.detach().cuda().requires_grad_()
+    upstream = torch.rand(shape)
+    own = similis.smooth(x, sigma, field=field, padding=padding)
+    other = similis.smooth(there, sigma, field=field, padding=padding)
+    assert other.device == there.device
+    own.backward(upstream)
+    other.backward(upstream.cuda())
+    torch.testing.assert_close(other.detach().cpu(), own.detach(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(there.grad.cpu(), x.grad, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("padding", PADDINGS)

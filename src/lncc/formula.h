@@ -32,9 +32,10 @@ template <class T> SIMILIS_HOST_DEVICE T at_least(T value, T bound) {
 /// last place, in a fifth of the instructions of a division.
 template <class T> SIMILIS_HOST_DEVICE T reciprocal(T value) {
 #if defined(__CUDA_ARCH__)
-  double result = gpu::approximate_reciprocal(static_cast<double>(value));
-  result = fma(fma(-value, result, 1.0), result, result);
-  return fma(fma(-value, result, 1.0), result, result);
+  const auto wide = static_cast<double>(value);
+  double result = gpu::approximate_reciprocal(wide);
+  result = fma(fma(-wide, result, 1.0), result, result);
+  return static_cast<T>(fma(fma(-wide, result, 1.0), result, result));
 #else
   return 1 / value;
 #endif

@@ -3,7 +3,6 @@
 #include "similis/c/register.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "src/core/require.h"
 #include "src/core/tensor/dlpack.h"
 #include "src/registration/names.h"
+#include "src/registration/passes.h"
 #include "src/registration/report.h"
 
 /// The result, and the options as they were taken; the memory of their masks may be gone.
@@ -106,12 +106,12 @@ similis_status copy_to(const similis_registration* registration, Tensor Registra
     require(!from.empty(), "{}: there is no {} without a deformable stage", kName, name);
     const TensorView to = Arguments(kName).image("output", output);
     require(to.shape == from.shape && to.strides == dense_strides(from.shape) &&
-                to.dtype == DType::f32 && to.device.kind == DeviceKind::cpu,
-        "{}: output has shape {}; it must be dense, float32, on the CPU and have that of the {}, "
-        "{}",
+                to.dtype == DType::f32 &&
+                (to.device.kind == DeviceKind::cpu || to.device == from.device),
+        "{}: output has shape {}; it must be dense, float32, on the CPU or the images' device, and "
+        "have that of the {}, {}",
         kName, to.shape, name, from.shape);
-    std::memcpy(
-        to.data(), from.data(), static_cast<std::size_t>(from.shape.count()) * sizeof(float));
+    copy_floats(from, to, {});
   });
 }
 

@@ -170,8 +170,8 @@ TEST_F(CRegister, RefusesWhatCAloneCanGetWrong) {
   EXPECT_EQ(
       similis_registration_warped(found_, test::CTensor(small).get()), SIMILIS_INVALID_ARGUMENT);
   EXPECT_STREQ(similis_last_error(),
-      "register: output has shape [1, 1, 3, 3]; it must be dense, float32, on the CPU and have "
-      "that of the warped image, [1, 1, 40, 44]");
+      "register: output has shape [1, 1, 3, 3]; it must be dense, float32, on the CPU or the "
+      "images' device, and have that of the warped image, [1, 1, 40, 44]");
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "src/registration/exponential.h"
+#include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 namespace {
@@ -24,7 +26,41 @@ double slope_of(const std::vector<double>& losses) {
   return sum / squares;
 }
 
+constexpr const char* kByCallback = "callback";
+
 }  // namespace
+
+double LevelRun::step(int iteration) const {
+  const double share = static_cast<double>(iteration) / iterations;
+  return options.step * (share < 0.5 ? 1.0 : 0.2 + 1.6 * (1 - share));
+}
+
+bool LevelRun::goes_on(double loss, double least, RegisterLevel& report) const {
+  const int iteration = static_cast<int>(report.loss.size());
+  report.loss.push_back(loss);
+  if (!watch || watch({stage, shrink, iteration, iterations, loss, least})) return true;
+  report.stopped = kByCallback;
+  return false;
+}
+
+bool LevelRun::is_converged(const RegisterLevel& report) const {
+  return report.loss.size() >= kSlopeLosses && -slope_of(report.loss) < options.tolerance;
+}
+
+void SteppedLevel::run(const LevelRun& run, RegisterLevel& report, DeformableResult& result) {
+  for (int i = 0; i < run.iterations; ++i) {
+    if (!run.goes_on(differentiate(), least(), report)) return;
+    if (!advance(run.step(i), result)) {
+      report.stopped = "guard";
+      return;
+    }
+    report.min_jacobian.push_back(least());
+    if (run.is_converged(report)) {
+      report.stopped = "tolerance";
+      return;
+    }
+  }
+}
 
 DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid) {
   const bool is_mi = std::all_of(options.metrics.begin(), options.metrics.end(),
@@ -81,8 +117,8 @@ DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const I
         .affine = affine};
     const Grid& grid = images.fixed.grid;
     if (field.empty()) {
-      field = allocate(grid.field_shape(), DType::f32);
-      std::fill_n(field.elements<float>(), field.shape.count(), 0.0f);
+      field = allocate(grid.field_shape(), DType::f32, grid.device, exec);
+      fill(grid.device, field.shape.count(), 0, field.elements<float>(), exec);
     } else {
       field = resampled_field(field, before, grid, exec);
       settle(grid, field, options.min_jacobian, exec);
@@ -91,26 +127,8 @@ DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const I
     const std::unique_ptr<DeformableLevel> level =
         make_level(images, field, options, settings, exec);
     RegisterLevel report{.shrink = shrink};
-    for (int i = 0; i < iterations; ++i) {
-      const double loss = level->differentiate();
-      report.loss.push_back(loss);
-      if (watch && !watch({stage, shrink, i, iterations, loss, level->least()})) {
-        report.stopped = "callback";
-        was_stopped = true;
-        break;
-      }
-      const double share = static_cast<double>(i) / iterations;
-      const double step = options.step * (share < 0.5 ? 1.0 : 0.2 + 1.6 * (1 - share));
-      if (!level->advance(step, result)) {
-        report.stopped = "guard";
-        break;
-      }
-      report.min_jacobian.push_back(level->least());
-      if (report.loss.size() >= kSlopeLosses && -slope_of(report.loss) < options.tolerance) {
-        report.stopped = "tolerance";
-        break;
-      }
-    }
+    level->run({stage, shrink, iterations, options, watch}, report, result);
+    was_stopped = std::string_view(report.stopped) == kByCallback;
     field = level->field();
     if (is_symmetric) {
       const Guarded guarded = settle(grid, field, options.min_jacobian, exec);
@@ -125,7 +143,7 @@ DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const I
   result.u = field;
   if (is_symmetric) {
     Tensor v = field;
-    result.u = allocate(v.shape, DType::f32);
+    result.u = allocate(v.shape, DType::f32, v.device, exec);
     exponential(fixed.grid, v, 1, result.u, exec);
   }
   result.report.seconds =

@@ -37,19 +37,50 @@ struct LevelImages {
   const Map& affine;
 };
 
+/// A level's iterations, as its stage asks for them.
+struct LevelRun {
+  RegisterStage stage;
+  int shrink, iterations;
+  const RegisterOptions& options;
+  const Watch& watch;
+
+  /// The longest step of an iteration, in voxels.
+  double step(int iteration) const;
+  /// Adds an iteration's loss to the report and tells the watch. False ends the level.
+  bool goes_on(double loss, double least, RegisterLevel& report) const;
+  /// Whether the loss no longer falls.
+  bool is_converged(const RegisterLevel& report) const;
+};
+
 /// One level of a stage. Its field, on the level's grid in voxels, is what passes between levels.
 class DeformableLevel {
  public:
   virtual ~DeformableLevel() = default;
+  /// Iterates until an end that the report says.
+  virtual void run(const LevelRun& run, RegisterLevel& report, DeformableResult& result) = 0;
+  virtual const Tensor& field() const = 0;
+};
+
+/// A level whose iterations are taken one by one.
+class SteppedLevel : public DeformableLevel {
+ public:
+  void run(const LevelRun& run, RegisterLevel& report, DeformableResult& result) override;
+
+ protected:
   /// Finds the smoothed derivative of the loss by the field; returns the loss.
   virtual double differentiate() = 0;
   /// Moves the field by at most `step` voxels along it. False where no step is valid.
   virtual bool advance(double step, DeformableResult& result) = 0;
-  virtual const Tensor& field() const = 0;
   virtual double least() const = 0;  ///< determinant of the displacement
 };
 
+/// How often a step that no repair makes valid is halved.
+constexpr int kHalvings = 4;
+
 std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
+    const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);
+/// The greedy level by fused passes on a GPU; null where it takes other options or images.
+std::unique_ptr<DeformableLevel> fused_greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);
 std::unique_ptr<DeformableLevel> symmetric_level(const LevelImages& images, const Tensor& v,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);

@@ -2,7 +2,6 @@
 #include "src/registration/exponential.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "similis/warp.hpp"
 #include "src/registration/levels.h"
@@ -18,14 +17,14 @@ void exponential(
   int squarings = kLeast;
   while (squarings < kMost && std::ldexp(largest, -squarings) >= 0.25) ++squarings;
   // The last of the squarings ends in u.
-  const Tensor other = allocate(v.shape, DType::f32, {}, exec);
+  const Tensor other = allocate(v.shape, DType::f32, grid.device, exec);
   const Tensor* from = squarings % 2 == 0 ? &u : &other;
   const Tensor* to = squarings % 2 == 0 ? &other : &u;
-  scale(count, static_cast<float>(std::ldexp(sign, -squarings)), v.elements<float>(),
+  scale(grid.device, count, static_cast<float>(std::ldexp(sign, -squarings)), v.elements<float>(),
       from->elements<float>(), exec);
-  const Tensor by_voxel = displacement_matrix({}, grid);
+  const Tensor by_voxel = displacement_matrix({}, grid, exec);
   for (int i = 0; i < squarings; ++i) {
-    std::memcpy(to->data(), from->data(), static_cast<std::size_t>(count) * sizeof(float));
+    scale(grid.device, count, 1, from->elements<float>(), to->elements<float>(), exec);
     sample_into(components_first(*from), {.output = components_first(*to), .accumulate = true},
         {.displacement = *from, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec);
     std::swap(from, to);

@@ -149,7 +149,9 @@ Extents Grid::field_shape() const {
 }
 
 Grid grid_of(const Volume& volume) {
-  Grid grid{.rank = volume.data.shape.rank() - 2, .to_world = map_of(volume.to_world)};
+  Grid grid{.rank = volume.data.shape.rank() - 2,
+      .to_world = map_of(volume.to_world),
+      .device = volume.data.device};
   for (int a = 0; a < grid.rank; ++a) {
     grid.size[static_cast<std::size_t>(a)] = volume.data.shape[grid.rank + 1 - a];
   }
@@ -196,29 +198,28 @@ double half(const Grid& grid, std::size_t axis) {
 
 }  // namespace
 
-Tensor coordinate_matrix(const Map& voxels, const Grid& from, const Grid& to) {
+std::vector<double> coordinate_numbers(const Map& voxels, const Grid& from, const Grid& to) {
   const auto rank = static_cast<std::size_t>(from.rank);
-  const Tensor matrix = allocate({1, from.rank, from.rank + 1}, DType::f64);
-  double* out = matrix.elements<double>();
+  std::vector<double> numbers;
   for (std::size_t r = 0; r < rank; ++r) {
     double shift = voxels.shift[r];
     for (std::size_t c = 0; c < rank; ++c) {
-      *out++ = unit(to, r) * voxels.linear.rows[r][c] * half(from, c);
+      numbers.push_back(unit(to, r) * voxels.linear.rows[r][c] * half(from, c));
       shift += voxels.linear.rows[r][c] * half(from, c);
     }
-    *out++ = to.size[r] == 1 ? 0 : unit(to, r) * shift - 1;
+    numbers.push_back(to.size[r] == 1 ? 0 : unit(to, r) * shift - 1);
   }
-  return matrix;
+  return numbers;
 }
 
-Tensor displacement_matrix(const Map& voxels, const Grid& to) {
+std::vector<double> displacement_numbers(const Map& voxels, const Grid& to) {
   const auto rank = static_cast<std::size_t>(to.rank);
-  const Tensor matrix = allocate({1, to.rank, to.rank}, DType::f64);
-  double* out = matrix.elements<double>();
+  std::vector<double> numbers;
   for (std::size_t r = 0; r < rank; ++r) {
-    for (std::size_t c = 0; c < rank; ++c) *out++ = unit(to, r) * voxels.linear.rows[r][c];
+    for (std::size_t c = 0; c < rank; ++c)
+      numbers.push_back(unit(to, r) * voxels.linear.rows[r][c]);
   }
-  return matrix;
+  return numbers;
 }
 
 }  // namespace similis::registration_internal

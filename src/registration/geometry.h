@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "similis/register.hpp"
 
@@ -53,6 +54,7 @@ struct Grid {
   int rank = 3;
   std::array<std::int64_t, 3> size = {1, 1, 1};  ///< x, y, z
   Map to_world;
+  Device device = {};  ///< where its images and fields are
 
   std::int64_t voxels() const { return size[0] * size[1] * size[2]; }
   /// Millimetres between neighbours; 1 along an axis that it lacks.
@@ -76,9 +78,9 @@ Grid coarsened(const Grid& grid, double millimetres);
 /// The map of voxel numbers of one grid to those of the other that a map of the world makes.
 Map between_voxels(const Grid& from, const Map& map, const Grid& to);
 
-/// sample()'s matrices for such a map of voxels: [1,d,d+1] for coordinates, and [1,d,d] for
-/// displacements in voxels of `from`.
-Tensor coordinate_matrix(const Map& voxels, const Grid& from, const Grid& to);
-Tensor displacement_matrix(const Map& voxels, const Grid& to);
+/// The numbers of sample()'s matrices for such a map of voxels: [1,d,d+1] for coordinates, and
+/// [1,d,d] for displacements in voxels of `from`.
+std::vector<double> coordinate_numbers(const Map& voxels, const Grid& from, const Grid& to);
+std::vector<double> displacement_numbers(const Map& voxels, const Grid& to);
 
 }  // namespace similis::registration_internal

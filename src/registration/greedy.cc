@@ -5,19 +5,17 @@
 //   g ← G_fluid ∂/∂u of -Σ metrics(F, J);  d ← -step·g / max|g|
 //   u' ← G_elastic (d + u(x + d));  guard;  u ← u' if it passes
 #include <cmath>
-#include <cstring>
 
 #include "similis/smooth.hpp"
 #include "similis/warp.hpp"
+#include "src/core/operation.h"
 #include "src/registration/deformable.h"
 #include "src/registration/moved_metric.h"
 
 namespace similis::registration_internal {
 namespace {
 
-constexpr int kHalvings = 4;
-
-class GreedyLevel : public DeformableLevel {
+class GreedyLevel : public SteppedLevel {
  public:
   GreedyLevel(const LevelImages& images, const Tensor& u, const RegisterOptions& options,
       const DeformableSettings& settings, const Execution& exec)
@@ -27,8 +25,8 @@ class GreedyLevel : public DeformableLevel {
         exec_(exec),
         metric_(images.fixed, images.moving, images.affine, options.metrics, exec),
         u_(u),
-        next_(allocate(u.shape, DType::f32, {}, exec)),
-        g_(allocate(u.shape, DType::f32, {}, exec)) {}
+        next_(allocate(u.shape, DType::f32, u.device, exec)),
+        g_(allocate(u.shape, DType::f32, u.device, exec)) {}
 
   double differentiate() override {
     const double value = metric_.differentiate(u_, g_);
@@ -42,10 +40,11 @@ class GreedyLevel : public DeformableLevel {
     if (!(largest > 0) || !std::isfinite(largest)) return false;
     const std::int64_t count = g_.shape.count();
     // The gradient is that of the metrics, which d makes larger.
-    scale(count, static_cast<float>(step / largest), g_.elements<float>(), g_.elements<float>(),
-        exec_);
+    scale(grid_.device, count, static_cast<float>(step / largest), g_.elements<float>(),
+        g_.elements<float>(), exec_);
     for (int i = 0; i <= kHalvings; ++i) {
-      if (i > 0) scale(count, 0.5f, g_.elements<float>(), g_.elements<float>(), exec_);
+      if (i > 0)
+        scale(grid_.device, count, 0.5f, g_.elements<float>(), g_.elements<float>(), exec_);
       compose();
       const Guarded guarded = guard(grid_, next_, options_.min_jacobian, exec_);
       result.add_repair(guarded.repaired, grid_.voxels());
@@ -63,9 +62,8 @@ class GreedyLevel : public DeformableLevel {
  private:
   // next = G_elastic (g + u(x + g)).
   void compose() {
-    std::memcpy(
-        next_.data(), g_.data(), static_cast<std::size_t>(g_.shape.count()) * sizeof(float));
-    const Tensor by_voxel = displacement_matrix({}, grid_);
+    scale(grid_.device, g_.shape.count(), 1, g_.elements<float>(), next_.elements<float>(), exec_);
+    const Tensor by_voxel = displacement_matrix({}, grid_, exec_);
     sample_into(components_first(u_), {.output = components_first(next_), .accumulate = true},
         {.displacement = g_, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec_);
     smooth_into(next_, {.output = next_}, {.sigma = settings_.elastic, .field = true}, exec_);
@@ -84,6 +82,11 @@ class GreedyLevel : public DeformableLevel {
 
 std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
+  if (images.fixed.grid.device.kind == DeviceKind::cuda) {
+    constexpr auto kFused = SIMILIS_IF_CUDA(fused_greedy_level);
+    std::unique_ptr<DeformableLevel> fused = kFused(images, u, options, settings, exec);
+    if (fused != nullptr) return fused;
+  }
   return std::make_unique<GreedyLevel>(images, u, options, settings, exec);
 }
 

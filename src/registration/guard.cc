@@ -4,7 +4,6 @@
 #include "src/registration/guard.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "similis/smooth.hpp"
 #include "src/registration/exponential.h"
@@ -13,7 +12,6 @@
 namespace similis::registration_internal {
 namespace {
 
-constexpr int kTries = 20;
 constexpr std::int64_t kDilation = 2, kMargin = 10;
 
 Box widened(const Box& box, const Grid& grid, std::int64_t by) {
@@ -31,26 +29,6 @@ Grid grid_of(const Box& box, const Grid& grid) {
   return result;
 }
 
-// The largest flag within kDilation voxels along each axis in turn.
-void dilate(const Box& box, std::vector<float>& flags) {
-  std::vector<float> before;
-  std::int64_t stride = 1;
-  for (std::size_t a = 0; a < 3; ++a) {
-    before = flags;
-    const std::int64_t extent = box.size[a];
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(flags.size()); ++i) {
-      if (before[static_cast<std::size_t>(i)] == 0) continue;
-      const std::int64_t at = i / stride % extent;
-      const std::int64_t low = std::max<std::int64_t>(at - kDilation, 0),
-                         high = std::min(at + kDilation, extent - 1);
-      for (std::int64_t k = low; k <= high; ++k) {
-        flags[static_cast<std::size_t>(i + (k - at) * stride)] = 1;
-      }
-    }
-    stride *= extent;
-  }
-}
-
 TensorView part_of(const Tensor& u, const Box& box, int rank) {
   TensorView view = u;
   for (int a = 0; a < rank; ++a) {
@@ -61,42 +39,29 @@ TensorView part_of(const Tensor& u, const Box& box, int rank) {
   return view;
 }
 
-void repair(const Grid& grid, const Tensor& u, const Box& box, std::vector<float>& flags,
-    const Execution& exec) {
-  const Grid part = grid_of(box, grid);
-  dilate(box, flags);
-  const TensorView bad(flags.data(), part.image_shape(1), DType::f32);
-  const Tensor blended = smooth(bad, {.sigma = 1}, exec);
-  const TensorView own = part_of(u, box, grid.rank);
-  const Tensor soft = smooth(own, {.sigma = 1.5, .field = true, .truncate = 2}, exec);
-  const float* const m = blended.elements<float>();
-  const std::int64_t width = box.size[0], rank = grid.rank;
-  for (std::int64_t row = 0; row < box.size[1] * box.size[2]; ++row) {
-    const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
-    float* const to =
-        u.elements<float>() + ((z * grid.size[1] + y) * grid.size[0] + box.first[0]) * rank;
-    blend(width, grid.rank, m + row * width, soft.elements<float>() + row * width * rank, to,
-        {.runner = serial_runner()});
-  }
-}
+}  // namespace
 
-// Smooths `field` about the voxels of the box where u is below the bound.
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec) {
   const Box box = widened(bad, grid, kMargin);
-  std::vector<float> flags(static_cast<std::size_t>(box.size[0] * box.size[1] * box.size[2]));
-  corner_determinants(GridRows(grid), u.elements<float>(), box, bound, flags.data(), exec);
-  repair(grid, field, box, flags, exec);
+  const Grid part = grid_of(box, grid);
+  const Tensor flags = allocate(part.image_shape(1), DType::f32, grid.device, exec);
+  float* const begin = flags.elements<float>();
+  corner_determinants(GridRows(grid), u.elements<float>(), box, bound, begin, exec);
+  dilate(GridRows(part), kDilation, begin, exec);
+  const Tensor blended = smooth(flags, {.sigma = 1}, exec);
+  const TensorView own = part_of(field, box, grid.rank);
+  const Tensor soft = smooth(own, {.sigma = 1.5, .field = true, .truncate = 2}, exec);
+  blend(GridRows(grid), box, blended.elements<float>(), soft.elements<float>(),
+      field.elements<float>(), exec);
 }
-
-}  // namespace
 
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   const GridRows rows(grid);
   const float* const field = u.elements<float>();
   Determinants whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
   Guarded result{.passed = whole.bad == 0, .least = whole.least, .repaired = whole.bad};
-  for (int i = 0; i < kTries && !result.passed; ++i) {
+  for (int i = 0; i < kRepairs && !result.passed; ++i) {
     smooth_about(grid, whole.around, u, bound, u, exec);
     whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
     result.passed = whole.bad == 0;
@@ -108,7 +73,7 @@ Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& 
 Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   Guarded result = guard(grid, u, bound, exec);
   while (!result.passed) {
-    scale(u.shape.count(), 0.9f, u.elements<float>(), u.elements<float>(), exec);
+    scale(grid.device, u.shape.count(), 0.9f, u.elements<float>(), u.elements<float>(), exec);
     const Guarded again = guard(grid, u, bound, exec);
     result.passed = again.passed;
     result.least = again.least;
@@ -118,7 +83,7 @@ Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const 
 
 Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, const Execution& exec) {
   const GridRows rows(grid);
-  const Tensor u = allocate(v.shape, DType::f32, {}, exec);
+  const Tensor u = allocate(v.shape, DType::f32, grid.device, exec);
   Guarded result;
   for (int i = 0; !result.passed; ++i) {
     std::int64_t bad = 0;
@@ -129,13 +94,13 @@ Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, cons
           corner_determinants(rows, u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
       result.least = std::min(result.least, found.least);
       bad += found.bad;
-      if (found.bad > 0 && i < kTries) smooth_about(grid, found.around, u, bound, v, exec);
+      if (found.bad > 0 && i < kRepairs) smooth_about(grid, found.around, u, bound, v, exec);
     }
     if (i == 0) result.repaired = bad;
     result.passed = bad == 0;
     // The identity passes, so this ends.
-    if (bad > 0 && i >= kTries) {
-      scale(v.shape.count(), 0.9f, v.elements<float>(), v.elements<float>(), exec);
+    if (bad > 0 && i >= kRepairs) {
+      scale(grid.device, v.shape.count(), 0.9f, v.elements<float>(), v.elements<float>(), exec);
     }
   }
   return result;

@@ -8,6 +8,7 @@
 
 #include "similis/execution.hpp"
 #include "src/registration/geometry.h"
+#include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 
@@ -16,6 +17,13 @@ struct Guarded {
   double least = 0;           ///< determinant of the field as it is left
   std::int64_t repaired = 0;  ///< voxels below the bound before the first repair
 };
+
+/// How often a repair is tried.
+constexpr int kRepairs = 20;
+
+/// Smooths `field` about the voxels of the box `bad` where u is below the bound.
+void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
+    const Tensor& field, const Execution& exec);
 
 /// Smooths u (in voxels, dense f32) about the voxels below the bound until there is none, up to 20
 /// times. A field that passes is not changed.

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/registration/levels.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "similis/smooth.hpp"
 #include "similis/warp.hpp"
 #include "src/core/counted.h"
-#include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
-#include "src/core/tensor/doubles.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
@@ -20,12 +16,12 @@ namespace {
 constexpr const char* kName = "register";
 constexpr double kHighest = 0.999;  // share of the values above the least that [0, 1] holds
 constexpr double kSmallestDeterminant = 1e-12;
+constexpr std::int64_t kMostOnGpu = std::int64_t{1} << 31;  // kernels count voxels in 32 bits
 
-Tensor floats_of(const TensorView& view, const Extents& shape) {
-  const Tensor result = allocate(shape, DType::f32);
-  const std::vector<double> values = to_doubles(view);
-  std::transform(values.begin(), values.end(), result.elements<float>(),
-      [](double value) { return static_cast<float>(value); });
+Tensor floats_of(
+    const TensorView& view, const Extents& shape, Device device, const Execution& exec) {
+  const Tensor result = allocate(shape, DType::f32, device, exec);
+  to_floats(view, result.elements<float>(), exec);
   return result;
 }
 
@@ -33,8 +29,13 @@ Tensor floats_of(const TensorView& view, const Extents& shape) {
 Grid checked_grid_of(const char* name, const Volume& volume) {
   const TensorView& data = volume.data;
   require(!data.empty(), "{}: {} has no data", kName, name);
-  require(data.device.kind == DeviceKind::cpu, "{}: {} is on {}; it must be on cpu", kName, name,
-      data.device);
+  const bool is_on_gpu = data.device.kind != DeviceKind::cpu;
+  require(!is_on_gpu || !is_cpu_only(data.dtype),
+      "{}: {} is {} on {}; a GPU takes uint8, uint16 and floating-point numbers", kName, name,
+      data.dtype, data.device);
+  require(!is_on_gpu || data.shape.count() < kMostOnGpu,
+      "{}: {} has {} values; on a GPU it must have fewer than 2147483648", kName, name,
+      data.shape.count());
   const int rank = data.shape.rank() - 2;
   require((rank == 2 || rank == 3) && data.shape[0] == 1 && data.shape[1] >= 1,
       "{}: {} has shape {}; it must be [1, C, Y, X] or [1, C, Z, Y, X]", kName, name, data.shape);
@@ -54,38 +55,46 @@ Grid checked_grid_of(const char* name, const Volume& volume) {
   return grid;
 }
 
-Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid) {
+Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
   if (mask.empty()) return {};
   const Extents image = grid.image_shape(1);
   const Extents space(
       std::span<const std::int64_t>(image.begin() + 2, static_cast<std::size_t>(grid.rank)));
   require(mask.shape == space, "{}: {}_mask has shape {}; it must be that of {}, {}", kName, name,
       mask.shape, name, space);
-  const Tensor result = floats_of(mask, image);
-  float* const begin = result.elements<float>();
-  std::transform(begin, begin + result.shape.count(), begin,
-      [](float value) { return value != 0 && !std::isnan(value) ? 1.0f : 0.0f; });
+  require(grid.device.kind == DeviceKind::cpu || mask.dtype == DType::boolean ||
+              !is_cpu_only(mask.dtype),
+      "{}: {}_mask is {} on {}; a GPU takes masks of booleans, uint8, uint16 and floating-point "
+      "numbers",
+      kName, name, mask.dtype, mask.device);
+  require(mask.device == grid.device, "{}: {}_mask is on {}; it must be on {} as {} is", kName,
+      name, mask.device, grid.device, name);
+  Tensor result = floats_of(mask, image, grid.device, exec);
+  normalize_mask(grid.device, result.shape.count(), result.elements<float>(), exec);
   return result;
 }
 
+float* channel_of(const Image& image, std::int64_t channel) {
+  return image.values.elements<float>() + channel * image.grid.voxels();
+}
+
 // Voxels that are not finite leave the mask or are refused.
-void look_for_gaps(const char* name, bool mask_not_finite, Image& image) {
-  const std::int64_t voxels = image.grid.voxels();
-  float* const values = image.values.elements<float>();
+void remove_gaps(const char* name, bool mask_not_finite, Image& image, const Execution& exec) {
+  const GridRows rows(image.grid);
   std::int64_t gaps = 0;
   for (std::int64_t c = 0; c < image.channels(); ++c) {
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      if (std::isfinite(values[c * voxels + i])) continue;
-      // A mask leaves such voxels out whether it is told to look for them or not.
-      if (!image.mask.empty() && image.mask.elements<float>()[i] == 0) continue;
-      ++gaps;
-      if (!mask_not_finite) continue;
-      if (image.mask.empty()) {
-        image.mask = allocate(image.grid.image_shape(1), DType::f32);
-        std::fill_n(image.mask.elements<float>(), voxels, 1.0f);
-      }
-      image.mask.elements<float>()[i] = 0;
+    const float* const values = channel_of(image, c);
+    // A mask leaves such voxels out whether it is told to look for them or not.
+    float* mask = image.mask.empty() ? nullptr : image.mask.elements<float>();
+    const std::int64_t found = look_for_gaps(rows, values, mask, false, exec);
+    gaps += found;
+    if (found == 0 || !mask_not_finite) continue;
+    if (mask == nullptr) {
+      image.mask = image.allocated(1, exec);
+      mask = image.mask.elements<float>();
+      fill(image.grid.device, rows.voxels(), 1, mask, exec);
     }
+    look_for_gaps(rows, values, mask, true, exec);
   }
   require(gaps == 0 || mask_not_finite,
       "{}: {} has values that are not finite in {}; mask them or let them be masked", kName, name,
@@ -93,35 +102,24 @@ void look_for_gaps(const char* name, bool mask_not_finite, Image& image) {
 }
 
 // To [0, 1], which holds all but the highest thousandth of the values above the least.
-void normalize(const char* name, Image& image) {
-  const std::int64_t voxels = image.grid.voxels();
+void normalize(const char* name, const Image& image, const Execution& exec) {
+  const GridRows rows(image.grid);
   const float* const mask = image.mask_elements();
   for (std::int64_t c = 0; c < image.channels(); ++c) {
-    float* const values = image.values.elements<float>() + c * voxels;
-    std::vector<float> inside;
-    inside.reserve(static_cast<std::size_t>(voxels));
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      if (mask == nullptr || mask[i] != 0) inside.push_back(values[i]);
-    }
-    require(!inside.empty(), "{}: {}'s mask counts no voxel", kName, name);
-    const float low = *std::min_element(inside.begin(), inside.end());
-    std::erase(inside, low);
-    require(!inside.empty(), "{}: {} is {} everywhere; it must have more than one value", kName,
-        name, low);
-    const double place = kHighest * static_cast<double>(inside.size() - 1);
-    const auto before = static_cast<std::size_t>(place);
-    const auto at = inside.begin() + static_cast<std::ptrdiff_t>(before);
-    std::nth_element(inside.begin(), at, inside.end());
-    double high = static_cast<double>(*at);
-    if (before + 1 < inside.size()) {
-      const double next = static_cast<double>(*std::min_element(at + 1, inside.end()));
-      high += (place - static_cast<double>(before)) * (next - high);
-    }
-    const auto by = static_cast<float>(1 / (high - static_cast<double>(low)));
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      const bool counts = mask == nullptr || mask[i] != 0;
-      values[i] = counts ? std::clamp((values[i] - low) * by, 0.0f, 1.0f) : 0.0f;
-    }
+    float* const values = channel_of(image, c);
+    const Spread found = spread(rows, values, mask, exec);
+    require(found.count > 0, "{}: {}'s mask counts no voxel", kName, name);
+    const std::int64_t above = found.count - found.lowest;
+    require(above > 0, "{}: {} is {} everywhere; it must have more than one value", kName, name,
+        found.least);
+    const double place = kHighest * static_cast<double>(above - 1);
+    const auto before = static_cast<std::int64_t>(place);
+    const Neighbours at = nth_above(rows, values, mask, found.least, before, exec);
+    const auto value = static_cast<double>(at.value);
+    const double high =
+        value + (place - static_cast<double>(before)) * (static_cast<double>(at.next) - value);
+    rescale(rows, found.least, static_cast<float>(1 / (high - static_cast<double>(found.least))),
+        mask, values, exec);
   }
 }
 
@@ -138,46 +136,48 @@ Image smoothed(const Image& image, const Point& sigma, const Execution& exec) {
   if (image.mask.empty()) return result;
   constexpr float kLeast = 1e-3f;
   result.mask = smooth(image.mask, options, exec);
-  const std::int64_t voxels = image.grid.voxels();
-  const float* const share = result.mask.elements<float>();
   for (std::int64_t c = 0; c < image.channels(); ++c) {
-    float* const values = result.values.elements<float>() + c * voxels;
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      values[i] = share[i] > kLeast ? values[i] / share[i] : 0.0f;
-    }
+    divide(GridRows(image.grid), result.mask_elements(), kLeast, channel_of(result, c), exec);
   }
   return result;
 }
 
 // A mask of shares becomes one of 1 and 0.
-void threshold(const Tensor& mask) {
+void make_binary(const Tensor& mask, const Execution& exec) {
   if (mask.empty()) return;
-  float* const begin = mask.elements<float>();
-  std::transform(begin, begin + mask.shape.count(), begin,
-      [](float share) { return share >= 0.5f ? 1.0f : 0.0f; });
+  threshold(mask.device, mask.shape.count(), 0.5f, mask.elements<float>(), exec);
 }
 
 }  // namespace
 
-std::int64_t Image::count(const Execution&) const {
+std::int64_t Image::count(const Execution& exec) const {
   if (mask.empty()) return grid.voxels();
-  const float* const begin = mask.elements<float>();
-  return std::count_if(begin, begin + grid.voxels(), [](float value) { return value != 0; });
+  return count_nonzero(GridRows(grid), mask.elements<float>(), exec);
 }
 
 Image prepared(const char* name, const Volume& volume, const TensorView& mask, bool mask_not_finite,
-    const Execution&) {
+    const Execution& exec) {
   Image image{.grid = checked_grid_of(name, volume)};
-  image.mask = mask_of(name, mask, image.grid);
-  image.values = floats_of(volume.data, volume.data.shape);
-  look_for_gaps(name, mask_not_finite, image);
-  normalize(name, image);
+  image.mask = mask_of(name, mask, image.grid, exec);
+  image.values = floats_of(volume.data, volume.data.shape, image.grid.device, exec);
+  remove_gaps(name, mask_not_finite, image, exec);
+  normalize(name, image, exec);
   return image;
+}
+
+Tensor coordinate_matrix(
+    const Map& voxels, const Grid& from, const Grid& to, const Execution& exec) {
+  const int rank = from.rank;
+  return upload(to.device, {1, rank, rank + 1}, coordinate_numbers(voxels, from, to), exec);
+}
+
+Tensor displacement_matrix(const Map& voxels, const Grid& to, const Execution& exec) {
+  return upload(to.device, {1, to.rank, to.rank}, displacement_numbers(voxels, to), exec);
 }
 
 void sample_at(const TensorView& values, const Grid& from, const Map& voxels, const Grid& grid,
     const TensorView& u, bool replicates, const TensorView& output, const Execution& exec) {
-  const Tensor affine = coordinate_matrix(voxels, grid, from);
+  const Tensor affine = coordinate_matrix(voxels, grid, from, exec);
   Tensor by_u;
   SampleOptions options{.affine = affine,
       .displacement = u,
@@ -187,7 +187,7 @@ void sample_at(const TensorView& values, const Grid& from, const Map& voxels, co
     options.out_shape = Extents(
         std::span<const std::int64_t>(shape.begin() + 2, static_cast<std::size_t>(grid.rank)));
   } else {
-    by_u = displacement_matrix(voxels, from);
+    by_u = displacement_matrix(voxels, from, exec);
     options.grid_affine = by_u;
   }
   sample_into(values, {.output = output}, options, exec);
@@ -204,12 +204,12 @@ Image shrunk(const Image& image, double millimetres, const Execution& exec) {
   if (sigma == Point{0, 0, 0}) return image;
   const Image smooth = smoothed(image, sigma, exec);
   const Map voxels = between_voxels(result.grid, {}, image.grid);
-  result.values = allocate(result.grid.image_shape(image.channels()), DType::f32);
+  result.values = result.allocated(image.channels(), exec);
   sample_at(smooth.values, image.grid, voxels, result.grid, {}, true, result.values, exec);
   if (!image.mask.empty()) {
-    result.mask = allocate(result.grid.image_shape(1), DType::f32);
+    result.mask = result.allocated(1, exec);
     sample_at(smooth.mask, image.grid, voxels, result.grid, {}, true, result.mask, exec);
-    threshold(result.mask);
+    make_binary(result.mask, exec);
   }
   return result;
 }
@@ -221,27 +221,19 @@ Image blurred(const Image& image, double millimetres, const Execution& exec) {
     sigma[a] = millimetres / spacing[a];
   }
   Image result = smoothed(image, sigma, exec);
-  threshold(result.mask);
+  make_binary(result.mask, exec);
   return result;
 }
 
-Point centre_of_mass(const Image& image) {
-  const auto& size = image.grid.size;
-  const std::int64_t voxels = image.grid.voxels();
-  double mass = 0;
-  Point sum{};
+Point centre_of_mass(const Image& image, const Execution& exec) {
+  Mass all;
   for (std::int64_t c = 0; c < image.channels(); ++c) {
-    const float* const values = image.values.elements<float>() + c * voxels;
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      const auto value = static_cast<double>(values[i]);
-      const Point at = {static_cast<double>(i % size[0]),
-          static_cast<double>(i / size[0] % size[1]), static_cast<double>(i / size[0] / size[1])};
-      mass += value;
-      for (std::size_t a = 0; a < 3; ++a) sum[a] += value * at[a];
-    }
+    const Mass own = mass(GridRows(image.grid), channel_of(image, c), exec);
+    all.sum += own.sum;
+    all.first = all.first + own.first;
   }
-  for (double& number : sum) number /= mass;
-  return image.grid.to_world(sum);
+  for (double& number : all.first) number /= all.sum;
+  return image.grid.to_world(all.first);
 }
 
 TensorView components_first(const TensorView& field) {
@@ -258,25 +250,15 @@ TensorView components_first(const TensorView& field) {
 
 Tensor resampled_field(
     const TensorView& u, const Grid& from, const Grid& to, const Execution& exec) {
-  const Tensor result = allocate(to.field_shape(), DType::f32);
+  const Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
   const Map voxels = between_voxels(to, {}, from);
   sample_at(components_first(u), from, voxels, to, {}, true, components_first(result), exec);
   // Both grids have the same axes, so a voxel of one is a number of the other's along each.
-  const auto rank = static_cast<std::size_t>(to.rank);
-  float factors[3];
-  for (std::size_t a = 0; a < rank; ++a) {
-    factors[a] = static_cast<float>(1 / voxels.linear.rows[a][a]);
+  Matrix factors;
+  for (int a = 0; a < to.rank; ++a) {
+    factors(a, a) = static_cast<double>(static_cast<float>(1 / voxels.linear(a, a)));
   }
-  float* const begin = result.elements<float>();
-  const std::int64_t count = to.voxels();
-  parallel_for(exec, (count + 4095) / 4096, [&](std::int64_t task) {
-    const std::int64_t end = std::min(count, (task + 1) * 4096);
-    for (std::int64_t i = task * 4096; i < end; ++i) {
-      for (std::size_t a = 0; a < rank; ++a) {
-        begin[i * static_cast<std::int64_t>(rank) + static_cast<std::int64_t>(a)] *= factors[a];
-      }
-    }
-  });
+  turn(GridRows(to), factors, result.elements<float>(), result.elements<float>(), exec);
   return result;
 }
 

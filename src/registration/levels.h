@@ -16,6 +16,9 @@ struct Image {
   Tensor mask;    ///< [1,1,…], f32: 1 or 0; empty where all voxels count
 
   std::int64_t channels() const { return values.shape[1]; }
+  Tensor allocated(std::int64_t components, const Execution& exec) const {
+    return allocate(grid.image_shape(components), DType::f32, grid.device, exec);
+  }
   const float* mask_elements() const { return mask.empty() ? nullptr : mask.elements<float>(); }
   /// Those that count.
   std::int64_t count(const Execution& exec) const;
@@ -33,7 +36,13 @@ Image shrunk(const Image& image, double millimetres, const Execution& exec);
 Image blurred(const Image& image, double millimetres, const Execution& exec);
 
 /// Its centre of mass in the world.
-Point centre_of_mass(const Image& image);
+Point centre_of_mass(const Image& image, const Execution& exec);
+
+/// sample()'s matrices for a map of voxels: of coordinates, and of displacements in voxels of the
+/// grid that the map begins at. On the device of `to`.
+Tensor coordinate_matrix(
+    const Map& voxels, const Grid& from, const Grid& to, const Execution& exec);
+Tensor displacement_matrix(const Map& voxels, const Grid& to, const Execution& exec);
 
 /// values of `image` at voxels of `grid` moved by `voxels` and u (in voxels; empty for 0).
 void sample_at(const TensorView& values, const Grid& from, const Map& voxels, const Grid& grid,

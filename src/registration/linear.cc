@@ -106,11 +106,12 @@ class LinearLevel {
         moving_(shrunk(moving, std::max(millimetres, fixed.grid.smallest_spacing()), exec)),
         terms_(terms),
         exec_(exec),
-        j_(allocate(fixed_.values.shape, DType::f32)),
-        slope_(allocate(fixed_.values.shape, DType::f32)),
-        weights_(allocate(fixed_.grid.image_shape(1), DType::f32)),
-        by_affine_(allocate({1, fixed_.grid.rank, fixed_.grid.rank + 1}, DType::f64)) {
-    if (!moving_.mask.empty()) moving_mask_ = allocate(fixed_.grid.image_shape(1), DType::f32);
+        j_(fixed_.allocated(fixed_.channels(), exec)),
+        slope_(fixed_.allocated(fixed_.channels(), exec)),
+        weights_(fixed_.allocated(1, exec)),
+        by_affine_(allocate(
+            {1, fixed_.grid.rank, fixed_.grid.rank + 1}, DType::f64, fixed_.grid.device, exec)) {
+    if (!moving_.mask.empty()) moving_mask_ = fixed_.allocated(1, exec);
     all_ = static_cast<double>(fixed_.count(exec));
   }
 
@@ -132,22 +133,22 @@ class LinearLevel {
     const bool all_count = count == fixed_.grid.voxels();
     const double value = similarity(terms_, fixed_.grid, fixed_.values, j_,
         all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
-    const Tensor matrix = coordinate_matrix(voxels, fixed_.grid, moving_.grid);
+    const Tensor matrix = coordinate_matrix(voxels, fixed_.grid, moving_.grid, exec_);
     SampleOptions options{.affine = matrix};
     const Extents& shape = fixed_.values.shape;
     options.out_shape = Extents(std::span<const std::int64_t>(
         shape.begin() + 2, static_cast<std::size_t>(fixed_.grid.rank)));
     sample_into(
         moving_.values, {.upstream = slope_, .affine_gradient = by_affine_}, options, exec_);
-    by_matrix = to_doubles(by_affine_);
+    by_matrix = to_doubles(on_cpu(by_affine_, exec_));
     for (double& number : by_matrix) number /= static_cast<double>(count);
     return value;
   }
 
   // sample()'s matrix for a map.
   std::vector<double> matrix(const Map& map) const {
-    return to_doubles(coordinate_matrix(
-        between_voxels(fixed_.grid, map, moving_.grid), fixed_.grid, moving_.grid));
+    return coordinate_numbers(
+        between_voxels(fixed_.grid, map, moving_.grid), fixed_.grid, moving_.grid);
   }
   double share() const { return share_; }
 
@@ -235,8 +236,8 @@ struct Start {
   Point turn = {0, 0, 0};  // radians
 };
 
-std::vector<Start> starts_of(
-    const Image& fixed, const Image& moving, const RegisterOptions& options, bool may_turn) {
+std::vector<Start> starts_of(const Image& fixed, const Image& moving,
+    const RegisterOptions& options, bool may_turn, const Execution& exec) {
   const auto moved = [](const Point& from, const Point& to) { return Map{{}, to - from}; };
   switch (options.start) {
     case RegisterStart::identity: return {{Map()}};
@@ -244,7 +245,7 @@ std::vector<Start> starts_of(
     case RegisterStart::centers: return {{moved(fixed.grid.centre(), moving.grid.centre())}};
     default: break;
   }
-  const Map by_mass = moved(centre_of_mass(fixed), centre_of_mass(moving));
+  const Map by_mass = moved(centre_of_mass(fixed, exec), centre_of_mass(moving, exec));
   if (options.start == RegisterStart::moments) return {{by_mass}};
   std::vector<Start> starts = {{Map()}, {by_mass}};
   if (!may_turn) return starts;
@@ -274,7 +275,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 double overlap(const Image& fixed, const Image& moving, const Map& map, const Execution& exec) {
   const Map voxels = between_voxels(fixed.grid, map, moving.grid);
   const GridRows rows(fixed.grid);
-  const Tensor weights = allocate(fixed.grid.image_shape(1), DType::f32);
+  const Tensor weights = fixed.allocated(1, exec);
   const std::int64_t count = weigh_inside(
       rows, voxels, moving.grid, nullptr, fixed.mask_elements(), weights.elements<float>(), exec);
   return static_cast<double>(count) / static_cast<double>(fixed.count(exec));
@@ -284,7 +285,7 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
     const std::vector<RegisterStage>& stages, const RegisterOptions& options, const Watch& watch,
     const Execution& exec) {
   const bool may_turn = !stages.empty() && stages.front() != RegisterStage::translation;
-  std::vector<Start> starts = starts_of(fixed, moving, options, may_turn);
+  std::vector<Start> starts = starts_of(fixed, moving, options, may_turn, exec);
   double most = 0;
   for (const Start& start : starts) most = std::max(most, overlap(fixed, moving, start.map, exec));
   require(most >= 0.05,
@@ -303,7 +304,7 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   LinearLevel coarse(fixed, moving, fixed.grid.extent() / kCoarse, terms, exec);
   LinearLevel fine(fixed, moving, fixed.grid.extent() / kFine, terms, exec);
   const RegisterStage first = may_turn ? RegisterStage::rigid : RegisterStage::translation;
-  const Point centre = centre_of_mass(fixed);
+  const Point centre = centre_of_mass(fixed, exec);
 
   struct Candidate {
     Model model;

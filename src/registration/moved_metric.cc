@@ -13,10 +13,10 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
       terms_(terms),
       exec_(exec),
       voxels_(between_voxels(still.grid, affine, moved.grid)),
-      j_(allocate(still.values.shape, DType::f32, {}, exec)),
-      slope_(allocate(still.values.shape, DType::f32, {}, exec)),
-      weights_(allocate(still.grid.image_shape(1), DType::f32, {}, exec)) {
-  if (!moved.mask.empty()) moved_mask_ = allocate(weights_.shape, DType::f32, {}, exec);
+      j_(still.allocated(still.channels(), exec)),
+      slope_(still.allocated(still.channels(), exec)),
+      weights_(still.allocated(1, exec)) {
+  if (!moved.mask.empty()) moved_mask_ = still.allocated(1, exec);
 }
 
 double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient) {
@@ -32,8 +32,8 @@ double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient) {
   const bool all_count = count == still_.grid.voxels();
   const double value = similarity(terms_, still_.grid, still_.values, j_,
       all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
-  const Tensor matrix = coordinate_matrix(voxels_, still_.grid, moved_.grid);
-  const Tensor by_u = displacement_matrix(voxels_, moved_.grid);
+  const Tensor matrix = coordinate_matrix(voxels_, still_.grid, moved_.grid, exec_);
+  const Tensor by_u = displacement_matrix(voxels_, moved_.grid, exec_);
   sample_into(moved_.values, {.upstream = slope_, .grid_gradient = gradient},
       {.affine = matrix, .displacement = u, .grid_affine = by_u}, exec_);
   return value;

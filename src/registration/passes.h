@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over dense images and fields in f32, on the CPU. Sums are of rows, added in their order,
-// so that bits do not depend on threads. Images of one voxel a mask may be empty: all voxels count.
+// Passes over dense images and fields in f32, on the device of their grid. On the CPU sums are of
+// rows or pieces, on a GPU of blocks, added in their order: bits do not depend on threads. A mask
+// and weights of one voxel may be null: all voxels count. Passes that return numbers wait for a
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +17,20 @@ namespace similis::registration_internal {
 struct GridRows {
   std::array<std::int64_t, 3> size = {1, 1, 1};
   int rank = 3;
+  Device device = {};
 
-  explicit GridRows(const Grid& grid) : size(grid.size), rank(grid.rank) {}
+  explicit GridRows(const Grid& grid) : size(grid.size), rank(grid.rank), device(grid.device) {}
   std::int64_t count() const { return size[1] * size[2]; }
+  std::int64_t voxels() const { return size[0] * count(); }
+};
+
+/// A part of a grid.
+struct Box {
+  std::array<std::int64_t, 3> first = {0, 0, 0}, size = {1, 1, 1};
 };
 
 /// weights[i] = 1 where the voxel map moves voxel i + u(i) into `size_to` and mask is not 0, else
-/// 0. Returns their number. u: empty for 0; mask: empty for 1.
+/// 0. Returns their number. u: null for 0; mask: null for 1.
 std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
     const float* mask, float* weights, const Execution& exec);
 
@@ -29,10 +38,13 @@ std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& t
 std::int64_t drop_below(
     const GridRows& rows, const float* value, float least, float* weights, const Execution& exec);
 
+/// How many elements are not 0.
+std::int64_t count_nonzero(const GridRows& rows, const float* mask, const Execution& exec);
+
 struct Moments {
   double count = 0, f = 0, j = 0, ff = 0, jj = 0, fj = 0;
 };
-/// Sums over the voxels that count. weights: empty for 1.
+/// Sums over the voxels that count.
 Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
     const Execution& exec);
 
@@ -44,23 +56,32 @@ void add_gradient(const GridRows& rows, const float* f, const float* j, const fl
     const LinearGradient& by, float* gradient, const Execution& exec);
 
 /// a += factor·b, of `count` elements.
-void add_scaled(std::int64_t count, float factor, const float* b, float* a, const Execution& exec);
+void add_scaled(Device device, std::int64_t count, float factor, const float* b, float* a,
+    const Execution& exec);
 
-/// a += m·(b - a) for each of `components` of a voxel.
-void blend(std::int64_t voxels, int components, const float* m, const float* b, float* a,
+/// out = factor·in, of `count` elements; in may be out.
+void scale(Device device, std::int64_t count, float factor, const float* in, float* out,
+    const Execution& exec);
+
+void fill(Device device, std::int64_t count, float value, float* out, const Execution& exec);
+
+/// u += m·(b - u) in the box; m and b are dense over the box, b and u vectors.
+void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
     const Execution& exec);
 
 /// The largest squared norm of a vector; NaN if one is.
 double largest_square(const GridRows& rows, const float* field, const Execution& exec);
 
-/// out = factor·in, of `count` elements.
-void scale(std::int64_t count, float factor, const float* in, float* out, const Execution& exec);
+/// out = m·in for each vector, in f64, rounded once; in may be out.
+void turn(
+    const GridRows& rows, const Matrix& m, const float* in, float* out, const Execution& exec);
 
-/// The least of the 2ⁿ determinants of one-sided differences of x + u(x) at each voxel of the box
-/// from `first` on; at the border the difference that is missing is that to the other side.
-struct Box {
-  std::array<std::int64_t, 3> first = {0, 0, 0}, size = {1, 1, 1};
-};
+/// Rounds elements to multiples of `unit`.
+void round_to(
+    Device device, std::int64_t count, double unit, float* elements, const Execution& exec);
+
+/// The least of the 2ⁿ determinants of one-sided differences of x + u(x) at each voxel of the box;
+/// at the border the difference that is missing is that to the other side.
 struct Determinants {
   double least = 0;      ///< NaN if one is
   std::int64_t bad = 0;  ///< number that is not `accepted` or more
@@ -69,5 +90,95 @@ struct Determinants {
 /// flags: 1 at bad voxels of the box, 0 at others; dense over the box; may be null.
 Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
     double accepted, float* flags, const Execution& exec);
+
+/// flags becomes the largest within `by` voxels along each axis.
+void dilate(const GridRows& rows, std::int64_t by, float* flags, const Execution& exec);
+
+/// Elements of any dtype and strides as dense f32. view: on `device`.
+void to_floats(const TensorView& view, float* out, const Execution& exec);
+
+/// Elements become 1 where they are `least` or more, else 0; NaN becomes 0.
+void threshold(
+    Device device, std::int64_t count, float least, float* elements, const Execution& exec);
+/// Elements become 1 where they are neither 0 nor NaN.
+void normalize_mask(Device device, std::int64_t count, float* elements, const Execution& exec);
+
+/// Counts the values of one channel that are not finite where the mask is not 0. With `drops` the
+/// mask, which must be there, becomes 0 at them.
+std::int64_t look_for_gaps(
+    const GridRows& rows, const float* values, float* mask, bool drops, const Execution& exec);
+
+/// The values where the mask is not 0.
+struct Spread {
+  std::int64_t count = 0;
+  std::int64_t lowest = 0;  ///< how many have the least value
+  float least = 0, most = 0;
+};
+Spread spread(const GridRows& rows, const float* values, const float* mask, const Execution& exec);
+/// Of the values above `least` where the mask is not 0, the one with so many before it in ascending
+/// order, and its successor (itself for the last).
+struct Neighbours {
+  float value = 0, next = 0;
+};
+Neighbours nth_above(const GridRows& rows, const float* values, const float* mask, float least,
+    std::int64_t before, const Execution& exec);
+
+/// values ← (values - low)·by, cut to [0, 1]; 0 where the mask is.
+void rescale(const GridRows& rows, float low, float by, const float* mask, float* values,
+    const Execution& exec);
+
+/// values ← values / share where share is above `least`, else 0.
+void divide(
+    const GridRows& rows, const float* share, float least, float* values, const Execution& exec);
+
+/// The sum of the values, and of values times voxel numbers.
+struct Mass {
+  double sum = 0;
+  Point first = {0, 0, 0};
+};
+Mass mass(const GridRows& rows, const float* values, const Execution& exec);
+
+/// Lengths of vectors.
+RegisterSummary lengths(const GridRows& rows, const float* field, const Execution& exec);
+
+/// A few numbers on a device, without waiting.
+Tensor upload(
+    Device device, const Extents& shape, const std::vector<double>& numbers, const Execution& exec);
+
+/// Copies a dense f32 array to one on the same device or on the CPU, and waits.
+void copy_floats(const TensorView& from, const TensorView& to, const Execution& exec);
+/// A dense array on the CPU: itself if it is there. Waits.
+Tensor on_cpu(const Tensor& tensor, const Execution& exec);
+
+/// All passes that depend on the device, by their names above.
+struct Passes {
+  decltype(&registration_internal::weigh_inside) weigh_inside;
+  decltype(&registration_internal::drop_below) drop_below;
+  decltype(&registration_internal::count_nonzero) count_nonzero;
+  decltype(&registration_internal::moments) moments;
+  decltype(&registration_internal::add_gradient) add_gradient;
+  decltype(&registration_internal::add_scaled) add_scaled;
+  decltype(&registration_internal::scale) scale;
+  decltype(&registration_internal::fill) fill;
+  decltype(&registration_internal::blend) blend;
+  decltype(&registration_internal::largest_square) largest_square;
+  decltype(&registration_internal::turn) turn;
+  decltype(&registration_internal::round_to) round_to;
+  decltype(&registration_internal::corner_determinants) corner_determinants;
+  decltype(&registration_internal::dilate) dilate;
+  decltype(&registration_internal::to_floats) to_floats;
+  decltype(&registration_internal::threshold) threshold;
+  decltype(&registration_internal::normalize_mask) normalize_mask;
+  decltype(&registration_internal::look_for_gaps) look_for_gaps;
+  decltype(&registration_internal::spread) spread;
+  decltype(&registration_internal::nth_above) nth_above;
+  decltype(&registration_internal::rescale) rescale;
+  decltype(&registration_internal::divide) divide;
+  decltype(&registration_internal::mass) mass;
+  decltype(&registration_internal::lengths) lengths;
+  decltype(&registration_internal::upload) upload;
+};
+const Passes& cpu_passes();
+const Passes& cuda_passes();
 
 }  // namespace similis::registration_internal

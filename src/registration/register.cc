@@ -2,16 +2,13 @@
 // register_images(): refuses, prepares, runs the stages, and turns the field into millimetres.
 #include "similis/register.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "similis/fields.hpp"
 #include "similis/warp.hpp"
-#include "src/core/parallel.h"
+#include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
-#include "src/core/tensor/doubles.h"
 #include "src/registration/check.h"
 #include "src/registration/deformable.h"
 #include "src/registration/guard.h"
@@ -88,19 +85,9 @@ void registration_internal::check_options(const RegisterOptions& options) {
 
 namespace {
 
-// out = m·in for each vector of a dense field.
-void turn(const Matrix& m, const Grid& grid, const float* in, float* out, const Execution& exec) {
-  const std::int64_t rank = grid.rank, width = grid.size[0];
-  parallel_for(exec, grid.size[1] * grid.size[2], [&](std::int64_t row) {
-    for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
-      double moved[3] = {};
-      for (int r = 0; r < grid.rank; ++r) {
-        for (int c = 0; c < grid.rank; ++c)
-          moved[r] += m(r, c) * static_cast<double>(in[i * rank + c]);
-      }
-      for (int r = 0; r < grid.rank; ++r) out[i * rank + r] = static_cast<float>(moved[r]);
-    }
-  });
+void require_runs_on(const char* operation, Device device, const Execution& exec) {
+  const Device used = device_of(operation, device, exec);
+  require_backend(used, operation, used.kind != DeviceKind::vulkan);
 }
 
 Matrix diagonal(const Point& numbers) {
@@ -118,30 +105,21 @@ Matrix units_of(const Grid& grid) {
   return diagonal(units);
 }
 
-// Rounds a field in mm to 2⁻¹² of the smallest spacing, which compresses well.
-void round_to_grid(const Grid& grid, const Tensor& field, const Execution& exec) {
-  const double unit = std::ldexp(grid.smallest_spacing(), -12);
-  float* const begin = field.elements<float>();
-  const std::int64_t count = field.shape.count(), piece = 1 << 14;
-  parallel_for(exec, (count + piece - 1) / piece, [&](std::int64_t task) {
-    for (std::int64_t i = task * piece; i < std::min(count, (task + 1) * piece); ++i) {
-      begin[i] = static_cast<float>(std::rint(static_cast<double>(begin[i]) / unit) * unit);
-    }
-  });
-}
-
 // The field in mm, rounded, which passes the guard as it is rounded; u: likewise, in voxels.
 Tensor in_millimetres(
     const Grid& grid, const Tensor& u, double bound, double* least, const Execution& exec) {
-  const Tensor field = allocate(u.shape, DType::f32);
+  const GridRows rows(grid);
+  const Tensor field = allocate(u.shape, DType::f32, u.device, exec);
+  // Multiples of 2⁻¹² of the smallest spacing compress well.
+  const double unit = std::ldexp(grid.smallest_spacing(), -12);
   const Matrix& to_world = grid.to_world.linear;
   const Matrix to_voxels = inverse(to_world);
   for (double aim = bound;; aim += 0.01) {
-    turn(to_world, grid, u.elements<float>(), field.elements<float>(), exec);
-    round_to_grid(grid, field, exec);
-    turn(to_voxels, grid, field.elements<float>(), u.elements<float>(), exec);
-    const Determinants found = corner_determinants(
-        GridRows(grid), u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
+    turn(rows, to_world, u.elements<float>(), field.elements<float>(), exec);
+    round_to(field.device, field.shape.count(), unit, field.elements<float>(), exec);
+    turn(rows, to_voxels, field.elements<float>(), u.elements<float>(), exec);
+    const Determinants found =
+        corner_determinants(rows, u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
     *least = found.least;
     if (found.bad == 0) return field;
     // Rounding moves a determinant by a few thousandths, so a field that keeps more passes.
@@ -152,46 +130,31 @@ Tensor in_millimetres(
 // The inverse of u, both in voxels.
 Tensor inverse_of(const Grid& grid, const Tensor& u, const Execution& exec) {
   constexpr int kIterations = 60;
-  const Tensor in_units = allocate(u.shape, DType::f32), result = allocate(u.shape, DType::f32);
+  const Tensor in_units = allocate(u.shape, DType::f32, u.device, exec),
+               result = allocate(u.shape, DType::f32, u.device, exec);
   const Matrix units = units_of(grid);
-  turn(units, grid, u.elements<float>(), in_units.elements<float>(), exec);
+  turn(GridRows(grid), units, u.elements<float>(), in_units.elements<float>(), exec);
   invert_into(in_units, result, {}, kIterations, true, 0.002, exec);
-  turn(inverse(units), grid, result.elements<float>(), result.elements<float>(), exec);
+  turn(GridRows(grid), inverse(units), result.elements<float>(), result.elements<float>(), exec);
   guard_or_shorten(grid, result, kLeastOfInverse, exec);
   return result;
 }
 
 RegisterSummary inverse_error(
     const Grid& grid, const Tensor& u, const Tensor& w, const Execution& exec) {
-  const Tensor back = allocate(u.shape, DType::f32);
-  std::memcpy(back.data(), w.data(), static_cast<std::size_t>(w.shape.count()) * sizeof(float));
-  const Tensor by_voxel = displacement_matrix({}, grid);
+  const Tensor back = allocate(u.shape, DType::f32, u.device, exec);
+  scale(u.device, w.shape.count(), 1, w.elements<float>(), back.elements<float>(), exec);
+  const Tensor by_voxel = displacement_matrix({}, grid, exec);
   sample_into(components_first(u), {.output = components_first(back), .accumulate = true},
       {.displacement = w, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec);
-  turn(grid.to_world.linear, grid, back.elements<float>(), back.elements<float>(), exec);
-  const std::int64_t voxels = grid.voxels(), rank = grid.rank;
-  std::vector<double> lengths(static_cast<std::size_t>(voxels));
-  RegisterSummary result;
-  for (std::int64_t i = 0; i < voxels; ++i) {
-    double square = 0;
-    for (std::int64_t c = 0; c < rank; ++c) {
-      const auto e = static_cast<double>(back.elements<float>()[i * rank + c]);
-      square += e * e;
-    }
-    lengths[static_cast<std::size_t>(i)] = std::sqrt(square);
-    result.mean += std::sqrt(square) / static_cast<double>(voxels);
-  }
-  const auto at = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() * 99 / 100);
-  std::nth_element(lengths.begin(), at, lengths.end());
-  result.p99 = *at;
-  result.max = *std::max_element(at, lengths.end());
-  return result;
+  turn(GridRows(grid), grid.to_world.linear, back.elements<float>(), back.elements<float>(), exec);
+  return lengths(GridRows(grid), back.elements<float>(), exec);
 }
 
 double overlap_of(const Image& fixed, const Image& moving, const Map& affine, const Tensor& u,
     const Execution& exec) {
   const Map voxels = between_voxels(fixed.grid, affine, moving.grid);
-  const Tensor weights = allocate(fixed.grid.image_shape(1), DType::f32);
+  const Tensor weights = fixed.allocated(1, exec);
   const std::int64_t count = weigh_inside(GridRows(fixed.grid), voxels, moving.grid,
       u.empty() ? nullptr : u.elements<float>(), fixed.mask_elements(), weights.elements<float>(),
       exec);
@@ -203,6 +166,10 @@ double overlap_of(const Image& fixed, const Image& moving, const Map& affine, co
 Registration register_images(const Volume& fixed, const Volume& moving,
     const RegisterOptions& options, const Execution& exec) {
   check_options(options);
+  require(fixed.data.device == moving.data.device,
+      "register: {} is on {} but {} on {}; they must be on one device", options.fixed_name,
+      fixed.data.device, options.moving_name, moving.data.device);
+  require_runs_on("register", fixed.data.device, exec);
   const Image own = prepared(
       options.fixed_name.c_str(), fixed, options.fixed_mask, options.mask_not_finite, exec);
   const Image other = prepared(
@@ -239,8 +206,9 @@ Registration register_images(const Volume& fixed, const Volume& moving,
         in_millimetres(own.grid, w, kLeastOfInverse, &least_of_inverse, exec);
     result.inverse_error_mm = inverse_error(own.grid, u, w, exec);
   }
-  result.overlap = overlap_of(own, other, by_lines.map, u, exec);
   result.warped = apply_registration(result, fixed, moving, false, exec);
+  // The last numbers that the host waits for: all is done then.
+  result.overlap = overlap_of(own, other, by_lines.map, u, exec);
   return result;
 }
 
@@ -250,10 +218,12 @@ Tensor apply_registration(const Registration& registration, const Volume& fixed,
   require(grid.rank == from.rank && image.data.shape[0] == 1,
       "register: image has shape {}; it must be [1, C, …] with the fixed image's number of axes",
       image.data.shape);
+  require_runs_on("register", image.data.device, exec);
   const Map affine = map_of(registration.affine);
   const Map voxels = between_voxels(grid, affine, from);
-  const Tensor output = allocate(grid.image_shape(image.data.shape[1]), DType::f32);
-  const Tensor matrix = coordinate_matrix(voxels, grid, from);
+  const Tensor output =
+      allocate(grid.image_shape(image.data.shape[1]), DType::f32, from.device, exec);
+  const Tensor matrix = coordinate_matrix(voxels, grid, from, exec);
   const Tensor& u = registration.displacement;
   Tensor by_u, values;
   SampleOptions options{.affine = matrix,
@@ -266,15 +236,13 @@ Tensor apply_registration(const Registration& registration, const Volume& fixed,
   } else {
     // Millimetres of the fixed image's world become coordinates of the moving grid.
     const Map of_world{inverse(from.to_world.linear) * affine.linear};
-    by_u = displacement_matrix(of_world, from);
+    by_u = displacement_matrix(of_world, from, exec);
     options.grid_affine = by_u;
   }
   TensorView source = image.data;
   if (!is_floating_point(source.dtype)) {
-    values = allocate(source.shape, DType::f32);
-    const std::vector<double> numbers = to_doubles(source);
-    std::transform(numbers.begin(), numbers.end(), values.elements<float>(),
-        [](double value) { return static_cast<float>(value); });
+    values = allocate(source.shape, DType::f32, source.device, exec);
+    to_floats(source, values.elements<float>(), exec);
     source = values;
   }
   sample_into(source, {.output = output}, options, exec);

@@ -12,10 +12,9 @@
 #include "similis/mutual_information.hpp"
 #include "similis/ncc.hpp"
 #include "src/core/require.h"
-#include "src/core/tensor/dispatch.h"
-#include "src/core/tensor/doubles.h"
 #include "src/registration/geometry.h"
 #include "src/registration/names.h"
+#include "src/registration/passes.h"
 
 namespace similis {
 namespace registration_internal {
@@ -80,7 +79,8 @@ double quantile(std::vector<float>& values, double share) {
   return static_cast<double>(*at);
 }
 
-Json jacobian_json(const Tensor& jacobian) {
+Json jacobian_json(const Tensor& given) {
+  const Tensor jacobian = on_cpu(given, {});
   const float* const begin = jacobian.elements<float>();
   std::vector<float> values(begin, begin + jacobian.shape.count());
   double sum = 0, squares = 0;
@@ -95,7 +95,8 @@ Json jacobian_json(const Tensor& jacobian) {
       {"p99", quantile(values, 0.99)}, {"max", quantile(values, 1)}, {"log_sd", deviation}};
 }
 
-Json displacement_json(const Tensor& displacement) {
+Json displacement_json(const Tensor& given) {
+  const Tensor displacement = on_cpu(given, {});
   const std::int64_t rank = displacement.shape[displacement.shape.rank() - 1];
   const std::int64_t voxels = displacement.shape.count() / rank;
   double sum = 0, most = 0;
@@ -187,17 +188,21 @@ RegisterSimilarity register_similarity(
   require(fixed.shape == other.shape,
       "register_similarity: other has shape {}; it must be that of fixed, {}", other.shape,
       fixed.shape);
-  const std::vector<double> own = to_doubles(fixed), others = to_doubles(other);
-  const auto [least, most] = std::minmax_element(own.begin(), own.end());
-  const double span = *most > *least ? *most - *least : 1;
+  require(other.device == fixed.device,
+      "register_similarity: other is on {}; it must be on {} as fixed is", other.device,
+      fixed.device);
+  const Tensor f = allocate(fixed.shape, DType::f32, fixed.device, exec),
+               j = allocate(fixed.shape, DType::f32, fixed.device, exec);
+  to_floats(fixed, f.elements<float>(), exec);
+  to_floats(other, j.elements<float>(), exec);
+  Grid all{.size = {fixed.shape.count(), 1, 1}, .device = fixed.device};
+  const Spread found = spread(GridRows(all), f.elements<float>(), nullptr, exec);
   // LNCC's smoothing takes intensities of about 1.
-  const auto scaled = [&](const std::vector<double>& values) {
-    const Tensor result = allocate(fixed.shape, DType::f32);
-    std::transform(values.begin(), values.end(), result.elements<float>(),
-        [&](double value) { return static_cast<float>(value / span); });
-    return result;
-  };
-  const Tensor f = scaled(own), j = scaled(others);
+  const float span = found.most > found.least ? found.most - found.least : 1;
+  for (const Tensor& each : {f, j}) {
+    scale(each.device, each.shape.count(), 1 / span, each.elements<float>(), each.elements<float>(),
+        exec);
+  }
   return {.ncc = item(ncc(f, j, Reduction::mean, exec)),
       .mi = item(mutual_information(f, j, {}, exec)),
       .lncc = item(lncc(f, j, {.window_size = 5}, exec))};
@@ -212,19 +217,13 @@ Tensor registration_jacobian(
       "registration_jacobian: fixed has shape {} but the displacement {}", fixed.data.shape,
       u.shape);
   // Millimetres become the coordinates of jacobian_determinant(), from -1 to 1.
-  const Matrix to_voxels = inverse(grid.to_world.linear);
-  const Tensor units = allocate(u.shape, DType::f32);
-  const std::int64_t rank = grid.rank, voxels = grid.voxels();
-  for (std::int64_t i = 0; i < voxels; ++i) {
-    for (int r = 0; r < grid.rank; ++r) {
-      double sum = 0;
-      for (int c = 0; c < grid.rank; ++c) {
-        sum += to_voxels(r, c) * static_cast<double>(u.elements<float>()[i * rank + c]);
-      }
-      const auto extent = static_cast<double>(grid.size[static_cast<std::size_t>(r)]);
-      units.elements<float>()[i * rank + r] = static_cast<float>(2 * sum / (extent - 1));
-    }
+  Matrix to_units = inverse(grid.to_world.linear);
+  for (int r = 0; r < grid.rank; ++r) {
+    const auto extent = static_cast<double>(grid.size[static_cast<std::size_t>(r)]);
+    for (int c = 0; c < grid.rank; ++c) to_units(r, c) *= 2 / (extent - 1);
   }
+  const Tensor units = allocate(u.shape, DType::f32, u.device, exec);
+  turn(GridRows(grid), to_units, u.elements<float>(), units.elements<float>(), exec);
   return jacobian_determinant(units, true, {}, {}, exec).determinant;
 }
 

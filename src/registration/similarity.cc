@@ -21,7 +21,7 @@ struct Call {
   const Execution& exec;
 
   std::int64_t channels() const { return f.shape[1]; }
-  std::int64_t voxels() const { return rows.size[0] * rows.count(); }
+  std::int64_t voxels() const { return rows.voxels(); }
   const float* weight_elements() const {
     return weights.empty() ? nullptr : static_cast<const float*>(weights.data());
   }
@@ -29,8 +29,8 @@ struct Call {
 
 // Adds weight·by times a metric's own gradient, which `scratch` holds.
 void add_to(const Call& call, double factor, const Tensor& scratch) {
-  add_scaled(scratch.shape.count(), static_cast<float>(factor), scratch.elements<float>(),
-      static_cast<float*>(call.gradient.data()), call.exec);
+  add_scaled(scratch.device, scratch.shape.count(), static_cast<float>(factor),
+      scratch.elements<float>(), static_cast<float*>(call.gradient.data()), call.exec);
 }
 
 // Windows see the voxels that count alone: those outside the image do not, as outside the mask.
@@ -39,11 +39,11 @@ double lncc_of(const Call& call, const MetricTerm& term) {
       .padding = Padding::renormalize,
       .reduction = Reduction::mean,
       .valid_mask = call.weights};
-  const Tensor value = allocate({}, DType::f64);
+  const Tensor value = allocate({}, DType::f64, call.j.device, call.exec);
   Tensor slope;
   LnccRequest request{.value = value};
   if (!call.gradient.empty()) {
-    slope = allocate(call.j.shape, DType::f32, {}, call.exec);
+    slope = allocate(call.j.shape, DType::f32, call.j.device, call.exec);
     request.y_gradient = slope;
   }
   lncc_into(call.f, call.j, request, options, call.exec);
@@ -59,12 +59,12 @@ double mutual_information_of(const Call& call, const MetricTerm& term) {
       .sampling = term.sampling,
       .seed = term.seed,
       .mask = call.weights};
-  const Tensor value = allocate({}, DType::f64);
+  const Tensor value = allocate({}, DType::f64, call.j.device, call.exec);
   Tensor slope;
   MutualInformationRequest request;
   request.value = value;
   if (!call.gradient.empty()) {
-    slope = allocate(call.j.shape, DType::f32, {}, call.exec);
+    slope = allocate(call.j.shape, DType::f32, call.j.device, call.exec);
     request.y_gradient = slope;
   }
   mutual_information_into(call.f, call.j, request, options, call.exec);
@@ -119,7 +119,7 @@ double similarity(const std::vector<MetricTerm>& terms, const Grid& grid, const 
     const Execution& exec) {
   const Call call{GridRows(grid), f, j, weights, static_cast<double>(count), gradient, exec};
   if (!gradient.empty()) {
-    std::fill_n(static_cast<float*>(gradient.data()), gradient.shape.count(), 0.0f);
+    fill(grid.device, gradient.shape.count(), 0, static_cast<float*>(gradient.data()), exec);
   }
   if (count == 0) return -std::numeric_limits<double>::infinity();
   double sum = 0;

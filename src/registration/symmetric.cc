@@ -20,14 +20,14 @@ namespace {
 Image laid_on(const Grid& grid, const Image& moving, const Map& affine, const Execution& exec) {
   const Map voxels = between_voxels(grid, affine, moving.grid);
   Image result{.grid = grid,
-      .values = allocate(grid.image_shape(moving.channels()), DType::f32, {}, exec),
-      .mask = allocate(grid.image_shape(1), DType::f32, {}, exec)};
+      .values = allocate(grid.image_shape(moving.channels()), DType::f32, grid.device, exec),
+      .mask = allocate(grid.image_shape(1), DType::f32, grid.device, exec)};
   sample_at(moving.values, moving.grid, voxels, grid, {}, false, result.values, exec);
   float* const inside = result.mask.elements<float>();
   const GridRows rows(grid);
   std::int64_t count = weigh_inside(rows, voxels, moving.grid, nullptr, nullptr, inside, exec);
   if (!moving.mask.empty()) {
-    const Tensor mask = allocate(result.mask.shape, DType::f32, {}, exec);
+    const Tensor mask = allocate(result.mask.shape, DType::f32, grid.device, exec);
     sample_at(moving.mask, moving.grid, voxels, grid, {}, false, mask, exec);
     count = drop_below(rows, mask.elements<float>(), kInsideMask, inside, exec);
   }
@@ -35,7 +35,7 @@ Image laid_on(const Grid& grid, const Image& moving, const Map& affine, const Ex
   return result;
 }
 
-class SymmetricLevel : public DeformableLevel {
+class SymmetricLevel : public SteppedLevel {
  public:
   SymmetricLevel(const LevelImages& images, const Tensor& v, const RegisterOptions& options,
       const DeformableSettings& settings, const Execution& exec)
@@ -47,14 +47,15 @@ class SymmetricLevel : public DeformableLevel {
         forward_(fixed_, images.moving, images.affine, options.metrics, exec),
         backward_(moving_, images.soft_fixed, {}, options.metrics, exec),
         v_(v),
-        u_(allocate(v.shape, DType::f32, {}, exec)),
-        g_(allocate(v.shape, DType::f32, {}, exec)),
-        other_(allocate(v.shape, DType::f32, {}, exec)) {}
+        u_(allocate(v.shape, DType::f32, v.device, exec)),
+        g_(allocate(v.shape, DType::f32, v.device, exec)),
+        other_(allocate(v.shape, DType::f32, v.device, exec)) {}
 
   double differentiate() override {
     least_ = 1;
     const double by_moving = moved(forward_, 1, g_), by_fixed = moved(backward_, -1, other_);
-    add_scaled(g_.shape.count(), -1, other_.elements<float>(), g_.elements<float>(), exec_);
+    add_scaled(
+        grid_.device, g_.shape.count(), -1, other_.elements<float>(), g_.elements<float>(), exec_);
     smooth_into(g_, {.output = g_},
         {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
     return -(by_moving + by_fixed) / 2;
@@ -63,14 +64,14 @@ class SymmetricLevel : public DeformableLevel {
   bool advance(double step, DeformableResult&) override {
     const double largest = std::sqrt(largest_square(GridRows(grid_), g_.elements<float>(), exec_));
     if (!(largest > 0) || !std::isfinite(largest)) return false;
-    add_scaled(g_.shape.count(), static_cast<float>(step / largest), g_.elements<float>(),
-        v_.elements<float>(), exec_);
+    add_scaled(grid_.device, g_.shape.count(), static_cast<float>(step / largest),
+        g_.elements<float>(), v_.elements<float>(), exec_);
     smooth_into(v_, {.output = v_}, {.sigma = settings_.elastic, .field = true}, exec_);
     return true;
   }
 
-  const Tensor& field() const override { return v_; }
   double least() const override { return least_; }
+  const Tensor& field() const override { return v_; }
 
  private:
   double moved(MovedMetric& metric, int sign, const Tensor& gradient) {

@@ -25,7 +25,7 @@ double mean_difference_to_inverse(const Grid& grid, const Tensor& u, const Tenso
   std::memcpy(sum.data(), w.data(), static_cast<std::size_t>(w.shape.count()) * sizeof(float));
   sample_into(components_first(u), {.output = components_first(sum), .accumulate = true},
       {.displacement = w,
-          .grid_affine = displacement_matrix({}, grid),
+          .grid_affine = displacement_matrix({}, grid, {}),
           .padding_mode = Outside::border},
       {});
   double total = 0;

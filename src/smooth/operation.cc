@@ -26,7 +26,6 @@ constexpr Option kRequest[] = {
 
 }  // namespace
 
-// No GPU has it yet: there smooth() is refused.
 constinit const Operation<SmoothPass> kSmooth = {.table = {.name = "smooth",
                                                      .options = kOptions,
                                                      .request = kRequest,
@@ -38,6 +37,6 @@ constinit const Operation<SmoothPass> kSmooth = {.table = {.name = "smooth",
                                                      .outputs = kOutputs,
                                                      .shape = ShapeRule::as_x,
                                                      .c_function = c_function<similis_smooth>},
-    .backends = {{SIMILIS_CPU(smooth_cpu), {}}}};
+    .backends = {{SIMILIS_CPU(smooth_cpu), SIMILIS_CUDA(smooth_cuda)}}};
 
 }  // namespace similis::smooth_internal

@@ -96,6 +96,18 @@ Tensor allocated(
 
 }  // namespace
 
+SmoothPass smooth_internal::smooth_pass(
+    const TensorView& x, const SmoothRequest& request, const SmoothOptions& options) {
+  const PerAxis<double>& sigma = options.sigma;
+  const bool is_volume = x.shape.rank() == 5;
+  return {.x = with_six_axes(x, options.field),
+      .output = with_six_axes(request.output, options.field),
+      .taps = {taps_of(is_volume ? sigma.z() : 0, options.truncate),
+          taps_of(sigma.y(), options.truncate), taps_of(sigma.x(), options.truncate)},
+      .is_zero_padded = options.padding == SmoothPadding::zeros,
+      .is_adjoint = request.adjoint};
+}
+
 Tensor smooth(const TensorView& x, const SmoothOptions& options, const Execution& exec) {
   return allocated(x, false, options, exec);
 }
@@ -109,15 +121,7 @@ void smooth_into(const TensorView& x, const SmoothRequest& request, const Smooth
     const Execution& exec) {
   check(x, options);
   require_output(request.output, x);
-  const PerAxis<double>& sigma = options.sigma;
-  const bool is_volume = x.shape.rank() == 5;
-  const SmoothPass pass{.x = with_six_axes(x, options.field),
-      .output = with_six_axes(request.output, options.field),
-      .taps = {taps_of(is_volume ? sigma.z() : 0, options.truncate),
-          taps_of(sigma.y(), options.truncate), taps_of(sigma.x(), options.truncate)},
-      .is_zero_padded = options.padding == SmoothPadding::zeros,
-      .is_adjoint = request.adjoint};
-  kSmooth.run(pass, x.device, exec);
+  kSmooth.run(smooth_pass(x, request, options), x.device, exec);
 }
 
 }  // namespace similis

@@ -20,7 +20,12 @@ struct SmoothPass {
   bool is_adjoint = false;
 };
 
+/// What smooth_into() hands to a backend for arguments that are right.
+SmoothPass smooth_pass(
+    const TensorView& x, const SmoothRequest& request, const SmoothOptions& options);
+
 void smooth_cpu(const SmoothPass& pass, const Execution& exec);
+void smooth_cuda(const SmoothPass& pass, const Execution& exec);
 
 extern const Operation<SmoothPass> kSmooth;
 

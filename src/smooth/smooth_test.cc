@@ -11,6 +11,7 @@
 #include "src/core/require.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
+#include "tests/on_gpu.h"
 #include "tests/refusal.h"
 
 namespace similis {
@@ -52,6 +53,19 @@ std::vector<double> expected(const TensorView& x, const SmoothOptions& options) 
   return result;
 }
 
+// smooth() or its backward pass on the backend that the test has chosen.
+std::vector<double> smoothed(
+    const TensorView& x, const SmoothOptions& options, bool adjoint = false) {
+  if (!test::runs_on_gpu()) {
+    return to_doubles(adjoint ? smooth_backward(x, options) : smooth(x, options));
+  }
+  const test::Array result = test::filled(x.shape, x.dtype, Layout::dense, test::kUntouched);
+  const test::OnGpu given(x), output(result);
+  smooth_into(given.view(), {.output = output.view(), .adjoint = adjoint}, options);
+  output.bring_back();
+  return to_doubles(result);
+}
+
 double tolerance(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-14;
@@ -87,12 +101,12 @@ TEST(Smooth, MatchesItsDefinition) {
       for (const Layout layout : test::kLayouts) {
         const test::Array x = test::make(
             c.shape, dtype, layout, [](std::int64_t i) { return test::uniform(3, i) - 0.3; });
-        for (const test::Backend& backend : test::backends()) {
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
           const test::ScopedBackend chosen(backend);
           SCOPED_TRACE(
               fmt::format("{} {} {} {}", c.shape, name(dtype), test::name(layout), backend.name));
-          const std::vector<double> own = to_doubles(smooth(x, c.options));
-          EXPECT_LT(test::relative_l2(own, expected(x, c.options)), tolerance(dtype));
+          EXPECT_LT(
+              test::relative_l2(smoothed(x, c.options), expected(x, c.options)), tolerance(dtype));
         }
       }
     }
@@ -106,10 +120,10 @@ TEST(Smooth, HasItsAdjointAsItsGradient) {
                       y = test::noise(c.shape, DType::f64, Layout::sliced, 2, 1);
     const std::vector<double> own = to_doubles(x), other = to_doubles(y);
     const std::vector<double> forward = expected(x, c.options);
-    for (const test::Backend& backend : test::backends()) {
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       const test::ScopedBackend chosen(backend);
       SCOPED_TRACE(fmt::format("{} {}", c.shape, backend.name));
-      const std::vector<double> back = to_doubles(smooth_backward(y, c.options));
+      const std::vector<double> back = smoothed(y, c.options, true);
       double left = 0, right = 0;
       for (std::size_t i = 0; i < own.size(); ++i) {
         left += other[i] * forward[i];
@@ -118,7 +132,23 @@ TEST(Smooth, HasItsAdjointAsItsGradient) {
       EXPECT_NEAR(left, right, 1e-12 * std::abs(left));
       // Zeros make smoothing its own adjoint.
       if (c.options.padding == SmoothPadding::zeros) {
-        EXPECT_LT(test::relative_l2(back, to_doubles(smooth(y, c.options))), 1e-14);
+        EXPECT_LT(test::relative_l2(back, smoothed(y, c.options)), 1e-14);
+      }
+    }
+  }
+}
+
+// In f32, whose kernels on a GPU are others than those of f64.
+TEST(Smooth, HasItsAdjointInF32) {
+  for (const Case& c : cases()) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const test::Array y = test::noise(c.shape, dtype, Layout::permuted, 2, 1),
+                        wide = test::noise(c.shape, DType::f64, Layout::dense, 2, 1);
+      const std::vector<double> exact = to_doubles(smooth_backward(wide, c.options));
+      for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+        const test::ScopedBackend chosen(backend);
+        SCOPED_TRACE(fmt::format("{} {}", c.shape, backend.name));
+        EXPECT_LT(test::relative_l2(smoothed(y, c.options, true), exact), tolerance(dtype));
       }
     }
   }
@@ -138,6 +168,35 @@ TEST(Smooth, TakesTheWholeMatrixTransposed) {
     for (std::int64_t j = 0; j < count; j += 5) {
       const double entry = expected(unit(j), options)[static_cast<std::size_t>(i)];
       EXPECT_NEAR(row[static_cast<std::size_t>(j)], entry, 1e-15);
+    }
+  }
+}
+
+// A GPU's kernels march over long axes by stripes, and wide taps take a path of their own.
+TEST(Smooth, LeavesNoSeamOnLongAxesAndTakesWideTaps) {
+  const Case long_ones[] = {{{1, 1, 3, 150, 9}, {.sigma = {1, 2.5, 1}}},
+      {{1, 140, 4, 35, 3}, {.sigma = {3, 1, 2}, .field = true, .padding = SmoothPadding::zeros}},
+      {{1, 1, 90, 210}, {.sigma = {9, 14}}}, {{1, 1, 60, 70}, {.sigma = 11, .truncate = 2.9}}};
+  for (const Case& c : long_ones) {
+    const test::Array x = test::noise(c.shape, DType::f32, Layout::dense, 8, 1);
+    for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+      const test::ScopedBackend chosen(backend);
+      SCOPED_TRACE(fmt::format("{} {}", c.shape, backend.name));
+      EXPECT_LT(test::relative_l2(smoothed(x, c.options), expected(x, c.options)), 3e-7);
+    }
+  }
+}
+
+TEST(Smooth, WritesOverItsInputOnAGpu) {
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << "there is no GPU";
+  for (const Case& c : cases()) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const test::Array own = test::noise(c.shape, dtype, Layout::dense, 5, 1);
+      const std::vector<double> wanted = expected(own, c.options);
+      const test::OnGpu given(own);
+      smooth_into(given.view(), {.output = given.view()}, c.options);
+      given.bring_back();
+      EXPECT_LT(test::relative_l2(to_doubles(own), wanted), tolerance(dtype)) << c.shape.count();
     }
   }
 }
@@ -173,10 +232,13 @@ TEST(Smooth, HasTheSameBitsForAnyNumberOfThreads) {
 TEST(Smooth, LetsANanReachOnlyTheVoxelsUnderItsTaps) {
   const test::Array x = test::make({1, 1, 11, 40}, DType::f32, Layout::dense,
       [](std::int64_t i) { return i == 5 * 40 + 20 ? std::nan("") : 1.0; });
-  const std::vector<double> own = to_doubles(smooth(x));
-  for (std::int64_t i = 0; i < 11 * 40; ++i) {
-    const bool is_near = std::abs(i / 40 - 5) <= 3 && std::abs(i % 40 - 20) <= 3;
-    EXPECT_EQ(std::isnan(own[static_cast<std::size_t>(i)]), is_near) << i;
+  for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+    const test::ScopedBackend chosen(backend);
+    const std::vector<double> own = smoothed(x, {});
+    for (std::int64_t i = 0; i < 11 * 40; ++i) {
+      const bool is_near = std::abs(i / 40 - 5) <= 3 && std::abs(i % 40 - 20) <= 3;
+      EXPECT_EQ(std::isnan(own[static_cast<std::size_t>(i)]), is_near) << i << backend.name;
+    }
   }
 }
 

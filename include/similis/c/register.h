@@ -36,7 +36,7 @@ enum {
 /** An image and its place: rows of 3 factors and an addend take voxel numbers (x, y, z) to
  * millimetres. */
 typedef struct similis_volume {
-  const similis_tensor* data; /**< [1,C,Y,X] or [1,C,Z,Y,X], on the CPU */
+  const similis_tensor* data; /**< [1,C,Y,X] or [1,C,Z,Y,X], both on one device */
   double to_world[12];
 } similis_volume;
 
@@ -86,8 +86,8 @@ typedef struct similis_register_options {
   int32_t preset;                    /**< SIMILIS_REGISTER_QUICK and so on */
   int32_t mask_not_finite;           /**< 1: NaN and infinity are outside the mask */
   int32_t reserved;                  /**< 0 */
-  /** Called after each iteration, on the thread of the caller; 0 ends the registration with the
-   * last valid field. NULL: not called. */
+  /** Called after each iteration (on a GPU up to 10 iterations later), on the thread of the caller;
+   * 0 ends the registration with the last valid field. NULL: not called. */
   int32_t (*progress)(void* context, const similis_register_progress* progress);
   void* progress_context;
 } similis_register_options;
@@ -115,7 +115,8 @@ SIMILIS_API similis_status similis_registration_affine(
 /** 1 if there is a displacement, 0 without a deformable stage. */
 SIMILIS_API int32_t similis_registration_has_displacement(const similis_registration* registration);
 /** Copies of u, of the inverse's w, and of the moving image on the fixed grid. output: float32,
- * dense, [1,Y,X,2] or [1,Z,Y,X,3], in mm, and [1,C,Y,X] or [1,C,Z,Y,X]. */
+ * dense, [1,Y,X,2] or [1,Z,Y,X,3], in mm, and [1,C,Y,X] or [1,C,Z,Y,X]; on the CPU, or on the
+ * images' GPU. They return when the copy is there. */
 SIMILIS_API similis_status similis_registration_displacement(
     const similis_registration* registration, const similis_tensor* output);
 SIMILIS_API similis_status similis_registration_inverse_displacement(

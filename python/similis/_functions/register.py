@@ -45,13 +45,14 @@ def register(
     callback: Optional[Callback] = None,
     **unknown: NoReturn,
 ) -> Registration:
-    """The map that lays moving over fixed, without a fold. It runs on the CPU, with the same bits
-    for any number of threads.
+    """The map that lays moving over fixed, without a fold. It runs where the arrays are: on the CPU,
+    with the same bits for any number of threads, or on a CUDA device, with the same bits in every
+    run. Both agree to 0.02 voxel on average.
 
     Args:
-        fixed, moving: arrays [Z,Y,X] or [C,Z,Y,X] of NumPy or torch, or pictures [Y,X] ([C,Y,X]
-            with a spacing of 2 numbers or an affine [3,3]); or volumes with a place: paths, a
-            similis.Volume, images of nibabel or SimpleITK.
+        fixed, moving: arrays [Z,Y,X] or [C,Z,Y,X] of NumPy, torch or CuPy, both on one device, or
+            pictures [Y,X] ([C,Y,X] with a spacing of 2 numbers or an affine [3,3]); or volumes
+            with a place: paths, a similis.Volume, images of nibabel or SimpleITK.
         fixed_affine, moving_affine: of arrays, [4,4] from voxels (x, y, z) to mm; by default a
             voxel is 1 mm.
         spacing: instead of affines, mm between voxels along x, y (and z) of both arrays.
@@ -78,7 +79,8 @@ def register(
         nan: "error", or "mask" for samples that are not finite.
         seed: which voxels the sampling of mi takes.
         callback: called as callback(stage, level, iteration, loss) after each iteration; returning
-            False ends the registration with the last valid field.
+            False ends the registration with the last valid field. On a GPU it is told of up to
+            10 iterations of the deformable stage at a time, after all of them.
 
     Returns: a volumes.Registration.
 
@@ -127,6 +129,7 @@ def register(
     library.set_masks(options, [None if m is None else volumes.described(m) for m in masks])
     threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
     begin = time.perf_counter()
-    found = library.run(own.volume(), other.volume(), options, callback, threads)
+    stream = volumes.stream_of(own.data)
+    found = library.run(own.volume(), other.volume(), options, callback, threads, stream)
     seconds = time.perf_counter() - begin
     return volumes.Registration(found, own, other, world, seconds)

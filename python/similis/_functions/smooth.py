@@ -38,8 +38,8 @@ def smooth(
         padding: "replicate" takes the outermost voxel's value outside, "zeros" takes 0.
 
     Returns: an array like x. Sums are f32, or f64 for f64. Derivatives of any order, of torch's and
-        JAX's arrays, are smoothings too. It runs on the CPU, and in torch on Apple's and
-        Intel's GPUs; arrays on an NVIDIA GPU are refused so far.
+        JAX's arrays, are smoothings too. It runs where x is: on the CPU, on a CUDA device, and in
+        torch on Apple's and Intel's GPUs.
     """
     if unknown:
         refuse_options("smooth", unknown, smooth)

@@ -272,9 +272,15 @@ class _Call:
     once: Ctrl-C waits for one iteration, not for all."""
 
     def __init__(
-        self, fixed: Volume, moving: Volume, options: Options, most_threads: int, asks: bool
+        self,
+        fixed: Volume,
+        moving: Volume,
+        options: Options,
+        most_threads: int,
+        asks: bool,
+        stream: int,
     ) -> None:
-        self._arguments = fixed, moving, options, most_threads
+        self._arguments = fixed, moving, options, most_threads, stream
         self._asks = asks
         self._stops = False
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -293,9 +299,9 @@ class _Call:
         return int(not self._stops)
 
     def _run(self) -> None:
-        fixed, moving, options, most_threads = self._arguments
+        fixed, moving, options, most_threads, stream = self._arguments
         try:
-            execution = c_abi.execution(0, most_threads)
+            execution = c_abi.execution(stream, most_threads)
             _checked(_register(fixed, moving, options, ctypes.byref(self._handle), execution))
         except BaseException as error:  # the library's message is this thread's own
             self._error = error
@@ -325,11 +331,13 @@ def run(
     options: Options,
     callback: Optional[Callback] = None,
     most_threads: int = 0,
+    stream: int = 0,
 ) -> Found:
-    """Registers; the callback is called on this thread, and may return False to end it."""
+    """Registers; the callback is called on this thread, and may return False to end it. stream: of
+    images on a GPU."""
     if most_threads == 0:
         threads.follow_worker()
-    call = _Call(fixed, moving, options, most_threads, callback is not None)
+    call = _Call(fixed, moving, options, most_threads, callback is not None, stream)
     try:
         event = call.events.get()
         while event is not None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import numpy
 from numpy.typing import NDArray
 
-from .._arrays.kinds import is_of, kind_of
+from .._arrays.kinds import imported, is_of, kind_of
 from .._functions.transforms import sample
 from .._library import c_abi, register as library, values
 from .._library.refusals import type_name
@@ -25,6 +26,7 @@ from .resampling import coordinates, warp
 from .transforms import Affine, Displacement, Transform, read_transform, write_transform
 
 _WORLDS = ("ras", "lps")
+_FIELDS = ("displacement", "inverse_displacement")
 _TILT = 1e-4  # of a slice, per voxel
 
 
@@ -33,23 +35,30 @@ def _turn(world: str) -> Matrix:
     return TURN if world == "ras" else numpy.eye(4)
 
 
-def _plain(name: str, array: Any) -> NDArray[Any]:
-    """A NumPy array that the library can read."""
+def _is_cuda_tensor(array: Any) -> bool:
+    return is_of("torch", "Tensor", array) and bool(array.is_cuda)
+
+
+def _is_on_gpu(array: Any) -> bool:
+    return _is_cuda_tensor(array) or is_of("cupy", "ndarray", array)
+
+
+def _plain(name: str, array: Any) -> Any:
+    """An array that the library can read: torch's or CuPy's on a GPU, else NumPy's."""
+    if _is_cuda_tensor(array):
+        return _plain_on_gpu(name, array.detach())
     if is_of("torch", "Tensor", array):
         if array.device.type != "cpu":
             raise ValueError(
-                f"register: {name} is on {array.device}; it must be on the CPU, where it runs so far"
+                f"register: {name} is on {array.device}; it must be on the CPU or a CUDA device"
             )
         array = array.detach()
         array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
-    elif is_of("cupy", "ndarray", array):
-        raise ValueError(
-            f"register: {name} is on a GPU; it must be on the CPU, where it runs so far"
-        )
-    elif not isinstance(array, numpy.ndarray):
+    elif not isinstance(array, numpy.ndarray) and not is_of("cupy", "ndarray", array):
         raise TypeError(
             f"register: {name} is of type {type_name(array)}; it must be a numpy.ndarray, a "
-            "torch.Tensor, a path, a similis.Volume or an image of nibabel or SimpleITK"
+            "torch.Tensor, a cupy.ndarray, a path, a similis.Volume or an image of nibabel or "
+            "SimpleITK"
         )
     if hasattr(array, "mask"):
         raise TypeError(f"register: {name} is a masked array; give its data, and {name}_mask")
@@ -57,12 +66,62 @@ def _plain(name: str, array: Any) -> NDArray[Any]:
         if array.dtype.kind not in "biuf":
             raise TypeError(f"register: {name} is {array.dtype}; it must be numbers")
         array = values_in_float(array)
-    plain: NDArray[Any] = kind_of("register", array, name).prepared(array)
-    return plain
+    return kind_of("register", array, name).prepared(array)
 
 
-def described(array: NDArray[Any]) -> c_abi.Tensor:
+def _plain_on_gpu(name: str, tensor: Any) -> Any:
+    import torch
+
+    if tensor.is_complex():
+        raise TypeError(f"register: {name} is {tensor.dtype}; it must be numbers")
+    if str(tensor.dtype).removeprefix("torch.") in c_abi.DTYPES:
+        return tensor
+    if tensor.dtype == torch.bool:
+        return tensor.to(torch.uint8)
+    return tensor.to(torch.float32 if tensor.element_size() <= 2 else torch.float64)
+
+
+def _host(array: Any) -> NDArray[Any]:
+    """An array of _plain() in NumPy."""
+    if _is_cuda_tensor(array):
+        array = array.cpu()
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    elif is_of("cupy", "ndarray", array):
+        array = array.get()
+    host: NDArray[Any] = array
+    return host
+
+
+def _empty(shape: Sequence[int], like: Any) -> Any:
+    """A float32 array where `like` is."""
+    if _is_cuda_tensor(like):
+        return like.new_empty(shape, dtype=imported("torch").float32)
+    if is_of("cupy", "ndarray", like):
+        return kind_of("register", like).empty(shape, "float32", like)
+    return numpy.empty(shape, numpy.float32)
+
+
+def stream_of(array: Any) -> int:
+    """The stream on which an array of _plain() was made; 0 on the CPU."""
+    if _is_cuda_tensor(array):
+        return int(imported("torch").cuda.current_stream(array.device).cuda_stream)
+    return kind_of("register", array).stream()
+
+
+def _device_of(array: Any) -> str:
+    if _is_cuda_tensor(array):
+        return str(array.device)
+    return f"cuda:{array.device.id}" if is_of("cupy", "ndarray", array) else "cpu"
+
+
+def described(array: Any) -> c_abi.Tensor:
     """Its description for the library, which does not keep the memory alive."""
+    if _is_cuda_tensor(array):
+        from .._torch.binding import c_tensor
+
+        tensor = c_tensor(array)
+        assert tensor is not None
+        return tensor
     return kind_of("register", array).describe(array)
 
 
@@ -72,20 +131,20 @@ class Image:
     are of; None for a file or an image of a library of volumes, whose results are Volumes."""
 
     name: str
-    data: NDArray[Any]
+    data: Any
     grid: Grid
     has_channels: bool
     like: Any = None
 
     @property
     def rank(self) -> int:
-        return self.data.ndim - 2
+        return int(self.data.ndim) - 2
 
     def volume(self) -> library.Volume:
         return library.volume_of(described(self.data), self.grid.voxel_to_lps[:3].ravel().tolist())
 
     def as_volume(self) -> Volume:
-        data = values_in_float(self.data[0])
+        data = values_in_float(_host(self.data)[0])
         return Volume(data.reshape(data.shape[0], 1, *self.grid.shape), self.grid)
 
 
@@ -126,7 +185,7 @@ def _square(name: str, given: Any, rank: int) -> Matrix:
     return matrix_of(f"register: {name}", given)
 
 
-def _rank_of(array: NDArray[Any], affine: Any, spacing: Any) -> int:
+def _rank_of(array: Any, affine: Any, spacing: Any) -> int:
     if spacing is not None:
         return len(spacing)
     if affine is not None and numpy.shape(affine) == (3, 3):
@@ -177,7 +236,7 @@ def image_of(argument: str, given: Any, affine: Any, spacing: Any, world: str) -
     return Image(argument, data, grid, has_channels, given)
 
 
-def mask_of(argument: str, given: Any, image: Image) -> Optional[NDArray[Any]]:
+def mask_of(argument: str, given: Any, image: Image) -> Any:
     """Of a file's mask the grid is compared."""
     if given is None:
         return None
@@ -220,11 +279,16 @@ class Map:
     """A map from the points of one image to those of another."""
 
     def __init__(
-        self, transforms: Sequence[Transform], source: Image, target: Image, world: str
+        self, transforms: Callable[[], Sequence[Transform]], source: Image, target: Image, world: str
     ) -> None:
         """source: the image whose points are mapped; the other image is laid on its grid."""
-        self._transforms = list(transforms)
+        self._find_transforms = transforms
         self._source, self._target, self._world = source, target, world
+
+    @functools.cached_property
+    def _transforms(self) -> list[Transform]:
+        """In NumPy, which those who only take a GPU's arrays need not wait for."""
+        return list(self._find_transforms())
 
     def apply(self, image: Any, mode: str = "linear") -> Any:
         """An image on the target's grid, such as a map of labels, laid on the source's grid, as
@@ -240,9 +304,9 @@ class Map:
         if _is_placed(image):
             given = read_volume(image) if isinstance(image, (str, os.PathLike)) else image
             return warp(given, self._source.grid, self._transforms, mode=mode)
-        array = _plain("image", image)
+        array = _host(_plain("image", image))
         extents = self._target.data.shape[2:]
-        if array.shape[-len(extents) :] != extents or array.ndim > len(extents) + 1:
+        if array.shape[-len(extents) :] != tuple(extents) or array.ndim > len(extents) + 1:
             raise ValueError(
                 f"apply: image has shape {list(array.shape)}; its last axes must be those of "
                 f"{self._target.name}, {list(extents)}"
@@ -302,11 +366,19 @@ def _interpolated(field: Displacement, points: NDArray[Any]) -> NDArray[Any]:
     return u
 
 
-def _like(array: Any, result: NDArray[Any]) -> Any:
+def _like(array: Any, result: Any) -> Any:
+    """result, of NumPy or already where `array` is, as an array of its library there."""
+    if _is_on_gpu(result):
+        return result
     if is_of("torch", "Tensor", array):
         import torch
 
-        return torch.from_numpy(numpy.ascontiguousarray(result))
+        return torch.from_numpy(numpy.ascontiguousarray(result)).to(array.device)
+    if is_of("cupy", "ndarray", array):
+        import cupy
+
+        with array.device:
+            return cupy.asarray(result)
     return result
 
 
@@ -333,19 +405,15 @@ class Registration(Map):
         self._lps_affine = Affine(lps)
         turn = _turn(world)
         self.affine: Matrix = turn @ lps @ turn
-        self._fields: list[Displacement] = []
         self.warp: Any = None
         self.inverse_warp: Any = None
+        super().__init__(lambda: [*self._fields[:1], self._lps_affine], fixed, moving, world)
         if found.has_displacement():
-            for part in ("displacement", "inverse_displacement"):
-                vectors = self._copied(part, (1, *space, rank))[0]
-                self._fields.append(Displacement(vectors.reshape(*fixed.grid.shape, rank), fixed.grid))
+            signs = _like(fixed.like, numpy.diag(turn)[:rank].astype("f4"))
             self.warp, self.inverse_warp = [
-                _like(fixed.like, each.vectors.reshape(*space, rank) * numpy.diag(turn)[:rank].astype("f4"))
-                for each in self._fields
+                _like(fixed.like, self._copied(part, (1, *space, rank))[0]) * signs
+                for part in _FIELDS
             ]
-        forward: list[Transform] = [*self._fields[:1], self._lps_affine]
-        super().__init__(forward, fixed, moving, world)
         warped = self._copied("warped", (1, moving.data.shape[1], *space))
         self.warped: Any = (
             Volume(warped.reshape(-1, 1, *fixed.grid.shape), fixed.grid)
@@ -355,10 +423,21 @@ class Registration(Map):
         short = found.report()
         self.history: list[dict[str, Any]] = list(_history(short))
 
-    def _copied(self, part: str, shape: Sequence[int]) -> NDArray[Any]:
-        output = numpy.empty(shape, numpy.float32)
+    def _copied(self, part: str, shape: Sequence[int]) -> Any:
+        """Where the images are."""
+        output = _empty(shape, self._source.data)
         self._found.copy_to(part, described(output))
         return output
+
+    @functools.cached_property
+    def _fields(self) -> list[Displacement]:
+        """In NumPy, with ITK's axes."""
+        if not self._found.has_displacement():
+            return []
+        fixed = self._source
+        shape = (*fixed.grid.shape, fixed.rank)
+        parts = [self._copied(part, (1, *self._space(), fixed.rank)) for part in _FIELDS]
+        return [Displacement(_host(part[0]).reshape(shape), fixed.grid) for part in parts]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -371,7 +450,7 @@ class Registration(Map):
                 "similis": c_abi.__version__,
                 "fixed": fixed.name,
                 "moving": moving.name,
-                "device": "cpu",
+                "device": _device_of(fixed.data),
                 "seconds": self._seconds,
             }
             self._report = {**head, **found}
@@ -379,8 +458,12 @@ class Registration(Map):
 
     def inverse(self) -> Map:
         """The map from points of moving to points of fixed."""
-        backward: list[Transform] = [self._lps_affine.inverse(), *self._fields[1:]]
-        return Map(backward, self._target, self._source, self._world)
+        return Map(
+            lambda: [self._lps_affine.inverse(), *self._fields[1:]],
+            self._target,
+            self._source,
+            self._world,
+        )
 
     def displacement(self) -> Any:
         """T as similis.sample() takes it on an image [1,C,...] of moving's grid: a displacement

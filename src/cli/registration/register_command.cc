@@ -182,6 +182,26 @@ Results results_of(RegisterReport& report, const Further& further,
   return results;
 }
 
+// Registers images on the CPU by a device; the result is on the CPU.
+Registration registered_on(Device device, const Volume& fixed, const Volume& moving,
+    const RegisterOptions& options, const Execution& exec) {
+  const auto there = [&](const TensorView& array) {
+    return array.empty() ? Tensor() : on_device(Tensor(array, nullptr), device, exec);
+  };
+  const Tensor own = there(fixed.data), other = there(moving.data),
+               own_mask = there(options.fixed_mask), other_mask = there(options.moving_mask);
+  RegisterOptions by = options;
+  by.fixed_mask = own_mask;
+  by.moving_mask = other_mask;
+  Registration result =
+      register_images({own, fixed.to_world}, {other, moving.to_world}, by, exec);
+  for (Tensor* const array :
+      {&result.displacement, &result.inverse_displacement, &result.warped}) {
+    if (!array->empty()) *array = on_device(*array, {}, exec);
+  }
+  return result;
+}
+
 void write_all(const RegisterCommand& command, const Results& results, int rank) {
   if (command.output.ends_with('/')) std::filesystem::create_directories(command.output);
   const auto* affine = std::get_if<media::Affine>(&results.transforms.affine.map);
@@ -203,8 +223,9 @@ int register_volumes(const RegisterCommand& command) {
   const Interruption::Keep keep(&interruption);
   RegisterOptions options = parse_register_options(command);
   const Device device = parse_device(command.device);
-  if (device.kind != DeviceKind::cpu) {
-    throw UsageError("--device cuda: similis register runs on the CPU only");
+  if (device.kind == DeviceKind::vulkan) {
+    throw UsageError(fmt::format(
+        "--device {}: similis register runs on the CPU and on CUDA devices", command.device));
   }
   if (!command.has_no_page) require_pages("report.html, which --no-report leaves out");
   if (!command.fixed_labels.empty() && command.moving_labels.empty()) {
@@ -243,10 +264,10 @@ int register_volumes(const RegisterCommand& command) {
       line.show(at);
       return interruption.signal() == 0;
     };
-    result = register_images(fixed.view, moving.view, options, exec);
+    result = registered_on(device, fixed.view, moving.view, options, exec);
   }
   if (interrupted()) return 128 + interruption.signal();
-  RegisterReport report{command, options, fixed, moving, result, {}, {}, {}};
+  RegisterReport report{command, options, fixed, moving, result, device, {}, {}, {}};
   const Results results = results_of(report, further, start, exec);
   if (interrupted()) return 128 + interruption.signal();
   write_all(command, results, fixed.rank());

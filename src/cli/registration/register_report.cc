@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "similis/version.h"
+#include "src/cli/device.h"
 #include "src/cli/registration/register_options.h"
 #include "src/cli/terminal/aligned_rows.h"
 #include "src/core/number_text.h"
@@ -25,7 +26,7 @@ Json dice_json(const std::vector<LabelOverlap>& overlaps) {
 
 Json report_json(const RegisterReport& report) {
   Json json = {{"similis", SIMILIS_VERSION}, {"fixed", report.fixed.name},
-      {"moving", report.moving.name}, {"device", "cpu"}, {"seconds", report.seconds}};
+      {"moving", report.moving.name}, {"device", device_name(report.device)}, {"seconds", report.seconds}};
   json.update(registration_internal::report_of(
       report.result, report.options, &report.similarity, report.jacobian));
   const std::string start = start_file(report.command);

@@ -17,6 +17,7 @@ struct RegisterReport {
   const RegisterOptions& options;
   const RegisterInput &fixed, &moving;
   const Registration& result;
+  Device device;  ///< that it ran on
   registration_internal::ReportedSimilarity similarity;
   Tensor jacobian;                 ///< empty without a deformable stage
   std::vector<LabelOverlap> dice;  ///< of --fixed-labels and --moving-labels

@@ -2,7 +2,7 @@
 // The passes by rows and by pieces of memory: plain loops, which become the vectors of each SIMD
 // target.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "src/registration/cpu.cc"
+#define HWY_TARGET_INCLUDE "src/registration/cpu/rows.cc"
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/core/parallel.h"
-#include "src/registration/passes.h"
+#include "src/registration/cpu/passes.h"
 
 #ifndef SIMILIS_REGISTRATION_ROWS
 #define SIMILIS_REGISTRATION_ROWS
@@ -283,9 +283,9 @@ void by_pieces(std::int64_t count, std::int64_t piece, const Execution& exec, co
       [&](std::int64_t task) { body(task * piece, std::min(piece, count - task * piece)); });
 }
 
-std::int64_t voxels_of(const GridRows& rows) { return rows.size[0] * rows.count(); }
-
 }  // namespace
+
+namespace cpu {
 
 std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
     const float* mask, float* weights, const Execution& exec) {
@@ -337,7 +337,7 @@ std::int64_t drop_below(
 
 Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
     const Execution& exec) {
-  const std::int64_t count = voxels_of(rows);
+  const std::int64_t count = rows.voxels();
   std::vector<Moments> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
   by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
     parts[static_cast<std::size_t>(first / kPiece)] = HWY_DYNAMIC_DISPATCH(moments_of)(
@@ -357,35 +357,40 @@ Moments moments(const GridRows& rows, const float* f, const float* j, const floa
 
 void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
     const LinearGradient& by, float* gradient, const Execution& exec) {
-  by_pieces(voxels_of(rows), kPiece, exec, [&](std::int64_t first, std::int64_t size) {
+  by_pieces(rows.voxels(), kPiece, exec, [&](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(add_gradient_of)
     (f + first, j + first, weights == nullptr ? nullptr : weights + first, &by, gradient + first,
         size);
   });
 }
 
-void add_scaled(std::int64_t count, float factor, const float* b, float* a, const Execution& exec) {
+void add_scaled(
+    Device, std::int64_t count, float factor, const float* b, float* a, const Execution& exec) {
   by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(add_scaled_of)(factor, b + first, a + first, size);
   });
 }
 
-void scale(std::int64_t count, float factor, const float* in, float* out, const Execution& exec) {
+void scale(
+    Device, std::int64_t count, float factor, const float* in, float* out, const Execution& exec) {
   by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(scale_of)(factor, in + first, out + first, size);
   });
 }
 
-void blend(std::int64_t voxels, int components, const float* m, const float* b, float* a,
+void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
     const Execution& exec) {
-  by_pieces(voxels, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    const std::int64_t at = first * components;
-    HWY_DYNAMIC_DISPATCH(blend_of)(m + first, b + at, a + at, size, components);
+  const std::int64_t width = box.size[0], rank = rows.rank;
+  parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t row) {
+    const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
+    float* const to = u + ((z * rows.size[1] + y) * rows.size[0] + box.first[0]) * rank;
+    HWY_DYNAMIC_DISPATCH(blend_of)
+    (m + row * width, b + row * width * rank, to, width, rows.rank);
   });
 }
 
 double largest_square(const GridRows& rows, const float* field, const Execution& exec) {
-  const std::int64_t count = voxels_of(rows);
+  const std::int64_t count = rows.voxels();
   std::vector<float> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
   by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
     parts[static_cast<std::size_t>(first / kPiece)] =
@@ -443,5 +448,6 @@ Determinants corner_determinants(const GridRows& rows, const float* u, const Box
   return result;
 }
 
+}  // namespace cpu
 }  // namespace similis::registration_internal
 #endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cell of the moving image that a voxel of the fixed one meets, in f32: its place is off by
+// some 1e-5 voxels at most.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "src/gpu/cuda/vendor.h"
+#include "src/registration/cuda/fused.h"
+#include "src/registration/levels.h"
+
+namespace similis::registration_internal::cuda {
+namespace {
+
+constexpr float kInside = kInsideMask;
+
+struct Cell {
+  int first[3];       // corner before the place
+  float fraction[3];  // behind it
+  bool is_inside;     // of the moving grid, as weigh_inside() has it
+
+  // moved: x + u(x), in voxels of the fixed grid.
+  __device__ __forceinline__ Cell(const Level& p, const float (&moved)[3]) {
+    is_inside = true;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const float place = fmaf(
+          p.by[a][0], moved[0], fmaf(p.by[a][1], moved[1], fmaf(p.by[a][2], moved[2], p.start[a])));
+      const float last = static_cast<float>(p.moving_size[a] - 1);
+      is_inside = is_inside && place >= -1e-3f && place <= last + 1e-3f;
+      const float whole = floorf(place);
+      // A place far outside has corners that exist nowhere.
+      first[a] = is_inside ? static_cast<int>(whole) : -2;
+      fraction[a] = place - whole;
+    }
+  }
+
+  // The 8 corners of the cell, x fastest; 0 outside.
+  __device__ __forceinline__ void load(
+      const Level& p, const float* image, float (&corner)[8]) const {
+    const int by_y = p.moving_size[0], by_z = by_y * p.moving_size[1];
+    const float* const at = image + (first[2] * by_z + first[1] * by_y + first[0]);
+    bool is_whole = true;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      is_whole = is_whole && first[a] >= 0 && first[a] + 1 < p.moving_size[a];
+    }
+    if (is_whole) {
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        corner[k] = __ldg(at + ((k >> 2) * by_z + (k >> 1 & 1) * by_y + (k & 1)));
+      }
+      return;
+    }
+    for (int k = 0; k < 8; ++k) {
+      const int d[3] = {k & 1, k >> 1 & 1, k >> 2};
+      bool exists = true;
+#pragma unroll
+      for (int a = 0; a < 3; ++a) {
+        exists = exists && first[a] + d[a] >= 0 && first[a] + d[a] < p.moving_size[a];
+      }
+      const float value = exists ? __ldg(at + (d[2] * by_z + d[1] * by_y + d[0])) : 0.0f;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) corner[i] = i == k ? value : corner[i];
+    }
+  }
+
+  __device__ __forceinline__ float value(const Level& p, const float* image) const {
+    float corner[8];
+    load(p, image, corner);
+    return value(corner);
+  }
+  __device__ __forceinline__ float value(const float (&corner)[8]) const {
+    const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
+    const float y0 = mix(mix(corner[0], corner[1], fraction[0]),
+                    mix(corner[2], corner[3], fraction[0]), fraction[1]),
+                y1 = mix(mix(corner[4], corner[5], fraction[0]),
+                    mix(corner[6], corner[7], fraction[0]), fraction[1]);
+    return mix(y0, y1, fraction[2]);
+  }
+
+  // The derivative of the value by the displacement of the fixed voxel.
+  __device__ __forceinline__ void slope(
+      const Level& p, const float (&corner)[8], float (&by_u)[3]) const {
+    float by_place[3];
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const int step = 1 << a, b = (a + 1) % 3, c = (a + 2) % 3;
+      const auto difference = [&](int k) { return corner[k + step] - corner[k]; };
+      const int by_b = 1 << b, by_c = 1 << c;
+      const float low = fmaf(fraction[b], difference(by_b) - difference(0), difference(0)),
+                  high = fmaf(
+                      fraction[b], difference(by_b + by_c) - difference(by_c), difference(by_c));
+      by_place[a] = fmaf(fraction[c], high - low, low);
+    }
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      by_u[c] =
+          fmaf(by_place[0], p.by[0][c], fmaf(by_place[1], p.by[1][c], by_place[2] * p.by[2][c]));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace similis::registration_internal::cuda

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Greedy iterations on a GPU, fused: no host between them, and fields that take turns in three
+// buffers. Of an iteration, on a level's grid of volumes with one channel:
+//
+//   windows_kernel    F, J ─> slopes of LNCC by its averages, in a buffer; the loss
+//   slopes_kernel     these, F, J, u, M ─> g = ∂(metrics)/∂u
+//   (smooth)          g ─> G_fluid g, and its largest vector
+//   compose_kernel    d = step·g / largest;  u' = G_elastic (d + u(x + d))
+//   warp_kernel       u', M ─> J = M(A(x + u')), moments of F and J; determinants of u'
+//
+// J is NaN where a voxel does not count. Every kernel looks at State::limit first: where the guard
+// has work, or a level is at its end, all later iterations of the batch do nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "similis/execution.hpp"
+#include "src/core/host_device.h"
+
+namespace similis::registration_internal::cuda {
+
+constexpr int kBatch = 10;          // iterations between two looks of the host
+constexpr int kLossesOfSlope = 10;  // as the CPU's
+
+/// What is known of an iteration.
+struct Record {
+  double loss;
+  unsigned long long bad;    ///< voxels below the least determinant after it
+  unsigned largest;          ///< bits of the largest squared vector of the smoothed gradient
+  float least;               ///< determinant after it; NaN if one is
+  int before[3], behind[3];  ///< of the bad voxels along x, y, z: the largest size - place, and
+                             ///< the largest place + 1
+  int is_flat;               ///< the gradient led nowhere: there was no step
+  int is_converged;          ///< the loss no longer falls
+};
+
+/// On the device; begins as zeros.
+struct State {
+  /// Number of the last iteration that may run; 0: none is the last. Numbers begin at 1 for the
+  /// warp before the first iteration.
+  int limit;
+  unsigned tickets[2];  ///< of blocks that are done
+  int losses_seen;
+  double count, mean_f, mean_j, by_f, by_j, pearson;  ///< the linear gradient of NCC
+  double losses[16];                                  ///< the last, by iteration
+  Record records[kBatch + 1];                         ///< the last: of a field outside a batch
+};
+
+/// What all kernels of a level know.
+struct Level {
+  int size[3];  ///< of the fixed grid, x, y, z
+  int moving_size[3];
+  float start[3], by[3][3];  ///< voxel numbers of fixed to those of moving
+  const float *fixed, *moving;
+  const float *fixed_mask, *moving_mask;  ///< null: all count
+  float* j;
+  double* partials;  ///< of blocks
+  State* state;
+  float lncc_weight, ncc_weight;  ///< 0: left out
+  double tolerance;
+  float min_jacobian;
+  Device device;
+
+  SIMILIS_HOST_DEVICE std::int64_t voxels() const {
+    return std::int64_t{size[0]} * size[1] * size[2];
+  }
+};
+
+/// The number of an iteration, and its place in the batch.
+struct Iteration {
+  int number, record;
+
+  SIMILIS_HOST_DEVICE bool runs(const State* state) const {
+    return state->limit == 0 || number <= state->limit;
+  }
+};
+
+constexpr int kColumns = 32, kRows = 8;  // of a block's tile of a plane: a thread each
+constexpr int kTile = kColumns * kRows;
+
+/// Numbers that the blocks of a launch leave in Level::partials.
+std::int64_t warp_numbers(const Level& level);
+std::int64_t windows_numbers(const Level& level);
+
+/// window_size: 3, 5 or 7. Buffers of slopes and fields take 3 numbers a voxel.
+void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec);
+void launch_windows(
+    const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec);
+void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
+    const float* u, float* g, const Execution& exec);
+/// The taps of a smoothing of radius 1 or 0.
+struct Elastic {
+  float centre, beside;
+};
+/// step: the length that the largest vector of g gets, up to 1 voxel.
+void launch_compose(const Level& level, Iteration at, double step, const Elastic& elastic,
+    const float* g, const float* u, float* to, const Execution& exec);
+
+}  // namespace similis::registration_internal::cuda

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// A level of the greedy stage by fused kernels. The host queues kBatch iterations and then looks at
+// what became of them. Where the guard found a fold, later iterations of the batch did nothing, so
+// that u, g and the new field are as they were left: the host repairs the field, or halves the
+// step.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/vendor.h"
+#include "src/gpu/device.h"
+#include "src/registration/cuda/fused.h"
+#include "src/registration/deformable.h"
+#include "src/registration/guard.h"
+#include "src/smooth/cuda.h"
+#include "src/smooth/smooth.h"
+
+namespace similis::registration_internal {
+namespace {
+
+using namespace cuda;
+
+constexpr const char* kName = "register";
+
+bool is_window(int size) { return size == 3 || size == 5 || size == 7; }
+
+// What the kernels are written for: a volume with one channel, one LNCC and at most one NCC.
+bool can_fuse(
+    const LevelImages& images, const RegisterOptions& options, const DeformableSettings& settings) {
+  int lncc = 0, ncc = 0;
+  for (const MetricTerm& term : options.metrics) {
+    if (term.metric == RegisterMetric::lncc && is_window(term.window_size)) {
+      ++lncc;
+    } else if (term.metric == RegisterMetric::ncc) {
+      ++ncc;
+    } else {
+      return false;
+    }
+  }
+  constexpr double kTruncate = 3;  // of smooth()
+  const auto& size = images.fixed.grid.size;
+  constexpr std::int64_t kMostOfPlane = std::int64_t{1}
+                                        << 29;  // kernels count 3 numbers in 32 bits
+  return images.fixed.grid.rank == 3 && images.fixed.channels() == 1 && lncc == 1 && ncc <= 1 &&
+         size[0] * size[1] < kMostOfPlane &&
+         std::round(kTruncate * settings.fluid) <= smooth_internal::kMostRadius &&
+         std::round(kTruncate * settings.elastic) <= 1;
+}
+
+class FusedGreedyLevel : public DeformableLevel {
+ public:
+  FusedGreedyLevel(const LevelImages& images, const Tensor& u, const RegisterOptions& options,
+      const DeformableSettings& settings, const Execution& exec)
+      : grid_(images.fixed.grid),
+        options_(options),
+        exec_(exec),
+        fluid_{.sigma = settings.fluid, .field = true, .padding = SmoothPadding::zeros},
+        u_(u),
+        scratch_(allocate(u.shape, DType::f32, grid_.device, exec)),
+        g_(allocate(u.shape, DType::f32, grid_.device, exec)),
+        j_(images.fixed.allocated(1, exec)),
+        state_(allocate_bytes(sizeof(State), grid_.device, exec)) {
+    const Map voxels = between_voxels(grid_, images.affine, images.moving.grid);
+    level_.fixed = images.fixed.values.elements<float>();
+    level_.moving = images.moving.values.elements<float>();
+    level_.fixed_mask = images.fixed.mask_elements();
+    level_.moving_mask = images.moving.mask_elements();
+    level_.j = j_.elements<float>();
+    level_.state = static_cast<State*>(state_.get());
+    level_.tolerance = options.tolerance;
+    level_.device = grid_.device;
+    for (std::size_t a = 0; a < 3; ++a) {
+      level_.size[a] = static_cast<int>(grid_.size[a]);
+      level_.moving_size[a] = static_cast<int>(images.moving.grid.size[a]);
+      level_.start[a] = static_cast<float>(voxels.shift[a]);
+      for (std::size_t c = 0; c < 3; ++c) {
+        level_.by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+      }
+    }
+    for (const MetricTerm& term : options.metrics) {
+      const bool is_lncc = term.metric == RegisterMetric::lncc;
+      (is_lncc ? level_.lncc_weight : level_.ncc_weight) = static_cast<float>(term.weight);
+      if (is_lncc) window_size_ = term.window_size;
+    }
+    const std::vector<double> taps =
+        smooth_internal::smooth_pass(u, {.output = u}, {.sigma = settings.elastic, .field = true})
+            .taps[0];
+    elastic_ = {static_cast<float>(taps[0]), taps.size() > 1 ? static_cast<float>(taps[1]) : 0};
+    const std::int64_t numbers = std::max(warp_numbers(level_), windows_numbers(level_));
+    partials_ =
+        allocate_bytes(static_cast<std::size_t>(numbers) * sizeof(double), grid_.device, exec);
+    level_.partials = static_cast<double*>(partials_.get());
+  }
+
+  void run(const LevelRun& run, RegisterLevel& report, DeformableResult& result) override {
+    const gpu::Current current(grid_.device);
+    clear(0, sizeof(State));
+    warp(kAnyDeterminant);  // of a field that the guard has passed
+    for (int done = 0; done < run.iterations;) {
+      const int count = std::min(kBatch, run.iterations - done);
+      const Tensor fields[3] = {u_, scratch_, g_};
+      begin_batch();
+      for (int i = 0; i < count; ++i) queue_iteration(i, run.step(done + i));
+      State state;
+      gpu::copy_to_cpu(&state, state_.get(), sizeof(state), grid_.device, exec_.queue.handle);
+      int taken = 0;
+      for (; taken < count; ++taken) {
+        const Record& record = state.records[taken];
+        const bool ran = state.limit == 0 || number_of(taken) <= state.limit || record.is_flat != 0;
+        if (!ran) break;
+        if (!run.goes_on(record.loss, least_, report)) {
+          set_fields(fields, taken_of(state, taken, count));
+          return;
+        }
+        if (record.is_flat != 0) {
+          report.stopped = "guard";
+          set_fields(fields, taken);
+          return;
+        }
+        least_ = static_cast<double>(record.least);
+        if (record.bad > 0) {
+          set_fields(fields, taken + 1);
+          if (!repaired(state, taken, run.step(done + taken), result)) {
+            report.stopped = "guard";
+            return;
+          }
+        }
+        report.min_jacobian.push_back(least_);
+        if (record.is_converged != 0) {
+          report.stopped = "tolerance";
+          if (record.bad == 0) set_fields(fields, taken + 1);
+          return;
+        }
+        if (record.bad > 0) {  // the repair has warped the field
+          ++taken;
+          break;
+        }
+      }
+      done += taken;
+    }
+  }
+
+  const Tensor& field() const override { return u_; }
+
+ private:
+  static constexpr float kAnyDeterminant = -std::numeric_limits<float>::infinity();
+
+  // Number 1 is the warp before a batch.
+  static int number_of(int in_batch) { return in_batch + 2; }
+
+  // How many iterations of a batch moved the field for good.
+  static int taken_of(const State& state, int told, int count) {
+    int taken = told;
+    while (taken < count && (state.limit == 0 || number_of(taken) <= state.limit) &&
+           state.records[taken].bad == 0) {
+      ++taken;
+    }
+    return taken;
+  }
+
+  void clear(std::size_t first, std::size_t bytes) {
+    gpu::clear(kName, exec_.queue.handle, static_cast<std::byte*>(state_.get()) + first, bytes);
+  }
+  void begin_batch() {
+    clear(offsetof(State, limit), sizeof(State::limit));
+    clear(offsetof(State, records), sizeof(State::records));
+  }
+
+  // After so many iterations the new field lies where slopes and scratch were.
+  void set_fields(const Tensor (&fields)[3], int iterations) {
+    u_ = fields[0];
+    scratch_ = fields[1];
+    g_ = fields[2];
+    if (iterations % 2 != 0) std::swap(u_, scratch_);
+  }
+
+  // Warps by u_, outside a batch.
+  void warp(float min_jacobian) {
+    clear(offsetof(State, limit), sizeof(State::limit));
+    clear(offsetof(State, records) + kBatch * sizeof(Record), sizeof(Record));
+    Level level = level_;
+    level.min_jacobian = min_jacobian;
+    launch_warp(level, {.number = 1, .record = kBatch}, u_.elements<float>(), exec_);
+  }
+  // The same, and what it found.
+  Record checked() {
+    warp(static_cast<float>(options_.min_jacobian));
+    Record record;
+    const auto* const from = static_cast<const State*>(state_.get())->records + kBatch;
+    gpu::copy_to_cpu(&record, from, sizeof(record), grid_.device, exec_.queue.handle);
+    return record;
+  }
+
+  void queue_iteration(int in_batch, double step) {
+    const Iteration at{.number = number_of(in_batch), .record = in_batch};
+    level_.min_jacobian = static_cast<float>(options_.min_jacobian);
+    float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
+                 *const g = g_.elements<float>();
+    launch_windows(level_, at, window_size_, scratch, exec_);
+    launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
+    smooth_internal::smooth_field(g_, scratch_, fluid_,
+        {.limit = &level_.state->limit,
+            .number = at.number,
+            .largest = &level_.state->records[in_batch].largest},
+        exec_);
+    launch_compose(level_, at, step, elastic_, g, u, scratch, exec_);
+    launch_warp(level_, at, scratch, exec_);
+    std::swap(u_, scratch_);
+  }
+
+  // The bad voxels of a field.
+  Box around(const Record& record) const {
+    Box box;
+    for (std::size_t a = 0; a < 3; ++a) {
+      box.first[a] = grid_.size[a] - record.before[a];
+      box.size[a] = record.behind[a] - box.first[a];
+    }
+    return box;
+  }
+
+  // The guard, on the field of an iteration that it did not pass, in u_; the one before is in
+  // scratch_. False leaves that one. In the end J is that of u_.
+  bool repaired(const State& state, int in_batch, double step, DeformableResult& result) {
+    Record record = state.records[in_batch];
+    for (int i = 0; i <= kHalvings; ++i) {
+      if (i > 0) {
+        // u_ ← the field before, moved by half of the step before.
+        step /= 2;
+        clear(offsetof(State, limit), sizeof(State::limit));
+        launch_compose(level_, {.number = 1, .record = in_batch}, step, elastic_,
+            g_.elements<float>(), scratch_.elements<float>(), u_.elements<float>(), exec_);
+        record = checked();
+      }
+      result.add_repair(static_cast<std::int64_t>(record.bad), grid_.voxels());
+      for (int k = 0; k < kRepairs && record.bad > 0; ++k) {
+        smooth_about(grid_, around(record), u_, options_.min_jacobian, u_, exec_);
+        record = checked();
+      }
+      if (record.bad > 0) continue;
+      least_ = static_cast<double>(record.least);
+      return true;
+    }
+    std::swap(u_, scratch_);
+    return false;
+  }
+
+  const Grid& grid_;
+  const RegisterOptions& options_;
+  const Execution& exec_;
+  SmoothOptions fluid_;
+  Tensor u_, scratch_, g_, j_;
+  std::shared_ptr<void> state_, partials_;
+  Level level_ = {};
+  Elastic elastic_ = {};
+  int window_size_ = 5;
+  double least_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<DeformableLevel> fused_greedy_level(const LevelImages& images, const Tensor& u,
+    const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
+  if (!can_fuse(images, options, settings)) return nullptr;
+  return std::make_unique<FusedGreedyLevel>(images, u, options, settings, exec);
+}
+
+}  // namespace similis::registration_internal

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Smoothing on the GPU, in two passes over memory and f32 arithmetic:
+//
+//   plane_kernel  8 rows ─> along x ─> ring of rows ─> along y ─> work    shared memory
+//   depth_kernel  work ─> ring of values, a column a thread ─> along z ─> output
+//
+// A row is x with the components of each voxel beside one another. A thread computes 8 neighbours
+// of a line at once, so that a value is read once for 8 sums; sums of values outside the taps are
+// not formed, since a NaN would reach them. Per element: 8 B of each pass, 1.9 loads of the first
+// where σ is 3, and (16 + 2r) / 8 shared words and 8 + 2r multiply-adds an axis.
+//
+// cuda_direct.cu takes f64 and radii above kMostRadius.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/half.h"
+#include "src/gpu/cuda/view.h"
+#include "src/smooth/cuda.h"
+#include "src/smooth/cuda_parts.h"
+#include "src/smooth/smooth.h"
+
+namespace similis::smooth_internal {
+namespace {
+
+constexpr int kRun = 8;       // outputs of a line that a thread computes at once
+constexpr int kWidth = 96;    // elements of a row that a block takes: whole voxels, and runs
+constexpr int kColumns = 96;  // elements that a block of depth_kernel takes: whole vectors
+constexpr int kRingPitch = kWidth + 3;  // runs of rows then begin at different banks
+constexpr int kKnownRadius = 9;         // of registration's gradients, σ = 3
+
+// The first `count` of a run's sums, `stride` apart.
+__device__ __forceinline__ void store_run(const Elements& to, std::int64_t offset,
+    std::int64_t stride, int count, const float (&sums)[kRun]) {
+  if (to.dtype != DType::f32) {
+    for (int o = 0; o < min(count, kRun); ++o) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < kRun; ++i) sum = i == o ? sums[i] : sum;
+      gpu::store_element(to.data, to.dtype, offset + o * stride, static_cast<double>(sum));
+    }
+    return;
+  }
+  float* place = static_cast<float*>(to.data) + offset;
+#pragma unroll
+  for (int o = 0; o < kRun; ++o, place += stride) {
+    if (o < count) *place = sums[o];
+  }
+}
+
+struct Shape {
+  int channels, depth, height, width, components;  // width in voxels
+
+  explicit Shape(const Extents& shape)
+      : channels(static_cast<int>(shape[kChannel])),
+        depth(static_cast<int>(shape[kZ])),
+        height(static_cast<int>(shape[kY])),
+        width(static_cast<int>(shape[kX])),
+        components(static_cast<int>(shape[kComponent])) {}
+};
+
+// Weights of a line. An adjoint of replicated values adds what lies outside to the outermost
+// output: tails[k] is the sum of the weights of k and beyond.
+struct Line {
+  int radius;
+  float taps[kMostRadius + 1], tails[kMostRadius + 1];
+};
+
+// Lines of values in shared memory, in blocks of kRun that go round in a ring.
+struct Ring {
+  const float* values;
+  int pitch, blocks, first;  // elements between neighbours; of the ring; the line's first
+
+  __device__ const float* block(int number) const {
+    const int slot = first + number;
+    return values + (slot < blocks ? slot : slot - blocks) * (kRun * pitch);
+  }
+  __device__ float operator[](int i) const { return block(i / kRun)[i % kRun * pitch]; }
+};
+
+// Sets sum[o] = Σ_k t_|k| values[o + r + k], |k| ≤ r, for o < kRun. radius: r, or 0 where it is not
+// known to the compiler.
+template <int radius>
+__device__ __forceinline__ void smooth_run(
+    const Line& line, const Ring& values, float (&sum)[kRun]) {
+#pragma unroll
+  for (int o = 0; o < kRun; ++o) sum[o] = 0;
+  if constexpr (radius > 0) {
+#pragma unroll
+    for (int block = 0; block < (2 * radius + 2 * kRun - 1) / kRun; ++block) {
+      const float* const of_block = values.block(block);
+#pragma unroll
+      for (int j = 0; j < kRun; ++j) {
+        const int i = block * kRun + j;
+        if (i >= 2 * radius + kRun) continue;
+        const float value = of_block[j * values.pitch];
+#pragma unroll
+        for (int o = 0; o < kRun; ++o) {
+          const int k = i - o - radius;
+          if (k >= -radius && k <= radius) sum[o] = fmaf(line.taps[k < 0 ? -k : k], value, sum[o]);
+        }
+      }
+    }
+    return;
+  }
+  const int last = 2 * line.radius, count = last + kRun;
+  float weights[kRun] = {};  // of tap k at k modulo kRun
+  for (int block = 0; block < count; block += kRun) {
+    const bool is_inner = block > 0 && block + kRun - 1 <= last;
+    const float* const of_block = values.block(block / kRun);
+#pragma unroll
+    for (int j = 0; j < kRun; ++j) {
+      const int i = block + j;
+      if (i >= count) break;
+      weights[j] = i <= last ? line.taps[i < line.radius ? line.radius - i : i - line.radius] : 0;
+      const float value = of_block[j * values.pitch];
+#pragma unroll
+      for (int o = 0; o < kRun; ++o) {
+        if (is_inner || (i >= o && i - o <= last)) {
+          sum[o] = fmaf(weights[(j - o) & (kRun - 1)], value, sum[o]);
+        }
+      }
+    }
+  }
+}
+
+// The outermost output of an adjoint; at(k): the value k voxels inside.
+template <class At> __device__ float folded_sum(const Line& line, int extent, const At& at) {
+  if (extent == 1) return at(0);
+  float sum = 0;
+  for (int k = 0; k <= line.radius && k < extent; ++k) sum = fmaf(line.tails[k], at(k), sum);
+  return sum;
+}
+
+struct PlanePass {
+  Elements from, to;
+  Shape shape;
+  Line x, y;
+  Outside outside;
+  int tiles = 0, stripes = 0, stripe_rows = 0;  // of a plane; rows are a multiple of kRun
+  int tile_pitch = 0, ring_blocks = 0;          // floats of a row; blocks of kRun rows
+  Gate gate = {};
+};
+
+// A block takes kWidth elements of `stripe_rows` rows. T: the dtype of `from`.
+template <class T, int radius>
+__global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTANT PlanePass p) {
+  SIMILIS_DYNAMIC_SHARED(float, shared, 16);
+  if (!p.gate.is_open()) return;
+  constexpr int kLoads = radius > 0 ? 2 : 3;         // of a row and its rim, a thread
+  float* const tile = shared;                        // [kRun][tile_pitch]
+  float* const ring = shared + kRun * p.tile_pitch;  // [ring_blocks · kRun][kRingPitch]
+  const Shape& shape = p.shape;
+  const int t = static_cast<int>(threadIdx.x), parts = shape.components;
+  const std::int64_t block = blockIdx.x;
+  const int tile_number = static_cast<int>(block % p.tiles);
+  const int stripe = static_cast<int>(block / p.tiles % p.stripes);
+  const std::int64_t plane = block / p.tiles / p.stripes;
+  const std::int64_t z = plane % shape.depth, c = plane / shape.depth % shape.channels,
+                     n = plane / shape.depth / shape.channels;
+  const int first_row = stripe * p.stripe_rows,
+            last_row = min(first_row + p.stripe_rows, shape.height);
+  const int voxels = kWidth / parts, first_x = tile_number * voxels;
+  const T* const from =
+      static_cast<const T*>(p.from.data) + p.from.image(n, c) + z * p.from.strides[kZ];
+  const bool replicates = p.outside == Outside::replicated;
+  const int loaded = kWidth + 2 * p.x.radius * parts;
+  std::int64_t offsets[kLoads];
+  bool exists[kLoads];
+#pragma unroll
+  for (int k = 0; k < kLoads; ++k) {
+    const int i = t + k * kWidth, voxel = i / parts, at = first_x + voxel - p.x.radius;
+    const int inside = min(max(at, 0), shape.width - 1);
+    offsets[k] = inside * p.from.strides[kX] + (i - voxel * parts) * p.from.strides[kComponent];
+    exists[k] = i < loaded && (replicates || at == inside);
+  }
+  float next[kRun][kLoads];
+  const auto fetch = [&](int chunk) {
+#pragma unroll
+    for (int r = 0; r < kRun; ++r) {
+      const int y = first_row - p.y.radius + chunk * kRun + r,
+                inside = min(max(y, 0), shape.height - 1);
+      const bool row_exists = replicates || y == inside;
+      const T* const line = from + inside * p.from.strides[kY];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) {
+        next[r][k] = row_exists && exists[k] ? gpu::to_float(line[offsets[k]]) : 0.0f;
+      }
+    }
+  };
+  // Along x: thread t takes a run of row t / 12.
+  const int row = t / (kWidth / kRun), run = t % (kWidth / kRun);
+  const int start = run / parts * kRun * parts + run % parts;
+  const Ring along_x{tile + row * p.tile_pitch + start, parts, 1 << 20, 0};
+  const int behind = p.ring_blocks - 1;  // blocks of rows that the first output waits for
+  const int chunks = (last_row - first_row + kRun - 1) / kRun + behind;
+  // Along y: thread t takes column t.
+  const int x = first_x + t / parts;
+  const std::int64_t column = p.to.image(n, c) + z * p.to.strides[kZ] + x * p.to.strides[kX] +
+                              t % parts * p.to.strides[kComponent];
+  int slot = 0;  // of the ring, for the chunk
+  fetch(0);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (t + k * kWidth >= loaded) break;
+#pragma unroll
+      for (int r = 0; r < kRun; ++r) tile[r * p.tile_pitch + t + k * kWidth] = next[r][k];
+    }
+    if (chunk + 1 < chunks) fetch(chunk + 1);
+    __syncthreads();
+    {
+      float sums[kRun];
+      smooth_run<radius>(p.x, along_x, sums);
+      float* const out = ring + (slot * kRun + row) * kRingPitch + start;
+      const int run_x = first_x + run / parts * kRun;
+#pragma unroll
+      for (int o = 0; o < kRun; ++o) out[o * parts] = sums[o];
+      if (p.outside == Outside::folded) {
+        for (int end = 0; end < 2; ++end) {
+          const int o = (end == 0 ? 0 : shape.width - 1) - run_x, step = end == 0 ? parts : -parts;
+          if (o < 0 || o >= kRun) continue;
+          const float* const centre = along_x.values + (o + p.x.radius) * parts;
+          out[o * parts] = folded_sum(p.x, shape.width, [=](int k) { return centre[k * step]; });
+        }
+      }
+    }
+    __syncthreads();
+    slot = slot + 1 == p.ring_blocks ? 0 : slot + 1;
+    if (chunk < behind || x >= shape.width) continue;
+    const int row0 = first_row + (chunk - behind) * kRun;
+    float sums[kRun];
+    // The next slot holds the oldest rows.
+    const Ring along_y{ring + t, kRingPitch, p.ring_blocks, slot};
+    smooth_run<radius>(p.y, along_y, sums);
+    if (p.outside == Outside::folded) {
+      for (int end = 0; end < 2; ++end) {
+        const int o = (end == 0 ? 0 : shape.height - 1) - row0, step = end == 0 ? 1 : -1;
+        if (o < 0 || o >= kRun) continue;
+        const float sum = folded_sum(
+            p.y, shape.height, [&](int k) { return along_y[o + p.y.radius + k * step]; });
+#pragma unroll
+        for (int i = 0; i < kRun; ++i) sums[i] = i == o ? sum : sums[i];
+      }
+    }
+    store_run(p.to, column + row0 * p.to.strides[kY], p.to.strides[kY], last_row - row0, sums);
+  }
+}
+
+struct DepthPass {
+  Elements from, to;
+  Shape shape;
+  Line z;
+  Outside outside;
+  int stripes = 0, stripe_planes = 0, ring_blocks = 0;
+  std::int64_t plane = 0, tiles = 0;  // elements of a plane, and blocks
+  Gate gate = {};
+};
+
+// finds_largest: of a field's vectors, for p.gate. `from` is f32.
+template <bool finds_largest, int radius>
+__global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONSTANT DepthPass p) {
+  SIMILIS_DYNAMIC_SHARED(float, ring, 16);  // [ring_blocks · kRun][kColumns]
+  if (!p.gate.is_open()) return;
+  const Shape& shape = p.shape;
+  const int t = static_cast<int>(threadIdx.x);
+  const std::int64_t tile = blockIdx.x % p.tiles, rest = blockIdx.x / p.tiles;
+  const int stripe = static_cast<int>(rest % p.stripes);
+  const std::int64_t c = rest / p.stripes % shape.channels, n = rest / p.stripes / shape.channels;
+  const std::int64_t own = tile * kColumns + t, element = min(own, p.plane - 1);
+  const bool is_mine = own < p.plane;
+  if (!finds_largest && !is_mine) return;
+  float most = 0;
+  const std::int64_t part = element % shape.components,
+                     x = element / shape.components % shape.width,
+                     y = element / shape.components / shape.width;
+  const auto column = [&](const Elements& e) {
+    return e.image(n, c) + y * e.strides[kY] + x * e.strides[kX] + part * e.strides[kComponent];
+  };
+  const float* const from = static_cast<const float*>(p.from.data) + column(p.from);
+  const std::int64_t to = column(p.to);
+  const int first = stripe * p.stripe_planes, last = min(first + p.stripe_planes, shape.depth);
+  const int behind = p.ring_blocks - 1, chunks = (last - first + kRun - 1) / kRun + behind;
+  float next[kRun];
+  const auto fetch = [&](int chunk) {
+#pragma unroll
+    for (int r = 0; r < kRun; ++r) {
+      const int z = first - p.z.radius + chunk * kRun + r, inside = min(max(z, 0), shape.depth - 1);
+      next[r] = p.outside == Outside::replicated || z == inside ? from[inside * p.from.strides[kZ]]
+                                                                : 0.0f;
+    }
+  };
+  int slot = 0;  // of the ring, for the chunk
+  fetch(0);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+#pragma unroll
+    for (int r = 0; r < kRun; ++r) ring[(slot * kRun + r) * kColumns + t] = next[r];
+    if (chunk + 1 < chunks) fetch(chunk + 1);
+    slot = slot + 1 == p.ring_blocks ? 0 : slot + 1;
+    if (chunk < behind) continue;
+    const int q = chunk - behind;
+    // The next slot holds the oldest values.
+    const Ring along_z{ring + t, kColumns, p.ring_blocks, slot};
+    float sums[kRun];
+    smooth_run<radius>(p.z, along_z, sums);
+    const int z0 = first + q * kRun;
+    if (p.outside == Outside::folded) {
+      for (int end = 0; end < 2; ++end) {
+        const int o = (end == 0 ? 0 : shape.depth - 1) - z0, step = end == 0 ? 1 : -1;
+        if (o < 0 || o >= kRun) continue;
+        const float sum =
+            folded_sum(p.z, shape.depth, [&](int k) { return along_z[o + p.z.radius + k * step]; });
+#pragma unroll
+        for (int i = 0; i < kRun; ++i) sums[i] = i == o ? sum : sums[i];
+      }
+    }
+    if (is_mine) store_run(p.to, to + z0 * p.to.strides[kZ], p.to.strides[kZ], last - z0, sums);
+    if constexpr (finds_largest) {
+      // A vector is three neighbours' sums. Two places take turns, so that one barrier is enough.
+      __shared__ float squares[2][kRun][kColumns];
+      const int count = is_mine ? last - z0 : 0;
+#pragma unroll
+      for (int o = 0; o < kRun; ++o) squares[q & 1][o][t] = o < count ? sums[o] * sums[o] : 0;
+      __syncthreads();
+      for (int i = t; i < kRun * kColumns / 3; i += kColumns) {
+        const float* const vector = &squares[q & 1][0][0] + 3 * i;
+        const float square = vector[0] + vector[1] + vector[2];
+        most = square > most || isnan(square) ? square : most;
+      }
+    }
+  }
+  if constexpr (finds_largest) {
+    // Squares are not negative, so their bits are in their order, NaN above all.
+    __shared__ unsigned largest;
+    if (t == 0) largest = 0;
+    __syncthreads();
+    atomicMax(&largest, __float_as_uint(most));
+    __syncthreads();
+    if (t == 0) atomicMax(p.gate.largest, largest);
+  }
+}
+
+Line line_of(const std::vector<double>& taps) {
+  Line line{.radius = static_cast<int>(taps.size()) - 1, .taps = {}, .tails = {}};
+  const std::vector<double> tails = tails_of(taps);
+  for (std::size_t k = 0; k < taps.size(); ++k) {
+    line.taps[k] = static_cast<float>(taps[k]);
+    line.tails[k] = static_cast<float>(tails[k]);
+  }
+  return line;
+}
+
+int ring_blocks_of(int radius) { return (2 * radius + kRun - 1) / kRun + 1; }
+
+// The rows of a stripe, a multiple of kRun: all, or fewer where blocks would leave the device idle.
+int stripe_of(std::int64_t extent, std::int64_t blocks, Device device) {
+  constexpr int kLeast = 32, kBlocks = 8;  // of a multiprocessor
+  const std::int64_t wanted = std::int64_t{kBlocks} * gpu::limits(device).multiprocessors;
+  const std::int64_t stripes = std::min((wanted + blocks - 1) / blocks, extent / kLeast);
+  const std::int64_t rows =
+      (extent + std::max<std::int64_t>(stripes, 1) - 1) / std::max<std::int64_t>(stripes, 1);
+  return static_cast<int>((rows + kRun - 1) / kRun * kRun);
+}
+
+using PlaneKernel = void (*)(PlanePass);
+PlaneKernel planes_of(DType from, bool is_known) {
+  switch (from) {
+    case DType::f16: return plane_kernel<F16, 0>;
+    case DType::bf16: return plane_kernel<BF16, 0>;
+    default: return is_known ? plane_kernel<float, kKnownRadius> : plane_kernel<float, 0>;
+  }
+}
+
+using DepthKernel = void (*)(DepthPass);
+DepthKernel depth_of(bool finds_largest, bool is_known) {
+  if (is_known) {
+    return finds_largest ? depth_kernel<true, kKnownRadius> : depth_kernel<false, kKnownRadius>;
+  }
+  return finds_largest ? depth_kernel<true, 0> : depth_kernel<false, 0>;
+}
+
+void launch_planes(
+    const SmoothPass& pass, const TensorView& to, const Gate& gate, const Execution& exec) {
+  PlanePass p{.from = Elements(pass.x),
+      .to = Elements(to),
+      .shape = Shape(pass.x.shape),
+      .x = line_of(pass.taps[2]),
+      .y = line_of(pass.taps[1]),
+      .outside = outside_of(pass)};
+  const int voxels = kWidth / p.shape.components;
+  p.tiles = (p.shape.width + voxels - 1) / voxels;
+  const std::int64_t planes = pass.x.shape[kImage] * pass.x.shape[kChannel] * pass.x.shape[kZ];
+  p.stripe_rows = stripe_of(p.shape.height, planes * p.tiles, pass.x.device);
+  p.stripes = (p.shape.height + p.stripe_rows - 1) / p.stripe_rows;
+  // 3 modulo 8, as kRingPitch.
+  p.tile_pitch = (kWidth + 2 * p.x.radius * p.shape.components + 4) / 8 * 8 + 3;
+  p.ring_blocks = ring_blocks_of(p.y.radius);
+  p.gate = gate;
+  const std::size_t bytes =
+      sizeof(float) * static_cast<std::size_t>(kRun * (p.tile_pitch + p.ring_blocks * kRingPitch));
+  gpu::launch("smooth", exec.queue.handle, static_cast<unsigned>(planes * p.tiles * p.stripes),
+      kWidth, bytes,
+      planes_of(pass.x.dtype, p.x.radius == kKnownRadius && p.y.radius == kKnownRadius), p);
+}
+
+void launch_depth(
+    const SmoothPass& pass, const TensorView& from, const Gate& gate, const Execution& exec) {
+  DepthPass p{.from = Elements(from),
+      .to = Elements(pass.output),
+      .shape = Shape(pass.x.shape),
+      .z = line_of(pass.taps[0]),
+      .outside = outside_of(pass)};
+  p.plane = std::int64_t{p.shape.height} * p.shape.width * p.shape.components;
+  p.tiles = (p.plane + kColumns - 1) / kColumns;
+  const std::int64_t images = pass.x.shape[kImage] * pass.x.shape[kChannel];
+  p.stripe_planes = stripe_of(p.shape.depth, images * p.tiles, pass.x.device);
+  p.stripes = (p.shape.depth + p.stripe_planes - 1) / p.stripe_planes;
+  p.ring_blocks = ring_blocks_of(p.z.radius);
+  p.gate = gate;
+  const std::size_t bytes =
+      sizeof(float) * static_cast<std::size_t>(p.ring_blocks * kRun * kColumns);
+  gpu::launch("smooth", exec.queue.handle, static_cast<unsigned>(images * p.tiles * p.stripes),
+      kColumns, bytes, depth_of(gate.largest != nullptr, p.z.radius == kKnownRadius), p);
+}
+
+// Dense memory with the axes of the pass.
+TensorView as_x(const TensorView& memory, const SmoothPass& pass) {
+  return memory.reshaped(pass.x.shape, dense_strides(pass.x.shape));
+}
+
+}  // namespace
+
+void smooth_field(const TensorView& field, const TensorView& work, const SmoothOptions& options,
+    const Gate& gate, const Execution& exec) {
+  const SmoothPass pass = smooth_pass(field, {.output = field}, options);
+  Gate without_largest = gate;
+  without_largest.largest = nullptr;
+  launch_planes(pass, as_x(work, pass), without_largest, exec);
+  launch_depth(pass, as_x(work, pass), gate, exec);
+}
+
+void smooth_cuda(const SmoothPass& pass, const Execution& exec) {
+  const gpu::Current current(pass.x.device);
+  const int z = radius_of(pass.taps[0]), y = radius_of(pass.taps[1]), x = radius_of(pass.taps[2]);
+  constexpr std::int64_t kMostVoxels = std::int64_t{1} << 30;  // of an axis
+  const Extents& shape = pass.x.shape;
+  const bool is_wide =
+      shape[kX] > kMostVoxels || shape[kY] > kMostVoxels || shape[kZ] > kMostVoxels;
+  if (pass.x.dtype == DType::f64 || std::max({x, y, z}) > kMostRadius || is_wide) {
+    return smooth_directly(pass, exec);
+  }
+  // In a plane blocks read what others write, unless there is work between.
+  const bool is_apart = pass.x.handle != pass.output.handle;
+  if (z == 0 && is_apart) return launch_planes(pass, pass.output, {}, exec);
+  if (x == 0 && y == 0 && is_apart && pass.x.dtype == DType::f32)
+    return launch_depth(pass, pass.x, {}, exec);
+  const Tensor work = allocate(shape, DType::f32, pass.x.device, exec);
+  launch_planes(pass, as_x(work, pass), {}, exec);
+  launch_depth(pass, as_x(work, pass), {}, exec);
+}
+
+}  // namespace similis::smooth_internal

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that the GPU's kernels of smoothing share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/gpu/cuda/vendor.h"
+#include "src/smooth/smooth.h"
+
+namespace similis::smooth_internal {
+
+// The axes of x or output.
+struct Elements {
+  void* data;
+  DType dtype;
+  std::int64_t strides[6];
+
+  explicit Elements(const TensorView& view) : data(view.data()), dtype(view.dtype) {
+    for (int axis = 0; axis < 6; ++axis) strides[axis] = view.strides[axis];
+  }
+  __device__ std::int64_t image(std::int64_t n, std::int64_t c) const {
+    return n * strides[kImage] + c * strides[kChannel];
+  }
+};
+
+/// The values outside the image; folded: of an adjoint of replicated values.
+enum class Outside : std::uint8_t { replicated, zero, folded };
+
+inline Outside outside_of(const SmoothPass& pass) {
+  if (pass.is_zero_padded) return Outside::zero;
+  return pass.is_adjoint ? Outside::folded : Outside::replicated;
+}
+
+/// The sums of a tap and all beyond it.
+inline std::vector<double> tails_of(const std::vector<double>& taps) {
+  std::vector<double> tails = taps;
+  for (std::size_t k = tails.size() - 1; k-- > 0;) tails[k] += tails[k + 1];
+  return tails;
+}
+
+inline int radius_of(const std::vector<double>& taps) { return static_cast<int>(taps.size()) - 1; }
+
+/// Smooths one axis after another, from memory to memory: f64, and under wide taps.
+void smooth_directly(const SmoothPass& pass, const Execution& exec);
+
+}  // namespace similis::smooth_internal
