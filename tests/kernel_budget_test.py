@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds the number of GPU kernels to the table of docs/architecture.md, which gives each folder's
-purposes. tests/gpu_kernels.json lists the kernels that nvcc finds.
+purposes. tests/gpu_kernels.json lists the kernels that nvcc finds, for every .cu file there is.
 
     tests/kernel_budget_test.py
 """
@@ -23,17 +23,23 @@ def budgets():
             for folders, count in ROW.findall(PAGE.read_text())]
 
 
-def kernels():
-    """{folder: kernels}"""
-    found = collections.Counter()
-    for source, budget in json.loads((ROOT / "tests/gpu_kernels.json").read_text()).items():
-        if source != "nvcc" and budget:
-            found["/".join(source.split("/")[:2])] += len(budget)
-    return found
+def listed():
+    """{source: kernels}"""
+    budgets_by_source = json.loads((ROOT / "tests/gpu_kernels.json").read_text())
+    return {source: len(budget) for source, budget in budgets_by_source.items() if source != "nvcc"}
 
 
 def main():
-    found, wrong = kernels(), []
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.cu")}
+    found, wrong = collections.Counter(), []
+    for source, count in listed().items():
+        found["/".join(source.split("/")[:2])] += count
+    total = sum(found.values())
+    found = collections.Counter({folder: count for folder, count in found.items() if count})
+    wrong += [f"{source} is not in tests/gpu_kernels.json; tests/gpu_build_test.py --update adds it"
+              for source in sorted(sources - listed().keys())]
+    wrong += [f"tests/gpu_kernels.json lists {source}, which does not exist"
+              for source in sorted(listed().keys() - sources)]
     for folders, allowed in budgets():
         taken = sum(found.pop(folder, 0) for folder in folders)
         if taken != allowed:
@@ -41,7 +47,7 @@ def main():
                          f"and the table says {allowed}")
     wrong += [f"{folder}: number of kernels is {taken}, and it has no row"
               for folder, taken in found.items()]
-    print("\n".join(wrong) or f"{sum(kernels().values())} kernels, as docs/architecture.md says")
+    print("\n".join(wrong) or f"{total} kernels, as docs/architecture.md says")
     if wrong:
         print("docs/architecture.md says what each kernel is for: give a new one its reason there")
     return 1 if wrong else 0
