@@ -115,7 +115,8 @@ std::vector<Metric> metrics_of_frames() {
           std::optional(MapOf<PixelErrorOptions>{
               error_range("error", MapScale::of_range), absolute_error_map}))),
       metric("ssim", "structural similarity; 1 if equal", operation("ssim"),
-          in_f64<SsimOptions, SsimRequest, ssim, ssim_into>, similarity_range("similarity, 1 if equal")),
+          in_f64<SsimOptions, SsimRequest, ssim, ssim_into>,
+          similarity_range("similarity, 1 if equal")),
       of_luma(metric("ms-ssim", "structural similarity at several scales; 1 if equal",
           operation("ms_ssim"), options_of<MsSsimOptions>(*operation("ms_ssim").table),
           in_f64<MsSsimOptions, MsSsimRequest, ms_ssim, ms_ssim_into>,

@@ -129,8 +129,8 @@ double psnr_yuv(const VideoFrame& reference, const VideoFrame& distorted, const 
 
 std::vector<Metric> plane_metrics() {
   std::vector<Metric> metrics;
-  metrics.push_back(frame_metric("psnr-yuv",
-      "psnr of 4:2:0 video, its planes weighed 6:1:1, in dB", {""},
+  metrics.push_back(frame_metric("psnr-yuv", "psnr of 4:2:0 video, its planes weighed 6:1:1, in dB",
+      {""},
       [](const VideoFrame& x, const VideoFrame& y, const VideoFormat& format,
           const Execution& exec) { return std::vector<double>{psnr_yuv(x, y, format, exec)}; }));
   metrics.push_back(frame_metric("psnr-hvs", "libvmaf's psnr_hvs of video in dB; infinite if equal",
