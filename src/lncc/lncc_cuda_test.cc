@@ -63,6 +63,48 @@ TEST_F(LnccCuda, TilesAndChunksLeaveNoSeam) {
   }
 }
 
+// Kernels whose centres load pixels or weights from memory, and store gradients, in runs: rows of
+// whole vectors and others, one row, several tiles; masks of each dtype and stride.
+TEST_F(LnccCuda, RunsOfCentresLeaveNoSeam) {
+  const Extents shapes[] = {{1, 1, 5, 5, 72}, {2, 2, 5, 7, 33}, {1, 1, 3, 1, 228}};
+  for (const Extents& shape : shapes) {
+    const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+    const auto weight = [](std::int64_t i) { return i % 5 == 2 ? 0.0 : test::uniform(9, i); };
+    const Extents spatial = {shape[2], shape[3], shape[4]};
+    const test::Array no_mask, of_f32 = test::make(spatial, DType::f32, Layout::dense, weight),
+                               of_f64 = test::make(spatial, DType::f64, Layout::dense, weight),
+                               of_each = test::make({shape[0], 1, shape[2], shape[3], shape[4]},
+                                   DType::f32, Layout::dense, weight);
+    for (const int window : {5, 7}) {
+      for (const Padding padding : lncc_internal::kPaddings) {
+        if (padding == Padding::valid && (shape[2] < window || shape[3] < window)) continue;
+        for (const test::Array* mask : {&no_mask, &of_f32, &of_f64, &of_each}) {
+          LnccOptions options{.window_size = window, .padding = padding};
+          if (mask->shape.rank() > 0) options.mask = *mask;
+          SCOPED_TRACE(fmt::format("{} {} {} {}", shape, window, lncc_internal::name(padding),
+              mask == &no_mask  ? "no mask"
+              : mask == &of_f32 ? "f32"
+              : mask == &of_f64 ? "f64"
+                                : "one for each image"));
+          const Reference exact = computed(pair.x, pair.y, {}, options);
+          const Reference expected = on_cpu(pair, {}, options);
+          EXPECT_NEAR(exact.value[0], expected.value[0], 1e-6);
+          EXPECT_LE(test::relative_l2(exact.x_gradient, expected.x_gradient), 2e-6);
+          EXPECT_LE(test::relative_l2(exact.y_gradient, expected.y_gradient), 2e-6);
+          options.gradient = LnccGradient::ants;
+          const Reference ants = computed(pair.x, pair.y, {}, options, true, false);
+          const Reference ants_on_cpu = on_cpu(pair, {}, options);
+          EXPECT_NEAR(ants.value[0], expected.value[0], 1e-6);
+          EXPECT_LE(test::relative_l2(ants.x_gradient, ants_on_cpu.x_gradient), 2e-6);
+          const Reference again = computed(pair.x, pair.y, {}, options, true, false);
+          EXPECT_EQ(again.x_gradient, ants.x_gradient);
+          EXPECT_EQ(again.value, ants.value);
+        }
+      }
+    }
+  }
+}
+
 // Volumes whose derivatives do not fit into the workspace: they are kept in the gradient, for slabs
 // along z and strips along y, or strips alone where there are few planes.
 TEST_F(LnccCuda, SlabsAndStripsLeaveNoSeam) {
@@ -111,7 +153,8 @@ TEST_F(LnccCuda, AWorkspaceChangesNoBit) {
   const Extents shapes[] = {{1, 1, 70, 430, 431}, {1, 1, 24, 720, 720}, {1, 5, 40, 210, 220}};
   LnccOptions each[] = {{.window_size = 7}, {.window_size = 5}, {.window_size = {3, 9, 5}},
       {.window_size = 7, .window = WindowShape::gaussian}, {.window_size = 7, .is_signed = true},
-      {.window_size = 7, .padding = Padding::valid}};
+      {.window_size = 7, .padding = Padding::valid},
+      {.window_size = 7, .padding = Padding::renormalize}};
   for (const Extents& shape : shapes) {
     const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
     for (LnccOptions& options : each) {
@@ -131,11 +174,11 @@ TEST_F(LnccCuda, AWorkspaceChangesNoBit) {
   }
 }
 
-// Filters: sizes around a tile of 32 × 8 and a chunk, one row, one plane, any taps from 3 to 11,
-// all options, all dtypes, against the reference.
+// Filters: sizes around tiles of 32 × 6 and 32 × 8 and a chunk, one row, one plane, any taps from 3
+// to 11, all options, all dtypes, against the reference.
 TEST_F(LnccCuda, FiltersMatchTheReference) {
   const Extents shapes[] = {{1, 1, 9, 8, 32}, {2, 2, 13, 9, 33}, {1, 1, 37, 17, 31},
-      {1, 1, 1, 41, 67}, {1, 3, 1, 1, 40}, {1, 1, 40, 1, 1}, {1, 2, 40, 70}};
+      {1, 1, 1, 41, 67}, {1, 3, 1, 1, 40}, {1, 1, 40, 1, 1}, {1, 2, 40, 70}, {1, 1, 20, 25, 33}};
   const PerAxis<int> sizes[] = {3, 5, 7, 9, 11, {3, 11, 7}, {11, 3, 5}};
   std::uint32_t seed = 1;
   for (const Extents& shape : shapes) {
@@ -193,7 +236,7 @@ TEST_F(LnccCuda, FiltersMatchTheReference) {
 TEST_F(LnccCuda, FiltersLeaveNoSeam) {
   const Pair pair =
       lncc_internal::textured({1, 2, 90, 70, 101}, DType::f32, Layout::dense, Layout::dense, 1);
-  for (const int size : {7, 9}) {
+  for (const int size : {7, 9, 11}) {
     const LnccOptions options{.window_size = size, .window = WindowShape::gaussian};
     const Reference expected = on_cpu(pair, {}, options);
     const Reference actual = computed(pair.x, pair.y, {}, options);

@@ -179,17 +179,22 @@ def voxel_spacing(
     return result
 
 
+_OUTPUTS: Final = {  # places in (None, upstream, by_operand, by_affine, by_field, by_s)
+    "sample": operator.itemgetter(0, 1, 2, 3, 4, 5),
+    "sample_labels": operator.itemgetter(0, 0, 1, 3, 4, 5),
+    "compose": operator.itemgetter(0, 1, 2, 4, 3),
+    "affine_grid": operator.itemgetter(0, 1, 2),
+}
+
+
 def gradient_outputs(
     operation: str, upstream: Any, by_operand: Any, by_affine: Any, by_field: Any, by_s: Any
-) -> list[Any]:
+) -> Sequence[Any]:
     """The arguments of the C function after the options when gradients are asked for."""
-    listed: dict[str, list[Any]] = {
-        "sample": [None, upstream, by_operand, by_affine, by_field, by_s],
-        "sample_labels": [None, None, upstream, by_affine, by_field, by_s],
-        "compose": [None, upstream, by_operand, by_field, by_affine],
-        "affine_grid": [None, upstream, by_operand],
-    }
-    return listed[operation]
+    result: Sequence[Any] = _OUTPUTS[operation](
+        (None, upstream, by_operand, by_affine, by_field, by_s)
+    )
+    return result
 
 
 def _reference(tensor: Described) -> Any:

@@ -88,16 +88,19 @@ class _Evaluation(torch.autograd.Function):
         gradient_scale: Optional[float],
         plain: bool,
     ) -> Tensor:
-        ctx.measure, ctx.of_x, ctx.of_y = measure, of_x, of_y
-        ctx.save_for_backward(x, y, mask, valid_mask)
-        ctx.gradient_scale, ctx.plain, ctx.gradients = gradient_scale, plain, None
+        gradients: Optional[list[Tensor]] = None
         if gradient_scale is None:
             evaluate = compute_value if plain else value_op
-            return evaluate(x, y, mask, valid_mask, measure)
-        differentiate = compute_gradient if plain else gradient_op
-        value, *ctx.gradients = differentiate(
-            x, y, mask, valid_mask, _as_upstream(gradient_scale, x), True, of_x, of_y, measure
-        )
+            value = evaluate(x, y, mask, valid_mask, measure)
+        else:
+            differentiate = compute_gradient if plain else gradient_op
+            value, *gradients = differentiate(
+                x, y, mask, valid_mask, _as_upstream(gradient_scale, x), True, of_x, of_y, measure
+            )
+        # While a GPU is at work.
+        ctx.measure, ctx.of_x, ctx.of_y = measure, of_x, of_y
+        ctx.save_for_backward(x, y, mask, valid_mask)
+        ctx.gradient_scale, ctx.plain, ctx.gradients = gradient_scale, plain, gradients
         return value
 
     @staticmethod

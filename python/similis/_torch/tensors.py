@@ -30,12 +30,20 @@ def _keys_of_memory(is_cuda: bool) -> int:
     return _dispatch_keys(torch.empty(0, device="cuda" if is_cuda else "cpu")).raw_repr()
 
 
+_known_keys: set[int] = set()  # of tensors that were nothing but memory
+
+
 def is_memory(tensor: Tensor) -> bool:
     """True if the tensor is nothing but memory: no subclass, no lazy negation, no wrapper that a
     transform has left behind."""
-    return type(tensor) in _PLAIN and _dispatch_keys(tensor).raw_repr() == _keys_of_memory(
-        tensor.is_cuda
-    )
+    if type(tensor) not in _PLAIN:
+        return False
+    keys = _dispatch_keys(tensor).raw_repr()
+    if keys not in _known_keys:
+        if keys != _keys_of_memory(tensor.is_cuda):
+            return False
+        _known_keys.add(keys)
+    return True
 
 
 def are_memory(tensors: Tensors) -> bool:
@@ -50,14 +58,16 @@ def is_traced() -> bool:
     return torch._C._get_tracing_state() is not None
 
 
+_is_compiling = torch.compiler.is_compiling
+_modes = torch._C._len_torch_dispatch_stack
+_trace = torch._C._get_tracing_state
+_is_profiled = torch._C._autograd._profiler_enabled
+
+
 def nobody_looks() -> bool:
     """True if no compiler, mode, trace or profiler observes the operators."""
-    return (
-        not torch.compiler.is_compiling()  # it cannot trace is_memory(), so this is asked first
-        and torch._C._len_torch_dispatch_stack() == 0
-        and not is_traced()
-        and not torch._C._autograd._profiler_enabled()
-    )
+    # A compiler cannot trace is_memory(), so it is asked for first.
+    return not _is_compiling() and _modes() == 0 and _trace() is None and not _is_profiled()
 
 
 def is_usual(x: Tensor) -> bool:

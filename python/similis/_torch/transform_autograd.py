@@ -98,7 +98,7 @@ def _transform_backward(
 ) -> tuple[Optional[Tensor], ...]:
     asked = list(ctx.needs_input_grad[:4])
     field, by_field = operands[2], None
-    if ctx.call.split(" ", 1)[0] == "affine_grid":  # the derivative of x + u(x) by u is 1
+    if ctx.call.startswith("affine_grid"):  # the derivative of x + u(x) by u is 1
         if field is not None and asked[2]:
             by_field = upstream.to(field.dtype)
             if field.shape[0] != upstream.shape[0]:
@@ -122,9 +122,10 @@ class _PlainTransform(torch.autograd.Function):
         grid_affine: Optional[Tensor],
         call: str,
     ) -> Tensor:
-        ctx.call = call
+        result = compute_transform(operand, affine, field, grid_affine, call)
+        ctx.call = call  # while a GPU is at work
         ctx.save_for_backward(operand, affine, field, grid_affine)
-        return compute_transform(operand, affine, field, grid_affine, call)
+        return result
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:

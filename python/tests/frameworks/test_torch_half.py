@@ -18,6 +18,8 @@ MEASURES = {  # and the range of the images
     "l1_ssim": (1, lambda x, y: similis.l1_ssim(x, y, padding="reflect")),
     "wide_range": (255, lambda x, y: similis.l1_ssim(x, y, data_range=255)),
     "small_range": (1 / 64, lambda x, y: similis.ssim(x, y, data_range=1 / 64)),
+    "lncc": (1, lambda x, y: similis.lncc_loss(x, y, window_size=7)),
+    "lncc_of_levels": (400, lambda x, y: similis.lncc(x, y, window_size=(5, 9), signed=True)),
 }
 
 
@@ -88,7 +90,10 @@ def test_what_waits(images, dtype):
         (similis.ssim(x, y, reduction="per_image"), False),
         (similis.ms_ssim(x, y), is_wide),
         (similis.mse(x, y), is_wide),
-        (similis.lncc(x, y), is_wide),
+        (similis.lncc(x, y), True),
+        (similis.lncc(x, y, gradient="ants"), True),
+        (similis.lncc(x, y, mask=mask), is_wide),
+        (similis.lncc(x, y, smooth_dr=1e-9), is_wide),
     ):
         assert (value.grad_fn.gradients is not None) == waits
 
@@ -113,6 +118,29 @@ def test_gradients_stay_below_their_bound(images, shape, padding):
                 assert windows * gradient.abs().max() < bound
             for gradient in measure(*pair).grad_fn.gradients:
                 assert gradient.abs().max() < 2.0**15
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"window": "gaussian"}, {"signed": True}, {"padding": "renormalize"}, {"gradient": "ants"},
+])
+@pytest.mark.parametrize("shape", [(1, 1, 30, 26), (1, 1, 14, 12, 16)])
+def test_gradients_of_lncc_stay_below_their_bound(images, shape, options):
+    """The steepest slopes are those of windows whose variance is about smooth_dr."""
+    spatial = len(shape) - 2
+    text = measures.text("lncc", spatial, window_size=5, reduction="mean", weight=-1.0, **options)
+    bound = gradient_scaling.bound_of_one(text, spatial)
+    measure = functools.partial(similis.lncc_loss, window_size=5, **options)
+    x, y = images(*shape, dtype=torch.float64)
+    steepest = 0
+    for contrast in 0.001, 0.003, 0.01, 0.1:
+        waves = contrast * (x - x.mean())
+        for other in (-waves, y - y.mean(), waves + contrast * y, contrast * y):
+            pair = [image.half().requires_grad_() for image in (waves, other)]
+            for gradient in gradients(measure, in_f64(pair), 1):
+                steepest = max(steepest, x.numel() * gradient.abs().max().item())
+            for gradient in measure(*pair).grad_fn.gradients:
+                assert gradient.abs().max() < 2.0**15
+    assert bound / 1000 < steepest < bound
 
 
 @pytest.mark.parametrize("dtype", HALVES)

@@ -7,6 +7,7 @@
 #include "src/lncc/cuda/fast_path.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -40,18 +41,35 @@ bool takes_f32_formula(const Pass& pass) {
          (pass.is_signed || pass.constants.nr <= pass.constants.dr);
 }
 
-// Returns whether rows of both images begin and end at multiples of 16 bytes.
+// Returns whether rows of an array begin and end at multiples of `together` elements, which are 16
+// bytes.
+bool has_whole_rows(const TensorView& view, int together) {
+  bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
+                    view.strides[4] == 1 && view.shape[4] % together == 0;
+  for (int axis = 0; axis < 4; ++axis) {
+    is_aligned &= view.shape[axis] == 1 || view.strides[axis] % together == 0;
+  }
+  return is_aligned;
+}
+
+// Returns whether those of both images do.
 bool has_whole_copies(const Pass& pass, Form form) {
   const int together = pixels_together(form == Form::half);
-  const auto has = [&](const TensorView& view) {
-    bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
-                      view.strides[4] == 1 && view.shape[4] % together == 0;
-    for (int axis = 0; axis < 4; ++axis) {
-      is_aligned &= view.shape[axis] == 1 || view.strides[axis] % together == 0;
-    }
-    return is_aligned;
-  };
-  return (form == Form::f32 || form == Form::half) && has(pass.x) && has(pass.y);
+  return (form == Form::f32 || form == Form::half) && has_whole_rows(pass.x, together) &&
+         has_whole_rows(pass.y, together);
+}
+
+// Returns whether runs of centres begin at multiples of 16 bytes, and have whole vectors, in what
+// the windows' kernel loads and stores besides.
+bool has_whole_runs(const Pass& pass, Kind kind, const Geometry& g) {
+  constexpr int kTogether = pixels_together(false);
+  if (!takes_whole_runs(kind) || g.first_centre[2] % kTogether != 0 ||
+      g.centres(2) % kTogether != 0) {
+    return false;
+  }
+  if (kind == Kind::weighted) return !pass.mask.empty() && has_whole_rows(pass.mask, kTogether);
+  return has_whole_rows(pass.x, kTogether) && has_whole_rows(pass.y, kTogether) &&
+         has_whole_rows(pass.x_gradient, kTogether);
 }
 
 int images_of(const Pass& pass) {
@@ -100,9 +118,12 @@ class FastPath {
         all_(Division::all_pixels(g_)) {
     const gpu::Limits& limits = gpu::limits(plan.device);
     const bool filters = form_ == Form::filter;
-    window_room_ = {limits.multiprocessors, filters ? filter_threads(widest()) : kWindowThreads,
+    const int taps = widest();
+    window_room_ = {limits.multiprocessors,
+        filters ? filter_window_threads(taps) * filter_window_blocks(taps) : kWindowThreads,
         limits.shared_bytes_a_block};
-    gradient_room_ = {limits.multiprocessors, filters ? filter_threads(widest()) : kGradientThreads,
+    gradient_room_ = {limits.multiprocessors,
+        filters ? kFilterGradientThreads * filter_gradient_blocks(taps) : kGradientThreads,
         limits.shared_bytes_a_block};
     if (!is_taken()) return;
     // A stage does not pay for tiles that see little beside what their neighbours see.
@@ -172,15 +193,16 @@ class FastPath {
   // one volume.
   void add(const std::vector<Part>& parts, const Part& whole) {
     const bool is_cut = images_ > 0 && !division_->is_whole(parts.front());
-    const bool is_free = is_cut && !division_->could_be_whole();  // of another form's bits
+    // Whether chunks need not be those of another form, to have its bits; filters have one order.
+    const bool is_free = form_ == Form::filter || (is_cut && !division_->could_be_whole());
     const int volumes = is_cut ? 1 : whole.volumes;
     const Tiles tiles = window_tiles(whole.derivatives.kept, volumes);
     const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes,
         is_cut ? ChunkGrid::Taper{.divisor = 2} : ChunkGrid::Taper());
     const ChunkGrid of_gradient(all_.planes, gradient_tiles(all_, volumes).chunk_planes,
         is_cut ? slabs() : ChunkGrid::Taper());
-    const bool takes_whole =
-        images_ > 0 && division_->has_room_for_all() && (!is_cut || division_->keep_bits(parts));
+    const bool takes_whole = images_ > 0 && division_->has_room_for_all() &&
+                             (!is_cut || is_free || division_->keep_bits(parts));
     for (Part part : takes_whole ? std::vector<Part>{whole} : parts) {
       part.first_slot = !parts_.empty() && parts_.back().volume == part.volume
                             ? parts_.back().first_slot + parts_.back().slots()
@@ -224,7 +246,8 @@ class FastPath {
           .first_slot = part.first_slot,
           .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
           .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
-          .has_whole_copies = has_whole_copies(plan_.pass, form_)};
+          .has_whole_copies = has_whole_copies(plan_.pass, form_),
+          .has_whole_runs = has_whole_runs(plan_.pass, kind_of(plan_.pass, form_), g_)};
       arguments.tiles.first_volume = part.volume;
       if (form_ == Form::filter) {
         launch_filter_windows(plan_, arguments, taps_of(plan_.pass));
@@ -251,32 +274,40 @@ class FastPath {
   // windows beside it.
   ChunkGrid::Taper slabs() const { return {.divisor = 5, .margin = 8 * g_.radius[0] + 1}; }
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
+  std::array<int, 3> radius() const { return {g_.radius[0], g_.radius[1], g_.radius[2]}; }
   Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {
-    if (form_ == Form::filter) return filter_tiles(box, volumes, g_.radius[0], window_room_);
-    return best_tiles({.across = box.columns.length(),
-                          .halo = 2 * g_.radius[2],
-                          .along = box.rows.length(),
-                          .planes = box.planes.length(),
-                          .volumes = volumes,
-                          .lines = 0.2 * g_.radius[1],  // most arrive in time
-                          .has_whole_runs = false,
-                          .threads_across = threads_across,
-                          .begin = begin()},
-        window_room_, [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
+    if (form_ == Form::filter) {
+      return filter_tiles(
+          box, volumes, g_.radius[0], filter_window_threads(widest()), window_room_);
+    }
+    const Work work = {.across = box.columns.length(),
+        .halo = 2 * g_.radius[2],
+        .along = box.rows.length(),
+        .planes = box.planes.length(),
+        .volumes = volumes,
+        .lines = 0.2 * g_.radius[1],  // most arrive in time
+        .has_whole_runs = takes_whole_runs(kind_of(plan_.pass, form_)),
+        .threads_across = threads_across,
+        .begin = begin()};
+    return remembered_tiles({work, window_room_, radius(), form_, false},
+        [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
   }
   Tiles gradient_tiles(const Box& box, int volumes) const {
     const int both = volumes * std::max(1, images_);
-    if (form_ == Form::filter) return filter_tiles(box, both, g_.radius[0], gradient_room_);
-    Tiles tiles = best_tiles({.across = box.rows.length(),
-                                 .halo = 2 * g_.radius[1],
-                                 .along = box.columns.length(),
-                                 .planes = box.planes.length(),
-                                 .volumes = both,
-                                 .lines = 2.0 * g_.radius[2],
-                                 .has_whole_runs = true,
-                                 .threads_across = 0,
-                                 .begin = begin()},
-        gradient_room_, [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
+    if (form_ == Form::filter) {
+      return filter_tiles(box, both, g_.radius[0], kFilterGradientThreads, gradient_room_);
+    }
+    const Work work = {.across = box.rows.length(),
+        .halo = 2 * g_.radius[1],
+        .along = box.columns.length(),
+        .planes = box.planes.length(),
+        .volumes = both,
+        .lines = 2.0 * g_.radius[2],
+        .has_whole_runs = true,
+        .threads_across = 0,
+        .begin = begin()};
+    Tiles tiles = remembered_tiles({work, gradient_room_, radius(), form_, true},
+        [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
     std::swap(tiles.count_x, tiles.count_y);
     return tiles;
   }

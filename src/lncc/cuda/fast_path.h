@@ -114,9 +114,9 @@ struct Chunks {
   }
 };
 
-/// The outputs of a tile of the gradient's kernel along the axis of which it sees `halo` places
-/// more: whole runs of kOutputs. Runs then begin at multiples of kOutputs of the image in every
-/// tile and part, so that neither changes a bit of a sum.
+/// The outputs of a tile along the axis of which it sees `halo` places more: whole runs of
+/// kOutputs. Runs then begin at multiples of kOutputs of the image in every tile and part, so that
+/// neither changes a bit of a sum.
 SIMILIS_HOST_DEVICE int whole_runs(int threads_across, int halo) {
   return (threads_across - halo) / kOutputs * kOutputs;
 }
@@ -165,6 +165,7 @@ struct WindowArguments {
   int slots, first_slot;
   bool has_f32_formula, has_f64_derivatives;  // of filters
   bool has_whole_copies;  // rows of both images begin and end at multiples of 16 bytes
+  bool has_whole_runs;    // runs of outputs begin at such places of what centres load and store
 };
 
 struct GradientArguments {
@@ -180,11 +181,28 @@ struct GradientArguments {
 /// does not take it.
 enum class Form : std::uint8_t { f32, half, f64, far, filter, none };
 
+/// What the centres of the sliding window's kernel are. Those of the first four kinds are reduced
+/// to a number by the f32 formula:
+///   plain, is_signed   all weigh and average alike; the exact gradient, if any
+///   weighted           the same as plain with weights, or with windows that average what they have
+///   ants               the squared measure, with ANTs' gradient to x
+///   any                all else
+enum class Kind : std::uint8_t { plain, is_signed, weighted, ants, any };
+Kind kind_of(const Pass& pass, Form form);
+/// Returns whether tiles hold whole runs of outputs, which begin at multiples of kOutputs columns:
+/// centres of these kinds load from memory, or store to it, by rows.
+SIMILIS_HOST_DEVICE constexpr bool takes_whole_runs(Kind kind) {
+  return kind == Kind::weighted || kind == Kind::ants;
+}
+
 /// The taps of a filter along z, y and x, the same from both ends.
 constexpr int kMostTaps = 11;
-SIMILIS_HOST_DEVICE constexpr int filter_threads(int taps) {
-  return taps <= 7 ? 384 : 256;  // as registers allow: one block on a multiprocessor
-}
+/// Filters have kernels of up to 7, 9 and kMostTaps taps.
+SIMILIS_HOST_DEVICE constexpr int filter_window_threads(int taps) { return taps <= 7 ? 192 : 256; }
+constexpr int kFilterGradientThreads = 256;
+/// Number of such blocks on a multiprocessor at once, as registers allow.
+SIMILIS_HOST_DEVICE constexpr int filter_window_blocks(int taps) { return taps <= 7 ? 2 : 1; }
+SIMILIS_HOST_DEVICE constexpr int filter_gradient_blocks(int taps) { return taps <= 9 ? 2 : 1; }
 struct FilterTaps {
   double along[3][kMostTaps] = {};  // 0 beyond count
   int count[3] = {};

@@ -13,16 +13,16 @@ namespace {
 template <bool kWeighted, int kTaps> class PixelPlanes {
  public:
   static constexpr int kQuantities = kWeighted ? 6 : 5;
-  using Sums = Filter<kQuantities, kTaps>;
+  using Sums = Filter<kQuantities, kTaps, filter_window_threads(kTaps)>;
   static constexpr int kBytes =
-      Sums::kPlaces * static_cast<int>(sizeof(double2) + (kWeighted ? sizeof(double) : 0));
+      2 * Sums::kPlaces * static_cast<int>(sizeof(double2) + (kWeighted ? sizeof(double) : 0));
 
   __device__ PixelPlanes(unsigned char* shared, const Problem& problem, std::int64_t volume,
       const Shift& shift, int y_first, int x_first)
       : problem_(problem),
         shift_(shift),
         pixels_(reinterpret_cast<double2*>(shared)),
-        weights_(reinterpret_cast<double*>(pixels_ + Sums::kPlaces)),
+        weights_(reinterpret_cast<double*>(pixels_ + 2 * Sums::kPlaces)),
         image_(volume / problem.geometry.channels),
         channel_(volume % problem.geometry.channels) {
     const Geometry& g = problem.geometry;
@@ -55,8 +55,9 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
       });
     });
   }
-  // Stores the pixels that were asked for.
-  __device__ __forceinline__ void store(int z) const {
+  // Stores the pixels that were asked for, those of plane z, to one of two places of the stage.
+  __device__ __forceinline__ void store(int z, int to) const {
+    double2* const pixels = pixels_ + to * Sums::kPlaces;
     const bool has_plane = problem_.geometry.is_pixel(0, z);
     const std::int64_t x_plane = plane_of(problem_.x, z), y_plane = plane_of(problem_.y, z);
     visit_type(problem_.x.dtype, [&](auto type) {
@@ -66,16 +67,17 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
           pixel = {x_[i].value(type, problem_.x, x_plane + x_offsets_[i]) - shift_.x,
               y_[i].value(type, problem_.y, y_plane + y_offsets_[i]) - shift_.y};
         }
-        pixels_[place] = pixel;
+        pixels[place] = pixel;
       });
     });
-    if constexpr (kWeighted) store_weights(z, has_plane);
+    if constexpr (kWeighted) store_weights(z, to, has_plane);
   }
-  __device__ __forceinline__ void load(int place, double (&quantities)[kQuantities]) const {
-    const double2 pixel = pixels_[place];
+  __device__ __forceinline__ void load(
+      int from, int place, double (&quantities)[kQuantities]) const {
+    const double2 pixel = pixels_[from * Sums::kPlaces + place];
     double x = pixel.x, y = pixel.y;
     if constexpr (kWeighted) {
-      const double weight = weights_[place];
+      const double weight = weights_[from * Sums::kPlaces + place];
       x *= weight, y *= weight;
       quantities[5] = weight;
     }
@@ -87,7 +89,7 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
   }
 
  private:
-  __device__ __forceinline__ void store_weights(int z, bool has_plane) const {
+  __device__ __forceinline__ void store_weights(int z, int to, bool has_plane) const {
     const gpu::View& valid_mask = problem_.valid_mask;
     const double outside = problem_.geometry.padding == Padding::renormalize ? 0 : 1;
     const std::int64_t plane = plane_of(valid_mask, z);
@@ -100,8 +102,8 @@ template <bool kWeighted, int kTaps> class PixelPlanes {
                        : valid_[i].value(type, valid_mask, plane + valid_offsets_[i]);
           if (!(weight >= 0)) weight = NAN;
         }
-        weights_[place] = weight;
-        if (weight == 0) pixels_[place] = {0, 0};
+        weights_[to * Sums::kPlaces + place] = weight;
+        if (weight == 0) pixels_[to * Sums::kPlaces + place] = {0, 0};
       });
     });
   }
@@ -142,8 +144,10 @@ __device__ __forceinline__ void store_derivatives(const DerivativeMaps& maps, in
 }
 
 template <bool kWeighted, int kTaps>
-__global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kernel(
-    const SIMILIS_GRID_CONSTANT WindowArguments m, const SIMILIS_GRID_CONSTANT FilterTaps taps) {
+__global__ __launch_bounds__(filter_window_threads(kTaps),
+    filter_window_blocks(
+        kTaps)) void filter_windows_kernel(const SIMILIS_GRID_CONSTANT WindowArguments m,
+    const SIMILIS_GRID_CONSTANT FilterTaps taps) {
   using Planes = PixelPlanes<kWeighted, kTaps>;
   SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 16);
   const Problem& problem = m.problem;
@@ -152,11 +156,10 @@ __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kerne
   const Range planes = m.tiles.chunks.planes(tile.chunk);
   const std::int64_t volume = m.tiles.first_volume + tile.volume;
   const Shift shift = shift_of(problem, volume);
-  const int y_first = m.centres.rows.first + tile.y * (filter_threads(kTaps) / kFilterColumns);
+  const int y_first = m.centres.rows.first + tile.y * Planes::Sums::kRows;
   const int x_first = m.centres.columns.first + tile.x * kFilterColumns;
   Planes pixels(shared, problem, volume, shift, y_first - g.radius[1], x_first - g.radius[2]);
-  Filter<Planes::kQuantities, kTaps> filter(
-      reinterpret_cast<double*>(shared + Planes::kBytes), taps);
+  typename Planes::Sums filter(reinterpret_cast<double*>(shared + Planes::kBytes), taps);
   Place at{volume / g.channels, volume % g.channels, 0,
       y_first + static_cast<int>(threadIdx.x) / kFilterColumns,
       x_first + static_cast<int>(threadIdx.x) % kFilterColumns};
@@ -167,30 +170,19 @@ __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kerne
   const int in_plane = static_cast<int>(at.y - kept.rows.first) * kept.columns.length() +
                        static_cast<int>(at.x - kept.columns.first);
   const PlaneTerms plane(problem, volume);
-  double total = 0;
-  pixels.ask(planes.first - g.radius[0]);
-  for (int z = planes.first - g.radius[0]; z < planes.last + g.radius[0]; ++z) {
-    pixels.store(z);
-    __syncthreads();
-    pixels.ask(z + 1);
-    filter.sum_down([&](int place, double(&quantities)[Planes::kQuantities]) {
-      pixels.load(place, quantities);
-    });
-    __syncthreads();
-    filter.advance();
-    at.z = z - g.radius[0];
-    if (at.z < planes.first || !exists) continue;
+  // Finishes the centre at `at`, and returns its weighted value.
+  const auto finish = [&] {
     double scale = m.scale;
     if constexpr (kWeighted) {
       const double weight = filter.sum(5);
-      scale = weight == 0 ? 0 : 1 / weight;
+      scale = weight == 0 ? 0 : reciprocal(weight);
     }
     const double share = problem.taps * scale, sum_x = filter.sum(0), sum_y = filter.sum(1);
     const Means means = {sum_x * scale, sum_y * scale};
     const Moments<double> moments = {share * fma(-sum_x, means.y, filter.sum(4)),
         share * fma(-sum_x, means.x, filter.sum(2)), share * fma(-sum_y, means.y, filter.sum(3))};
     const bool adds = is_owned && m.owned.planes.holds(static_cast<int>(at.z));
-    const auto finish = [&]<class T>(const Moments<T>& converted) {
+    const auto finish_as = [&]<class T>(const Moments<T>& converted) {
       return finish_centre(problem, plane, at, problem.pixel_weight(at), converted,
           {means.x + shift.x, means.y + shift.y}, m.derivatives.images > 0, adds,
           [&](const Correlation<T>& v, T slope) {
@@ -205,12 +197,33 @@ __global__ __launch_bounds__(filter_threads(kTaps), 1) void filter_windows_kerne
             }
           });
     };
-    if (m.has_f32_formula) {
-      total += finish(Moments<float>{static_cast<float>(moments.a), static_cast<float>(moments.b),
-          static_cast<float>(moments.c)});
-    } else {
-      total += finish(moments);
+    if (!m.has_f32_formula) return finish_as(moments);
+    return finish_as(Moments<float>{static_cast<float>(moments.a), static_cast<float>(moments.b),
+        static_cast<float>(moments.c)});
+  };
+  double total = 0;
+  const int first = planes.first - g.radius[0], last = planes.last + g.radius[0];
+  pixels.ask(first);
+  pixels.store(first, 0);
+  pixels.ask(first + 1);
+  __syncthreads();
+  for (int z = first; z <= last; ++z) {
+    const int place = (z - first) & 1;
+    if (z + 1 < last) {
+      pixels.store(z + 1, 1 - place);
+      pixels.ask(z + 2);
     }
+    if (z < last) {
+      filter.sum_down(place, [&](int at_place, double(&quantities)[Planes::kQuantities]) {
+        pixels.load(place, at_place, quantities);
+      });
+    }
+    if (z > first) {
+      filter.advance(1 - place);
+      at.z = z - 1 - g.radius[0];
+      if (at.z >= planes.first && exists) total += finish();
+    }
+    __syncthreads();
   }
   if (m.partials == nullptr) return;
   __syncthreads();
@@ -227,20 +240,22 @@ void launch_filter_windows(
   const Problem& problem = plan.problem;
   const bool is_weighted =
       problem.valid_mask.data != nullptr || problem.geometry.padding == Padding::renormalize;
-  const bool is_wide = std::max({taps.count[0], taps.count[1], taps.count[2]}) > 7;
+  const int taps_along = std::max({taps.count[0], taps.count[1], taps.count[2]});
   const auto launch = [&]<bool kWeighted, int kTaps>() {
     using Planes = PixelPlanes<kWeighted, kTaps>;
     constexpr std::size_t bytes = Planes::kBytes + Planes::Sums::kBytes;
     gpu::allow_shared_bytes(filter_windows_kernel<kWeighted, kTaps>, bytes);
     gpu::launch("lncc", plan.exec.queue.handle, static_cast<unsigned>(arguments.tiles.blocks()),
-        filter_threads(kTaps), bytes, filter_windows_kernel<kWeighted, kTaps>, arguments, taps);
+        filter_window_threads(kTaps), bytes, filter_windows_kernel<kWeighted, kTaps>, arguments,
+        taps);
   };
-  if (is_weighted) {
-    if (is_wide) return launch.template operator()<true, kMostTaps>();
-    return launch.template operator()<true, 7>();
-  }
-  if (is_wide) return launch.template operator()<false, kMostTaps>();
-  launch.template operator()<false, 7>();
+  const auto launch_taps = [&]<int kTaps>() {
+    if (is_weighted) return launch.template operator()<true, kTaps>();
+    launch.template operator()<false, kTaps>();
+  };
+  if (taps_along <= 7) return launch_taps.template operator()<7>();
+  if (taps_along <= 9) return launch_taps.template operator()<9>();
+  launch_taps.template operator()<kMostTaps>();
 }
 
 }  // namespace similis::lncc_internal

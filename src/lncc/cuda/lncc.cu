@@ -11,34 +11,71 @@
 #include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/upstream.h"
 #include "src/lncc/cuda/plan.h"
+#include "src/lncc/cuda/raw_element.cuh"
 
 namespace similis::lncc_internal {
 namespace {
 
 constexpr int kThreads = 256;
 
+constexpr int kAtOnce = 8;  // loads of a lane in flight together
+
+// Calls add_row(at) for rows [first, last) of a plane; warps take them in turn.
+template <class AddRow>
+__device__ __forceinline__ void for_each_row(
+    const Geometry& g, std::int64_t first, std::int64_t last, Place at, const AddRow& add_row) {
+  constexpr int kWarps = kThreads / gpu::kSubgroup;
+  const std::int64_t row = first + threadIdx.x / gpu::kSubgroup;
+  at.z = row / g.centres(1) + g.first_centre[0];
+  at.y = row % g.centres(1) + g.first_centre[1];
+  for (std::int64_t i = row; i < last; i += kWarps) {
+    add_row(at);
+    at.y += kWarps;
+    while (at.y >= g.last_centre[1]) {
+      at.y -= g.centres(1);
+      ++at.z;
+    }
+  }
+}
+
 // Adds Σ weight over the centres of each plane, [planes][slots].
 __global__ __launch_bounds__(kThreads) void weights_kernel(
     const Problem m, int slots, double* weights) {
   const Geometry& g = m.geometry;
   const std::int64_t rows = g.centres(0) * g.centres(1);
+  const int lane = static_cast<int>(threadIdx.x) % gpu::kSubgroup;
   for (std::int64_t block = blockIdx.x; block < g.planes * slots; block += gridDim.x) {
     const std::int64_t plane = block / slots, each = (rows + slots - 1) / slots;
-    const std::int64_t first = block % slots * each, last = first + each;
-    Place at{plane / g.channels, plane % g.channels, first / g.centres(1) + g.first_centre[0],
-        first % g.centres(1) + g.first_centre[1], 0};
+    const std::int64_t first = block % slots * each;
+    const std::int64_t last = first + each < rows ? first + each : rows;
+    const Place begin{plane / g.channels, plane % g.channels, 0, 0, g.first_centre[2] + lane};
     double sum = 0;
-    for (std::int64_t row = first; row < last && row < rows; ++row) {
-      const std::int64_t mask_row = Problem::offset(m.mask, {at.image, at.channel, at.z, at.y, 0});
-      for (at.x = g.first_centre[2] + threadIdx.x; at.x < g.last_centre[2]; at.x += kThreads) {
-        sum += m.valid_mask.data == nullptr
-                   ? Problem::load_weight(m.mask, mask_row + at.x * m.mask.strides[4])
-                   : m.pixel_weight(at);
-      }
-      if (++at.y == g.last_centre[1]) {
-        at.y = g.first_centre[1];
-        ++at.z;
-      }
+    if (m.valid_mask.data == nullptr || m.mask.data == nullptr) {  // the weights are those of one
+      const gpu::View& view = m.mask.data == nullptr ? m.valid_mask : m.mask;
+      visit_type(view.dtype, [&](auto type) {
+        for_each_row(g, first, last, begin, [&](Place at) {
+          for (; at.x < g.last_centre[2]; at.x += kAtOnce * gpu::kSubgroup) {
+            const std::int64_t from = Problem::offset(view, at);
+            const std::int64_t step = gpu::kSubgroup * view.strides[4];
+            RawElement raw[kAtOnce];
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i) {
+              if (at.x + i * gpu::kSubgroup < g.last_centre[2])
+                raw[i].ask(type, view, from + i * step);
+            }
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i) {
+              if (at.x + i * gpu::kSubgroup >= g.last_centre[2]) break;
+              const double weight = raw[i].value(type, view, from + i * step);
+              sum += weight >= 0 ? weight : NAN;
+            }
+          }
+        });
+      });
+    } else {
+      for_each_row(g, first, last, begin, [&](Place at) {
+        for (; at.x < g.last_centre[2]; at.x += gpu::kSubgroup) sum += m.pixel_weight(at);
+      });
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (threadIdx.x == 0) weights[block] = total;

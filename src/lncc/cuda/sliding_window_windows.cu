@@ -103,16 +103,42 @@ __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::i
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
 }
 
-// What the centres of a kernel are. Those of the first three kinds all weigh and average alike, and
-// are reduced to a number:
-//   plain, is_signed   the exact gradient, if any
-//   ants               the squared measure, with ANTs' gradient to x
-//   any                all else
-enum class Kind : std::uint8_t { plain, is_signed, ants, any };
+// Loads or stores the f32 of a run of centres in memory, `count` of them, four at once if
+// `is_whole`.
+__device__ __forceinline__ void load_run(
+    const float* from, std::int64_t stride, int count, bool is_whole, float (&run)[kOutputs]) {
+  if (is_whole) {
+#pragma unroll
+    for (int i = 0; i < kOutputs; i += 4) {
+      if (i >= count) break;
+      const float4 four = *reinterpret_cast<const float4*>(from + i);
+      run[i] = four.x, run[i + 1] = four.y, run[i + 2] = four.z, run[i + 3] = four.w;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kOutputs; ++i) {
+    if (i < count) run[i] = from[i * stride];
+  }
+}
+__device__ __forceinline__ void store_run(
+    float* to, std::int64_t stride, int count, bool is_whole, const float (&run)[kOutputs]) {
+  if (is_whole) {
+#pragma unroll
+    for (int i = 0; i < kOutputs; i += 4) {
+      if (i >= count) break;
+      *reinterpret_cast<float4*>(to + i) = make_float4(run[i], run[i + 1], run[i + 2], run[i + 3]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kOutputs; ++i) {
+    if (i < count) to[i * stride] = run[i];
+  }
+}
 
-// The centres of a thread, which lie side by side in a row. ANTs' gradient takes pixels of type
-// Stored.
-template <class Value, Kind kKind, class Stored> class Centres {
+// The centres of a thread, which lie side by side in a row.
+template <class Value, Kind kKind> class Centres {
  public:
   using Sum = std::conditional_t<kKind == Kind::any, double, float>;  // the sum of a few values
 
@@ -146,30 +172,41 @@ template <class Value, Kind kKind, class Stored> class Centres {
     } else {
       enter_derivatives();
     }
-    if constexpr (kKind == Kind::any) {
+    if constexpr (kKind == Kind::weighted || kKind == Kind::any) {
       const Geometry& g = m_.problem.geometry;
       load_weights();
-      seen_ = static_cast<double>(seen(g, 0, z) * seen(g, 1, y_));
-      scale_inside_ =
-          g.padding == Padding::renormalize ? 1 / (seen_ * (2 * g.radius[2] + 1)) : m_.scale;
+      scale_inside_ = m_.scale;
+      if (g.padding == Padding::renormalize) {
+        seen_ = static_cast<double>(seen(g, 0, z) * seen(g, 1, y_));
+        scale_inside_ = reciprocal(seen_ * (2 * g.radius[2] + 1));
+      }
     }
   }
 
   // Returns the weighted value of the i-th centre, if it exists.
-  __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) const {
+  __device__ __forceinline__ Sum run(const Sums& sums, int i, bool exists) {
     const bool adds = is_owned_ && owned_columns_.holds(i);
     if constexpr (kKind == Kind::any) {
       return exists ? run_any(sums, i, adds) : 0;
+    } else if constexpr (kKind == Kind::weighted) {
+      const double scale = scale_at(x_ + i), mean_x = sums.x * scale, mean_y = sums.y * scale;
+      const auto share = static_cast<float>(m_.problem.taps * scale);
+      const Correlation<float> v =
+          squared_correlation_f32(moments_of(sums, mean_x, mean_y, share), plane_.constants);
+      const float weight = weights_[i];
+      // A centre without weight has no slope, but for weights that are NaN and make all of it so.
+      const float slope =
+          weight == 0 && slope_f32_ == slope_f32_ ? 0.0f : weight * slope_f32_ * share;
+      if (m_.derivatives.images > 0 && exists) store_derivatives(v, slope, mean_x, mean_y, i);
+      return adds && weight != 0 ? weight * v.value : 0.0f;
     } else {
       const double mean_x = sums.x * m_.scale, mean_y = sums.y * m_.scale;
-      const Moments<float> moments = {static_cast<float>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
-          static_cast<float>(fma(-sums.x, mean_x, sums.xx)),
-          static_cast<float>(fma(-sums.y, mean_y, sums.yy))};
+      const Moments<float> moments = moments_of(sums, mean_x, mean_y, 1.0f);
       const Correlation<float> v = kKind == Kind::is_signed
                                        ? signed_correlation_f32(moments, plane_.constants)
                                        : squared_correlation_f32(moments, plane_.constants);
       if constexpr (kKind == Kind::ants) {
-        if (exists) store_gradient(moments, v, mean_x, mean_y, i);
+        replace_pixel(moments, v, mean_x, mean_y, i);
       } else if (m_.derivatives.images > 0 && exists) {
         store_derivatives(v, slope_f32_, mean_x, mean_y, i);
       }
@@ -177,20 +214,36 @@ template <class Value, Kind kKind, class Stored> class Centres {
     }
   }
 
+  // Ends a plane.
+  __device__ __forceinline__ void leave() const {
+    if constexpr (kKind == Kind::ants) {
+      const gpu::View& gradient = m_.problem.x_gradient;
+      store_run(static_cast<float*>(gradient.data) + Problem::offset(gradient, place(0)),
+          gradient.strides[4], count_, m_.has_whole_runs, x_pixels_);
+    }
+  }
+
  private:
+  using Weight = std::conditional_t<kKind == Kind::any, double, float>;
+
   __device__ Place place(int i) const { return {image_, channel_, z_, y_, x_ + i}; }
+
+  template <class T>
+  __device__ __forceinline__ static Moments<T> moments_of(
+      const Sums& sums, double mean_x, double mean_y, T share) {
+    return {share * static_cast<T>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
+        share * static_cast<T>(fma(-sums.x, mean_x, sums.xx)),
+        share * static_cast<T>(fma(-sums.y, mean_y, sums.yy))};
+  }
 
   // The formula is in f32 if derivatives are.
   __device__ __forceinline__ double run_any(const Sums& sums, int i, bool adds) const {
     const Problem& problem = m_.problem;
     const double scale = scale_at(x_ + i), mean_x = sums.x * scale, mean_y = sums.y * scale;
     const auto share = static_cast<Value>(problem.taps * scale);
-    const Moments<Value> moments = {share * static_cast<Value>(fma(-sums.x, mean_y, 0.5 * sums.xy)),
-        share * static_cast<Value>(fma(-sums.x, mean_x, sums.xx)),
-        share * static_cast<Value>(fma(-sums.y, mean_y, sums.yy))};
-    return finish_centre(problem, plane_, place(i), weights_[i], moments,
-        {mean_x + shift_.x, mean_y + shift_.y}, m_.derivatives.images > 0, adds,
-        [&](const Correlation<Value>& v, Value slope) {
+    return finish_centre(problem, plane_, place(i), weights_[i],
+        moments_of(sums, mean_x, mean_y, share), {mean_x + shift_.x, mean_y + shift_.y},
+        m_.derivatives.images > 0, adds, [&](const Correlation<Value>& v, Value slope) {
           store_derivatives(v, slope * share, mean_x, mean_y, i);
         });
   }
@@ -200,7 +253,7 @@ template <class Value, Kind kKind, class Stored> class Centres {
     const Geometry& g = m_.problem.geometry;
     const bool is_inside = x >= g.radius[2] && x + g.radius[2] < g.extent[2];
     if (is_inside || g.padding != Padding::renormalize) return scale_inside_;
-    return 1 / (seen_ * static_cast<double>(seen(g, 2, x)));
+    return reciprocal(seen_ * static_cast<double>(seen(g, 2, x)));
   }
 
   __device__ __forceinline__ void enter_derivatives() {
@@ -217,33 +270,35 @@ template <class Value, Kind kKind, class Stored> class Centres {
     const gpu::View& mask = m_.problem.mask;
     if (mask.data == nullptr) return;
     const std::int64_t row = Problem::offset(mask, place(0));
+    if constexpr (kKind == Kind::weighted) {
+      load_run(static_cast<const float*>(mask.data) + row, mask.strides[4], count_,
+          m_.has_whole_runs, weights_);
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) {
-      if (i < count_) weights_[i] = Problem::load_weight(mask, row + i * mask.strides[4]);
+      for (int i = 0; i < kOutputs; ++i) weights_[i] = weights_[i] >= 0 ? weights_[i] : NAN;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i) {
+        if (i < count_) weights_[i] = Problem::load_weight(mask, row + i * mask.strides[4]);
+      }
     }
   }
   // Asks for the pixels of a plane's centres, all at once.
   __device__ __forceinline__ void load_pixels() {
-    const gpu::View &x = m_.problem.x, &y = m_.problem.y, &gradient = m_.problem.x_gradient;
-    const auto* const x_row = static_cast<const Stored*>(x.data) + Problem::offset(x, place(0));
-    const auto* const y_row = static_cast<const Stored*>(y.data) + Problem::offset(y, place(0));
-    gradient_row_ = static_cast<Stored*>(gradient.data) + Problem::offset(gradient, place(0));
-#pragma unroll
-    for (int i = 0; i < kOutputs; ++i) {
-      if (i >= count_) break;
-      x_pixels_[i] = x_row[i * x.strides[4]];
-      y_pixels_[i] = y_row[i * y.strides[4]];
-    }
+    const auto load = [&](const gpu::View& image, float(&pixels)[kOutputs]) {
+      load_run(static_cast<const float*>(image.data) + Problem::offset(image, place(0)),
+          image.strides[4], count_, m_.has_whole_runs, pixels);
+    };
+    load(m_.problem.x, x_pixels_);
+    load(m_.problem.y, y_pixels_);
   }
-  // As store_centre_gradients().
-  __device__ __forceinline__ void store_gradient(const Moments<float>& m,
-      const Correlation<float>& v, double mean_x, double mean_y, int i) const {
-    const auto x = static_cast<float>(gpu::to_float(x_pixels_[i]) - shift_.x - mean_x);
-    const auto y = static_cast<float>(gpu::to_float(y_pixels_[i]) - shift_.y - mean_y);
-    const float ratio = m.a / (fmaxf(m.b, 0.0f) + plane_.constants.dr);
+  // Puts the gradient of a centre in the place of its pixel of x; as store_centre_gradients().
+  __device__ __forceinline__ void replace_pixel(
+      const Moments<float>& m, const Correlation<float>& v, double mean_x, double mean_y, int i) {
+    const auto x = static_cast<float>(x_pixels_[i] - shift_.x - mean_x);
+    const auto y = static_cast<float>(y_pixels_[i] - shift_.y - mean_y);
+    const float ratio = m.a * gpu::approximate_reciprocal(fmaxf(m.b, 0.0f) + plane_.constants.dr);
     const float factor = slope_f32_ * v.gradient.a;
-    gradient_row_[i * m_.problem.x_gradient.strides[4]] =
-        gpu::rounded<Stored>(slope_f32_ == 0 ? 0.0f : factor * fmaf(-ratio, x, y));
+    x_pixels_[i] = slope_f32_ == 0 ? 0.0f : factor * fmaf(-ratio, x, y);
   }
 
   // T is f32 unless centres are of any kind.
@@ -273,12 +328,11 @@ template <class Value, Kind kKind, class Stored> class Centres {
   bool is_owned_ = false;
   int z_ = 0;
   CentreDerivatives<Value>* derivatives_[2] = {};
-  // Of any kind: weights, and the number of pixels that all windows of a row see along z and y.
-  double weights_[kOutputs] = {1, 1, 1, 1, 1, 1, 1, 1};
+  // Weights, and the number of pixels that all windows of a row see along z and y.
+  Weight weights_[kOutputs] = {1, 1, 1, 1, 1, 1, 1, 1};
   double seen_ = 0, scale_inside_ = 0;
   // Of ANTs' gradient.
-  Stored x_pixels_[kOutputs] = {}, y_pixels_[kOutputs] = {};
-  Stored* gradient_row_ = nullptr;
+  float x_pixels_[kOutputs] = {}, y_pixels_[kOutputs] = {};
 };
 
 // Rounds the f32 sum of a few values that are at most 1 to a multiple of 2⁻²⁶. Sums of up to 2²⁶
@@ -292,15 +346,16 @@ __device__ __forceinline__ double in_any_order(float values) {
 template <class Value, Kind kKind, class Pixels, int kWindow = 0>
 __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     const SIMILIS_GRID_CONSTANT WindowArguments m) {
-  using ThreadCentres = Centres<Value, kKind, typename Pixels::Pixel>;
-  constexpr int kUnroll = kKind == Kind::any ? 1 : kKind == Kind::ants ? kOutputs : 4;
+  using ThreadCentres = Centres<Value, kKind>;
+  constexpr int kUnroll = kKind == Kind::any ? 1 : takes_whole_runs(kKind) ? kOutputs : 4;
   SIMILIS_DYNAMIC_SHARED(unsigned char, shared, 128);
   const Geometry& g = m.problem.geometry;
   const BlockTile tile(m.tiles);
   const SharedTile shared_tile(shared, m.tiles);
   const int threads_across = m.tiles.threads_across, rows = m.tiles.threads_along * kOutputs;
   const int window_x = 2 * g.radius[2] + 1, window_y = 2 * g.radius[1] + 1;
-  const int owned = threads_across - (window_x - 1);
+  const int owned = takes_whole_runs(kKind) ? whole_runs(threads_across, window_x - 1)
+                                            : threads_across - (window_x - 1);
   const int x_first = m.centres.columns.first + tile.x * owned;
   const int y_first = m.centres.rows.first + tile.y * rows;
   const Range planes = m.tiles.chunks.planes(tile.chunk);
@@ -327,7 +382,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
     add(windows, window_y, shift, has_two, stage.column(place, first_row, own_column));
   });
   const bool has_weights =
-      kKind == Kind::any &&
+      (kKind == Kind::any || kKind == Kind::weighted) &&
       (sizeof(Value) != sizeof(float) || !m.problem.reduces || m.problem.mask.data != nullptr);
   double total = 0;
   for (int z = z_first;;) {
@@ -350,6 +405,7 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
         change -= shared_tile.load(up + i);
         sums += change;
       }
+      centres.leave();
       total += has_weights ? values : in_any_order(static_cast<float>(values));
     }
     if (!has_next) break;
@@ -366,18 +422,22 @@ __global__ __launch_bounds__(kWindowThreads, 1) void window_kernel(
   m.partials[(m.tiles.first_volume + tile.volume) * m.slots + m.first_slot + slot] = total;
 }
 
-Kind kind_of(const Pass& pass) {
-  if (!pass.mask.empty() || pass.reduction == Reduction::none ||
-      pass.padding == Padding::renormalize) {
+}  // namespace
+
+Kind kind_of(const Pass& pass, Form form) {
+  if ((form != Form::f32 && form != Form::half) || pass.reduction == Reduction::none) {
     return Kind::any;
   }
-  if (pass.has_gradient() && pass.gradient == LnccGradient::ants) {
-    return pass.is_signed || !pass.y_gradient.empty() ? Kind::any : Kind::ants;
-  }
-  return pass.is_signed ? Kind::is_signed : Kind::plain;
+  const bool is_weighted = !pass.mask.empty() || pass.padding == Padding::renormalize;
+  const bool is_ants = pass.has_gradient() && pass.gradient == LnccGradient::ants;
+  if (!is_weighted && !is_ants && !pass.is_signed) return Kind::plain;
+  if (form == Form::half) return Kind::any;
+  if (!is_weighted && !is_ants) return Kind::is_signed;
+  if (pass.is_signed) return Kind::any;
+  if (is_ants) return is_weighted || !pass.y_gradient.empty() ? Kind::any : Kind::ants;
+  const bool has_f32_weights = pass.mask.empty() || pass.mask.dtype == DType::f32;
+  return has_f32_weights ? Kind::weighted : Kind::any;
 }
-
-}  // namespace
 
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form) {
   if (form == Form::far) return SharedTile::bytes(tiles);
@@ -392,7 +452,7 @@ std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form)
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form) {
   const Pass& pass = plan.pass;
   const int rows = 2 * plan.problem.geometry.radius[1] + 1;
-  const Kind kind = kind_of(pass);
+  const Kind kind = kind_of(pass, form);
   const auto of_halves = [&]<class Stored>(Stored) {
     return kind == Kind::plain ? window_kernel<float, Kind::plain, PixelStage<float, Stored>>
                                : window_kernel<float, Kind::any, PixelStage<float, Stored>>;
@@ -407,6 +467,7 @@ void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form
     }
     switch (kind) {
       case Kind::is_signed: return window_kernel<float, Kind::is_signed, Floats>;
+      case Kind::weighted: return window_kernel<float, Kind::weighted, Floats>;
       case Kind::ants: return window_kernel<float, Kind::ants, Floats>;
       case Kind::any: return window_kernel<float, Kind::any, Floats>;
       case Kind::plain: break;

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "src/lncc/cuda/fast_path.h"
 
@@ -18,6 +22,8 @@ struct Work {
   bool has_whole_runs;
   int threads_across;  ///< of each tile; 0: any
   double begin;        ///< the cost of a chunk's first plane above that of any other, in planes
+
+  bool operator==(const Work&) const = default;
 };
 
 constexpr std::int64_t kReserved = 1024;  // bytes of a block's shared memory that the driver takes
@@ -26,6 +32,8 @@ constexpr std::int64_t kReserved = 1024;  // bytes of a block's shared memory th
 struct Room {
   int multiprocessors, threads;
   std::int64_t bytes;
+
+  bool operator==(const Room&) const = default;
 };
 
 /// Cuts the planes into as many chunks as fill the device once, twice or three times, and returns
@@ -88,12 +96,42 @@ template <class Bytes> Tiles best_tiles(const Work& work, const Room& room, cons
   return best;
 }
 
+/// All that a choice of tiles depends on.
+struct TileChoice {
+  Work work;
+  Room room;
+  std::array<int, 3> radius;
+  Form form;
+  bool of_gradient;
+
+  bool operator==(const TileChoice&) const = default;
+};
+
+/// Returns best_tiles(), which a thread remembers for its last choices: a call makes some ten, of 5
+/// µs each, and the next call mostly the same ones.
+template <class Bytes> Tiles remembered_tiles(const TileChoice& choice, const Bytes& bytes_of) {
+  constexpr std::size_t kMost = 32;
+  thread_local std::vector<std::pair<TileChoice, Tiles>> known;
+  thread_local std::size_t oldest = 0;
+  for (const auto& [made, tiles] : known) {
+    if (made == choice) return tiles;
+  }
+  const Tiles tiles = best_tiles(choice.work, choice.room, bytes_of);
+  if (known.size() < kMost) {
+    known.emplace_back(choice, tiles);
+  } else {
+    known[oldest] = {choice, tiles};
+    oldest = (oldest + 1) % kMost;
+  }
+  return tiles;
+}
+
 /// Returns the tiles of the filters, one output a thread.
 constexpr int kFilterColumns = 32;
-inline Tiles filter_tiles(const Box& box, int volumes, int radius, const Room& room) {
+inline Tiles filter_tiles(const Box& box, int volumes, int radius, int threads, const Room& room) {
   Tiles tiles;
   tiles.threads_across = kFilterColumns;
-  tiles.threads_along = room.threads / kFilterColumns;
+  tiles.threads_along = threads / kFilterColumns;
   tiles.count_x = pieces(box.columns.length(), kFilterColumns);
   tiles.count_y = pieces(box.rows.length(), tiles.threads_along);
   tiles.volumes = volumes;
