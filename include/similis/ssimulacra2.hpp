@@ -46,10 +46,11 @@ struct Ssimulacra2Options {
 //   returns  f64: a scalar, or [N]; on the pictures' device. The bits do not depend on the vector
 //            target, the number of threads or the device
 //   throws   InvalidArgument if x and y are not that, or if a side is below 8
-// On a GPU work is queued on exec.queue and not waited for.
+// On a GPU work is queued on exec.queue and not waited for. Through Vulkan there is mode exact, not
+// of f64, and a score is NaN where a sample is not finite or beyond ±2^30.
 
 /// Workspace: 11 B a pixel on the CPU; on a GPU 97 B a pixel (fast: 41) of as many pairs as take
-/// 4 GiB, or of one.
+/// 4 GiB, through Vulkan 1 GiB, or of one.
 SIMILIS_API Tensor ssimulacra2(const TensorView& x, const TensorView& y,
     const Ssimulacra2Options& options = {}, const Execution& exec = {});
 

@@ -11,6 +11,7 @@
 
 #include "similis/error.hpp"
 #include "similis/libvmaf_ssim.hpp"
+#include "similis/ssimulacra2.hpp"
 #include "similis/vulkan.hpp"
 #include "src/gpu/device.h"
 
@@ -19,12 +20,12 @@ namespace {
 
 constexpr std::int64_t kHeight = 1080, kWidth = 1920;
 
-// Waves with noise; the second plane has other noise.
-Tensor plane(int bit_depth, std::uint32_t seed) {
-  const Tensor result = allocate({kHeight, kWidth}, bit_depth == 8 ? DType::u8 : DType::u16);
+// Waves with noise; another seed has other noise.
+Tensor waves(const Extents& shape, int bit_depth, std::uint32_t seed) {
+  const Tensor result = allocate(shape, bit_depth == 8 ? DType::u8 : DType::u16);
   const int peak = (1 << bit_depth) - 1;
   std::uint32_t state = seed;
-  for (std::int64_t i = 0; i < kHeight * kWidth; ++i) {
+  for (std::int64_t i = 0; i < shape.count(); ++i) {
     state = state * 1664525u + 1013904223u;
     const std::int64_t wave = std::abs((i % kWidth) * 7 % 512 - 256) + (i / kWidth) % 256;
     const auto noise = static_cast<std::int64_t>(state >> 26);
@@ -38,27 +39,41 @@ Tensor plane(int bit_depth, std::uint32_t seed) {
   return result;
 }
 
-// One line: bits and the median time of calls on planes of the host.
-std::string integer_ssim_line(const VulkanDevice& device, int bit_depth) {
-  const Tensor x = plane(bit_depth, 1), y = plane(bit_depth, 2);
-  const double expected = item(integer_ssim(x, y, {.bit_depth = bit_depth}));
+// One line: bits and the median time of calls on arrays of the host. score(exec) computes one.
+template <class Score>
+std::string line_of(const std::string& measure, const VulkanDevice& device, const Score& score) {
+  const double expected = score(Execution{});
   const Execution exec{.queue = device.queue()};
   constexpr int kCalls = 5;
   std::vector<double> times_ms;
   bool has_bits = true;
   for (int call = 0; call <= kCalls; ++call) {
     const auto start = std::chrono::steady_clock::now();
-    const double score = item(integer_ssim(x, y, {.bit_depth = bit_depth}, exec));
+    const double found = score(exec);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    has_bits &= std::bit_cast<std::uint64_t>(score) == std::bit_cast<std::uint64_t>(expected);
+    has_bits &= std::bit_cast<std::uint64_t>(found) == std::bit_cast<std::uint64_t>(expected);
     constexpr double kSlow = 500;  // milliseconds: one call says enough
     if (call > 0 || time.count() > kSlow) times_ms.push_back(time.count());
     if (time.count() > kSlow) break;  // else the first call is left out: it makes the kernels
   }
   std::sort(times_ms.begin(), times_ms.end());
-  return fmt::format("  integer_ssim, {} bits, {}×{}: {}, {:.2f} ms with the copies\n", bit_depth,
-      kWidth, kHeight, has_bits ? "the CPU's bits" : "OTHER BITS THAN THE CPU'S",
-      times_ms[times_ms.size() / 2]);
+  return fmt::format("  {}, {}×{}: {}, {:.2f} ms with the copies\n", measure, kWidth, kHeight,
+      has_bits ? "the CPU's bits" : "OTHER BITS THAN THE CPU'S", times_ms[times_ms.size() / 2]);
+}
+
+std::string integer_ssim_line(const VulkanDevice& device, int bit_depth) {
+  const Tensor x = waves({kHeight, kWidth}, bit_depth, 1);
+  const Tensor y = waves({kHeight, kWidth}, bit_depth, 2);
+  return line_of(
+      fmt::format("integer_ssim, {} bits", bit_depth), device, [&](const Execution& exec) {
+        return item(integer_ssim(x, y, {.bit_depth = bit_depth}, exec));
+      });
+}
+
+std::string ssimulacra2_line(const VulkanDevice& device) {
+  const Tensor x = waves({3, kHeight, kWidth}, 8, 1), y = waves({3, kHeight, kWidth}, 8, 2);
+  return line_of("ssimulacra2, 8 bits", device,
+      [&](const Execution& exec) { return item(ssimulacra2(x, y, {}, exec)); });
 }
 
 }  // namespace
@@ -72,6 +87,7 @@ std::string gpu_report() {
     text += fmt::format("vulkan:{} is {}, {}\n", index, device.name(), device.arithmetic());
     try {
       for (const int bit_depth : {8, 10, 12, 16}) text += integer_ssim_line(device, bit_depth);
+      text += ssimulacra2_line(device);
     } catch (const DeviceError& error) {
       text += fmt::format("  {}\n", error.what());
     }

@@ -38,11 +38,11 @@ Section section_of(double n2, double d1) {
   Section section{.n2 = static_cast<float>(n2), .d1 = static_cast<float>(d1)};
   const double previous[] = {-d1, d2 - 1, -d2 * d1 + 2 * d1, d2 * d2 - 3 * d2 + 1};
   const double before[] = {-1, d1, -d2 + 1, d2 * d1 - 2 * d1};
-  const double input[] = {n2, -d1 * n2, d2 * n2 - n2, -d2 * d1 * n2 + 2 * d1 * n2};
+  const double fresh[] = {n2, -d1 * n2, d2 * n2 - n2, -d2 * d1 * n2 + 2 * d1 * n2};
   for (int i = 0; i < 4; ++i) {
     section.previous[i] = static_cast<float>(previous[i]);
     section.before[i] = static_cast<float>(before[i]);
-    section.input[i] = static_cast<float>(input[i]);
+    section.fresh[i] = static_cast<float>(fresh[i]);
   }
   return section;
 }

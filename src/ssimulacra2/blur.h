@@ -4,8 +4,8 @@
 //   y_k[n] = n2_k·(x[n - 6] + x[n + 4]) - d1_k·y_k[n - 1] - y_k[n - 2],  k = 1, 3, 5
 //   blurred[n] = y_1[n] + (y_3[n] + y_5[n]),  n from -4; samples outside are 0
 // These sections are marginally stable: their roundings never fade, and the score's last digits are
-// made of them. So the steps below round as the reference program does, down as across, and are the
-// only place that spells them for CPU and GPU.
+// made of them. So steps.h rounds as the reference program does, down as across, and is the only
+// place that spells the steps for CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,8 @@ constexpr int kSections = 3;
 constexpr int kBehind = 6;  ///< the older sample that a step reads is n - 6
 constexpr int kAhead = 4;   ///< the newer one n + 4; so the first step that reads any is n = -4
 
-/// y_k, and the coefficients of four of its steps at once, which is how rows are filtered.
-struct Section {
-  float n2, d1;
-  float previous[4], before[4], input[4];  ///< factors of y[n - 1], of y[n - 2], of x
-};
+/// Layout of the kernels' constants (vulkan/recursion.glsl).
+static_assert(sizeof(Section) == 14 * sizeof(float));
 struct Recursion {
   Section sections[kSections];
 };
@@ -40,43 +37,6 @@ SIMILIS_HOST_DEVICE Blocks blocks_of(std::int64_t width) {
   constexpr std::int64_t begin = 8;
   const std::int64_t last = width - 4 - 4;  // the largest n that a block may begin at
   return {begin, last < begin ? begin : begin + (last - begin) / 4 * 4 + 4};
-}
-
-/// One step across: y[n], of sum = x[n - 6] + x[n + 4].
-SIMILIS_HOST_DEVICE float step_across(const Section& k, float sum, float& y1, float& y2) {
-  const float y = fused(-k.d1, y1, sum * k.n2 - y2);
-  y2 = y1;
-  y1 = y;
-  return y;
-}
-
-/// Four steps across: sums at n to n + 3 become y there.
-SIMILIS_HOST_DEVICE void block_across(
-    const Section& k, float& v0, float& v1, float& v2, float& v3, float& y1, float& y2) {
-  float o0 = k.input[0] * v0;
-  float o1 = fused(k.input[0], v1, k.input[1] * v0);
-  float o2 = fused(k.input[0], v2, fused(k.input[1], v1, k.input[2] * v0));
-  float o3 = fused(k.input[0], v3, fused(k.input[1], v2, fused(k.input[2], v1, k.input[3] * v0)));
-  o0 = fused(k.previous[0], y1, fused(k.before[0], y2, o0));
-  o1 = fused(k.previous[1], y1, fused(k.before[1], y2, o1));
-  o2 = fused(k.previous[2], y1, fused(k.before[2], y2, o2));
-  o3 = fused(k.previous[3], y1, fused(k.before[3], y2, o3));
-  v0 = o0;
-  v1 = o1;
-  v2 = y2 = o2;
-  v3 = y1 = o3;
-}
-
-/// One step down.
-SIMILIS_HOST_DEVICE float step_down(float n2, float d1, float sum, float& y1, float& y2) {
-  const float y = fused(n2, sum, -fused(d1, y1, y2));
-  y2 = y1;
-  y1 = y;
-  return y;
-}
-
-SIMILIS_HOST_DEVICE float sum_of_sections(float y_1, float y_3, float y_5) {
-  return y_1 + (y_3 + y_5);
 }
 
 /// In exact arithmetic the recursion is this filter, the middle tap first; mode fast.

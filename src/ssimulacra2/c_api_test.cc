@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "similis/c/ssimulacra2.h"
+#include "similis/c/vulkan.h"
 #include "similis/ssimulacra2.hpp"
 #include "src/core/tensor/doubles.h"
 #include "tests/arrays.h"
@@ -44,6 +45,22 @@ TEST(Ssimulacra2CApi, EveryArgumentArrives) {
       {.mode = Ssimulacra2Mode::fast, .transfer = Ssimulacra2Transfer::linear});
   EXPECT_EQ(scores, to_doubles(expected_value));
   EXPECT_EQ(to_doubles(map), to_doubles(expected_map));
+}
+
+TEST(Ssimulacra2CApi, ThroughVulkanItHasTheBitsOfTheCpu) {
+  similis_vulkan_device* device = nullptr;
+  if (similis_vulkan_device_create(0, &device) != SIMILIS_OK) GTEST_SKIP() << similis_last_error();
+  const test::Array x = test::noise(kShape, DType::u8, Layout::dense, 1, 256);
+  const test::Array y = test::noise(kShape, DType::u8, Layout::dense, 2, 256);
+  const test::Array value = test::filled({2}, DType::f64, Layout::dense, test::kUntouched);
+  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
+  execution.vulkan = device;
+  ASSERT_EQ(similis_ssimulacra2(
+                CTensor(x).get(), CTensor(y).get(), nullptr, CTensor(value).get(), &execution),
+      SIMILIS_OK)
+      << similis_last_error();
+  EXPECT_EQ(to_doubles(value), to_doubles(ssimulacra2(x, y)));
+  similis_vulkan_device_destroy(device);
 }
 
 TEST(Ssimulacra2CApi, AReferenceIsKept) {

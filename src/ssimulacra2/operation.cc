@@ -24,7 +24,13 @@ constexpr Option kOptions[] = {
 
 #ifdef SIMILIS_HAS_CUDA
 void run_on_cuda(const ScorePass& pass, const Execution& exec) {
-  if (pass.scores != nullptr) ssimulacra2_cuda(pass.x, pass.y, pass.mode, pass.scores, exec);
+  if (pass.value.empty()) return;
+  ssimulacra2_cuda(pass.x, pass.y, pass.mode, static_cast<double*>(pass.value.data()), exec);
+}
+#endif
+#ifdef SIMILIS_HAS_VULKAN
+void run_on_vulkan(const ScorePass& pass, const Execution& exec) {
+  if (!pass.value.empty()) ssimulacra2_vulkan(pass, exec);
 }
 #endif
 
@@ -40,8 +46,9 @@ constexpr OperationTable kTable{.name = "ssimulacra2",
 
 }  // namespace
 
-constinit const Operation<ScorePass> kSsimulacra2 = {
-    .table = kTable, .backends = {{SIMILIS_CPU(ssimulacra2_cpu), SIMILIS_CUDA(run_on_cuda)}}};
+constinit const Operation<ScorePass> kSsimulacra2 = {.table = kTable,
+    .backends = {
+        {SIMILIS_CPU(ssimulacra2_cpu), SIMILIS_CUDA(run_on_cuda), SIMILIS_VULKAN(run_on_vulkan)}}};
 constinit const Operation<ScorePass> kSsimulacra2Map = {
     .table = kTable, .backends = {{SIMILIS_CPU(ssimulacra2_cpu)}}};
 

@@ -9,6 +9,7 @@
 
 #include "src/core/host_device.h"
 #include "src/core/tensor/convert.h"
+#include "src/ssimulacra2/formula.h"
 
 namespace similis::ssimulacra2_internal {
 
@@ -64,43 +65,29 @@ SIMILIS_HOST_DEVICE int weight_index(int scales, const SumAt& at) {
 /// computed.
 unsigned weighted_terms(int scales, int scale, int channel);
 
-/// x to the power e in double, in operations that every IEEE machine rounds alike; x > 0 and
-/// normal, within 1e-14 of the true power for the scores that there are.
-SIMILIS_HOST_DEVICE double power(double x, double e) {
-  const std::uint64_t bits = bits_as<std::uint64_t>(x);
-  int exponent = static_cast<int>(bits >> 52) - 1023;
-  double m = bits_as<double>((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull);
-  const bool is_upper = m > 1.4142135623730951;
-  m = is_upper ? m * .5 : m;
-  exponent += is_upper ? 1 : 0;
-  // log m = 2·atanh(s), |s| < 0.172
-  const double s = (m - 1) / (m + 1), ss = s * s;
-  double series = 0;
-  for (int k = 23; k >= 1; k -= 2) series = ::fma(series, ss, 1.0 / k);
-  constexpr double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
-  const double log_m = 2 * s * series;
-  const double t = e * (exponent * ln2_high + (exponent * ln2_low + log_m));
-  const double n = ::floor(t * 1.4426950408889634 + .5);
-  const double r = (t - n * ln2_high) - n * ln2_low;
-  double exponential = 1;
-  for (int k = 14; k >= 1; --k) exponential = ::fma(exponential * r, 1.0 / k, 1.0);
-  const auto biased = static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023);
-  return exponential * bits_as<double>(biased << 52);
-}
+// The words of score_steps.h, whose text GLSL compiles too.
+using u64 = std::uint64_t;
+#define U64(number) \
+  u64 { number }
+#define SIMILIS_NUMBER(value, high, low)                                           \
+  ([] {                                                                            \
+    static_assert(__builtin_bit_cast(u64, value) == (u64{high} << 32 | u64{low})); \
+    return value;                                                                  \
+  }())
+SIMILIS_HOST_DEVICE f64 f64_fused(f64 a, f64 b, f64 c) { return ::fma(a, b, c); }
+SIMILIS_HOST_DEVICE f64 f64_root(f64 a) { return ::sqrt(a); }
+SIMILIS_HOST_DEVICE int f64_floor_to_int(f64 a) { return static_cast<int>(::floor(a)); }
+SIMILIS_HOST_DEVICE u64 f64_bits(f64 a) { return bits_as<u64>(a); }
+SIMILIS_HOST_DEVICE f64 f64_of_bits(u64 bits) { return bits_as<f64>(bits); }
+
+#include "src/ssimulacra2/score_steps.h"
+
+#undef U64
+#undef SIMILIS_NUMBER
 
 /// The norm of a term: its mean, or the fourth root of its mean fourth power.
 SIMILIS_HOST_DEVICE double norm_of(double sum, Norm norm, const Extent& extent) {
-  const double mean = 1.0 / static_cast<double>(extent.height * extent.width) * sum;
-  return norm == kFirst ? mean : ::sqrt(::sqrt(mean));
-}
-
-/// The score that a weighted sum of norms makes.
-SIMILIS_HOST_DEVICE double score_of_sum(double weighted) {
-  const double s = weighted * .9562382616834844;
-  const double polynomial =
-      2.326765642916932 * s - .020884521182843837 * s * s + 6.248496625763138e-05 * s * s * s;
-  if (polynomial > 0) return 100 - 10 * power(polynomial, .6276336467831387);
-  return polynomial <= 0 ? 100 : polynomial;  // NaN stays
+  return norm_of_sum(sum, norm == kFourth, static_cast<double>(extent.height * extent.width));
 }
 
 SIMILIS_HOST_DEVICE double weighted_norm(

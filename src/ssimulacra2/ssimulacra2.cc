@@ -72,7 +72,7 @@ struct Pair {
 };
 
 Pair checked_pair(const TensorView& x, const TensorView& y, const Ssimulacra2Options& options,
-    const Operation<ScorePass>& operation) {
+    const Operation<ScorePass>& operation, const Execution& exec) {
   operation.table.check(&options);
   const Pair pair{checked_side("x", x, options.transfer), checked_side("y", y, options.transfer)};
   require(without_channels(x.shape) == without_channels(y.shape),
@@ -81,7 +81,7 @@ Pair checked_pair(const TensorView& x, const TensorView& y, const Ssimulacra2Opt
   require(y.dtype == x.dtype, "{}: y is {}; it must be {} as x is", kOperation, y.dtype, x.dtype);
   require(y.device == x.device, "{}: y is on {}; it must be on {} as x is", kOperation, y.device,
       x.device);
-  operation.require_runs_on(x.device);
+  operation.require_runs_on(x.device, exec);
   return pair;
 }
 
@@ -126,29 +126,26 @@ double score_cpu(
 void ssimulacra2_internal::ssimulacra2_cpu(const ScorePass& pass, const Execution& exec) {
   const std::int64_t pixels = pass.y.height() * pass.y.width();
   for (std::int64_t i = 0; i < pass.y.count(); ++i) {
-    float* map = pass.maps == nullptr ? nullptr : pass.maps + i * pixels;
+    float* map = pass.map.empty() ? nullptr : static_cast<float*>(pass.map.data()) + i * pixels;
     const double score = score_cpu(pass.x.picture(i), pass.y.picture(i), pass.mode, map, exec);
-    if (pass.scores != nullptr) pass.scores[i] = score;
+    if (!pass.value.empty()) static_cast<double*>(pass.value.data())[i] = score;
   }
 }
 
 void ssimulacra2_into(const TensorView& x, const TensorView& y, const Ssimulacra2Request& request,
     const Ssimulacra2Options& options, const Execution& exec) {
   const Operation<ScorePass>& operation = request.map.empty() ? kSsimulacra2 : kSsimulacra2Map;
-  const Pair pair = checked_pair(x, y, options, operation);
+  const Pair pair = checked_pair(x, y, options, operation, exec);
   require_result(kOperation, "value", request.value, score_shape(y), kFloat64, y, "y");
   require_result(kOperation, "map", request.map, without_channels(y.shape), kFloat32, y, "y");
-  operation.run({.x = pair.x,
-                    .y = pair.y,
-                    .mode = options.mode,
-                    .scores = static_cast<double*>(request.value.data()),
-                    .maps = static_cast<float*>(request.map.data())},
+  operation.run(
+      {.x = pair.x, .y = pair.y, .mode = options.mode, .value = request.value, .map = request.map},
       y.device, exec);
 }
 
 Tensor ssimulacra2(const TensorView& x, const TensorView& y, const Ssimulacra2Options& options,
     const Execution& exec) {
-  checked_pair(x, y, options, kSsimulacra2);
+  checked_pair(x, y, options, kSsimulacra2, exec);
   Tensor value = allocate(score_shape(y), DType::f64, y.device, exec);
   ssimulacra2_into(x, y, {.value = value}, options, exec);
   return value;

@@ -65,10 +65,13 @@ void ssimulacra2_cuda(const Pictures& x, const Pictures& y, Ssimulacra2Mode mode
 struct ScorePass {
   Pictures x, y;
   Ssimulacra2Mode mode;
-  double* scores;  ///< null if not wanted
-  float* maps;     ///< likewise
+  TensorView value;  ///< f64, dense; empty if not wanted
+  TensorView map;    ///< f32, dense; likewise
 };
 void ssimulacra2_cpu(const ScorePass& pass, const Execution& exec);
+
+/// The same scores through Vulkan, of buffers or of pictures on the CPU; mode exact alone.
+void ssimulacra2_vulkan(const ScorePass& pass, const Execution& exec);
 
 extern const Operation<ScorePass> kSsimulacra2;
 /// The same with a map, or against a reference that is kept: on the CPU alone.

@@ -36,6 +36,15 @@ Settings settings_for(const Measure& measure, const FramePair& frames) {
                                 : measure.settings(frames.data_range);
 }
 
+// Adds all numbers of a measure to `values`.
+void add_values(const Measure& measure, ScoreKey key, const FramePair& frames,
+    const Execution& exec, FrameValues& values) {
+  for (const double value : all_values(measure, frames, exec)) {
+    values.emplace_back(key, value);
+    ++key.part;
+  }
+}
+
 // Adds all numbers of a measure to `values`, and its settings; false if the measure is skipped.
 bool score(const Scoring& scoring, ScoreKey key, const FilePair& files, const FramePair& frames,
     Notes& notes, FrameValues& values, MeasureSettings& settings) {
@@ -43,10 +52,7 @@ bool score(const Scoring& scoring, ScoreKey key, const FilePair& files, const Fr
   require_code_values(measure, frames);
   try {
     require_runs_on(measure, scoring.device);
-    for (const double value : all_values(measure, frames, scoring.exec)) {
-      values.emplace_back(key, value);
-      ++key.part;
-    }
+    add_values(measure, key, frames, scoring.exec, values);
     if (!settings.contains(key.measure)) {
       settings[key.measure] = settings_for(measure, frames);
     }
@@ -216,7 +222,9 @@ FramePair VideoScorer::whole_frame(const media::VideoFrame& x, const media::Vide
 void VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
   const std::int64_t place = videos_.frame() - scoring_.inputs.selection.first;
   const bool is_shown = place % scoring_.shown_every == 0;
-  if (is_shown) {
+  if (is_shown && overlaps()) {
+    start_frame();
+  } else if (is_shown) {
     ScoredFrame frame{videos_.frame(), {}};
     const media::VideoFrame &x = videos_.reference(), &y = videos_.distorted();
     std::array<FramePair, 3> planes;
@@ -230,6 +238,7 @@ void VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
     });
     keep_for_maps(frame);
     waiting_.push_back(std::move(frame));
+    has_scored_ = true;
   }
   if (clip_.is_empty()) return;
   try {
@@ -243,7 +252,58 @@ void VideoScorer::score_frame(Notes& notes, MeasureSettings& settings) {
   }
 }
 
+bool VideoScorer::overlaps() const {
+  return scoring_.device.kind == DeviceKind::vulkan && scoring_.threads > 1 && has_scored_ &&
+         clip_.is_empty() && maps_.empty() && on_page_.empty();
+}
+
+void VideoScorer::start_frame() {
+  constexpr std::size_t kMostInFlight = 3;  // read and converted; copied over; computed
+  if (in_flight_.size() == kMostInFlight) finish_oldest();
+  if (spare_.empty()) spare_.push_back(std::make_unique<Held>(videos_.format()));
+  InFlight frame{.number = videos_.frame(), .held = std::move(spare_.back())};
+  spare_.pop_back();
+  frame.held->reference = videos_.reference();
+  frame.held->distorted = videos_.distorted();
+  frame.values =
+      std::async(std::launch::async, [this, held = frame.held.get()] { return values_of(*held); });
+  in_flight_.push_back(std::move(frame));
+}
+
+void VideoScorer::finish_oldest() {
+  InFlight oldest = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  waiting_.push_back({oldest.number, oldest.values.get()});
+  spare_.push_back(std::move(oldest.held));
+}
+
+// What score_frame() has computed of the first frame.
+FrameValues VideoScorer::values_of(Held& held) const {
+  FrameValues values;
+  std::array<FramePair, 3> planes;
+  for (int i = 0; i < planes_taken_; ++i) {
+    planes[static_cast<std::size_t>(i)] =
+        frames_on_device(held.planes.plane(held.reference, held.distorted, i, scoring_.exec),
+            scoring_.device, scoring_.exec);
+  }
+  const FramePair whole = whole_frame(held.reference, held.distorted);
+  for (ScoreKey key : keys_) {
+    const Measure& measure = scoring_.measures[key.measure];
+    const bool is_whole = measure.video_planes == VideoPlanes::frame;
+    const FramePair& frames =
+        is_whole ? whole : planes[static_cast<std::size_t>(std::max(key.plane, 0))];
+    require_code_values(measure, frames);
+    try {
+      add_values(measure, key, frames, scoring_.exec, values);
+    } catch (const InvalidArgument& error) {
+      throw named(error.what(), files_);
+    }
+  }
+  return values;
+}
+
 void VideoScorer::finish() {
+  while (!in_flight_.empty()) finish_oldest();
   if (!clip_.is_empty()) clip_.finish();
 }
 

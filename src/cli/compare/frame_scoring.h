@@ -2,7 +2,10 @@
 // Runs measures on one pair of frames.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,7 +63,8 @@ class VideoScorer {
       const Scoring& scoring, const VideoPair& videos, const FilePair& files, ClipGroup& clips);
 
   /// Scores the pair's current frames; measures that look at several frames run in the next
-  /// ClipGroup::run().
+  /// ClipGroup::run(). Through Vulkan a few frames are under way at a time, so that one is copied
+  /// to the device while another is computed there.
   void score_frame(Notes& notes, MeasureSettings& settings);
   /// Says that no frame comes any more.
   void finish();
@@ -79,6 +83,22 @@ class VideoScorer {
     media::VideoFrame reference = {}, distorted = {};
   };
 
+  // A frame that is scored on a thread of its own, with copies of what the next frame overwrites.
+  struct Held {
+    explicit Held(const media::VideoFormat& format) : planes(format) {}
+    media::VideoFrame reference, distorted;
+    VideoPlanePairs planes;
+  };
+  struct InFlight {
+    std::int64_t number;
+    std::unique_ptr<Held> held;
+    std::future<FrameValues> values;
+  };
+
+  bool overlaps() const;
+  void start_frame();
+  void finish_oldest();
+  FrameValues values_of(Held& held) const;
   FramePair plane(const media::VideoFrame& x, const media::VideoFrame& y, int plane);
   FramePair whole_frame(const media::VideoFrame& x, const media::VideoFrame& y) const;
   FramePair frames_for(
@@ -95,6 +115,9 @@ class VideoScorer {
   ClipGroup& clips_;
   ClipScorer clip_;
   std::deque<ScoredFrame> waiting_;  // without the numbers of clip_
+  std::deque<InFlight> in_flight_;
+  std::vector<std::unique_ptr<Held>> spare_;
+  bool has_scored_ = false;          // a frame: it is known which measures run
   std::vector<MapRequest> of_page_;  // one for each measure, without a path
   std::vector<Kept> maps_, on_page_;
   int planes_taken_ = 0;

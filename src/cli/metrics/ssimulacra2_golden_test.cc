@@ -16,6 +16,9 @@
 #include "src/media/picture/decode.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
+#ifdef SIMILIS_HAS_VULKAN
+#include "src/gpu/vulkan/test_device.h"
+#endif
 
 namespace similis::cli {
 namespace {
@@ -100,6 +103,44 @@ TEST_F(Ssimulacra2Golden, TheProgramHasThemFromAGpu) {
         EXPECT_EQ(with_8_decimals(document["frames"][0]["ssimulacra2"].get<double>()), expected);
       });
 }
+
+#ifdef SIMILIS_HAS_VULKAN
+class Ssimulacra2GoldenThroughVulkan : public Ssimulacra2Golden {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count(DeviceKind::vulkan) == 0)
+      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+    Ssimulacra2Golden::SetUp();
+  }
+};
+
+TEST_F(Ssimulacra2GoldenThroughVulkan, TheProgramHasThem) {
+  for_each_pair([&](const std::string& reference, const std::string& distorted,
+                    const std::string& expected) {
+    const auto scored = [&](const char* device) {
+      const Json document = json({reference, distorted, "-m", "ssimulacra2", "--device", device});
+      EXPECT_EQ(document["device"], device);
+      return document["frames"][0]["ssimulacra2"].get<double>();
+    };
+    const double score = scored("vulkan:0");
+    EXPECT_EQ(with_8_decimals(score), expected);
+    EXPECT_EQ(score, scored("cpu"));
+  });
+}
+
+TEST_F(Ssimulacra2GoldenThroughVulkan, EveryDecimalByIntegers) {
+  for (const char* switches : {"integer_fma", "integer_f64", "integer_fma,integer_f64"}) {
+    SCOPED_TRACE(switches);
+    const test::TestDevice device(switches);
+    for_each_pair([&](const std::string& reference, const std::string& distorted,
+                      const std::string& expected) {
+      const media::Image x = media::read_image(reference), y = media::read_image(distorted);
+      const Tensor score = ssimulacra2(view_of(x), view_of(y), {}, {.queue = device.queue()});
+      EXPECT_EQ(with_8_decimals(item(score)), expected);
+    });
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace similis::cli

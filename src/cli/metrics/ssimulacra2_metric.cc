@@ -135,12 +135,15 @@ struct Call {
   TensorView map = {};  // [H,W], if it is wanted
 
   double operator()(const TensorView& x, const TensorView& y) const {
-    const Tensor value = allocate({}, DType::f64, map.empty() ? device : Device{}, exec);
+    if (!map.empty()) {  // on the CPU alone, whatever the queue is
+      const Tensor value = allocate({}, DType::f64);
+      ssimulacra2_into(x, y, {.value = value, .map = map}, options, {.runner = exec.runner});
+      return item(value);
+    }
     const auto moved = [&](const TensorView& view) {
-      return map.empty() ? on_device({view, nullptr}, device, exec) : Tensor(view, nullptr);
+      return on_device({view, nullptr}, device, exec);
     };
-    ssimulacra2_into(moved(x), moved(y), {.value = value, .map = map}, options, exec);
-    return item(on_device(value, {}, exec));
+    return item(ssimulacra2(moved(x), moved(y), options, exec));
   }
 };
 
@@ -295,6 +298,7 @@ Metric ssimulacra2_metric() {
       .map_range = MapRange{.best = 0, .worst = 100, .unit = "points lost here"},
       .video_planes = VideoPlanes::frame,
       .runs_on_gpu = true,
+      .runs_on_vulkan = true,
       .configure = configured};
 }
 

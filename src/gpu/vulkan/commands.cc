@@ -4,13 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "similis/error.hpp"
 
 namespace similis::gpu::vulkan {
 namespace {
 
-constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;        // the most that a kernel takes
+constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;  // the most that a kernel takes
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;  // of a slot's first staging buffer
 constexpr std::size_t kAlignment = 256;
 
@@ -23,19 +24,26 @@ void begin(const DeviceApi& api, VkCommandBuffer commands) {
 }  // namespace
 
 Slot::Slot(Gpu& gpu) {
-  VkCommandPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  create.queueFamilyIndex = gpu.described().queue_family;
-  check(gpu.api().CreateCommandPool(gpu.device(), &create, nullptr, &pool),
-      "a command pool cannot be made");
-  VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  allocate.commandPool = pool;
-  allocate.commandBufferCount = 1;
-  check(gpu.api().AllocateCommandBuffers(gpu.device(), &allocate, &commands),
-      "a command buffer cannot be made");
+  const auto make = [&](std::uint32_t family, Recording& made) {
+    VkCommandPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    create.queueFamilyIndex = family;
+    check(gpu.api().CreateCommandPool(gpu.device(), &create, nullptr, &made.pool),
+        "a command pool cannot be made");
+    VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = made.pool;
+    allocate.commandBufferCount = 1;
+    check(gpu.api().AllocateCommandBuffers(gpu.device(), &allocate, &made.buffer),
+        "a command buffer cannot be made");
+  };
+  make(gpu.described().queue_family, commands);
+  make(gpu.described().copy_family, copies);
 }
 
 void Slot::reset(Gpu& gpu) {
-  check(gpu.api().ResetCommandPool(gpu.device(), pool, 0), "commands cannot be reset");
+  for (const Recording& each : {commands, copies}) {
+    check(gpu.api().ResetCommandPool(gpu.device(), each.pool, 0), "commands cannot be reset");
+  }
+  has_copies = false;
   for (const VkDescriptorPool of_sets : sets)
     check(gpu.api().ResetDescriptorPool(gpu.device(), of_sets, 0), "arguments cannot be reset");
   sets_in_use = 0;
@@ -44,7 +52,7 @@ void Slot::reset(Gpu& gpu) {
 }
 
 Commands::Commands(Gpu& gpu) : gpu_(gpu), slot_(gpu.take_slot()) {
-  begin(gpu.api(), slot_->commands);
+  begin(gpu.api(), slot_->commands.buffer);
   order();
 }
 
@@ -59,8 +67,8 @@ void Commands::order() {
   barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
   constexpr VkPipelineStageFlags kStages =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  gpu_.api().CmdPipelineBarrier(slot_->commands, kStages, kStages | VK_PIPELINE_STAGE_HOST_BIT, 0,
-      1, &barrier, 0, nullptr, 0, nullptr);
+  gpu_.api().CmdPipelineBarrier(slot_->commands.buffer, kStages,
+      kStages | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
 VkBuffer Commands::workspace(std::size_t bytes) {
@@ -80,10 +88,20 @@ Commands::Place Commands::staging(std::size_t bytes) {
   return staging(bytes);
 }
 
+Commands::Input Commands::input(std::size_t bytes) {
+  workspaces_.push_back(gpu_.workspace(bytes, Gpu::Ready::now));
+  const VkBuffer buffer = workspaces_.back()->handle;
+  const Place from = staging(bytes);
+  if (!std::exchange(slot_->has_copies, true)) begin(gpu_.api(), slot_->copies.buffer);
+  const VkBufferCopy copy{from.offset, 0, bytes};
+  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->copies.buffer, from.buffer, buffer, 1, &copy);
+  return {buffer, from.mapped};
+}
+
 void* Commands::upload(VkBuffer to, std::size_t offset_bytes, std::size_t bytes) {
   const Place from = staging(bytes);
   const VkBufferCopy copy{from.offset, offset_bytes, bytes};
-  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands, from.buffer, to, 1, &copy);
+  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands.buffer, from.buffer, to, 1, &copy);
   order();
   return from.mapped;
 }
@@ -91,13 +109,13 @@ void* Commands::upload(VkBuffer to, std::size_t offset_bytes, std::size_t bytes)
 const void* Commands::download(VkBuffer from, std::size_t offset_bytes, std::size_t bytes) {
   const Place to = staging(bytes);
   const VkBufferCopy copy{offset_bytes, to.offset, bytes};
-  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands, from, to.buffer, 1, &copy);
+  if (bytes > 0) gpu_.api().CmdCopyBuffer(slot_->commands.buffer, from, to.buffer, 1, &copy);
   order();
   return to.mapped;
 }
 
 void Commands::clear(VkBuffer buffer, std::size_t bytes) {
-  gpu_.api().CmdFillBuffer(slot_->commands, buffer, 0, bytes, 0);
+  gpu_.api().CmdFillBuffer(slot_->commands.buffer, buffer, 0, bytes, 0);
   order();
 }
 
@@ -148,7 +166,7 @@ void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, cons
   write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   write.pBufferInfo = infos.data();
   api.UpdateDescriptorSets(gpu_.device(), 1, &write, 0, nullptr);
-  const VkCommandBuffer commands = slot_->commands;
+  const VkCommandBuffer commands = slot_->commands.buffer;
   api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
   api.CmdBindDescriptorSets(
       commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set, 0, nullptr);
@@ -160,14 +178,20 @@ void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, cons
 }
 
 void Commands::submit() {
-  check(gpu_.api().EndCommandBuffer(slot_->commands), "commands cannot be recorded");
-  slot_->done_at = gpu_.submit(slot_->commands);
+  const auto ended = [&](VkCommandBuffer recorded) {
+    check(gpu_.api().EndCommandBuffer(recorded), "commands cannot be recorded");
+    return recorded;
+  };
+  slot_->done_at = gpu_.submit(
+      ended(slot_->commands.buffer), slot_->has_copies ? ended(slot_->copies.buffer) : nullptr);
   workspaces_.clear();  // later work waits for this one before it uses them
 }
 
+void Commands::wait() { gpu_.wait(slot_->done_at); }
+
 void Commands::finish() {
   submit();
-  gpu_.wait(slot_->done_at);
+  wait();
 }
 
 }  // namespace similis::gpu::vulkan

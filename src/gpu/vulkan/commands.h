@@ -23,8 +23,12 @@ struct Slot {
     Buffer buffer;
     std::size_t used = 0;
   };
-  VkCommandPool pool = nullptr;
-  VkCommandBuffer commands = nullptr;
+  struct Recording {
+    VkCommandPool pool = nullptr;
+    VkCommandBuffer buffer = nullptr;
+  };
+  Recording commands, copies;
+  bool has_copies = false;
   std::vector<VkDescriptorPool> sets;  ///< the last one has sets left
   int sets_left = 0;
   std::size_t sets_in_use = 0;  ///< pools of `sets` that were used
@@ -53,6 +57,13 @@ class Commands {
   /// Memory that is freed once the commands are submitted.
   VkBuffer workspace(std::size_t bytes);
 
+  struct Input {
+    VkBuffer buffer;
+    void* bytes;
+  };
+  /// Workspace that begins with bytes of the caller, who writes them to the place that is returned
+  /// before the commands are submitted. They are copied over while earlier commands still run.
+  Input input(std::size_t bytes);
   /// Queues a copy to a buffer; the caller writes the bytes to the place that is returned before
   /// the commands are submitted.
   void* upload(VkBuffer to, std::size_t offset_bytes, std::size_t bytes);
@@ -75,7 +86,9 @@ class Commands {
 
   /// Hands the commands to the device, and does not wait.
   void submit();
-  /// The same, and waits until they are done.
+  /// Waits until submitted commands are done.
+  void wait();
+  /// Submits, and waits.
   void finish();
 
  private:

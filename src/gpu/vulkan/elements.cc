@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "similis/error.hpp"
+#include "src/core/parallel.h"
 #include "src/core/tensor/doubles.h"
 
 namespace similis::gpu::vulkan {
@@ -60,6 +61,24 @@ Elements in_buffer(VkBuffer buffer, const TensorView& view) {
   return elements;
 }
 
+// True if the memory from the first element to the last has no more elements than the tensor, as
+// where axes are in another order: it is copied as it lies.
+bool is_compact(const TensorView& tensor) {
+  for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
+    if (tensor.strides[axis] < 0) return false;
+  }
+  return end_of(tensor) - tensor.offset <= tensor.shape.count();
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, const Execution& exec) {
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  const auto parts = static_cast<std::int64_t>((bytes + kPart - 1) / kPart);
+  parallel_for(exec, parts, [&](std::int64_t part) {
+    const std::size_t first = static_cast<std::size_t>(part) * kPart;
+    std::memcpy(to + first, from + first, std::min(kPart, bytes - first));
+  });
+}
+
 }  // namespace
 
 void require_addressable(
@@ -73,18 +92,26 @@ void require_addressable(
           operation, bytes, gpu.index(), most));
 }
 
-Elements elements_of(const char* operation, Commands& commands, const TensorView& tensor) {
+Elements elements_of(
+    const char* operation, Commands& commands, const TensorView& tensor, const Execution& exec) {
   TensorView view = tensor;
   VkBuffer buffer = nullptr;
-  if (tensor.device.kind == DeviceKind::cpu) {
+  const bool is_staged = tensor.device.kind == DeviceKind::cpu;
+  if (is_staged) {
     view.offset = 0;
-    view.strides = dense_strides(view.shape);
+    if (!is_compact(tensor)) view.strides = dense_strides(view.shape);
   }
   require_addressable(operation, commands.gpu(), end_of(view), size_bytes(view.dtype));
-  if (tensor.device.kind == DeviceKind::cpu) {
-    const std::size_t bytes = dense_bytes(view);
-    buffer = commands.workspace(bytes);
-    copy_to_dense(tensor, static_cast<std::byte*>(commands.upload(buffer, 0, bytes)));
+  if (is_staged) {
+    const auto bytes = static_cast<std::size_t>(end_of(view)) * size_bytes(view.dtype);
+    const Commands::Input input = commands.input(bytes);
+    buffer = input.buffer;
+    auto* const to = static_cast<std::byte*>(input.bytes);
+    if (is_compact(tensor)) {
+      copy_bytes(to, static_cast<const std::byte*>(tensor.data()), bytes, exec);
+    } else {
+      copy_to_dense(tensor, to);
+    }
   } else {
     buffer = static_cast<VkBuffer>(tensor.handle);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "src/gpu/vulkan/commands.h"
 
@@ -16,10 +17,11 @@ struct Elements {
   std::int32_t strides[kMaxRank] = {};  ///< in elements
 };
 
-/// The elements of a tensor of the device, or of a dense copy that the commands make of one on the
-/// CPU. Throws DeviceError, for the operation, if an element is beyond what the device reads of a
-/// buffer.
-Elements elements_of(const char* operation, Commands& commands, const TensorView& tensor);
+/// The elements of a tensor of the device, or of a copy that the commands make of one on the CPU.
+/// The runner's threads copy large arrays. Throws DeviceError, for the operation, if an element is
+/// beyond what the device reads of a buffer.
+Elements elements_of(const char* operation, Commands& commands, const TensorView& tensor,
+    const Execution& exec = {.runner = serial_runner()});
 
 /// The elements of an array of floats; f64 on the CPU is copied as f32.
 struct Floats {

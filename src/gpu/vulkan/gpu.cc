@@ -34,11 +34,20 @@ std::string missing(const Api& api, Described& device) {
   api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    device.queue_family = i;
-    if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) return {};
-  }
-  return "a queue for compute";
+  const auto first = [&](VkQueueFlags wanted, VkQueueFlags unwanted) {
+    std::uint32_t i = 0;
+    while (i < count && ((families[i].queueFlags & wanted) != wanted ||
+                            (families[i].queueFlags & unwanted) != 0))
+      ++i;
+    return i;
+  };
+  device.queue_family = first(VK_QUEUE_COMPUTE_BIT, 0);
+  if (device.queue_family == count) return "a queue for compute";
+  constexpr VkQueueFlags kVideo = 0x60;  // decoding and encoding, by the specification's numbers
+  constexpr VkQueueFlags kMore = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT | kVideo;
+  device.copy_family = first(VK_QUEUE_TRANSFER_BIT, kMore);
+  if (device.copy_family == count) device.copy_family = device.queue_family;
+  return {};
 }
 
 struct Found {
@@ -77,8 +86,8 @@ const Found& found_devices() {
   return found;
 }
 
-// Memory that is kept for the next call: a batch of 4K planes of doubles.
-constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
+// Memory that is kept for the next call: what a pair of 4K pictures takes in SSIMULACRA 2.
+constexpr std::size_t kKeptBytes = std::size_t{1} << 30;
 // Kernels read words of 4 B; sizes that repeat are found again.
 constexpr std::size_t kGranule = 4096;
 
@@ -105,6 +114,8 @@ Gpu::Gpu(const Described& described, int index) : described_(described), index_(
   queue.queueFamilyIndex = described.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
+  VkDeviceQueueCreateInfo queues[] = {queue, queue};
+  queues[1].queueFamilyIndex = described.copy_family;
   VkPhysicalDeviceVulkan12Features newer{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   newer.timelineSemaphore = VK_TRUE;
@@ -112,20 +123,22 @@ Gpu::Gpu(const Described& described, int index) : described_(described), index_(
   features.shaderInt64 = VK_TRUE;
   features.shaderFloat64 = described.has_doubles ? VK_TRUE : VK_FALSE;
   VkDeviceCreateInfo create{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &newer};
-  create.queueCreateInfoCount = 1;
-  create.pQueueCreateInfos = &queue;
+  create.queueCreateInfoCount = described.copy_family == described.queue_family ? 1 : 2;
+  create.pQueueCreateInfos = queues;
   create.pEnabledFeatures = &features;
   check(vulkan.CreateDevice(described.physical, &create, nullptr, &device_),
       "the device cannot be opened");
   api_ = device_api(vulkan, device_);
   api_.GetDeviceQueue(device_, described.queue_family, 0, &queue_);
+  api_.GetDeviceQueue(device_, described.copy_family, 0, &copy_queue_);
   vulkan.GetPhysicalDeviceMemoryProperties(described.physical, &memory_);
   VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
   const VkSemaphoreCreateInfo semaphore{
       .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-  check(
-      api_.CreateSemaphore(device_, &semaphore, nullptr, &timeline_), "a semaphore cannot be made");
+  for (VkSemaphore* const made : {&timeline_, &copy_timeline_}) {
+    check(api_.CreateSemaphore(device_, &semaphore, nullptr, made), "a semaphore cannot be made");
+  }
   kernels_ = std::make_unique<KernelCache>(*this);
 }
 
@@ -151,6 +164,12 @@ bool Gpu::make(std::size_t bytes, bool of_host, Buffer& buffer) {
   create.size = buffer.bytes;
   create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  const std::uint32_t families[] = {described_.queue_family, described_.copy_family};
+  if (families[0] != families[1]) {
+    create.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    create.queueFamilyIndexCount = 2;
+    create.pQueueFamilyIndices = families;
+  }
   if (api_.CreateBuffer(device_, &create, nullptr, &buffer.handle) != VK_SUCCESS) return false;
   VkMemoryRequirements needs;
   api_.GetBufferMemoryRequirements(device_, buffer.handle, &needs);
@@ -185,14 +204,16 @@ void Gpu::destroy(const Buffer& buffer) {
   api_.FreeMemory(device_, buffer.memory, nullptr);
 }
 
-Buffer* Gpu::allocate(std::size_t bytes) {
+Buffer* Gpu::allocate(std::size_t bytes, Ready ready) {
   const std::lock_guard lock(allocating_);
   // The smallest that is large enough and not half empty. It may still be in use by submitted work,
-  // which runs before what is submitted from now on.
+  // which runs before what is submitted from now on, but not before copies.
+  const std::uint64_t latest = ready == Ready::now ? done() : UINT64_MAX;
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     const std::size_t size = (*it)->bytes;
     if (size < bytes || size / 2 > std::max(bytes, kGranule)) continue;
+    if ((*it)->last_use > latest) continue;
     if (best == free_.end() || size < (*best)->bytes) best = it;
   }
   if (best != free_.end()) {
@@ -229,8 +250,8 @@ void Gpu::release(Buffer* buffer) {
   }
 }
 
-std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes) {
-  Buffer* const buffer = allocate(bytes);
+std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes, Ready ready) {
+  Buffer* const buffer = allocate(bytes, ready);
   if (buffer == nullptr) {
     throw DeviceError(
         fmt::format("vulkan:{}: there are no {} bytes of memory left", index_, bytes));
@@ -247,18 +268,34 @@ Buffer Gpu::host_buffer(std::size_t bytes) {
   return buffer;
 }
 
-std::uint64_t Gpu::submit(VkCommandBuffer commands) {
+std::uint64_t Gpu::submit(VkCommandBuffer commands, VkCommandBuffer copies) {
   const std::lock_guard lock(submitting_);
+  const auto queue = [&](VkQueue to, const VkCommandBuffer& work, const VkSemaphore& signal,
+                         std::uint64_t number, std::uint64_t copies_before) {
+    constexpr VkPipelineStageFlags kStages =
+        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    VkTimelineSemaphoreSubmitInfo counts{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+    counts.signalSemaphoreValueCount = 1;
+    counts.pSignalSemaphoreValues = &number;
+    VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &counts};
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = &work;
+    info.signalSemaphoreCount = 1;
+    info.pSignalSemaphores = &signal;
+    if (copies_before > 0) {
+      counts.waitSemaphoreValueCount = info.waitSemaphoreCount = 1;
+      counts.pWaitSemaphoreValues = &copies_before;
+      info.pWaitSemaphores = &copy_timeline_;
+      info.pWaitDstStageMask = &kStages;
+    }
+    check(api_.QueueSubmit(to, 1, &info, nullptr), "work cannot be submitted");
+  };
+  if (copies != nullptr) {
+    queue(copy_queue_, copies, copy_timeline_, copies_submitted_ + 1, 0);
+    ++copies_submitted_;
+  }
   const std::uint64_t number = submitted_ + 1;
-  VkTimelineSemaphoreSubmitInfo counts{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-  counts.signalSemaphoreValueCount = 1;
-  counts.pSignalSemaphoreValues = &number;
-  VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &counts};
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &timeline_;
-  check(api_.QueueSubmit(queue_, 1, &info, nullptr), "work cannot be submitted");
+  queue(queue_, commands, timeline_, number, copies == nullptr ? 0 : copies_submitted_);
   submitted_ = number;
   return number;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU that is used through Vulkan: its device, queue and memory. Work goes to one queue and runs
-// in the order in which it was submitted; a timeline semaphore counts what is done.
+// A GPU that is used through Vulkan: its device, queues and memory. Work goes to one queue and runs
+// in the order in which it was submitted; a timeline semaphore counts what is done. What a call
+// copies to the device goes to a second queue where there is one, beside the work of earlier calls.
 #pragma once
 
 #include <atomic>
@@ -25,6 +26,7 @@ struct Described {
   std::string driver;  ///< its name and version, in the driver's words
   bool has_doubles = false;
   std::uint32_t queue_family = 0;
+  std::uint32_t copy_family = 0;  ///< one that only copies, else queue_family
 };
 
 /// The devices that similis can use, in the loader's order.
@@ -64,19 +66,22 @@ class Gpu {
   /// Throws DeviceError, for an operation that promises bits, if the device does not keep them.
   const Arithmetic& exact_arithmetic(const char* operation);
 
-  /// Memory that kernels use, ready for work submitted from now on; null if there is none left.
-  Buffer* allocate(std::size_t bytes);
+  enum class Ready : std::uint8_t { in_order, now };
+  /// Memory that kernels use, ready for work submitted from now on or for anything at once; null if
+  /// there is none left.
+  Buffer* allocate(std::size_t bytes, Ready ready = Ready::in_order);
   /// Gives it back once the work submitted so far is done.
   void release(Buffer* buffer);
   /// The same as one object. Throws DeviceError if there is no memory left.
-  std::shared_ptr<Buffer> workspace(std::size_t bytes);
+  std::shared_ptr<Buffer> workspace(std::size_t bytes, Ready ready = Ready::in_order);
   /// Memory of the host that the device copies from and to.
   Buffer host_buffer(std::size_t bytes);
 
   KernelCache& kernels() { return *kernels_; }
 
-  /// Queues the commands, and returns the number by which wait() knows them.
-  std::uint64_t submit(VkCommandBuffer commands);
+  /// Queues the commands, and returns the number by which wait() knows them. Copies, if any, are
+  /// done before; they wait for no earlier work.
+  std::uint64_t submit(VkCommandBuffer commands, VkCommandBuffer copies = nullptr);
   void wait(std::uint64_t submission);
   std::uint64_t done();
 
@@ -91,11 +96,12 @@ class Gpu {
   const int index_;
   VkDevice device_ = nullptr;
   DeviceApi api_;
-  VkQueue queue_ = nullptr;
-  VkSemaphore timeline_ = nullptr;
+  VkQueue queue_ = nullptr, copy_queue_ = nullptr;
+  VkSemaphore timeline_ = nullptr, copy_timeline_ = nullptr;
   VkPhysicalDeviceMemoryProperties memory_ = {};
   std::mutex submitting_;
   std::atomic<std::uint64_t> submitted_ = 0;
+  std::uint64_t copies_submitted_ = 0;
   std::mutex allocating_;
   std::vector<Buffer*> free_;  // kept for the next allocations, the oldest first
   std::size_t free_bytes_ = 0;

@@ -8,6 +8,7 @@
 #define i64 int64_t
 #define FUNCTION
 #define OUT(type) out type
+#define INOUT(type) inout type
 
 uint bits_of(float value) { return floatBitsToUint(value); }
 float float_of(uint bits) { return uintBitsToFloat(bits); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IEEE arithmetic in integers, for devices that round in other ways or have no doubles: the fused
-// multiply-add of f32; sum, product, quotient and conversion of f64. To nearest even.
+// multiply-add of f32; sum, product, quotient, fused multiply-add, square root and conversions of
+// f64. To nearest even.
 //
 // Written in what GLSL and C++ both compile, so that a test of it runs on the CPU. The language's
 // own words come first, from prelude.glsl or soft_arithmetic_test.cc:
@@ -8,7 +9,8 @@
 //   bits_of(float), float_of(uint)    the bits of an f32
 //   high_bit(u64)                     index of the highest bit that is 1
 //   product_128(a, b, high, low)      all bits of a product
-//   FUNCTION, OUT(type)               before a function; an argument that it writes
+//   FUNCTION                          before a function
+//   OUT(type), INOUT(type)            an argument that it writes; that it reads and writes
 
 #define U64(number) u64(number)
 
@@ -103,8 +105,9 @@ FUNCTION u64 f64_of_parts(u64 sign, int exponent, u64 mantissa) {
 }
 
 FUNCTION u64 soft_f64_of_int(i64 value) {
-  bool is_negative = value < i64(0);
-  return f64_of_parts(is_negative ? U64(1) << 63 : U64(0), 0, u64(is_negative ? -value : value));
+  // No comparison: llvmpipe (Mesa 22.3.6) finds an int that became an i64 not to be below 0.
+  u64 is_negative = u64(value) >> 63;
+  return f64_of_parts(is_negative << 63, 0, (u64(value) ^ (U64(0) - is_negative)) + is_negative);
 }
 
 FUNCTION u64 soft_f64_of_float(float value) {
@@ -160,4 +163,109 @@ FUNCTION u64 soft_f64_quotient(u64 a, u64 b) {
   rest = (rest << 32) - second * divisor;
   return f64_of_parts(sign, f64_exponent(a) - f64_exponent(b) - 63,
       ((first << 32) + second) | (rest != U64(0) ? U64(1) : U64(0)));
+}
+
+FUNCTION bool soft_f64_less(u64 a, u64 b) {
+  u64 size_a = a ^ f64_sign(a), size_b = b ^ f64_sign(b);
+  if (size_a == U64(0) && size_b == U64(0)) return false;
+  if (f64_sign(a) != f64_sign(b)) return f64_sign(a) != U64(0);
+  return f64_sign(a) == U64(0) ? size_a < size_b : size_b < size_a;
+}
+
+// The whole number at or below a; |a| < 2^31.
+FUNCTION int soft_f64_floor_to_int(u64 a) {
+  bool is_negative = f64_sign(a) != U64(0);
+  if (f64_exponent(a) == 0) return 0;
+  if (f64_exponent(a) < 1023) return is_negative ? -1 : 0;
+  int shift = 1075 - f64_exponent(a);
+  int whole = int(f64_mantissa(a) >> uint(shift));
+  if (!is_negative) return whole;
+  return (f64_mantissa(a) & ((U64(1) << uint(shift)) - U64(1))) != U64(0) ? -whole - 1 : -whole;
+}
+
+// Rounded to f32; infinity where it is too large.
+FUNCTION float soft_f32_of_f64(u64 a) {
+  uint sign = uint(a >> 32) & 0x80000000u;
+  int exponent = f64_exponent(a) - 1023 + 127;
+  if (f64_exponent(a) == 0 || exponent < -30) return float_of(sign);
+  if (exponent > 254) return float_of(sign | 0x7f800000u);
+  uint rounded = uint(shifted_and_rounded(f64_mantissa(a), exponent < 1 ? 30 - exponent : 29));
+  // Bit 23 adds 1 to the exponent.
+  return float_of(sign | (exponent < 1 ? rounded : rounded + (uint(exponent - 1) << 23)));
+}
+
+// Shifts 128 bits right, as shifted_with_sticky() does.
+FUNCTION void shift_128(INOUT(u64) high, INOUT(u64) low, int shift) {
+  if (shift > 63) {
+    low = shifted_with_sticky(high, shift - 64) | (low != U64(0) ? U64(1) : U64(0));
+    high = U64(0);
+  } else if (shift > 0) {
+    u64 lost = low << uint(64 - shift);
+    low = (low >> uint(shift)) | (high << uint(64 - shift)) | (lost != U64(0) ? U64(1) : U64(0));
+    high = high >> uint(shift);
+  }
+}
+
+// a·b + c, rounded once.
+FUNCTION u64 soft_f64_fma(u64 a, u64 b, u64 c) {
+  u64 sign = f64_sign(a ^ b);
+  if (f64_exponent(a) == 0 || f64_exponent(b) == 0) return soft_f64_sum(sign, c);
+  // The product, from bit 124 or 125 down, times 2^exponent; and c, from bit 124 down.
+  u64 high = U64(0), low = U64(0);
+  product_128(f64_mantissa(a) << 10, f64_mantissa(b) << 10, high, low);
+  int exponent = f64_exponent(a) + f64_exponent(b) - 2170;
+  u64 high_c = f64_exponent(c) == 0 ? U64(0) : f64_mantissa(c) << 8, low_c = U64(0);
+  int above = exponent - (f64_exponent(c) - 1147);
+  if (above > 0) {
+    shift_128(high_c, low_c, above);
+  } else if (high_c != U64(0)) {
+    shift_128(high, low, -above);
+    exponent -= above;
+  }
+  if (sign == f64_sign(c)) {
+    low += low_c;
+    high += high_c + (low < low_c ? U64(1) : U64(0));
+  } else {
+    if (high < high_c || (high == high_c && low < low_c)) {
+      u64 swapped = high;
+      high = high_c;
+      high_c = swapped;
+      swapped = low;
+      low = low_c;
+      low_c = swapped;
+      sign = f64_sign(c);
+    }
+    high -= high_c + (low < low_c ? U64(1) : U64(0));
+    low -= low_c;
+  }
+  if (high == U64(0)) return f64_of_parts(low == U64(0) ? U64(0) : sign, exponent, low);
+  int up = 63 - high_bit(high);
+  if (up > 0) {
+    high = (high << uint(up)) | (low >> uint(64 - up));
+    low = low << uint(up);
+  }
+  return f64_of_parts(sign, exponent + 64 - up, high | (low != U64(0) ? U64(1) : U64(0)));
+}
+
+// The square root of a number that is not negative, by digits of one bit.
+FUNCTION u64 soft_f64_root(u64 a) {
+  if (f64_exponent(a) == 0) return a;
+  int exponent = f64_exponent(a) - 1075;
+  u64 m = f64_mantissa(a);
+  if ((exponent & 1) != 0) {
+    m = m << 1;
+    exponent -= 1;
+  }
+  u64 root = U64(0), rest = U64(0);  // of m·2^56
+  for (int i = 54; i >= 0; --i) {
+    u64 digits = i >= 28 ? (m >> uint(2 * i - 56)) & U64(3) : U64(0);
+    rest = (rest << 2) | digits;
+    u64 trial = (root << 2) | U64(1);
+    root = root << 1;
+    if (rest >= trial) {
+      rest -= trial;
+      root |= U64(1);
+    }
+  }
+  return f64_of_parts(U64(0), exponent / 2 - 29, (root << 1) | (rest != U64(0) ? U64(1) : U64(0)));
 }

@@ -15,6 +15,7 @@ using i64 = std::int64_t;
 using uint = std::uint32_t;
 #define FUNCTION static
 #define OUT(type) type&
+#define INOUT(type) type&
 uint bits_of(float value) { return std::bit_cast<uint>(value); }
 float float_of(uint bits) { return std::bit_cast<float>(bits); }
 int high_bit(u64 value) { return 63 - std::countl_zero(value); }
@@ -83,6 +84,43 @@ TEST_F(SoftArithmetic, DoublesOfNumbersHaveTheBits) {
     ASSERT_EQ(soft_f64_of_int(integer), bits(static_cast<double>(integer))) << integer;
     const float number = any_float(true);
     ASSERT_EQ(soft_f64_of_float(number), bits(static_cast<double>(number))) << number;
+  }
+}
+
+TEST_F(SoftArithmetic, FmaOfDoublesHasTheBits) {
+  for (int i = 0; i < kCases; ++i) {
+    const double a = any_double(i % 2 != 0), b = any_double(i % 2 != 0);
+    double c = any_double(i % 2 != 0);
+    if (i % 7 == 0) c = -a * b;
+    if (i % 11 == 0) c = std::bit_cast<double>(bits(-a * b) ^ (random_() & 3));
+    if (i % 13 == 0) c *= std::ldexp(1.0, static_cast<int>(random_() % 260) - 130);
+    if (i % 1000 == 1) c = i % 3000 == 1 ? 0.0 : -0.0;
+    ASSERT_EQ(soft_f64_fma(bits(a), bits(b), bits(c)), bits(std::fma(a, b, c)))
+        << a << ' ' << b << ' ' << c;
+  }
+}
+
+TEST_F(SoftArithmetic, RootsHaveTheBits) {
+  for (int i = 0; i < kCases / 10; ++i) {
+    double a = std::abs(any_double(i % 2 != 0));
+    if (i % 3 == 0) a *= a;
+    ASSERT_EQ(soft_f64_root(bits(a)), bits(std::sqrt(a))) << a;
+  }
+  EXPECT_EQ(soft_f64_root(bits(0.0)), bits(0.0));
+}
+
+TEST_F(SoftArithmetic, DoublesBecomeFloatsAndWholeNumbers) {
+  for (int i = 0; i < kCases; ++i) {
+    const double a = any_double(i % 2 != 0);
+    for (const double of : {a, a * 0x1p-90, a * 0x1p120})
+      ASSERT_EQ(bits_of(soft_f32_of_f64(bits(of))), bits_of(static_cast<float>(of))) << of;
+    const double near = static_cast<double>(static_cast<float>(a)) * (1 + 0x1p-24);
+    ASSERT_EQ(bits_of(soft_f32_of_f64(bits(near))), bits_of(static_cast<float>(near))) << near;
+    const double small = std::fmod(a, 1e9);
+    ASSERT_EQ(soft_f64_floor_to_int(bits(small)), static_cast<int>(std::floor(small))) << small;
+    const double b = any_double(i % 2 != 0);
+    ASSERT_EQ(soft_f64_less(bits(a), bits(b)), a < b) << a << ' ' << b;
+    ASSERT_FALSE(soft_f64_less(bits(a), bits(a)));
   }
 }
 

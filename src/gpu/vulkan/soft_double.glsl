@@ -21,3 +21,4 @@ u64 f64_of_float(float value) { return bits_of(double(value)); }
 
 u64 f64_negative(u64 a) { return a ^ (U64(1) << 63); }
 u64 f64_difference(u64 a, u64 b) { return f64_sum(a, f64_negative(b)); }
+bool f64_less(u64 a, u64 b) { return soft_f64_less(a, b); }

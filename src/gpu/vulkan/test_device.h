@@ -2,11 +2,15 @@
 // Devices of tests, each with findings of its own.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "similis/execution.hpp"
+#include "similis/vulkan.hpp"
+#include "src/gpu/device.h"
 #include "src/gpu/vulkan/gpu.h"
 
 namespace similis::test {
@@ -30,5 +34,28 @@ class TestDevice {
   std::unique_ptr<gpu::vulkan::Gpu> gpu_;
   gpu::vulkan::Arithmetic arithmetic_;
 };
+
+/// The array with the memory between its elements, three elements into a buffer of the first
+/// device.
+inline Tensor in_vulkan_buffer(const TensorView& view) {
+  std::int64_t before = 0, after = 0;
+  for (int axis = 0; axis < view.shape.rank(); ++axis) {
+    const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
+    (reach < 0 ? before : after) += std::abs(reach);
+  }
+  constexpr std::int64_t kFirst = 3;
+  const Device device = VulkanDevice().device();
+  const Tensor memory = allocate({kFirst + before + after + 1}, view.dtype, device);
+  TensorView all = memory;
+  all.offset = kFirst;
+  const auto bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
+  gpu::copy_from_cpu(all, static_cast<const std::byte*>(view.data()) - before * bytes,
+      static_cast<std::size_t>((before + after + 1) * bytes), nullptr);
+  TensorView result = view;
+  result.handle = memory.handle;
+  result.offset = kFirst + before;
+  result.device = device;
+  return {result, std::make_shared<Tensor>(memory)};
+}
 
 }  // namespace similis::test

@@ -2,10 +2,12 @@
 // Integer SSIM through Vulkan, as cuda.cu has it: terms, maps of what chunks of them do to the
 // running sum, and the walk over the maps. Planes on the CPU are copied over in the same commands.
 #include <algorithm>
-#include <cstring>
+#include <memory>
+#include <utility>
 
 #include "src/gpu/vulkan/device_functions.h"
 #include "src/gpu/vulkan/elements.h"
+#include "src/gpu/vulkan/staged_batches.h"
 #include "src/libvmaf_ssim/integer/formula.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "src/libvmaf_ssim/samples.h"
@@ -56,14 +58,14 @@ void put(const Elements& samples, std::int32_t& offset, std::int32_t (&strides)[
 
 // Queues the kernels for a batch of frames; the score of the first goes to scores[first_score].
 void score_frames(Commands& commands, const PlanePairs& planes, VkBuffer scores,
-    std::int64_t first_score, const char* suffix) {
+    std::int64_t first_score, const char* suffix, const Execution& exec) {
   const std::int64_t width = planes.width(), height = planes.height(), frames = planes.count();
   const std::int64_t count = width * height, terms_count = frames * count;
   const std::int64_t tiles = parts(width, kColumns), stripes = parts(height, kRows);
   const std::int64_t chunks = frames * parts(count, kChunkTerms);
   const std::int64_t groups = frames * parts(count, kGroupTerms);
-  const Elements x = gpu::vulkan::elements_of("integer_ssim", commands, planes.x);
-  const Elements y = gpu::vulkan::elements_of("integer_ssim", commands, planes.y);
+  const Elements x = gpu::vulkan::elements_of("integer_ssim", commands, planes.x, exec);
+  const Elements y = gpu::vulkan::elements_of("integer_ssim", commands, planes.y, exec);
   gpu::vulkan::require_addressable("integer_ssim", commands.gpu(), terms_count, sizeof(double));
 
   const auto bytes = [](std::int64_t elements, std::int64_t each) {
@@ -107,27 +109,32 @@ void integer_ssim_vulkan(const PlanePairs& planes, const TensorView& value, cons
   const std::int64_t pixels = planes.height() * planes.width();
   const std::int64_t most_terms = std::min<std::int64_t>(
       kMostTerms, gpu.limits().maxStorageBufferRange / static_cast<std::int64_t>(sizeof(double)));
-  const std::int64_t batch =
+  std::int64_t batch =
       std::clamp<std::int64_t>(most_terms / std::max<std::int64_t>(pixels, 1), 1, kMostFrames);
+  if (is_staged) {
+    const auto bytes_each = static_cast<std::int64_t>(size_bytes(planes.x.dtype));
+    batch = std::min(batch, gpu::vulkan::staged_pairs(2 * pixels * bytes_each));
+  }
+  gpu::vulkan::StagedBatches staged;
   for (std::int64_t first = 0; first < planes.count(); first += batch) {
     const std::int64_t count = std::min(batch, planes.count() - first);
     PlanePairs frames = planes;
     frames.x = frames_of(planes.x, first, count);
     frames.y = frames_of(planes.y, first, count);
-    Commands commands(gpu);
+    auto commands = std::make_unique<Commands>(gpu);
     if (!is_staged) {
-      score_frames(
-          commands, frames, static_cast<VkBuffer>(value.handle), value.offset + first, suffix);
-      commands.submit();
+      score_frames(*commands, frames, static_cast<VkBuffer>(value.handle), value.offset + first,
+          suffix, exec);
+      commands->submit();
       continue;
     }
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
-    const VkBuffer scores = commands.workspace(bytes);
-    score_frames(commands, frames, scores, 0, suffix);
-    const void* const found = commands.download(scores, 0, bytes);
-    commands.finish();
-    std::memcpy(static_cast<double*>(value.data()) + first, found, bytes);
+    const VkBuffer scores = commands->workspace(bytes);
+    score_frames(*commands, frames, scores, 0, suffix, exec);
+    const void* const found = commands->download(scores, 0, bytes);
+    staged.add(std::move(commands), found, static_cast<double*>(value.data()) + first, bytes);
   }
+  staged.finish();
 }
 
 }  // namespace similis::libvmaf_ssim_internal

@@ -72,6 +72,11 @@ TEST_P(IntegerSsimVulkan, OfAFrameHasTheBitsOfTheLoop) {
   }
 }
 
+// More than 4 MiB, so that a second batch is copied while the first is computed.
+TEST_P(IntegerSsimVulkan, OfManyFramesHasTheBitsOfTheLoop) {
+  expect_the_references_bits(TestPlanes(Scene::textured, {75, 180, 170}, 8));
+}
+
 TEST_P(IntegerSsimVulkan, PlanesMayLieAnyhow) {
   for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
     expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 141}, 8, layout));
@@ -98,35 +103,13 @@ class IntegerSsimInBuffers : public testing::Test {
     if (gpu::device_count(DeviceKind::vulkan) == 0)
       GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
   }
-
-  // The array with the memory between its elements, three elements into a buffer.
-  static Tensor on_device(const TensorView& view) {
-    std::int64_t before = 0, after = 0;
-    for (int axis = 0; axis < view.shape.rank(); ++axis) {
-      const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
-      (reach < 0 ? before : after) += std::abs(reach);
-    }
-    constexpr std::int64_t kFirst = 3;
-    const Device device = VulkanDevice().device();
-    const Tensor memory = allocate({kFirst + before + after + 1}, view.dtype, device);
-    TensorView all = memory;
-    all.offset = kFirst;
-    const auto bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
-    gpu::copy_from_cpu(all, static_cast<const std::byte*>(view.data()) - before * bytes,
-        static_cast<std::size_t>((before + after + 1) * bytes), nullptr);
-    TensorView result = view;
-    result.handle = memory.handle;
-    result.offset = kFirst + before;
-    result.device = device;
-    return {result, std::make_shared<Tensor>(memory)};
-  }
 };
 
 TEST_F(IntegerSsimInBuffers, HasTheBitsOfTheLoop) {
   for (const Layout layout : {Layout::dense, Layout::permuted, Layout::reversed, Layout::sliced}) {
     for (const int depth : {8, 10, 16}) {
       const TestPlanes planes(Scene::textured, {3, 41, 133}, depth, layout);
-      const Tensor x = on_device(planes.x), y = on_device(planes.y);
+      const Tensor x = test::in_vulkan_buffer(planes.x), y = test::in_vulkan_buffer(planes.y);
       const Tensor all = allocate({5}, DType::f64, x.device);
       TensorView value = all;
       value.offset = 2;
@@ -143,7 +126,8 @@ TEST_F(IntegerSsimInBuffers, HasTheBitsOfTheLoop) {
 TEST_F(IntegerSsimInBuffers, OfSamplesAboveTheRangeIsNotANumber) {
   TestPlanes planes(Scene::textured, {2, 40, 300}, 10);
   planes.y.elements<std::uint16_t>()[40 * 300 + 5] = 1024;
-  const Tensor scores = integer_ssim(on_device(planes.x), on_device(planes.y), {.bit_depth = 10});
+  const Tensor scores = integer_ssim(
+      test::in_vulkan_buffer(planes.x), test::in_vulkan_buffer(planes.y), {.bit_depth = 10});
   double found[2];
   gpu::copy_to_cpu(found, scores, sizeof found, nullptr);
   EXPECT_EQ(found[0], reference_integer_ssim(planes.pairs())[0]);

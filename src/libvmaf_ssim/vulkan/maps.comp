@@ -1,9 +1,9 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
-// Maps of chunks and groups of terms: a workgroup a group, four threads a chunk. Terms are read
-// once, 8 B a pixel, unless one lies halfway between two units: then its chunk is gone through in
-// order.
+// Maps of chunks and groups of terms: a workgroup a group, four threads a chunk, each of which goes
+// through 64 neighbouring terms in order, for an even and for an odd sum before them: a term halfway
+// between two units makes either even. Terms are read once, 8 B a pixel.
 #include "src/gpu/vulkan/prelude.glsl"
 #include "src/gpu/vulkan/soft_arithmetic.h"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"
@@ -20,15 +20,10 @@ layout(std430, binding = 1) readonly buffer TileSums { float tile_sums[]; };
 layout(std430, binding = 2) writeonly buffer Chunks { Map chunks[]; };  // [frame][chunk]
 layout(std430, binding = 3) writeonly buffer Groups { Map groups[]; };  // [frame][group]
 
-struct Part {
-  i64 sums[kBinades];
-  u64 reach;
-  uint halfway;  // bit i: a term is halfway between units of binade i
-};
+const int kPartTerms = kChunkTerms / kChunkThreads;
 
 shared float partial_sums[kThreads];
-shared Part parts[kThreads];
-shared Map maps[kGroupChunks];
+shared Map maps[kThreads];
 
 // A term in units: rounded down, and the rest.
 struct Units {
@@ -86,57 +81,34 @@ int first_exponent_about(float expected) {
   return int(bits_of(expected) >> 23 & 255u) - 127 + 1023 - 1;
 }
 
-Part part_of(int first, int count, int exponent) {
-  Part part = Part(i64[kBinades](i64(0), i64(0), i64(0)), U64(0), 0u);
-  for (int i = int(gl_LocalInvocationID.x) % kChunkThreads; i < count; i += kChunkThreads) {
-    u64 term = terms[first + i];
-    part.reach += reach_of(term, exponent);
-    [[unroll]] for (int b = 0; b < kBinades; ++b) {
-      Units units = units_of(term, exponent + b);
-      part.sums[b] += units.floor + i64(units.is_above_halfway ? 1 : 0);
-      if (units.is_halfway) part.halfway |= 1u << b;
-    }
-  }
-  return part;
+// Adds a term to the units that a sum of this parity before the part has got to.
+i64 with_term(i64 units, Units term, i64 before) {
+  units += term.floor;
+  bool is_odd = (u64(units + before) & U64(1)) != U64(0);
+  return units + i64(term.is_above_halfway || (term.is_halfway && is_odd) ? 1 : 0);
 }
 
-// Adds a chunk's terms to a sum of this parity as they come: each that is halfway makes it even.
-i64 in_order(int first, int count, int exponent, i64 start) {
-  i64 sum = start;
-  for (int i = 0; i < count; ++i) {
-    Units units = units_of(terms[first + i], exponent);
-    sum += units.floor;
-    if (units.is_above_halfway || (units.is_halfway && (sum & i64(1)) != i64(0))) sum += i64(1);
-  }
-  return sum - start;
-}
-
-// Binade b of a map with halfway terms.
-void map_in_order(int b, int first, int count, inout Map map) {
-  map.from_even[b] = in_order(first, count, map.first_exponent + b, i64(0));
-  map.from_odd[b] = in_order(first, count, map.first_exponent + b, i64(1));
-}
-
-Map chunk_map(int chunk, int first, int count, int exponent) {
+Map part_of(int first, int count, int exponent) {
   Map map;
   map.first_exponent = exponent;
   map.unused = 0;
   map.reach = U64(0);
-  uint halfway = 0u;
-  [[unroll]] for (int b = 0; b < kBinades; ++b) map.from_even[b] = i64(0);
-  [[unroll]] for (int k = 0; k < kChunkThreads; ++k) {
-    map.reach += parts[kChunkThreads * chunk + k].reach;
-    halfway |= parts[kChunkThreads * chunk + k].halfway;
+  [[unroll]] for (int b = 0; b < kBinades; ++b) {
+    map.from_even[b] = i64(0);
+    map.from_odd[b] = i64(0);
+  }
+  u64 next = count > 0 ? terms[first] : U64(0);
+  for (int i = 0; i < count; ++i) {
+    u64 term = next;
+    if (i + 1 < count) next = terms[first + i + 1];
+    map.reach += reach_of(term, exponent);
     [[unroll]] for (int b = 0; b < kBinades; ++b) {
-      map.from_even[b] += parts[kChunkThreads * chunk + k].sums[b];
+      Units units = units_of(term, exponent + b);
+      map.from_even[b] = with_term(map.from_even[b], units, i64(0));
+      map.from_odd[b] = with_term(map.from_odd[b], units, i64(1));
     }
   }
   map.reach = min(map.reach, kNoReach);
-  [[unroll]] for (int b = 0; b < kBinades; ++b) map.from_odd[b] = map.from_even[b];
-  // No loop: spirv-opt does not unroll one around the loops in here.
-  if ((halfway & 1u) != 0u) map_in_order(0, first, count, map);
-  if ((halfway & 2u) != 0u) map_in_order(1, first, count, map);
-  if ((halfway & 4u) != 0u) map_in_order(2, first, count, map);
   return map;
 }
 
@@ -145,10 +117,9 @@ Map then(Map a, Map b) {
   Map both = a;
   both.reach = min(a.reach + b.reach, kNoReach);
   [[unroll]] for (int i = 0; i < kBinades; ++i) {
-    bool even_turns = (a.from_even[i] & i64(1)) != i64(0);
-    bool odd_turns = (a.from_odd[i] & i64(1)) != i64(0);
-    both.from_even[i] += even_turns ? b.from_odd[i] : b.from_even[i];
-    both.from_odd[i] += odd_turns ? b.from_even[i] : b.from_odd[i];
+    Step step = then(Step(a.from_even[i], a.from_odd[i]), Step(b.from_even[i], b.from_odd[i]));
+    both.from_even[i] = step.from_even;
+    both.from_odd[i] = step.from_odd;
   }
   return both;
 }
@@ -159,19 +130,23 @@ void main() {
   int first_of_frame = frame * count, first_of_group = group * kGroupTerms;
   float expected = expected_before(frame, min(first_of_group + kGroupTerms / 2, count - 1));
   int exponent = first_exponent_about(expected);
-  int first = first_of_group + t / kChunkThreads * kChunkTerms;
-  parts[t] = part_of(first_of_frame + first, clamp(count - first, 0, kChunkTerms), exponent);
+  int first = first_of_group + t * kPartTerms;
+  maps[t] = part_of(first_of_frame + first, clamp(count - first, 0, kPartTerms), exponent);
   barrier();
   int in_group = min((count - first_of_group + kChunkTerms - 1) / kChunkTerms, kGroupChunks);
-  if (t < in_group) {
-    int from = first_of_group + t * kChunkTerms, here = min(count - from, kChunkTerms);
-    Map map = chunk_map(t, first_of_frame + from, here, exponent);
+  bool has_chunk = t < in_group;
+  Map map = maps[min(kChunkThreads * t, kThreads - 1)];
+  if (has_chunk) {
+    for (int k = 1; k < kChunkThreads; ++k) map = then(map, maps[kChunkThreads * t + k]);
     chunks[frame * ((count + kChunkTerms - 1) / kChunkTerms) + group * kGroupChunks + t] = map;
-    maps[t] = map;
   }
   barrier();
-  if (t != 0) return;
-  Map all = maps[0];
-  for (int i = 1; i < in_group; ++i) all = then(all, maps[i]);
-  groups[frame * ((count + kGroupTerms - 1) / kGroupTerms) + group] = all;
+  if (has_chunk) maps[t] = map;
+  // Chunks are composed in pairs, then pairs of those.
+  for (int distance = 1; distance < kGroupChunks; distance *= 2) {
+    barrier();
+    if (t % (2 * distance) == 0 && t + distance < in_group)
+      maps[t] = then(maps[t], maps[t + distance]);
+  }
+  if (t == 0) groups[frame * ((count + kGroupTerms - 1) / kGroupTerms) + group] = maps[0];
 }

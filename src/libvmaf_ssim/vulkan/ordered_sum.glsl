@@ -20,20 +20,29 @@ int units_exponent(Map map, int binade) { return map.first_exponent + binade; }
 
 u64 reach_in(Map map, int binade, u64 terms) { return (map.reach >> uint(binade)) + terms; }
 
-// Adds to the sum, an f64; false, and the sum is as it was, if the map does not hold.
-bool advance(Map map, int terms, inout u64 sum) {
-  int binade = f64_exponent(sum) - map.first_exponent;
-  if (binade < 0 || binade >= kBinades || f64_exponent(sum) == 0) return false;
-  u64 mantissa = f64_mantissa(sum), reach = reach_in(map, binade, u64(terms));
-  // The sum stays at least one unit inside its binade.
-  if (reach >= kNoReach || mantissa <= (U64(1) << 52) + reach ||
-      mantissa + reach >= (U64(1) << 53) - U64(1))
-    return false;
-  bool is_negative = f64_sign(sum) != U64(0), is_odd = (mantissa & U64(1)) != U64(0);
-  i64 even = binade == 0 ? map.from_even[0] : binade == 1 ? map.from_even[1] : map.from_even[2];
-  i64 odd = binade == 0 ? map.from_odd[0] : binade == 1 ? map.from_odd[1] : map.from_odd[2];
-  i64 step = is_odd ? odd : even;
-  u64 result = u64(i64(mantissa) + (is_negative ? -step : step));
-  sum = f64_sign(sum) | (u64(f64_exponent(sum)) << 52) | (result & ((U64(1) << 52) - U64(1)));
-  return true;
+// The units that parts of a sum add to one that is even or odd, in one binade.
+struct Step {
+  i64 from_even, from_odd;
+};
+i64 step_from(Step s, i64 units) { return (u64(units) & U64(1)) != U64(0) ? s.from_odd : s.from_even; }
+
+// Step a and then step b.
+Step then(Step a, Step b) {
+  return Step(a.from_even + step_from(b, a.from_even), a.from_odd + step_from(b, a.from_odd + i64(1)));
+}
+
+Step step_in(Map map, int binade) {
+  return Step(binade == 0   ? map.from_even[0]
+              : binade == 1 ? map.from_even[1]
+                            : map.from_even[2],
+      binade == 0   ? map.from_odd[0]
+      : binade == 1 ? map.from_odd[1]
+                    : map.from_odd[2]);
+}
+
+// True if a sum of this mantissa stays at least one unit inside its binade.
+bool holds(Map map, int binade, int terms, u64 mantissa) {
+  u64 reach = reach_in(map, binade, u64(terms));
+  return reach < kNoReach && mantissa > (U64(1) << 52) + reach &&
+         mantissa + reach < (U64(1) << 53) - U64(1);
 }

@@ -98,12 +98,20 @@ void main() {
   }
   float sum = 0.0;
   bool has_exceeded = false;
-  for (int row = first - kRadius; row < end + kRadius; ++row) {
+  // The next row's words are on their way while a row is worked on.
+  uint next_x = 0u, next_y = 0u;
+  for (int row = first - kRadius - 1; row < end + kRadius; ++row) {
+    uint word_x = next_x, word_y = next_y;
+    int ix = at_x + row * strides_x[1], iy = at_y + row * strides_y[1];
+    if (is_inside && row + 1 >= 0 && row + 1 < height) {
+      next_x = words_x[word_of(ix + strides_x[1])];
+      next_y = words_y[word_of(iy + strides_y[1])];
+    }
+    if (row < first - kRadius) continue;
     SUM products[kProducts];
     [[unroll]] for (int p = 0; p < kProducts; ++p) products[p] = SUM(0);
     if (is_inside && row >= 0 && row < height) {
-      int ix = at_x + row * strides_x[1], iy = at_y + row * strides_y[1];
-      int x = sample_of(words_x[word_of(ix)], ix), y = sample_of(words_y[word_of(iy)], iy);
+      int x = sample_of(word_x, ix), y = sample_of(word_y, iy);
       has_exceeded = has_exceeded || x > peak || y > peak;
       multiply(x, y, products);
     }

@@ -1,14 +1,14 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
-// The sum of a frame's terms with the bits of a loop, and the score: a workgroup a frame. One thread
-// walks over the maps, and all of them fetch: groups, the chunks of a group that does not hold, and
-// the terms of a chunk that does not hold.
+// The sum of a frame's terms with the bits of a loop, and the score: a workgroup a frame. A thread has
+// the map of a group, and all of them together find how far the maps hold: steps compose in any order.
+// Of a group that does not hold they take the chunks, and of such a chunk one thread adds the terms.
 #include "src/gpu/vulkan/prelude.glsl"
 #include "src/gpu/vulkan/soft_double.glsl"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"
 
-const int kThreads = 32;
+const int kThreads = 128;  // at least kGroupChunks
 
 layout(local_size_x = kThreads) in;
 layout(push_constant) uniform Push {
@@ -22,47 +22,76 @@ layout(std430, binding = 2) readonly buffer Groups { Map groups[]; };
 layout(std430, binding = 3) readonly buffer Exceeded { uint exceeded[]; };
 layout(std430, binding = 4) writeonly buffer Scores { u64 scores[]; };
 
-shared Map near_groups[kThreads];
-shared Map near_chunks[kGroupChunks];
+shared Step steps[kThreads];
 shared u64 near_terms[kChunkTerms];
 shared u64 sum;
-shared int next_group, next_chunk;  // the first of those fetched that is not added yet
+shared int first_failing;
 
 int number_of(int parts) { return (count + parts - 1) / parts; }
 
+// Adds the terms of a chunk one by one.
 void add_terms(int first, int number) {
   int t = int(gl_LocalInvocationID.x);
-  for (int i = t; i < number; i += kThreads) near_terms[i] = terms[first + i];
+  for (int i = t; i < kChunkTerms; i += kThreads)
+    near_terms[i] = i < number ? terms[first + i] : U64(0);
   barrier();
   if (t == 0) {
     u64 total = sum;
-    for (int i = 0; i < number; ++i) total = f64_sum(total, near_terms[i]);
+    // Four are loaded while the ones before them are added; zeros behind the last change nothing.
+    for (int i = 0; i < number; i += 4) {
+      u64 a = near_terms[i], b = near_terms[i + 1], c = near_terms[i + 2], d = near_terms[i + 3];
+      total = f64_sum(f64_sum(f64_sum(f64_sum(total, a), b), c), d);
+    }
     sum = total;
   }
   barrier();
 }
 
+// Adds the maps of threads at, at + 1, … below `here`, as long as they hold, and returns the first that
+// does not. Each is of so many terms. All threads call it, and see the sum.
+int advance(Map map, int terms_of_map, int at, int here) {
+  int t = int(gl_LocalInvocationID.x);
+  u64 start = sum;
+  int binade = f64_exponent(start) - map.first_exponent;
+  bool counts = t >= at && t < here;
+  bool fits = counts && binade >= 0 && binade < kBinades && f64_exponent(start) != 0;
+  Step all = Step(i64(0), i64(0));
+  if (fits) all = step_in(map, binade);
+  // The steps of all threads up to this one.
+  for (int distance = 1; distance < kThreads; distance *= 2) {
+    steps[t] = all;
+    barrier();
+    if (t >= distance) all = then(steps[t - distance], all);
+    barrier();
+  }
+  steps[t] = all;
+  if (t == 0) first_failing = here;
+  barrier();
+  u64 mantissa = f64_mantissa(start);
+  bool is_negative = f64_sign(start) != U64(0);
+  i64 units = i64(is_negative ? U64(0) - mantissa : mantissa), before = units;
+  if (t > 0) before += step_from(steps[t - 1], units);
+  u64 size = u64(is_negative ? -before : before);
+  if (counts && !(fits && holds(map, binade, terms_of_map, size))) atomicMin(first_failing, t);
+  barrier();
+  int end = first_failing;
+  if (t == end - 1 && t >= at) {
+    i64 after = units + step_from(all, units);
+    u64 result = u64(is_negative ? -after : after);
+    sum = f64_sign(start) | (u64(f64_exponent(start)) << 52) | (result & ((U64(1) << 52) - U64(1)));
+  }
+  barrier();
+  return end;
+}
+
 void add_chunks(int frame, int group) {
   int t = int(gl_LocalInvocationID.x), first = group * kGroupChunks;
   int here = min(number_of(kChunkTerms) - first, kGroupChunks);
-  if (t < here) near_chunks[t] = chunks[frame * number_of(kChunkTerms) + first + t];
-  if (t == 0) next_chunk = 0;
-  barrier();
-  while (true) {
-    if (t == 0) {
-      u64 total = sum;
-      int at = next_chunk;
-      while (at < here && advance(near_chunks[at], kChunkTerms, total)) ++at;
-      next_chunk = at;
-      sum = total;
-    }
-    barrier();
-    int at = next_chunk;
-    barrier();
-    if (at >= here) break;
+  Map map = chunks[frame * number_of(kChunkTerms) + first + min(t, here - 1)];
+  for (int at = advance(map, kChunkTerms, 0, here); at < here;
+       at = advance(map, kChunkTerms, at + 1, here)) {
     int from = (first + at) * kChunkTerms;
     add_terms(frame * count + from, min(count - from, kChunkTerms));
-    if (t == 0) next_chunk = at + 1;
   }
 }
 
@@ -70,27 +99,14 @@ void main() {
   int t = int(gl_LocalInvocationID.x), frame = int(gl_WorkGroupID.x);
   int group_count = number_of(kGroupTerms);
   if (t == 0) sum = U64(0);
+  barrier();
   for (int first = 0; first < group_count; first += kThreads) {
     int here = min(group_count - first, kThreads);
-    if (t < here) near_groups[t] = groups[frame * group_count + first + t];
-    if (t == 0) next_group = 0;
-    barrier();
-    while (true) {
-      if (t == 0) {
-        u64 total = sum;
-        int at = next_group;
-        while (at < here && advance(near_groups[at], kGroupTerms, total)) ++at;
-        next_group = at;
-        sum = total;
-      }
-      barrier();
-      int at = next_group;
-      barrier();
-      if (at >= here) break;
+    Map map = groups[frame * group_count + first + min(t, here - 1)];
+    for (int at = advance(map, kGroupTerms, 0, here); at < here;
+         at = advance(map, kGroupTerms, at + 1, here)) {
       add_chunks(frame, first + at);
-      if (t == 0) next_group = at + 1;
     }
-    barrier();
   }
   if (t != 0) return;
   const u64 not_a_number = U64(0x7ff8) << 48;
