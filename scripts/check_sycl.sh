@@ -18,7 +18,7 @@ if ! cmp -s "$list" "$folder/installed.txt"; then
 fi
 rm -f "$folder"/libsimilis_xpu_*.so
 scripts/xpu_launcher.sh "$venv" "$folder"
-${CXX:-g++} -std=c++20 -O2 -w -shared -fPIC -isystem "$venv/include" python/tests/sycl/queue.cc \
+${CXX:-g++} -std=c++20 -O2 -w -shared -fPIC -isystem "$venv/include" python/tests/other_gpus/sycl/queue.cc \
   -o "$folder/libqueue.so" -L "$venv/lib" -lsycl
 
 # The package of the build folder, with the launcher beside its library.
@@ -34,4 +34,4 @@ ln -s "$folder"/libsimilis_xpu_*.so "$folder/python/similis/native/"
 
 LD_LIBRARY_PATH=$venv/lib OCL_ICD_FILENAMES=$venv/lib/libintelocl.so \
   SIMILIS_TEST_QUEUE=$folder/libqueue.so PYTHONPATH=$folder/python OMP_NUM_THREADS=1 \
-  .venv/bin/python -m pytest -q -s -p no:cacheprovider python/tests/test_gpu_kernels.py "$@"
+  .venv/bin/python -m pytest -q -s -p no:cacheprovider python/tests/other_gpus/test_gpu_kernels.py "$@"

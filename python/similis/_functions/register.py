@@ -90,20 +90,21 @@ def register(
     """
     if unknown:
         refuse_options("register", unknown, register)
-    from ..volumes import registration as volumes
+    from ..volumes import register_inputs as inputs
+    from ..volumes.registration import Registration
 
     values.one_of("register", "world", world, ("ras", "lps"))
     if callback is not None and not callable(callback):
         raise TypeError(f"register: callback is {values.shown(callback)}; it must be a function")
-    own = volumes.image_of("fixed", fixed, fixed_affine, spacing, world)
-    other = volumes.image_of("moving", moving, moving_affine, spacing, world)
+    own = inputs.image_of("fixed", fixed, fixed_affine, spacing, world)
+    other = inputs.image_of("moving", moving, moving_affine, spacing, world)
     if own.rank != other.rank:
         kinds = {2: "a picture", 3: "a volume"}
         raise ValueError(
             f"register: {own.name} is {kinds[own.rank]} but {other.name} is {kinds[other.rank]}; "
             "register two of one kind"
         )
-    start, initial = volumes.start_of(init, own.rank, world)
+    start, initial = inputs.start_of(init, own.rank, world)
     options = library.options_of(
         stages=stages,
         metrics=metrics,
@@ -123,13 +124,13 @@ def register(
         names=(own.name, other.name),
     )
     masks = [
-        volumes.mask_of("fixed_mask", fixed_mask, own),
-        volumes.mask_of("moving_mask", moving_mask, other),
+        inputs.mask_of("fixed_mask", fixed_mask, own),
+        inputs.mask_of("moving_mask", moving_mask, other),
     ]
-    library.set_masks(options, [None if m is None else volumes.described(m) for m in masks])
+    library.set_masks(options, [None if m is None else inputs.described(m) for m in masks])
     threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
     begin = time.perf_counter()
-    stream = volumes.stream_of(own.data)
+    stream = inputs.stream_of(own.data)
     found = library.run(own.volume(), other.volume(), options, callback, threads, stream)
     seconds = time.perf_counter() - begin
-    return volumes.Registration(found, own, other, world, seconds)
+    return Registration(found, own, other, world, seconds)

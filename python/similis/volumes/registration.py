@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that similis.register() takes, and the map that it returns."""
+"""The map that similis.register() returns."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
@@ -15,265 +14,27 @@ from typing import Any, Optional
 import numpy
 from numpy.typing import NDArray
 
-from .._arrays.kinds import imported, is_of, kind_of
+from .._arrays.kinds import is_of
 from .._functions.transforms import sample
-from .._library import c_abi, register as library, values
-from .._library.refusals import type_name
+from .._library import c_abi, register as library
 from . import itk_files
-from .grids import TURN, Grid, Matrix, Volume, as_volume, matrix_of, values_in_float
+from .grids import Matrix, Volume, values_in_float
 from .nifti import read_volume, write_volume
+from .register_inputs import (
+    Image,
+    axes_turn,
+    described,
+    device_of,
+    empty_array,
+    is_on_gpu,
+    is_placed,
+    on_host,
+    plain_array,
+)
 from .resampling import coordinates, warp
-from .transforms import Affine, Displacement, Transform, read_transform, write_transform
+from .transforms import Affine, Displacement, Transform, write_transform
 
-_WORLDS = ("ras", "lps")
 _FIELDS = ("displacement", "inverse_displacement")
-_TILT = 1e-4  # of a slice, per voxel
-
-
-def _turn(world: str) -> Matrix:
-    """From the caller's world to ITK's axes, and back."""
-    return TURN if world == "ras" else numpy.eye(4)
-
-
-def _is_cuda_tensor(array: Any) -> bool:
-    return is_of("torch", "Tensor", array) and bool(array.is_cuda)
-
-
-def _is_on_gpu(array: Any) -> bool:
-    return _is_cuda_tensor(array) or is_of("cupy", "ndarray", array)
-
-
-def _plain(name: str, array: Any) -> Any:
-    """An array that the library can read: torch's or CuPy's on a GPU, else NumPy's."""
-    if _is_cuda_tensor(array):
-        return _plain_on_gpu(name, array.detach())
-    if is_of("torch", "Tensor", array):
-        if array.device.type != "cpu":
-            raise ValueError(
-                f"register: {name} is on {array.device}; it must be on the CPU or a CUDA device"
-            )
-        array = array.detach()
-        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
-    elif not isinstance(array, numpy.ndarray) and not is_of("cupy", "ndarray", array):
-        raise TypeError(
-            f"register: {name} is of type {type_name(array)}; it must be a numpy.ndarray, a "
-            "torch.Tensor, a cupy.ndarray, a path, a similis.Volume or an image of nibabel or "
-            "SimpleITK"
-        )
-    if hasattr(array, "mask"):
-        raise TypeError(f"register: {name} is a masked array; give its data, and {name}_mask")
-    if str(array.dtype) not in c_abi.DTYPES:
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"register: {name} is {array.dtype}; it must be numbers")
-        array = values_in_float(array)
-    return kind_of("register", array, name).prepared(array)
-
-
-def _plain_on_gpu(name: str, tensor: Any) -> Any:
-    import torch
-
-    if tensor.is_complex():
-        raise TypeError(f"register: {name} is {tensor.dtype}; it must be numbers")
-    if str(tensor.dtype).removeprefix("torch.") in c_abi.DTYPES:
-        return tensor
-    if tensor.dtype == torch.bool:
-        return tensor.to(torch.uint8)
-    return tensor.to(torch.float32 if tensor.element_size() <= 2 else torch.float64)
-
-
-def _host(array: Any) -> NDArray[Any]:
-    """An array of _plain() in NumPy."""
-    if _is_cuda_tensor(array):
-        array = array.cpu()
-        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
-    elif is_of("cupy", "ndarray", array):
-        array = array.get()
-    host: NDArray[Any] = array
-    return host
-
-
-def _empty(shape: Sequence[int], like: Any) -> Any:
-    """A float32 array where `like` is."""
-    if _is_cuda_tensor(like):
-        return like.new_empty(shape, dtype=imported("torch").float32)
-    if is_of("cupy", "ndarray", like):
-        return kind_of("register", like).empty(shape, "float32", like)
-    return numpy.empty(shape, numpy.float32)
-
-
-def stream_of(array: Any) -> int:
-    """The stream on which an array of _plain() was made; 0 on the CPU."""
-    if _is_cuda_tensor(array):
-        return int(imported("torch").cuda.current_stream(array.device).cuda_stream)
-    return kind_of("register", array).stream()
-
-
-def _device_of(array: Any) -> str:
-    if _is_cuda_tensor(array):
-        return str(array.device)
-    return f"cuda:{array.device.id}" if is_of("cupy", "ndarray", array) else "cpu"
-
-
-def described(array: Any) -> c_abi.Tensor:
-    """Its description for the library, which does not keep the memory alive."""
-    if _is_cuda_tensor(array):
-        from .._torch.binding import c_tensor
-
-        tensor = c_tensor(array)
-        assert tensor is not None
-        return tensor
-    return kind_of("register", array).describe(array)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Image:
-    """One of both images. data: [1,C,Y,X] or [1,C,Z,Y,X]. like: the array whose library results
-    are of; None for a file or an image of a library of volumes, whose results are Volumes."""
-
-    name: str
-    data: Any
-    grid: Grid
-    has_channels: bool
-    like: Any = None
-
-    @property
-    def rank(self) -> int:
-        return int(self.data.ndim) - 2
-
-    def volume(self) -> library.Volume:
-        return library.volume_of(described(self.data), self.grid.voxel_to_lps[:3].ravel().tolist())
-
-    def as_volume(self) -> Volume:
-        data = values_in_float(_host(self.data)[0])
-        return Volume(data.reshape(data.shape[0], 1, *self.grid.shape), self.grid)
-
-
-def _is_placed(image: Any) -> bool:
-    return isinstance(image, (str, os.PathLike, Volume)) or type(image).__module__.startswith(
-        ("nibabel.", "SimpleITK")
-    )
-
-
-def _of_volume(argument: str, given: Any) -> Image:
-    is_path = isinstance(given, (str, os.PathLike))
-    volume = read_volume(given) if is_path else as_volume(given)
-    name = os.fspath(given) if is_path else argument
-    components, frames = volume.values.shape[:2]
-    if (components, frames) != (1, 1):
-        raise ValueError(
-            f"register: {name} has {frames} frames with {components} components per voxel; it must "
-            "have 1 frame with 1 component"
-        )
-    data, grid = volume.image, volume.grid
-    if grid.size[2] == 1:
-        tilt = numpy.abs(grid.voxel_to_world[2, :2]) > _TILT * numpy.array(grid.spacing[:2])
-        if tilt.any():
-            raise ValueError(
-                f"register: {name} is a slice that is not parallel to the x-y plane of the world"
-            )
-        data = data[:, :, 0]
-    return Image(name, data, grid, False)
-
-
-def _square(name: str, given: Any, rank: int) -> Matrix:
-    """An affine as [4,4]; [3,3] is one of the plane."""
-    if rank == 2 and numpy.shape(given) == (3, 3):
-        flat = numpy.asarray(given, dtype=numpy.float64)
-        matrix = numpy.eye(4)
-        matrix[:2, :2], matrix[:2, 3] = flat[:2, :2], flat[:2, 2]
-        given = matrix
-    return matrix_of(f"register: {name}", given)
-
-
-def _rank_of(array: Any, affine: Any, spacing: Any) -> int:
-    if spacing is not None:
-        return len(spacing)
-    if affine is not None and numpy.shape(affine) == (3, 3):
-        return 2
-    return 2 if array.ndim == 2 else 3
-
-
-def image_of(argument: str, given: Any, affine: Any, spacing: Any, world: str) -> Image:
-    if _is_placed(given):
-        for name, other in ((f"{argument}_affine", affine), ("spacing", spacing)):
-            if other is not None:
-                raise ValueError(
-                    f"register: {name} is given, but {argument} has a place of its own; leave one out"
-                )
-        return _of_volume(argument, given)
-    array = _plain(argument, given)
-    if affine is not None and spacing is not None:
-        raise ValueError(f"register: spacing and {argument}_affine are given; leave one of them out")
-    if spacing is not None and (
-        not isinstance(spacing, (tuple, list)) or len(spacing) not in (2, 3)
-    ):
-        raise ValueError(
-            f"register: spacing is {values.shown(spacing)}; it must be 2 or 3 numbers in mm, along "
-            "x, y (and z)"
-        )
-    rank = _rank_of(array, affine, spacing)
-    if array.ndim not in (rank, rank + 1):
-        shapes = "[Y, X] or [C, Y, X]" if rank == 2 else "[Z, Y, X] or [C, Z, Y, X]"
-        raise ValueError(f"register: {argument} has shape {list(array.shape)}; it must be {shapes}")
-    if min(array.shape[-rank:]) < 2:
-        raise ValueError(
-            f"register: {argument} has shape {list(array.shape)}; every axis of space must have 2 "
-            "voxels or more" + "; a picture is given as [Y, X]" * (array.shape[-rank] == 1)
-        )
-    matrix = numpy.eye(4)
-    if spacing is not None:
-        steps = [values.number("register", "spacing", each) for each in spacing]
-        if min(steps) <= 0:
-            raise ValueError(f"register: spacing is {spacing!r}; its numbers must be above 0")
-        matrix[:rank, :rank] = numpy.diag(steps)
-    if affine is not None:
-        matrix = _square(f"{argument}_affine", affine, rank)
-    has_channels = array.ndim == rank + 1
-    data = array[None] if has_channels else array[None, None]
-    shape = data.shape[2:] if rank == 3 else (1, *data.shape[2:])
-    # The library's world has ITK's axes, and a Grid's those of NIfTI.
-    grid = Grid((shape[2], shape[1], shape[0]), TURN @ _turn(world) @ matrix, 1, rank == 2)
-    return Image(argument, data, grid, has_channels, given)
-
-
-def mask_of(argument: str, given: Any, image: Image) -> Any:
-    """Of a file's mask the grid is compared."""
-    if given is None:
-        return None
-    if not _is_placed(given):
-        array = _plain(argument, given)
-        return array.astype(numpy.uint8) if array.dtype == numpy.bool_ else array
-    mask = _of_volume(argument, given)
-    is_there = mask.grid.size == image.grid.size and numpy.allclose(
-        mask.grid.voxel_to_world, image.grid.voxel_to_world, atol=0.01 * min(image.grid.spacing)
-    )
-    if not is_there:
-        raise ValueError(
-            f"register: {mask.name} lies on another grid than {image.name}; a mask lies on its "
-            "image's grid"
-        )
-    inside: NDArray[Any] = mask.data[0, 0]
-    return inside
-
-
-def start_of(init: Any, rank: int, world: str) -> tuple[int, Optional[Sequence[float]]]:
-    """C's start and, for a map of the caller, its numbers."""
-    if isinstance(init, str) and init in library.STARTS:
-        return library.STARTS.index(init), None
-    if isinstance(init, (str, os.PathLike)):
-        init = read_transform(init)
-        if not isinstance(init, Affine):
-            raise ValueError("register: init is a displacement field; it must be an affine map")
-    if isinstance(init, Affine):
-        matrix = init.matrix
-    else:
-        turn = _turn(world)
-        matrix = turn @ _square("init", init, rank) @ turn
-    return library.GIVEN, matrix[:3].ravel().tolist()
-
-
-# ---- the result ----
-
 
 class Map:
     """A map from the points of one image to those of another."""
@@ -301,10 +62,10 @@ class Map:
 
         Returns: an array like image, or a Volume for the others.
         """
-        if _is_placed(image):
+        if is_placed(image):
             given = read_volume(image) if isinstance(image, (str, os.PathLike)) else image
             return warp(given, self._source.grid, self._transforms, mode=mode)
-        array = _host(_plain("image", image))
+        array = on_host(plain_array("image", image))
         extents = self._target.data.shape[2:]
         if array.shape[-len(extents) :] != tuple(extents) or array.ndim > len(extents) + 1:
             raise ValueError(
@@ -335,7 +96,7 @@ class Map:
             )
         p: NDArray[Any] = numpy.zeros((given.size // rank, 3))
         p[:, :rank] = given.reshape(-1, rank)
-        turn = _turn(self._world)[:3, :3]
+        turn = axes_turn(self._world)[:3, :3]
         p = p @ turn
         for transform in self._transforms:
             if isinstance(transform, Affine):
@@ -368,7 +129,7 @@ def _interpolated(field: Displacement, points: NDArray[Any]) -> NDArray[Any]:
 
 def _like(array: Any, result: Any) -> Any:
     """result, of NumPy or already where `array` is, as an array of its library there."""
-    if _is_on_gpu(result):
+    if is_on_gpu(result):
         return result
     if is_of("torch", "Tensor", array):
         import torch
@@ -403,7 +164,7 @@ class Registration(Map):
             heights = [each.grid.voxel_to_lps[2, 3] for each in (fixed, moving)]
             lps[2] = [0, 0, 1, heights[1] - heights[0]]
         self._lps_affine = Affine(lps)
-        turn = _turn(world)
+        turn = axes_turn(world)
         self.affine: Matrix = turn @ lps @ turn
         self.warp: Any = None
         self.inverse_warp: Any = None
@@ -425,7 +186,7 @@ class Registration(Map):
 
     def _copied(self, part: str, shape: Sequence[int]) -> Any:
         """Where the images are."""
-        output = _empty(shape, self._source.data)
+        output = empty_array(shape, self._source.data)
         self._found.copy_to(part, described(output))
         return output
 
@@ -437,7 +198,7 @@ class Registration(Map):
         fixed = self._source
         shape = (*fixed.grid.shape, fixed.rank)
         parts = [self._copied(part, (1, *self._space(), fixed.rank)) for part in _FIELDS]
-        return [Displacement(_host(part[0]).reshape(shape), fixed.grid) for part in parts]
+        return [Displacement(on_host(part[0]).reshape(shape), fixed.grid) for part in parts]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -450,7 +211,7 @@ class Registration(Map):
                 "similis": c_abi.__version__,
                 "fixed": fixed.name,
                 "moving": moving.name,
-                "device": _device_of(fixed.data),
+                "device": device_of(fixed.data),
                 "seconds": self._seconds,
             }
             self._report = {**head, **found}
