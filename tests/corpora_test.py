@@ -163,6 +163,35 @@ def broken_pairs_are_rows_and_are_tried_again():
 
 
 @test
+def files_that_come_late_are_tried_again_at_once():
+    write_list("wait.jsonl", [{"reference": "r0.png", "distorted": "soon.png", "id": "soon"}])
+    process = subprocess.Popen([PROGRAM, "compare", "-m", "mse", "--pairs", "wait.jsonl", "-o",
+                                "wait_out.jsonl", "--retries", "60"], cwd=FOLDER)
+    time.sleep(0.3)
+    assert process.poll() is None, "it waits for the file"
+    shutil.copy(FOLDER / "d0.png", FOLDER / "soon.tmp")
+    (FOLDER / "soon.tmp").rename(FOLDER / "soon.png")
+    assert process.wait(timeout=60) == 0 and "metrics" in rows_of("wait_out.jsonl")[0]
+    # What decodes wrongly is not tried again: a hundred tries would take longer than the test may wait.
+    (FOLDER / "soon.png").write_bytes((FOLDER / "d0.png").read_bytes()[:60])
+    compare("--pairs", "wait.jsonl", "-o", "torn_out.jsonl", "--retries", "100", status=1)
+    assert "error" in rows_of("torn_out.jsonl")[0]
+
+
+@test
+def rows_have_frames_on_request_and_names_any_letters():
+    name = "two\nlines\t\u200bü.png"
+    shutil.copy(FOLDER / "d0.png", FOLDER / name)
+    write_list("letters.jsonl", [{"reference": "r0.png", "distorted": name}])
+    compare("--pairs", "letters.jsonl", "-o", "plain.jsonl")
+    compare("--pairs", "letters.jsonl", "-o", "framed.jsonl", "--frames-in-rows")
+    (plain,), (framed,) = rows_of("plain.jsonl"), rows_of("framed.jsonl")
+    assert plain["distorted"] == name and plain["id"] == f"r0.png\t{name}", plain
+    assert "frames" not in plain and len(framed["frames"]) == 1, framed
+    assert framed["frames"][0]["mse"] == plain["metrics"]["mse"]["mean"], framed
+
+
+@test
 def after_any_kills_each_id_has_one_row():
     chance = random.Random(7)
     write_list("all.jsonl", listed())

@@ -149,6 +149,32 @@ def a_signal_before_the_first_score_ends_at_once():
     process.stdin.close()
 
 
+@test
+def a_second_signal_ends_at_once():
+    width, height = 4096, 2304
+    plane = bytes(range(256)) * (width * height // 256)
+    with open(FOLDER / "large.y4m", "wb") as file:
+        file.write(f"YUV4MPEG2 W{width} H{height} F24:1 Cmono\n".encode())
+        for _ in range(2):
+            file.write(b"FRAME\n" + plane)
+    process = subprocess.Popen([PROGRAM, "compare", "large.y4m", "large.y4m", "-m", "ms-ssim", "--threads",
+                                "1", "--format", "csv"], cwd=FOLDER, stdout=subprocess.PIPE)
+    while process.stdout.readline()[:2] not in (b"0,", b""):  # the second frame is at hand
+        pass
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) in (-signal.SIGINT, -signal.SIGTERM), process.returncode
+
+
+@test
+def a_link_stays_and_its_file_is_replaced():
+    (FOLDER / "target.csv").write_text("older")
+    (FOLDER / "link.csv").symlink_to("target.csv")
+    compare("r.y4m", "d.y4m", "-m", "mse", "-o", "link.csv")
+    assert (FOLDER / "link.csv").is_symlink()
+    assert (FOLDER / "target.csv").read_text().startswith("frame,"), "the link's file has the scores"
+
+
 # ---- thresholds and worst frames ----
 
 
@@ -169,6 +195,18 @@ def thresholds_decide_the_exit_status():
     assert 'there is no statistic "p6"; did you mean p' in done.stderr, done.stderr
     compare("r.y4m", "d.y4m", "-m", "psnr", "--fail-below", "psnr", status=2)
     compare("r.y4m", "r.y4m", "-m", "psnr", "--fail-below", "psnr-y=99")  # infinite
+
+
+@test
+def thresholds_are_of_each_pair():
+    for side, errors in ("limit_r", (0, 0)), ("limit_d", (2, 9)):
+        (FOLDER / side).mkdir(exist_ok=True)
+        for name, error in zip("ab", errors):
+            y4m(f"{side}/{name}.y4m", 3, error)
+    done = compare("limit_r", "limit_d", "-m", "psnr", "--fail-below", "psnr-y=40", status=3)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and "limit_d/b.y4m: mean of psnr-y is " in lines[0], lines
+    assert "\na.y4m" in done.stdout and "\nb.y4m" in done.stdout, done.stdout
 
 
 @test
@@ -238,18 +276,27 @@ def interleaved_chroma_is_put_into_planes():
 
     files = {"yuv420p": luma + cb + cr, "nv12": luma + pairs(cb, cr), "nv21": luma + pairs(cr, cb),
              "yuv420p10le": words(luma + cb + cr, 0),
-             "p010le": words(luma + pairs(cb, cr), 6)}
+             "p010le": words(luma + pairs(cb, cr), 6),
+             "p016le": b"".join((sample << 8).to_bytes(2, "little") for sample in luma + pairs(cb, cr)),
+             "yuv420p16le": b"".join((sample << 8).to_bytes(2, "little") for sample in luma + cb + cr),
+             "gray": luma, "gray10le": words(luma, 0)}
     for name, content in files.items():
         (FOLDER / f"{name}.yuv").write_bytes(content)
     (FOLDER / "raw.y4m").write_bytes(
         f"YUV4MPEG2 W{WIDTH} H{HEIGHT} C420\nFRAME\n".encode() + files["yuv420p"])
     (FOLDER / "raw10.y4m").write_bytes(
         f"YUV4MPEG2 W{WIDTH} H{HEIGHT} C420p10\nFRAME\n".encode() + files["yuv420p10le"])
+    for name, tag in ("yuv420p16le", "C420p16"), ("gray", "Cmono"), ("gray10le", "Cmono10"):
+        (FOLDER / f"{name}.y4m").write_bytes(
+            f"YUV4MPEG2 W{WIDTH} H{HEIGHT} {tag}\nFRAME\n".encode() + files[name])
+    references = {"p016le": "yuv420p16le.y4m", "yuv420p16le": "yuv420p16le.y4m", "gray": "gray.y4m",
+                  "gray10le": "gray10le.y4m"}
     for name in files:
-        reference = "raw10.y4m" if "10" in name else "raw.y4m"
+        reference = references.get(name, "raw10.y4m" if "10" in name else "raw.y4m")
         done = compare(reference, f"{name}.yuv", "--size", f"{WIDTH}x{HEIGHT}", "--pix-fmt", name,
                        "-m", "mse", "--format", "csv")
-        assert done.stdout == "frame,mse-y,mse-cb,mse-cr\n0,0,0,0\n", (name, done.stdout)
+        expected = "frame,mse-y\n0,0\n" if "gray" in name else "frame,mse-y,mse-cb,mse-cr\n0,0,0,0\n"
+        assert done.stdout == expected, (name, done.stdout)
 
 
 # ---- psnr ----

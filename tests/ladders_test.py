@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 
+import png
 from clips import FOLDER, HEIGHT, WIDTH, compare, frame, run, run_all, test, y4m
 
 
@@ -164,6 +165,41 @@ def a_ladder_decodes_its_reference_once():
         sizes = [int(line.strip(",")) for line in packets.stdout.split()]
         assert encode["bytes"] == sum(sizes) and len(sizes) == 8
         assert abs(encode["bits_per_second"] / (8 * sum(sizes) * 24 / 8) - 1) < 0.01, encode
+
+
+@test
+def doubtful_bd_rates_have_a_note():
+    first = curve_files("p", [14, 9, 5, 3], [0, 60, 120, 200])
+    for errors, note in (([12, 5, 8, 2], "quality falls as the rate rises"),
+                         ([40, 30, 20, 12], "the common interval is less than half of a curve"),
+                         ([60, 50, 40, 30], "the curves have no common interval")):
+        second = curve_files("q", errors, [0, 50, 100, 180])
+        arguments = ["r.y4m", "--curve", "old=" + ",".join(first), "--curve",
+                     "new=" + ",".join(second), "-m", "psnr"]
+        document = json.loads(compare(*arguments, "--format", "json").stdout)
+        found = document["curves"][1]["metrics"]["psnr-y"]
+        assert found["note"] == note, (found, note)
+        assert note in compare(*arguments).stdout, note
+        assert (found["bd_rate"] is None) == ("no common" in note), found
+
+
+@test
+def encodes_have_their_worst_frames_and_pictures_bits_per_pixel():
+    y4m("odd.y4m", 8, 2, errors={5: 25})
+    document = json.loads(compare("r.y4m", "e2.y4m", "odd.y4m", "-m", "psnr", "--format", "json").stdout)
+    worst = document["encodes"][1]["worst"]
+    assert [entry["frame"] for entry in worst if "psnr-y" in entry] == [5], worst
+    row = next(line for line in compare("r.y4m", "e2.y4m", "odd.y4m", "-m", "psnr").stdout.splitlines()
+               if line.startswith("odd.y4m"))
+    low = document["encodes"][1]["metrics"]["psnr-y"]["p5"]
+    assert f"{low:.2f}"[:4] in row, (row, low)
+    for name, seed in ("x.png", 0), ("y.png", 5), ("z.png", 9):
+        (FOLDER / name).write_bytes(png.encode(frame(seed, 0, seed)[:WIDTH * HEIGHT], WIDTH, 1))
+    encodes = json.loads(compare("x.png", "y.png", "z.png", "-m", "mse", "--format", "json").stdout)["encodes"]
+    for encode in encodes:
+        size = (FOLDER / encode["distorted"]).stat().st_size
+        assert encode["bytes"] == size and encode["bits_per_pixel"] == 8 * size / (WIDTH * HEIGHT), encode
+        assert "bits_per_second" not in encode, encode
 
 
 run_all()

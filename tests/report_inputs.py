@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures, clips and volumes whose reports are tested."""
 
+import base64
 import json
 import math
 import random
@@ -106,3 +107,22 @@ def write_long(path):
                 "settings": {"metrics": {"psnr": {}, "ssim": {}, "ms-ssim": {}}}, "metrics": metrics, "frames": rows,
                 "worst": [{"frame": 100_000, "time": 100_000 / 24, "psnr-y": rows[100_000]["psnr-y"]}]}
     path.write_text(json.dumps(document))
+
+
+def write_many(path):
+    """A row for each of 60,000 pairs, with another score each."""
+    with open(path, "w") as file:
+        file.write('{"similis": "0", "settings": {}}\n')
+        for i in range(60_000):
+            file.write(json.dumps({"id": str(i), "reference": f"originals/{i:06}.png", "distorted": f"compressed/{i:06}.png",
+                                   "metrics": {"ssim": {"mean": (i * 7919 % 60_000) / 60_000, "harmonic_mean": 0}}}) + "\n")
+
+
+def values_of(series, name):
+    """The scores of a curve in a page."""
+    packed = series["data"][name]
+    content = base64.b64decode(packed["values"])
+    if series["bits"] == 32:
+        return struct.unpack(f"<{len(content) // 4}f", content)
+    scale = (packed["max"] - packed["min"]) / 65534
+    return [packed["min"] + step * scale for step in struct.unpack(f"<{len(content) // 2}H", content)]

@@ -25,7 +25,7 @@ import sys
 import browser
 import png
 import report_inputs
-from report_inputs import LONG_FRAMES
+from report_inputs import LONG_FRAMES, values_of
 
 PROGRAM, FOLDER = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
 TESTS = []
@@ -78,6 +78,14 @@ REGISTER = ("register", "fixed.nii", "moving.nii", "-o", "registration_", "--lev
 
 
 # ---- what stands in the pages ----
+
+
+@test
+def our_own_script_is_short():
+    for name in PAGES:
+        script = (FOLDER / f"{name}.html").read_text().rsplit("<script>", 1)[1].split("</script>")[0]
+        assert name == "registration_report" or script.count("\n") < 300, (name, script.count("\n"))
+        assert ("function registrationOf(" in script) == (name == "registration_report"), name
 
 
 @test
@@ -142,15 +150,6 @@ def large_pictures_are_shrunk_and_the_page_says_so():
     assert section["images"]["shrunk"] > 1, section["images"]["shrunk"]
     packed = base64.b64decode(section["images"]["reference"].split(",")[1])
     assert struct.unpack(">2I", packed[16:24])[0] == -(-1800 // section["images"]["shrunk"])
-
-
-def values_of(series, name):
-    packed = series["data"][name]
-    content = base64.b64decode(packed["values"])
-    if series["bits"] == 32:
-        return struct.unpack(f"<{len(content) // 4}f", content)
-    scale = (packed["max"] - packed["min"]) / 65534
-    return [packed["min"] + step * scale for step in struct.unpack(f"<{len(content) // 2}H", content)]
 
 
 @test
@@ -250,11 +249,7 @@ def json_lines_make_pages():
 
 @test
 def a_list_too_long_for_a_page_keeps_the_worst():
-    with open(FOLDER / "many.jsonl", "w") as file:
-        file.write('{"similis": "0", "settings": {}}\n')
-        for i in range(60_000):
-            file.write(json.dumps({"id": str(i), "reference": f"originals/{i:06}.png", "distorted": f"compressed/{i:06}.png",
-                                   "metrics": {"ssim": {"mean": (i * 7919 % 60_000) / 60_000, "harmonic_mean": 0}}}) + "\n")
+    report_inputs.write_many(FOLDER / "many.jsonl")
     similis("report", "many.jsonl", "-o", "many.html")
     section, = data_of("many.html")
     assert (FOLDER / "many.html").stat().st_size <= MOST_BYTES
@@ -359,15 +354,15 @@ def the_slider_works_by_keyboard(page):
     page.open(FOLDER / "picture.html")
     page.evaluate("document.querySelector('input[type=range]').focus()")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("edge between")
-    before = page.evaluate("document.querySelector('.over').style.clipPath")
+    before = page.evaluate("getComputedStyle(document.querySelector('.over')).clipPath")
     for _ in range(4):
         page.press("ArrowRight")
-    after = page.evaluate("document.querySelector('.over').style.clipPath")
+    after = page.evaluate("getComputedStyle(document.querySelector('.over')).clipPath")
     assert before == "inset(0px 0px 0px 50%)" and after == "inset(0px 0px 0px 52%)", (before, after)
     assert page.evaluate("document.activeElement.getAttribute('aria-valuetext')") == "52 % of the width"
     page.evaluate("document.querySelector('input[value=difference]').click()")
     assert page.evaluate("getComputedStyle(document.querySelector('.over')).mixBlendMode") == "difference"
-    assert page.evaluate("document.querySelector('.compare').style.filter") == "brightness(4)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.compare')).filter") == "brightness(4)"
 
 
 @in_browser
@@ -448,6 +443,30 @@ def the_ladder_draws_its_curve(page):
     curve = page.evaluate("Chart.getChart([...document.querySelectorAll('canvas')].find(c => c.ariaLabel.startsWith('quality by rate')))"
                           ".data.datasets.map(d => [d.label, d.data.length])")
     assert curve == [["a", 4]], curve
+
+
+@in_browser
+def a_directory_draws_two_scores_that_can_be_picked(page):
+    page.open(FOLDER / "directory.html")
+    points = ("Chart.getChart([...document.querySelectorAll('canvas')].find(c => c.ariaLabel === 'two scores of each pair'))"
+              ".data.datasets[0].data.map(p => [p.x, p.y])")
+    pairs = data_of("directory.html")[0]["document"]["pairs"]
+    names = list(pairs[0]["metrics"])
+    means = {name: [pair["metrics"][name]["mean"] for pair in pairs] for name in names}
+    assert page.evaluate(points) == [list(pair) for pair in zip(means[names[0]], means[names[1]])], names
+    page.evaluate(f"(s => {{ s.value = {json.dumps(names[-1])}; s.dispatchEvent(new Event('change')); }})"
+                  "(document.querySelectorAll('select')[0])")
+    assert page.evaluate(points) == [list(pair) for pair in zip(means[names[-1]], means[names[1]])], names
+
+
+@in_browser
+def paper_has_charts_and_tables_but_no_controls(page):
+    page.open(FOLDER / "clip.html", scheme="dark")
+    page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("[...document.querySelectorAll('button, select, input, .hint')].every(e => e.offsetParent === null)")
+    assert page.evaluate("[...document.querySelectorAll('canvas, table')].every(e => e.offsetParent !== null)")
+    page.call("Emulation.setEmulatedMedia", media="")
 
 
 def main():

@@ -85,6 +85,51 @@ std::string shorten_pairs(Json& document, std::size_t bytes) {
       most, all, name);
 }
 
+bool is_nested(const Json& value) {
+  return value.is_object() ||
+         (value.is_array() && std::any_of(value.begin(), value.end(), is_nested));
+}
+
+std::string words_of(const Json& value) {
+  if (value.is_null()) return "none";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+  return value.dump();
+}
+
+// The settings as rows of a name and words, "ssim · window_size" and "11"; sizes as "8 × 6".
+void add_settings(const Json& settings, const std::string& path, Json& rows) {
+  for (const auto& item : settings.items()) {
+    const std::string name = path + item.key();
+    const Json& value = item.value();
+    if (is_nested(value)) {
+      add_settings(value, name + " · ", rows);
+      continue;
+    }
+    const bool is_size = name.ends_with("voxels") || name.ends_with("size");
+    std::string words;
+    if (value.is_array()) {
+      for (const Json& each : value) {
+        words += (words.empty() ? "" : is_size ? " × " : ", ") + words_of(each);
+      }
+    } else {
+      words = words_of(value);
+    }
+    rows.push_back({name, words});
+  }
+}
+
+Json with_settings(std::vector<Json> sections) {
+  for (Json& section : sections) {
+    section["settings"] = Json::array();
+    const Json& document = section["document"];
+    if (document.contains("settings")) {
+      add_settings(document["settings"], {}, section["settings"]);
+    }
+  }
+  return {{"sections", std::move(sections)}};
+}
+
 // JSON that cannot end the script element that it stands in.
 std::string for_script(const Json& json) {
   std::string text;
@@ -172,9 +217,13 @@ Json page_section(Json document, std::size_t bytes) {
 }
 
 std::string page_html(const std::vector<Json>& sections) {
+  const bool has_registration = std::any_of(sections.begin(), sections.end(),
+      [](const Json& section) { return section.contains("registration"); });
   const std::vector<std::pair<std::string, std::string>> parts = {{"style", kPage_css},
-      {"data", for_script({{"sections", sections}})}, {"chart_licence", kChartLicence},
-      {"chart", kChart_js}, {"script", std::string(kPage_js) + kRegistration_js + kSections_js}};
+      {"data", for_script(with_settings(sections))}, {"chart_licence", kChartLicence},
+      {"chart", kChart_js},
+      {"script",
+          std::string(kPage_js) + (has_registration ? kRegistration_js : "") + kSections_js}};
   std::string page;
   std::string_view left = kPage_html;
   for (const auto& [name, text] : parts) {  // in the page's order

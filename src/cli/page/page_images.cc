@@ -234,11 +234,18 @@ void PageImages::add_pair(
   const std::vector<Drawn> drawn = fitted(images, kPairBytes);
   pair_ = {{"reference", drawn[0].src}, {"distorted", drawn[1].src}, {"shrunk", drawn[0].factor},
       {"width", images[0].width}, {"height", images[0].height}, {"maps", Json::array()}};
+  std::string words;
   if (is_volume) {
-    pair_["words"] =
+    words =
         "The middle slices across z, y and x, from the reference's least value (black) to its "
-        "largest (white).";
+        "largest (white). ";
   }
+  if (drawn[0].factor > 1) {
+    words += fmt::format(
+        "Shown at 1/{} of its size, so that this page stays small; scores are of the whole.",
+        drawn[0].factor);
+  }
+  pair_["words"] = words;
   const auto count = static_cast<std::size_t>(
       std::count_if(measures.begin(), measures.end(), [](const Measure& m) { return has_map(m); }));
   for (const Measure& measure : measures) {

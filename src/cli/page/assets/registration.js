@@ -71,7 +71,7 @@ function lossesOf(stages, title, section) {
     });
   }
   if (sets.length === 0) return;
-  chart(`${title} of each iteration`, () => ({type: "line", data: {datasets: sets.map((set, i) => ({...set, borderColor: color(i), backgroundColor: color(i), borderWidth: 1.5, pointRadius: 0}))},
+  chart(`${title} of each iteration`, () => ({type: "line", data: {datasets: sets.map(set => ({...set, pointRadius: 0}))},
     options: {parsing: false, interaction: {mode: "nearest", axis: "x", intersect: false}, scales: {x: axis("iteration of the stage", {ticks: {precision: 0, maxRotation: 0}}), y: axis(title)}, plugins: {legend: {position: "top"}}}}), section);
 }
 function numbersOf(report, section) {
