@@ -193,10 +193,8 @@ Registration registered_on(Device device, const Volume& fixed, const Volume& mov
   RegisterOptions by = options;
   by.fixed_mask = own_mask;
   by.moving_mask = other_mask;
-  Registration result =
-      register_images({own, fixed.to_world}, {other, moving.to_world}, by, exec);
-  for (Tensor* const array :
-      {&result.displacement, &result.inverse_displacement, &result.warped}) {
+  Registration result = register_images({own, fixed.to_world}, {other, moving.to_world}, by, exec);
+  for (Tensor* const array : {&result.displacement, &result.inverse_displacement, &result.warped}) {
     if (!array->empty()) *array = on_device(*array, {}, exec);
   }
   return result;

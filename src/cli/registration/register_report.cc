@@ -26,7 +26,8 @@ Json dice_json(const std::vector<LabelOverlap>& overlaps) {
 
 Json report_json(const RegisterReport& report) {
   Json json = {{"similis", SIMILIS_VERSION}, {"fixed", report.fixed.name},
-      {"moving", report.moving.name}, {"device", device_name(report.device)}, {"seconds", report.seconds}};
+      {"moving", report.moving.name}, {"device", device_name(report.device)},
+      {"seconds", report.seconds}};
   json.update(registration_internal::report_of(
       report.result, report.options, &report.similarity, report.jacobian));
   const std::string start = start_file(report.command);

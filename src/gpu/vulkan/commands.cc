@@ -11,7 +11,7 @@
 namespace similis::gpu::vulkan {
 namespace {
 
-constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;  // the most that a kernel takes
+constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;        // the most that a kernel takes
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;  // of a slot's first staging buffer
 constexpr std::size_t kAlignment = 256;
 

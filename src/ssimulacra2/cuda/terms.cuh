@@ -89,8 +89,7 @@ __device__ __forceinline__ void add_terms(unsigned terms, const float (&x)[colum
   double changes[columns];
 #pragma unroll
   for (int c = 0; c < columns; ++c) {
-    changes[c] =
-        normal_quotient(edge_of(y[c], averages[c][1]), edge_of(x[c], averages[c][0])) - 1;
+    changes[c] = normal_quotient(edge_of(y[c], averages[c][1]), edge_of(x[c], averages[c][0])) - 1;
   }
   if ((terms >> kRinging & 1u) != 0) {
 #pragma unroll
