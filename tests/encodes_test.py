@@ -464,29 +464,4 @@ def each_section_of_the_help_fits_a_terminal():
     assert "Exit status:" in names, names
 
 
-@test
-def every_option_completes_in_every_shell():
-    options = {name for line in run("compare", "--help").stdout.splitlines()
-               if line.startswith("  -")
-               for name in line.split()[0].split(",") if name.startswith("--")}
-    assert {"--report", "--curve", "--pairs", "--fail-below", "--map-max", "--overlay",
-            "--no-legend", "--nan", "--quiet", "--version"} <= options, options
-    for shell_name in "bash", "zsh", "fish":
-        script = run("completion", shell_name).stdout
-        missing = [o for o in options if (f"-l {o[2:]}" if shell_name == "fish" else o) not in script]
-        assert not missing, (shell_name, missing)
-        (FOLDER / f"completion.{shell_name}").write_text(script)
-        if shutil.which(shell_name):
-            done = subprocess.run([shell_name, "-n", FOLDER / f"completion.{shell_name}"],
-                                  capture_output=True, text=True)
-            assert done.returncode == 0, done
-    for words, expected in (("similis compare --rep", "--report"), ("similis rep", "report")):
-        script = (f'source completion.bash; COMP_LINE="{words}"; COMP_WORDS=({words});'
-                  ' COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_POINT=${#COMP_LINE};'
-                  " f=$(complete -p similis | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $f similis;"
-                  ' echo "${COMPREPLY[@]}"')
-        done = shell(script)
-        assert expected in done.stdout.split(), (words, done)
-
-
 run_all()

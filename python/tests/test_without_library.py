@@ -82,6 +82,27 @@ def test_measures_of_torchs_tensors(hidden):
             assert abs(float(found) - float(number)) <= 1e-9 * abs(float(number))
 
 
+def test_graphs_of_torch_compile(hidden):
+    said = hidden("""
+        import warnings, torch, similis
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        x = torch.rand(1, 2, 24, 25, requires_grad=True)
+        y, u = torch.rand(1, 2, 24, 25), 0.1 * torch.rand(1, 24, 25, 2)
+
+        def loss(x, y, u):
+            moved = similis.smooth(similis.sample(x, displacement=u), 1.0)
+            return similis.ssim_loss(moved, y) + similis.lncc_loss(moved, y)
+
+        plain = loss(x, y, u)
+        (wanted,) = torch.autograd.grad(plain, x)
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")(x, y, u)
+        (found,) = torch.autograd.grad(compiled, x)
+        print(abs(compiled - plain).item() < 1e-6, ((found - wanted).norm() / wanted.norm()).item() < 1e-6)
+    """)
+    assert said.split() == ["True", "True"]
+
+
 @pytest.mark.parametrize(
     "call, words",
     [

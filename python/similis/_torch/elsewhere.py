@@ -159,9 +159,6 @@ def _decomposed(
     return decomposition.evaluate(x, y, mask, valid_mask, measures.parse(text))
 
 
-torch.compiler.allow_in_graph(_decomposed)  # the graph gets the operators, not the reading of text
-
-
 def evaluate(
     operation: str,
     text: str,
@@ -184,35 +181,63 @@ def evaluate(
 
 
 def transform(
-    call: warp.Call, names: Sequence[str], operands: Sequence[Optional[Tensor]]
+    call: str, names: Sequence[str], operands: Sequence[Optional[Tensor]]
 ) -> Tensor:
     """sample, compose or affine_grid."""
     operand, affine, field, grid_affine = operands
     assert operand is not None
-    sampling.require_shapes(call, names, operand, affine, field, grid_affine)
-    warn(call.operation, operand.device)
-    return sampling.transform(call, operand, affine, field, grid_affine)
+    if not torch.compiler.is_compiling():
+        sampling.require_shapes(
+            warp.parse(call), names, operand, affine, field, grid_affine
+        )
+    warn(call.split(" ", 1)[0], operand.device)
+    return _transformed(operand, affine, field, grid_affine, call)
 
 
 def labels(
-    call: warp.Call, names: Sequence[str], operands: Sequence[Optional[Tensor]]
+    call: str, names: Sequence[str], operands: Sequence[Optional[Tensor]]
 ) -> tuple[Tensor, Tensor]:
     image, affine, field, grid_affine = operands
     assert image is not None
-    sampling.require_shapes(call, names, image, affine, field, grid_affine)
+    if not torch.compiler.is_compiling():
+        sampling.require_shapes(warp.parse(call), names, image, affine, field, grid_affine)
     warn("sample_labels", image.device)
-    return sampling.labels(call, image, affine, field, grid_affine)
+    return _labelled(image, affine, field, grid_affine, call)
+
+
+def _transformed(
+    operand: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> Tensor:
+    return sampling.transform(warp.parse(call), operand, affine, field, grid_affine)
+
+
+def _labelled(
+    image: Tensor,
+    affine: Optional[Tensor],
+    field: Optional[Tensor],
+    grid_affine: Optional[Tensor],
+    call: str,
+) -> tuple[Tensor, Tensor]:
+    return sampling.labels(warp.parse(call), image, affine, field, grid_affine)
 
 
 def smooth(x: Tensor, text: str) -> Tensor:
     """Gaussian smoothing along every spatial axis."""
+    warn("smooth", x.device)
+    return _smoothed(x, text)
+
+
+def _smoothed(x: Tensor, text: str) -> Tensor:
     values = measures.parse(text).values
     is_field = values["field"]
     rank = x.dim() - 2
     if rank not in (2, 3) or (is_field and x.shape[-1] != rank):
         kinds = "[N, Y, X, 2] or [N, Z, Y, X, 3]" if is_field else "[N, C, Y, X] or [N, C, Z, Y, X]"
         raise ValueError(f"smooth: x has shape {list(x.shape)}; it must be {kinds}")
-    warn("smooth", x.device)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     planes = (x.movedim(-1, 1) if is_field else x).to(wide)
     for axis, sigma in enumerate(values["sigma"][-rank:], start=2):
@@ -247,3 +272,8 @@ def _refuse_rows(call: warp.Call, device: torch.device) -> None:
             f"{call.operation}: rows is given and u is on {place(device)}; parts of a field are "
             "taken on the CPU"
         )
+
+
+# Graphs of torch.compile get the operators of these, not their reading of text.
+for _function in (_decomposed, _transformed, _labelled, _smoothed):
+    torch.compiler.allow_in_graph(_function)

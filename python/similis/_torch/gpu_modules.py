@@ -37,11 +37,6 @@ class Module(NamedTuple):
         given = {f"SPIRV_CROSS_CONSTANT_ID_{number}": value for number, value in constants}
         return [each if isinstance(each, int) else given[each] for each in self.threads]
 
-    def specialized(self, constants: Constants) -> str:
-        """The text with the values of its specialization constants in front."""
-        lines = [f"#define SPIRV_CROSS_CONSTANT_ID_{number} {value}" for number, value in constants]
-        return "\n".join([*lines, self.text])
-
 
 @functools.lru_cache(maxsize=64)
 def module(name: str) -> Optional[Module]:
@@ -69,10 +64,17 @@ def whole_storage(tensor: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=256)
-def _on_mps(name: str, constants: Constants) -> Any:
+def _specialized(name: str, constants: Constants) -> str:
+    """The text with the values of its specialization constants in front."""
     found = module(name)
     assert found is not None
-    return torch.mps.compile_shader(found.specialized(constants)).main0
+    lines = [f"#define SPIRV_CROSS_CONSTANT_ID_{number} {value}" for number, value in constants]
+    return "\n".join([*lines, found.text])
+
+
+@functools.lru_cache(maxsize=256)
+def _on_mps(name: str, constants: Constants) -> Any:
+    return torch.mps.compile_shader(_specialized(name, constants)).main0
 
 
 def _as_words(push: bytes) -> tuple[int, ...]:
@@ -95,11 +97,11 @@ def launch(
     found = module(name)
     assert found is not None
     given = tuple(sorted(constants.items()))
+    size = found.group_size(given)
     if buffers[0].device.type == "xpu":
         ordered = [buffers[int(each)] for each in found.buffers if each != "push"]
-        xpu_queue.launch(found, given, ordered, push, groups)
+        xpu_queue.launch(_specialized(name, given), ordered, push, groups, size)
         return
-    size = found.group_size(given)
     arguments = [_as_words(push) if each == "push" else buffers[int(each)] for each in found.buffers]
     threads = [count * each for count, each in zip(groups, size)]
     _on_mps(name, given)(*arguments, threads=threads, group_size=size)

@@ -298,7 +298,8 @@ def evaluate(
         of_x, of_y = x.requires_grad, y.requires_grad
     if not plain and is_elsewhere(x):
         has_mask = mask is not None or valid_mask is not None
-        if is_transformed() or not elsewhere.has_kernel(operation, text, x, has_mask):
+        composed = is_compiling or is_transformed()
+        if composed or not elsewhere.has_kernel(operation, text, x, has_mask):
             return elsewhere.evaluate(operation, text, x, y, mask, valid_mask)
     function: Any = _Evaluation
     if is_compiling:

@@ -99,10 +99,9 @@ def transform(
     else:
         require_operands(call.split(" ", 1)[0], names, operands)
         if is_elsewhere(operands[0]):
-            parsed = warp.parse(call)
-            if output is not None:
-                _check_output(parsed, output, operands)
-            result = elsewhere.transform(parsed, names, operands)
+            if output is not None and not is_compiling:
+                _check_output(warp.parse(call), output, operands)
+            result = elsewhere.transform(call, names, operands)
             return result if output is None else output.add_(result)
         if is_compiling and operands[2] is operands[0]:
             # torch.compile traces no autograd.Function that gets one tensor twice.
@@ -149,7 +148,7 @@ def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Te
             if each is not None:
                 refuse_tensor("sample_labels", name, each)
                 require_same_device("sample_labels", name, each, names[0], image)
-        return elsewhere.labels(warp.parse(call), names, operands)
+        return elsewhere.labels(call, names, operands)
     if not torch.compiler.is_compiling() and forward_ad._current_level >= 0:
         _refuse_tangents("sample_labels", operands)
     if isinstance(image, Tensor) and image.dtype in _INTEGERS:

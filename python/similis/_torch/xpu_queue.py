@@ -12,16 +12,13 @@ import functools
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
 from .._library.c_abi import NATIVE, DeviceError
 from . import sycl_text
-
-if TYPE_CHECKING:
-    from .gpu_modules import Constants, Module
 
 def _sycl_version() -> Optional[str]:
     """The major version of SYCL's library in this process."""
@@ -56,28 +53,24 @@ def _checked(status: int) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _kernel(module: str, constants: Constants, device: torch.device) -> ctypes.c_void_p:
+def _kernel(text: str, device: torch.device) -> ctypes.c_void_p:
     """All queues of a device share torch's context, and so a kernel."""
-    from .gpu_modules import module as module_of
-
-    found, library, kernel = module_of(module), _library(), ctypes.c_void_p()
-    assert found is not None and library is not None
-    text = sycl_text.of_metal(found.specialized(constants))
+    library, kernel = _library(), ctypes.c_void_p()
+    assert library is not None
     queue = torch.xpu.current_stream(device).sycl_queue
-    _checked(
-        library.similis_xpu_compile(ctypes.c_void_p(queue), text.encode(), ctypes.byref(kernel))
-    )
+    source = sycl_text.of_metal(text).encode()
+    _checked(library.similis_xpu_compile(ctypes.c_void_p(queue), source, ctypes.byref(kernel)))
     return kernel
 
 
 def launch(
-    module: Module,
-    constants: Constants,
+    text: str,
     buffers: Sequence[Tensor],
     push: bytes,
     groups: Sequence[int],
+    group_size: Sequence[int],
 ) -> None:
-    """buffers: in the order of the kernel's arguments, behind the push constants."""
+    """text: of Metal. buffers: in the order of the kernel's arguments, behind the push constants."""
     queue = torch.xpu.current_stream(buffers[0].device).sycl_queue
     library, sizes = _library(), ctypes.c_size_t * 3
     assert library is not None
@@ -85,12 +78,12 @@ def launch(
     _checked(
         library.similis_xpu_launch(
             ctypes.c_void_p(queue),
-            _kernel(module.name, constants, buffers[0].device),
+            _kernel(text, buffers[0].device),
             push,
             ctypes.c_size_t(len(push)),
             pointers,
             len(buffers),
             sizes(*groups),
-            sizes(*module.group_size(constants)),
+            sizes(*group_size),
         )
     )

@@ -18,8 +18,9 @@ u64 soft_f64_difference(u64 a, u64 b) { return soft_f64_sum(a, f64_negative(b));
 // log((1 + z) / (1 - z)) = 2·(z + z³/3 + z⁵/5 + …), |z| ≤ 0.18.
 u64 soft_f64_log_of_quotient(u64 z) {
   u64 square = soft_f64_product(z, z), sum = U64(0);
-  for (int k = 12; k >= 0; --k)
-    sum = soft_f64_sum(soft_f64_product(sum, square), soft_f64_quotient(f64_whole(1), f64_whole(2 * k + 1)));
+  for (int k = 9; k >= 0; --k)
+    sum = soft_f64_sum(soft_f64_product(sum, square),
+        soft_f64_quotient(f64_whole(1), f64_whole(2 * k + 1)));
   return soft_f64_product(f64_whole(2), soft_f64_product(z, sum));
 }
 
@@ -31,8 +32,10 @@ u64 soft_f64_log(u64 a) {
     fraction -= U64(1) << 52;
     ++exponent;
   }
-  u64 z = soft_f64_quotient(soft_f64_difference(fraction, f64_whole(1)), soft_f64_sum(fraction, f64_whole(1)));
-  return soft_f64_sum(soft_f64_product(f64_whole(exponent), f64_ln2()), soft_f64_log_of_quotient(z));
+  u64 z = soft_f64_quotient(
+      soft_f64_difference(fraction, f64_whole(1)), soft_f64_sum(fraction, f64_whole(1)));
+  return soft_f64_sum(
+      soft_f64_product(f64_whole(exponent), f64_ln2()), soft_f64_log_of_quotient(z));
 }
 
 // log(1 - a), a < 1: as precise as a where that is small.
@@ -40,7 +43,8 @@ u64 soft_f64_log_of_rest(u64 a) {
   u64 rest = soft_f64_difference(f64_whole(1), a);
   // 0.25
   if ((a ^ f64_sign(a)) > (U64(1021) << 52)) return soft_f64_log(rest);
-  return soft_f64_log_of_quotient(soft_f64_quotient(f64_negative(a), soft_f64_sum(f64_whole(1), rest)));
+  return soft_f64_log_of_quotient(
+      soft_f64_quotient(f64_negative(a), soft_f64_sum(f64_whole(1), rest)));
 }
 
 // To f32, to nearest even; 0 where the exponent is below f32's.
@@ -59,7 +63,7 @@ u64 soft_f64_exp_minus_1(u64 a) {
   int power = int(float_of(f32_of_f64(a)) * 1.44269504 - 0.5);
   u64 rest = soft_f64_difference(a, soft_f64_product(f64_whole(power), f64_ln2()));
   u64 sum = f64_whole(1);
-  for (int n = 18; n > 1; --n) {
+  for (int n = 14; n > 1; --n) {
     u64 next = soft_f64_quotient(soft_f64_product(sum, rest), f64_whole(n));
     sum = soft_f64_sum(f64_whole(1), next);
   }

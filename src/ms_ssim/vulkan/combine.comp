@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // MS-SSIM of each plane from the mean dissimilarities of its levels (formula.h), reduced, and the
-// slope of Σ upstream·value by each mean. In f64 by integers: these are few numbers, and products of
-// powers near 1 need their digits. A workgroup a result.
+// slope of Σ upstream·value by each mean. In f64 by integers: these are few numbers, and products
+// of powers near 1 need their digits. A workgroup a result.
 // Buffers: 0 means: f64, [level][plane]; 1 weights: f64, [level]; 2 upstream: words;
 //   3 slopes: f32, [level][plane]; 4 values: words of f32 or f64.
 #include "src/gpu/vulkan/prelude.glsl"

@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // The next coarser level of two images, as x + y and x - y: each element is the mean of 2 × 2 finer
-// ones, chosen as src/window/halving.h says. A thread each; workgroups: (columns / 64, rows, planes).
+// ones, chosen as src/window/halving.h says. A thread each; workgroups: (columns / 64, rows,
+// planes).
 // Buffers: 0 x, 1 y: words; 2 sum, 3 difference: f32, dense.
 #include "src/gpu/vulkan/prelude.glsl"
 #include "src/gpu/vulkan/elements.glsl"

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a level: that by its own means times its planes' slopes, and each pixel's share of
-// what the next coarser level got. A thread a pixel; workgroups: (columns / 64, rows, planes).
+// The gradient of a level: that by its own means times its planes' slopes, and each pixel's share
+// of what the next coarser level got. A thread a pixel; workgroups: (columns / 64, rows, planes).
 // Buffers: 0 slopes: f32, [plane], from `first_slope` on; 1 own: f32; 2 coarse: f32, dense;
 //   3 gradient: words, may be `own`. Without a coarser level any buffer may be `coarse`.
 #include "src/gpu/vulkan/prelude.glsl"

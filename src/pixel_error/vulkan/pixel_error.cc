@@ -97,6 +97,7 @@ class Queue {
     const int upstream_rank = pass_.upstream.empty() ? 0 : pass_.upstream.shape.rank();
     std::copy_n(upstream.elements.strides, upstream_rank, arguments.upstream_strides);
     arguments.upstream_channels = upstream_rank > 1 ? i32(pass_.upstream.shape[1]) : 1;
+    const bool in_vectors = pass_.x.dtype == DType::f32 && is_in_fours(walk, arguments);
     const VkBuffer sums =
         commands_.workspace(static_cast<std::size_t>(walk.results() * slots) * sizeof(float));
     const auto or_sums = [&](const Elements& elements) {
@@ -105,12 +106,13 @@ class Queue {
     const bool has_upstream = upstream.elements.buffer != nullptr;
     const std::int32_t gradients =
         (pass_.x_gradient.empty() ? 0 : 1) | (pass_.y_gradient.empty() ? 0 : 2);
-    commands_.run({.module = "pixel_error/errors",
-                      .constants = {static_cast<std::int32_t>(pass_.x.dtype),
-                          error_ == Error::absolute ? 1 : 0, gradients,
-                          has_upstream ? static_cast<std::int32_t>(upstream.dtype) : -1}},
+    commands_.run(
+        {.module = "pixel_error/errors",
+            .constants = {static_cast<std::int32_t>(pass_.x.dtype),
+                error_ == Error::absolute ? 1 : 0, gradients,
+                has_upstream ? static_cast<std::int32_t>(upstream.dtype) : -1, in_vectors ? 1 : 0}},
         {x.buffer, y.buffer, axes_of(walk), sums, or_sums(upstream.elements), or_sums(by_x),
-            or_sums(by_y)},
+            or_sums(by_y), x.buffer, y.buffer, or_sums(by_x), or_sums(by_y)},
         arguments, {.x = slots, .y = walk.results()});
     if (pass_.value.empty()) return;
     gpu::vulkan::queue_totals(commands_, sums,
@@ -119,6 +121,24 @@ class Queue {
   }
 
  private:
+  // True if the pixels of each result are dense in all arrays, from a multiple of four elements on.
+  bool is_in_fours(const PixelWalk& walk, const ErrorsArguments& arguments) const {
+    for (const std::int32_t first : arguments.first) {
+      if (first % 4 != 0) return false;
+    }
+    if (walk.rank() != walk.kept_axes() + 1 || walk.line().extent % 4 != 0) return false;
+    for (int i = 0; i < walk.rank(); ++i) {
+      const Offsets& stride = walk.axis(i).stride;
+      const auto fits = [&](std::int64_t each) {
+        return i < walk.kept_axes() ? each % 4 == 0 : each == 1;
+      };
+      if (!fits(stride.x) || !fits(stride.y)) return false;
+      if (!pass_.x_gradient.empty() && !fits(stride.x_gradient)) return false;
+      if (!pass_.y_gradient.empty() && !fits(stride.y_gradient)) return false;
+    }
+    return true;
+  }
+
   VkBuffer axes_of(const PixelWalk& walk) {
     const std::size_t bytes = static_cast<std::size_t>(walk.rank()) * 5 * sizeof(std::int32_t);
     const VkBuffer axes = commands_.workspace(bytes);

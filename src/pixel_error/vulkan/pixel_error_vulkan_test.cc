@@ -84,7 +84,8 @@ TEST_F(PixelErrorVulkan, IsTheReferencesOfEachTypeLayoutAndReduction) {
 }
 
 TEST_F(PixelErrorVulkan, IsTheReferencesOfEachRank) {
-  for (const Extents& shape : {Extents{3, 5}, Extents{1, 2, 4099}, Extents{2, 1, 3, 50, 41}}) {
+  for (const Extents& shape :
+      {Extents{3, 5}, Extents{1, 2, 4099}, Extents{2, 1, 3, 50, 41}, Extents{2, 3, 36, 28}}) {
     for (const Reduction reduction : kReductions)
       expect_the_references(shape, DType::f32, Layout::dense, reduction, Error::squared);
   }

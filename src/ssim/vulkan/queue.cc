@@ -27,7 +27,6 @@ enum Option : std::int32_t {
   kHasL1 = 2,
   kUpstreamOfPlanes = 4,
   kUpstreamOfMap = 8,
-  kContrast = 16,
 };
 
 struct WindowArguments : KernelArguments {
@@ -132,11 +131,11 @@ class Queue {
         operation_, commands_.gpu(), planes_ * plan.tiles(), sizeof(float));
     const VkBuffer sums =
         commands_.workspace(static_cast<std::size_t>(planes_ * plan.tiles()) * sizeof(float));
+    const std::int32_t special = arguments.options & ~kUpstreamOfPlanes;
     const bool is_simple = pass_.padding == Padding::valid || pass_.padding == Padding::same;
-    const std::int32_t form = !is_simple                    ? 0
-                              : arguments.options == 0      ? 1
-                              : arguments.options == kHasL1 ? 2
-                                                            : 0;
+    const std::int32_t form = special == 0                     ? (is_simple ? 1 : 3)
+                              : special == kHasL1 && is_simple ? 2
+                                                               : 0;
     // Vectors of images stand where the pixels do: not with positions beyond the image.
     const bool images_in_vectors = has_gradient_ && !is_folded(pass_.padding) &&
                                    pass_.x.dtype == DType::f32 && width_ % 4 == 0 &&
@@ -239,8 +238,8 @@ class Queue {
     arguments.channels = i32(channels_);
     arguments.padding = static_cast<std::int32_t>(pass_.padding);
     if (pass_.l1_weight != 0) arguments.options |= kHasL1;
-    if (pass_.term == Term::contrast) arguments.options |= kContrast;
-    arguments.c1 = doubled(pass_.c1);
+    // Contrast and structure alone: the term of means is 1, as if C1 were infinite.
+    arguments.c1 = pass_.term == Term::contrast ? 1e38f : doubled(pass_.c1);
     arguments.c2 = doubled(pass_.c2);
     put_taps(pass_.window.x, arguments.taps_x);
     put_taps(pass_.window.y, arguments.taps_y);
@@ -256,7 +255,7 @@ class Queue {
   // Rows of a segment: many, since each reads the rim again, but so few that all of the device has
   // work.
   Plan plan_of() const {
-    constexpr std::int64_t kWorkgroups = 3072, kLeastRows = 48, kMostRows = 256, kBatch = 4;
+    constexpr std::int64_t kWorkgroups = 3072, kLeastRows = 64, kMostRows = 256, kBatch = 4;
     const std::int64_t rims = has_gradient_ ? 2 : 1, rim = rims * pass_.window.radius_x();
     const bool is_padded = has_gradient_ && is_folded(pass_.padding);
     const std::int64_t columns = width_ + (is_padded ? 2 * pass_.window.radius_x() : 0);

@@ -38,8 +38,9 @@ layout(constant_id = 1) const int kDtype = kF32;     // of x and y
 layout(constant_id = 2) const int kGradients = 0;    // 0; 1: by x alone; 2: by x and y
 layout(constant_id = 3) const int kRadiusX = 5;      // of the window
 layout(constant_id = 4) const int kRadiusY = 5;
-layout(constant_id = 5) const int kForm = 0;         // 0: any; else padding is valid or same, and
-                                                     // `options` 1: 0; 2: kHasL1
+// 0: any padding and options. Else, but for kUpstreamOfPlanes, no options and padding valid or same
+// (1), kHasL1 and padding valid or same (2), or no options and any padding (3).
+layout(constant_id = 5) const int kForm = 0;
 layout(constant_id = 6) const int kInVectors = 0;    // 1: rows of x, y and gradients, 2: of
                                                      // gradients alone are dense f32 from
                                                      // multiples of 16 B on
@@ -54,7 +55,8 @@ layout(push_constant) uniform Push {
   float c1, c2;                       // twice C1 and C2, and not 0
   float taps_x[6], taps_y[6];         // by their distance from the centre
   float bias, weight, l1_weight;      // the map holds bias + weight·(1 - SSIM) + l1_weight·|x - y|
-  float slope, l1_slope;              // of the sum of results: 4 times that by each 1 - SSIM; by |x - y|
+  float slope;                        // 4 times that of the sum of results by each 1 - SSIM
+  float l1_slope;                     // and its slope by each |x - y|
   float sign;                         // of_sums: y holds sign·(x - y)
 };
 layout(std430, binding = 0) readonly buffer X { uint words_x[]; };
@@ -83,8 +85,9 @@ const int kRimY = kGradients > 0 ? 2 * kRadiusY : kRadiusY;
 bool has(int option) {
   return kForm == 0 ? (options & option) != 0 : kForm == 2 && option == kHasL1;
 }
+bool takes_padding() { return kForm == 0 || kForm == 3; }
 bool folds_later() {
-  return kForm == 0 && kGradients > 0 && (padding == kReflect || padding == kReplicate);
+  return takes_padding() && kGradients > 0 && (padding == kReflect || padding == kReplicate);
 }
 float tap_x(int k) { return taps_x[abs(k - kRadiusX)]; }
 float tap_y(int k) { return taps_y[abs(k - kRadiusY)]; }
@@ -92,7 +95,7 @@ float tap_y(int k) { return taps_y[abs(k - kRadiusY)]; }
 // The pixel that a position shows; -1 for none.
 int shown(int position, int extent, int radius) {
   if (position >= 0 && position < extent) return position;
-  if (kForm != 0 || position < -radius || position >= extent + radius) return -1;
+  if (!takes_padding() || position < -radius || position >= extent + radius) return -1;
   if (padding == kReplicate) return clamp(position, 0, extent - 1);
   if (padding == kReflect) return position < 0 ? -position : 2 * (extent - 1) - position;
   return -1;
@@ -193,7 +196,9 @@ void main() {
   float shift = 2.0 * h;
   // Pixels outside are 0, or have no weight: then s and d are 0.
   vec2 outside = vec2(0.0);
-  if (kForm == 0 && padding == kRenormalize) outside = kOfSums != 0 ? vec2(shift, 0.0) : vec2(h);
+  if (takes_padding() && padding == kRenormalize) {
+    outside = kOfSums != 0 ? vec2(shift, 0.0) : vec2(h);
+  }
 
   int own_pixel = shown(column0 + t, width, kRadiusX);
   int own_x = of_x.first + own_pixel * of_x.column, own_y = of_y.first + own_pixel * of_y.column;
@@ -219,7 +224,7 @@ void main() {
   }
   float sum = 0.0, lost = 0.0, l1_sum = 0.0;
   float plane_slope = slope, plane_l1_slope = l1_slope;
-  if (kGradients > 0 && has(kUpstreamOfPlanes)) {
+  if (kGradients > 0 && (options & kUpstreamOfPlanes) != 0) {
     float upstream = upstream_at(plane_of(5, image, channel).first);
     plane_slope *= upstream;
     plane_l1_slope *= upstream;
@@ -253,7 +258,7 @@ void main() {
     vec4 mean_ss = across(at_task + 2 * kBatch * kChunks);
     vec4 mean_dd = across(at_task + 3 * kBatch * kChunks);
     vec4 inside = vec4(1.0);
-    if (kForm == 0 && padding == kRenormalize) {
+    if (takes_padding() && padding == kRenormalize) {
       float of_row = inside_y(window_row);
       [[unroll]] for (int o = 0; o < kEach; ++o) {
         inside[o] = max(of_row * inside_x(window0 + o), 1e-30);
@@ -301,7 +306,7 @@ void main() {
         if (has(kUpstreamOfMap) && is_window) {
           factor *= upstream_at(at(of_upstream, window_row - map_y0, column - map_x0));
         }
-        if (kForm == 0) {
+        if (takes_padding()) {
           fs *= factor;
           fd *= factor;
           f1 *= factor;

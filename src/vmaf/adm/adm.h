@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -57,7 +58,7 @@ AdmSums reference_adm(const PlanePair& planes, std::span<const AdmSetting> setti
 /// Memory that frames use one after the other: approximations of the reference and of each
 /// distorted image.
 struct AdmWorkspace {
-  std::vector<std::vector<std::int32_t>> inputs, outputs;
+  std::vector<std::vector<std::byte>> inputs, outputs;
 };
 
 /// The same bits in vectors, on exec's threads, of each distorted plane; the reference is

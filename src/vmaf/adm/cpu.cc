@@ -80,7 +80,8 @@ std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> dist
     plan.inputs = views;
     plan.is_measured = scale > 0 || !skips_scale0;
     for (std::size_t i = 0; scale + 1 < kAdmScales && i < samples.size(); ++i) {
-      const auto count = static_cast<std::size_t>(adm_stride(width) * height);
+      const std::size_t count =
+          static_cast<std::size_t>(adm_stride(width) * height) * adm_approximation_bytes(scale);
       if (outputs[i].size() < count) outputs[i].resize(count);
       plan.approximations.push_back(outputs[i].data());
     }

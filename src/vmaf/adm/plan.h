@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,11 +18,16 @@ constexpr std::int64_t kAdmStripeRows = 64;
 /// From a row of approximations to the next one: their last two vectors may reach beyond the row.
 constexpr std::int64_t adm_stride(std::int64_t width) { return width + 32; }
 
+/// Bytes of an approximation of this scale's input: those of scale 0 have 16 bits.
+constexpr std::size_t adm_approximation_bytes(int scale) { return scale == 0 ? 2 : 4; }
+
 /// A plane of approximations.
 struct AdmPlane {
-  const std::int32_t* values = nullptr;
+  const void* values = nullptr;
   std::int64_t width = 0, height = 0;
-  const std::int32_t* row(std::int64_t index) const { return values + index * adm_stride(width); }
+  template <class T> const T* row(std::int64_t index) const {
+    return static_cast<const T*>(values) + index * adm_stride(width);
+  }
 };
 
 struct AdmPlan {
@@ -52,7 +58,7 @@ struct AdmPlan {
   std::vector<Plane> samples;    ///< of scale 0
   std::vector<AdmPlane> inputs;  ///< of the others
   /// The next scale's inputs; empty after the last scale.
-  std::vector<std::int32_t*> approximations;
+  std::vector<void*> approximations;
   bool is_measured = true;
 };
 

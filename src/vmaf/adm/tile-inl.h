@@ -231,6 +231,7 @@ struct MaskedRow {
 
 template <bool is_deep> class AdmStripe {
   using Wavelet = std::conditional_t<is_deep, DeepWavelet, SampleWavelet>;
+  using Approximation = typename Wavelet::Approximation;
 
  public:
   /// wavelets: of the reference, then of each distorted image.
@@ -284,9 +285,9 @@ template <bool is_deep> class AdmStripe {
 
   // Where row y of an image's approximation goes: the next scale's input, or memory that nobody
   // reads.
-  Coefficient* approximation_of(std::size_t image, std::int64_t y, bool is_kept) {
+  Approximation* approximation_of(std::size_t image, std::int64_t y, bool is_kept) {
     if (!is_kept || plan_.approximations.empty()) return unread_.get();
-    return plan_.approximations[image] + y * adm_stride(plan_.width);
+    return static_cast<Approximation*>(plan_.approximations[image]) + y * adm_stride(plan_.width);
   }
 
   void add_reference(AdmScaleSums& sums) const {
@@ -408,7 +409,8 @@ template <bool is_deep> class AdmStripe {
   const AdmPlan& plan_;
   std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
-  PaddedRow<Coefficient> near_, restored_, neighbour_, unread_;
+  PaddedRow<Coefficient> near_, restored_, neighbour_;
+  PaddedRow<Approximation> unread_;
   Span counted_, seen_;
   std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting
 };

@@ -140,19 +140,25 @@ HWY_INLINE V shifted(V v, int shift) {
   const hn::RebindToSigned<D> di;
   return hn::BitCast(D(), hn::ShiftRightSame(hn::BitCast(di, v), shift));
 }
-HWY_INLINE void store(V v, Coefficient* to) {
+HWY_INLINE void store(V v, std::int32_t* to) {
   const hn::RebindToSigned<D> di;
   hn::StoreU(hn::BitCast(di, v), di, to);
+}
+HWY_INLINE void store(V v, std::int16_t* to) {
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<std::int16_t, D> d16;
+  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, v)), d16, to);
 }
 
 // The wavelet of samples.
 class SampleWavelet {
  public:
+  using Approximation = std::int16_t;
   explicit SampleWavelet(const Plane& plane)
       : plane_(plane), words_((plane.width + 1) / 2), rows_(words_), low_(words_), high_(words_) {}
 
   // Row y. approximation: where it goes, with room for a vector more.
-  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Coefficient* approximation) {
+  void transform(std::int64_t y, bool has_bands, WaveletRow& to, Approximation* approximation) {
     std::array<const std::uint32_t*, 4> rows;
     for (int k = 0; k < 4; ++k) {
       const auto load = [&](std::int64_t index, std::uint32_t* words) {
@@ -209,8 +215,9 @@ class SampleWavelet {
     }
   }
 
-  void across(const std::uint32_t* row, Coefficient* HWY_RESTRICT low,
-      Coefficient* HWY_RESTRICT high) const {
+  template <class Low>
+  void across(
+      const std::uint32_t* row, Low* HWY_RESTRICT low, Coefficient* HWY_RESTRICT high) const {
     for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
       const SumsAcross sums(row, i, 0x8000);
       store(shifted(sums.low, 16), low + i);
@@ -227,6 +234,7 @@ class SampleWavelet {
 // The wavelet of an approximation. That of scale 1 has 16 bits.
 class DeepWavelet {
  public:
+  using Approximation = Coefficient;
   DeepWavelet(const AdmPlane& plane, int scale)
       : plane_(plane),
         is_narrow_(scale == 1),
@@ -245,11 +253,15 @@ class DeepWavelet {
       const std::int64_t index = adm_input(y, k, plane_.height);
       const auto at = static_cast<std::size_t>(k);
       lower[at] = lower_rows_.row_at(index, [&](std::int64_t row, std::uint32_t* words) {
-        load_halves<false>(plane_.row(row), words);
+        if (is_narrow_) {
+          load_narrow(plane_.row<std::int16_t>(row), words);
+        } else {
+          load_halves<false>(plane_.row<Coefficient>(row), words);
+        }
       });
       if (is_narrow_) continue;
       upper[at] = upper_rows_.row_at(index, [&](std::int64_t row, std::uint32_t* words) {
-        load_halves<true>(plane_.row(row), words);
+        load_halves<true>(plane_.row<Coefficient>(row), words);
       });
     }
     if (is_narrow_) {
@@ -266,6 +278,12 @@ class DeepWavelet {
 
   // To an upper half belongs what a negative lower one takes away.
   static constexpr std::uint32_t kCarry = 0x8000;
+
+  void load_narrow(const std::int16_t* HWY_RESTRICT from, std::uint32_t* HWY_RESTRICT to) const {
+    std::memcpy(to, from, static_cast<std::size_t>(plane_.width) * sizeof(*from));
+    load_ends(
+        plane_.width, [&](std::int64_t x) { return static_cast<std::uint32_t>(from[x]); }, to);
+  }
 
   template <bool is_upper>
   void load_halves(const Coefficient* HWY_RESTRICT from, std::uint32_t* HWY_RESTRICT to) const {
