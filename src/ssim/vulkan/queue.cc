@@ -105,7 +105,7 @@ class Queue {
     const Gradient by_y = is_swapped ? Gradient{} : gradient_of(pass_.y_gradient);
     const bool reduces = pass_.reduction != Reduction::none;
     const bool has_map = !reduces && !pass_.value.empty();
-    Elements map, value;
+    Elements map;
     if (has_map) map = results_.elements_of(pass_.value);
     Floats upstream{.elements = {}, .dtype = DType::f32};
     if (has_gradient_ && !pass_.upstream.empty())
