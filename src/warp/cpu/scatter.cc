@@ -161,7 +161,7 @@ template <class T> struct Slab {
   // the next voxel often takes what this one wrote, and a vector that lies half over two others
   // would wait for both.
   template <int rank>
-  void add_vectors(const Cells<T>& cells, const T* upstream, std::int64_t count, T* image) const {
+  void add_vectors(const Cells<T>& cells, const T* upstream, std::int64_t count, T* vectors) const {
     const hn::FixedTag<T, 4> d;
     using V = hn::Vec<decltype(d)>;
     const int slab = plan.slab_axis, other = axis_of_bit(rank - 2);
@@ -182,7 +182,7 @@ template <class T> struct Slab {
         weight[a][0] = hn::Sub(hn::Set(d, T{1}), weight[a][1]);
       }
       if (outside < 0) {
-        add_corners_of_vectors<rank>(cells, upstream + rank * i, i, image);
+        add_corners_of_vectors<rank>(cells, upstream + rank * i, i, vectors);
         continue;
       }
       const V given = hn::LoadU(d, upstream + rank * i);
@@ -190,7 +190,7 @@ template <class T> struct Slab {
       for (int ks = 0; ks < 2; ++ks) {
         if (at + ks < first || at + ks >= end) continue;
         const V of_slab = hn::Mul(given, weight[slab][ks]);
-        T* const row = image + offset + ks * along_slab;
+        T* const row = vectors + offset + ks * along_slab;
         const auto add_pair = [&](V of_row, T* to) HWY_ATTR {
           alignas(16) T added[2][4];
           hn::Store(hn::Mul(of_row, weight[0][0]), d, added[0]);
@@ -211,7 +211,7 @@ template <class T> struct Slab {
   // One cell of which a part may be outside of the image.
   template <int rank>
   void add_corners_of_vectors(
-      const Cells<T>& cells, const T* given, std::int64_t i, T* image) const {
+      const Cells<T>& cells, const T* given, std::int64_t i, T* vectors) const {
     for (int corner = 0; corner < 1 << rank; ++corner) {
       std::int64_t offset = 0;
       bool is_there = true;
@@ -227,7 +227,7 @@ template <class T> struct Slab {
         const T fraction = cells.fraction[a][i];
         for (T& each : added) each *= k != 0 ? fraction : 1 - fraction;
       }
-      for (int c = 0; c < rank && is_there; ++c) image[offset + c] += added[c];
+      for (int c = 0; c < rank && is_there; ++c) vectors[offset + c] += added[c];
     }
   }
 
