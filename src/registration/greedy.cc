@@ -78,12 +78,14 @@ class GreedyLevel : public SteppedLevel {
   double least_ = 1;
 };
 
+// Null in a build without CUDA, where no image is on a GPU.
+constinit decltype(&fused_greedy_level) const kFused = SIMILIS_IF_CUDA(fused_greedy_level);
+
 }  // namespace
 
 std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
   if (images.fixed.grid.device.kind == DeviceKind::cuda) {
-    constexpr auto kFused = SIMILIS_IF_CUDA(fused_greedy_level);
     std::unique_ptr<DeformableLevel> fused = kFused(images, u, options, settings, exec);
     if (fused != nullptr) return fused;
   }
