@@ -50,6 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   take_or_refuse([&] {
     const MapRequest map = requested_map(text, {"ssim", "ssim=sigma=2"});
     check_settings(map.measure);
+    require(!map.path.empty());  // of directories and encodes it is a folder
+    require_map_file(map);
     require(map.path.ends_with(".png") || is_raw_map(map.path));
   });
   take_or_refuse([&] { parse_color(text); });
