@@ -27,7 +27,7 @@ constexpr auto kSyncEvery = std::chrono::seconds(5);
 
 void write_all(int descriptor, std::string_view text, const std::string& path) {
   while (!text.empty()) {
-    const ssize_t count = write(descriptor, text.data(), text.size());
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
     if (count < 0 && errno != EINTR) fail(path);
     if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
   }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes files that include several sources each, so that headers are compiled once for all of them.
+
+    scripts/batches.py ROOT PREFIX SIZE SOURCE…
+
+ROOT is the folder that sources are included from. PREFIX-0.cc, PREFIX-1.cc, … get up to SIZE sources
+each. They are printed, one a line, followed by the sources that are compiled alone: those of vector
+code, which include themselves, and those that found no company.
+
+Two sources share a file if neither mentions a name that is private to the other, and both have the
+same using-directives. A name is private if a line without indentation declares it and other files
+cannot see it: in an unnamed namespace, as a constant, a type, an alias, a template or a macro. The
+lines are as clang-format leaves them. A file whose text would not change is not written.
+"""
+
+import pathlib
+import re
+import sys
+
+COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+CLOSED_NAMESPACE = re.compile(r"^}  // namespace.*$", re.MULTILINE)
+ALONE = re.compile(r"foreach_target\.h|HWY_BEFORE_NAMESPACE")
+TEMPLATE = re.compile(r"^template <[^<>]*(?:<[^<>]*>[^<>]*)*>\s*")
+TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?)\s+(\w+)")
+ALIAS = re.compile(r"(?:using (\w+) = |namespace (\w+) = |using [\w:]*::(\w+);)")
+MATCHER = re.compile(r"MATCHER\w*\((\w+)")
+VARIABLE = re.compile(r"(\w+)\s*(?=[={;\[])")
+FUNCTION = re.compile(r"(\w+)\(")
+HIDDEN = re.compile(r"constexpr |const |static |inline |template |using |namespace |struct |class |"
+                    r"union |enum |typedef |MATCHER")
+
+
+def declared(line):
+    """{name: text} of what a declaration's first line declares. The text is that of an alias, which
+    two sources may share, and else empty."""
+    if match := ALIAS.match(line):
+        return {next(filter(None, match.groups())): line}
+    line = TEMPLATE.sub("", line)
+    if match := MATCHER.match(line) or TYPE.match(line):
+        return {match.group(1): ""}
+    called = FUNCTION.search(line)
+    if called and "=" not in line[:called.start()]:
+        names = [called.group(1)]
+    else:
+        names = VARIABLE.findall(line) or re.findall(r"\w+", line)[-1:]
+    return {name: "" for name in names if not name.isupper() and name != "operator"}
+
+
+class Source:
+    def __init__(self, path):
+        self.path = path
+        text = path.read_text()
+        self.is_alone = ALONE.search(text) is not None
+        text = COMMENT_OR_TEXT.sub("", CLOSED_NAMESPACE.sub("}namespace", text))
+        self.names = set(re.findall(r"[A-Za-z_]\w*", text))
+        self.private, self.directives, is_unnamed = {}, set(), False
+        for line in text.splitlines():
+            if line.startswith("namespace {"):
+                is_unnamed = True
+            elif line.startswith("}namespace"):
+                is_unnamed = False
+            elif line.startswith("using namespace"):
+                self.directives.add(line)
+            elif macro := re.match(r"#\s*define\s+(\w+)", line):
+                self.private[macro.group(1)] = ""
+            elif re.match(r"\w", line) and (is_unnamed or HIDDEN.match(line)):
+                if not line.startswith("namespace ") or "=" in line:
+                    self.private.update(declared(line))
+
+    def fits(self, other):
+        if self.directives != other.directives:
+            return False
+        return not any(name in theirs.names and not (alias and theirs.private.get(name) == alias)
+                       for mine, theirs in ((self, other), (other, self))
+                       for name, alias in mine.private.items())
+
+
+def batches_of(sources, size):
+    batches = []
+    for source in sources:
+        for batch in batches:
+            if len(batch) < size and all(source.fits(each) for each in batch):
+                batch.append(source)
+                break
+        else:
+            batches.append([source])
+    return batches
+
+
+def main():
+    root, prefix, size = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    sources = [Source(root / path) for path in sys.argv[4:]]
+    batches = batches_of([each for each in sources if not each.is_alone], size)
+    alone = [each for each in sources if each.is_alone]
+    alone += [batch[0] for batch in batches if len(batch) == 1]
+    pathlib.Path(prefix).parent.mkdir(parents=True, exist_ok=True)
+    for number, batch in enumerate(batch for batch in batches if len(batch) > 1):
+        text = "".join(f'#include "{each.path.relative_to(root)}"\n' for each in batch)
+        file = pathlib.Path(f"{prefix}-{number}.cc")
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+        print(file)
+    for each in alone:
+        print(each.path)
+
+
+if __name__ == "__main__":
+    main()
