@@ -3,6 +3,11 @@
 # of sanitizers and fuzzers, which compile everything once and are seldom built again, compile several
 # sources as one; scripts/batches.py chooses those that do not get in each other's way.
 set(SIMILIS_BATCH_SIZE 1 CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
+if(SIMILIS_BATCH_SIZE GREATER 1)
+  # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
+  target_compile_options(similis_flags INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 
 # similis_batch(VARIABLE NAME): replaces the sources that the variable lists by files that include
 # them. Sources have company of the same compile options; one with definitions of its own stays alone.
