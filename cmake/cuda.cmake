@@ -79,4 +79,10 @@ elseif(SIMILIS_HAS_CUDA)
     $<$<VERSION_GREATER_EQUAL:${CUDAToolkit_VERSION},13.0>:--compress-mode=size>
     -Xcompiler=-Wall,-Wextra,-Wshadow
     $<$<BOOL:${SIMILIS_WERROR}>:-Werror=all-warnings> $<$<BOOL:${SIMILIS_WERROR}>:-Xcompiler=-Werror>)
+  # The check of GPU builds reads the registers of kernels here if they are compiled already.
+  if(SIMILIS_BUILD_TESTS AND SIMILIS_CUDA_ARCHITECTURES STREQUAL 90)
+    target_compile_options(similis_gpu_objects PRIVATE -Xptxas=-v)
+    set(launcher ${PROJECT_SOURCE_DIR}/scripts/keep_registers.py ${CMAKE_CUDA_COMPILER_LAUNCHER})
+    set_target_properties(similis_gpu_objects PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
+  endif()
 endif()

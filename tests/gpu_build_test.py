@@ -3,7 +3,10 @@
 """Compiles a GPU source with nvcc and holds its kernels to their budgets: registers, and bytes that
 are spilled to memory. What each takes is printed.
 
-    tests/gpu_build_test.py [--update] SOURCE nvcc -c SOURCE …
+    tests/gpu_build_test.py [--update] [--built FOLDER] SOURCE nvcc -c SOURCE …
+
+The source is not compiled again if its object in the build folder FOLDER is up to date and
+scripts/keep_registers.py has kept beside it what ptxas said of compute capability 9.0.
 
 The budgets stand in tests/gpu_kernels.json, beside the release of nvcc that they were found with;
 another release's figures are printed and not compared. --update writes what this run found.
@@ -16,7 +19,7 @@ import subprocess
 import sys
 
 BUDGETS = pathlib.Path(__file__).resolve().parent / "gpu_kernels.json"
-KERNEL = re.compile(r"Compiling entry function '(\w+)'")
+KERNEL = re.compile(r"Compiling entry function '(\w+)' for 'sm_90'")
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
 
@@ -27,6 +30,21 @@ def compiled(command):
     if result.returncode != 0:
         sys.exit(result.stdout + result.stderr)
     return result.stdout + result.stderr
+
+
+def kept(folder, source):
+    """What ptxas said when the build in the folder compiled the source; None if that is not known."""
+    folder = pathlib.Path(folder)
+    name = f"CMakeFiles/similis_gpu_objects.dir/{source}.o"
+    words = folder / f"{name}.ptxas"
+    if not words.exists():
+        return None
+    listed = subprocess.run(["ninja", "-C", folder, "-t", "deps", name], capture_output=True, text=True)
+    read = [folder / line.strip() for line in listed.stdout.splitlines() if line.startswith("    ")]
+    made = words.stat().st_mtime
+    is_current = read and all(file.exists() and file.stat().st_mtime <= made for file in read)
+    text = words.read_text()
+    return text if is_current and KERNEL.search(text) else None
 
 
 def release(nvcc):
@@ -69,8 +87,13 @@ def over_budget(found, budget):
 def main():
     arguments = sys.argv[1:]
     updates = arguments[0] == "--update"
-    source, *command = arguments[1:] if updates else arguments
-    found = figures(compiled(command))
+    arguments = arguments[1:] if updates else arguments
+    words = None
+    if arguments[0] == "--built":
+        words = kept(arguments[1], arguments[2])
+        arguments = arguments[2:]
+    source, *command = arguments
+    found = figures(words or compiled(command))
     for kernel, (registers, spilled) in sorted(found.items()):
         print(f"{kernel}: {registers} registers, {spilled} bytes spilled")
     budgets = json.loads(BUDGETS.read_text()) if BUDGETS.exists() else {}
