@@ -271,6 +271,72 @@ def shards_are_stable_and_merge():
 
 
 @test
+def thresholds_are_of_each_row_whichever_run_wrote_it():
+    pairs = listed(6)
+    for i, pair in enumerate(pairs):
+        if i < 2:
+            del pair["id"]
+    pairs[5]["distorted"] = "r5.png"  # equal: psnr is infinite, null in JSON
+    write_list("limits.jsonl", pairs)
+    command = ["compare", "-m", "psnr,mse", "--pairs", "limits.jsonl", "-o", "limits_out.jsonl"]
+    run(*command)
+    before = (FOLDER / "limits_out.jsonl").read_bytes()
+    scores = {row["distorted"]: row["metrics"]["psnr"]["mean"] for row in rows_of("limits_out.jsonl")}
+    assert scores["r5.png"] is None, scores
+    limit = sorted(score for score in scores.values() if score)[2]
+    low = [name for name, score in scores.items() if score and score < limit]
+    names = {"d0.png": "d0.png against r0.png", "d1.png": "d1.png against r1.png",
+             **{f"d{i}.png": f"pair {i}" for i in range(2, 5)}, "r5.png": "pair 5"}
+
+    def expect(limits, lines, rows=before, status=3):
+        """The lines; rows are written before, all of them, some or none."""
+        (FOLDER / "limits_out.jsonl").write_bytes(rows)
+        done = run(*command, *limits, "--threads", "1", status=status)
+        assert sorted(done.stderr.splitlines()) == sorted(lines), (done.stderr, lines)
+        assert sorted(rows_of("limits_out.jsonl"), key=str) == sorted(
+            (json.loads(line) for line in before.splitlines()[1:]), key=str)
+
+    missed = [f"similis: {names[name]}: mean of psnr is {scores[name]:.6g}; it must be at least {limit!r}"
+              for name in low]
+    head, *lines = before.splitlines(keepends=True)
+    for rows in before, b"", head + lines[1] + lines[3]:
+        expect(["--fail-below", f"psnr={limit!r}"], missed, rows)
+        expect(["--fail-above", "psnr.max=1000"],
+               ["similis: pair 5: max of psnr is inf; it must be at most 1000"], rows)
+        expect(["--fail-below", "psnr=1", "--fail-above", "mse.p95=1e9"], [], rows, status=0)
+    done = run(*command, "--fail-below", "ssim=0.9", status=2)
+    assert "ssim is not scored; ask for it with -m" in done.stderr, done.stderr
+
+    # A pair that fails decides the status; limits are told too.
+    write_list("limits.jsonl", [*pairs, {"reference": "r0.png", "distorted": "gone.png"}])
+    done = run(*command, "--fail-above", "psnr=1000", "--retries", "0", status=1)
+    assert "could not be scored" in done.stderr and "pair 5: mean of psnr is inf" in done.stderr, done
+
+    # Each shard judges its own rows; the merged file is judged by the same command.
+    write_list("limits.jsonl", pairs)
+    told = []
+    for i in 1, 2:
+        part = ["compare", "-m", "psnr,mse", "--pairs", "limits.jsonl", "--shard", f"{i}/2", "-o",
+                f"limits{i}.jsonl", "--fail-below", f"psnr={limit!r}"]
+        done = subprocess.run([PROGRAM, *part], cwd=FOLDER, capture_output=True, text=True)
+        of_part = done.stderr.splitlines()
+        assert done.returncode == (3 if of_part else 0), done
+        told += of_part
+    assert sorted(told) == sorted(missed), (told, missed)
+    run("merge", "limits1.jsonl", "limits2.jsonl", "--pairs", "limits.jsonl", "-o", "limits_out.jsonl")
+    expect(["--fail-below", f"psnr={limit!r}"], missed, (FOLDER / "limits_out.jsonl").read_bytes())
+
+    for side in "r", "d":
+        (FOLDER / f"limit_{side}").mkdir(exist_ok=True)
+        for i in range(3):
+            shutil.copy(FOLDER / f"{side}{i}.png", FOLDER / f"limit_{side}" / f"{i}.png")
+    done = compare("limit_r", "limit_d", "-o", "limit_dirs.jsonl", "--fail-above", "mse=0", status=3)
+    lines = sorted(done.stderr.splitlines())
+    assert len(lines) == 3 and lines[0].startswith(
+        "similis: limit_d/0.png against limit_r/0.png: mean of mse is "), lines
+
+
+@test
 def directories_are_continued_too():
     for side in "r", "d":
         (FOLDER / f"dir_{side}").mkdir(exist_ok=True)

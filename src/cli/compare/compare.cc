@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFailed = 1, kMissedThreshold = 3, kSignalled = 128;
+constexpr int kFailed = 1, kSignalled = 128;
 
 using Writer = std::string (*)(const Report&);
 
@@ -237,9 +237,7 @@ void check_corpus(const CompareOptions& options, const std::string& format) {
   using Given = std::pair<const char*, bool>;
   for (const auto& [option, is_given] : {Given{"--map", !options.maps.empty()},
            Given{"--report (similis report makes it from the results)", !options.report.empty()},
-           Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()},
-           Given{"--fail-below", !options.fail_below.empty()},
-           Given{"--fail-above", !options.fail_above.empty()}}) {
+           Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()}}) {
     if (is_given) throw UsageError(fmt::format("{} does not take {}", what, option));
   }
   require_writable("-o", options.output, {options.pairs});
@@ -339,7 +337,8 @@ int compare(const CompareOptions& given) {
     const CorpusOptions corpus{.output = options.output,
         .shard = parse_shard(options.shard),
         .retries = parse_retries(options.retries),
-        .frames_in_rows = options.frames_in_rows};
+        .frames_in_rows = options.frames_in_rows,
+        .thresholds = thresholds};
     return score_corpus(scoring, pairs_of(options), corpus);
   }
   report.compared = compared_of(options, distorted);
