@@ -9,8 +9,10 @@ and the cost of many pairs.
 import collections
 import fcntl
 import json
+import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -226,6 +228,74 @@ def a_signal_leaves_whole_rows():
     assert process.returncode == 143 and time.monotonic() - start < 10, err
     assert "interrupted by SIGTERM" in err, err
     assert all("error" not in row for row in rows_of("long_out.jsonl"))
+
+
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+/* Time runs FASTER times as fast; each wait for the disk is a line of SYNCED. */
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  static int (*real)(clockid_t, struct timespec*);
+  static struct timespec start;
+  if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+  const int status = real(clock, now);
+  if (clock != CLOCK_MONOTONIC) return status;
+  if (start.tv_sec == 0) start = *now;
+  const long long passed = ((now->tv_sec - start.tv_sec) * 1000000000LL + now->tv_nsec - start.tv_nsec) *
+                           atoi(getenv("FASTER"));
+  now->tv_sec = start.tv_sec + passed / 1000000000LL;
+  now->tv_nsec = passed % 1000000000LL;
+  return status;
+}
+int fdatasync(int file) {
+  FILE* log = fopen(getenv("SYNCED"), "a");
+  fprintf(log, "%ld\n", (long)lseek(file, 0, SEEK_END));
+  fclose(log);
+  return fsync(file);
+}
+"""
+
+
+@test
+def rows_reach_the_disk_every_five_seconds_and_a_line_tells_of_progress_each_minute():
+    compiler = shutil.which("cc") or shutil.which("clang")
+    if not compiler:
+        print("  (no compiler: not tested)")
+        return
+    (FOLDER / "clock.c").write_text(CLOCK)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "clock.so", "clock.c", "-ldl"], cwd=FOLDER,
+                   check=True)
+    count = 4
+    for i in range(count):  # each pair waits until its picture is written
+        os.mkfifo(FOLDER / f"slow{i}.png")
+    write_list("slow.jsonl", [{"reference": f"r{i}.png", "distorted": f"slow{i}.png", "id": str(i)}
+                              for i in range(count)])
+    for faster, pause, syncs, lines in (1, 0.1, 1, 0), (20, 0.4, count + 1, 0), (600, 0.2, count + 1, count):
+        for name in "slow_out.jsonl", "synced":
+            (FOLDER / name).unlink(missing_ok=True)
+        start = time.monotonic()
+        process = subprocess.Popen(
+            [PROGRAM, "compare", "-m", "mse", "--pairs", "slow.jsonl", "-o", "slow_out.jsonl", "--threads", "1"],
+            cwd=FOLDER, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "LD_PRELOAD": str((FOLDER / "clock.so").resolve()), "FASTER": str(faster),
+                 "SYNCED": "synced", "ASAN_OPTIONS": "verify_asan_link_order=0"})
+        for i in range(count):
+            time.sleep(pause)
+            (FOLDER / f"slow{i}.png").write_bytes((FOLDER / f"d{i}.png").read_bytes())
+        err = process.communicate(timeout=60)[1]
+        assert process.returncode == 0 and len(rows_of("slow_out.jsonl")) == count, err
+        sizes = [int(size) for size in (FOLDER / "synced").read_text().split()]
+        assert len(sizes) == syncs and sizes[-1] == (FOLDER / "slow_out.jsonl").stat().st_size, sizes
+        told = [line for line in err.splitlines() if "pairs" in line]
+        assert len(told) == lines or time.monotonic() - start > 60 / faster > 1, (faster, err)
+        for i, line in enumerate(told if lines else [], 1):
+            assert re.fullmatch(rf"similis: note: {i}/{count} pairs, [0-9.]+/min, .+ left, 0 failed", line), line
+    for i in range(count):
+        (FOLDER / f"slow{i}.png").unlink()
 
 
 @test
