@@ -123,6 +123,7 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
       const std::string metric = text.substr(at, end - at);
+      if (metric.empty()) throw UsageError(fmt::format("-m {}: a metric's name is empty", text));
       const std::string_view name = metric_part(metric);
       metrics.push_back(replaced(name, '_', '-') + metric.substr(name.size()));
       at = end + 1;
