@@ -327,6 +327,8 @@ def shards_are_stable_and_merge():
     assert lines[1].split(",")[:3] == ["pair 0", "r0.png", "d0.png"]
     assert float(lines[1].split(",")[3]) == first["metrics"]["mse"]["mean"]
 
+    done = run("merge", *parts, "--pairs", "all.jsonl", "-o", "merged.xml", status=2)
+    assert "its ending must be .jsonl, .json or .csv" in done.stderr, done.stderr
     done = run("merge", *parts[:2], "--pairs", "all.jsonl", "-o", "none.jsonl", status=1)
     missing = sum(part == "part3.jsonl" for part in where.values())
     assert f"{missing} pairs of {PICTURES} missing; nothing is written" in done.stderr, done.stderr
