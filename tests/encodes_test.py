@@ -422,6 +422,7 @@ def a_simd_target_that_there_is_not_is_refused_by_every_feature():
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssin", "did you mean ms-ssim?"),
                         ("butteraugli", "similis has no butteraugli; libjxl's butteraugli_main"),
+                        ("LPIPS", "similis has no LPIPS; the Python package lpips"),
                         ("xpsnr", "similis has no xpsnr; ffmpeg's filter xpsnr computes it"),
                         ("cvvdp", "similis has no cvvdp"), ("lpips", "similis has no lpips"),
                         ("ciede2000", "similis calls this metric ciede")):
@@ -436,6 +437,7 @@ def names_of_metrics_are_met_halfway():
     assert twice.stderr == "similis: -m integer-ssim is given twice\n", twice.stderr
     assert run("help", "compare").stdout == run("compare", "--help").stdout != ""
     assert run("help").stdout == run("--help").stdout != ""
+    assert run("help", "comapre").stderr == run("comapre").stderr != ""
 
 
 @test
