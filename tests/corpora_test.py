@@ -9,8 +9,10 @@ and the cost of many pairs.
 import collections
 import fcntl
 import json
+import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -228,6 +230,74 @@ def a_signal_leaves_whole_rows():
     assert all("error" not in row for row in rows_of("long_out.jsonl"))
 
 
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+/* Time runs FASTER times as fast; each wait for the disk is a line of SYNCED. */
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  static int (*real)(clockid_t, struct timespec*);
+  static struct timespec start;
+  if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+  const int status = real(clock, now);
+  if (clock != CLOCK_MONOTONIC) return status;
+  if (start.tv_sec == 0) start = *now;
+  const long long passed = ((now->tv_sec - start.tv_sec) * 1000000000LL + now->tv_nsec - start.tv_nsec) *
+                           atoi(getenv("FASTER"));
+  now->tv_sec = start.tv_sec + passed / 1000000000LL;
+  now->tv_nsec = passed % 1000000000LL;
+  return status;
+}
+int fdatasync(int file) {
+  FILE* log = fopen(getenv("SYNCED"), "a");
+  fprintf(log, "%ld\n", (long)lseek(file, 0, SEEK_END));
+  fclose(log);
+  return fsync(file);
+}
+"""
+
+
+@test
+def rows_reach_the_disk_every_five_seconds_and_a_line_tells_of_progress_each_minute():
+    compiler = shutil.which("cc") or shutil.which("clang")
+    if not compiler:
+        print("  (no compiler: not tested)")
+        return
+    (FOLDER / "clock.c").write_text(CLOCK)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "clock.so", "clock.c", "-ldl"], cwd=FOLDER,
+                   check=True)
+    count = 4
+    for i in range(count):  # each pair waits until its picture is written
+        os.mkfifo(FOLDER / f"slow{i}.png")
+    write_list("slow.jsonl", [{"reference": f"r{i}.png", "distorted": f"slow{i}.png", "id": str(i)}
+                              for i in range(count)])
+    for faster, pause, syncs, lines in (1, 0.1, 1, 0), (20, 0.4, count + 1, 0), (600, 0.2, count + 1, count):
+        for name in "slow_out.jsonl", "synced":
+            (FOLDER / name).unlink(missing_ok=True)
+        start = time.monotonic()
+        process = subprocess.Popen(
+            [PROGRAM, "compare", "-m", "mse", "--pairs", "slow.jsonl", "-o", "slow_out.jsonl", "--threads", "1"],
+            cwd=FOLDER, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "LD_PRELOAD": str((FOLDER / "clock.so").resolve()), "FASTER": str(faster),
+                 "SYNCED": "synced", "ASAN_OPTIONS": "verify_asan_link_order=0"})
+        for i in range(count):
+            time.sleep(pause)
+            (FOLDER / f"slow{i}.png").write_bytes((FOLDER / f"d{i}.png").read_bytes())
+        err = process.communicate(timeout=60)[1]
+        assert process.returncode == 0 and len(rows_of("slow_out.jsonl")) == count, err
+        sizes = [int(size) for size in (FOLDER / "synced").read_text().split()]
+        assert len(sizes) == syncs and sizes[-1] == (FOLDER / "slow_out.jsonl").stat().st_size, sizes
+        told = [line for line in err.splitlines() if "pairs" in line]
+        assert len(told) == lines or time.monotonic() - start > 60 / faster > 1, (faster, err)
+        for i, line in enumerate(told if lines else [], 1):
+            assert re.fullmatch(rf"similis: note: {i}/{count} pairs, [0-9.]+/min, .+ left, 0 failed", line), line
+    for i in range(count):
+        (FOLDER / f"slow{i}.png").unlink()
+
+
 @test
 def shards_are_stable_and_merge():
     write_list("all.jsonl", listed())
@@ -257,6 +327,8 @@ def shards_are_stable_and_merge():
     assert lines[1].split(",")[:3] == ["pair 0", "r0.png", "d0.png"]
     assert float(lines[1].split(",")[3]) == first["metrics"]["mse"]["mean"]
 
+    done = run("merge", *parts, "--pairs", "all.jsonl", "-o", "merged.xml", status=2)
+    assert "its ending must be .jsonl, .json or .csv" in done.stderr, done.stderr
     done = run("merge", *parts[:2], "--pairs", "all.jsonl", "-o", "none.jsonl", status=1)
     missing = sum(part == "part3.jsonl" for part in where.values())
     assert f"{missing} pairs of {PICTURES} missing; nothing is written" in done.stderr, done.stderr
@@ -268,6 +340,72 @@ def shards_are_stable_and_merge():
     (FOLDER / "changed.jsonl").write_text(text.replace('"mean": ', '"mean": 1'))
     done = run("merge", *parts, "changed.jsonl", "--pairs", "all.jsonl", status=2)
     assert "has different rows in" in done.stderr, done.stderr
+
+
+@test
+def thresholds_are_of_each_row_whichever_run_wrote_it():
+    pairs = listed(6)
+    for i, pair in enumerate(pairs):
+        if i < 2:
+            del pair["id"]
+    pairs[5]["distorted"] = "r5.png"  # equal: psnr is infinite, null in JSON
+    write_list("limits.jsonl", pairs)
+    command = ["compare", "-m", "psnr,mse", "--pairs", "limits.jsonl", "-o", "limits_out.jsonl"]
+    run(*command)
+    before = (FOLDER / "limits_out.jsonl").read_bytes()
+    scores = {row["distorted"]: row["metrics"]["psnr"]["mean"] for row in rows_of("limits_out.jsonl")}
+    assert scores["r5.png"] is None, scores
+    limit = sorted(score for score in scores.values() if score)[2]
+    low = [name for name, score in scores.items() if score and score < limit]
+    names = {"d0.png": "d0.png against r0.png", "d1.png": "d1.png against r1.png",
+             **{f"d{i}.png": f"pair {i}" for i in range(2, 5)}, "r5.png": "pair 5"}
+
+    def expect(limits, lines, rows=before, status=3):
+        """The lines; rows are written before, all of them, some or none."""
+        (FOLDER / "limits_out.jsonl").write_bytes(rows)
+        done = run(*command, *limits, "--threads", "1", status=status)
+        assert sorted(done.stderr.splitlines()) == sorted(lines), (done.stderr, lines)
+        assert sorted(rows_of("limits_out.jsonl"), key=str) == sorted(
+            (json.loads(line) for line in before.splitlines()[1:]), key=str)
+
+    missed = [f"similis: {names[name]}: mean of psnr is {scores[name]:.6g}; it must be at least {limit!r}"
+              for name in low]
+    head, *lines = before.splitlines(keepends=True)
+    for rows in before, b"", head + lines[1] + lines[3]:
+        expect(["--fail-below", f"psnr={limit!r}"], missed, rows)
+        expect(["--fail-above", "psnr.max=1000"],
+               ["similis: pair 5: max of psnr is inf; it must be at most 1000"], rows)
+        expect(["--fail-below", "psnr=1", "--fail-above", "mse.p95=1e9"], [], rows, status=0)
+    done = run(*command, "--fail-below", "ssim=0.9", status=2)
+    assert "ssim is not scored; ask for it with -m" in done.stderr, done.stderr
+
+    # A pair that fails decides the status; limits are told too.
+    write_list("limits.jsonl", [*pairs, {"reference": "r0.png", "distorted": "gone.png"}])
+    done = run(*command, "--fail-above", "psnr=1000", "--retries", "0", status=1)
+    assert "could not be scored" in done.stderr and "pair 5: mean of psnr is inf" in done.stderr, done
+
+    # Each shard judges its own rows; the merged file is judged by the same command.
+    write_list("limits.jsonl", pairs)
+    told = []
+    for i in 1, 2:
+        part = ["compare", "-m", "psnr,mse", "--pairs", "limits.jsonl", "--shard", f"{i}/2", "-o",
+                f"limits{i}.jsonl", "--fail-below", f"psnr={limit!r}"]
+        done = subprocess.run([PROGRAM, *part], cwd=FOLDER, capture_output=True, text=True)
+        of_part = done.stderr.splitlines()
+        assert done.returncode == (3 if of_part else 0), done
+        told += of_part
+    assert sorted(told) == sorted(missed), (told, missed)
+    run("merge", "limits1.jsonl", "limits2.jsonl", "--pairs", "limits.jsonl", "-o", "limits_out.jsonl")
+    expect(["--fail-below", f"psnr={limit!r}"], missed, (FOLDER / "limits_out.jsonl").read_bytes())
+
+    for side in "r", "d":
+        (FOLDER / f"limit_{side}").mkdir(exist_ok=True)
+        for i in range(3):
+            shutil.copy(FOLDER / f"{side}{i}.png", FOLDER / f"limit_{side}" / f"{i}.png")
+    done = compare("limit_r", "limit_d", "-o", "limit_dirs.jsonl", "--fail-above", "mse=0", status=3)
+    lines = sorted(done.stderr.splitlines())
+    assert len(lines) == 3 and lines[0].startswith(
+        "similis: limit_d/0.png against limit_r/0.png: mean of mse is "), lines
 
 
 @test

@@ -17,7 +17,8 @@ import struct
 import subprocess
 import time
 
-from clips import FOLDER, HEIGHT, PROGRAM, WIDTH, compare, run, run_all, shell, test, y4m
+import png
+from clips import FOLDER, HEIGHT, PROGRAM, WIDTH, compare, frame, run, run_all, shell, test, y4m
 
 
 # ---- nothing is lost ----
@@ -207,6 +208,25 @@ def thresholds_are_of_each_pair():
     lines = done.stderr.splitlines()
     assert len(lines) == 1 and "limit_d/b.y4m: mean of psnr-y is " in lines[0], lines
     assert "\na.y4m" in done.stdout and "\nb.y4m" in done.stdout, done.stdout
+    # A picture among clips has a score of other names: each pair is judged by its own.
+    for side, error in ("limit_r", 0), ("limit_d", 30):
+        (FOLDER / side / "c.png").write_bytes(png.encode(frame(error, 0, error)[:WIDTH * HEIGHT], WIDTH, 1))
+    done = compare("limit_r", "limit_d", "-m", "psnr", "--fail-below", "psnr=40", status=3)
+    told = [line.split(" is ")[0] for line in done.stderr.splitlines()]
+    assert told == ["similis: limit_d/b.y4m: mean of psnr-y", "similis: limit_d/c.png: mean of psnr"], told
+    done = compare("limit_r", "limit_d", "-m", "psnr", "--fail-below", "psnr-y=30", status=3)
+    assert done.stderr == "similis: limit_d/c.png: it has no psnr-y\n", done.stderr
+
+
+@test
+def thresholds_that_can_not_be_are_usage_errors():
+    for option, words in (("psnr-hvs=3", "psnr-hvs is not scored; ask for it with -m"),
+                          ("psnr.=3", 'there is no statistic ""'), ("psnr=nan", "METRIC[.STAT]=NUMBER"),
+                          ("mse.harmonic_mean=3", "mse is an error, which has no harmonic mean")):
+        done = compare("r.y4m", "d.y4m", "-m", "psnr,mse", "--fail-below", option, status=2)
+        assert words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    compare("r.y4m", "d.y4m", "-m", "integer_ssim", "--fail-below", "integer_ssim.p5=0.1")
+    compare("r.y4m", "d.y4m", "-m", "psnr-hvs", "--fail-below", "psnr-hvs-cb=1")
 
 
 @test
@@ -402,6 +422,7 @@ def a_simd_target_that_there_is_not_is_refused_by_every_feature():
 def names_of_metrics_are_met_halfway():
     for text, words in (("SSIM", "did you mean ssim?"), ("ms_ssin", "did you mean ms-ssim?"),
                         ("butteraugli", "similis has no butteraugli; libjxl's butteraugli_main"),
+                        ("LPIPS", "similis has no LPIPS; the Python package lpips"),
                         ("xpsnr", "similis has no xpsnr; ffmpeg's filter xpsnr computes it"),
                         ("cvvdp", "similis has no cvvdp"), ("lpips", "similis has no lpips"),
                         ("ciede2000", "similis calls this metric ciede")):
@@ -416,6 +437,7 @@ def names_of_metrics_are_met_halfway():
     assert twice.stderr == "similis: -m integer-ssim is given twice\n", twice.stderr
     assert run("help", "compare").stdout == run("compare", "--help").stdout != ""
     assert run("help").stdout == run("--help").stdout != ""
+    assert run("help", "comapre").stderr == run("comapre").stderr != ""
 
 
 @test

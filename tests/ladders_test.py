@@ -172,7 +172,11 @@ def doubtful_bd_rates_have_a_note():
     first = curve_files("p", [14, 9, 5, 3], [0, 60, 120, 200])
     for errors, note in (([12, 5, 8, 2], "quality falls as the rate rises"),
                          ([40, 30, 20, 12], "the common interval is less than half of a curve"),
-                         ([60, 50, 40, 30], "the curves have no common interval")):
+                         ([40, 20, 30, 12], "the common interval is less than half of a curve; "
+                                            "quality falls as the rate rises"),
+                         ([60, 50, 40, 30], "the curves have no common interval"),
+                         ([60, 40, 50, 30], "the curves have no common interval; "
+                                            "quality falls as the rate rises")):
         second = curve_files("q", errors, [0, 50, 100, 180])
         arguments = ["r.y4m", "--curve", "old=" + ",".join(first), "--curve",
                      "new=" + ",".join(second), "-m", "psnr"]

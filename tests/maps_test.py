@@ -8,6 +8,8 @@ and how they are drawn.
 
 import json
 import math
+import pathlib
+import re
 import shutil
 import struct
 
@@ -97,6 +99,46 @@ def the_map_of_ms_ssim_is_contrast_and_structure_of_its_finest_level():
     compare("r.y4m", "e9.y4m", "-m", "ms-ssim=weights=1", "-m", "ssim", "--map",
             "ms-ssim@0=one.npy", "--map", "ssim@0=ssim.npy")
     assert floats("one.npy") == floats("ssim.npy")
+
+
+# ---- legends ----
+
+
+def letters():
+    """{rows of dots: letter}, from the program's own table."""
+    table = pathlib.Path(__file__).resolve().parent.parent / "src/cli/terminal/glyphs.cc"
+    glyphs = re.findall(r"\{'(.)', ((?:\"[ #]{5}\" ?){7})\}", table.read_text())
+    return {tuple(re.findall(r'"(.....)"', rows)): letter for letter, rows in glyphs} | {(" " * 5,) * 7: " "}
+
+
+def legend_lines(rows, top, margin=6, gap=3):
+    """The texts above the scale, where a dot of a letter is a pixel."""
+    known, lines = letters(), []
+    ink = [["# "[lightness(pixel) > 128] for pixel in row] for row in rows[top:]]
+    for first in margin, margin + 7 + gap:
+        places = range(margin, len(ink[0]) - 5, 6)
+        lines.append("".join(known.get(tuple("".join(row[x:x + 5]) for row in ink[first:first + 7]), "?")
+                             for x in places).rstrip())
+    return lines
+
+
+@test
+def legends_name_the_score_and_the_unit():
+    units = {"ssimulacra2": "points lost here", "ssim": "similarity, 1 if equal",
+             "lncc": "correlation, 1 if equal", "mse": "squared error", "mae": "error"}
+    side = 200
+    for name, step in ("left.png", 0), ("right.png", 9):
+        grey_picture(name, bytes((x * 2 + y + step * (x % 5 == 0)) % 256 for y in range(160)
+                                 for x in range(side)), side)
+    for metric, unit in units.items():
+        document = json.loads(compare("left.png", "right.png", "-m", metric, "--map",
+                                      f"{metric}=legend.png", "--format", "json").stdout)
+        width, height, rows = drawn("legend.png")
+        assert width == side and height > 160
+        score, found = legend_lines(rows, 160)
+        assert found == unit, (metric, found)
+        assert score.split()[0] == metric, score
+        assert abs(float(score.split()[1]) - document["frames"][0][metric]) < 1e-3, (score, document)
 
 
 # ---- several files ----

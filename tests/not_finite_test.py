@@ -53,7 +53,7 @@ def they_are_refused_with_their_number_and_place():
     volumes(spoiled=True)
     done = compare("x.nii", "y.nii", "-m", "mse", status=1)
     assert done.stdout == "" and done.stderr == (
-        "similis: x.nii has 2 values that are not finite, the first at x 5, y 0, z 0 of frame 0\n"
+        "similis: x.nii has 2 values that are not finite, the first at x 5, y 0, z 0\n"
     ), done.stderr
     assert compare("x.nii", "y.nii", "-m", "mse", "--nan", "error", status=1).stderr == done.stderr
     done = compare("x.nii", "y.nii", "--nan", "drop", status=2)

@@ -141,6 +141,11 @@ def several_sequences_are_encodes_with_bitrates():
     first = document["encodes"][0]
     assert first["bytes"] == size, first
     assert abs(first["bits_per_second"] - 8 * size * 24000 / 1001 / 4) < 1e-6 * size, first
+    table = compare("a%03d.png", "b%03d.png", "c%03d.png", "-m", "ssim", "--fps", "24000/1001").stdout
+    assert table.split()[:3] == ["distorted", "bytes", "kbit/s"], table
+    assert table.splitlines()[1].split()[2] == f"{first['bits_per_second'] / 1000:.1f}", table
+    table = compare("a%03d.png", "b%03d.png", "c%03d.png", "-m", "ssim").stdout
+    assert table.split()[:3] == ["distorted", "bytes", "bits/pixel"], table
 
 
 @test

@@ -104,7 +104,7 @@ void add_compare(CommandLine& line) {
   app.add_option("--worst", options.worst, "list the N worst frames of a video (default: 1)")
       ->type_name("N");
   app.add_option("--fail-below", options.fail_below,
-         "exit with status 3 if a score is lower; STAT is mean, min, "
+         "exit with status 3 if a score of any pair is lower; STAT is mean, min, "
          "p5, … as in JSON (default: mean)")
       ->type_name("METRIC[.STAT]=VALUE")
       ->allow_extra_args(false);

@@ -60,12 +60,17 @@ std::string command_text(int argc, const char* const* argv) {
 }
 
 // The arguments without the program's name, last first, as CLI11 takes them. "help compare" is
-// "compare --help".
-std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+// "compare --help"; "help" of no command is an error as that command is.
+std::vector<std::string> arguments_of(int argc, const char* const* argv, const CLI::App& app) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "help") {
     arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
+    const std::vector<const CLI::App*> commands = app.get_subcommands({});
+    const bool is_known =
+        arguments.empty() || arguments.front().starts_with('-') ||
+        std::any_of(commands.begin(), commands.end(),
+            [&](const CLI::App* command) { return command->get_name() == arguments.front(); });
+    if (is_known) arguments.emplace_back("--help");
   }
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
@@ -74,7 +79,7 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv) {
 int run_command_line(int argc, const char* const* argv) {
   const std::unique_ptr<CommandLine> line = make_command_line();
   try {
-    line->app.parse(arguments_of(argc, argv));
+    line->app.parse(arguments_of(argc, argv, line->app));
   } catch (const CLI::Success& wanted) {  // --help and other flags that print and end
     std::ostringstream text;
     line->app.exit(wanted, text, text);

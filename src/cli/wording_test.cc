@@ -46,6 +46,7 @@ TEST(Notes, TheSameTextIsToldOnce) {
 TEST(Progress, SaysHowFarHowFastAndHowLong) {
   EXPECT_EQ(progress_line("pairs", 0, 40, 0), "0/40 pairs");
   EXPECT_EQ(progress_line("pairs", 12, 40, 4), "12/40 pairs, 3.0/s, 10 s left");
+  EXPECT_EQ(progress_line("pairs", 3, 40, 90), "3/40 pairs, 2/min, 18 min 30 s left");
   EXPECT_EQ(
       progress_line("frames", 1000, 100000, 10), "1000/100000 frames, 100/s, 16 min 30 s left");
   EXPECT_EQ(progress_line("pairs", 1, 1000, 60), "1/1000 pairs, 0.0/s, 16 h 39 min left");

@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFailed = 1, kMissedThreshold = 3, kSignalled = 128;
+constexpr int kFailed = 1, kSignalled = 128;
 
 using Writer = std::string (*)(const Report&);
 
@@ -165,10 +165,16 @@ void check(const CompareOptions& options, const std::vector<std::string>& distor
   }
   if (!is_standard_output(options.output)) require_writable("-o", options.output, inputs);
   check_maps(options, distorted, maps, inputs);
-  if (options.report.empty()) return;
-  require_pages("--report");
-  if (!is_standard_output(options.output)) inputs.push_back(options.output);
-  require_writable("--report", options.report, inputs);
+  if (!options.report.empty()) {
+    require_pages("--report");
+    require_writable("--report", options.report, inputs);
+  }
+  std::vector<std::pair<std::string, std::string>> outputs = {
+      {"-o", options.output}, {"--report", options.report}};
+  for (const MapRequest& map : maps) {
+    if (compared == Compared::pair) outputs.emplace_back("--map " + map.measure.name, map.path);
+  }
+  require_files_differ(outputs);
 }
 
 // A run that failed does not touch `path`; it writes its scores so far beside it.
@@ -224,6 +230,18 @@ int parse_retries(const std::string& text) {
       fmt::format("--retries is \"{}\"; it must be a number from 0 to {}", text, kMost));
 }
 
+// Refuses what is for a list of pairs alone.
+void check_no_corpus(const CompareOptions& options) {
+  using Given = std::pair<const char*, bool>;
+  for (const auto& [option, is_given] :
+      {Given{"--shard", !options.shard.empty()}, Given{"--retries", !options.retries.empty()},
+          Given{"--frames-in-rows", options.frames_in_rows}}) {
+    if (!is_given) continue;
+    throw UsageError(
+        fmt::format("{} is for --pairs, and for directories with -o FILE.jsonl", option));
+  }
+}
+
 // Refuses what a list of pairs, or directories whose rows are appended to a file, do not take.
 void check_corpus(const CompareOptions& options, const std::string& format) {
   const char* const what = options.pairs.empty() ? "--format jsonl of directories" : "--pairs";
@@ -237,9 +255,7 @@ void check_corpus(const CompareOptions& options, const std::string& format) {
   using Given = std::pair<const char*, bool>;
   for (const auto& [option, is_given] : {Given{"--map", !options.maps.empty()},
            Given{"--report (similis report makes it from the results)", !options.report.empty()},
-           Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()},
-           Given{"--fail-below", !options.fail_below.empty()},
-           Given{"--fail-above", !options.fail_above.empty()}}) {
+           Given{"--curve", !options.curves.empty()}, Given{"--worst", !options.worst.empty()}}) {
     if (is_given) throw UsageError(fmt::format("{} does not take {}", what, option));
   }
   require_writable("-o", options.output, {options.pairs});
@@ -324,7 +340,7 @@ int compare(const CompareOptions& given) {
   const bool is_corpus =
       !options.pairs.empty() || (format == "jsonl" && is_directory(options.reference));
   if (options.pairs.empty()) check(options, distorted, scoring.maps, format);
-  if (is_corpus) check_corpus(options, format);
+  is_corpus ? check_corpus(options, format) : check_no_corpus(options);
 
   PageImages images;
   if (!options.report.empty() && compared_of(options, distorted) == Compared::pair) {
@@ -339,7 +355,8 @@ int compare(const CompareOptions& given) {
     const CorpusOptions corpus{.output = options.output,
         .shard = parse_shard(options.shard),
         .retries = parse_retries(options.retries),
-        .frames_in_rows = options.frames_in_rows};
+        .frames_in_rows = options.frames_in_rows,
+        .thresholds = thresholds};
     return score_corpus(scoring, pairs_of(options), corpus);
   }
   report.compared = compared_of(options, distorted);

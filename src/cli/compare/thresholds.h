@@ -8,8 +8,11 @@
 
 #include "src/cli/metrics/metric.h"
 #include "src/cli/results/report.h"
+#include "src/cli/terminal/json_text.h"
 
 namespace similis::cli {
+
+inline constexpr int kMissedThreshold = 3;  ///< exit status
 
 enum class Limit : std::uint8_t { at_least, at_most };
 
@@ -20,13 +23,18 @@ struct Threshold {
   Limit limit = Limit::at_least;
 };
 
-/// Parses METRIC[.STAT]=VALUE for each text. Throws UsageError, naming the option, if the metric is
-/// not among the measures, or the statistic or the value is none.
+/// Parses METRIC[.STAT]=VALUE for each text. Throws UsageError, naming the option, if the measures
+/// have no such score, or the statistic or the value is none.
 std::vector<Threshold> parse_thresholds(const std::string& option,
     const std::vector<std::string>& texts, Limit limit, const std::vector<Measure>& measures);
 
 /// A sentence for each threshold that a pair misses, as one without a score does.
 std::vector<std::string> missed_thresholds(
     const std::vector<Threshold>& thresholds, const Report& report);
+
+/// The same for a row of a corpus. A score of null is infinite: no other score of finite inputs is
+/// written so.
+std::vector<std::string> missed_thresholds(const std::vector<Threshold>& thresholds,
+    const std::vector<Measure>& measures, const Json& row);
 
 }  // namespace similis::cli

@@ -84,7 +84,7 @@ TEST_F(VolumeProgram, AReferenceMayHaveNoRange) {
   put("infinite.nii",
       media::make_volume(kSize, [](std::int64_t i) { return i == 5 ? HUGE_VAL : 3; }));
   expect_error({"compare", "infinite.nii", "b.nii", "-m", "mse"}, 1,
-      "infinite.nii has 1 value that is not finite, the first at x 5, y 0, z 0 of frame 0");
+      "infinite.nii has 1 value that is not finite, the first at x 5, y 0, z 0");
   EXPECT_EQ(compare({"flat.nii", "b.nii", "-m", "psnr=data_range=100"}).status, 0);
   const Outcome outcome = compare({"flat.nii", "b.nii"});
   EXPECT_EQ(outcome.status, 1);

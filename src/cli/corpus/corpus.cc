@@ -106,10 +106,27 @@ class CorpusRun {
       print_error(fmt::format("{} of {} could not be scored; their rows in {} say why", failed_,
           counted(to_do_.size(), "pair"), options_.output));
     }
-    return failed_ > 0 ? kFailed : 0;
+    const bool keeps = keeps_thresholds();
+    if (failed_ > 0) return kFailed;
+    return keeps ? 0 : kMissedThreshold;
   }
 
  private:
+  // Looks at all rows of the list, whichever run wrote them.
+  bool keeps_thresholds() const {
+    bool keeps = true;
+    if (options_.thresholds.empty()) return keeps;
+    results_.for_each_row([&](const Json& row) {
+      if (row.contains("error") || !pairs_.find(row.value("id", ""))) return;
+      for (const std::string& line :
+          missed_thresholds(options_.thresholds, scoring_.measures, row)) {
+        print_error(line);
+        keeps = false;
+      }
+    });
+    return keeps;
+  }
+
   bool is_interrupted() const {
     return scoring_.interruption != nullptr && scoring_.interruption->signal() != 0;
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -24,11 +25,13 @@
 #include "src/core/counted.h"
 #include "src/core/number_text.h"
 #include "src/media/io/descriptor.h"
+#include "src/media/io/whole_file.h"
 
 namespace similis::cli {
 namespace {
 
 constexpr std::uint16_t kMissing = 0xffff;
+constexpr std::array kEndings = {".jsonl", ".json", ".csv"};
 
 // The place of a pair's row.
 struct Row {
@@ -187,6 +190,12 @@ int merge(const MergeOptions& options) {
     std::vector<std::string> inputs = options.parts;
     inputs.push_back(options.pairs);
     require_writable("-o", options.output, inputs);
+    const bool is_known = std::any_of(kEndings.begin(), kEndings.end(),
+        [&](const char* ending) { return options.output.ends_with(ending); });
+    if (!is_known && !media::is_written_in_place(options.output)) {
+      throw UsageError(
+          fmt::format("-o {}: its ending must be .jsonl, .json or .csv", options.output));
+    }
   }
   return Merge(options).run();
 }

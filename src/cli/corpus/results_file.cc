@@ -153,4 +153,10 @@ void ResultsFile::sync() {
   synced_ = std::chrono::steady_clock::now();
 }
 
+void ResultsFile::for_each_row(const std::function<void(const Json&)>& take) const {
+  for_each_line(file_.get(), path_, [&](const std::string& line, std::int64_t offset) {
+    if (offset > 0) take(Json::parse(line));
+  });
+}
+
 }  // namespace similis::cli

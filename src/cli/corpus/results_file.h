@@ -34,6 +34,9 @@ class ResultsFile {
   void add(const Json& row);
   /// Waits until all rows are on the disk.
   void sync();
+  /// Calls take(row) for each row in the file, those of earlier runs too, in its order. Throws
+  /// Error.
+  void for_each_row(const std::function<void(const Json& row)>& take) const;
 
  private:
   void lock();

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string>
+#include <vector>
+
+#include "src/core/joined.h"
 
 namespace similis::cli {
 namespace {
@@ -132,13 +136,14 @@ BdDifference bd_difference(std::vector<RatePoint> base, std::vector<RatePoint> c
   const Mean of_quality = mean_difference(*base_qualities, *qualities);
   if (of_rate.difference) result.rate = 100 * (std::pow(10, *of_rate.difference) - 1);
   result.quality = of_quality.difference;
+  std::vector<std::string> notes;
   if (!result.rate || !result.quality) {
-    result.note = "the curves have no common interval";
-  } else if (falls(base) || falls(curve)) {
-    result.note = "quality falls as the rate rises";
+    notes.emplace_back("the curves have no common interval");
   } else if (of_rate.is_narrow || of_quality.is_narrow) {
-    result.note = "the common interval is less than half of a curve";
+    notes.emplace_back("the common interval is less than half of a curve");
   }
+  if (falls(base) || falls(curve)) notes.emplace_back("quality falls as the rate rises");
+  result.note = joined(notes, "; ");
   return result;
 }
 

@@ -81,9 +81,10 @@ void require_finite_in(const Tensor& values, std::int64_t frame, const std::stri
       if (first < 0) first = i;
     }
   }
-  require(count == 0, "{} has {} not finite, the first at x {}, y {}, z {} of frame {}", name,
+  require(count == 0, "{} has {} not finite, the first at x {}, y {}, z {}{}", name,
       count == 1 ? "1 value that is" : fmt::format("{} values that are", count), first % shape[4],
-      first / shape[4] % shape[3], first / (shape[4] * shape[3]), frame);
+      first / shape[4] % shape[3], first / (shape[4] * shape[3]),
+      shape[1] > 1 ? fmt::format(" of frame {}", frame) : "");
 }
 
 // The values of one frame of [C,T,Z,Y,X].

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -27,8 +28,10 @@ std::string replaced(std::string_view name, char from, char to) {
   return text;
 }
 
-// Metrics that people ask for and another program has.
-std::string_view program_with(std::string_view name) {
+// Metrics that people ask for and another program has, in letters of any case.
+std::string_view program_with(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   using Entry = std::pair<std::string_view, std::string_view>;
   static constexpr std::array kElsewhere = {Entry{"butteraugli", "libjxl's butteraugli_main"},
       Entry{"xpsnr", "ffmpeg's filter xpsnr"}, Entry{"cvvdp", "ColorVideoVDP's cvvdp"},
@@ -44,7 +47,7 @@ const Metric& known_metric(std::string_view name, const std::string& argument) {
   if (name == "ciede2000") {
     throw UsageError(fmt::format("{}: similis calls this metric ciede", argument));
   }
-  if (const std::string_view program = program_with(name); !program.empty()) {
+  if (const std::string_view program = program_with(std::string(name)); !program.empty()) {
     throw UsageError(fmt::format("{}: similis has no {}; {} computes it", argument, name, program));
   }
   throw UsageError(fmt::format("{}: there is no metric \"{}\"{} (--list-metrics shows all)",
@@ -123,6 +126,7 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
       const std::string metric = text.substr(at, end - at);
+      if (metric.empty()) throw UsageError(fmt::format("-m {}: a metric's name is empty", text));
       const std::string_view name = metric_part(metric);
       metrics.push_back(replaced(name, '_', '-') + metric.substr(name.size()));
       at = end + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -87,10 +88,10 @@ std::string table_of_directories(const Report& report) {
   return aligned(rows);
 }
 
-std::string rate_cell(const std::optional<EncodedSize>& size) {
-  if (size && size->bits_per_second) return fmt::format("{:.1f}", *size->bits_per_second / 1000);
-  if (size && size->bits_per_pixel) return fmt::format("{:.4f}", *size->bits_per_pixel);
-  return "-";
+std::string rate_cell(const std::optional<EncodedSize>& size, bool are_pictures) {
+  if (!size) return "-";
+  if (are_pictures) return fmt::format("{:.4f}", *size->bits_per_pixel);
+  return size->bits_per_second ? fmt::format("{:.1f}", *size->bits_per_second / 1000) : "-";
 }
 
 std::string table_of_curves(const Report& report) {
@@ -109,7 +110,11 @@ std::string table_of_curves(const Report& report) {
 }
 
 std::string table_of_encodes(const Report& report) {
-  const bool are_pictures = report.pairs.front().size && report.pairs.front().size->bits_per_pixel;
+  // Sequences of pictures whose rate is known have both.
+  const bool are_pictures =
+      std::all_of(report.pairs.begin(), report.pairs.end(), [](const ScoredPair& pair) {
+        return !pair.size || (pair.size->bits_per_pixel && !pair.size->bits_per_second);
+      });
   std::vector<Row> rows = {{"distorted", "bytes", are_pictures ? "bits/pixel" : "kbit/s"}};
   const bool moves = is_moving(report.pairs.front());
   for (const std::string& name : report.names) {
@@ -118,7 +123,7 @@ std::string table_of_encodes(const Report& report) {
   }
   for (const ScoredPair& pair : report.pairs) {
     Row row = {file_cell(pair.files.distorted),
-        pair.size ? fmt::format("{}", pair.size->bytes) : "-", rate_cell(pair.size)};
+        pair.size ? fmt::format("{}", pair.size->bytes) : "-", rate_cell(pair.size, are_pictures)};
     for (std::size_t i = 0; i < report.names.size(); ++i) {
       const Statistics all = statistics_of(report, pair, i);
       row.push_back(cell(all.mean));

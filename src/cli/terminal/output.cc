@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <system_error>
 
@@ -31,10 +32,25 @@ void require_writable(
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     throw Error(fmt::format("{} {}: {} is not a directory", argument, path, folder.string()));
   }
+  if (fs::is_directory(path, error)) {
+    throw Error(fmt::format("{} {} is a directory; it must be a file", argument, path));
+  }
   for (const std::string& input : inputs) {
     if (input != "-" && fs::equivalent(path, input, error) && fs::is_regular_file(path, error)) {
       throw UsageError(fmt::format("{} {} is one of the inputs", argument, path));
     }
+  }
+}
+
+void require_files_differ(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::map<fs::path, std::string> arguments;  // by file
+  for (const auto& [argument, path] : outputs) {
+    if (is_standard_output(path) || media::is_written_in_place(path)) continue;
+    std::error_code error;
+    const fs::path file = fs::weakly_canonical(fs::absolute(path, error), error);
+    const auto [earlier, is_new] = arguments.emplace(file, argument);
+    if (is_new) continue;
+    throw UsageError(fmt::format("{} and {} would both write {}", earlier->second, argument, path));
   }
 }
 

@@ -30,7 +30,10 @@ std::string progress_line(
                               : fmt::format("{}/{} {}", done, done + left, what);
   if (done == 0 || seconds <= 0) return line;
   const double rate = static_cast<double>(done) / seconds;
-  line += fmt::format(", {:.{}f}/s", rate, rate < 10 ? 1 : 0);
+  constexpr double kPerMinute = 60;
+  const bool is_slow = rate < 0.1;
+  line += is_slow ? fmt::format(", {:.2g}/min", rate * kPerMinute)
+                  : fmt::format(", {:.{}f}/s", rate, rate < 10 ? 1 : 0);
   if (left < 0) return line;
   return line + fmt::format(", {} left", duration(static_cast<double>(left) / rate));
 }

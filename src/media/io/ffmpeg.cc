@@ -145,18 +145,33 @@ std::vector<std::uint16_t> wide_samples(Bytes raw, const RawFormat& format) {
   return samples;
 }
 
-// ffmpeg and ffprobe 5.1 read long GIFs only where they can seek; they open their standard input, a
-// file, by name. The format is given, so that no playlist is read like this.
-std::vector<std::string> input_options(const File& file) {
+// ffmpeg reads some formats only where it can seek: 5.1 long GIFs, and any those that do not say
+// where a picture ends. Their name for ffmpeg by their first bytes; empty for others.
+const char* seekable_format(const File& file) {
+  using Format = std::pair<std::string_view, const char*>;
+  using namespace std::string_view_literals;
+  static constexpr std::array kFormats = {Format{"GIF8", "gif"}, Format{"\x01\xda", "sgi_pipe"},
+      Format{"\x59\xa6\x6a\x95", "sunrast_pipe"}, Format{"\x0a\x05\x01", "pcx_pipe"}};
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
-  std::vector<std::string> options = {
-      "-protocol_whitelist", "pipe", "-max_pixels", std::to_string(file.max_pixels)};
-  if (!text.starts_with("GIF8")) {
-    options.insert(options.end(), {"-i", "pipe:0"});
-    return options;
+  for (const auto& [start, format] : kFormats) {
+    if (text.starts_with(start)) return format;
   }
-  options[1] = "file";
-  options.insert(options.end(), {"-f", "gif", "-i", kSeekableInput});
+  constexpr std::string_view kVersion =
+      "\0\0\0\7"sv;  // of X's window dumps, after the header's size
+  return text.substr(std::min<std::size_t>(text.size(), 4)).starts_with(kVersion) ? "xwd_pipe" : "";
+}
+
+// What must seek opens its standard input, a file, by name. The format is given, so that no
+// playlist is read like this.
+std::vector<std::string> input_options(const File& file) {
+  const std::string format = seekable_format(file);
+  std::vector<std::string> options = {"-protocol_whitelist", format.empty() ? "pipe" : "file",
+      "-max_pixels", std::to_string(file.max_pixels)};
+  if (format.empty()) {
+    options.insert(options.end(), {"-i", "pipe:0"});
+  } else {
+    options.insert(options.end(), {"-f", format, "-i", kSeekableInput});
+  }
   return options;
 }
 

@@ -37,11 +37,13 @@ Probe probe_video(const File& file) {
   if (!probed) refuse_without_ffmpeg(file, kNeed);
   const ProgramResult& result = probed->result;
   if (result.succeeded && probed->probe) return *std::move(probed->probe);
+  std::string message = result.succeeded ? "no video stream" : last_message(result);
+  const std::string name = file_argument(file.name) + ": ";  // the refusal names the file itself
+  if (message.starts_with(name)) message.erase(0, name.size());
   refuse(file,
       "unrecognized format: neither similis nor ffmpeg can read it ({}); raw video needs --size "
-      "WxH "
-      "and --pix-fmt FORMAT",
-      result.succeeded ? "no video stream" : last_message(result));
+      "WxH and --pix-fmt FORMAT",
+      message);
 }
 
 // Animations and video in RGB are pictures too, of several frames.

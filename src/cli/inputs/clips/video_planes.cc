@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/cli/inputs/clips/video_planes.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "src/core/parallel.h"
 
 namespace similis::cli {
+namespace {
 
-const char* plane_name(int plane) {
-  static constexpr std::array kNames = {"y", "cb", "cr"};
-  return kNames[static_cast<std::size_t>(plane)];
+constexpr std::array<const char*, 3> kPlaneNames = {"y", "cb", "cr"};
+
+}  // namespace
+
+const char* plane_name(int plane) { return kPlaneNames[static_cast<std::size_t>(plane)]; }
+
+bool is_plane_name(std::string_view text) {
+  return std::find(kPlaneNames.begin(), kPlaneNames.end(), text) != kPlaneNames.end();
 }
 
 Tensor VideoPlanePairs::samples(

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "similis/execution.hpp"
@@ -14,6 +15,7 @@ namespace similis::cli {
 
 /// "y", "cb" or "cr".
 const char* plane_name(int plane);
+bool is_plane_name(std::string_view text);
 
 class VideoPlanePairs {
  public:
