@@ -156,6 +156,7 @@ class Call {
     p.field_gradient = volumes(pass.field_gradient);
     p.has_full_s = !pass.grid_affine.empty();
     p.is_nearest = pass.mode == Interpolation::nearest;
+    p.has_part = pass.axes[pass.rank - 1].is_part();
     p.factor = pass.factor;
     p.field_factor = pass.field_factor;
     p.background = pass.background;
