@@ -61,7 +61,10 @@ class Plan:
         low, high = min(low, extent - 1), max(high, 1)
         if high - low <= self.block_rows + 1:
             return [(self._at_least(low, high), None)]
-        starts = list(range(max(first, 0), min(end, extent), self.block_rows))
+        # The cell at the last row is in the block of the one before it, so that each block has a
+        # cell with both of its rows: a GPU needs one for the path that the whole takes.
+        low_cell = min(max(first, 0), max(extent - 2, 0))
+        starts = list(range(low_cell, max(min(end, extent - 1), low_cell + 1), self.block_rows))
         blocks: list[tuple[Interval, Optional[Interval]]] = []
         for i, start in enumerate(starts):
             stop = starts[i + 1] if i + 1 < len(starts) else extent

@@ -225,14 +225,6 @@ class _AffineGrid(torch.autograd.Function):
         return by_affine, by_field, None, None, None
 
 
-def require_cpu(name: str, array: Tensor, slabs: Slabs) -> None:
-    """The library takes blocks of rows of a longer axis on the CPU."""
-    if array.is_cuda and slabs.ranks > 1:
-        raise ValueError(
-            f"{name} is on {array.device}; over several ranks this is computed on the CPU as yet"
-        )
-
-
 def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
     """How many rows of the image fit a block."""
     of_row = image.element_size()
@@ -282,7 +274,6 @@ def _plan(
             )
         if field is not None and (field.dim() != rank + 2 or field.shape[-1] != rank):
             raise ValueError(f"{name} has shape {list(field.shape)}; the image is {rank}D")
-        require_cpu(operand, image, slabs)
         if operation == "sample_labels" and image.dtype == torch.int64 and image.numel():
             _require_exact_labels(image)
         own_shape = _own_shape(out_shape, slabs)

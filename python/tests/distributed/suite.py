@@ -11,5 +11,7 @@ def main():
     cases.measures()
     cases.information()
     cases.windows()
+    cases.levels()
+    cases.smoothing()
     cases.dtensors()
     mistakes.main()
