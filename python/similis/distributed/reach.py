@@ -55,37 +55,36 @@ class Reach:
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
-    def cells(self) -> Optional[Interval]:
-        """The first and the last cell of own voxels, from -1 to extent - 1; None without voxels."""
-        interval = self._interval()
-        if interval is None:
-            return None
-        low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
+    def cells(self) -> list[Interval]:
+        """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
+        of NaN (-1, -1)."""
         last = self.extent - 1
-        return (
-            int(min(max(math.floor(low), -1), last)),
-            int(min(max(math.floor(high), -1), last)),
-        )
+        result = []
+        for interval in self._intervals():
+            low, high = -1.0, -1.0
+            if interval[0] <= interval[1]:
+                low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
+            ends = [int(min(max(math.floor(each), -1), last)) for each in (low, high)]
+            result.append((ends[0], ends[1]))
+        return result
 
-    def _interval(self) -> Optional[tuple[float, float]]:
-        """The least and the largest index, before padding."""
+    def _intervals(self) -> list[tuple[float, float]]:
+        """The least and the largest index in each own row, before padding."""
         rows = self.slabs.stop - self.slabs.start
-        if rows == 0 or 0 in self.space:
-            return None
+        if 0 in self.space:
+            return []
         n = self.extent
         scale = (n - 1) / 2 if self.options["align_corners"] else n / 2
         shift = scale if self.options["align_corners"] else scale - 0.5
-        lows, highs = [math.inf], [-math.inf]
+        result = [(math.inf, -math.inf)] * rows
         for base in self._bases():
             for field in self._fields():
                 for r in range(rows):
                     low, high = base[r][0] + field[r][0], base[r][1] + field[r][1]
                     if low <= high:  # a row of NaN has none
-                        lows.append(max(scale * low + shift, -_FAR))
-                        highs.append(min(scale * high + shift, _FAR))
-        if len(lows) == 1:
-            return -1.0, -1.0
-        return min(lows), max(highs)
+                        ends = max(scale * low + shift, -_FAR), min(scale * high + shift, _FAR)
+                        result[r] = min(result[r][0], ends[0]), max(result[r][1], ends[1])
+        return result
 
     def _bases(self) -> list[list[tuple[float, float]]]:
         """A·x in own rows, for each matrix."""

@@ -34,6 +34,10 @@ def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
     return None if like is None else torch.zeros_like(like)
 
 
+def _rows(array: Optional[Tensor], rows: Interval, axis: int) -> Optional[Tensor]:
+    return None if array is None else array.narrow(axis, rows[0], rows[1] - rows[0])
+
+
 def _wide(matrix: Optional[Tensor]) -> Optional[Tensor]:
     """A matrix in f64, so that its gradient is an f64 part of the whole's."""
     return None if matrix is None else matrix.detach().double()
@@ -57,10 +61,11 @@ class _Transform(torch.autograd.Function):
         shape = result_shape(plan, operands)
         result = image.new_zeros(shape) if plan.is_split else image.new_empty(shape)
         nothing = NO_GRADIENTS[plan.operation]
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is not None:
-                outputs = (result, *nothing)
-                run_transform(call, (block, affine, field, grid_affine), outputs, plan.is_split)
+                operands = (block, affine, _rows(field, own, 1), grid_affine)
+                outputs = (_rows(result, own, plan.image_axis), *nothing)
+                run_transform(call, operands, outputs, plan.is_split)
         return result
 
     @staticmethod
@@ -69,16 +74,18 @@ class _Transform(torch.autograd.Function):
         refuse_second_derivative(plan.operation)
         image, affine, field, grid_affine = ctx.saved_tensors
         gradients = _Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
-        for k, block, call in plan.each_block(image):
+        for k, block, own, call in plan.each_block(image):
             by_block = torch.zeros_like(block) if gradients.of_image else None
             if call is not None:
-                by_affine, by_field, by_s = gradients.of_block()
+                part = _rows(field, own, 1)
+                by_affine, by_field, by_s = gradients.of_block(part)
+                of_rows = _rows(upstream, own, plan.image_axis)
                 outputs = warp.gradient_outputs(
-                    plan.operation, upstream, by_block, by_affine, by_field, by_s
+                    plan.operation, of_rows, by_block, by_affine, by_field, by_s
                 )
-                operands = (block, gradients.affine, field, gradients.grid_affine)
+                operands = (block, gradients.affine, part, gradients.grid_affine)
                 run_transform(call, operands, outputs)
-                gradients.add(by_affine, by_field, by_s)
+                gradients.add(own, by_affine, by_field, by_s)
             if by_block is not None:
                 gradients.send_home(by_block, plan.wanted(k))
         return *gradients.finished(), None
@@ -104,9 +111,10 @@ class _Gradients:
         self.by_s = _zeros(self.grid_affine) if self.of_s else None
         self.by_field: Optional[Tensor] = None
 
-    def of_block(self) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
-        """Memory for those of a block to affine, field and grid_affine."""
-        field = self.operands[2]
+    def of_block(
+        self, field: Optional[Tensor]
+    ) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+        """Memory for those of a block to affine, its rows of the field, and grid_affine."""
         return (
             torch.empty_like(self.by_affine) if self.by_affine is not None else None,
             torch.empty_like(field) if self.of_field and field is not None else None,
@@ -114,14 +122,26 @@ class _Gradients:
         )
 
     def add(
-        self, by_affine: Optional[Tensor], by_field: Optional[Tensor], by_s: Optional[Tensor]
+        self,
+        rows: Interval,
+        by_affine: Optional[Tensor],
+        by_field: Optional[Tensor],
+        by_s: Optional[Tensor],
     ) -> None:
         if by_affine is not None and self.by_affine is not None:
             self.by_affine += by_affine
         if by_s is not None and self.by_s is not None:
             self.by_s += by_s
-        if by_field is not None:  # all addends but one are 0
-            self.by_field = by_field if self.by_field is None else self.by_field.add_(by_field)
+        field = self.operands[2]
+        if by_field is None or field is None:
+            return
+        if by_field.shape == field.shape and self.by_field is None:
+            self.by_field = by_field
+            return
+        if self.by_field is None:
+            self.by_field = torch.zeros_like(field)
+        # All addends of an element but one are 0.
+        self.by_field.narrow(1, rows[0], rows[1] - rows[0]).add_(by_field)
 
     def send_home(self, by_block: Tensor, wanted: Sequence[Interval]) -> None:
         slabs, axis = self.plan.image_slabs, self.plan.image_axis
@@ -160,15 +180,17 @@ class _Labels(torch.autograd.Function):
         label = torch.full(shape, plan.options["background"], device=image.device).to(image.dtype)
         wide = _held(image[:0]).dtype == torch.float64
         weight = label.new_zeros(shape, dtype=torch.float64 if wide else torch.float32)
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is None:
                 continue
             held = _held(block)
-            of_block, weighs = held.new_empty(shape), torch.empty_like(weight)
-            operands = (held, affine, field, grid_affine)
+            labels, weights = (each.narrow(2, own[0], own[1] - own[0]) for each in (label, weight))
+            of_block = held.new_empty(labels.shape)
+            weighs = weights.new_empty(weights.shape)
+            operands = (held, affine, _rows(field, own, 1), grid_affine)
             run_transform(call, operands, [of_block, weighs, None, None, None, None])
-            label = torch.where(weighs > 0, of_block.to(image.dtype), label)
-            weight += weighs
+            labels.copy_(torch.where(weighs > 0, of_block.to(image.dtype), labels))
+            weights += weighs
         ctx.mark_non_differentiable(label)
         return label, weight if image.dtype in DTYPES else weight.float()
 
@@ -179,14 +201,15 @@ class _Labels(torch.autograd.Function):
         image, affine, field, grid_affine = ctx.saved_tensors
         asked = (False, *ctx.needs_input_grad[1:4])
         gradients = _Gradients(plan, asked, image, affine, field, grid_affine)
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is None:
                 continue
-            by_affine, by_field, by_s = gradients.of_block()
-            outputs = [None, None, upstream, by_affine, by_field, by_s]
-            operands = (_held(block), gradients.affine, field, gradients.grid_affine)
+            part = _rows(field, own, 1)
+            by_affine, by_field, by_s = gradients.of_block(part)
+            outputs = [None, None, _rows(upstream, own, 2), by_affine, by_field, by_s]
+            operands = (_held(block), gradients.affine, part, gradients.grid_affine)
             run_transform(call, operands, outputs)
-            gradients.add(by_affine, by_field, by_s)
+            gradients.add(own, by_affine, by_field, by_s)
         return *gradients.finished(), None
 
 

@@ -85,6 +85,16 @@ struct CellRows {
   bool is_empty() const { return end <= first; }
 };
 
+// Returns whether cells that count have all their corners in the image, but for those at the ends
+// of the whole axis. Where padding moves voxels the last one counts as the cell before it does.
+bool has_cells(const Pass& pass) {
+  const Axis& axis = pass.axes[pass.rank - 1];
+  const std::int64_t end = axis.start + axis.extent;
+  return !CellRows(pass, 0).is_empty() && (axis.start == 0 || axis.first_cell >= axis.start) &&
+         (end == axis.whole || axis.end_cell < end) &&
+         (pass.padding == Outside::zeros || axis.end_cell != axis.whole - 1);
+}
+
 // Returns whether the fast path takes a pass, whatever its mode.
 bool is_fast_in_any_mode(const Pass& pass) {
   const DType dtype = pass.image.dtype;
@@ -95,7 +105,7 @@ bool is_fast_in_any_mode(const Pass& pass) {
          (layout != FastLayout::vectors ||
              (dtype == DType::f32 && pass.padding == Outside::zeros)) &&
          is_fast(pass.image, layout) && has_short_places(pass.image, pass.rank) &&
-         pass.axes[pass.rank - 1].whole <= kMostFastVoxels && !CellRows(pass, 0).is_empty() &&
+         pass.axes[pass.rank - 1].whole <= kMostFastVoxels && has_cells(pass) &&
          fits_launches(pass);
 }
 
@@ -122,6 +132,11 @@ FastStrides field_strides_of(const TensorView& field, int rank) {
   return rank == 3 ? FastStrides{s[0], x, y, z} : FastStrides{s[0], x, 0, y};
 }
 
+// Number of elements of an image before its first row at which a cell begins that counts.
+std::int64_t elements_before(const Axis& axis, const CellRows& cells, const FastStrides& strides) {
+  return (cells.first - axis.start) * strides.z;
+}
+
 // Counts rows of the image from the first whose cell counts; p->image is the whole's address.
 void set_rows(const Pass& pass, int low, FastPass* p) {
   const Axis& axis = pass.axes[pass.rank - 1];
@@ -131,11 +146,9 @@ void set_rows(const Pass& pass, int low, FastPass* p) {
   p->rows = {.counter = kCounterWord + static_cast<int>(cells.first - low),
       .whole_last = static_cast<int>(axis.whole - 1),
       .first_cell = from_first(axis.first_cell),
-      .end_cell = from_first(axis.end_cell),
-      .first_row = from_first(axis.start),
-      .last_row = from_first(axis.start + axis.extent - 1)};
-  p->image = static_cast<const char*>(p->image) -
-             p->rows.first_row * p->image_strides.z * std::int64_t{size_bytes(p->dtype)};
+      .cells = static_cast<unsigned>(axis.end_cell - axis.first_cell)};
+  p->image = static_cast<const char*>(p->image) +
+             elements_before(axis, cells, p->image_strides) * size_bytes(p->dtype);
 }
 
 struct Identity {
@@ -333,7 +346,8 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
   }
   if (!sums.empty()) {
     p.sums_strides = strides_of(sums, pass.rank);
-    p.sums = static_cast<float*>(sums.data()) - p.rows.first_row * std::int64_t{p.sums_strides.z};
+    p.sums = static_cast<float*>(sums.data()) +
+             elements_before(pass.axes[pass.rank - 1], CellRows(pass, 0), p.sums_strides);
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];
     p.block_channels = p.channels;

@@ -214,32 +214,18 @@ __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColu
   return inside;
 }
 
-/// Returns which of a cell's corners lie between two voxels along an axis, a bit each as in
-/// Corners.
-template <class L>
-__device__ __forceinline__ unsigned corners_between(
-    int first, int last, const FastCell<L>& cell, int axis) {
-  constexpr unsigned kAll = L::rank == 3 ? 0xff : 0xf, kUpper[3] = {0xaa, 0xcc, 0xf0};
-  const auto voxel = static_cast<unsigned>(cell.voxel[axis] - first);
-  const auto most = static_cast<unsigned>(last - first);
-  unsigned which = kAll;
-  if (voxel > most) which &= kUpper[axis];
-  if (voxel + 1 > most) which &= ~kUpper[axis];
-  return which;
-}
-
-/// Returns which of a cell's corners are in rows of the image.
-template <class L>
-__device__ __forceinline__ unsigned corners_in_rows(const FastPass& p, const FastCell<L>& cell) {
-  return corners_between<L>(p.rows.first_row, p.rows.last_row, cell, L::rank - 1);
-}
-
-/// Returns which of a cell's corners are voxels.
+/// Returns which of a cell's corners are voxels, a bit each as in Corners.
 template <class L>
 __device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell<L>& cell) {
-  unsigned which = corners_in_rows<L>(p, cell);
+  unsigned which = L::rank == 3 ? 0xff : 0xf;
 #pragma unroll
-  for (int a = 0; a < L::rank - 1; ++a) which &= corners_between<L>(0, p.last[a], cell, a);
+  for (int a = 0; a < L::rank; ++a) {
+    constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
+    const auto voxel = static_cast<unsigned>(cell.voxel[a]);
+    const auto last = static_cast<unsigned>(p.last[a]);
+    if (voxel > last) which &= kUpper[a];
+    if (voxel + 1 > last) which &= ~kUpper[a];
+  }
   return which;
 }
 
@@ -270,15 +256,14 @@ template <class L> struct BorderCell : FastCell<L> {
 /// An index with the padding folded in, its cell inside the image, and its slope.
 struct FoldedIndex {
   int voxel;  // kNoVoxel: far outside
-  int floor;  // of the index: the image's last voxel is in the cell before it
   float fraction, slope;
 };
 __device__ SIMILIS_NOINLINE inline FoldedIndex folded_index(
     double index, int last, Outside padding, bool align_corners) {
   const Place folded = place(index, last, padding, align_corners);
-  if (folded.index < 0) return {kNoVoxel, kNoVoxel, 0, 0};
-  const int floor = static_cast<int>(folded.index), voxel = min(floor, last - 1);
-  return {voxel, floor, static_cast<float>(folded.index - voxel), static_cast<float>(folded.slope)};
+  if (folded.index < 0) return {kNoVoxel, 0, 0};
+  const int voxel = min(static_cast<int>(folded.index), last - 1);
+  return {voxel, static_cast<float>(folded.index - voxel), static_cast<float>(folded.slope)};
 }
 
 template <class L>
@@ -287,36 +272,33 @@ __device__ __forceinline__ BorderCell<L> border_cell(
   BorderCell<L> cell;
   float u[1][L::rank];
   load_field<L>(p, column, z, field_at<L>(p, column, z), u);
-  bool is_number = true, is_near = true, counts = true;
+  bool is_number = true, is_near = true;
   const bool is_padded = L::may_pad && p.padding != Outside::zeros;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     const double index = column.index(a, column.position(p, z), u[0][a]);
     is_number &= index == index;
     cell.slope[a] = 1;
-    const bool is_cut = a == L::rank - 1;
-    int floor;
     if (!is_padded) {
-      floor = cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
-    } else {
-      const int low = static_cast<int>(p.low), first = low + counter_of<L>(p, a) - kCounterWord;
-      const FoldedIndex folded = folded_index(
-          index + p.low, is_cut ? p.rows.whole_last : p.last[a] + low, p.padding, p.align_corners);
-      is_near &= folded.voxel != kNoVoxel;
-      floor = folded.floor - first;
-      cell.voxel[a] = folded.voxel - first;
-      cell.fraction[a] = folded.fraction;
-      cell.slope[a] = folded.slope;
+      cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
+      continue;
     }
-    if (is_cut) counts = floor >= p.rows.first_cell && floor < p.rows.end_cell;
+    const int low = static_cast<int>(p.low);
+    const int last = a == L::rank - 1 ? p.rows.whole_last : p.last[a] + low;
+    const FoldedIndex folded = folded_index(index + p.low, last, p.padding, p.align_corners);
+    is_near &= folded.voxel != kNoVoxel;
+    cell.voxel[a] = folded.voxel - (low + counter_of<L>(p, a) - kCounterWord);
+    cell.fraction[a] = folded.fraction;
+    cell.slope[a] = folded.slope;
   }
+  is_near &= static_cast<unsigned>(cell.voxel[L::rank - 1] - p.rows.first_cell) < p.rows.cells;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     if (!is_number) cell.fraction[a] = NAN;
   }
-  cell.corners = !is_number || !is_near || !counts ? 0
-                 : is_padded                       ? corners_in_rows<L>(p, cell)
-                                                   : corners_inside<L>(p, cell);
+  cell.corners = !is_number || !is_near ? 0
+                 : is_padded            ? (L::rank == 3 ? 0xffu : 0xfu)
+                                        : corners_inside<L>(p, cell);
   cell.offset = cell.corners == 0 ? 0 : cell.place(p.image_strides);
   return cell;
 }

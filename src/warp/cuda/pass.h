@@ -33,6 +33,12 @@ struct FixedPoint {
   int headroom = 0;                        // log2 of the number of terms of a sum, at most
 };
 
+/// An image that has a part of the axis along z, or y in 2D.
+struct ImagePart {
+  int rows = 0;  // 0: it has all, and all cells count
+  int start = 0, first_cell = 0, end_cell = 0;
+};
+
 struct GpuPass {
   Axis axes[3];
   int rank = 3;
@@ -46,7 +52,7 @@ struct GpuPass {
   const Transform* transforms = nullptr;  // one for each image
   bool has_full_s = false;                // S is not the identity
   bool is_nearest = false;
-  bool has_part = false;   // the image is a part of its axis: Axis::is_part()
+  ImagePart part;
   double* sums = nullptr;  // [image][block of image][kSums]
   double factor = 1, field_factor = 1;
   double background = 0, smallest_label = 0;
@@ -159,12 +165,13 @@ template <class T> struct Cell {
   T fraction[3];
 };
 
-// Counts a voxel of the axis that images are cut along from the image's first row. Returns whether
-// its cell counts and the image has it and as many rows behind it.
-__device__ __forceinline__ bool keep_row(const Axis& axis, int cell, int behind, int* voxel) {
-  *voxel -= static_cast<int>(axis.start);
-  return cell >= axis.first_cell && cell < axis.end_cell && *voxel >= 0 &&
-         *voxel + behind < axis.extent;
+// Counts a voxel along the last of the axes from the image's first row. Returns whether its cell
+// counts and the image has it and as many rows behind it.
+__device__ __forceinline__ bool keep_row(const GpuPass& p, int cell, int behind, int (&voxel)[3]) {
+  const int row = (p.rank == 3 ? voxel[2] : voxel[1]) - p.part.start;
+  (p.rank == 3 ? voxel[2] : voxel[1]) = row;
+  return cell >= p.part.first_cell && cell < p.part.end_cell && row >= 0 &&
+         row + behind < p.part.rows;
 }
 
 template <class T>
@@ -195,9 +202,9 @@ __device__ __forceinline__ bool find_cell(
 #endif
     if (p.padding != Outside::zeros) is_inside &= index[a] > 0;  // no slope at the border itself
     cell->fraction[a] = static_cast<T>(index[a] - first);
-    if (p.has_part && a == p.rank - 1) {
-      is_inside &= keep_row(p.axes[a], cell->voxel[a], 1, &cell->voxel[a]);
-    }
+  }
+  if (p.part.rows != 0) {
+    is_inside &= keep_row(p, p.rank == 3 ? cell->voxel[2] : cell->voxel[1], 1, cell->voxel);
   }
   return is_inside;
 }
@@ -213,9 +220,10 @@ __device__ __forceinline__ bool find_nearest(
     const bool is_in_axis = index[a] >= 0 && index[a] <= static_cast<double>(p.axes[a].whole - 1);
     is_inside &= is_in_axis;
     voxel[a] = is_in_axis ? static_cast<int>(rint(index[a])) : 0;
-    if (p.has_part && a == p.rank - 1) {
-      is_inside &= keep_row(p.axes[a], is_in_axis ? static_cast<int>(index[a]) : 0, 0, &voxel[a]);
-    }
+  }
+  if (p.part.rows != 0) {
+    const double along = p.rank == 3 ? index[2] : index[1];
+    is_inside &= keep_row(p, is_inside ? static_cast<int>(along) : 0, 0, voxel);
   }
   return is_inside;
 }
@@ -244,7 +252,7 @@ __device__ __forceinline__ void find_taps(
     if constexpr (count == 2) {
       if (p.is_nearest) axis[a] = nearest_taps<T>(placed.index, extent);
     }
-    if (p.has_part && a == p.rank - 1) keep_part(p.axes[a], placed.index, &axis[a]);
+    if (a > 0 && p.part.rows != 0 && a == p.rank - 1) keep_part(p.axes[a], placed.index, &axis[a]);
     slope[a] = static_cast<T>(placed.slope);
   }
 }
