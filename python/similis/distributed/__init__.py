@@ -18,7 +18,7 @@ rank that is lost or stalls raises LostRank on the others.
 
 from typing import Any
 
-from . import fields, measures, transforms
+from . import fields, grids, measures, transforms
 from .dtensors import takes_dtensors
 from .failure import LostRank, init
 from .files import read, write
@@ -46,7 +46,7 @@ _image = {"image": 2, "displacement": 1, "grid": 1}
 sample = takes_dtensors(_image, [2])(transforms.sample)
 sample_labels = takes_dtensors(_image, [2, 2])(transforms.sample_labels)
 compose = takes_dtensors({"u": 1, "v": 1}, [1])(transforms.compose)
-affine_grid = takes_dtensors({"displacement": 1}, [1])(transforms.affine_grid)
+affine_grid = takes_dtensors({"displacement": 1}, [1])(grids.affine_grid)
 exponentiate = takes_dtensors({"v": 1}, [1])(fields.exponentiate)
 invert = takes_dtensors({"u": 1}, [1, None])(fields.invert)
 jacobian_determinant = takes_dtensors({"u": 1}, [1, None])(fields.jacobian_determinant)

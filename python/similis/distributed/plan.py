@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._library import warp
+from .reach import Reach
 from .slabs import Interval, Slabs
 from .transport import Exchange, gathered
 
@@ -38,6 +39,8 @@ class Plan:
         if options.get("mode") == "cubic":
             self.margin = _SPLINE_ROWS if options["prefilter"] else _SPLINE_TAPS
         self.rounds: list[list[tuple[Interval, Optional[Interval]]]] = []
+        self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
+        self.reached: Interval = (0, 0)  # the cells that have their rows then
         self.own_rows: list[Interval] = []  # of the output, that have voxels in a round's block
 
     def find_blocks(self, own: Sequence[Interval], like: Tensor) -> None:
@@ -48,6 +51,27 @@ class Plan:
         cells = [
             (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
         ]
+        self._set_blocks(cells, own)
+
+    def reach_rows(self, before: int, after: int) -> Interval:
+        """Takes rows of the image beyond those that each rank has, without a word between ranks.
+        Returns this rank's cells that have their rows."""
+        extent = self.image_slabs.extent
+        within, cells = (0, 0), []
+        for rank in range(self.slabs.ranks):
+            start, stop = self.image_slabs.rows(rank)
+            first, end = max(start - before, 0), min(stop + after, extent)
+            reached = (first if first > 0 else -1, end - 1 if end < extent else extent)
+            if rank == self.slabs.rank:
+                within = reached
+            has_voxels = self.slabs.sizes[rank] > 0
+            # A row more on each side: coordinates at the last cell's border are rounded.
+            cells.append((max(first - 1, -1), min(end, extent)) if has_voxels else (0, 0))
+        rows = self.slabs.stop - self.slabs.start
+        self._set_blocks(cells, [(-1, extent - 1)] * rows)
+        return within
+
+    def _set_blocks(self, cells: list[Interval], own: Sequence[Interval]) -> None:
         blocks = [self._blocks(*each, rank) for rank, each in enumerate(cells)]
         none: tuple[Interval, Optional[Interval]] = ((0, 0), None)
         for k in range(max(len(each) for each in blocks)):

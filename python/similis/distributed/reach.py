@@ -10,6 +10,7 @@ an affine map and a field the range is that of their sum, row by row, and may be
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -54,6 +55,65 @@ class Reach:
         self.options = options
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
+
+    def beyond(self, cells: Interval) -> Iterator[tuple[int, Tensor]]:
+        """Each own row's number, and which of its voxels [N,...] have other cells than these."""
+        for row in range(self.slabs.stop - self.slabs.start):
+            index = self._folded_index(self._index(row))
+            outside = torch.zeros_like(index, dtype=torch.bool)
+            if cells[0] > -1:
+                outside |= index < cells[0] - _SLACK
+            if cells[1] < self.extent:
+                outside |= index >= cells[1] + _SLACK
+            yield row, outside
+
+    def _index(self, row: int) -> Tensor:
+        """The index of the voxels of an own row, before padding."""
+        axis = self.rank - 1
+        like = self.field if self.field is not None else self.affine
+        device = None if like is None else like.device
+        index = torch.zeros([1] * self.rank, dtype=torch.float64, device=device)
+        if not self.options.get("is_grid"):
+            places = []
+            for j in range(self.rank):
+                first, step = self._first_and_step(j)
+                extent = 1 if j == axis else self.space[axis - j]
+                begin = self.slabs.start + row if j == axis else 0
+                place = first + step * (begin + torch.arange(extent, device=device).double())
+                places.append(place.reshape([-1 if a == axis - j else 1 for a in range(self.rank)]))
+            if self.affine is None:
+                index = index + places[axis]
+            else:
+                matrix = self.affine.detach().double()[:, axis]
+                each = [matrix[:, j].reshape([-1] + [1] * axis) for j in range(self.rank + 1)]
+                index = each[axis + 1] + sum(
+                    m * place for m, place in zip(each, places, strict=False)
+                )
+        if self.field is not None:
+            u = self.field.detach()[:, row].double()
+            if self.grid_affine is None:
+                index = index + u[..., axis]
+            else:
+                matrix = self.grid_affine.detach().double()[:, axis]
+                for j in range(self.rank):
+                    index = index + matrix[:, j].reshape([-1] + [1] * axis) * u[..., j]
+        n = self.extent
+        if self.options["align_corners"]:
+            return (n - 1) / 2 * (index + 1)
+        return n / 2 * (index + 1) - 0.5
+
+    def _folded_index(self, index: Tensor) -> Tensor:
+        last, padding = float(self.extent - 1), self.options["padding_mode"]
+        if padding == "zeros":
+            return index
+        if padding == "reflection":
+            low = 0.0 if self.options["align_corners"] else -0.5
+            span = last if self.options["align_corners"] else last + 1
+            if span <= 0:
+                return torch.zeros_like(index)
+            rest = (index - low).abs() % (2 * span)
+            index = low + torch.where(rest > span, 2 * span - rest, rest)
+        return index.clamp(0, last)
 
     def cells(self) -> list[Interval]:
         """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row

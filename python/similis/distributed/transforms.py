@@ -10,6 +10,7 @@ bit depends on how rows are cut. The backward pass fetches the blocks again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -21,6 +22,7 @@ from .._torch.binding import DTYPES, run_transform
 from .._torch.transform_operators import NO_GRADIENTS
 from .._torch.transforms import _as_float, _require_exact_labels, is_deterministic
 from .agreement import Agreement
+from .grids import own_shape_of
 from .plan import Plan, result_shape
 from .reach import Reach
 from .rows import refuse_second_derivative
@@ -36,6 +38,18 @@ def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
 
 def _rows(array: Optional[Tensor], rows: Interval, axis: int) -> Optional[Tensor]:
     return None if array is None else array.narrow(axis, rows[0], rows[1] - rows[0])
+
+
+def _mark_beyond(plan: Plan, result: Tensor, value: float) -> None:
+    """Sets voxels whose rows a given reach has not fetched."""
+    if plan.reach is None:
+        return
+    for row, outside in plan.reach.beyond(plan.reached):
+        if plan.operation == "compose":
+            result[:, row].masked_fill_(outside[..., None], value)
+        else:
+            result[:, :, row].masked_fill_(outside[:, None], value)
+        plan.slabs.note_beyond(plan.operation, outside.any())
 
 
 def _wide(matrix: Optional[Tensor]) -> Optional[Tensor]:
@@ -66,6 +80,7 @@ class _Transform(torch.autograd.Function):
                 operands = (block, affine, _rows(field, own, 1), grid_affine)
                 outputs = (_rows(result, own, plan.image_axis), *nothing)
                 run_transform(call, operands, outputs, plan.is_split)
+        _mark_beyond(plan, result, math.nan)
         return result
 
     @staticmethod
@@ -191,6 +206,8 @@ class _Labels(torch.autograd.Function):
             run_transform(call, operands, [of_block, weighs, None, None, None, None])
             labels.copy_(torch.where(weighs > 0, of_block.to(image.dtype), labels))
             weights += weighs
+        _mark_beyond(plan, label, plan.options["background"])
+        _mark_beyond(plan, weight, math.nan)
         ctx.mark_non_differentiable(label)
         return label, weight if image.dtype in DTYPES else weight.float()
 
@@ -218,36 +235,6 @@ def _held(image: Tensor) -> Tensor:
     return image if image.dtype in DTYPES else _as_float(image)
 
 
-class _AffineGrid(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, affine: Tensor, field: Optional[Tensor], slabs: Slabs, call: str, shape: Any
-    ) -> Tensor:
-        ctx.slabs, ctx.call = slabs, call
-        ctx.save_for_backward(affine, field)
-        result = (affine if field is None else field).new_empty(shape)
-        if result.numel():
-            run_transform(warp.parse(call), (affine, None, field, None), (result, None, None))
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        refuse_second_derivative("affine_grid")
-        affine, field = ctx.saved_tensors
-        by_affine = by_field = None
-        if ctx.needs_input_grad[0]:
-            sums = torch.zeros_like(affine, dtype=torch.float64)
-            if upstream.numel():
-                operands = (affine, None, field, None)
-                run_transform(warp.parse(ctx.call), operands, (None, upstream, sums))
-            by_affine = sum_of_ranks(ctx.slabs, sums).to(affine.dtype)
-        if field is not None and ctx.needs_input_grad[1]:
-            by_field = upstream.to(field.dtype)
-            if field.shape[0] != upstream.shape[0]:
-                by_field = by_field.sum(0, keepdim=True)
-        return by_affine, by_field, None, None, None
-
-
 def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
     """How many rows of the image fit a block."""
     of_row = image.element_size()
@@ -256,14 +243,8 @@ def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
     return max(block_bytes // max(of_row, 1), 1)
 
 
-def _own_shape(out_shape: Optional[Sequence[int]], slabs: Slabs) -> Optional[list[int]]:
-    if out_shape is None:
-        return None
-    if out_shape[0] != slabs.extent:
-        raise ValueError(
-            f"out_shape has {out_shape[0]} rows; slabs have {slabs.extent}: give the whole's shape"
-        )
-    return [slabs.stop - slabs.start, *out_shape[1:]]
+def _are_rows(reach: Sequence[int]) -> bool:
+    return len(reach) == 2 and all(isinstance(each, int) and each >= 0 for each in reach)
 
 
 def _plan(
@@ -277,19 +258,22 @@ def _plan(
     slabs: Optional[Slabs],
     out_shape: Optional[Sequence[int]],
     block_bytes: int,
+    reach_rows: Optional[Sequence[int]],
     image_axis: int,
     options: dict[str, Any],
 ) -> Plan:
     """Agrees on the call with all ranks, and finds the blocks."""
     slabs = image_slabs if slabs is None else slabs
     require_slabs(operation, "image_slabs", image_slabs)
-    given = {**options, "out_shape": out_shape, "block_bytes": block_bytes}
+    given = {**options, "out_shape": out_shape, "block_bytes": block_bytes, "reach": reach_rows}
     with Agreement(operation, slabs, image_slabs=image_slabs.sizes, **given) as agreement:
         operand = "u" if operation == "compose" else "image"
         agreement.array(operand, image, image_slabs, image_axis)
         agreement.array(name, field, slabs, 1, may_be_none=True)
         agreement.whole("affine", affine)
         agreement.whole("grid_affine", grid_affine)
+        if reach_rows is not None and not _are_rows(reach_rows):
+            raise ValueError(f"reach is {reach_rows!r}; it must be two whole numbers of 0 or more")
         rank = image.dim() - 2
         if rank not in (2, 3) or not (image.is_floating_point() or operation == "sample_labels"):
             raise ValueError(
@@ -299,7 +283,7 @@ def _plan(
             raise ValueError(f"{name} has shape {list(field.shape)}; the image is {rank}D")
         if operation == "sample_labels" and image.dtype == torch.int64 and image.numel():
             _require_exact_labels(image)
-        own_shape = _own_shape(out_shape, slabs)
+        own_shape = own_shape_of(out_shape, slabs)
         if field is None and own_shape is None:
             own_shape = [slabs.stop - slabs.start, *image.shape[3:]]
         called = dict(options)
@@ -317,7 +301,10 @@ def _plan(
             _block_rows(image, image_axis, block_bytes),
             image_axis,
         )
-    plan.find_blocks(reach.cells(), image)
+    if reach_rows is None:
+        plan.find_blocks(reach.cells(), image)
+    else:
+        plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
     return plan
 
 
@@ -338,15 +325,18 @@ def sample(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Tensor:
     """similis.sample() of an image in slabs: own rows of the output.
 
     slabs: those of the output and of displacement or grid; by default the image's. affine and
     grid_affine are whole on every rank, and so are their gradients. out_shape and coordinates are
-    those of the whole output. block_bytes: rows that come from other ranks arrive in blocks of
-    about this size, two at a time. The rest is as of similis.sample(); with mode "cubic" and
-    prefilter the last bits depend on how rows are cut.
+    those of the whole output. reach: numbers of rows before and behind the image's own ones that
+    are fetched, so that nobody looks at coordinates first; a voxel that needs others is NaN, and
+    then slabs.check(), or on the CPU the next call, raises a ValueError on all ranks. block_bytes:
+    rows that come from other ranks arrive in blocks of about this size, two at a time. The rest is
+    as of similis.sample(); with mode "cubic" and prefilter the last bits depend on how rows are cut.
     """
     options = {
         "is_grid": grid is not None,
@@ -361,7 +351,7 @@ def sample(
     name, field = _field("sample", affine, displacement, grid)
     plan = _plan(
         "sample", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
-        block_bytes, 2, options,
+        block_bytes, reach, 2, options,
     )  # fmt: skip
     return _on_own_rows(_Transform, plan, image, affine, field, grid_affine)
 
@@ -383,6 +373,7 @@ def sample_labels(
     background: float = 0,
     smallest_label: Optional[float] = None,
     return_weight: bool = False,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Any:
     """similis.sample_labels() of an image in slabs: own rows of the output; see sample()."""
@@ -398,7 +389,7 @@ def sample_labels(
     name, field = _field("sample_labels", affine, displacement, grid)
     plan = _plan(
         "sample_labels", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
-        block_bytes, 2, options,
+        block_bytes, reach, 2, options,
     )  # fmt: skip
     label, weight = _on_own_rows(_Labels, plan, image, affine, field, grid_affine)
     return (label, weight) if return_weight else label
@@ -416,6 +407,7 @@ def compose(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Tensor:
     """similis.compose() of fields in slabs, u(A·x + v(x)): own rows of v; see sample()."""
@@ -426,43 +418,10 @@ def compose(
         "max_coords": max_coords,
         "deterministic": is_deterministic() if deterministic is None else deterministic,
     }
-    plan = _plan("compose", u, u_slabs, affine, "v", v, None, slabs, None, block_bytes, 1, options)
+    plan = _plan(
+        "compose", u, u_slabs, affine, "v", v, None, slabs, None, block_bytes, reach, 1, options
+    )
     return _on_own_rows(_Transform, plan, u, affine, v, None)
-
-
-def affine_grid(
-    affine: Tensor,
-    displacement: Optional[Tensor],
-    slabs: Slabs,
-    *,
-    out_shape: Optional[Sequence[int]] = None,
-    align_corners: bool = True,
-    min_coords: Coordinates = None,
-    max_coords: Coordinates = None,
-) -> Tensor:
-    """similis.affine_grid(): own rows of A·x + u(x). out_shape is the whole's, needed without u."""
-    options: dict[str, Any] = {
-        "align_corners": align_corners,
-        "min_coords": min_coords,
-        "max_coords": max_coords,
-    }
-    with Agreement("affine_grid", slabs, out_shape=out_shape, **options) as agreement:
-        agreement.whole("affine", affine)
-        agreement.array("displacement", displacement, slabs, 1, may_be_none=True)
-        if displacement is None and out_shape is None:
-            raise ValueError("out_shape is None; give it or a displacement")
-        own = _own_shape(out_shape, slabs)
-        shape = [affine.shape[0], *own, len(own)] if own else []
-        if displacement is not None:
-            shape = list(displacement.shape)
-            shape[0] = max(affine.shape[0], displacement.shape[0])
-        space = None if displacement is not None or own is None else [max(own[0], 1), *own[1:]]
-        call = warp.text(
-            "affine_grid", **options, out_shape=space, rows=(slabs.start, slabs.extent)
-        )
-    apply: Any = _AffineGrid.apply
-    grid: Tensor = apply(affine, displacement, slabs, call, shape)
-    return grid
 
 
 def _field(

@@ -8,6 +8,7 @@ def main():
     cases.fields()
     cases.labels_and_grids()
     cases.transforms()
+    cases.reaches()
     cases.measures()
     cases.information()
     cases.windows()
