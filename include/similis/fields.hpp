@@ -17,7 +17,7 @@
 namespace similis {
 
 /// Part of a field that is cut along z (y in 2D): u holds `rows` of the whole, and the result those
-/// from row `first` of the whole on, as many as it has. By default both are whole. On the CPU.
+/// from row `first` of the whole on, as many as it has. By default both are whole.
 struct FieldRows {
   Rows rows = {};
   std::int64_t first = 0;

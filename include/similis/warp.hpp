@@ -18,8 +18,8 @@
 // all behind it. Only voxels whose cell is in `cells` get something, the others get 0: if an image
 // comes in blocks that overlap by a row and the cells are divided among them, the results of all
 // blocks add up, without rounding, to that of the whole; `accumulate` adds them up in place. A
-// voxel whose coordinate is NaN yields NaN in every block. On a GPU `rows` are taken, and
-// `image_rows` of a part and `cells` refused.
+// voxel whose coordinate is NaN yields NaN in every block. On a GPU blocks have the whole's bits if
+// they have 3 rows or more, and both rows of each cell that counts.
 //
 // Every N may be 1 where another is larger: that operand then serves all, and its gradient is the
 // sum over them. Each array may be f16, bf16, f32 or f64, with any strides. Coordinates are formed

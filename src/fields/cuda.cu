@@ -81,10 +81,11 @@ struct InverseView {
   const void* u;
   std::int64_t image;  // the distance between fields
   gpu::View output;
+  int first;                    // the output's first row on the whole axis, where a field is a part
   unsigned long long* largest;  // [N]: |r|² as bits, which order as numbers do; NaN is above all
 };
 
-template <class T, int rank>
+template <class T, int rank, bool is_cut>
 __global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CONSTANT Tiles tiles,
     const SIMILIS_GRID_CONSTANT InverseOptions<T> options,
     const SIMILIS_GRID_CONSTANT InverseView view) {
@@ -92,9 +93,10 @@ __global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CON
   unsigned long long most = 0;
   if (column.is_mine) {
     const T* const field = static_cast<const T*>(view.u) + column.n * view.image;
-    const int voxel[3] = {column.x, column.y, column.z};
+    int voxel[3] = {column.x, column.y, column.z};
+    if constexpr (is_cut) voxel[rank - 1] += view.first;
     T w[rank];
-    const double square = invert_voxel<T, rank>(
+    const double square = invert_voxel<T, rank, is_cut>(
         options, voxel, [field](std::int64_t at) { return __ldg(field + at); }, w);
     most = bits_as<unsigned long long>(fabs(square));
     const std::int64_t at =
@@ -117,8 +119,10 @@ __global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CON
   }
 }
 
+// Rows count from the determinant's first. The field's are `low` to `high` along z, y in 2D.
 template <class T> struct JacobianView {
   Differences<T> along[3];
+  int low[3], high[3];  // the field's first and last voxel, by x, y, z
   gpu::View u;
   void* determinant;
   DType dtype;
@@ -153,11 +157,11 @@ __device__ __forceinline__ unsigned store_column(
   const int x = min(column.x, tiles.extent[0] - 1), y = min(column.y, tiles.extent[1] - 1);
   const int lane = static_cast<int>(threadIdx.x % kTileX);
   const E* const field = static_cast<const E*>(p.u.data) + column.n * s[0] + y * s[2] + x * s[3];
-  const std::int64_t up = y > 0 ? -s[2] : 0, down = y + 1 < tiles.extent[1] ? s[2] : 0;
+  const std::int64_t up = y > p.low[1] ? -s[2] : 0, down = y < p.high[1] ? s[2] : 0;
   const std::int64_t left = x > 0 ? -s[3] : 0, right = x + 1 < tiles.extent[0] ? s[3] : 0;
   const T by_x = left == 0 || right == 0 ? p.along[0].at_border : p.along[0].inside;
   const T by_y = up == 0 || down == 0 ? p.along[1].at_border : p.along[1].inside;
-  const auto at = [&](int z) { return min(max(z, 0), tiles.extent[2] - 1) * s[1]; };
+  const auto at = [&](int z) { return min(max(z, p.low[2]), p.high[2]) * s[1]; };
   unsigned folds = 0;
   V here = load_vector<T, rank>(field, at(column.z), component), before = here;
   if constexpr (rank == 3) before = load_vector<T, rank>(field, at(column.z - 1), component);
@@ -173,7 +177,7 @@ __device__ __forceinline__ unsigned store_column(
     if (is_first || lane == kTileX - 1) {
       outer = load_vector<T, rank>(row, is_first ? left : right, component);
     }
-    const T by_z = z == 0 || z + 1 == tiles.extent[2] ? p.along[2].at_border : p.along[2].inside;
+    const T by_z = z == p.low[2] || z == p.high[2] ? p.along[2].at_border : p.along[2].inside;
     T change[3][3] = {};
 #pragma unroll
     for (int i = 0; i < rank; ++i) {
@@ -239,19 +243,28 @@ namespace {
 
 template <class T>
 void launch_inverse(const InversePass& pass, const InverseView& view, const Execution& exec) {
-  const Tiles tiles(pass.u.shape, 1);
+  const Tiles tiles(pass.output.shape, 1);
+  const auto kernel = pass.is_part()
+                          ? pass.rank == 3 ? invert_kernel<T, 3, true> : invert_kernel<T, 2, true>
+                      : pass.rank == 3 ? invert_kernel<T, 3, false>
+                                       : invert_kernel<T, 2, false>;
   gpu::launch("invert", exec.queue.handle, static_cast<unsigned>(tiles.count() * pass.u.shape[0]),
-      kThreads, 0, pass.rank == 3 ? invert_kernel<T, 3> : invert_kernel<T, 2>, tiles,
-      inverse_options<T>(pass), view);
+      kThreads, 0, kernel, tiles, inverse_options<T>(pass), view);
 }
 
 constexpr int kDepth = 8;  // of columns, which load a voxel before them and one behind
 
 template <class T>
 void launch_jacobian(const JacobianPass& pass, unsigned long long* folds, const Execution& exec) {
-  const Tiles tiles(pass.u.shape, kDepth);
+  const Tiles tiles(pass.determinant.shape, kDepth);
   JacobianView<T> p{};
-  p.u = gpu::View(pass.u);
+  TensorView u = pass.u;
+  for (int a = 0; a < 3; ++a) p.high[a] = static_cast<int>(u.shape[3 - a] - 1);
+  const int cut = pass.rank - 1;
+  u.offset += pass.first * u.strides[3 - cut];
+  p.low[cut] = static_cast<int>(-pass.first);
+  p.high[cut] -= static_cast<int>(pass.first);
+  p.u = gpu::View(u);
   p.determinant = pass.determinant.data();
   p.dtype = pass.determinant.dtype;
   p.folds = folds;
@@ -270,7 +283,8 @@ void invert_cuda(const InversePass& pass, const Execution& exec) {
   std::shared_ptr<void> memory;
   if (!pass.residual.empty()) memory = cleared(count * 8, pass.u.device, "invert", exec);
   auto* largest = static_cast<unsigned long long*>(memory.get());
-  const InverseView view{pass.u.data(), pass.u.strides[0], gpu::View(pass.output), largest};
+  const InverseView view{pass.u.data(), pass.u.strides[0], gpu::View(pass.output),
+      static_cast<int>(pass.first), largest};
   pass.u.dtype == DType::f64 ? launch_inverse<double>(pass, view, exec)
                              : launch_inverse<float>(pass, view, exec);
   if (largest == nullptr) return;

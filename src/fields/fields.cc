@@ -111,8 +111,6 @@ void require_part(const char* operation, const TensorView& u, const char* argume
         operation, argument, part.first);
     return;
   }
-  require(u.device.kind == DeviceKind::cpu,
-      "{}: u is on {} and a part of a field; parts are computed on the CPU", operation, u.device);
   const std::int64_t first = std::max<std::int64_t>(part.first - beside, 0);
   const std::int64_t end = std::min(part.first + result.shape[1] + beside, part.rows.extent);
   require(part.first >= 0 && part.first <= part.rows.extent - result.shape[1] &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inverses and Jacobian determinants of parts of a field: any cut has the whole's bits, on every
-// SIMD target.
+// backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,16 +18,7 @@ using test::Layout;
 using test::slab;
 using test::values_of;
 
-class FieldParts : public ::testing::Test {
- protected:
-  template <class Body> void for_each(const Body& body) {  // a GPU refuses parts
-    for (const test::Backend& backend : test::backends()) {
-      const test::ScopedBackend chosen(backend);
-      SCOPED_TRACE(backend.name);
-      body();
-    }
-  }
-};
+using FieldParts = test::EachBackend;
 
 // Smooth enough to have an inverse, with some folds at the largest amplitude.
 test::Array waves(const Extents& shape, double amplitude) {

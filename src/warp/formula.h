@@ -158,14 +158,15 @@ template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> taps(double ind
 }
 
 /// Counts taps from the first voxel that the image has of its axis, and leaves out those that it
-/// lacks, or all if their cell does not count.
+/// lacks, or all if their cell does not count. index: from place().
 template <class T, int count>
 SIMILIS_HOST_DEVICE void keep_part(const Axis& axis, double index, Taps<T, count>* taps) {
-  const double floor_of_index = floor(index), last = static_cast<double>(axis.whole - 1);
-  double cell = floor_of_index > -1 ? floor_of_index : -1;
+  const int last = static_cast<int>(axis.whole - 1);
+  int cell = static_cast<int>(floor(index));
+  cell = cell > -1 ? cell : -1;
   cell = cell < last ? cell : last;
   const bool counts =
-      cell >= static_cast<double>(axis.first_cell) && cell < static_cast<double>(axis.end_cell);
+      cell >= static_cast<int>(axis.first_cell) && cell < static_cast<int>(axis.end_cell);
   const int start = static_cast<int>(axis.start), extent = static_cast<int>(axis.extent);
   for (int k = 0; k < count; ++k) {
     const int voxel = taps->voxel[k];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of outputs and images that are cut along their first spatial axis: any cut has the whole's
-// bits, on every SIMD target; rows of outputs on a GPU too, where there is one.
+// bits, on every backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,17 +105,7 @@ double bound(DType dtype) {
                                : 2e-2;
 }
 
-class Parts : public test::EachBackend {
- protected:
-  /// Blocks of an image are refused on a GPU.
-  template <class Body> void for_each_on_cpu(const Body& body) {
-    for (const test::Backend& backend : test::backends()) {
-      const test::ScopedBackend chosen(backend);
-      SCOPED_TRACE(backend.name);
-      body();
-    }
-  }
-};
+using Parts = test::EachBackend;
 
 TEST_F(Parts, RowsOfTheOutputHaveTheWholesBits) {
   for (const Case& c : cases()) {
@@ -150,7 +140,7 @@ TEST_F(Parts, BlocksOfTheImageAddUpToTheWhole) {
     const Arrays a(c);
     const std::int64_t extent = a.image.shape[2];
     const std::int64_t before = c.mode == Interpolation::cubic ? 3 : 0, behind = before + 1;
-    for_each_on_cpu([&] {
+    for_each([&] {
       const Results whole = computed(a);
       for (const Cuts& cuts : {Cuts{0, 4, extent}, Cuts{0, 3, 5, extent}, Cuts{0, extent}}) {
         const test::Array output = test::filled(a.shape, a.image.dtype, Layout::dense, 0);
@@ -191,6 +181,37 @@ TEST_F(Parts, BlocksOfTheImageAddUpToTheWhole) {
         EXPECT_EQ(by_field, to_doubles(whole.by_field));
         EXPECT_LT(test::relative_l2(by_image, to_doubles(whole.by_image)), bound(c.dtype));
       }
+    });
+  }
+}
+
+// Without `cells` a cell at the end of a block counts, with the corners that the block has.
+TEST_F(Parts, RowsThatABlockLacksWeighNothing) {
+  for (const Case& c : cases()) {
+    const Arrays a(c);
+    const std::int64_t extent = a.image.shape[2], first = 2, count = 4;
+    const std::int64_t plane = a.image.shape.count() / (a.image.shape[0] * a.image.shape[1]);
+    const std::int64_t row = plane / extent;
+    const std::vector<double> values = to_doubles(a.image);
+    Arrays blank(c);
+    blank.image = test::make(a.image.shape, a.image.dtype, Layout::dense, [&](std::int64_t i) {
+      const std::int64_t z = i % plane / row;
+      return z >= first && z < first + count ? values[static_cast<std::size_t>(i)] : 0.0;
+    });
+    Arrays part(c);
+    part.image = test::make(slab(a.image, 2, first, count).shape, a.image.dtype, Layout::dense,
+        [&, block = to_doubles(slab(a.image, 2, first, count))](
+            std::int64_t i) { return block[static_cast<std::size_t>(i)]; });
+    part.options.image_rows = {first, extent};
+    for_each([&] {
+      const Results whole = computed(blank), rows = computed(part);
+      EXPECT_LT(
+          test::relative_l2(to_doubles(rows.output), to_doubles(whole.output)), bound(c.dtype));
+      EXPECT_LT(
+          test::relative_l2(to_doubles(rows.by_field), to_doubles(whole.by_field)), bound(c.dtype));
+      EXPECT_LT(test::relative_l2(
+                    to_doubles(rows.by_image), to_doubles(slab(whole.by_image, 2, first, count))),
+          bound(c.dtype));
     });
   }
 }
@@ -236,7 +257,7 @@ TEST_F(Parts, LabelsOfBlocksAreThoseOfTheWhole) {
       [](std::int64_t i) { return std::floor(4 * test::uniform(1, i)); });
   const test::Array field = test::make({1, 6, 7, 21, 3}, DType::f32, Layout::dense,
       [](std::int64_t i) { return 1.2 * (test::uniform(2, i) - 0.5); });
-  for_each_on_cpu([&] {
+  for_each([&] {
     test::Arguments arguments;
     const TensorView u = arguments.in(field);
     const auto run = [&](const TensorView& given, SampleOptions options) {
@@ -261,7 +282,7 @@ TEST_F(Parts, ANanIsNanInEveryBlock) {
   const test::Array field = test::filled({1, 6, 7, 21, 3}, DType::f32, Layout::dense, 0);
   field.elements<float>()[3 * 200 + 2] = std::numeric_limits<float>::quiet_NaN();
   field.elements<float>()[3 * 300 + 2] = std::numeric_limits<float>::infinity();
-  for_each_on_cpu([&] {
+  for_each([&] {
     test::Arguments arguments;
     const std::vector<double> values = test::values_of(sample(arguments.in(slab(image, 2, 4, 5)),
         {.displacement = arguments.in(field), .image_rows = {4, 9}, .cells = {4, 9}}));
@@ -274,7 +295,7 @@ TEST_F(Parts, ANanIsNanInEveryBlock) {
 TEST_F(Parts, FieldsComposeInParts) {
   const test::Array u = test::noise({1, 9, 7, 21, 3}, DType::f32, Layout::dense, 1, 0.3);
   const test::Array v = test::noise({1, 8, 5, 19, 3}, DType::f32, Layout::dense, 2, 0.3);
-  for_each_on_cpu([&] {
+  for_each([&] {
     test::Arguments arguments;
     const TensorView given = arguments.in(u);
     const std::vector<double> whole = test::values_of(compose(given, arguments.in(v)));
@@ -305,18 +326,6 @@ TEST_F(Parts, AffineGridsHaveTheWholesBits) {
     }
     EXPECT_EQ(parts, whole);
   });
-}
-
-TEST(PartsRefuse, BlocksOnAGpu) {
-  const test::Array image = test::noise({1, 1, 4, 5, 6}, DType::f32, Layout::dense, 1, 1);
-  TensorView on_gpu = image;
-  on_gpu.device = {DeviceKind::cuda, 0};
-  test::expect_refusal(
-      [&] {
-        sample(on_gpu, {.out_shape = {4, 5, 6}, .image_rows = {0, 5}});
-      },
-      "sample: image_rows or cells are given and cuda:0 holds the image; blocks of an image are "
-      "sampled on the CPU");
 }
 
 TEST(PartsRefuse, WhatDoesNotFit) {

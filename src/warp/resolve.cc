@@ -226,6 +226,7 @@ void set_output_axes(const char* operation, const Extents& shape, bool align_cor
         high, "xyz"[a]);
     set_output_axis(low, high, extent, align_corners, &axes[a]);
     axes[a].out_extent = held;
+    axes[a].out_whole = extent;
     if (is_cut) axes[a].first += static_cast<double>(rows.start);
   }
 }
@@ -267,10 +268,6 @@ Pass resolve(const char* operation, const TensorView& image, const SampleOptions
         a == pass.rank - 1 ? options.image_rows : Rows{}, options.align_corners, &pass.axes[a]);
   }
   limit_cells(operation, options.cells, &pass.axes[pass.rank - 1]);
-  require(!pass.axes[pass.rank - 1].is_part() || image.device.kind == DeviceKind::cpu,
-      "{}: image_rows or cells are given and {} holds the image; blocks of an image are sampled on "
-      "the CPU",
-      operation, image.device);
   pass.image = as_volumes(image, pass.batch);
   pass.field = as_field_of_volumes(field, pass.batch);
   pass.affine = shared(options.affine, pass.batch);

@@ -14,6 +14,7 @@ namespace similis::warp_internal {
 /// One axis, of the output's grid and of the image. All of it is computed once, in f64.
 struct Axis {
   std::int64_t out_extent = 1;                 ///< voxels of the output
+  std::int64_t out_whole = 1;                  ///< voxels of the axis that the output is a part of
   std::int64_t extent = 1;                     ///< voxels of the image
   std::int64_t whole = 1;                      ///< voxels of the axis that the image is a part of
   std::int64_t start = 0;                      ///< the image's first voxel on that axis

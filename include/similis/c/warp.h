@@ -42,7 +42,7 @@ typedef struct similis_warp_options {
   /** Parts of the first spatial axis; an extent of 0: the array has all of it. */
   int64_t rows_start, rows_extent;             /**< of the output: its first row; of how many */
   int64_t image_rows_start, image_rows_extent; /**< likewise of the image or field */
-  int64_t first_cell, end_cell;                /**< cells that count, on the CPU; 0 and 0: all */
+  int64_t first_cell, end_cell;                /**< cells that count; 0 and 0: all */
 } similis_warp_options;
 #define SIMILIS_WARP_DEFAULTS                                                                    \
   {                                                                                              \

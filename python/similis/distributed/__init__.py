@@ -16,7 +16,9 @@ agreed upon before pixels move: one rank's mistake is a ValueError on all of the
 rank that is lost or stalls raises LostRank on the others.
 """
 
-from . import fields, measures, transforms
+from typing import Any
+
+from . import fields, grids, measures, transforms
 from .dtensors import takes_dtensors
 from .failure import LostRank, init
 from .files import read, write
@@ -33,6 +35,8 @@ mse = _pair(measures.mse)
 mutual_information = _pair(measures.mutual_information)
 mutual_information_loss = _pair(measures.mutual_information_loss)
 ncc = _pair(measures.ncc)
+ms_ssim = _pair(measures.ms_ssim)
+ms_ssim_loss = _pair(measures.ms_ssim_loss)
 ncc_loss = _pair(measures.ncc_loss)
 psnr = _pair(measures.psnr)
 ssim = _pair(measures.ssim)
@@ -42,10 +46,17 @@ _image = {"image": 2, "displacement": 1, "grid": 1}
 sample = takes_dtensors(_image, [2])(transforms.sample)
 sample_labels = takes_dtensors(_image, [2, 2])(transforms.sample_labels)
 compose = takes_dtensors({"u": 1, "v": 1}, [1])(transforms.compose)
-affine_grid = takes_dtensors({"displacement": 1}, [1])(transforms.affine_grid)
+affine_grid = takes_dtensors({"displacement": 1}, [1])(grids.affine_grid)
 exponentiate = takes_dtensors({"v": 1}, [1])(fields.exponentiate)
 invert = takes_dtensors({"u": 1}, [1, None])(fields.invert)
 jacobian_determinant = takes_dtensors({"u": 1}, [1, None])(fields.jacobian_determinant)
+
+
+def _rows_to_smooth(arguments: Any) -> int:
+    return 1 if arguments.get("field") else 2
+
+
+smooth = takes_dtensors({"x": _rows_to_smooth}, [_rows_to_smooth])(fields.smooth)
 
 __all__ = [
     "LostRank",
@@ -62,6 +73,8 @@ __all__ = [
     "lncc",
     "lncc_loss",
     "mae",
+    "ms_ssim",
+    "ms_ssim_loss",
     "mse",
     "mutual_information",
     "mutual_information_loss",
@@ -71,6 +84,7 @@ __all__ = [
     "read",
     "sample",
     "sample_labels",
+    "smooth",
     "ssim",
     "ssim_loss",
     "write",

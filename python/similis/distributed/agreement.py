@@ -77,7 +77,8 @@ class Agreement:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and not issubclass(kind, (ValueError, TypeError)):
             return
-        said = None if error is None else str(error).removeprefix(f"{self.operation}: ")
+        noted = self.slabs.taken_beyond() if self.slabs.has_beyond_on_cpu() else None
+        said = noted if error is None else str(error).removeprefix(f"{self.operation}: ")
         digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
         uses_gpu = "nccl" in str(dist.get_backend(self.slabs.group))
         key = (self.slabs.group, digest)

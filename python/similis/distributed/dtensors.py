@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar, Union
 
 import torch
 from torch import Tensor
@@ -19,13 +19,18 @@ from torch.distributed.tensor import DTensor, Shard
 from .slabs import Slabs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Axis = Union[int, Callable[[dict[str, Any]], int]]
+
+
+def _axis(axis: Axis, arguments: dict[str, Any]) -> int:
+    return axis if isinstance(axis, int) else axis(arguments)
 
 
 def takes_dtensors(
-    operands: dict[str, int], results: Sequence[Optional[int]] = ()
+    operands: dict[str, Axis], results: Sequence[Optional[Axis]] = ()
 ) -> Callable[[Function], Function]:
     """operands: the axis of the rows by the argument's name; results: that of each result, or None
-    for one without rows."""
+    for one without rows. An axis may depend on the arguments."""
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -42,15 +47,18 @@ def takes_dtensors(
                         raise ValueError(
                             f"{function.__name__}: {name} is a DTensor; give its own rows"
                         )
-                    bound.arguments[name] = _own_rows(function, name, given, operands[name])
+                    bound.arguments[name] = _own_rows(
+                        function, name, given, _axis(operands[name], bound.arguments)
+                    )
                     mesh = given.device_mesh
             value = function(*bound.args, **bound.kwargs)
             slabs = bound.arguments.get("slabs") or bound.arguments.get(
                 "image_slabs", bound.arguments.get("u_slabs")
             )
+            axes = [None if each is None else _axis(each, bound.arguments) for each in results]
             if isinstance(value, tuple):
-                return tuple(_whole(each, mesh, slabs, at) for each, at in zip(value, results))
-            return _whole(value, mesh, slabs, results[0] if results else None)
+                return tuple(_whole(each, mesh, slabs, at) for each, at in zip(value, axes))
+            return _whole(value, mesh, slabs, axes[0] if axes else None)
 
         return call  # type: ignore[return-value]
 

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exponentials, inverses and Jacobian determinants of fields in slabs."""
+"""Exponentials, inverses and Jacobian determinants of fields in slabs, and smoothing."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, Union
 
 import torch
 from torch import Tensor
 
 from .._functions import fields
 from .._functions.dispatch import Coordinates
+from .._functions.smooth import smooth as plain_smooth
 from .agreement import Agreement
 from .rows import halos, rows_of
 from .slabs import Slabs
-from .transforms import compose, require_cpu
+from .transforms import compose
 from .transport import Exchange, gathered, sum_of_ranks
 
 
 def _require_field(agreement: Agreement, name: str, field: Any, slabs: Slabs) -> None:
     agreement.array(name, field, slabs, 1)
-    require_cpu(name, field, slabs)
     rank = field.dim() - 2
     if rank not in (2, 3) or field.shape[-1] != rank or not field.is_floating_point():
         raise ValueError(
@@ -117,3 +119,33 @@ def jacobian_determinant(
     else:
         det, folds = rows[..., 0], u.new_zeros(u.shape[:1], dtype=torch.float64)
     return det, sum_of_ranks(slabs, folds)
+
+
+def smooth(
+    x: Tensor,
+    sigma: Union[float, Sequence[float]],
+    slabs: Slabs,
+    *,
+    field: bool = False,
+    truncate: float = 3.0,
+    padding: str = "replicate",
+) -> Tensor:
+    """similis.smooth(): own rows of x smoothed, differentiable once by x.
+
+    Rows as far as the taps reach are fetched on each side; padding acts at the volume's ends.
+    """
+    axis = 1 if field else 2
+    options: dict[str, Any] = {"field": field, "truncate": truncate, "padding": padding}
+    with Agreement("smooth", slabs, sigma=sigma, **options) as agreement:
+        agreement.array("x", x, slabs, axis)
+        shape = list(x.shape)
+        shape[axis] = 1
+        plain_smooth(x.new_zeros(()).expand(shape)[:1], sigma, **options)
+    along_rows = float(sigma[0] if isinstance(sigma, Sequence) else sigma)
+    radius = math.floor(truncate * along_rows + 0.5)
+    wanted = halos(slabs, radius, radius)
+    rows = rows_of(x, slabs, wanted, axis)
+    if rows.shape[axis] == 0:
+        return rows
+    smoothed = plain_smooth(rows, sigma, **options)
+    return smoothed.narrow(axis, slabs.start - wanted[slabs.rank][0], slabs.stop - slabs.start)

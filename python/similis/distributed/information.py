@@ -50,8 +50,6 @@ class _Call:
             if unknown:
                 raise ValueError(f"there is no option {unknown[0]}")
             require_reduction(self.options["reduction"], ("none",))
-            if self.options["sampling"] != 1:
-                raise ValueError("sampling is below 1; slabs take all voxels")
             small = torch.zeros((1, 1, 2, 2), dtype=x.dtype, device=x.device)
             named = {name: self.options[name] for name in _OF_HISTOGRAM}
             empty = histogram(small, small, **named)
@@ -61,9 +59,22 @@ class _Call:
         self.slabs, self.mask = slabs, mask
         self.scale: tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
         self.images = (x.detach(), y.detach())
+        if self.options["sampling"] < 1:
+            self._keep_sampled(x)
         if isinstance(self.options["range"], str):
             self._map(x, y)
         self.histogram = self._whole_histogram()
+
+    def _keep_sampled(self, x: Tensor) -> None:
+        """Leaves the voxels that sampling chooses in the whole to the mask."""
+        plane = math.prod(x.shape[3:])
+        mask = torch.empty(x.shape[2:], dtype=torch.bool, device=x.device)
+        for row in range(x.shape[2]):
+            first = (self.slabs.start + row) * plane
+            chosen = _is_sampled(first, plane, self.options["seed"], self.options["sampling"])
+            mask[row] = chosen.reshape(x.shape[3:])
+        self.mask = mask if self.mask is None else (self.mask > 0) & mask
+        self.options["sampling"] = 1.0
 
     def _map(self, x: Tensor, y: Tensor) -> None:
         limits = self._limits(x, y)
@@ -150,6 +161,25 @@ class _Call:
         return self.mask is not None and self.mask.dtype == torch.bool
 
 
+def _signed(word: int) -> int:
+    """64 bits as torch counts them."""
+    word %= 1 << 64
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _shifted(words: Tensor, bits: int) -> Tensor:
+    return (words >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _is_sampled(first: int, count: int, seed: int, sampling: float) -> Tensor:
+    """The choice of is_sampled() in src/mutual_information/formula.h, for voxels from first on."""
+    z = torch.arange(first + 1, first + 1 + count) * _signed(0x9E3779B97F4A7C15)
+    z += _signed(seed * 0xD1342543DE82EF95)
+    for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ _shifted(z, bits)) * _signed(factor)
+    return _shifted(z ^ _shifted(z, 31), 32) < int(sampling * (1 << 32))
+
+
 class _Information(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, call: _Call) -> Tensor:
@@ -175,11 +205,13 @@ def information(
     values = apply(x, y, call)
     reduction = call.options["reduction"]
     counts = call.histogram.flatten(2).sum(2) > 0
-    result = _reduced(torch.where(counts, values, 0.0), counts, reduction, sign < 0)
+    result = reduced_without_empty(torch.where(counts, values, 0.0), counts, reduction, sign < 0)
     return (sign * result).to(result_dtype(x))
 
 
-def _reduced(values: Tensor, counts: Tensor, reduction: str, is_loss: bool) -> Tensor:
+def reduced_without_empty(
+    values: Tensor, counts: Tensor, reduction: str, is_loss: bool
+) -> Tensor:
     """A mean leaves out channels without voxels; with none left a measure is NaN and a loss 0."""
     if reduction == "sum":
         return values.sum()

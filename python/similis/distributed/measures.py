@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._library import values
 from .._library.measures import DATA_RANGES
-from . import information, sums, windows
+from . import information, levels, sums, windows
 from .agreement import Agreement
 from .slabs import Slabs
 
@@ -76,8 +76,8 @@ def mutual_information(
 ) -> Tensor:
     """similis.mutual_information() of images in slabs, from the whole's histogram.
 
-    options: as of similis.mutual_information(), but for sampling. Limits that the images give are
-    the whole's.
+    options: as of similis.mutual_information(). Limits that the images give are the whole's, and
+    so are the voxels that sampling chooses.
     """
     return information.information("mutual_information", 1, x, y, slabs, mask, options)
 
@@ -110,6 +110,16 @@ def ssim_loss(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
 def l1_ssim(x: Tensor, y: Tensor, slabs: Slabs, *, weight: float = 0.2, **options: Any) -> Tensor:
     """similis.l1_ssim() of images in slabs; see ssim()."""
     return windows.l1_ssim_of_slabs(x, y, slabs, weight=weight, **options)
+
+
+def ms_ssim(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    """similis.ms_ssim() of images in slabs, with its options. A mask lies in slabs as x does."""
+    return levels.ms_ssim_of_slabs(x, y, slabs, **options)
+
+
+def ms_ssim_loss(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
+    """similis.ms_ssim_loss() of images in slabs; see ms_ssim()."""
+    return levels.ms_ssim_loss_of_slabs(x, y, slabs, **options)
 
 
 def lncc(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._library import warp
+from .reach import Reach
 from .slabs import Interval, Slabs
 from .transport import Exchange, gathered
 
@@ -38,19 +39,51 @@ class Plan:
         if options.get("mode") == "cubic":
             self.margin = _SPLINE_ROWS if options["prefilter"] else _SPLINE_TAPS
         self.rounds: list[list[tuple[Interval, Optional[Interval]]]] = []
+        self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
+        self.reached: Interval = (0, 0)  # the cells that have their rows then
+        self.own_rows: list[Interval] = []  # of the output, that have voxels in a round's block
 
-    def find_blocks(self, own: Optional[Interval], like: Tensor) -> None:
-        """own: the first and last cell that this rank's voxels have; None if it has no voxels."""
-        first, last = own if own is not None else (0, -1)
+    def find_blocks(self, own: Sequence[Interval], like: Tensor) -> None:
+        """own: the first and last cell of the voxels in each of this rank's rows."""
+        first = min((each[0] for each in own), default=0)
+        last = max((each[1] for each in own), default=-1)
         mine = torch.tensor([first, last + 1], dtype=torch.int64, device=like.device)
         cells = [
             (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
         ]
+        self._set_blocks(cells, own)
+
+    def reach_rows(self, before: int, after: int) -> Interval:
+        """Takes rows of the image beyond those that each rank has, without a word between ranks.
+        Returns this rank's cells that have their rows."""
+        extent = self.image_slabs.extent
+        within, cells = (0, 0), []
+        for rank in range(self.slabs.ranks):
+            start, stop = self.image_slabs.rows(rank)
+            first, end = max(start - before, 0), min(stop + after, extent)
+            reached = (first if first > 0 else -1, end - 1 if end < extent else extent)
+            if rank == self.slabs.rank:
+                within = reached
+            has_voxels = self.slabs.sizes[rank] > 0
+            # A row more on each side: coordinates at the last cell's border are rounded.
+            cells.append((max(first - 1, -1), min(end, extent)) if has_voxels else (0, 0))
+        rows = self.slabs.stop - self.slabs.start
+        self._set_blocks(cells, [(-1, extent - 1)] * rows)
+        return within
+
+    def _set_blocks(self, cells: list[Interval], own: Sequence[Interval]) -> None:
         blocks = [self._blocks(*each, rank) for rank, each in enumerate(cells)]
         none: tuple[Interval, Optional[Interval]] = ((0, 0), None)
         for k in range(max(len(each) for each in blocks)):
             self.rounds.append([each[k] if k < len(each) else none for each in blocks])
         self.is_split = len(blocks[self.slabs.rank]) > 1
+        for _, cells in blocks[self.slabs.rank]:
+            rows = [
+                r
+                for r, (low, high) in enumerate(own)
+                if cells is None or (low < cells[1] and high >= cells[0])
+            ]
+            self.own_rows.append((rows[0], rows[-1] + 1) if rows else (0, 0))
 
     def _blocks(self, first: int, end: int, rank: int) -> list[tuple[Interval, Optional[Interval]]]:
         """The blocks of a rank whose voxels have these cells: rows, and the cells that count."""
@@ -60,8 +93,12 @@ class Plan:
         low, high = max(first - self.margin, 0), min(end + 1 + self.margin, extent)
         low, high = min(low, extent - 1), max(high, 1)
         if high - low <= self.block_rows + 1:
-            return [(self._at_least(low, high), None)]
-        starts = list(range(max(first, 0), min(end, extent), self.block_rows))
+            cells = (min(first, extent - 2), extent if high == extent else end)
+            return [(self._at_least(low, high), cells)]
+        # The cell at the last row is in the block of the one before it, so that each block has a
+        # cell with both of its rows: a GPU needs one for the path that the whole takes.
+        low_cell = min(max(first, 0), max(extent - 2, 0))
+        starts = list(range(low_cell, max(min(end, extent - 1), low_cell + 1), self.block_rows))
         blocks: list[tuple[Interval, Optional[Interval]]] = []
         for i, start in enumerate(starts):
             stop = starts[i + 1] if i + 1 < len(starts) else extent
@@ -83,13 +120,16 @@ class Plan:
         return low, high
 
     def each_block(self, image: Tensor) -> Any:
-        """Yields this rank's rows and their call, round by round; the next are on their way."""
+        """Yields a round's number, this rank's rows of the image, its rows of the output that have
+        voxels there, and their call, or None; the next block is on its way."""
         coming = self._fetch(image, 0)
         for k in range(len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)
             rows = arriving.rows()
             interval, cells = self.rounds[k][self.slabs.rank]
-            yield k, rows, self._call(interval, cells) if interval[0] < interval[1] else None
+            own = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
+            has_voxels = interval[0] < interval[1] and own[0] < own[1]
+            yield k, rows, own, self._call(interval, cells, own) if has_voxels else None
 
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
@@ -99,12 +139,16 @@ class Plan:
             return None
         return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
 
-    def _call(self, interval: Interval, cells: Optional[Interval]) -> warp.Call:
+    def _call(self, interval: Interval, cells: Optional[Interval], own: Interval) -> warp.Call:
         options = dict(self.options)
-        if interval != (0, self.image_slabs.extent):
+        if options.get("out_shape") is not None:
+            options["out_shape"] = [own[1] - own[0], *options["out_shape"][1:]]
+        if interval == (0, self.image_slabs.extent) and not self.is_split:
+            cells = None
+        else:
             options["image_rows"] = (interval[0], self.image_slabs.extent)
-        if self.slabs.sizes[self.slabs.rank] != self.slabs.extent:
-            options["rows"] = (self.slabs.start, self.slabs.extent)
+        if own[1] - own[0] != self.slabs.extent:
+            options["rows"] = (self.slabs.start + own[0], self.slabs.extent)
         return warp.parse(warp.text(self.operation, **options, cells=cells))
 
 

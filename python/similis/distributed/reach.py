@@ -10,6 +10,7 @@ an affine map and a field the range is that of their sum, row by row, and may be
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -55,37 +56,95 @@ class Reach:
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
-    def cells(self) -> Optional[Interval]:
-        """The first and the last cell of own voxels, from -1 to extent - 1; None without voxels."""
-        interval = self._interval()
-        if interval is None:
-            return None
-        low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
-        last = self.extent - 1
-        return (
-            int(min(max(math.floor(low), -1), last)),
-            int(min(max(math.floor(high), -1), last)),
-        )
+    def beyond(self, cells: Interval) -> Iterator[tuple[int, Tensor]]:
+        """Each own row's number, and which of its voxels [N,...] have other cells than these."""
+        for row in range(self.slabs.stop - self.slabs.start):
+            index = self._folded_index(self._index(row))
+            outside = torch.zeros_like(index, dtype=torch.bool)
+            if cells[0] > -1:
+                outside |= index < cells[0] - _SLACK
+            if cells[1] < self.extent:
+                outside |= index >= cells[1] + _SLACK
+            yield row, outside
 
-    def _interval(self) -> Optional[tuple[float, float]]:
-        """The least and the largest index, before padding."""
+    def _index(self, row: int) -> Tensor:
+        """The index of the voxels of an own row, before padding."""
+        axis = self.rank - 1
+        like = self.field if self.field is not None else self.affine
+        device = None if like is None else like.device
+        index = torch.zeros([1] * self.rank, dtype=torch.float64, device=device)
+        if not self.options.get("is_grid"):
+            places = []
+            for j in range(self.rank):
+                first, step = self._first_and_step(j)
+                extent = 1 if j == axis else self.space[axis - j]
+                begin = self.slabs.start + row if j == axis else 0
+                place = first + step * (begin + torch.arange(extent, device=device).double())
+                places.append(place.reshape([-1 if a == axis - j else 1 for a in range(self.rank)]))
+            if self.affine is None:
+                index = index + places[axis]
+            else:
+                matrix = self.affine.detach().double()[:, axis]
+                each = [matrix[:, j].reshape([-1] + [1] * axis) for j in range(self.rank + 1)]
+                index = each[axis + 1] + sum(
+                    m * place for m, place in zip(each, places, strict=False)
+                )
+        if self.field is not None:
+            u = self.field.detach()[:, row].double()
+            if self.grid_affine is None:
+                index = index + u[..., axis]
+            else:
+                matrix = self.grid_affine.detach().double()[:, axis]
+                for j in range(self.rank):
+                    index = index + matrix[:, j].reshape([-1] + [1] * axis) * u[..., j]
+        n = self.extent
+        if self.options["align_corners"]:
+            return (n - 1) / 2 * (index + 1)
+        return n / 2 * (index + 1) - 0.5
+
+    def _folded_index(self, index: Tensor) -> Tensor:
+        last, padding = float(self.extent - 1), self.options["padding_mode"]
+        if padding == "zeros":
+            return index
+        if padding == "reflection":
+            low = 0.0 if self.options["align_corners"] else -0.5
+            span = last if self.options["align_corners"] else last + 1
+            if span <= 0:
+                return torch.zeros_like(index)
+            rest = (index - low).abs() % (2 * span)
+            index = low + torch.where(rest > span, 2 * span - rest, rest)
+        return index.clamp(0, last)
+
+    def cells(self) -> list[Interval]:
+        """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
+        of NaN (-1, -1)."""
+        last = self.extent - 1
+        result = []
+        for interval in self._intervals():
+            low, high = -1.0, -1.0
+            if interval[0] <= interval[1]:
+                low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
+            ends = [int(min(max(math.floor(each), -1), last)) for each in (low, high)]
+            result.append((ends[0], ends[1]))
+        return result
+
+    def _intervals(self) -> list[tuple[float, float]]:
+        """The least and the largest index in each own row, before padding."""
         rows = self.slabs.stop - self.slabs.start
-        if rows == 0 or 0 in self.space:
-            return None
+        if 0 in self.space:
+            return []
         n = self.extent
         scale = (n - 1) / 2 if self.options["align_corners"] else n / 2
         shift = scale if self.options["align_corners"] else scale - 0.5
-        lows, highs = [math.inf], [-math.inf]
+        result = [(math.inf, -math.inf)] * rows
         for base in self._bases():
             for field in self._fields():
                 for r in range(rows):
                     low, high = base[r][0] + field[r][0], base[r][1] + field[r][1]
                     if low <= high:  # a row of NaN has none
-                        lows.append(max(scale * low + shift, -_FAR))
-                        highs.append(min(scale * high + shift, _FAR))
-        if len(lows) == 1:
-            return -1.0, -1.0
-        return min(lows), max(highs)
+                        ends = max(scale * low + shift, -_FAR), min(scale * high + shift, _FAR)
+                        result[r] = min(result[r][0], ends[0]), max(result[r][1], ends[1])
+        return result
 
     def _bases(self) -> list[list[tuple[float, float]]]:
         """A·x in own rows, for each matrix."""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch.distributed as dist
+from torch import Tensor
+
+from .failure import reported
 
 
 def _group_of(mesh: Any) -> Any:
@@ -39,6 +42,7 @@ class Slabs:
 
     def __init__(self, sizes: Sequence[int], mesh: Any = None) -> None:
         self.mesh = mesh
+        self._beyond: dict[str, Tensor] = {}
         self.group = _group_of(mesh)
         self.rank, self.ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
         if self.rank < 0:
@@ -66,6 +70,30 @@ class Slabs:
         """The first row of a rank, and the one behind its last."""
         start = sum(self.sizes[:rank])
         return start, start + self.sizes[rank]
+
+    def note_beyond(self, operation: str, is_beyond: Tensor) -> None:
+        """Keeps in mind that a coordinate was beyond the reach of an operation."""
+        before = self._beyond.get(operation)
+        self._beyond[operation] = is_beyond if before is None else before | is_beyond
+
+    def taken_beyond(self) -> Optional[str]:
+        """The refusal of coordinates that were noted, if there were any; they are forgotten."""
+        noted, self._beyond = self._beyond, {}
+        found = [operation for operation, is_beyond in noted.items() if bool(is_beyond)]
+        return f"an earlier {found[0]} has coordinates beyond its reach" if found else None
+
+    def has_beyond_on_cpu(self) -> bool:
+        return any(each.device.type == "cpu" for each in self._beyond.values())
+
+    def check(self) -> None:
+        """Raises a ValueError on all ranks if a call of any of them with `reach` had coordinates
+        beyond it. All ranks call it; it waits for the GPU."""
+        every: list[Optional[str]] = [None] * self.ranks
+        with reported(self):
+            dist.all_gather_object(every, self.taken_beyond(), group=self.group)
+        for rank, refusal in enumerate(every):
+            if refusal is not None:
+                raise ValueError(f"check: {refusal} (on rank {rank})")
 
     def __repr__(self) -> str:
         return f"Slabs({list(self.sizes)}), rank {self.rank}"

@@ -10,6 +10,7 @@ bit depends on how rows are cut. The backward pass fetches the blocks again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -21,6 +22,7 @@ from .._torch.binding import DTYPES, run_transform
 from .._torch.transform_operators import NO_GRADIENTS
 from .._torch.transforms import _as_float, _require_exact_labels, is_deterministic
 from .agreement import Agreement
+from .grids import own_shape_of
 from .plan import Plan, result_shape
 from .reach import Reach
 from .rows import refuse_second_derivative
@@ -32,6 +34,22 @@ Coordinates = Optional[Sequence[float]]
 
 def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
     return None if like is None else torch.zeros_like(like)
+
+
+def _rows(array: Optional[Tensor], rows: Interval, axis: int) -> Optional[Tensor]:
+    return None if array is None else array.narrow(axis, rows[0], rows[1] - rows[0])
+
+
+def _mark_beyond(plan: Plan, result: Tensor, value: float) -> None:
+    """Sets voxels whose rows a given reach has not fetched."""
+    if plan.reach is None:
+        return
+    for row, outside in plan.reach.beyond(plan.reached):
+        if plan.operation == "compose":
+            result[:, row].masked_fill_(outside[..., None], value)
+        else:
+            result[:, :, row].masked_fill_(outside[:, None], value)
+        plan.slabs.note_beyond(plan.operation, outside.any())
 
 
 def _wide(matrix: Optional[Tensor]) -> Optional[Tensor]:
@@ -57,10 +75,12 @@ class _Transform(torch.autograd.Function):
         shape = result_shape(plan, operands)
         result = image.new_zeros(shape) if plan.is_split else image.new_empty(shape)
         nothing = NO_GRADIENTS[plan.operation]
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is not None:
-                outputs = (result, *nothing)
-                run_transform(call, (block, affine, field, grid_affine), outputs, plan.is_split)
+                operands = (block, affine, _rows(field, own, 1), grid_affine)
+                outputs = (_rows(result, own, plan.image_axis), *nothing)
+                run_transform(call, operands, outputs, plan.is_split)
+        _mark_beyond(plan, result, math.nan)
         return result
 
     @staticmethod
@@ -69,16 +89,18 @@ class _Transform(torch.autograd.Function):
         refuse_second_derivative(plan.operation)
         image, affine, field, grid_affine = ctx.saved_tensors
         gradients = _Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
-        for k, block, call in plan.each_block(image):
+        for k, block, own, call in plan.each_block(image):
             by_block = torch.zeros_like(block) if gradients.of_image else None
             if call is not None:
-                by_affine, by_field, by_s = gradients.of_block()
+                part = _rows(field, own, 1)
+                by_affine, by_field, by_s = gradients.of_block(part)
+                of_rows = _rows(upstream, own, plan.image_axis)
                 outputs = warp.gradient_outputs(
-                    plan.operation, upstream, by_block, by_affine, by_field, by_s
+                    plan.operation, of_rows, by_block, by_affine, by_field, by_s
                 )
-                operands = (block, gradients.affine, field, gradients.grid_affine)
+                operands = (block, gradients.affine, part, gradients.grid_affine)
                 run_transform(call, operands, outputs)
-                gradients.add(by_affine, by_field, by_s)
+                gradients.add(own, by_affine, by_field, by_s)
             if by_block is not None:
                 gradients.send_home(by_block, plan.wanted(k))
         return *gradients.finished(), None
@@ -104,9 +126,10 @@ class _Gradients:
         self.by_s = _zeros(self.grid_affine) if self.of_s else None
         self.by_field: Optional[Tensor] = None
 
-    def of_block(self) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
-        """Memory for those of a block to affine, field and grid_affine."""
-        field = self.operands[2]
+    def of_block(
+        self, field: Optional[Tensor]
+    ) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+        """Memory for those of a block to affine, its rows of the field, and grid_affine."""
         return (
             torch.empty_like(self.by_affine) if self.by_affine is not None else None,
             torch.empty_like(field) if self.of_field and field is not None else None,
@@ -114,14 +137,26 @@ class _Gradients:
         )
 
     def add(
-        self, by_affine: Optional[Tensor], by_field: Optional[Tensor], by_s: Optional[Tensor]
+        self,
+        rows: Interval,
+        by_affine: Optional[Tensor],
+        by_field: Optional[Tensor],
+        by_s: Optional[Tensor],
     ) -> None:
         if by_affine is not None and self.by_affine is not None:
             self.by_affine += by_affine
         if by_s is not None and self.by_s is not None:
             self.by_s += by_s
-        if by_field is not None:  # all addends but one are 0
-            self.by_field = by_field if self.by_field is None else self.by_field.add_(by_field)
+        field = self.operands[2]
+        if by_field is None or field is None:
+            return
+        if by_field.shape == field.shape and self.by_field is None:
+            self.by_field = by_field
+            return
+        if self.by_field is None:
+            self.by_field = torch.zeros_like(field)
+        # All addends of an element but one are 0.
+        self.by_field.narrow(1, rows[0], rows[1] - rows[0]).add_(by_field)
 
     def send_home(self, by_block: Tensor, wanted: Sequence[Interval]) -> None:
         slabs, axis = self.plan.image_slabs, self.plan.image_axis
@@ -160,15 +195,19 @@ class _Labels(torch.autograd.Function):
         label = torch.full(shape, plan.options["background"], device=image.device).to(image.dtype)
         wide = _held(image[:0]).dtype == torch.float64
         weight = label.new_zeros(shape, dtype=torch.float64 if wide else torch.float32)
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is None:
                 continue
             held = _held(block)
-            of_block, weighs = held.new_empty(shape), torch.empty_like(weight)
-            operands = (held, affine, field, grid_affine)
+            labels, weights = (each.narrow(2, own[0], own[1] - own[0]) for each in (label, weight))
+            of_block = held.new_empty(labels.shape)
+            weighs = weights.new_empty(weights.shape)
+            operands = (held, affine, _rows(field, own, 1), grid_affine)
             run_transform(call, operands, [of_block, weighs, None, None, None, None])
-            label = torch.where(weighs > 0, of_block.to(image.dtype), label)
-            weight += weighs
+            labels.copy_(torch.where(weighs > 0, of_block.to(image.dtype), labels))
+            weights += weighs
+        _mark_beyond(plan, label, plan.options["background"])
+        _mark_beyond(plan, weight, math.nan)
         ctx.mark_non_differentiable(label)
         return label, weight if image.dtype in DTYPES else weight.float()
 
@@ -179,58 +218,21 @@ class _Labels(torch.autograd.Function):
         image, affine, field, grid_affine = ctx.saved_tensors
         asked = (False, *ctx.needs_input_grad[1:4])
         gradients = _Gradients(plan, asked, image, affine, field, grid_affine)
-        for _, block, call in plan.each_block(image):
+        for _, block, own, call in plan.each_block(image):
             if call is None:
                 continue
-            by_affine, by_field, by_s = gradients.of_block()
-            outputs = [None, None, upstream, by_affine, by_field, by_s]
-            operands = (_held(block), gradients.affine, field, gradients.grid_affine)
+            part = _rows(field, own, 1)
+            by_affine, by_field, by_s = gradients.of_block(part)
+            outputs = [None, None, _rows(upstream, own, 2), by_affine, by_field, by_s]
+            operands = (_held(block), gradients.affine, part, gradients.grid_affine)
             run_transform(call, operands, outputs)
-            gradients.add(by_affine, by_field, by_s)
+            gradients.add(own, by_affine, by_field, by_s)
         return *gradients.finished(), None
 
 
 def _held(image: Tensor) -> Tensor:
     """Labels of a dtype that the library takes, as sample_labels() converts others."""
     return image if image.dtype in DTYPES else _as_float(image)
-
-
-class _AffineGrid(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, affine: Tensor, field: Optional[Tensor], slabs: Slabs, call: str, shape: Any
-    ) -> Tensor:
-        ctx.slabs, ctx.call = slabs, call
-        ctx.save_for_backward(affine, field)
-        result = (affine if field is None else field).new_empty(shape)
-        if result.numel():
-            run_transform(warp.parse(call), (affine, None, field, None), (result, None, None))
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        refuse_second_derivative("affine_grid")
-        affine, field = ctx.saved_tensors
-        by_affine = by_field = None
-        if ctx.needs_input_grad[0]:
-            sums = torch.zeros_like(affine, dtype=torch.float64)
-            if upstream.numel():
-                operands = (affine, None, field, None)
-                run_transform(warp.parse(ctx.call), operands, (None, upstream, sums))
-            by_affine = sum_of_ranks(ctx.slabs, sums).to(affine.dtype)
-        if field is not None and ctx.needs_input_grad[1]:
-            by_field = upstream.to(field.dtype)
-            if field.shape[0] != upstream.shape[0]:
-                by_field = by_field.sum(0, keepdim=True)
-        return by_affine, by_field, None, None, None
-
-
-def require_cpu(name: str, array: Tensor, slabs: Slabs) -> None:
-    """The library takes blocks of rows of a longer axis on the CPU."""
-    if array.is_cuda and slabs.ranks > 1:
-        raise ValueError(
-            f"{name} is on {array.device}; over several ranks this is computed on the CPU as yet"
-        )
 
 
 def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
@@ -241,14 +243,8 @@ def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
     return max(block_bytes // max(of_row, 1), 1)
 
 
-def _own_shape(out_shape: Optional[Sequence[int]], slabs: Slabs) -> Optional[list[int]]:
-    if out_shape is None:
-        return None
-    if out_shape[0] != slabs.extent:
-        raise ValueError(
-            f"out_shape has {out_shape[0]} rows; slabs have {slabs.extent}: give the whole's shape"
-        )
-    return [slabs.stop - slabs.start, *out_shape[1:]]
+def _are_rows(reach: Sequence[int]) -> bool:
+    return len(reach) == 2 and all(isinstance(each, int) and each >= 0 for each in reach)
 
 
 def _plan(
@@ -262,19 +258,22 @@ def _plan(
     slabs: Optional[Slabs],
     out_shape: Optional[Sequence[int]],
     block_bytes: int,
+    reach_rows: Optional[Sequence[int]],
     image_axis: int,
     options: dict[str, Any],
 ) -> Plan:
     """Agrees on the call with all ranks, and finds the blocks."""
     slabs = image_slabs if slabs is None else slabs
     require_slabs(operation, "image_slabs", image_slabs)
-    given = {**options, "out_shape": out_shape, "block_bytes": block_bytes}
+    given = {**options, "out_shape": out_shape, "block_bytes": block_bytes, "reach": reach_rows}
     with Agreement(operation, slabs, image_slabs=image_slabs.sizes, **given) as agreement:
         operand = "u" if operation == "compose" else "image"
         agreement.array(operand, image, image_slabs, image_axis)
         agreement.array(name, field, slabs, 1, may_be_none=True)
         agreement.whole("affine", affine)
         agreement.whole("grid_affine", grid_affine)
+        if reach_rows is not None and not _are_rows(reach_rows):
+            raise ValueError(f"reach is {reach_rows!r}; it must be two whole numbers of 0 or more")
         rank = image.dim() - 2
         if rank not in (2, 3) or not (image.is_floating_point() or operation == "sample_labels"):
             raise ValueError(
@@ -282,10 +281,9 @@ def _plan(
             )
         if field is not None and (field.dim() != rank + 2 or field.shape[-1] != rank):
             raise ValueError(f"{name} has shape {list(field.shape)}; the image is {rank}D")
-        require_cpu(operand, image, slabs)
         if operation == "sample_labels" and image.dtype == torch.int64 and image.numel():
             _require_exact_labels(image)
-        own_shape = _own_shape(out_shape, slabs)
+        own_shape = own_shape_of(out_shape, slabs)
         if field is None and own_shape is None:
             own_shape = [slabs.stop - slabs.start, *image.shape[3:]]
         called = dict(options)
@@ -303,7 +301,10 @@ def _plan(
             _block_rows(image, image_axis, block_bytes),
             image_axis,
         )
-    plan.find_blocks(reach.cells(), image)
+    if reach_rows is None:
+        plan.find_blocks(reach.cells(), image)
+    else:
+        plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
     return plan
 
 
@@ -324,15 +325,18 @@ def sample(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Tensor:
     """similis.sample() of an image in slabs: own rows of the output.
 
     slabs: those of the output and of displacement or grid; by default the image's. affine and
     grid_affine are whole on every rank, and so are their gradients. out_shape and coordinates are
-    those of the whole output. block_bytes: rows that come from other ranks arrive in blocks of
-    about this size, two at a time. The rest is as of similis.sample(); with mode "cubic" and
-    prefilter the last bits depend on how rows are cut.
+    those of the whole output. reach: numbers of rows before and behind the image's own ones that
+    are fetched, so that nobody looks at coordinates first; a voxel that needs others is NaN, and
+    then slabs.check(), or on the CPU the next call, raises a ValueError on all ranks. block_bytes:
+    rows that come from other ranks arrive in blocks of about this size, two at a time. The rest is
+    as of similis.sample(); with mode "cubic" and prefilter the last bits depend on how rows are cut.
     """
     options = {
         "is_grid": grid is not None,
@@ -347,7 +351,7 @@ def sample(
     name, field = _field("sample", affine, displacement, grid)
     plan = _plan(
         "sample", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
-        block_bytes, 2, options,
+        block_bytes, reach, 2, options,
     )  # fmt: skip
     return _on_own_rows(_Transform, plan, image, affine, field, grid_affine)
 
@@ -369,6 +373,7 @@ def sample_labels(
     background: float = 0,
     smallest_label: Optional[float] = None,
     return_weight: bool = False,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Any:
     """similis.sample_labels() of an image in slabs: own rows of the output; see sample()."""
@@ -384,7 +389,7 @@ def sample_labels(
     name, field = _field("sample_labels", affine, displacement, grid)
     plan = _plan(
         "sample_labels", image, image_slabs, affine, name, field, grid_affine, slabs, out_shape,
-        block_bytes, 2, options,
+        block_bytes, reach, 2, options,
     )  # fmt: skip
     label, weight = _on_own_rows(_Labels, plan, image, affine, field, grid_affine)
     return (label, weight) if return_weight else label
@@ -402,6 +407,7 @@ def compose(
     min_coords: Coordinates = None,
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
+    reach: Optional[tuple[int, int]] = None,
     block_bytes: int = 256 << 20,
 ) -> Tensor:
     """similis.compose() of fields in slabs, u(A·x + v(x)): own rows of v; see sample()."""
@@ -412,43 +418,10 @@ def compose(
         "max_coords": max_coords,
         "deterministic": is_deterministic() if deterministic is None else deterministic,
     }
-    plan = _plan("compose", u, u_slabs, affine, "v", v, None, slabs, None, block_bytes, 1, options)
+    plan = _plan(
+        "compose", u, u_slabs, affine, "v", v, None, slabs, None, block_bytes, reach, 1, options
+    )
     return _on_own_rows(_Transform, plan, u, affine, v, None)
-
-
-def affine_grid(
-    affine: Tensor,
-    displacement: Optional[Tensor],
-    slabs: Slabs,
-    *,
-    out_shape: Optional[Sequence[int]] = None,
-    align_corners: bool = True,
-    min_coords: Coordinates = None,
-    max_coords: Coordinates = None,
-) -> Tensor:
-    """similis.affine_grid(): own rows of A·x + u(x). out_shape is the whole's, needed without u."""
-    options: dict[str, Any] = {
-        "align_corners": align_corners,
-        "min_coords": min_coords,
-        "max_coords": max_coords,
-    }
-    with Agreement("affine_grid", slabs, out_shape=out_shape, **options) as agreement:
-        agreement.whole("affine", affine)
-        agreement.array("displacement", displacement, slabs, 1, may_be_none=True)
-        if displacement is None and out_shape is None:
-            raise ValueError("out_shape is None; give it or a displacement")
-        own = _own_shape(out_shape, slabs)
-        shape = [affine.shape[0], *own, len(own)] if own else []
-        if displacement is not None:
-            shape = list(displacement.shape)
-            shape[0] = max(affine.shape[0], displacement.shape[0])
-        space = None if displacement is not None or own is None else [max(own[0], 1), *own[1:]]
-        call = warp.text(
-            "affine_grid", **options, out_shape=space, rows=(slabs.start, slabs.extent)
-        )
-    apply: Any = _AffineGrid.apply
-    grid: Tensor = apply(affine, displacement, slabs, call, shape)
-    return grid
 
 
 def _field(

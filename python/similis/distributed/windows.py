@@ -9,6 +9,7 @@ where the rows end too. The map of a slab is in memory beside the rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 import torch
@@ -32,53 +33,40 @@ def _radius(window_size: Any, spatial: int) -> int:
     return listed[0] // 2
 
 
-class _Call:
-    """A call of a windowed measure, agreed on by all ranks."""
+class Centres:
+    """The windows whose centres are own rows of images of this rank, and their weights."""
 
     def __init__(
         self,
-        operation: str,
-        x: Tensor,
-        y: Tensor,
         slabs: Slabs,
+        rank: int,
         options: dict[str, Any],
-        window_size: int,
-        padding: str,
-        weight: float = 0,
+        mask: Optional[Tensor] = None,
+        valid_mask: Optional[Tensor] = None,
     ) -> None:
-        self.slabs = slabs
-        self.options = {"window_size": window_size, "padding": padding, **options}
-        self.reduction = self.options.pop("reduction", "mean")
-        self.mask = self.options.pop("mask", None)
-        self.valid_mask = self.options.pop("valid_mask", None)
-        agreed = {"reduction": self.reduction, "weight": weight, **self.options}
-        with Agreement(operation, slabs, **agreed) as agreement:
-            if not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
-                raise ValueError(f"weight is {weight!r}; it must be a number from 0 to 1")
-            require_images(agreement, x, y, slabs)
-            for name, mask in (("mask", self.mask), ("valid_mask", self.valid_mask)):
-                agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
-            if "channel_axis" in self.options:
-                raise ValueError("channel_axis is given; slabs are [N,C,...]")
-            require_reduction(self.reduction, ("none",))
-            self.radius = _radius(self.options["window_size"], x.dim() - 2)
-            self.padding = self.options["padding"]
-            if self.padding == "valid" and slabs.extent <= 2 * self.radius:
-                raise ValueError(
-                    f"the first spatial axis has {slabs.extent} rows; with padding valid it must "
-                    f"have {2 * self.radius + 1} at least"
-                )
-            self._try(operation, x)
+        self.slabs, self.options = slabs, options
+        self.mask, self.valid_mask = mask, valid_mask
+        self.padding = options["padding"]
+        self._rank = rank
+        self.radius = _radius(options["window_size"], rank - 2)
+        if self.padding == "valid" and slabs.extent <= 2 * self.radius:
+            raise ValueError(
+                f"the first spatial axis has {slabs.extent} rows; with padding valid it must "
+                f"have {2 * self.radius + 1} at least"
+            )
         self.fetched = halos(slabs, self.radius, self.radius)
-        self._rank = x.dim()
 
-    def _try(self, operation: str, x: Tensor) -> None:
+    def try_on(
+        self,
+        function: Callable[..., Any],
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
         """Refuses here, before pixels move, what the plain function refuses of these options."""
-        function = {"ssim": ssim, "ssim_loss": ssim, "l1_ssim": ssim}.get(operation, lncc)
-        shape = list(x.shape)
-        shape[:3] = [1, 1, min(self.slabs.extent, 4 * self.radius + 2)]
-        shape[3:] = [min(each, 64) for each in shape[3:]]
-        small = torch.zeros(shape, dtype=x.dtype, device=x.device)
+        rows = min(self.slabs.extent, 4 * self.radius + 2)
+        plane = [min(each, 64) for each in shape[3:]]
+        small = torch.zeros([1, 1, rows, *plane], dtype=dtype, device=device)
         function(small, small, **self.options)
 
     def first_centre(self) -> int:
@@ -125,9 +113,9 @@ class _Call:
         given = self.mask if self.mask is not None else self.valid_mask
         if given is None:
             return None
-        whole = _as_five(given, x).double()
+        whole = as_five(given, x).double()
         if self.mask is not None and self.valid_mask is not None:
-            whole = whole * (_as_five(self.valid_mask, x) > 0)
+            whole = whole * (as_five(self.valid_mask, x) > 0)
         if not cut:
             return whole
         start, stop = self.own_centres()
@@ -142,7 +130,39 @@ class _Call:
         return float((self.slabs.extent - 2 * self.first_centre()) * math.prod(plane))
 
 
-def _as_five(mask: Tensor, x: Tensor) -> Tensor:
+class _Call(Centres):
+    """A call of a windowed measure, agreed on by all ranks."""
+
+    def __init__(
+        self,
+        operation: str,
+        x: Tensor,
+        y: Tensor,
+        slabs: Slabs,
+        options: dict[str, Any],
+        window_size: int,
+        padding: str,
+        weight: float = 0,
+    ) -> None:
+        options = {"window_size": window_size, "padding": padding, **options}
+        self.reduction = options.pop("reduction", "mean")
+        masks = {name: options.pop(name, None) for name in ("mask", "valid_mask")}
+        agreed = {"reduction": self.reduction, "weight": weight, **options}
+        with Agreement(operation, slabs, **agreed) as agreement:
+            if not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
+                raise ValueError(f"weight is {weight!r}; it must be a number from 0 to 1")
+            require_images(agreement, x, y, slabs)
+            for name, mask in masks.items():
+                agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
+            if "channel_axis" in options:
+                raise ValueError("channel_axis is given; slabs are [N,C,...]")
+            require_reduction(self.reduction, ("none",))
+            super().__init__(slabs, x.dim(), options, **masks)
+            function = {"ssim": ssim, "ssim_loss": ssim, "l1_ssim": ssim}.get(operation, lncc)
+            self.try_on(function, x.shape, x.dtype, x.device)
+
+
+def as_five(mask: Tensor, x: Tensor) -> Tensor:
     """A mask with all axes of x."""
     return mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
 
@@ -237,7 +257,7 @@ def l1_ssim_of_slabs(
     of_ssim = _measure("ssim_loss", ssim_loss, x, y, slabs, options, 11, "valid")
     weights = call.weights(x, plane, cut=False)
     if call.valid_mask is not None:  # other pixels may hold anything
-        errors = torch.where(_as_five(call.valid_mask, x) > 0, errors, torch.zeros_like(errors))
+        errors = torch.where(as_five(call.valid_mask, x) > 0, errors, torch.zeros_like(errors))
     if call.reduction == "none":
         return (1 - weight) * errors + weight * of_ssim
     voxels = float(slabs.extent * math.prod(x.shape[3:]))

@@ -135,6 +135,8 @@ def information():
     check_measure("mutual_information", {"range": (-3.0, 3.0)}, torch.float64)
     check_measure("mutual_information", {}, torch.float64)
     check_measure("mutual_information", {}, masks=("mask",))
+    for options in ({"range": (-3.0, 3.0)}, {"seed": 2**64 - 7}, {"range": "common", "seed": 3}):
+        check_measure("mutual_information", {"sampling": 0.3, **options})
     x, y = noise(1, 1, 9, 5, 6, seed=1), noise(1, 1, 9, 5, 6, seed=2)
     for slabs in splits(9):
         whole = similis.histogram(x, y, range=(-3.0, 3.0))
@@ -162,6 +164,54 @@ def windows():
     )
     check_measure("l1_ssim", {"window_size": 5})
     check_measure("l1_ssim", {"window_size": 5, "weight": 0.6, "padding": "same"}, masks=("mask",))
+
+
+def levels():
+    shape, three = (1, 2, 13, 12, 13), {"weights": (0.3, 0.5, 0.2), "window_size": 3}
+    for rule in ("vainf", "ceil", "floor", "piq"):
+        check_measure("ms_ssim", {**three, "downsample": rule}, torch.float64, shape)
+        check_measure("ms_ssim_loss", {**three, "downsample": rule, "padding": "same"}, shape=shape)
+        check_measure(
+            "ms_ssim", {**three, "downsample": rule}, torch.float64, (2, 1, 22, 13), ("mask",)
+        )
+    for padding in ("reflect", "replicate", "renormalize"):
+        options = {**three, "padding": padding, "reduction": "per_channel"}
+        check_measure("ms_ssim", options, shape=(2, 2, 14, 9, 10))
+    check_measure("ms_ssim", {**three, "reduction": "per_image"}, torch.float16, shape)
+    check_measure("ms_ssim", {**three, "data_range": 6.0, "k1": 0.05, "k2": 0.06}, shape=shape)
+    check_measure("ms_ssim", {**three, "weights": (0.4, 0.0, 0.6), "reduction": "sum"}, shape=shape)
+    check_measure("ms_ssim", {}, shape=(1, 1, 163, 162))
+    x = torch.randint(0, 256, (1, 1, 31, 29), generator=torch.Generator().manual_seed(1)).byte()
+    y = (x.int() * 3 // 4 + 9).byte()
+    for slabs in splits(31):
+        value = sd.ms_ssim(own(x, slabs), own(y, slabs), slabs, **three)
+        check(value, similis.ms_ssim(x, y, **three), 1e-6, "ms_ssim of bytes", slabs.sizes)
+
+
+def smoothing():
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        for padding in ("replicate", "zeros"):
+            for sigma in (0.8, (2.5, 0.0, 1.0), 0.0):
+                check_smooth(noise(1, 2, 13, 6, 7, seed=1, dtype=dtype), sigma, padding=padding)
+    check_smooth(noise(2, 1, 12, 9, seed=1), 1.3, truncate=2.0)
+    check_smooth(noise(1, 12, 6, 7, 3, seed=1), (1.5, 0.7, 1.0), field=True)
+    check_smooth(noise(2, 12, 7, 2, seed=1), 9.0, field=True)
+
+
+def check_smooth(x, sigma, **options):
+    axis = 1 if options.get("field") else 2
+    x.requires_grad_()
+    whole = similis.smooth(x, sigma, **options)
+    upstream = noise(*x.shape, seed=2, dtype=x.dtype)
+    (wanted,) = torch.autograd.grad(whole, x, upstream)
+    for slabs in splits(x.shape[axis]):
+        mine = own(x, slabs, axis)
+        value = sd.smooth(mine, sigma, slabs, **options)
+        about = ("smooth", sigma, options, str(x.dtype), slabs.sizes)
+        check(value, own(whole, slabs, axis), 0, *about)
+        part = upstream.narrow(axis, slabs.start, slabs.stop - slabs.start)
+        (gradient,) = torch.autograd.grad(value, mine, part)
+        check(gradient, own(wanted, slabs, axis), TOLERANCE[x.dtype][1], *about, "gradient")
 
 
 def check_transform(
@@ -240,6 +290,70 @@ def transforms():
     lost = moved.clone()
     lost[0, 3, 2, 1, 2], lost[0, 7, 2, 1, 0] = float("nan"), float("inf")
     check_transform("sample", volume, lost, {}, torch.float32, block_bytes=2000)
+
+
+def reaches():
+    """Rows that a reach fetches give the whole's bits; a coordinate beyond is NaN and a refusal."""
+    image, u = noise(1, 2, 16, 5, 6, seed=1), noise(1, 16, 5, 6, 3, seed=2, scale=0.1)
+    field = noise(1, 16, 5, 6, 3, seed=3, scale=0.1)
+    affine = torch.eye(3, 4)[None] * 0.95
+    for padding in ("zeros", "border", "reflection"):
+        for align in (True, False):
+            options = {"padding_mode": padding, "align_corners": align}
+            for given in ({}, {"affine": affine, "grid_affine": 0.8 * torch.eye(3)[None]}):
+                leaf = u.clone().requires_grad_()
+                whole = similis.sample(image, displacement=leaf, **options, **given)
+                (wanted,) = torch.autograd.grad(whole.sum(), leaf)
+                for slabs in splits(16):
+                    mine = own(leaf, slabs, 1)
+                    value = sd.sample(
+                        own(image, slabs), slabs, displacement=mine, reach=(16, 16),
+                        block_bytes=700, **options, **given,
+                    )  # fmt: skip
+                    about = ("reach", options, slabs.sizes)
+                    check(value, own(whole, slabs), 0, *about)
+                    (gradient,) = torch.autograd.grad(value.sum(), mine)
+                    check(gradient, own(wanted, slabs, 1), 0, *about, "field")
+                    slabs.check()
+    for shift in (0.0, 1 / 15):  # none, and half a row
+        moved = torch.zeros_like(u)
+        moved[..., 2] = shift
+        whole = similis.sample(image, displacement=moved)
+        for slabs in splits(16):
+            rows = {"slabs": slabs, "reach": (0, 0)}
+            value = sd.sample(own(image, slabs), slabs, displacement=own(moved, slabs, 1), **rows)
+            for row in range(slabs.start, slabs.stop):
+                got, about = value[:, :, row - slabs.start], ("reach", shift, slabs.sizes, row)
+                if shift > 0 and row == slabs.stop - 1 < 15:  # needs the next rank's row
+                    assert bool(got.isnan().all()), about
+                else:
+                    assert torch.equal(got, whole[:, :, row]), about
+            ends = [slabs.rows(rank)[1] for rank in range(slabs.ranks) if slabs.sizes[rank]]
+            try:
+                slabs.check()
+            except ValueError as error:
+                assert shift > 0 and min(ends) < 16, (shift, slabs.sizes)
+                assert "an earlier sample has coordinates beyond its reach" in str(error), error
+            else:
+                assert shift == 0 or min(ends) == 16, (shift, slabs.sizes)
+    slabs = Slabs.even(16)
+    composed = similis.compose(field, u)
+    value = sd.compose(own(field, slabs, 1), own(u, slabs, 1), slabs, reach=(9, 9))
+    check(value, own(composed, slabs, 1), 0, "reach of compose")
+    labels = (3 * image.abs()).floor()
+    whole = similis.sample_labels(labels, displacement=u)
+    value = sd.sample_labels(own(labels, slabs), slabs, displacement=own(u, slabs, 1), reach=(9, 9))
+    check(value, own(whole, slabs), 0, "reach of labels")
+    far = own(torch.full_like(u, 3.0), slabs, 1)
+    if slabs.ranks > 1:
+        sd.sample(own(image, slabs), slabs, displacement=far, reach=(0, 0))
+        try:
+            sd.mse(own(image, slabs), own(image, slabs), slabs)
+        except ValueError as error:
+            assert "mse: an earlier sample has coordinates beyond its reach" in str(error), error
+        else:
+            raise AssertionError("the next call takes no notice")
+    sd.mse(own(image, slabs), own(image, slabs), slabs)
 
 
 def labels_and_grids():
@@ -385,6 +499,11 @@ def dtensors():
     det, folds = sd.jacobian_determinant(b, slabs)
     whole, count = similis.jacobian_determinant(u)
     assert isinstance(det, DTensor) and det.shape == whole.shape
+    for given, field in ((a, False), (b, True)):
+        smoothed = sd.smooth(given, 1.2, slabs, field=field)
+        assert isinstance(smoothed, DTensor) and smoothed.shape == given.shape
+        whole_image = similis.smooth(u if field else moving, 1.2, field=field)
+        check(smoothed.to_local(), own(whole_image, slabs, 1 if field else 2), 0, "dtensor")
     check(det.to_local(), own(whole, slabs, 1), 0, "dtensor")
     check(folds, count, 0, "dtensor")
     try:

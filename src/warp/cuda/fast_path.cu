@@ -72,6 +72,29 @@ bool fits_launches(const Pass& pass) {
          (rows / kLeastDepth + 1) * pass.batch * pass.channels <= kMostBlocksAcross;
 }
 
+// The first row at which a cell begins that counts and has all its corners in the image, and the
+// one behind the last of these.
+struct CellRows {
+  std::int64_t first, end;
+
+  CellRows(const Pass& pass, std::int64_t low) {
+    const Axis& axis = pass.axes[pass.rank - 1];
+    first = std::max({axis.start, axis.first_cell, low});
+    end = std::min(axis.start + axis.extent - 1, axis.end_cell);
+  }
+  bool is_empty() const { return end <= first; }
+};
+
+// Returns whether cells that count have all their corners in the image, but for those at the ends
+// of the whole axis. Where padding moves voxels the last one counts as the cell before it does.
+bool has_cells(const Pass& pass) {
+  const Axis& axis = pass.axes[pass.rank - 1];
+  const std::int64_t end = axis.start + axis.extent;
+  return !CellRows(pass, 0).is_empty() && (axis.start == 0 || axis.first_cell >= axis.start) &&
+         (end == axis.whole || axis.end_cell < end) &&
+         (pass.padding == Outside::zeros || axis.end_cell != axis.whole - 1);
+}
+
 // Returns whether the fast path takes a pass, whatever its mode.
 bool is_fast_in_any_mode(const Pass& pass) {
   const DType dtype = pass.image.dtype;
@@ -82,6 +105,7 @@ bool is_fast_in_any_mode(const Pass& pass) {
          (layout != FastLayout::vectors ||
              (dtype == DType::f32 && pass.padding == Outside::zeros)) &&
          is_fast(pass.image, layout) && has_short_places(pass.image, pass.rank) &&
+         pass.axes[pass.rank - 1].whole <= kMostFastVoxels && has_cells(pass) &&
          fits_launches(pass);
 }
 
@@ -92,7 +116,8 @@ bool is_fast(const Pass& pass) {
 // Returns whether values are elements of the image.
 bool copies_voxels(const Pass& pass) {
   return pass.mode == Interpolation::nearest && pass.factor == 1 && pass.addend.empty() &&
-         layout_of(pass) != FastLayout::vectors && is_fast_in_any_mode(pass);
+         layout_of(pass) != FastLayout::vectors && is_fast_in_any_mode(pass) &&
+         !pass.axes[pass.rank - 1].is_part();
 }
 
 FastStrides strides_of(const TensorView& image, int rank) {
@@ -105,6 +130,25 @@ FastStrides field_strides_of(const TensorView& field, int rank) {
   const Extents& s = field.strides;
   const auto x = static_cast<int>(s[3]), y = static_cast<int>(s[2]), z = static_cast<int>(s[1]);
   return rank == 3 ? FastStrides{s[0], x, y, z} : FastStrides{s[0], x, 0, y};
+}
+
+// Number of elements of an image before its first row at which a cell begins that counts.
+std::int64_t elements_before(const Axis& axis, const CellRows& cells, const FastStrides& strides) {
+  return (cells.first - axis.start) * strides.z;
+}
+
+// Counts rows of the image from the first whose cell counts; p->image is the whole's address.
+void set_rows(const Pass& pass, int low, FastPass* p) {
+  const Axis& axis = pass.axes[pass.rank - 1];
+  const CellRows cells(pass, low);
+  const auto from_first = [&](std::int64_t row) { return static_cast<int>(row - cells.first); };
+  p->last[pass.rank - 1] = from_first(cells.end);
+  p->rows = {.counter = kCounterWord + static_cast<int>(cells.first - low),
+      .whole_last = static_cast<int>(axis.whole - 1),
+      .first_cell = from_first(axis.first_cell),
+      .cells = static_cast<unsigned>(axis.end_cell - axis.first_cell)};
+  p->image = static_cast<const char*>(p->image) +
+             elements_before(axis, cells, p->image_strides) * size_bytes(p->dtype);
 }
 
 struct Identity {
@@ -141,6 +185,7 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
     p.field = static_cast<const float*>(pass.field.data());
     p.field_strides = field_strides_of(pass.field, rank);
   }
+  set_rows(pass, 0, &p);
   return p;
 }
 
@@ -191,9 +236,11 @@ void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel&
 
 // Returns into how many groups of channels the gradient to the field is cut, so that the GPU has
 // enough blocks: groups are images of one field, whose gradients are added up afterwards. The rule
-// knows the pass alone, so that a gradient has the same bits whatever else is asked for.
+// knows the pass and its whole axes alone, so that a gradient has the same bits whatever else is
+// asked for, and in parts.
 int field_groups(const Pass& pass, FastPass p) {
   if (pass.batch != 1 || p.transforms != nullptr || p.field_gradient == nullptr) return 1;
+  p.out[2] = static_cast<int>(pass.axes[pass.rank - 1].out_whole);
   int groups = 1;
   while (p.channels % (2 * groups) == 0 && p.channels / (2 * groups) >= kLeastGroup &&
          is_short(blocks_of(pass.rank, groups, &p, kLeastDepth), pass.image.device)) {
@@ -239,7 +286,8 @@ bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
   const TensorView& by_field = pass.field_gradient;
   // run_fast_gradients() leaves out the first voxels of padded images, and a cell has two.
   const std::int64_t least = pass.padding == Outside::zeros ? 2 : 3;
-  return is_fast(pass) && has_short_places(pass.image, pass.rank, least) && !pass.deterministic &&
+  return is_fast(pass) && has_short_places(pass.image, pass.rank, least) &&
+         !CellRows(pass, least - 2).is_empty() && !pass.deterministic &&
          pass.upstream.dtype == pass.image.dtype && has_fast_strides(pass.upstream) &&
          fits_32_bits(pass.upstream.strides[1]) &&
          (by_field.empty() ||
@@ -288,16 +336,18 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
       // There is no slope at the border itself, and so the first cell needs a look.
       const FastStrides& s = p.image_strides;
       to_field.low = 1;
-      for (int a = 0; a < pass.rank; ++a) --to_field.last[a];
-      const std::int64_t cell = std::int64_t{s.x} + s.y + s.z;
-      to_field.image = static_cast<const char*>(p.image) + cell * size_bytes(p.dtype);
+      for (int a = 0; a < pass.rank - 1; ++a) --to_field.last[a];
+      const std::int64_t cell = std::int64_t{s.x} + s.y;
+      to_field.image = static_cast<const char*>(pass.image.data()) + cell * size_bytes(p.dtype);
+      set_rows(pass, 1, &to_field);
     }
     launch_field_gradient(
         pass, to_field, fast_gradients(layout, is_half(pass.image), matrix_sums != nullptr), exec);
   }
   if (!sums.empty()) {
-    p.sums = static_cast<float*>(sums.data());
     p.sums_strides = strides_of(sums, pass.rank);
+    p.sums = static_cast<float*>(sums.data()) +
+             elements_before(pass.axes[pass.rank - 1], CellRows(pass, 0), p.sums_strides);
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];
     p.block_channels = p.channels;

@@ -139,21 +139,26 @@ template <class L> struct FastCell {
 
 // Returns the floor of an index, far from any voxel if that is not a number, and the fraction above
 // it. If the double's last bit is 2⁻³², its high word counts voxels and its low one is the
-// fraction: this needs no conversions, which cost 4 times as much as an addition.
-__device__ __forceinline__ int split(double index, float* fraction) {
+// fraction: this needs no conversions, which cost 4 times as much as an addition. `counter` is that
+// of the index's axis.
+__device__ __forceinline__ int split(double index, float* fraction, int counter = kCounterWord) {
 #if defined(__CUDA_ARCH__)
   constexpr double kCounter = 0x1.8p20;
-  constexpr int kHighWord = 0x41380000;
   const double shifted = __dadd_rd(index, kCounter);
   const auto low = static_cast<unsigned>(__double2loint(shifted));
   *fraction = __uint_as_float(__funnelshift_r(low, 0x7f, 9)) - 1.0f;
-  return __double2hiint(shifted) - kHighWord;
+  return __double2hiint(shifted) - counter;
 #else
   const double first = floor(index);
   const bool is_near = fabs(first) < static_cast<double>(kMostFastVoxels);
   *fraction = is_near ? static_cast<float>(index - first) : 0;
-  return is_near ? static_cast<int>(first) : static_cast<int>(kMostFastVoxels);
+  const int voxel = is_near ? static_cast<int>(first) : static_cast<int>(kMostFastVoxels);
+  return voxel - (counter - kCounterWord);
 #endif
+}
+
+template <class L> __device__ __forceinline__ int counter_of(const FastPass& p, int axis) {
+  return axis == L::rank - 1 ? p.rows.counter : kCounterWord;
 }
 
 // The field of a call without one, whose strides are 0.
@@ -186,7 +191,7 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   bool is_inside = true;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
-    cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a]);
+    cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a], counter_of<L>(p, a));
     is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
   }
   return is_inside;
@@ -275,16 +280,18 @@ __device__ __forceinline__ BorderCell<L> border_cell(
     is_number &= index == index;
     cell.slope[a] = 1;
     if (!is_padded) {
-      cell.voxel[a] = split(index, &cell.fraction[a]);
+      cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
       continue;
     }
-    const int last = p.last[a] + static_cast<int>(p.low);
+    const int low = static_cast<int>(p.low);
+    const int last = a == L::rank - 1 ? p.rows.whole_last : p.last[a] + low;
     const FoldedIndex folded = folded_index(index + p.low, last, p.padding, p.align_corners);
     is_near &= folded.voxel != kNoVoxel;
-    cell.voxel[a] = folded.voxel - static_cast<int>(p.low);
+    cell.voxel[a] = folded.voxel - (low + counter_of<L>(p, a) - kCounterWord);
     cell.fraction[a] = folded.fraction;
     cell.slope[a] = folded.slope;
   }
+  is_near &= static_cast<unsigned>(cell.voxel[L::rank - 1] - p.rows.first_cell) < p.rows.cells;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     if (!is_number) cell.fraction[a] = NAN;

@@ -34,11 +34,24 @@ struct FastStrides {
   int x = 0, y = 0, z = 0;
 };
 
+/// The high word of the counter that split() in fast_path.cuh adds to an index.
+constexpr int kCounterWord = 0x41380000;
+
+/// The part of the axis along z, or y in 2D, that the image has. Rows count from row `first` +
+/// `low` of the whole axis, the first at which a cell begins that counts.
+struct FastRows {
+  int counter;     // kCounterWord + first
+  int whole_last;  // last voxel of the whole axis
+  int first_cell;  // the first cell that counts
+  unsigned cells;  // number of these
+};
+
 struct FastPass {
   int out[3];              // number of voxels of the output along x, y, z; x, 1, y in 2D
   int last[3];             // the image's last voxel along x, y, z, at least 1, less `low`
   double first[3];         // Axis::first
   double low;              // cells below this voxel are at the border
+  FastRows rows;           // its last row is last[2], or last[1] in 2D
   int tiles_z, depth;      // number of tiles of an image along z, and of their voxels there
   int block_channels;      // number of groups of channels that have blocks of their own, or 1
   int channels;            // number of all channels; 1 if components are channels

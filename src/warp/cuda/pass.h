@@ -33,6 +33,12 @@ struct FixedPoint {
   int headroom = 0;                        // log2 of the number of terms of a sum, at most
 };
 
+/// An image that has a part of the axis along z, or y in 2D.
+struct ImagePart {
+  int rows = 0;  // 0: it has all, and all cells count
+  int start = 0, first_cell = 0, end_cell = 0;
+};
+
 struct GpuPass {
   Axis axes[3];
   int rank = 3;
@@ -46,6 +52,7 @@ struct GpuPass {
   const Transform* transforms = nullptr;  // one for each image
   bool has_full_s = false;                // S is not the identity
   bool is_nearest = false;
+  ImagePart part;
   double* sums = nullptr;  // [image][block of image][kSums]
   double factor = 1, field_factor = 1;
   double background = 0, smallest_label = 0;
@@ -158,6 +165,15 @@ template <class T> struct Cell {
   T fraction[3];
 };
 
+// Counts a voxel along the last of the axes from the image's first row. Returns whether its cell
+// counts and the image has it and as many rows behind it.
+__device__ __forceinline__ bool keep_row(const GpuPass& p, int cell, int behind, int (&voxel)[3]) {
+  const int row = (p.rank == 3 ? voxel[2] : voxel[1]) - p.part.start;
+  (p.rank == 3 ? voxel[2] : voxel[1]) = row;
+  return cell >= p.part.first_cell && cell < p.part.end_cell && row >= 0 &&
+         row + behind < p.part.rows;
+}
+
 template <class T>
 __device__ __forceinline__ bool find_cell(
     const GpuPass& p, const double (&index)[3], Cell<T>* cell) {
@@ -176,16 +192,19 @@ __device__ __forceinline__ bool find_cell(
     const double first = shifted - 0x1.8p52;
     const auto low = static_cast<std::uint32_t>(bits),
                high = static_cast<std::uint32_t>(bits >> 32);
-    is_inside &= high == 0x43380000u && low < static_cast<std::uint32_t>(p.axes[a].extent - 1);
+    is_inside &= high == 0x43380000u && low < static_cast<std::uint32_t>(p.axes[a].whole - 1);
     cell->voxel[a] = static_cast<int>(low);
 #else
     const double first = floor(index[a]);
-    const bool is_in_axis = first >= 0 && first < static_cast<double>(p.axes[a].extent - 1);
+    const bool is_in_axis = first >= 0 && first < static_cast<double>(p.axes[a].whole - 1);
     is_inside &= is_in_axis;
     cell->voxel[a] = is_in_axis ? static_cast<int>(first) : 0;
 #endif
     if (p.padding != Outside::zeros) is_inside &= index[a] > 0;  // no slope at the border itself
     cell->fraction[a] = static_cast<T>(index[a] - first);
+  }
+  if (p.part.rows != 0) {
+    is_inside &= keep_row(p, p.rank == 3 ? cell->voxel[2] : cell->voxel[1], 1, cell->voxel);
   }
   return is_inside;
 }
@@ -198,9 +217,13 @@ __device__ __forceinline__ bool find_nearest(
   for (int a = 0; a < 3; ++a) {
     voxel[a] = 0;
     if (a >= p.rank) continue;
-    const bool is_in_axis = index[a] >= 0 && index[a] <= static_cast<double>(p.axes[a].extent - 1);
+    const bool is_in_axis = index[a] >= 0 && index[a] <= static_cast<double>(p.axes[a].whole - 1);
     is_inside &= is_in_axis;
     voxel[a] = is_in_axis ? static_cast<int>(rint(index[a])) : 0;
+  }
+  if (p.part.rows != 0) {
+    const double along = p.rank == 3 ? index[2] : index[1];
+    is_inside &= keep_row(p, is_inside ? static_cast<int>(along) : 0, 0, voxel);
   }
   return is_inside;
 }
@@ -223,12 +246,13 @@ __device__ __forceinline__ void find_taps(
       continue;
     }
     const Place placed =
-        place(index[a], static_cast<double>(p.axes[a].extent - 1), p.padding, p.align_corners);
-    const int extent = static_cast<int>(p.axes[a].extent);
+        place(index[a], static_cast<double>(p.axes[a].whole - 1), p.padding, p.align_corners);
+    const int extent = static_cast<int>(p.axes[a].whole);
     axis[a] = taps<T, count>(placed.index, extent);
     if constexpr (count == 2) {
       if (p.is_nearest) axis[a] = nearest_taps<T>(placed.index, extent);
     }
+    if (a > 0 && p.part.rows != 0 && a == p.rank - 1) keep_part(p.axes[a], placed.index, &axis[a]);
     slope[a] = static_cast<T>(placed.slope);
   }
 }

@@ -156,6 +156,13 @@ class Call {
     p.field_gradient = volumes(pass.field_gradient);
     p.has_full_s = !pass.grid_affine.empty();
     p.is_nearest = pass.mode == Interpolation::nearest;
+    const Axis& cut = pass.axes[pass.rank - 1];
+    if (cut.is_part()) {
+      p.part = {.rows = static_cast<int>(cut.extent),
+          .start = static_cast<int>(cut.start),
+          .first_cell = static_cast<int>(cut.first_cell),
+          .end_cell = static_cast<int>(cut.end_cell)};
+    }
     p.factor = pass.factor;
     p.field_factor = pass.field_factor;
     p.background = pass.background;
