@@ -48,6 +48,6 @@ void main() {
     words[2 * at] = uint(value);
     words[2 * at + 1] = uint(value >> 32);
   } else {
-    words[at] = f32_of_f64(value);
+    words[at] = soft_f32_of_f64(value);
   }
 }

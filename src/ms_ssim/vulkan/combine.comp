@@ -73,7 +73,7 @@ void main() {
         u64 left = soft_f64_difference(f64_whole(1), mean_of(level, plane));
         slope = is_finite ? soft_f64_quotient(soft_f64_product(weight, rest), left) : f64_nan();
       }
-      slopes[level * planes + plane] = float_of(f32_of_f64(slope));
+      slopes[level * planes + plane] = float_of(soft_f32_of_f64(slope));
     }
   }
   partial_sums[t] = sum;
@@ -90,6 +90,6 @@ void main() {
     words[2 * at] = uint(total);
     words[2 * at + 1] = uint(total >> 32);
   } else {
-    words[at] = f32_of_f64(total);
+    words[at] = soft_f32_of_f64(total);
   }
 }
