@@ -27,23 +27,19 @@ struct Cases {
   std::vector<std::uint64_t> doubles;  // x, y, z of each
 };
 
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+struct Random {
+  std::uint64_t state;
   std::uint64_t next() {  // splitmix64
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-
- private:
-  std::uint64_t state_;
 };
 
 // Numbers of which many nearly cancel in a·b + c, where a rounding more or less shows.
 Cases cases_of(int part) {
-  Random random(static_cast<std::uint64_t>(part) + 1);
+  Random random{static_cast<std::uint64_t>(part) + 1};
   Cases cases;
   cases.floats.reserve(std::size_t{3} * kPartCases);
   cases.doubles.reserve(std::size_t{3} * kPartCases);

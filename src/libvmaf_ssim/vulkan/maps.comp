@@ -4,8 +4,8 @@
 // Maps of chunks and groups of terms: a workgroup a group, a thread a chunk, of which it goes through
 // the terms in order, for an even and for an odd sum before them: a term halfway between two units
 // makes either even. Terms are read once, 8 B a pixel, and 1 B a pixel is written.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"
 
 const int kThreads = kGroupChunks;

@@ -6,10 +6,10 @@
 // of powers near 1 need their digits. A workgroup a result.
 // Buffers: 0 means: f64, [level][plane]; 1 weights: f64, [level]; 2 upstream: words;
 //   3 slopes: f32, [level][plane]; 4 values: words of f32 or f64.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
-#include "src/gpu/vulkan/soft_functions.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_functions.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 const int kThreads = 32;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of steps.h in GLSL.
 #ifndef SIMILIS_HAS_DOUBLES
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 #endif
-#include "src/gpu/vulkan/exact_float.glsl"
+#include "src/gpu/glsl/exact_float.glsl"
 
 #define SIMILIS_HOST_DEVICE
 #define SIMILIS_IN(type) type

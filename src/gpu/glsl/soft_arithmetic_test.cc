@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <random>
 
-namespace similis::gpu::vulkan {
+namespace similis::gpu {
 namespace {
 
 using u64 = std::uint64_t;
@@ -25,7 +25,7 @@ void product_128(u64 a, u64 b, u64& high, u64& low) {
   high = static_cast<u64>(product >> 64);
   low = static_cast<u64>(product);
 }
-#include "src/gpu/vulkan/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_arithmetic.h"
 
 constexpr int kCases = 1'000'000;
 
@@ -141,4 +141,4 @@ TEST_F(SoftArithmetic, TakesZeros) {
 }
 
 }  // namespace
-}  // namespace similis::gpu::vulkan
+}  // namespace similis::gpu
