@@ -28,6 +28,11 @@ F_CONVERT, F_NEGATE, F_ADD, F_SUB, LABEL, LINE, NO_LINE = 115, 127, 129, 131, 24
 ARITHMETIC = {127, 129, 131, 133, 136, 140, 141, 142, 143, 144, 145, 146, 147, 148}
 NO_CONTRACTION, PUSH_CONSTANT, FUNCTION_STORAGE, FMA = 42, 9, 7, 50
 FIRST_OF_DECORATIONS, TYPES = {71, 72, 73, 74}, range(19, 60)
+# For embed(), which only makes longer streams if an opcode is missing: instructions that begin with
+# their result, and those without one. A decoration's target is as good as a result.
+RESULT_FIRST = {*range(19, 40), EXT_INST_IMPORT, LABEL, DECORATE}
+NO_RESULT = {3, 4, 5, MEMBER_NAME, 10, 14, 15, 16, 17, FUNCTION_END, 62, 63, 64, 72,
+             *range(246, 248), *range(249, 256), NO_LINE, LINE}
 
 
 class Failure(Exception):
@@ -199,48 +204,56 @@ def check(data):
     return problems
 
 
-def compressed(words):
-    """Words as runs: (number of new words, new words, length of a copy, words back), …, ending with
-    a copy of 0 words. Numbers are bytes of 7 bits, the lowest first."""
-    def number(value):
-        digits = bytearray()
-        while value > 127:
-            digits.append(value & 127 | 128)
-            value >>= 7
-        return bytes(digits) + bytes([value])
+def number(value):
+    """In bytes of 7 bits, the lowest first."""
+    digits = bytearray()
+    while value > 127:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes(digits) + bytes([value])
 
-    out, latest, fresh, at = bytearray(), {}, [], 0
-    while at < len(words):
-        key = tuple(words[at:at + 2])
-        back, length = latest.get(key), 0
-        if back is not None:
-            while at + length < len(words) and words[back + length] == words[at + length]:
-                length += 1
-        if length >= 2:
-            out += number(len(fresh)) + b"".join(fresh) + number(length) + number(at - back)
-            fresh = []
-        else:
-            length = 1
-            fresh.append(number(words[at]))
-        for k in range(at, at + length):
-            latest[tuple(words[k:k + 2])] = k
-        at += length
-    return bytes(out + number(len(fresh)) + b"".join(fresh) + number(0))
+
+def difference(value):
+    """A difference of words, small if it is near 0: 0, -1, 1, -2, …"""
+    value &= 0xffffffff
+    return number(2 * value if value < 1 << 31 else 2 * ((1 << 32) - value) - 1)
+
+
+def packed(data, streams):
+    """Appends a module to four streams that a wheel's compression makes short: heads of instructions,
+    types, results and other operands. Ids are differences from the latest result, as most are near."""
+    heads, types, results, others = streams
+    module, latest = Module(data), 0
+    others += b"".join(map(number, module.header))
+    for i in module.body:
+        code = opcode(i)
+        place = 0 if code in NO_RESULT else 1 if code in RESULT_FIRST else 2  # of the result
+        place = min(place, len(i) - 1)
+        heads += number(4 * code + place) + number(len(i) - 1)
+        for k, word in enumerate(i[1:], start=1):
+            if k < place:
+                types += number(word)
+            elif k == place:
+                results += difference(word - latest - 1)
+                latest = word
+            else:
+                others += difference(latest - word)
 
 
 def embed(named):
     """C++ that defines gpu::vulkan::embedded_modules()."""
+    streams, rows = [bytearray() for _ in range(4)], []
+    for name, data in sorted(named.items()):
+        places = ", ".join(f"kStream{k} + {len(stream)}" for k, stream in enumerate(streams))
+        rows.append(f'      {{"{name}", {{{places}}}, {len(data) // 4}}},')
+        packed(data, streams)
     lines = ["// Written by scripts/seal.py.", '#include "src/gpu/vulkan/module.h"', "",
              "namespace similis::gpu::vulkan {", "namespace {", ""]
-    rows = []
-    for k, (name, data) in enumerate(sorted(named.items())):
-        words = struct.unpack(f"<{len(data) // 4}I", data)
-        packed = compressed(words)
-        lines.append(f"const unsigned char kModule{k}[] = {{")
-        lines += ["    " + ",".join(map(str, packed[i:i + 24])) + "," for i in
-                  range(0, len(packed), 24)]
+    for k, stream in enumerate(streams):
+        lines.append(f"const unsigned char kStream{k}[] = {{")
+        lines += ["    " + ",".join(map(str, stream[i:i + 24])) + "," for i in
+                  range(0, len(stream), 24)]
         lines.append("};")
-        rows.append(f'      {{"{name}", kModule{k}, {len(words)}}},')
     lines += ["", "}  // namespace", "",
               "std::span<const EmbeddedModule> embedded_modules() {",
               "  static const EmbeddedModule modules[] = {", *rows, "  };", "  return modules;", "}",

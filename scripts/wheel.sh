@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the wheel that `make wheel` leaves in dist/: compiled in pip's isolated environment, then
 # given the libraries it links, by auditwheel, and their licences. It reads PNG, JPEG and WebP by its
-# own libraries.
+# own libraries. CUDA_ARCHITECTURES names fewer architectures, in CMake's forms.
 #
-#   scripts/wheel.sh JOBS
+#   scripts/wheel.sh JOBS [arguments of `python -m build`, such as -Ccmake.define.SIMILIS_VULKAN=OFF]
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$1
+shift
+architectures=${CUDA_ARCHITECTURES:-80-real;86-real;89-real;90-real;100-real;120}
 bin=$PWD/.venv/bin
 scratch=build/wheel
 rm -rf "$scratch/raw" "$scratch/repaired" dist/similis-*.whl
@@ -16,7 +18,7 @@ PATH=$bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$bin/python" -m build --wheel 
   --outdir "$scratch/raw" "-Cbuild-dir=$scratch/{wheel_tag}" \
   -Ccmake.define.SIMILIS_WITH_AVIF=OFF -Ccmake.define.SIMILIS_WITH_JXL=OFF \
   -Ccmake.define.SIMILIS_WITH_TIFF=OFF -Ccmake.define.SIMILIS_WITH_EXR=OFF \
-  "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=80-real;86-real;89-real;90-real;100-real;120"
+  "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=$architectures" "$@"
 PATH=$bin:$PATH "$bin/python" -m auditwheel repair --wheel-dir "$scratch/repaired" \
   "$scratch"/raw/similis-*.whl
 # Launchers for Intel's GPUs, one for each major version of SYCL's library that torch comes with. They

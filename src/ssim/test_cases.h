@@ -3,6 +3,9 @@
 // operation that returns its results as the reference does.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -49,6 +52,24 @@ inline Reference computed(const TensorView& x, const TensorView& y, const SsimRe
     test::Layout layout = test::Layout::dense, const Execution& exec = {}) {
   return window_test::computed_by<Reference>(
       ssim_into, x, y, request, options, {by_x, by_y, layout}, exec);
+}
+
+/// Values to a tolerance, or to that part of a sum; the gradients that were computed by their
+/// relative L2.
+inline void expect_near(const Reference& found, const Reference& expected, double of_values,
+    double of_gradients = 1e-5) {
+  ASSERT_EQ(found.value.size(), expected.value.size());
+  for (std::size_t i = 0; i < expected.value.size(); ++i) {
+    ASSERT_NEAR(
+        found.value[i], expected.value[i], of_values * std::max(1.0, std::abs(expected.value[i])))
+        << i;
+  }
+  if (!found.x_gradient.empty()) {
+    EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), of_gradients);
+  }
+  if (!found.y_gradient.empty()) {
+    EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), of_gradients);
+  }
 }
 
 }  // namespace similis::ssim_internal

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 import torch.nn.functional as F
@@ -180,49 +180,35 @@ def evaluate(
     return _decomposed(x, y, mask, valid_mask, text)
 
 
+def _prepare(call: str, names: Sequence[str], operands: Sequence[Optional[Tensor]]) -> str:
+    """Refuses operands that the library would, and warns; returns the call."""
+    operand, affine, field, grid_affine = operands
+    assert operand is not None
+    if not torch.compiler.is_compiling():
+        sampling.require_shapes(warp.parse(call), names, operand, affine, field, grid_affine)
+    warn(call.split(" ", 1)[0], operand.device)
+    return call
+
+
 def transform(
     call: str, names: Sequence[str], operands: Sequence[Optional[Tensor]]
 ) -> Tensor:
     """sample, compose or affine_grid."""
-    operand, affine, field, grid_affine = operands
-    assert operand is not None
-    if not torch.compiler.is_compiling():
-        sampling.require_shapes(
-            warp.parse(call), names, operand, affine, field, grid_affine
-        )
-    warn(call.split(" ", 1)[0], operand.device)
-    return _transformed(operand, affine, field, grid_affine, call)
+    return _transformed(_prepare(call, names, operands), *operands)
 
 
 def labels(
     call: str, names: Sequence[str], operands: Sequence[Optional[Tensor]]
 ) -> tuple[Tensor, Tensor]:
-    image, affine, field, grid_affine = operands
-    assert image is not None
-    if not torch.compiler.is_compiling():
-        sampling.require_shapes(warp.parse(call), names, image, affine, field, grid_affine)
-    warn("sample_labels", image.device)
-    return _labelled(image, affine, field, grid_affine, call)
+    return _labelled(_prepare(call, names, operands), *operands)
 
 
-def _transformed(
-    operand: Tensor,
-    affine: Optional[Tensor],
-    field: Optional[Tensor],
-    grid_affine: Optional[Tensor],
-    call: str,
-) -> Tensor:
-    return sampling.transform(warp.parse(call), operand, affine, field, grid_affine)
+def _transformed(call: str, *operands: Any) -> Tensor:
+    return sampling.transform(warp.parse(call), *operands)
 
 
-def _labelled(
-    image: Tensor,
-    affine: Optional[Tensor],
-    field: Optional[Tensor],
-    grid_affine: Optional[Tensor],
-    call: str,
-) -> tuple[Tensor, Tensor]:
-    return sampling.labels(warp.parse(call), image, affine, field, grid_affine)
+def _labelled(call: str, *operands: Any) -> tuple[Tensor, Tensor]:
+    return sampling.labels(warp.parse(call), *operands)
 
 
 def smooth(x: Tensor, text: str) -> Tensor:

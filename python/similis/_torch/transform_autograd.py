@@ -74,19 +74,17 @@ def _gradients(
     return [next(computed) if of else None for of in asked]
 
 
+def _keep(ctx: Any, arguments: tuple[Any, ...]) -> None:
+    """Keeps an operator's arguments, four operands and a call, for its backward."""
+    ctx.call = arguments[-1]
+    ctx.save_for_backward(*arguments[:-1])
+
+
 class _Transform(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        operand: Tensor,
-        affine: Optional[Tensor],
-        field: Optional[Tensor],
-        grid_affine: Optional[Tensor],
-        call: str,
-    ) -> Tensor:
-        ctx.call = call
-        ctx.save_for_backward(operand, affine, field, grid_affine)
-        return transform_op(operand, affine, field, grid_affine, call)
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        _keep(ctx, arguments)
+        return transform_op(*arguments)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -114,17 +112,9 @@ class _PlainTransform(torch.autograd.Function):
     """_Transform for plain operands; it calls the implementation directly, not the operators."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        operand: Tensor,
-        affine: Optional[Tensor],
-        field: Optional[Tensor],
-        grid_affine: Optional[Tensor],
-        call: str,
-    ) -> Tensor:
-        result = compute_transform(operand, affine, field, grid_affine, call)
-        ctx.call = call  # while a GPU is at work
-        ctx.save_for_backward(operand, affine, field, grid_affine)
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        result = compute_transform(*arguments)
+        _keep(ctx, arguments)  # while a GPU is at work
         return result
 
     @staticmethod
@@ -152,23 +142,14 @@ class _TransformUnderFunctorch(_Transform):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.call = inputs[-1]
-        ctx.save_for_backward(*inputs[:-1])
+        _keep(ctx, inputs)
 
 
 class _Labels(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        operand: Tensor,
-        affine: Optional[Tensor],
-        field: Optional[Tensor],
-        grid_affine: Optional[Tensor],
-        call: str,
-    ) -> tuple[Tensor, Tensor]:
-        ctx.call = call
-        ctx.save_for_backward(operand, affine, field, grid_affine)
-        label, weight = labels_op(operand, affine, field, grid_affine, call)
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        _keep(ctx, arguments)
+        label, weight = labels_op(*arguments)
         ctx.mark_non_differentiable(label)
         return label, weight
 
@@ -190,8 +171,7 @@ class _LabelsUnderFunctorch(_Labels):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.call = inputs[-1]
-        ctx.save_for_backward(*inputs[:-1])
+        _keep(ctx, inputs)
         ctx.mark_non_differentiable(output[0])
 
 

@@ -2,13 +2,13 @@
 // The probe: a device computes results of which the CPU knows every bit.
 #include "src/gpu/vulkan/arithmetic.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
+#include <sstream>
 #include <vector>
 
 #include "src/core/require.h"
@@ -27,23 +27,19 @@ struct Cases {
   std::vector<std::uint64_t> doubles;  // x, y, z of each
 };
 
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+struct Random {
+  std::uint64_t state;
   std::uint64_t next() {  // splitmix64
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    std::uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-
- private:
-  std::uint64_t state_;
 };
 
 // Numbers of which many nearly cancel in a·b + c, where a rounding more or less shows.
 Cases cases_of(int part) {
-  Random random(static_cast<std::uint64_t>(part) + 1);
+  Random random{static_cast<std::uint64_t>(part) + 1};
   Cases cases;
   cases.floats.reserve(std::size_t{3} * kPartCases);
   cases.doubles.reserve(std::size_t{3} * kPartCases);
@@ -86,35 +82,28 @@ std::array<double, kDoubleAnswers> double_answers(float a, double x, double y, d
   return {x + y, x * y, x / y, x * y + z, static_cast<double>(integer), static_cast<double>(a)};
 }
 
-// Words of SIMILIS_VULKAN_TEST.
-class Switches {
- public:
-  Switches() {
-    const char* const text = std::getenv("SIMILIS_VULKAN_TEST");
-    for (std::string_view rest = text == nullptr ? "" : text; !rest.empty();) {
-      const std::string_view word = rest.substr(0, rest.find(','));
-      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      bool is_known = false;
-      for (const char* known : kWords) is_known |= word == known;
-      require(is_known,
-          "SIMILIS_VULKAN_TEST has the word \"{}\"; it takes integer_fma, integer_f64, wrong_fma, "
-          "wrong_f64, wrong_quotient, wrong_sum and wrong_integers",
-          std::string(word));
-      words_.emplace_back(word);
-    }
-  }
-  bool have(std::string_view word) const {
-    for (const std::string& own : words_) {
-      if (own == word) return true;
-    }
-    return false;
-  }
+using Words = std::vector<std::string>;
 
- private:
-  static constexpr const char* kWords[] = {"integer_fma", "integer_f64", "wrong_fma", "wrong_f64",
+bool have(const Words& words, const char* word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Words of SIMILIS_VULKAN_TEST.
+Words switches() {
+  static const Words kKnown = {"integer_fma", "integer_f64", "wrong_fma", "wrong_f64",
       "wrong_quotient", "wrong_sum", "wrong_integers"};
-  std::vector<std::string> words_;
-};
+  const char* const text = std::getenv("SIMILIS_VULKAN_TEST");
+  std::istringstream rest(text == nullptr ? "" : text);
+  Words words;
+  for (std::string word; std::getline(rest, word, ',');) {
+    require(have(kKnown, word.c_str()),
+        "SIMILIS_VULKAN_TEST has the word \"{}\"; it takes integer_fma, integer_f64, wrong_fma, "
+        "wrong_f64, wrong_quotient, wrong_sum and wrong_integers",
+        word);
+    words.push_back(word);
+  }
+  return words;
+}
 
 // Operations of which some result was wrong.
 struct Wrong {
@@ -129,17 +118,15 @@ struct Push : KernelArguments {
 // Runs a part; the quotient is made of the device's fma or of integers.
 void run_part(Gpu& gpu, bool device_doubles, bool device_fma, int part, Wrong& wrong) {
   const Cases cases = cases_of(part);
-  const std::size_t float_bytes = cases.floats.size() * sizeof(float);
-  const std::size_t double_bytes = cases.doubles.size() * sizeof(std::uint64_t);
   const std::size_t answer_bytes = sizeof(float) * kFloatAnswers * kPartCases;
   const std::size_t sum_bytes = sizeof(std::uint64_t) * kDoubleAnswers * kPartCases;
   Commands commands(gpu);
-  const VkBuffer floats = commands.workspace(float_bytes);
-  const VkBuffer doubles = commands.workspace(double_bytes);
+  const VkBuffer floats =
+      commands.workspace_of(cases.floats.data(), cases.floats.size() * sizeof(float));
+  const VkBuffer doubles =
+      commands.workspace_of(cases.doubles.data(), cases.doubles.size() * sizeof(std::uint64_t));
   const VkBuffer answers = commands.workspace(answer_bytes);
   const VkBuffer sums = commands.workspace(sum_bytes);
-  std::memcpy(commands.upload(floats, 0, float_bytes), cases.floats.data(), float_bytes);
-  std::memcpy(commands.upload(doubles, 0, double_bytes), cases.doubles.data(), double_bytes);
   commands.run(
       {.module = device_doubles ? "gpu/probe_f64" : "gpu/probe", .constants = {device_fma ? 1 : 0}},
       {floats, doubles, answers, sums}, Push{}, {.x = kPartCases / 64});
@@ -166,41 +153,37 @@ void run_part(Gpu& gpu, bool device_doubles, bool device_fma, int part, Wrong& w
   }
 }
 
-Wrong run_all(Gpu& gpu, bool device_doubles, bool device_fma, const Switches& switches) {
+Wrong run_all(Gpu& gpu, bool device_doubles, bool device_fma, const Words& words) {
   Wrong wrong;
   for (int part = 0; part < kParts; ++part) run_part(gpu, device_doubles, device_fma, part, wrong);
-  wrong.floats[kFma] |= switches.have("wrong_fma");
-  wrong.floats[kIntegerFma] |= switches.have("wrong_integers");
-  wrong.floats[kQuotient] |= switches.have("wrong_quotient");
-  wrong.floats[kFirstSum] |= switches.have("wrong_sum");
-  wrong.doubles |= switches.have(device_doubles ? "wrong_f64" : "wrong_integers");
+  wrong.floats[kFma] |= have(words, "wrong_fma");
+  wrong.floats[kIntegerFma] |= have(words, "wrong_integers");
+  wrong.floats[kQuotient] |= have(words, "wrong_quotient");
+  wrong.floats[kFirstSum] |= have(words, "wrong_sum");
+  wrong.doubles |= have(words, device_doubles ? "wrong_f64" : "wrong_integers");
   return wrong;
 }
 
 }  // namespace
 
 Arithmetic probe(Gpu& gpu) {
-  const Switches switches;
+  const Words words = switches();
   Arithmetic found;
-  bool doubles = gpu.described().has_doubles && !switches.have("integer_f64");
-  Wrong wrong = run_all(gpu, doubles, true, switches);
-  const bool fma = !wrong.floats[kFma] && !switches.have("integer_fma");
+  bool doubles = gpu.described().has_doubles && !have(words, "integer_f64");
+  Wrong wrong = run_all(gpu, doubles, true, words);
+  const bool fma = !wrong.floats[kFma] && !have(words, "integer_fma");
   if ((doubles && wrong.doubles) || !fma) {
     doubles = doubles && !wrong.doubles;
-    wrong = run_all(gpu, doubles, fma, switches);
+    wrong = run_all(gpu, doubles, fma, words);
   }
   found.uses_device_fma = fma;
   found.uses_device_doubles = doubles;
-  bool any_sum = false;
-  for (std::size_t i = kFirstSum; i < kFloatAnswers; ++i) any_sum |= wrong.floats[i];
-  if (any_sum) {
+  if (std::count(wrong.floats.begin() + kFirstSum, wrong.floats.end(), true) > 0) {
     found.problem = "its driver fuses products with sums that are to be rounded apart";
-  } else if (!fma && wrong.floats[kIntegerFma]) {
+  } else if (wrong.doubles || (!fma && wrong.floats[kIntegerFma])) {
     found.problem = "its integers of 64 bits give wrong results";
   } else if (wrong.floats[kQuotient]) {
     found.problem = "its reciprocals are too far off for exact quotients";
-  } else if (wrong.doubles) {
-    found.problem = "its integers of 64 bits give wrong results";
   }
   return found;
 }

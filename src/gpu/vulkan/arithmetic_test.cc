@@ -16,12 +16,7 @@ namespace {
 
 using test::TestDevice;
 
-class Probe : public testing::Test {
- protected:
-  void SetUp() override {
-    if (device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << describe(DeviceKind::vulkan);
-  }
-};
+class Probe : public test::VulkanTest<> {};
 
 TEST_F(Probe, FindsDevicesExact) {
   const TestDevice device;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "similis/error.hpp"
@@ -74,6 +75,12 @@ void Commands::order() {
 VkBuffer Commands::workspace(std::size_t bytes) {
   workspaces_.push_back(gpu_.workspace(bytes));
   return workspaces_.back()->handle;
+}
+
+VkBuffer Commands::workspace_of(const void* from, std::size_t bytes) {
+  const VkBuffer buffer = workspace(bytes);
+  if (bytes > 0) std::memcpy(upload(buffer, 0, bytes), from, bytes);
+  return buffer;
 }
 
 Commands::Place Commands::staging(std::size_t bytes) {

@@ -56,6 +56,8 @@ class Commands {
 
   /// Memory that is freed once the commands are submitted.
   VkBuffer workspace(std::size_t bytes);
+  /// The same, holding these bytes.
+  VkBuffer workspace_of(const void* from, std::size_t bytes);
 
   struct Input {
     VkBuffer buffer;

@@ -25,38 +25,15 @@ std::string examine() {
 
 int index_of(void* queue) { return queue == nullptr ? 0 : static_cast<Gpu*>(queue)->index(); }
 
-// Allocated buffers by their handles, which are all that release() is given.
-struct Allocated {
-  std::mutex mutex;
-  std::map<void*, Buffer*> buffers;
-};
-Allocated& allocated() {
-  static auto& all = *new Allocated;
-  return all;
-}
-
 VkBuffer buffer_of(const void* handle) { return static_cast<VkBuffer>(const_cast<void*>(handle)); }
 
 void* allocate(std::size_t bytes, Device device, void*) {
-  Buffer* const buffer = opened(device.index).allocate(bytes);
-  if (buffer == nullptr) return nullptr;
-  Allocated& all = allocated();
-  const std::lock_guard lock(all.mutex);
-  all.buffers.emplace(buffer->handle, buffer);
-  return buffer->handle;
+  const Buffer* const buffer = opened(device.index).allocate(bytes);
+  return buffer == nullptr ? nullptr : buffer->handle;
 }
 
 void release(void* memory, Device device, void*) {
-  Allocated& all = allocated();
-  Buffer* buffer = nullptr;
-  {
-    const std::lock_guard lock(all.mutex);
-    const auto found = all.buffers.find(memory);
-    if (found == all.buffers.end()) return;
-    buffer = found->second;
-    all.buffers.erase(found);
-  }
-  opened(device.index).release(buffer);
+  opened(device.index).release(buffer_of(memory));
 }
 
 void copy_part_to_cpu(

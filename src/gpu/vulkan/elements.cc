@@ -14,30 +14,26 @@
 namespace similis::gpu::vulkan {
 namespace {
 
-// Calls copy(element, count) for runs of elements that are neighbours, in row-major order.
+// Calls copy(bytes, their number) for runs of elements that are neighbours, in row-major order.
 template <class Copy>
 void for_each_run(const TensorView& tensor, int axis, std::byte* first, const Copy& copy) {
-  if (axis == tensor.shape.rank()) return copy(first, 1);
-  const std::int64_t extent = tensor.shape[axis], stride = tensor.strides[axis];
-  if (axis + 1 == tensor.shape.rank() && stride == 1) return copy(first, extent);
   const auto bytes = static_cast<std::int64_t>(size_bytes(tensor.dtype));
+  if (axis == tensor.shape.rank()) return copy(first, static_cast<std::size_t>(bytes));
+  const std::int64_t extent = tensor.shape[axis], stride = tensor.strides[axis];
+  if (axis + 1 == tensor.shape.rank() && stride == 1)
+    return copy(first, static_cast<std::size_t>(extent * bytes));
   for (std::int64_t i = 0; i < extent; ++i)
     for_each_run(tensor, axis + 1, first + i * stride * bytes, copy);
 }
 
 void copy_to_dense(const TensorView& from, std::byte* to) {
-  for_each_run(
-      from, 0, static_cast<std::byte*>(from.data()), [&](const std::byte* run, std::int64_t count) {
-        const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(from.dtype);
-        std::memcpy(to, run, bytes);
-        to += bytes;
-      });
+  for_each_run(from, 0, static_cast<std::byte*>(from.data()),
+      [&](const std::byte* run, std::size_t bytes) { to = std::copy_n(run, bytes, to); });
 }
 
 void copy_from_dense(const std::byte* from, const TensorView& to) {
-  for_each_run(to, 0, static_cast<std::byte*>(to.data()), [&](std::byte* run, std::int64_t count) {
-    const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(to.dtype);
-    std::memcpy(run, from, bytes);
+  for_each_run(to, 0, static_cast<std::byte*>(to.data()), [&](std::byte* run, std::size_t bytes) {
+    std::copy_n(from, bytes, run);
     from += bytes;
   });
 }

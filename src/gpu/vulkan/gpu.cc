@@ -199,9 +199,14 @@ bool Gpu::make(std::size_t bytes, bool of_host, Buffer& buffer) {
   return false;
 }
 
-void Gpu::destroy(const Buffer& buffer) {
-  api_.DestroyBuffer(device_, buffer.handle, nullptr);
-  api_.FreeMemory(device_, buffer.memory, nullptr);
+void Gpu::destroy_oldest_free() {
+  const Buffer& oldest = *free_.front();
+  wait(oldest.last_use);
+  api_.DestroyBuffer(device_, oldest.handle, nullptr);
+  api_.FreeMemory(device_, oldest.memory, nullptr);
+  free_bytes_ -= oldest.bytes;
+  free_.erase(free_.begin());
+  buffers_.erase(oldest.handle);
 }
 
 Buffer* Gpu::allocate(std::size_t bytes, Ready ready) {
@@ -222,32 +227,21 @@ Buffer* Gpu::allocate(std::size_t bytes, Ready ready) {
     free_bytes_ -= buffer->bytes;
     return buffer;
   }
-  auto made = std::make_unique<Buffer>();
-  if (make(bytes, false, *made)) return made.release();
-  // The memory that is kept may be what is missing.
-  for (const Buffer* buffer : free_) {
-    wait(buffer->last_use);
-    destroy(*buffer);
-    delete buffer;
+  Buffer made;
+  while (!make(bytes, false, made)) {
+    if (free_.empty()) return nullptr;
+    destroy_oldest_free();  // the memory that is kept may be what is missing
   }
-  free_.clear();
-  free_bytes_ = 0;
-  return make(bytes, false, *made) ? made.release() : nullptr;
+  return &buffers_.emplace(made.handle, made).first->second;
 }
 
-void Gpu::release(Buffer* buffer) {
+void Gpu::release(VkBuffer buffer) {
   const std::lock_guard lock(allocating_);
-  buffer->last_use = submitted_;
-  free_.push_back(buffer);
-  free_bytes_ += buffer->bytes;
-  while (free_bytes_ > kKeptBytes) {
-    Buffer* const oldest = free_.front();
-    wait(oldest->last_use);
-    destroy(*oldest);
-    free_bytes_ -= oldest->bytes;
-    free_.erase(free_.begin());
-    delete oldest;
-  }
+  Buffer& released = buffers_.at(buffer);
+  released.last_use = submitted_;
+  free_.push_back(&released);
+  free_bytes_ += released.bytes;
+  while (free_bytes_ > kKeptBytes) destroy_oldest_free();
 }
 
 std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes, Ready ready) {
@@ -256,7 +250,7 @@ std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes, Ready ready) {
     throw DeviceError(
         fmt::format("vulkan:{}: there are no {} bytes of memory left", index_, bytes));
   }
-  return {buffer, [this](Buffer* of_us) { release(of_us); }};
+  return {buffer, [this](Buffer* of_us) { release(of_us->handle); }};
 }
 
 Buffer Gpu::host_buffer(std::size_t bytes) {

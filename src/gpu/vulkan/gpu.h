@@ -71,7 +71,7 @@ class Gpu {
   /// there is none left.
   Buffer* allocate(std::size_t bytes, Ready ready = Ready::in_order);
   /// Gives it back once the work submitted so far is done.
-  void release(Buffer* buffer);
+  void release(VkBuffer buffer);
   /// The same as one object. Throws DeviceError if there is no memory left.
   std::shared_ptr<Buffer> workspace(std::size_t bytes, Ready ready = Ready::in_order);
   /// Memory of the host that the device copies from and to.
@@ -90,7 +90,7 @@ class Gpu {
 
  private:
   bool make(std::size_t bytes, bool of_host, Buffer& buffer);
-  void destroy(const Buffer& buffer);
+  void destroy_oldest_free();
 
   const Described described_;
   const int index_;
@@ -103,7 +103,8 @@ class Gpu {
   std::atomic<std::uint64_t> submitted_ = 0;
   std::uint64_t copies_submitted_ = 0;
   std::mutex allocating_;
-  std::vector<Buffer*> free_;  // kept for the next allocations, the oldest first
+  std::map<VkBuffer, Buffer> buffers_;
+  std::vector<Buffer*> free_;  // of buffers_, kept for the next allocations, the oldest first
   std::size_t free_bytes_ = 0;
   std::mutex slots_mutex_;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -59,7 +59,7 @@ const Kernel& KernelCache::get(const KernelName& name) {
 
 Kernel KernelCache::make(const KernelName& name) {
   const DeviceApi& api = gpu_.api();
-  Kernel kernel{.buffers = name.buffers, .push_bytes = name.push_bytes};
+  Kernel kernel{.push_bytes = name.push_bytes};
   const std::vector<std::uint32_t> words = module_words(name.module);
   VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   code.codeSize = words.size() * sizeof(std::uint32_t);

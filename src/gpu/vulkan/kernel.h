@@ -19,7 +19,6 @@ struct Kernel {
   VkPipeline pipeline = nullptr;
   VkPipelineLayout layout = nullptr;
   VkDescriptorSetLayout buffers_layout = nullptr;
-  int buffers = 0;
   int push_bytes = 0;
 };
 

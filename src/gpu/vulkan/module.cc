@@ -18,19 +18,30 @@ std::uint32_t next_number(const unsigned char*& at) {
   }
 }
 
+// A difference of words: 0, -1, 1, -2, …
+std::uint32_t next_difference(const unsigned char*& at) {
+  const std::uint32_t number = next_number(at);
+  return (number >> 1) ^ (0 - (number & 1));
+}
+
 std::vector<std::uint32_t> unpacked(const EmbeddedModule& module) {
+  auto [heads, types, results, others] = module.streams;
   std::vector<std::uint32_t> words;
   words.reserve(module.words);
-  const unsigned char* at = module.packed;
-  while (true) {
-    for (std::uint32_t fresh = next_number(at); fresh > 0; --fresh)
-      words.push_back(next_number(at));
-    std::uint32_t copied = next_number(at);
-    if (copied == 0) return words;
-    for (const std::size_t back = next_number(at); copied > 0; --copied) {
-      words.push_back(words[words.size() - back]);
+  constexpr int kHeader = 5;
+  for (int i = 0; i < kHeader; ++i) words.push_back(next_number(others));
+  for (std::uint32_t latest = 0; words.size() < module.words;) {
+    const std::uint32_t head = next_number(heads), operands = next_number(heads);
+    const std::uint32_t place = head & 3;  // of the result
+    words.push_back((operands + 1) << 16 | head >> 2);
+    for (std::uint32_t k = 1; k <= operands; ++k) {
+      if (k == place) latest += 1 + next_difference(results);
+      words.push_back(k < place    ? next_number(types)
+                      : k == place ? latest
+                                   : latest - next_difference(others));
     }
   }
+  return words;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The SPIR-V modules that scripts/seal.py put into the library.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,8 +12,8 @@
 namespace similis::gpu::vulkan {
 
 struct EmbeddedModule {
-  const char* name;             ///< the room and the file: "libvmaf_ssim/terms"
-  const unsigned char* packed;  ///< as seal.py's compressed() leaves it
+  const char* name;                             ///< the room and the file: "libvmaf_ssim/terms"
+  std::array<const unsigned char*, 4> streams;  ///< as seal.py's packed() leaves them
   std::size_t words;
 };
 

@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // Results of the operations that exact kernels are made of, for the CPU to compare bit by bit.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
-#include "src/gpu/vulkan/exact_float.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
+#include "src/gpu/glsl/exact_float.glsl"
 
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {

@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of tests, each with findings of its own.
+// Tests on a Vulkan device, and devices whose probe has findings of its own.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "similis/execution.hpp"
 #include "similis/vulkan.hpp"
 #include "src/gpu/device.h"
 #include "src/gpu/vulkan/gpu.h"
+#include "tests/on_gpu.h"
 
 namespace similis::test {
+
+/// Tests that are skipped, with a message, where there is no Vulkan device.
+template <class Base = testing::Test> class VulkanTest : public Base {
+ protected:
+  void SetUp() override {
+    if (gpu::device_count(DeviceKind::vulkan) == 0)
+      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+  }
+  /// On the first device.
+  static Execution exec() { return {.queue = VulkanDevice().queue()}; }
+};
 
 /// The first Vulkan device, opened anew: what SIMILIS_VULKAN_TEST has the probe find holds for it
 /// alone. Check gpu::device_count() first.
@@ -38,24 +53,27 @@ class TestDevice {
 /// The array with the memory between its elements, three elements into a buffer of the first
 /// device.
 inline Tensor in_vulkan_buffer(const TensorView& view) {
-  std::int64_t before = 0, after = 0;
-  for (int axis = 0; axis < view.shape.rank(); ++axis) {
-    const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
-    (reach < 0 ? before : after) += std::abs(reach);
-  }
   constexpr std::int64_t kFirst = 3;
+  const Span span(view);
+  const auto bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
   const Device device = VulkanDevice().device();
-  const Tensor memory = allocate({kFirst + before + after + 1}, view.dtype, device);
+  const Tensor memory = allocate({kFirst + span.bytes / bytes}, view.dtype, device);
   TensorView all = memory;
   all.offset = kFirst;
-  const auto bytes = static_cast<std::int64_t>(size_bytes(view.dtype));
-  gpu::copy_from_cpu(all, static_cast<const std::byte*>(view.data()) - before * bytes,
-      static_cast<std::size_t>((before + after + 1) * bytes), nullptr);
+  gpu::copy_from_cpu(all, static_cast<const std::byte*>(view.data()) - span.before * bytes,
+      static_cast<std::size_t>(span.bytes), nullptr);
   TensorView result = view;
   result.handle = memory.handle;
-  result.offset = kFirst + before;
+  result.offset = kFirst + span.before;
   result.device = device;
   return {result, std::make_shared<Tensor>(memory)};
+}
+
+/// The elements of a dense result on the device.
+template <class T> std::vector<T> elements_on_vulkan(const Tensor& tensor) {
+  std::vector<T> elements(static_cast<std::size_t>(tensor.shape.count()));
+  gpu::copy_to_cpu(elements.data(), tensor, elements.size() * sizeof(T), nullptr);
+  return elements;
 }
 
 }  // namespace similis::test

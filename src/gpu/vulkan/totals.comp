@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // Results from sums over tiles, in f64 and in a fixed order: a workgroup a result.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
-#include "src/gpu/vulkan/soft_functions.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_functions.glsl"
 
 const int kThreads = 128;
 
@@ -48,6 +48,6 @@ void main() {
     words[2 * at] = uint(value);
     words[2 * at + 1] = uint(value >> 32);
   } else {
-    words[at] = f32_of_f64(value);
+    words[at] = soft_f32_of_f64(value);
   }
 }

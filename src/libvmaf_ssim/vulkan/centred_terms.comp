@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms of samples of up to 10 bits: sums about the middle of the range fit 32 bits down a column,
 // and all that a term is made of is a whole number below 2^53 (integer/formula.h, CentredMoments).
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 
 #define SUM int
 const int kProducts = 4;  // x, y, x² + y² - middle², xy

@@ -21,7 +21,7 @@ using gpu::vulkan::Gpu;
 using gpu::vulkan::KernelArguments;
 
 // As in the kernels.
-constexpr std::int64_t kColumns = 120, kChunkTerms = 256, kGroupTerms = 8192, kMapBytes = 64;
+constexpr std::int64_t kColumns = 120, kChunkTerms = 64, kGroupTerms = 8192, kMapBytes = 64;
 constexpr std::int64_t kRows = 32;  // of a stripe, which reads 8 more
 // Several frames go together, as long as their terms take at most 512 MB.
 constexpr std::int64_t kMostTerms = std::int64_t{1} << 26, kMostFrames = 4096;

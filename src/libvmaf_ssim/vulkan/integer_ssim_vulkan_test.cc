@@ -19,11 +19,11 @@ namespace {
 using test::Layout;
 using test::TestDevice;
 
-class IntegerSsimVulkan : public testing::TestWithParam<const char*> {
+class IntegerSsimVulkan : public test::VulkanTest<testing::TestWithParam<const char*>> {
  protected:
   void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+    VulkanTest::SetUp();
+    if (IsSkipped()) return;
     device_ = std::make_unique<TestDevice>(GetParam());
     ASSERT_EQ(device_->arithmetic().problem, "");
   }
@@ -97,13 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerSsimVulkan, testing::Values("", "int
     });
 
 // Planes in memory of the device, of any layout and from any first element on.
-class IntegerSsimInBuffers : public testing::Test {
- protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-  }
-};
+class IntegerSsimInBuffers : public test::VulkanTest<> {};
 
 TEST_F(IntegerSsimInBuffers, HasTheBitsOfTheLoop) {
   for (const Layout layout : {Layout::dense, Layout::permuted, Layout::reversed, Layout::sliced}) {
@@ -111,14 +105,12 @@ TEST_F(IntegerSsimInBuffers, HasTheBitsOfTheLoop) {
       const TestPlanes planes(Scene::textured, {3, 41, 133}, depth, layout);
       const Tensor x = test::in_vulkan_buffer(planes.x), y = test::in_vulkan_buffer(planes.y);
       const Tensor all = allocate({5}, DType::f64, x.device);
-      TensorView value = all;
+      Tensor value = all;
       value.offset = 2;
       value.shape = {3};
       integer_ssim_into(x, y, value, {.bit_depth = depth});
       const std::vector<double> expected = reference_integer_ssim(planes.pairs());
-      double scores[3];
-      gpu::copy_to_cpu(scores, value, sizeof scores, nullptr);
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(scores[i], expected[i]) << depth;
+      EXPECT_EQ(test::elements_on_vulkan<double>(value), expected) << depth;
     }
   }
 }
@@ -128,16 +120,14 @@ TEST_F(IntegerSsimInBuffers, OfSamplesAboveTheRangeIsNotANumber) {
   planes.y.elements<std::uint16_t>()[40 * 300 + 5] = 1024;
   const Tensor scores = integer_ssim(
       test::in_vulkan_buffer(planes.x), test::in_vulkan_buffer(planes.y), {.bit_depth = 10});
-  double found[2];
-  gpu::copy_to_cpu(found, scores, sizeof found, nullptr);
+  const std::vector<double> found = test::elements_on_vulkan<double>(scores);
   EXPECT_EQ(found[0], reference_integer_ssim(planes.pairs())[0]);
   EXPECT_TRUE(std::isnan(found[1]));
 }
 
 TEST_F(IntegerSsimInBuffers, OperationsWithoutKernelsAreRefused) {
   const TestPlanes planes(Scene::textured, {40, 30}, 8);
-  const Execution exec{.queue = VulkanDevice().queue()};
-  EXPECT_THROW(libvmaf_psnr(planes.x, planes.y, {}, exec), DeviceError);
+  EXPECT_THROW(libvmaf_psnr(planes.x, planes.y, {}, exec()), DeviceError);
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
-// Maps of chunks and groups of terms: a workgroup a group, four threads a chunk, each of which goes
-// through 64 neighbouring terms in order, for an even and for an odd sum before them: a term halfway
-// between two units makes either even. Terms are read once, 8 B a pixel.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
+// Maps of chunks and groups of terms: a workgroup a group, a thread a chunk, of which it goes through
+// the terms in order, for an even and for an odd sum before them: a term halfway between two units
+// makes either even. Terms are read once, 8 B a pixel, and 1 B a pixel is written.
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"
 
-const int kThreads = 128, kChunkThreads = 4;
+const int kThreads = kGroupChunks;
 
 layout(local_size_x = kThreads) in;
 layout(push_constant) uniform Push {
@@ -19,8 +19,6 @@ layout(std430, binding = 0) readonly buffer Terms { u64 terms[]; };
 layout(std430, binding = 1) readonly buffer TileSums { float tile_sums[]; };
 layout(std430, binding = 2) writeonly buffer Chunks { Map chunks[]; };  // [frame][chunk]
 layout(std430, binding = 3) writeonly buffer Groups { Map groups[]; };  // [frame][group]
-
-const int kPartTerms = kChunkTerms / kChunkThreads;
 
 shared float partial_sums[kThreads];
 shared Map maps[kThreads];
@@ -88,34 +86,38 @@ i64 with_term(i64 units, Units term, i64 before) {
   return units + i64(term.is_above_halfway || (term.is_halfway && is_odd) ? 1 : 0);
 }
 
-Map part_of(int first, int count, int exponent) {
+Map chunk_of(int first, int count, int exponent) {
   Map map;
   map.first_exponent = exponent;
-  map.unused = 0;
-  map.reach = U64(0);
   [[unroll]] for (int b = 0; b < kBinades; ++b) {
     map.from_even[b] = i64(0);
     map.from_odd[b] = i64(0);
   }
-  u64 next = count > 0 ? terms[first] : U64(0);
+  u64 above = U64(0), below = U64(0), next = count > 0 ? terms[first] : U64(0);
   for (int i = 0; i < count; ++i) {
     u64 term = next;
     if (i + 1 < count) next = terms[first + i + 1];
-    map.reach += reach_of(term, exponent);
+    u64 reach = reach_of(term, exponent);
+    bool is_negative = f64_sign(term) != U64(0);
+    above += is_negative ? U64(0) : reach;
+    below += is_negative ? reach : U64(0);
     [[unroll]] for (int b = 0; b < kBinades; ++b) {
       Units units = units_of(term, exponent + b);
       map.from_even[b] = with_term(map.from_even[b], units, i64(0));
       map.from_odd[b] = with_term(map.from_odd[b], units, i64(1));
     }
   }
-  map.reach = min(map.reach, kNoReach);
+  map.above = min(above, kNoReach);
+  const u64 below_unit = U64(1) << uint(kBelowBits);
+  map.below = uint((min(below, kNoReach - below_unit) + below_unit - U64(1)) >> uint(kBelowBits));
   return map;
 }
 
 // Map a and then map b.
 Map then(Map a, Map b) {
   Map both = a;
-  both.reach = min(a.reach + b.reach, kNoReach);
+  both.above = min(a.above + b.above, kNoReach);
+  both.below = a.below + min(b.below, ~a.below);
   [[unroll]] for (int i = 0; i < kBinades; ++i) {
     Step step = then(Step(a.from_even[i], a.from_odd[i]), Step(b.from_even[i], b.from_odd[i]));
     both.from_even[i] = step.from_even;
@@ -130,18 +132,13 @@ void main() {
   int first_of_frame = frame * count, first_of_group = group * kGroupTerms;
   float expected = expected_before(frame, min(first_of_group + kGroupTerms / 2, count - 1));
   int exponent = first_exponent_about(expected);
-  int first = first_of_group + t * kPartTerms;
-  maps[t] = part_of(first_of_frame + first, clamp(count - first, 0, kPartTerms), exponent);
-  barrier();
+  int first = first_of_group + t * kChunkTerms;
   int in_group = min((count - first_of_group + kChunkTerms - 1) / kChunkTerms, kGroupChunks);
-  bool has_chunk = t < in_group;
-  Map map = maps[min(kChunkThreads * t, kThreads - 1)];
-  if (has_chunk) {
-    for (int k = 1; k < kChunkThreads; ++k) map = then(map, maps[kChunkThreads * t + k]);
+  if (t < in_group) {
+    Map map = chunk_of(first_of_frame + first, min(count - first, kChunkTerms), exponent);
+    maps[t] = map;
     chunks[frame * ((count + kChunkTerms - 1) / kChunkTerms) + group * kGroupChunks + t] = map;
   }
-  barrier();
-  if (has_chunk) maps[t] = map;
   // Chunks are composed in pairs, then pairs of those.
   for (int distance = 1; distance < kGroupChunks; distance *= 2) {
     barrier();

@@ -3,22 +3,18 @@
 // stays in one binade it is a whole number of units, and so is what a chunk adds. Maps of a group's
 // chunks are for the same three binades, so that they always compose.
 const int kBinades = 3;
-const int kChunkTerms = 256, kGroupChunks = 32, kGroupTerms = kChunkTerms * kGroupChunks;
+const int kChunkTerms = 64, kGroupChunks = 128, kGroupTerms = kChunkTerms * kGroupChunks;
 
 struct Map {
   i64 from_even[kBinades], from_odd[kBinades];  // units that are added to an even or an odd sum
-  u64 reach;  // in units of the lowest binade: no partial sum gets further from its start
-  int first_exponent;
-  int unused;
+  u64 above;           // in units of the lowest binade: no partial sum gets further above its start
+  int first_exponent;  // as in the bits of an f64, 1023 for 1
+  uint below;          // the same below the start, in 2^24 units; 0 where no term is negative
 };
+const int kBelowBits = 24;
 
 // More units than any sum has: a map that holds nowhere.
 const u64 kNoReach = U64(1) << 56;
-
-// Exponents as in the bits of an f64, 1023 for 1.
-int units_exponent(Map map, int binade) { return map.first_exponent + binade; }
-
-u64 reach_in(Map map, int binade, u64 terms) { return (map.reach >> uint(binade)) + terms; }
 
 // The units that parts of a sum add to one that is even or odd, in one binade.
 struct Step {
@@ -40,9 +36,12 @@ Step step_in(Map map, int binade) {
                     : map.from_odd[2]);
 }
 
-// True if a sum of this mantissa stays at least one unit inside its binade.
-bool holds(Map map, int binade, int terms, u64 mantissa) {
-  u64 reach = reach_in(map, binade, u64(terms));
-  return reach < kNoReach && mantissa > (U64(1) << 52) + reach &&
-         mantissa + reach < (U64(1) << 53) - U64(1);
+// True if a sum of this mantissa and sign keeps its binade. Rounding can move each partial sum by a
+// unit, but none towards 0 unless a term of the other sign is there.
+bool holds(Map map, int binade, int terms, u64 mantissa, bool is_negative) {
+  u64 above = map.above >> uint(binade), below = (u64(map.below) << uint(kBelowBits)) >> uint(binade);
+  u64 outwards = (is_negative ? below : above) + u64(terms);
+  u64 inwards = is_negative ? above : below;
+  return outwards < kNoReach && mantissa + outwards < (U64(1) << 53) - U64(1) &&
+         (inwards == U64(0) || mantissa > (U64(1) << 52) + inwards + u64(terms));
 }

@@ -4,11 +4,11 @@
 // The sum of a frame's terms with the bits of a loop, and the score: a workgroup a frame. A thread has
 // the map of a group, and all of them together find how far the maps hold: steps compose in any order.
 // Of a group that does not hold they take the chunks, and of such a chunk one thread adds the terms.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"
 
-const int kThreads = 128;  // at least kGroupChunks
+const int kThreads = kGroupChunks;
 
 layout(local_size_x = kThreads) in;
 layout(push_constant) uniform Push {
@@ -22,7 +22,7 @@ layout(std430, binding = 2) readonly buffer Groups { Map groups[]; };
 layout(std430, binding = 3) readonly buffer Exceeded { uint exceeded[]; };
 layout(std430, binding = 4) writeonly buffer Scores { u64 scores[]; };
 
-shared Step steps[kThreads];
+shared Step steps[2][kThreads];  // the step before is read while the next is written
 shared u64 near_terms[kChunkTerms];
 shared u64 sum;
 shared int first_failing;
@@ -32,8 +32,7 @@ int number_of(int parts) { return (count + parts - 1) / parts; }
 // Adds the terms of a chunk one by one.
 void add_terms(int first, int number) {
   int t = int(gl_LocalInvocationID.x);
-  for (int i = t; i < kChunkTerms; i += kThreads)
-    near_terms[i] = i < number ? terms[first + i] : U64(0);
+  if (t < kChunkTerms) near_terms[t] = t < number ? terms[first + t] : U64(0);
   barrier();
   if (t == 0) {
     u64 total = sum;
@@ -58,21 +57,23 @@ int advance(Map map, int terms_of_map, int at, int here) {
   Step all = Step(i64(0), i64(0));
   if (fits) all = step_in(map, binade);
   // The steps of all threads up to this one.
+  int side = 0;
   for (int distance = 1; distance < kThreads; distance *= 2) {
-    steps[t] = all;
+    steps[side][t] = all;
     barrier();
-    if (t >= distance) all = then(steps[t - distance], all);
-    barrier();
+    if (t >= distance) all = then(steps[side][t - distance], all);
+    side = 1 - side;
   }
-  steps[t] = all;
+  steps[side][t] = all;
   if (t == 0) first_failing = here;
   barrier();
   u64 mantissa = f64_mantissa(start);
   bool is_negative = f64_sign(start) != U64(0);
   i64 units = i64(is_negative ? U64(0) - mantissa : mantissa), before = units;
-  if (t > 0) before += step_from(steps[t - 1], units);
+  if (t > 0) before += step_from(steps[side][t - 1], units);
   u64 size = u64(is_negative ? -before : before);
-  if (counts && !(fits && holds(map, binade, terms_of_map, size))) atomicMin(first_failing, t);
+  if (counts && !(fits && holds(map, binade, terms_of_map, size, is_negative)))
+    atomicMin(first_failing, t);
   barrier();
   int end = first_failing;
   if (t == end - 1 && t >= at) {
@@ -100,9 +101,12 @@ void main() {
   int group_count = number_of(kGroupTerms);
   if (t == 0) sum = U64(0);
   barrier();
+  int first_map = frame * group_count, last_map = first_map + group_count - 1;
+  Map next = groups[min(first_map + t, last_map)];
   for (int first = 0; first < group_count; first += kThreads) {
     int here = min(group_count - first, kThreads);
-    Map map = groups[frame * group_count + first + min(t, here - 1)];
+    Map map = next;  // the next ones are on their way while these are gone through
+    next = groups[min(first_map + first + kThreads + t, last_map)];
     for (int at = advance(map, kGroupTerms, 0, here); at < here;
          at = advance(map, kGroupTerms, at + 1, here)) {
       add_chunks(frame, first + at);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms of samples of up to 16 bits: sums of 64 bits, and every step of the formula is rounded as
 // integer/formula.h rounds Moments.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 
 #define SUM i64
 const int kProducts = 5;  // x, y, x², y², xy

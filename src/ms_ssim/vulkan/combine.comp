@@ -6,10 +6,10 @@
 // of powers near 1 need their digits. A workgroup a result.
 // Buffers: 0 means: f64, [level][plane]; 1 weights: f64, [level]; 2 upstream: words;
 //   3 slopes: f32, [level][plane]; 4 values: words of f32 or f64.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
-#include "src/gpu/vulkan/soft_functions.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_functions.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 const int kThreads = 32;
 
@@ -73,7 +73,7 @@ void main() {
         u64 left = soft_f64_difference(f64_whole(1), mean_of(level, plane));
         slope = is_finite ? soft_f64_quotient(soft_f64_product(weight, rest), left) : f64_nan();
       }
-      slopes[level * planes + plane] = float_of(f32_of_f64(slope));
+      slopes[level * planes + plane] = float_of(soft_f32_of_f64(slope));
     }
   }
   partial_sums[t] = sum;
@@ -90,6 +90,6 @@ void main() {
     words[2 * at] = uint(total);
     words[2 * at + 1] = uint(total >> 32);
   } else {
-    words[at] = f32_of_f64(total);
+    words[at] = soft_f32_of_f64(total);
   }
 }

@@ -5,8 +5,8 @@
 // ones, chosen as src/window/halving.h says. A thread each; workgroups: (columns / 64, rows,
 // planes).
 // Buffers: 0 x, 1 y: words; 2 sum, 3 difference: f32, dense.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int kDtype = kF32;

@@ -5,8 +5,8 @@
 // of what the next coarser level got. A thread a pixel; workgroups: (columns / 64, rows, planes).
 // Buffers: 0 slopes: f32, [plane], from `first_slope` on; 1 own: f32; 2 coarse: f32, dense;
 //   3 gradient: words, may be `own`. Without a coarser level any buffer may be `coarse`.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int kDtype = kF32;   // of the gradient

@@ -180,10 +180,8 @@ class Pyramid {
     const std::int64_t results = pass_.reduction == Reduction::per_channel ? planes_
                                  : pass_.reduction == Reduction::per_image ? images
                                                                            : 1;
-    const std::size_t weight_bytes = levels_.size() * sizeof(double);
-    const VkBuffer weights = commands_.workspace(weight_bytes);
-    std::copy(pass_.weights.begin(), pass_.weights.end(),
-        static_cast<double*>(commands_.upload(weights, 0, weight_bytes)));
+    const VkBuffer weights =
+        commands_.workspace_of(pass_.weights.data(), pass_.weights.size() * sizeof(double));
     Floats upstream{.elements = {}, .dtype = DType::f32};
     if (!pass_.upstream.empty())
       upstream = gpu::vulkan::floats_of("ms_ssim", commands_, pass_.upstream);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "similis/vulkan.hpp"
-#include "src/gpu/device.h"
+#include "src/gpu/vulkan/test_device.h"
 #include "src/ms_ssim/reference.h"
 #include "src/ssim/test_cases.h"
 
@@ -24,18 +24,12 @@ constexpr Downsample kRules[] = {
     Downsample::vainf, Downsample::ceil, Downsample::floor, Downsample::piq};
 const MsSsimOptions kSmall{.window_size = 3, .sigma = 0.8, .weights = {0.2, 0.3, 0.5}};
 
-class MsSsimVulkan : public testing::Test {
+class MsSsimVulkan : public test::VulkanTest<> {
  protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-    exec_.queue = VulkanDevice().queue();
-  }
-
   Reference through_vulkan(const Pair& pair, const MsSsimRequest& request,
       const MsSsimOptions& options, bool by_x, bool by_y, Layout layout = Layout::dense) const {
     return window_test::computed_by<Reference>(
-        ms_ssim_into, pair.x, pair.y, request, options, {by_x, by_y, layout}, exec_);
+        ms_ssim_into, pair.x, pair.y, request, options, {by_x, by_y, layout}, exec());
   }
 
   void expect_the_references(const Pair& pair, const MsSsimOptions& options,
@@ -50,15 +44,8 @@ class MsSsimVulkan : public testing::Test {
     const Reference expected = reference_ms_ssim(pair.x, pair.y, request, options);
     const Reference found =
         through_vulkan(pair, request, options, has_gradient, has_gradient, layout);
-    ASSERT_EQ(found.value.size(), expected.value.size());
-    for (std::size_t i = 0; i < found.value.size(); ++i)
-      EXPECT_NEAR(found.value[i], expected.value[i], 1e-6) << i;
-    if (!has_gradient) return;
-    EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), tolerance);
-    EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), tolerance);
+    ssim_internal::expect_near(found, expected, 1e-6, tolerance);
   }
-
-  Execution exec_;
 };
 
 TEST_F(MsSsimVulkan, IsTheReferencesUnderEachRuleAndReduction) {
@@ -133,53 +120,43 @@ TEST_F(MsSsimVulkan, LevelsThatDoNotCountAndProductsOfNothing) {
 
 TEST_F(MsSsimVulkan, OfEqualImagesIsOneAndOfNearOnesKeepsItsDigits) {
   const Pair pair = textured({1, 1, 60, 47}, DType::f32, Layout::dense, Layout::dense, 1);
-  EXPECT_EQ(item(ms_ssim(pair.x, pair.x, kSmall, exec_)), 1);
-  EXPECT_EQ(item(ms_ssim_loss(pair.x, pair.x, kSmall, exec_)), 0);
+  EXPECT_EQ(item(ms_ssim(pair.x, pair.x, kSmall, exec())), 1);
+  EXPECT_EQ(item(ms_ssim_loss(pair.x, pair.x, kSmall, exec())), 0);
   const test::Array near = test::make(pair.x.shape, DType::f32, Layout::dense, [&](std::int64_t i) {
     return pair.x.elements<float>()[i] + 1e-4 * (test::uniform(9, i) - 0.5);
   });
   const double expected =
       reference_ms_ssim(pair.x, near, {.form = SsimRequest::Form::loss}, kSmall).value[0];
-  EXPECT_NEAR(item(ms_ssim_loss(pair.x, near, kSmall, exec_)) / expected, 1, 1e-3);
+  EXPECT_NEAR(item(ms_ssim_loss(pair.x, near, kSmall, exec())) / expected, 1, 1e-3);
 }
 
 TEST_F(MsSsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
   const Pair pair = textured({2, 1, 37, 44}, DType::f32, Layout::dense, Layout::dense, 1);
-  const Device device = VulkanDevice().device();
-  const auto on_device = [&](const TensorView& view) {
-    Tensor copy = allocate(view.shape, view.dtype, device);
-    gpu::copy_from_cpu(copy, view.data(),
-        static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype), nullptr);
-    return copy;
-  };
-  const ValueAndGradient found = ms_ssim_value_and_gradient(
-      on_device(pair.x), on_device(pair.y), GradientOf::x, kSmall, exec_);
+  const ValueAndGradient found = ms_ssim_value_and_gradient(test::in_vulkan_buffer(pair.x),
+      test::in_vulkan_buffer(pair.y), GradientOf::x, kSmall, exec());
   const Reference expected = reference_ms_ssim(pair.x, pair.y, {}, kSmall);
-  float value = 0;
-  gpu::copy_to_cpu(&value, found.value, sizeof value, nullptr);
-  EXPECT_NEAR(value, expected.value[0], 1e-6);
-  std::vector<float> gradient(expected.x_gradient.size());
-  gpu::copy_to_cpu(gradient.data(), found.x_gradient, gradient.size() * sizeof(float), nullptr);
+  EXPECT_NEAR(test::elements_on_vulkan<float>(found.value)[0], expected.value[0], 1e-6);
+  const std::vector<float> gradient = test::elements_on_vulkan<float>(found.x_gradient);
   EXPECT_LT(test::relative_l2({gradient.begin(), gradient.end()}, expected.x_gradient), 1e-5);
 }
 
 TEST_F(MsSsimVulkan, RefusesWhatItHasNoKernelsFor) {
   const Pair doubles = textured({1, 1, 40, 40}, DType::f64, Layout::dense, Layout::dense, 1);
-  EXPECT_THROW(ms_ssim(doubles.x, doubles.y, kSmall, exec_), DeviceError);
+  EXPECT_THROW(ms_ssim(doubles.x, doubles.y, kSmall, exec()), DeviceError);
   const Pair volumes = textured({1, 1, 1, 40, 40}, DType::f32, Layout::dense, Layout::dense, 1);
   MsSsimOptions options = kSmall;
   options.padding = Padding::same;
-  EXPECT_THROW(ms_ssim(volumes.x, volumes.y, options, exec_), DeviceError);
+  EXPECT_THROW(ms_ssim(volumes.x, volumes.y, options, exec()), DeviceError);
   const Pair pair = textured({1, 1, 40, 40}, DType::f32, Layout::dense, Layout::dense, 1);
   options = kSmall;
   options.window_size = 13;
   options.weights = {1};
-  EXPECT_THROW(ms_ssim(pair.x, pair.y, options, exec_), DeviceError);
+  EXPECT_THROW(ms_ssim(pair.x, pair.y, options, exec()), DeviceError);
   const Tensor mask = allocate({40, 40}, DType::f32);
   std::fill_n(mask.elements<float>(), 1600, 1.0f);
   options = kSmall;
   options.mask = mask;
-  EXPECT_THROW(ms_ssim(pair.x, pair.y, options, exec_), DeviceError);
+  EXPECT_THROW(ms_ssim(pair.x, pair.y, options, exec()), DeviceError);
 }
 
 }  // namespace

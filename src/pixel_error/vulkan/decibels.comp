@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // PSNR of mean squared errors, in decibels: 10·log10(peak / error), a thread each.
 // Buffers: 0 errors: f64; 1 values: words of f32 or f64.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_arithmetic.h"
-#include "src/gpu/vulkan/soft_functions.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_functions.glsl"
 
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
@@ -33,6 +33,6 @@ void main() {
     words[2 * at] = uint(value);
     words[2 * at + 1] = uint(value >> 32);
   } else {
-    words[at] = f64_is_zero(error) ? 0x7f800000u : f32_of_f64(value);
+    words[at] = soft_f32_of_f64(value);
   }
 }

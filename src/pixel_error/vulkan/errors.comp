@@ -7,8 +7,8 @@
 //   x_gradient and y_gradient, the axes of results first; 3 sums: f32, [result][slot];
 //   4 upstream: words; 5 x_gradient, 6 y_gradient: words; 7 to 10 x, y and the gradients again, in
 //   vectors of four. One that is not needed may be any other.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 const int kThreads = 128;
 

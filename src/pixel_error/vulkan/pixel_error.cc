@@ -140,17 +140,15 @@ class Queue {
   }
 
   VkBuffer axes_of(const PixelWalk& walk) {
-    const std::size_t bytes = static_cast<std::size_t>(walk.rank()) * 5 * sizeof(std::int32_t);
-    const VkBuffer axes = commands_.workspace(bytes);
-    auto* to = static_cast<std::int32_t*>(commands_.upload(axes, 0, bytes));
+    std::vector<std::int32_t> numbers;
     for (int i = 0; i < walk.rank(); ++i) {
       const auto& [extent, stride] = walk.axis(i);
       for (const std::int64_t number :
           {extent, stride.x, stride.y, stride.x_gradient, stride.y_gradient}) {
-        *to++ = i32(number);
+        numbers.push_back(i32(number));
       }
     }
-    return axes;
+    return commands_.workspace_of(numbers.data(), numbers.size() * sizeof(std::int32_t));
   }
 
   Error error_;

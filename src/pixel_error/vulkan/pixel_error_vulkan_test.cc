@@ -10,7 +10,7 @@
 #include "src/core/require.h"
 #include "src/core/tensor/doubles.h"
 #include "src/core/tensor/reduction.h"
-#include "src/gpu/device.h"
+#include "src/gpu/vulkan/test_device.h"
 #include "src/pixel_error/reference.h"
 #include "tests/arrays.h"
 
@@ -22,14 +22,8 @@ using test::Layout;
 constexpr Reduction kReductions[] = {
     Reduction::mean, Reduction::sum, Reduction::per_image, Reduction::per_channel};
 
-class PixelErrorVulkan : public testing::Test {
+class PixelErrorVulkan : public test::VulkanTest<> {
  protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-    exec_.queue = VulkanDevice().queue();
-  }
-
   void expect_the_references(
       const Extents& shape, DType dtype, Layout layout, Reduction reduction, Error error) const {
     SCOPED_TRACE(fmt::format("{} {} {} {}", shape, name(dtype), test::name(layout),
@@ -51,7 +45,8 @@ class PixelErrorVulkan : public testing::Test {
       request.x_gradient = x_gradient;
       request.y_gradient = y_gradient;
     }
-    (error == Error::squared ? mse_into : mae_into)(x, y, request, {.reduction = reduction}, exec_);
+    (error == Error::squared ? mse_into : mae_into)(
+        x, y, request, {.reduction = reduction}, exec());
     EXPECT_LT(test::relative_l2(to_doubles(value), expected.value), 1e-6);
     if (!has_gradient) return;
     const double rounding = dtype == DType::f32 ? 0x1p-22 : dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
@@ -60,15 +55,6 @@ class PixelErrorVulkan : public testing::Test {
     EXPECT_TRUE(test::only_elements_written(x_gradient));
     EXPECT_TRUE(test::only_elements_written(y_gradient));
   }
-
-  Tensor on_device(const TensorView& view) const {
-    Tensor copy = allocate(view.shape, view.dtype, VulkanDevice().device());
-    gpu::copy_from_cpu(copy, view.data(),
-        static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype), nullptr);
-    return copy;
-  }
-
-  Execution exec_;
 };
 
 TEST_F(PixelErrorVulkan, IsTheReferencesOfEachTypeLayoutAndReduction) {
@@ -100,19 +86,16 @@ TEST_F(PixelErrorVulkan, PsnrIsTheCpusOnTheDeviceAndOffIt) {
     });
     const PsnrOptions options{.data_range = 3.7, .reduction = Reduction::per_image};
     const std::vector<double> expected = to_doubles(psnr(x, y, options));
-    const std::vector<double> staged = to_doubles(psnr(x, y, options, exec_));
-    const Tensor value = psnr(on_device(x), on_device(y), options, exec_);
-    std::vector<float> found(3);
-    gpu::copy_to_cpu(found.data(), value, found.size() * sizeof(float), nullptr);
+    const std::vector<double> staged = to_doubles(psnr(x, y, options, exec()));
+    const std::vector<float> found = test::elements_on_vulkan<float>(
+        psnr(test::in_vulkan_buffer(x), test::in_vulkan_buffer(y), options, exec()));
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_NEAR(staged[i], expected[i], 2e-5) << noise;  // a unit of f32
       EXPECT_NEAR(found[i], expected[i], 2e-5) << noise;
     }
   }
-  const Tensor same = on_device(x), value = psnr(same, same, {}, exec_);
-  float infinite = 0;
-  gpu::copy_to_cpu(&infinite, value, sizeof infinite, nullptr);
-  EXPECT_EQ(infinite, HUGE_VALF);
+  const Tensor same = test::in_vulkan_buffer(x);
+  EXPECT_EQ(test::elements_on_vulkan<float>(psnr(same, same, {}, exec()))[0], HUGE_VALF);
 }
 
 TEST_F(PixelErrorVulkan, APixelThatIsNotANumberMakesItsResultNaNAlone) {
@@ -121,7 +104,7 @@ TEST_F(PixelErrorVulkan, APixelThatIsNotANumberMakesItsResultNaNAlone) {
   x.elements<float>()[40] = std::nanf("");
   for (const auto& function : {mse, mae}) {
     const std::vector<double> found =
-        to_doubles(function(x, y, {.reduction = Reduction::per_image}, exec_));
+        to_doubles(function(x, y, {.reduction = Reduction::per_image}, exec()));
     EXPECT_TRUE(std::isnan(found[0]));
     EXPECT_FALSE(std::isnan(found[1]));
   }
@@ -130,10 +113,10 @@ TEST_F(PixelErrorVulkan, APixelThatIsNotANumberMakesItsResultNaNAlone) {
 TEST_F(PixelErrorVulkan, RefusesWhatItHasNoKernelsFor) {
   const test::Array x = test::noise({1, 1, 8, 8}, DType::f32, Layout::dense, 1, 1);
   const test::Array mask = test::noise({1, 1, 8, 8}, DType::f32, Layout::dense, 2, 1);
-  EXPECT_THROW(mse(x, x, {.mask = mask}, exec_), DeviceError);
-  EXPECT_THROW(psnr(x, x, {.mask = mask}, exec_), DeviceError);
+  EXPECT_THROW(mse(x, x, {.mask = mask}, exec()), DeviceError);
+  EXPECT_THROW(psnr(x, x, {.mask = mask}, exec()), DeviceError);
   const test::Array doubles = test::noise({1, 1, 8, 8}, DType::f64, Layout::dense, 1, 1);
-  EXPECT_THROW(mae(doubles, doubles, {}, exec_), DeviceError);
+  EXPECT_THROW(mae(doubles, doubles, {}, exec()), DeviceError);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 // Workgroups: (columns / 64, rows, planes).
 // Buffers: 0 padded: f32, [plane][height + 2·radius_y][pitch], pitch the first
 //   multiple of kPitchOf from width + 2·radius_x on; 1 gradient: words.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 const int kReflect = 2;
 

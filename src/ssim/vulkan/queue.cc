@@ -122,8 +122,7 @@ class Queue {
     if (has_map) arguments.options |= kHasMap;
     if (upstream.elements.buffer != nullptr)
       arguments.options |= reduces ? kUpstreamOfPlanes : kUpstreamOfMap;
-    const VkBuffer of_layouts = commands_.workspace(sizeof layouts);
-    *static_cast<Layouts*>(commands_.upload(of_layouts, 0, sizeof layouts)) = layouts;
+    const VkBuffer of_layouts = commands_.workspace_of(&layouts, sizeof layouts);
 
     const Plan plan = plan_of();
     arguments.rows = i32(plan.rows);

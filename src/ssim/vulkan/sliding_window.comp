@@ -22,8 +22,8 @@
 //   weight·(1 - SSIM) + l1_weight·|x - y|; 4 map: f32; 5 upstream: words; 6 x_gradient,
 //   7 y_gradient: words. 8 to 11 are x, y, x_gradient and y_gradient again, in vectors of four.
 //   A buffer that the options do not need may be any other.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/elements.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/elements.glsl"
 
 const int kBatch = 4;   // rows
 const int kEach = 4;    // neighbours that a thread averages across

@@ -8,7 +8,7 @@
 #include "similis/c/ssim.h"
 #include "similis/c/vulkan.h"
 #include "similis/vulkan.hpp"
-#include "src/gpu/device.h"
+#include "src/gpu/vulkan/test_device.h"
 #include "src/ssim/test_cases.h"
 #include "tests/c_tensor.h"
 #include "tests/refusal.h"
@@ -18,35 +18,21 @@ namespace {
 
 using test::Layout;
 
-class SsimVulkan : public testing::Test {
+class SsimVulkan : public test::VulkanTest<> {
  protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-    exec_.queue = VulkanDevice().queue();
-  }
-
   Reference through_vulkan(const Pair& pair, const SsimRequest& request, const SsimOptions& options,
       bool by_x = false, bool by_y = false, Layout layout = Layout::dense) const {
-    return computed(pair.x, pair.y, request, options, by_x, by_y, layout, exec_);
+    return computed(pair.x, pair.y, request, options, by_x, by_y, layout, exec());
   }
 
-  // Values to 1e-6, or to that part of a sum.
+  static double tolerance_of(const SsimOptions& options) {
+    return options.reduction == Reduction::none ? kMapOnGpu : 1e-6;
+  }
+
   void expect_the_references(
       const Pair& pair, const SsimRequest& request, const SsimOptions& options) const {
     const Reference expected = reference_ssim(pair.x, pair.y, request, options);
-    expect_values(through_vulkan(pair, request, options), expected, options);
-  }
-
-  static void expect_values(
-      const Reference& found, const Reference& expected, const SsimOptions& options) {
-    ASSERT_EQ(found.value.size(), expected.value.size());
-    const double tolerance = options.reduction == Reduction::none ? kMapOnGpu : 1e-6;
-    for (std::size_t i = 0; i < expected.value.size(); ++i) {
-      ASSERT_NEAR(
-          found.value[i], expected.value[i], tolerance * std::max(1.0, std::abs(expected.value[i])))
-          << i;
-    }
+    expect_near(through_vulkan(pair, request, options), expected, tolerance_of(options));
   }
 
   // Values and gradients to both images, and with a dense layout to each image alone.
@@ -55,19 +41,15 @@ class SsimVulkan : public testing::Test {
     const test::Array upstream = upstream_for(pair.x.shape, options);
     request.upstream = upstream;
     const Reference expected = reference_ssim(pair.x, pair.y, request, options);
-    const Reference both = through_vulkan(pair, request, options, true, true, layout);
-    expect_values(both, expected, options);
-    EXPECT_LT(test::relative_l2(both.x_gradient, expected.x_gradient), tolerance);
-    EXPECT_LT(test::relative_l2(both.y_gradient, expected.y_gradient), tolerance);
+    const auto expect_by = [&](bool by_x, bool by_y) {
+      expect_near(through_vulkan(pair, request, options, by_x, by_y, layout), expected,
+          tolerance_of(options), tolerance);
+    };
+    expect_by(true, true);
     if (layout != Layout::dense) return;
-    const Reference by_x = through_vulkan(pair, request, options, true);
-    expect_values(by_x, expected, options);
-    EXPECT_LT(test::relative_l2(by_x.x_gradient, expected.x_gradient), tolerance);
-    const Reference by_y = through_vulkan(pair, request, options, false, true);
-    EXPECT_LT(test::relative_l2(by_y.y_gradient, expected.y_gradient), tolerance);
+    expect_by(true, false);
+    expect_by(false, true);
   }
-
-  Execution exec_;
 };
 
 // One window; a strip of 118 columns or 108 with gradients, and more; segments of 32 rows and more.
@@ -145,12 +127,10 @@ TEST_F(SsimVulkan, GradientsOfDenseImagesAreTheReferences) {
       const SsimRequest loss{.form = SsimRequest::Form::loss};
       const Reference expected = reference_ssim(pair.x, pair.y, loss, {.padding = padding});
       const Reference found = through_vulkan(pair, loss, {.padding = padding}, true, true);
-      EXPECT_NEAR(found.value[0], expected.value[0], 1e-6);
-      EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), 1e-5);
-      EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), 1e-5);
+      expect_near(found, expected, 1e-6);
       const Reference by_x = through_vulkan(pair, loss, {.padding = padding}, true, false);
       EXPECT_EQ(by_x.value, found.value);
-      EXPECT_LT(test::relative_l2(by_x.x_gradient, expected.x_gradient), 1e-5);
+      expect_near(by_x, expected, 1e-6);
     }
   }
 }
@@ -179,9 +159,7 @@ TEST_F(SsimVulkan, GradientsAreTheReferencesUnderEachWindow) {
       const SsimOptions options{.window_size = size, .sigma = 2, .padding = padding};
       const Reference expected = reference_ssim(pair.x, pair.y, {}, options);
       const Reference found = through_vulkan(pair, {}, options, true, true);
-      EXPECT_NEAR(found.value[0], expected.value[0], 1e-6);
-      EXPECT_LT(test::relative_l2(found.x_gradient, expected.x_gradient), 1e-5);
-      EXPECT_LT(test::relative_l2(found.y_gradient, expected.y_gradient), 1e-5);
+      expect_near(found, expected, 1e-6);
     }
   }
 }
@@ -205,8 +183,8 @@ TEST_F(SsimVulkan, WithL1IsTheReferences) {
 TEST_F(SsimVulkan, OfEqualImagesIsOneInAllBits) {
   const Pair pair = textured({1, 3, 37, 61}, DType::f32, Layout::dense, Layout::dense, 1);
   for (const Padding padding : kPaddings) {
-    EXPECT_EQ(item(ssim(pair.x, pair.x, {.padding = padding}, exec_)), 1);
-    EXPECT_EQ(item(ssim_loss(pair.x, pair.x, {.padding = padding}, exec_)), 0);
+    EXPECT_EQ(item(ssim(pair.x, pair.x, {.padding = padding}, exec())), 1);
+    EXPECT_EQ(item(ssim_loss(pair.x, pair.x, {.padding = padding}, exec())), 0);
   }
 }
 
@@ -233,23 +211,16 @@ TEST_F(SsimVulkan, APixelThatIsNotANumberIsSeenByItsWindowsOnly) {
           << row << ' ' << column;
     }
   }
-  EXPECT_TRUE(std::isnan(item(ssim(pair.x, pair.y, {}, exec_))));
+  EXPECT_TRUE(std::isnan(item(ssim(pair.x, pair.y, {}, exec()))));
 }
 
 TEST_F(SsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
   const Pair pair = textured({2, 2, 33, 47}, DType::f32, Layout::dense, Layout::dense, 1);
   const Device device = VulkanDevice().device();
-  const auto on_device = [&](const TensorView& view) {
-    Tensor copy = allocate(view.shape, view.dtype, device);
-    gpu::copy_from_cpu(copy, view.data(),
-        static_cast<std::size_t>(view.shape.count()) * size_bytes(view.dtype), nullptr);
-    return copy;
-  };
-  const Tensor x = on_device(pair.x), y = on_device(pair.y);
+  const Tensor x = test::in_vulkan_buffer(pair.x), y = test::in_vulkan_buffer(pair.y);
   const Tensor gradient = ssim_value_and_gradient(x, y).x_gradient;
   EXPECT_EQ(gradient.device, device);
-  std::vector<float> on_cpu(static_cast<std::size_t>(gradient.shape.count()));
-  gpu::copy_to_cpu(on_cpu.data(), gradient, on_cpu.size() * sizeof(float), nullptr);
+  const std::vector<float> on_cpu = test::elements_on_vulkan<float>(gradient);
   EXPECT_LT(test::relative_l2(
                 {on_cpu.begin(), on_cpu.end()}, reference_ssim(pair.x, pair.y, {}, {}).x_gradient),
       1e-5);
@@ -257,8 +228,7 @@ TEST_F(SsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
     const SsimOptions options{.reduction = reduction};
     const Tensor value = ssim(x, y, options);
     EXPECT_EQ(value.device, device);
-    std::vector<float> found(static_cast<std::size_t>(value.shape.count()));
-    gpu::copy_to_cpu(found.data(), value, found.size() * sizeof(float), nullptr);
+    const std::vector<float> found = test::elements_on_vulkan<float>(value);
     const Reference expected = reference_ssim(pair.x, pair.y, {}, options);
     for (std::size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(found[i], expected.value[i], reduction == Reduction::none ? kMapOnGpu : 1e-6);
@@ -270,7 +240,7 @@ TEST_F(SsimVulkan, OfCIsThatOfCpp) {
   const Tensor value = allocate({}, DType::f32), expected = allocate({}, DType::f32);
   const Tensor gradient = allocate(pair.x.shape, DType::f32);
   const Tensor expected_gradient = allocate(pair.x.shape, DType::f32);
-  ssim_into(pair.x, pair.y, {.value = expected, .x_gradient = expected_gradient}, {}, exec_);
+  ssim_into(pair.x, pair.y, {.value = expected, .x_gradient = expected_gradient}, {}, exec());
   similis_vulkan_device* device = nullptr;
   ASSERT_EQ(similis_vulkan_device_create(0, &device), SIMILIS_OK);
   similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
@@ -288,14 +258,14 @@ TEST_F(SsimVulkan, OfCIsThatOfCpp) {
 TEST_F(SsimVulkan, RefusesWhatItHasNoKernelsFor) {
   const Pair pair = textured({1, 1, 40, 40}, DType::f32, Layout::dense, Layout::dense, 1);
   const auto refuses = [&](const SsimRequest& request, const SsimOptions& options) {
-    EXPECT_THROW(ssim_into(pair.x, pair.y, request, options, exec_), DeviceError);
+    EXPECT_THROW(ssim_into(pair.x, pair.y, request, options, exec()), DeviceError);
   };
   const Tensor value = allocate({}, DType::f32), mask = allocate({1, 1, 40, 40}, DType::f32);
   std::fill_n(mask.elements<float>(), 1600, 1.0f);
   refuses({.value = value}, {.window_size = 13});
   refuses({.value = value}, {.mask = mask});
   const Pair doubles = textured({1, 1, 40, 40}, DType::f64, Layout::dense, Layout::dense, 1);
-  EXPECT_THROW(ssim(doubles.x, doubles.y, {}, exec_), DeviceError);
+  EXPECT_THROW(ssim(doubles.x, doubles.y, {}, exec()), DeviceError);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 // Neighbouring threads have neighbouring rows, and a row's quads of columns lie a plane's height
 // apart, so that all threads together read and write without gaps. Each quad is on its way while
 // three others are worked on. 16 B a pixel of a product are read and written, 16 more of x·y.
-#include "src/gpu/vulkan/prelude.glsl"
+#include "src/gpu/glsl/prelude.glsl"
 #include "src/ssimulacra2/vulkan/words.glsl"
 #include "src/ssimulacra2/vulkan/recursion.glsl"
 #include "src/ssimulacra2/vulkan/jobs.glsl"

@@ -9,8 +9,8 @@
 // A recursion is a chain of latencies, and so is a sum; the terms between them are the most work, and
 // of eight rows they are made at once. A value is read once: the sample that a step reads again ten
 // rows later waits in a register.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 #define SIMILIS_HAS_DOUBLES
 #include "src/ssimulacra2/vulkan/words.glsl"
 #include "src/ssimulacra2/vulkan/recursion.glsl"

@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // Adds the sums of a group of columns over its stripes, from the top; a thread takes one sum.
-#include "src/gpu/vulkan/prelude.glsl"
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/prelude.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 #include "src/ssimulacra2/vulkan/jobs.glsl"
 
 const int kThreads = 64;

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // A later scale: the light that the scale before it left to X, Y, B and the light of the next scale.
-#include "src/gpu/vulkan/prelude.glsl"
+#include "src/gpu/glsl/prelude.glsl"
 #include "src/ssimulacra2/vulkan/words.glsl"
 
 layout(push_constant) uniform Push {

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // SPDX-License-Identifier: Apache-2.0
 // The first scale: samples of two batches of pictures to X, Y, B and the light of the second scale.
-#include "src/gpu/vulkan/prelude.glsl"
+#include "src/gpu/glsl/prelude.glsl"
 #include "src/ssimulacra2/vulkan/words.glsl"
 
 const int kU8 = 0, kU16 = 1, kF16 = 2, kBf16 = 3, kF32 = 4;  // DType

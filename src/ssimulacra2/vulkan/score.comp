@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of groups ─> norms ─> score; a workgroup takes a pair over all its backgrounds, a thread
 // one norm. All in integers: it is few numbers, and Vulkan asks no device for exact roots.
-#include "src/gpu/vulkan/prelude.glsl"
+#include "src/gpu/glsl/prelude.glsl"
 #include "src/ssimulacra2/vulkan/score_words.glsl"
 
 const int kThreads = 64, kSums = 6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of score_steps.h in GLSL, in integers on every device.
-#include "src/gpu/vulkan/soft_double.glsl"
+#include "src/gpu/glsl/soft_double.glsl"
 
 #define SIMILIS_HOST_DEVICE
 #define SIMILIS_NUMBER(value, high, low) packUint2x32(uvec2(low, high))

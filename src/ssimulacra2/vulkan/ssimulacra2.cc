@@ -246,10 +246,7 @@ class Batch {
     return commands_.workspace(static_cast<std::size_t>(count) * bytes_each);
   }
   template <class T> VkBuffer uploaded(const std::vector<T>& values) {
-    const std::size_t bytes = values.size() * sizeof(T);
-    const VkBuffer buffer = commands_.workspace(bytes);
-    std::memcpy(commands_.upload(buffer, 0, bytes), values.data(), bytes);
-    return buffer;
+    return commands_.workspace_of(values.data(), values.size() * sizeof(T));
   }
 
   void convert() {

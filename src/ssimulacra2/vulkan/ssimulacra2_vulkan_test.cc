@@ -38,11 +38,11 @@ test::Array picture(const Extents& shape, DType dtype, Layout layout, double dis
   });
 }
 
-class Ssimulacra2Vulkan : public testing::TestWithParam<const char*> {
+class Ssimulacra2Vulkan : public test::VulkanTest<testing::TestWithParam<const char*>> {
  protected:
   void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
+    VulkanTest::SetUp();
+    if (IsSkipped()) return;
     device_ = &opened(GetParam());
     ASSERT_EQ(device_->arithmetic().problem, "");
   }
@@ -143,13 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Arithmetic, Ssimulacra2Vulkan,
       return name;
     });
 
-class Ssimulacra2InBuffers : public testing::Test {
- protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::vulkan) == 0)
-      GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-  }
-};
+class Ssimulacra2InBuffers : public test::VulkanTest<> {};
 
 TEST_F(Ssimulacra2InBuffers, HasTheCpusBits) {
   for (const Layout layout : {Layout::dense, Layout::channels_last, Layout::reversed}) {
@@ -158,13 +152,11 @@ TEST_F(Ssimulacra2InBuffers, HasTheCpusBits) {
       const test::Array y = picture({3, 4, 37, 53}, dtype, layout, .2);
       const Tensor of_x = test::in_vulkan_buffer(x), of_y = test::in_vulkan_buffer(y);
       const Tensor all = allocate({5}, DType::f64, of_x.device);
-      TensorView value = all;
+      Tensor value = all;
       value.offset = 2;
       value.shape = {3};
       ssimulacra2_into(of_x, of_y, {.value = value});
-      double scores[3];
-      gpu::copy_to_cpu(scores, value, sizeof scores, nullptr);
-      EXPECT_EQ(std::vector<double>(scores, scores + 3), to_doubles(ssimulacra2(x, y)))
+      EXPECT_EQ(test::elements_on_vulkan<double>(value), to_doubles(ssimulacra2(x, y)))
           << test::name(layout);
     }
   }
@@ -179,17 +171,16 @@ TEST_F(Ssimulacra2InBuffers, WhatHasNoKernelsIsRefusedInASentence) {
     }
     return "nothing was refused";
   };
-  const Execution exec{.queue = VulkanDevice().queue()};
   const test::Array x = picture({1, 3, 24, 30}, DType::u8, Layout::dense, 0);
-  EXPECT_EQ(sentence([&] { ssimulacra2(x, x, {.mode = Ssimulacra2Mode::fast}, exec); }),
+  EXPECT_EQ(sentence([&] { ssimulacra2(x, x, {.mode = Ssimulacra2Mode::fast}, exec()); }),
       "ssimulacra2: the mode is fast; through Vulkan there is mode exact of pictures of uint8, "
       "uint16, float16, bfloat16 or float32");
   const test::Array doubles = picture({1, 3, 24, 30}, DType::f64, Layout::dense, 0);
-  EXPECT_EQ(sentence([&] { ssimulacra2(doubles, doubles, {}, exec); }),
+  EXPECT_EQ(sentence([&] { ssimulacra2(doubles, doubles, {}, exec()); }),
       "ssimulacra2: x is float64; through Vulkan there is mode exact of pictures of uint8, uint16, "
       "float16, bfloat16 or float32");
   const Tensor map = allocate({1, 24, 30}, DType::f32);
-  EXPECT_THROW(ssimulacra2_into(x, x, {.map = map}, {}, exec), DeviceError);
+  EXPECT_THROW(ssimulacra2_into(x, x, {.map = map}, {}, exec()), DeviceError);
 }
 
 // A device that rounds in other ways: integers make up for it, or it is refused.

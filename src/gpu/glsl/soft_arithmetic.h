@@ -183,15 +183,16 @@ FUNCTION int soft_f64_floor_to_int(u64 a) {
   return (f64_mantissa(a) & ((U64(1) << uint(shift)) - U64(1))) != U64(0) ? -whole - 1 : -whole;
 }
 
-// Rounded to f32; infinity where it is too large.
-FUNCTION float soft_f32_of_f64(u64 a) {
+// The bits of a rounded to f32; infinity where it is too large, and NaN as it is.
+FUNCTION uint soft_f32_of_f64(u64 a) {
   uint sign = uint(a >> 32) & 0x80000000u;
   int exponent = f64_exponent(a) - 1023 + 127;
-  if (f64_exponent(a) == 0 || exponent < -30) return float_of(sign);
-  if (exponent > 254) return float_of(sign | 0x7f800000u);
+  if (f64_exponent(a) == 0 || exponent < -30) return sign;
+  if (f64_exponent(a) == 2047 && f64_mantissa(a) != U64(1) << 52) return sign | 0x7fc00000u;
+  if (exponent > 254) return sign | 0x7f800000u;
   uint rounded = uint(shifted_and_rounded(f64_mantissa(a), exponent < 1 ? 30 - exponent : 29));
   // Bit 23 adds 1 to the exponent.
-  return float_of(sign | (exponent < 1 ? rounded : rounded + (uint(exponent - 1) << 23)));
+  return sign | (exponent < 1 ? rounded : rounded + (uint(exponent - 1) << 23));
 }
 
 // Shifts 128 bits right, as shifted_with_sticky() does.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // f64 as its bits, with IEEE's results: by the device's doubles in the module that the probe chose
 // for devices whose doubles are exact (SIMILIS_F64), else in integers.
-#include "src/gpu/vulkan/soft_arithmetic.h"
+#include "src/gpu/glsl/soft_arithmetic.h"
 
 #ifdef SIMILIS_F64
 double double_of(u64 bits) { return packDouble2x32(unpackUint2x32(bits)); }

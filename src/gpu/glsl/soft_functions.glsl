@@ -47,20 +47,10 @@ u64 soft_f64_log_of_rest(u64 a) {
       soft_f64_quotient(f64_negative(a), soft_f64_sum(f64_whole(1), rest)));
 }
 
-// To f32, to nearest even; 0 where the exponent is below f32's.
-uint f32_of_f64(u64 value) {
-  int exponent = f64_exponent(value) - 1023 + 127;
-  uint sign = uint(value >> 32) & 0x80000000u;
-  if (exponent <= 0) return sign;
-  if (exponent > 254) return sign | (f64_is_finite(value) ? 0x7f800000u : 0x7fc00000u);
-  uint mantissa = uint(shifted_and_rounded(f64_mantissa(value), 29));
-  return sign | ((uint(exponent - 1) << 23) + mantissa);
-}
-
 // exp(a) - 1, a ≤ 0.
 u64 soft_f64_exp_minus_1(u64 a) {
   if (f64_sign(a) != U64(0) && f64_exponent(a) >= 1023 + 9) a = f64_whole(-512);
-  int power = int(float_of(f32_of_f64(a)) * 1.44269504 - 0.5);
+  int power = int(float_of(soft_f32_of_f64(a)) * 1.44269504 - 0.5);
   u64 rest = soft_f64_difference(a, soft_f64_product(f64_whole(power), f64_ln2()));
   u64 sum = f64_whole(1);
   for (int n = 14; n > 1; --n) {
