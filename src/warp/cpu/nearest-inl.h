@@ -41,16 +41,15 @@ template <class T> void place_nearest(const Pass& pass, const Chunk& chunk, Near
 }
 
 /// From cells, whose fractions are off by much less than kInexact; false if one is that close to
-/// the middle. Offsets fit 32 bits.
-inline bool round_cells(
-    const Pass& pass, const Cells<float>& cells, std::int64_t count, NearestVoxels<float>* out) {
+/// the middle. Offsets fit 32 bits. Writes whole vectors.
+inline bool round_cells(const Pass& pass, const Cells<float>& cells, std::int64_t count,
+    std::int32_t* HWY_RESTRICT offset, float* HWY_RESTRICT value_where_none) {
   constexpr float kInexact = 1e-5f;
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<hn::ScalableTag<float>> d32;
   const auto set = [&](std::int64_t value)
                        HWY_ATTR { return hn::Set(d32, static_cast<std::int32_t>(value)); };
   const auto half = hn::Set(d, 0.5f), inexact = hn::Set(d, kInexact);
-  alignas(64) std::int32_t offset[kChunk];
   auto least = half;  // distance from the middle
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
     auto at = set(0), outside = set(0);
@@ -69,11 +68,9 @@ inline bool round_cells(
     }
     const auto is_outside = hn::Lt(outside, hn::Zero(d32));
     hn::Store(hn::IfThenElse(is_outside, set(NearestVoxels<float>::kNone), at), d32, offset + i);
-    hn::Store(none, d, out->none + i);
+    hn::Store(none, d, value_where_none + i);
   }
-  if (!hn::AllFalse(d, hn::Lt(least, inexact))) return false;
-  std::copy_n(offset, count, out->offset);
-  return true;
+  return hn::AllFalse(d, hn::Lt(least, inexact));
 }
 
 template <class T, class E>
