@@ -147,10 +147,14 @@ template <int rank> class FastRow {
       chunk_.count = std::min(kChunk, width - chunk_.x);
       const bool is_linear = pass_.mode == Interpolation::linear;
       visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
-        place_in_slots<rank, padding>(
-            plan_, chunk_, {!is_linear || has_vectors_, with_gradient_}, touched, &ready_);
+        if (is_linear) {
+          const Wanted wanted{has_vectors_, with_gradient_};
+          place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
+        } else if (!place_in_slots<rank, padding, true>(
+                       plan_, chunk_, {false, with_gradient_}, nullptr, &ready_)) {
+          place_nearest_voxels();
+        }
       });
-      if (!is_linear) place_nearest_voxels();
       if (pass_.output.empty() && !with_gradient_) continue;
       if (has_vectors_) {
         run_vectors();
@@ -173,28 +177,24 @@ template <int rank> class FastRow {
   static constexpr D d{};
   static constexpr DI di{};
 
-  // From the chunk's cells, or, if an index is too near to the middle of two voxels for f32, from
-  // indices in f64.
+  // From indices in f64, where one is too near to the middle of two voxels for f32.
   void place_nearest_voxels() {
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
-    if (!round_cells(pass_, ready_.cells, chunk_.count, ready_.offset, ready_.none)) {
-      NearestVoxels<float> nearest;
-      place_chunk(plan_, &chunk_);
-      place_nearest(pass_, chunk_, &nearest);
-      for (std::int64_t slot = 0; slot < end; slot += lanes) {
-        const std::int64_t i = std::min(slot, end - lanes);
-        for (std::int64_t k = 0; k < lanes; ++k) {
-          ready_.offset[slot + k] = static_cast<std::int32_t>(nearest.offset[i + k]);
-          ready_.none[slot + k] = nearest.none[i + k];
-          for (int a = 0; a < rank; ++a) {
-            ready_.cells.slope[a][slot + k] = static_cast<float>(chunk_.slope[a][i + k]);
-          }
+    NearestVoxels<float> nearest;
+    place_chunk(plan_, &chunk_);
+    place_nearest(pass_, chunk_, &nearest);
+    for (std::int64_t slot = 0; slot < end; slot += lanes) {
+      const std::int64_t i = std::min(slot, end - lanes);
+      bool& is_inside = ready_.is_inside[slot];
+      is_inside = true;
+      for (std::int64_t k = 0; k < lanes; ++k) {
+        is_inside = is_inside && nearest.offset[i + k] != ReadyCells::kNone;
+        ready_.offset[slot + k] = static_cast<std::int32_t>(nearest.offset[i + k]);
+        ready_.none[slot + k] = nearest.none[i + k];
+        for (int a = 0; a < rank; ++a) {
+          ready_.cells.slope[a][slot + k] = static_cast<float>(chunk_.slope[a][i + k]);
         }
       }
-    }
-    const auto none = hn::Set(di, ReadyCells::kNone);
-    for (std::int64_t slot = 0; slot < end; slot += lanes) {
-      ready_.is_inside[slot] = hn::AllFalse(di, hn::Eq(hn::Load(di, ready_.offset + slot), none));
     }
   }
 

@@ -55,9 +55,10 @@ struct Wanted {
 };
 
 /// Finds the cells of a chunk of at least one vector, and widens `touched` by the least and the
-/// largest along the slabs' axis, if it is given.
-template <int rank, Outside padding>
-void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
+/// largest along the slabs' axis, if it is given. Of the nearest voxels it finds offsets; it
+/// returns false if f32 does not tell which they are.
+template <int rank, Outside padding, bool is_nearest>
+bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
     ReadyCells* ready) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -75,6 +76,7 @@ void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
   auto least = hn::Set(di, 1 << 30), most = hn::Set(di, -(1 << 30));
   Cells<float>& cells = ready->cells;
   const auto last = sampler.last_cells();
+  Rounding rounding(pass);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk.count;
   for (std::int64_t slot = 0; slot < end; slot += lanes) {
     const std::int64_t i = std::min(slot, end - lanes);
@@ -106,10 +108,17 @@ void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
         slope[a] = placed.slope;
       }
     }
+    for (int a = 0; a < rank && keeps_slopes; ++a) hn::Store(slope[a], d, cells.slope[a] + slot);
+    if constexpr (is_nearest) {
+      const Rounding::Rounded rounded = rounding.round(rank, fraction, voxel);
+      hn::Store(rounded.offset, di, ready->offset + slot);
+      if (!rounded.are_all_there) hn::Store(rounded.none, d, ready->none + slot);
+      ready->is_inside[slot] = rounded.are_all_there;
+      continue;
+    }
     for (int a = 0; a < rank; ++a) {
       hn::Store(fraction[a], d, cells.fraction[a] + slot);
       if (!is_inside || wanted.voxels) hn::Store(voxel[a], di, cells.voxel[a] + slot);
-      if (keeps_slopes) hn::Store(slope[a], d, cells.slope[a] + slot);
     }
     hn::Store(sampler.offsets_of(voxel), di, ready->offset + slot);
     ready->is_inside[slot] = is_inside;
@@ -123,6 +132,7 @@ void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
     touched->first = std::min(touched->first, hn::GetLane(hn::MinOfLanes(di, least)));
     touched->last = std::max(touched->last, hn::GetLane(hn::MaxOfLanes(di, most)));
   }
+  return rounding.is_certain();
 }
 
 /// Moves what the last slot holds, so that voxel i of the chunk is element i of each array.

@@ -319,7 +319,8 @@ template <class T> struct Slab {
       if (found->is_fast) {
         visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
           const auto find = [&]<int rank>() HWY_ATTR {
-            place_in_slots<rank, padding>(plan, *chunk, {true, false}, nullptr, &found->ready);
+            place_in_slots<rank, padding, false>(
+                plan, *chunk, {true, false}, nullptr, &found->ready);
             leave_slots<rank>(chunk->count, false, &found->ready.cells);
           };
           plan.pass.rank == 3 ? find.template operator()<3>() : find.template operator()<2>();
