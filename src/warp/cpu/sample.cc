@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling on the CPU: values, and gradients to the field and the matrices.
 //
-// A task takes rows of the output in chunks. If interpolation is linear, coordinates become cells
-// and cells are interpolated in whole vectors (linear-inl.h), those of fields a voxel at a time
-// (compose-inl.h); values of the nearest voxels come by
-// their offsets (nearest-inl.h); everything else goes voxel by voxel, with the same operations in
-// the same order. scatter.cc has the gradient to the image.
+// The usual calls take fast_path.cc; this is the general path. A task takes rows of the output in
+// chunks. If interpolation is linear, coordinates become cells and cells are interpolated in whole
+// vectors (linear-inl.h), those of fields one or two voxels at a time (compose-inl.h); values of
+// the nearest voxels come by their offsets (nearest-inl.h); everything else goes voxel by voxel,
+// with the same operations in the same order. scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
