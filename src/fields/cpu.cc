@@ -37,64 +37,66 @@ template <class T> struct Components {
   }
 };
 
-// Differences of vectors that lie side by side, along each axis.
+// Two rows of vectors that lie side by side, and the factor of their differences.
+template <class T> struct RowPair {
+  const T *before, *behind;
+  T by;
+};
+
+// Determinants from differences of such vectors.
 template <class T, int rank> struct SideBySide {
-  alignas(64) T change[3][rank * kChunk];
-
-  // Along an axis of rows: between voxels of the row before and of the row behind.
-  void between(int axis, const T* before, const T* behind, std::int64_t count, T by) {
-    T* HWY_RESTRICT to = change[axis];
-    for (std::int64_t k = 0; k < rank * count; ++k) to[k] = (behind[k] - before[k]) * by;
+  // Those of `count` voxels, at least a vector's, from pairs along x, y and z; returns how many
+  // fold.
+  static std::int64_t determinants(
+      const RowPair<T> (&pairs)[3], std::int64_t count, T* HWY_RESTRICT result) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+    std::int64_t folds = 0, i = 0;
+    for (; i + lanes <= count; i += lanes) folds += one_vector(pairs, i, 0, result + i);
+    // The last vector ends with the row, and does not count again what the one before it did.
+    if (i < count)
+      folds += one_vector(pairs, count - lanes, lanes - (count - i), result + count - lanes);
+    return folds;
   }
 
-  // Along the row of `width` voxels, for its part from x on.
-  void along(const T* row, std::int64_t x, std::int64_t count, std::int64_t width,
-      const Differences<T>& by) {
-    T* HWY_RESTRICT to = change[0];
-    const T* const own = row + rank * x;
-    const std::int64_t first = x == 0 ? rank : 0,
-                       last = rank * (x + count == width ? count - 1 : count);
-    for (std::int64_t k = first; k < last; ++k) to[k] = (own[k + rank] - own[k - rank]) * by.inside;
-    const auto at_end = [&](std::int64_t i, std::int64_t before, std::int64_t behind) {
-      for (int c = 0; c < rank; ++c) {
-        to[rank * i + c] = (row[rank * behind + c] - row[rank * before + c]) * by.at_border;
-      }
-    };
-    if (x == 0) at_end(0, 0, std::min<std::int64_t>(1, width - 1));
-    if (x + count == width) at_end(count - 1, std::max<std::int64_t>(width - 2, 0), width - 1);
-  }
-
-  // Writes the determinants, and up to a vector more behind the last; returns how many fold.
-  std::int64_t determinants(std::int64_t count, T* result) const {
+ private:
+  static HWY_INLINE std::int64_t one_vector(
+      const RowPair<T> (&pairs)[3], std::int64_t i, std::int64_t counted, T* result) {
     const hn::ScalableTag<T> d;
     using V = hn::Vec<decltype(d)>;
-    const auto load = [&](int axis, std::int64_t i, V& x, V& y, V& z) HWY_ATTR {
+    constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(T);
+    alignas(64) T differences[rank * kMost];
+    const auto change = [&](int axis, V& x, V& y, V& z) HWY_ATTR {
+      const RowPair<T>& pair = pairs[axis];
+      const V by = hn::Set(d, pair.by);
+      for (std::size_t k = 0; k < rank; ++k) {
+        const std::size_t at = static_cast<std::size_t>(rank * i) + k * hn::Lanes(d);
+        const V difference =
+            hn::Sub(hn::LoadU(d, pair.behind + at), hn::LoadU(d, pair.before + at));
+        hn::Store(hn::Mul(difference, by), d, differences + k * hn::Lanes(d));
+      }
       if constexpr (rank == 3) {
-        hn::LoadInterleaved3(d, change[axis] + 3 * i, x, y, z);
+        hn::LoadInterleaved3(d, differences, x, y, z);
       } else {
-        hn::LoadInterleaved2(d, change[axis] + 2 * i, x, y);
+        hn::LoadInterleaved2(d, differences, x, y);
       }
     };
     const V one = hn::Set(d, T{1}), zero = hn::Zero(d);
-    std::int64_t folds = 0;
-    for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      V c00 = zero, c10 = zero, c20 = zero, c01 = zero, c11 = zero, c21 = zero, c02 = zero,
-        c12 = zero, c22 = zero;
-      load(0, i, c00, c10, c20);
-      load(1, i, c01, c11, c21);
-      if constexpr (rank == 3) load(2, i, c02, c12, c22);
-      const V j00 = hn::Add(one, c00), j11 = hn::Add(one, c11), j22 = hn::Add(one, c22);
-      const V minor0 = hn::Sub(hn::Mul(j11, j22), hn::Mul(c12, c21));
-      const V minor1 = hn::Sub(hn::Mul(c10, j22), hn::Mul(c12, c20));
-      const V minor2 = hn::Sub(hn::Mul(c10, c21), hn::Mul(j11, c20));
-      const V first = hn::Sub(hn::Mul(j00, minor0), hn::Mul(c01, minor1));
-      const V found = hn::Add(first, hn::Mul(c02, minor2));
-      hn::Store(found, d, result + i);
-      const auto is_given = hn::FirstN(d, static_cast<std::size_t>(count - i));
-      const auto is_regular = hn::Gt(found, zero);  // not a NaN: is_fold() of each
-      folds += static_cast<std::int64_t>(hn::CountTrue(d, hn::AndNot(is_regular, is_given)));
-    }
-    return folds;
+    V c00 = zero, c10 = zero, c20 = zero, c01 = zero, c11 = zero, c21 = zero, c02 = zero,
+      c12 = zero, c22 = zero;
+    change(0, c00, c10, c20);
+    change(1, c01, c11, c21);
+    if constexpr (rank == 3) change(2, c02, c12, c22);
+    const V j00 = hn::Add(one, c00), j11 = hn::Add(one, c11), j22 = hn::Add(one, c22);
+    const V minor0 = hn::Sub(hn::Mul(j11, j22), hn::Mul(c12, c21));
+    const V minor1 = hn::Sub(hn::Mul(c10, j22), hn::Mul(c12, c20));
+    const V minor2 = hn::Sub(hn::Mul(c10, c21), hn::Mul(j11, c20));
+    const V first = hn::Sub(hn::Mul(j00, minor0), hn::Mul(c01, minor1));
+    const V found = hn::Add(first, hn::Mul(c02, minor2));
+    hn::StoreU(found, d, result);
+    const auto is_regular = hn::Gt(found, zero);  // not a NaN: is_fold() of each
+    if (HWY_LIKELY(hn::AllTrue(d, is_regular))) return 0;
+    const auto is_counted = hn::Not(hn::FirstN(d, static_cast<std::size_t>(counted)));
+    return static_cast<std::int64_t>(hn::CountTrue(d, hn::AndNot(is_regular, is_counted)));
   }
 };
 
@@ -104,23 +106,26 @@ template <class T> class Row {
   Row(const JacobianPass& pass)
       : pass_(pass),
         u_(pass.u),
-        is_side_by_side_(std::is_same_v<T, float> && is_interleaved(pass.u)) {
+        is_side_by_side_(std::is_same_v<T, float> && is_interleaved(pass.u) &&
+                         pass.determinant.dtype == DType::f32 && pass.determinant.strides[3] == 1 &&
+                         pass.axes[0].out_extent - 2 >=
+                             static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()))) {
     for (int a = 0; a < pass.rank; ++a) along_[a] = Differences<T>(pass.axes[a]);
   }
 
   std::int64_t run(std::int64_t n, std::int64_t z, std::int64_t y) {
+    if (is_side_by_side_) {
+      T* const result = static_cast<T*>(pass_.determinant.data()) + offset_of_result(n, z, y, 0);
+      return pass_.rank == 3 ? compute_side_by_side<3>(n, z, y, result)
+                             : compute_side_by_side<2>(n, z, y, result);
+    }
     const std::int64_t width = pass_.axes[0].out_extent;
     std::int64_t folds = 0;
     for (std::int64_t x = 0; x < width; x += kChunk) {
       const std::int64_t count = std::min(kChunk, width - x);
-      if (is_side_by_side_) {
-        folds += pass_.rank == 3 ? compute_side_by_side(three_, n, z, y, x, count)
-                                 : compute_side_by_side(two_, n, z, y, x, count);
-      } else {
-        load(n, z, y, x, count);
-        compute(x, count, z, y);
-        for (std::int64_t i = 0; i < count; ++i) folds += is_fold(result_[i]) ? 1 : 0;
-      }
+      load(n, z, y, x, count);
+      compute(x, count, z, y);
+      for (std::int64_t i = 0; i < count; ++i) folds += is_fold(result_[i]) ? 1 : 0;
       const Extents& s = pass_.determinant.strides;
       core_internal::HWY_NAMESPACE::store_row(
           result_, count, pass_.determinant, offset_of_result(n, z, y, x), s[3]);
@@ -165,22 +170,39 @@ template <class T> class Row {
 
   // Computes the determinants of vectors of f32 that lie side by side; returns how many fold.
   template <int rank>
-  std::int64_t compute_side_by_side(SideBySide<T, rank>& of, std::int64_t n, std::int64_t z,
-      std::int64_t y, std::int64_t x, std::int64_t count) {
+  std::int64_t compute_side_by_side(std::int64_t n, std::int64_t z, std::int64_t y, T* result) {
     const auto* const field = static_cast<const T*>(u_.data());
-    const auto at = [&](std::int64_t other_z, std::int64_t other_y, std::int64_t voxel) {
-      return field + voxel_offset(u_, n, other_z, other_y, voxel);
+    const auto row = [&](std::int64_t other_z, std::int64_t other_y) {
+      return field + voxel_offset(u_, n, other_z, other_y, 0);
     };
     const auto before = [](std::int64_t i) { return std::max<std::int64_t>(i - 1, 0); };
     const auto behind = [&](int a, std::int64_t i) {
       return std::min(i + 1, pass_.axes[a].out_extent - 1);
     };
-    of.along(at(z, y, 0), x, count, pass_.axes[0].out_extent, along_[0]);
-    of.between(1, at(z, before(y), x), at(z, behind(1, y), x), count, factor(1, y));
-    if constexpr (rank == 3) {
-      of.between(2, at(before(z), y, x), at(behind(2, z), y, x), count, factor(2, z));
+    const std::int64_t last = pass_.axes[0].out_extent - 1;
+    const T* const own = row(z, y);
+    RowPair<T> rows[3] = {
+        {own, own, 0}, {row(z, before(y)), row(z, behind(1, y)), factor(1, y)}, {own, own, 0}};
+    if constexpr (rank == 3) rows[2] = {row(before(z), y), row(behind(2, z), y), factor(2, z)};
+    const RowPair<T> inside[3] = {{own, own + 2 * rank, along_[0].inside},
+        {rows[1].before + rank, rows[1].behind + rank, rows[1].by},
+        {rows[2].before + rank, rows[2].behind + rank, rows[2].by}};
+    std::int64_t folds = SideBySide<T, rank>::determinants(inside, last - 1, result + 1);
+    for (const std::int64_t x : {std::int64_t{0}, last}) {
+      T change[3][3] = {};
+      const T *const next = own + rank * std::min(x + 1, last), *const previous =
+                                                                    own + rank * before(x);
+      for (int c = 0; c < rank; ++c) {
+        change[c][0] = (next[c] - previous[c]) * along_[0].at_border;
+        for (int a = 1; a < rank; ++a) {
+          const std::int64_t at = rank * x + c;
+          change[c][a] = (rows[a].behind[at] - rows[a].before[at]) * rows[a].by;
+        }
+      }
+      result[x] = determinant(change);
+      folds += is_fold(result[x]) ? 1 : 0;
     }
-    return of.determinants(count, result_);
+    return folds;
   }
 
   void compute(std::int64_t x, std::int64_t count, std::int64_t z, std::int64_t y) {
@@ -219,8 +241,6 @@ template <class T> class Row {
   const bool is_side_by_side_;
   Differences<T> along_[3];
   Components<T> own_, beside_[2][2];
-  SideBySide<T, 3> three_;
-  SideBySide<T, 2> two_;
   alignas(64) T result_[kChunk];
 };
 

@@ -44,6 +44,16 @@ struct DoubleSum {
       for (std::int64_t k = 0; k < lanes; ++k) sums[k] += std::fabs(d[i + k]);
     }
   }
+  // Adds term(i) for i < count.
+  template <class Term> void add_each(std::int64_t count, const Term& term) {
+    std::array<double, lanes> lane = sums;  // a copy, which stays in registers
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      for (std::int64_t k = 0; k < lanes; ++k) lane[k] += term(i + k);
+    }
+    for (std::int64_t k = 0; i + k < count; ++k) lane[k] += term(i + k);
+    sums = lane;
+  }
   void add(const double* numbers, std::int64_t count) {
     for (std::int64_t i = 0; i < count; i += lanes) {
       for (std::int64_t k = 0; k < lanes; ++k) sums[k] += numbers[i + k];
@@ -112,6 +122,11 @@ template <class T> class Task {
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
     const T* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
     const T* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (pass_.x_gradient.empty() && pass_.y_gradient.empty()) {
+        return add_errors(x, y, count);
+      }
+    }
     subtract(x, y, count, difference_);
     if (error_ == Error::squared) {
       sum_.add_squares(difference_, count);
@@ -133,6 +148,21 @@ template <class T> class Task {
   double total() const { return sum_.total(); }
 
  private:
+  // Adds the errors without keeping the differences.
+  void add_errors(const T* x, const T* y, std::int64_t count) {
+    const auto difference = [=](std::int64_t i) HWY_ATTR {
+      return static_cast<double>(x[i]) - static_cast<double>(y[i]);
+    };
+    if (error_ == Error::squared) {
+      sum_.add_each(count, [=](std::int64_t i) HWY_ATTR {
+        const double d = difference(i);
+        return d * d;
+      });
+    } else {
+      sum_.add_each(count, [=](std::int64_t i) HWY_ATTR { return std::fabs(difference(i)); });
+    }
+  }
+
   const Error error_;
   const PixelPass& pass_;
   double scale_;

@@ -101,7 +101,9 @@ template <Outside padding, bool mixes> class RowOfCells {
         .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
     const auto is_lost =
         hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
-    if constexpr (padding != Outside::zeros) fold(&result);
+    if constexpr (padding != Outside::zeros) {
+      if (!hn::AllFalse(di, is_folded(result))) fold(&result);
+    }
     if constexpr (mixes || padding != Outside::zeros) {
       result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);
     }
@@ -154,11 +156,25 @@ template <Outside padding, bool mixes> class RowOfCells {
     result->voxel = hn::Load(di, voxel);
   }
 
+  // True for the lanes that the padding changes: outside, or at the first voxel, whose slope is 0.
+  HWY_INLINE auto is_folded(const CellsInF32& cells) const {
+    const VI zero = hn::Zero(di);
+    const VI to_last = hn::Sub(hn::Set(di, static_cast<std::int32_t>(last_ - 1)), cells.voxel);
+    return hn::Or(hn::Lt(hn::Or(cells.voxel, to_last), zero),
+        hn::Eq(hn::Or(cells.voxel, hn::BitCast(di, cells.fraction)), zero));
+  }
+
   // place() for indices in two parts.
   HWY_INLINE void fold(CellsInF32* cells) const {
     const V zero = set(0), last = set(static_cast<float>(last_));
     V whole = hn::ConvertTo(d, cells->voxel), rest = cells->fraction;
-    if constexpr (padding == Outside::reflection) reflect(&whole, &rest, &cells->slope);
+    if constexpr (padding == Outside::reflection) {
+      const M changes = hn::RebindMask(d, is_folded(*cells));
+      const V own_whole = whole, own_rest = rest;  // of cells inside: they keep their bits
+      reflect(&whole, &rest, &cells->slope);
+      whole = hn::IfThenElse(changes, whole, own_whole);
+      rest = hn::IfThenElse(changes, rest, own_rest);
+    }
     const M is_outside = hn::Or(hn::Lt(whole, zero), hn::Ge(whole, last));
     const M is_first = hn::And(hn::Eq(whole, zero), hn::Eq(rest, zero));
     cells->slope = hn::IfThenZeroElse(hn::Or(is_outside, is_first), cells->slope);

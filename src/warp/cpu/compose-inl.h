@@ -28,8 +28,29 @@ inline bool has_vectors(const TensorView& view, int rank) {
 
 /// A chunk's vectors, and one element more than there are.
 struct ChunkVectors {
-  alignas(64) float value[3 * kChunk + 1];
-  alignas(64) float upstream[3 * kChunk + 1];
+  void load_upstream(const Pass& pass, std::int64_t start, std::int64_t count) {
+    std::copy_n(
+        static_cast<const float*>(pass.upstream.data()) + start, count * pass.rank, upstream);
+  }
+
+  // Writes addend + factor·value as the pass wants them.
+  void store(const Pass& pass, std::int64_t start_of_output, std::int64_t start_of_addend,
+      std::int64_t count_of_vectors) {
+    const std::int64_t count = count_of_vectors * pass.rank;
+    const auto factor = static_cast<float>(pass.factor);
+    const auto of_addend = static_cast<float>(pass.field_factor);
+    const float* HWY_RESTRICT from = value;
+    float* const to = static_cast<float*>(pass.output.data()) + start_of_output;
+    if (!pass.addend.empty()) {  // which may be the output
+      const float* const added = static_cast<const float*>(pass.addend.data()) + start_of_addend;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = of_addend * added[i] + factor * from[i];
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = factor * from[i];
+    }
+  }
+
+  alignas(64) float value[3 * kChunk + 2];
+  alignas(64) float upstream[3 * kChunk + 2] = {};
 };
 
 /// Samples a chunk's cells in one image of a field into out->value and, with slopes, writes the
@@ -41,69 +62,168 @@ void sample_vectors(const Pass& pass, const Cells<float>& cells, const float* im
 constexpr bool kMixesVectors = HWY_TARGET != HWY_SCALAR;  // which has no vectors of four
 
 #if HWY_TARGET != HWY_SCALAR
-template <int rank, bool with_slopes>
-void sample_vectors(const Pass& pass, const Cells<float>& cells, const float* image,
-    std::int64_t count, ChunkVectors* out, float (&gradient)[3][kChunk]) {
-  const hn::FixedTag<float, 4> d;
-  using V = hn::Vec<decltype(d)>;
-  std::int64_t step[3] = {0, 0, 0};
-  std::int32_t last[3] = {0, 0, 0};
-  for (int a = 0; a < rank; ++a) {
-    step[a] = pass.image.strides[4 - a];
-    last[a] = static_cast<std::int32_t>(pass.axes[a].extent - 1);
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    V fraction[3];
-    std::int32_t voxel[3] = {0, 0, 0}, outside = 0;  // below 0 where a corner is not there
-    std::int64_t offset = 0;
+template <int rank, bool with_slopes> class VectorSampler {
+ public:
+  VectorSampler(const Pass& pass, const Cells<float>& cells, const float* image, std::int64_t count,
+      ChunkVectors* out, float (&gradient)[3][kChunk])
+      : cells_(cells), image_(image), out_(*out), gradient_(gradient) {
     for (int a = 0; a < rank; ++a) {
-      fraction[a] = hn::Set(d, cells.fraction[a][i]);
-      voxel[a] = cells.voxel[a][i];
-      outside |= voxel[a] | (last[a] - 1 - voxel[a]);
-      offset += voxel[a] * step[a];
+      step_[a] = pass.image.strides[4 - a];
+      last_[a] = static_cast<std::int32_t>(pass.axes[a].extent - 1);
     }
-    const auto inside = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-      const float* const at = image + (offset + ky * step[1] + kz * step[2]);
-      *v0 = hn::LoadU(d, at);
+    std::fill_n(offset_, count, 0);
+    std::fill_n(outside_, count, 0);
+    for (int a = 0; a < rank; ++a) {
+      const auto step = static_cast<std::int32_t>(step_[a]);
+      const std::int32_t last = last_[a] - 1;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t voxel = cells.voxel[a][i];
+        offset_[i] += voxel * step;
+        outside_[i] |= voxel | (last - voxel);
+      }
+    }
+  }
+
+  void run(std::int64_t count) {
+    std::int64_t i = 0;
+    if constexpr (kVoxels == 2) {
+      for (; i + 2 <= count; i += 2) {
+        if (HWY_LIKELY((outside_[i] | outside_[i + 1]) >= 0)) {
+          sample_inside<Wide>(i);
+        } else {
+          sample_one(i);
+          sample_one(i + 1);
+        }
+      }
+    }
+    for (; i < count; ++i) sample_one(i);
+  }
+
+ private:
+  // As many voxels at once as a vector has fours of lanes; two are enough: what they share is
+  // their arithmetic, and each has its own loads.
+  static constexpr int kVoxels = HWY_TARGET <= HWY_AVX2 ? 2 : 1;
+  using One = hn::FixedTag<float, 4>;
+  using Wide = hn::FixedTag<float, 4 * kVoxels>;
+
+  // Four numbers at `first`, and those at `second` behind them if D has eight lanes.
+  template <class D> static HWY_INLINE hn::Vec<D> load(const float* first, const float* second) {
+    if constexpr (hn::MaxLanes(D()) == 8) {
+      return hn::Combine(D(), hn::LoadU(One(), second), hn::LoadU(One(), first));
+    } else {
+      return hn::LoadU(D(), first);
+    }
+  }
+  template <class D>
+  HWY_INLINE void load_fractions(std::int64_t i, hn::Vec<D> (&fraction)[3]) const {
+    for (int a = 0; a < rank; ++a) {
+      const float* const from = cells_.fraction[a] + i;
+      if constexpr (hn::MaxLanes(D()) == 8) {
+        fraction[a] = hn::Combine(D(), hn::Set(One(), from[1]), hn::Set(One(), from[0]));
+      } else {
+        fraction[a] = hn::Set(D(), from[0]);
+      }
+    }
+  }
+
+  // The voxels from i on, which have all their corners.
+  template <class D> HWY_INLINE void sample_inside(std::int64_t i) {
+    const D d;
+    using V = hn::Vec<D>;
+    V fraction[3];
+    load_fractions<D>(i, fraction);
+    const float* const first = image_ + offset_[i];
+    const float* const second = image_ + offset_[hn::MaxLanes(d) == 8 ? i + 1 : i];
+    const auto edge = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
+      const std::int64_t at = ky * step_[1] + (rank == 3 ? kz * step_[2] : 0);
+      *v0 = load<D>(first + at, second + at);
       if constexpr (rank == 3) {  // a load at the second vector could end beyond the last one
-        *v1 = hn::ShiftRightLanes<1>(d, hn::LoadU(d, at + 2));
+        *v1 = hn::ShiftRightLanes<1>(d, load<D>(first + at + 2, second + at + 2));
       } else {
         *v1 = hn::ShiftRightLanes<2>(d, *v0);
       }
     };
+    keep<D>(i, mix_corners<D, rank, with_slopes>(fraction, edge));
+  }
+
+  void sample_one(std::int64_t i) {
+    if (outside_[i] >= 0) return sample_inside<One>(i);
+    const One d;
+    using V = hn::Vec<One>;
+    V fraction[3];
+    load_fractions<One>(i, fraction);
     const auto border = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-      const std::int64_t y = voxel[1] + ky, z = voxel[2] + kz;
+      const std::int64_t y = cells_.voxel[1][i] + ky;
+      const std::int64_t z = rank == 3 ? cells_.voxel[2][i] + kz : 0;
       V* const of_x[2] = {v0, v1};
       for (int kx = 0; kx < 2; ++kx) {
-        const std::int64_t x = voxel[0] + kx;
+        const std::int64_t x = cells_.voxel[0][i] + kx;
         alignas(16) float vector[4] = {};
-        if (x >= 0 && x <= last[0] && y >= 0 && y <= last[1] && z >= 0 && z <= last[2]) {
-          std::copy_n(image + (x * step[0] + y * step[1] + z * step[2]), rank, vector);
+        if (x >= 0 && x <= last_[0] && y >= 0 && y <= last_[1] && z >= 0 && z <= last_[2]) {
+          std::copy_n(image_ + (x * step_[0] + y * step_[1] + z * step_[2]), rank, vector);
         }
         *of_x[kx] = hn::Load(d, vector);
       }
     };
-    using D = hn::FixedTag<float, 4>;
-    SampledBy<D> sampled = HWY_LIKELY(outside >= 0)
-                               ? mix_corners<D, rank, with_slopes>(fraction, inside)
-                               : mix_corners<D, rank, with_slopes>(fraction, border);
-    hn::StoreU(sampled.value, d, out->value + rank * i);  // the next voxel overwrites the rest
+    SampledBy<One> sampled = mix_corners<One, rank, with_slopes>(fraction, border);
     if constexpr (with_slopes) {
       V nothing = hn::Zero(d);  // or NaN, as in sample_border()
-      for (int a = 0; a < rank && outside < 0; ++a) {
-        nothing = hn::MulAdd(hn::Zero(d), fraction[a], nothing);
+      for (int a = 0; a < rank; ++a) nothing = hn::MulAdd(hn::Zero(d), fraction[a], nothing);
+      for (int a = 0; a < rank; ++a) sampled.slope[a] = hn::Add(sampled.slope[a], nothing);
+    }
+    keep<One>(i, sampled);
+  }
+
+  // Writes the values, whose last element the next voxel overwrites, and Σ upstream·slope.
+  template <class D> HWY_INLINE void keep(std::int64_t i, const SampledBy<D>& sampled) {
+    const D d;
+    using V = hn::Vec<D>;
+    float* const value = out_.value + rank * i;
+    if constexpr (hn::MaxLanes(d) == 8) {
+      hn::StoreU(hn::LowerHalf(One(), sampled.value), One(), value);
+      hn::StoreU(hn::UpperHalf(One(), sampled.value), One(), value + rank);
+    } else {
+      hn::StoreU(sampled.value, d, value);
+    }
+    if constexpr (with_slopes) {
+      const float* const upstream = out_.upstream + rank * i;
+      const V given = load<D>(upstream, upstream + rank);
+      // Of the sums of a voxel's four lanes, x and y are found together; x, then y, then z.
+      const V by_x = hn::Mul(given, sampled.slope[0]), by_y = hn::Mul(given, sampled.slope[1]);
+      const V low = hn::InterleaveLower(d, by_x, by_y);
+      V sums = hn::Add(low, hn::ShiftRightLanes<2>(d, low));
+      if constexpr (rank == 3) sums = hn::Add(sums, hn::InterleaveUpper(d, by_x, by_y));
+      constexpr int kCount = hn::MaxLanes(D()) / 4;
+      alignas(32) float sum[8], sum_of_z[8];
+      hn::Store(sums, d, sum);
+      if constexpr (rank == 3) {
+        const V by_z = hn::Mul(given, sampled.slope[2]);
+        hn::Store(hn::Add(hn::Add(by_z, hn::ShiftRightLanes<1>(d, by_z)),
+                      hn::ShiftRightLanes<2>(d, by_z)),
+            d, sum_of_z);
       }
-      const V given = hn::LoadU(d, out->upstream + rank * i);
-      for (int a = 0; a < rank; ++a) {
-        if (outside < 0) sampled.slope[a] = hn::Add(sampled.slope[a], nothing);
-        alignas(16) float product[4];
-        hn::Store(hn::Mul(given, sampled.slope[a]), d, product);
-        float sum = product[0];
-        for (int c = 1; c < rank; ++c) sum += product[c];
-        gradient[a][i] = sum;
+      for (int k = 0; k < kCount; ++k) {
+        gradient_[0][i + k] = sum[4 * k];
+        gradient_[1][i + k] = sum[4 * k + 1];
+        if constexpr (rank == 3) gradient_[2][i + k] = sum_of_z[4 * k];
       }
     }
   }
+
+  const Cells<float>& cells_;
+  const float* const image_;
+  ChunkVectors& out_;
+  float (&gradient_)[3][kChunk];
+  std::int64_t step_[3] = {0, 0, 0};
+  std::int32_t last_[3] = {0, 0, 0};
+  alignas(64) std::int32_t offset_[kChunk];
+  alignas(64) std::int32_t outside_[kChunk];  // below 0 where a corner is not there
+};
+
+template <int rank, bool with_slopes>
+void sample_vectors(const Pass& pass, const Cells<float>& cells, const float* image,
+    std::int64_t count, ChunkVectors* out, float (&gradient)[3][kChunk]) {
+  VectorSampler<rank, with_slopes>(pass, cells, image, count, out, gradient).run(count);
 }
 #endif
 

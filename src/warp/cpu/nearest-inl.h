@@ -40,40 +40,74 @@ template <class T> void place_nearest(const Pass& pass, const Chunk& chunk, Near
   }
 }
 
-/// From cells, whose fractions are off by much less than kInexact; false if one is that close to
-/// the middle. Offsets fit 32 bits.
-inline bool round_cells(
-    const Pass& pass, const Cells<float>& cells, std::int64_t count, NearestVoxels<float>* out) {
-  constexpr float kInexact = 1e-5f;
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<hn::ScalableTag<float>> d32;
-  const auto set = [&](std::int64_t value)
-                       HWY_ATTR { return hn::Set(d32, static_cast<std::int32_t>(value)); };
-  const auto half = hn::Set(d, 0.5f), inexact = hn::Set(d, kInexact);
-  alignas(64) std::int32_t offset[kChunk];
-  auto least = half;  // distance from the middle
-  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-    auto at = set(0), outside = set(0);
-    auto none = hn::Zero(d);
-    for (int a = 0; a < pass.rank; ++a) {
-      const auto fraction = hn::Load(d, cells.fraction[a] + i);
-      const auto distance = hn::Abs(hn::Sub(fraction, half));
-      least = hn::IfThenElse(hn::Lt(distance, least), distance, least);  // NaN is not close
-      none = hn::MulAdd(hn::Zero(d), fraction, none);
-      const auto is_up = hn::VecFromMask(d32, hn::RebindMask(d32, hn::Gt(fraction, half)));
-      auto voxel = hn::Load(d32, cells.voxel[a] + i);
-      voxel = hn::Sub(voxel, is_up);
-      const std::int64_t last = pass.axes[a].extent - 1;
-      outside = hn::Or(outside, hn::Or(voxel, hn::Sub(set(last), voxel)));
-      at = hn::Add(at, hn::Mul(voxel, set(pass.image.strides[4 - a])));
+/// Rounds cells in f32 to the nearest voxels, a vector at a time. Offsets fit 32 bits.
+class Rounding {
+ public:
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+  using VI = hn::Vec<hn::RebindToSigned<D>>;
+
+  struct Rounded {
+    VI offset;  // kNone where there is no voxel
+    V none;     // NearestVoxels::none
+    bool are_all_there;
+  };
+
+  explicit Rounding(const Pass& pass) {
+    for (int a = 0; a < 3; ++a) {
+      last_[a] = hn::Set(di, static_cast<std::int32_t>(pass.axes[a].extent - 1));
+      stride_[a] = hn::Set(di, static_cast<std::int32_t>(pass.image.strides[4 - a]));
     }
-    const auto is_outside = hn::Lt(outside, hn::Zero(d32));
-    hn::Store(hn::IfThenElse(is_outside, set(NearestVoxels<float>::kNone), at), d32, offset + i);
-    hn::Store(none, d, out->none + i);
   }
-  if (!hn::AllFalse(d, hn::Lt(least, inexact))) return false;
-  std::copy_n(offset, count, out->offset);
-  return true;
+
+  HWY_INLINE Rounded round(int rank, const V (&fraction)[3], const VI (&cell)[3]) {
+    const V half = hn::Set(d, 0.5f);
+    VI at = hn::Zero(di), outside = hn::Zero(di);
+    V none = hn::Zero(d);
+    for (int a = 0; a < rank; ++a) {
+      const V distance = hn::Abs(hn::Sub(fraction[a], half));
+      least_ = hn::IfThenElse(hn::Lt(distance, least_), distance, least_);  // NaN is not close
+      none = hn::MulAdd(hn::Zero(d), fraction[a], none);
+      const VI is_up = hn::VecFromMask(di, hn::RebindMask(di, hn::Gt(fraction[a], half)));
+      const VI voxel = hn::Sub(cell[a], is_up);
+      outside = hn::Or(outside, hn::Or(voxel, hn::Sub(last_[a], voxel)));
+      at = hn::Add(at, hn::Mul(voxel, stride_[a]));
+    }
+    const auto is_outside = hn::Lt(outside, hn::Zero(di));
+    return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels<float>::kNone), at), none,
+        hn::AllFalse(di, is_outside)};
+  }
+
+  /// False if a fraction was so close to the middle that f32 does not tell its side: fractions are
+  /// off by much less than kInexact.
+  bool is_certain() const { return hn::AllFalse(d, hn::Lt(least_, hn::Set(d, kInexact))); }
+
+ private:
+  static constexpr float kInexact = 1e-5f;
+  static constexpr D d{};
+  static constexpr hn::RebindToSigned<D> di{};
+  VI last_[3], stride_[3];
+  V least_ = hn::Set(d, 0.5f);  // distance from the middle
+};
+
+/// The nearest voxels of a chunk, in whole vectors; false if Rounding is not certain of them.
+inline bool round_cells(const Pass& pass, const Cells<float>& cells, std::int64_t count,
+    std::int32_t* HWY_RESTRICT offset, float* HWY_RESTRICT value_where_none) {
+  const Rounding::D d;
+  const hn::RebindToSigned<Rounding::D> di;
+  Rounding rounding(pass);
+  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    Rounding::V fraction[3];
+    Rounding::VI cell[3];
+    for (int a = 0; a < pass.rank; ++a) {
+      fraction[a] = hn::Load(d, cells.fraction[a] + i);
+      cell[a] = hn::Load(di, cells.voxel[a] + i);
+    }
+    const Rounding::Rounded rounded = rounding.round(pass.rank, fraction, cell);
+    hn::Store(rounded.offset, di, offset + i);
+    hn::Store(rounded.none, d, value_where_none + i);
+  }
+  return rounding.is_certain();
 }
 
 template <class T, class E>

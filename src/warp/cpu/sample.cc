@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling on the CPU: values, and gradients to the field and the matrices.
 //
-// A task takes rows of the output in chunks. If interpolation is linear, coordinates become cells
-// and cells are interpolated in whole vectors (linear-inl.h), those of fields a voxel at a time
-// (compose-inl.h); values of the nearest voxels come by
-// their offsets (nearest-inl.h); everything else goes voxel by voxel, with the same operations in
-// the same order. scatter.cc has the gradient to the image.
+// The usual calls take fast_path.cc; this is the general path. A task takes rows of the output in
+// chunks. If interpolation is linear, coordinates become cells and cells are interpolated in whole
+// vectors (linear-inl.h), those of fields one or two voxels at a time (compose-inl.h); values of
+// the nearest voxels come by their offsets (nearest-inl.h); everything else goes voxel by voxel,
+// with the same operations in the same order. scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -17,7 +17,7 @@
 #include "src/core/parallel.h"
 #include "src/warp/cpu/chunk-inl.h"
 #include "src/warp/cpu/compose-inl.h"
-#include "src/warp/cpu/fast_path-inl.h"
+#include "src/warp/cpu/fast_path.h"
 #include "src/warp/cpu/linear-inl.h"
 #include "src/warp/cpu/matrix_gradients.h"
 #include "src/warp/cpu/nearest-inl.h"
@@ -97,9 +97,6 @@ template <class T> class Task {
       has_vectors_ = has_vectors_ && has_vectors(*view, pass_.rank);
     }
     takes_nearest_ = is_image && pass_.mode == Interpolation::nearest;
-#if HWY_NATIVE_FMA
-    has_fast_path_ = gathers_ && has_fast_path(*plan);
-#endif
   }
 
   void run() {
@@ -109,7 +106,6 @@ template <class T> class Task {
     for (std::int64_t row = first; row < end; ++row) {
       chunk_.z = row / pass_.axes[1].out_extent;
       chunk_.y = row % pass_.axes[1].out_extent;
-      if (run_fast_row(row)) continue;
       for (std::int64_t x = 0; x < width; x += kChunk) {
         chunk_.x = x;
         chunk_.count = std::min(kChunk, width - x);
@@ -119,38 +115,6 @@ template <class T> class Task {
   }
 
  private:
-  bool run_fast_row([[maybe_unused]] std::int64_t row) {
-#if HWY_NATIVE_FMA
-    if constexpr (sizeof(T) == 4) {
-      if (!has_fast_path_) return false;
-      chunk_.image = outer_;
-      chunk_.x = 0;
-      const auto at = [&](const TensorView& view) {
-        return view.empty() ? nullptr : static_cast<float*>(view.data()) + start_in(view, 0);
-      };
-      const auto field_at = [&](const TensorView& view) {
-        const Extents& s = view.strides;
-        return view.empty() ? nullptr
-                            : static_cast<float*>(view.data()) + chunk_.image * s[0] +
-                                  chunk_.z * s[1] + chunk_.y * s[2];
-      };
-      const TensorView& image = pass_.image;
-      sample_row_fast(plan_, chunk_,
-          {.plane = static_cast<const float*>(image.data()) + chunk_.image * image.strides[0],
-              .field = field_at(pass_.field),
-              .upstream = at(pass_.upstream),
-              .value = at(pass_.output),
-              .gradient = field_at(pass_.field_gradient),
-              .touched =
-                  plan_.touched.empty()
-                      ? nullptr
-                      : &plan_.touched[static_cast<std::size_t>(chunk_.image * plan_.rows + row)]});
-      return true;
-    }
-#endif
-    return false;
-  }
-
   void run_chunk(std::int64_t row) {
     for (std::int64_t k = 0; k < plan_.images_of_task; ++k) {
       chunk_.image = outer_ * plan_.images_of_task + k;
@@ -180,7 +144,10 @@ template <class T> class Task {
   bool place_nearest_by_cells() {
     if constexpr (sizeof(T) == 4) {
       place_cells(plan_, &chunk_, &cells_);
-      return round_cells(pass_, cells_, chunk_.count, &nearest_);
+      alignas(64) std::int32_t offset[kChunk];
+      if (!round_cells(pass_, cells_, chunk_.count, offset, nearest_.none)) return false;
+      std::copy_n(offset, chunk_.count, nearest_.offset);
+      return true;
     }
     return false;
   }
@@ -222,32 +189,20 @@ template <class T> class Task {
   // All channels at once, where they are the components of vectors.
   void run_vectors() {
     if constexpr (kMixesVectors && sizeof(T) == 4) {
-      const TensorView &image = pass_.image, &output = pass_.output, &addend = pass_.addend;
+      const TensorView& image = pass_.image;
       const auto* const plane =
           static_cast<const float*>(image.data()) + chunk_.image * image.strides[0];
-      const std::int64_t count = chunk_.count * pass_.rank;
       if (with_slopes_) {
-        std::copy_n(static_cast<const float*>(pass_.upstream.data()) + start_in(pass_.upstream, 0),
-            count, vectors_.upstream);
+        vectors_.load_upstream(pass_, start_in(pass_.upstream, 0), chunk_.count);
       }
       const auto sample = pass_.rank == 3
                               ? with_slopes_ ? sample_vectors<3, true> : sample_vectors<3, false>
                           : with_slopes_ ? sample_vectors<2, true>
                                          : sample_vectors<2, false>;
       sample(pass_, cells_, plane, chunk_.count, &vectors_, gradient_);
-      if (output.empty()) return;
-      const auto factor = static_cast<float>(pass_.factor);
-      const auto of_addend = static_cast<float>(pass_.field_factor);
-      float* HWY_RESTRICT value = vectors_.value;
-      if (!addend.empty()) {
-        const float* const added = static_cast<const float*>(addend.data()) + start_in(addend, 0);
-        for (std::int64_t i = 0; i < count; ++i) {
-          value[i] = of_addend * added[i] + factor * value[i];
-        }
-      } else if (factor != 1) {
-        for (std::int64_t i = 0; i < count; ++i) value[i] *= factor;
-      }
-      std::copy_n(value, count, static_cast<float*>(output.data()) + start_in(output, 0));
+      if (pass_.output.empty()) return;
+      const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
+      vectors_.store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
     }
   }
 
@@ -405,8 +360,7 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false, is_part_ = false, has_vectors_ = false, takes_nearest_ = false,
-       has_fast_path_ = false;
+  bool gathers_ = false, is_part_ = false, has_vectors_ = false, takes_nearest_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;
@@ -438,7 +392,7 @@ HWY_EXPORT(run_task);
 void sample_cpu(const Pass& pass, const Execution& exec) {
   Plan plan(pass);
   parallel_for(exec, plan.tasks(), [&](std::int64_t index) {
-    HWY_DYNAMIC_DISPATCH(run_task)(&plan, index);
+    if (!run_fast_task(&plan, index)) HWY_DYNAMIC_DISPATCH(run_task)(&plan, index);
   });
   if (!plan.sums.empty()) store_matrices(plan);
   if (!pass.image_gradient.empty()) scatter_cpu(plan, exec);

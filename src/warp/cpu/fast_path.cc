@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast path of the usual calls: images in f32, f16 or bf16 whose rows are dense, linear or
+// nearest, values and the gradient to a field whose vectors lie side by side.
+//
+//   field ─ place ─> cells of part of a row: fractions, and the offset of the first voxel ─ for
+//   each channel ─> values, and sums of upstream·slope ─> gradients to the field
+//
+// Cells are found once for all channels and stay in the first-level cache. The bits are those of
+// the general path (sample.cc).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/warp/cpu/fast_path.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/cache_control.h"
+#include "src/warp/cpu/compose-inl.h"
+#include "src/warp/cpu/fast_path.h"
+#include "src/warp/cpu/ready_cells-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::warp_internal::HWY_NAMESPACE {
+
+#if HWY_NATIVE_FMA
+using D = hn::ScalableTag<float>;
+using DI = hn::RebindToSigned<D>;
+using V = hn::Vec<D>;
+
+inline bool has_dense_rows(const TensorView& view, DType dtype) {
+  return view.empty() || (view.dtype == dtype && view.strides[4] == 1);
+}
+
+// True if an image is a field whose vectors lie side by side, as are those of the results.
+inline bool has_vectors(const Pass& pass) {
+  bool result = pass.channels == pass.rank && pass.mode == Interpolation::linear;
+  for (const TensorView* const view : {&pass.image, &pass.output, &pass.addend, &pass.upstream}) {
+    result = result && has_vectors(*view, pass.rank);
+  }
+  return result;
+}
+
+// True if all channels of a call lie in dense rows of the image's dtype.
+inline bool has_dense_channels(const Pass& pass) {
+  const DType dtype = pass.image.dtype;
+  const bool is_upstream_one_number =
+      !pass.upstream.empty() && pass.upstream.dtype == dtype && pass.upstream.strides[4] == 0;
+  return (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) &&
+         pass.addend.empty() && pass.factor == 1 && pass.image.strides[4] == 1 &&
+         has_dense_rows(pass.output, dtype) &&
+         (is_upstream_one_number || has_dense_rows(pass.upstream, dtype));
+}
+
+// True if sample_rows() computes the plan's results for all images.
+inline bool has_fast_path(const Plan& plan) {
+  const Pass& pass = plan.pass;
+  const bool with_gradient = pass.has_coordinate_gradient();
+  return pass.form == Form::image && pass.mode != Interpolation::cubic && plan.sums.empty() &&
+         pass.weight.empty() && (plan.images_of_task == 1 || !with_gradient) &&
+         (pass.field_gradient.empty() || is_interleaved(pass.field_gradient)) &&
+         (plan.touched.empty() || pass.mode == Interpolation::linear) && has_ready_cells(plan) &&
+         (has_dense_channels(pass) || has_vectors(pass));
+}
+
+template <class E> HWY_INLINE V load_elements(const E* from) {
+  const D d;
+  if constexpr (std::is_same_v<E, F16>) {
+    const hn::Rebind<hwy::float16_t, D> d16;
+    return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
+  } else if constexpr (std::is_same_v<E, BF16>) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    const hn::RebindToUnsigned<D> du;
+    const auto bits =
+        hn::PromoteTo(du, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+    return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+  } else {
+    return hn::LoadU(d, from);
+  }
+}
+
+// store() of each lane.
+template <class E> HWY_INLINE void store_elements(V v, E* to) {
+  const D d;
+  if constexpr (std::is_same_v<E, F16>) {
+    const hn::Rebind<hwy::float16_t, D> d16;
+    hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(to));
+  } else if constexpr (std::is_same_v<E, BF16>) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<std::uint16_t, D> d16;
+    const auto bits = hn::BitCast(du, v), high = hn::ShiftRight<16>(bits);
+    const auto odd = hn::And(high, hn::Set(du, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd));
+    const auto quiet = hn::Or(high, hn::Set(du, 0x40));
+    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+    const auto result = hn::BitCast(DI(), hn::IfThenElse(is_nan, quiet, rounded));
+    hn::StoreU(hn::DemoteTo(d16, result), d16, reinterpret_cast<std::uint16_t*>(to));
+  } else {
+    hn::StoreU(v, d, to);
+  }
+}
+
+// to[k] = plane[offset[k]] for a vector's lanes.
+template <class E>
+HWY_INLINE void copy_elements(const E* plane, const std::int32_t* offset, E* to) {
+#if HWY_TARGET == HWY_AVX2
+  // One store for eight numbers: eight stores took most of the time.
+  if constexpr (sizeof(E) == 4) {
+    const hn::FixedTag<float, 4> d4;
+    const auto four = [&](int k) HWY_ATTR {
+      auto v = hn::Set(d4, plane[offset[k]]);
+      v = hn::InsertLane(v, 1, plane[offset[k + 1]]);
+      v = hn::InsertLane(v, 2, plane[offset[k + 2]]);
+      return hn::InsertLane(v, 3, plane[offset[k + 3]]);
+    };
+    hn::StoreU(hn::Combine(D(), four(4), four(0)), D(), to);
+    return;
+  }
+#endif
+  for (std::size_t k = 0; k < hn::Lanes(D()); ++k) to[k] = plane[offset[k]];
+}
+
+template <int rank> class FastRow {
+ public:
+  FastRow(Plan* plan, Chunk* chunk, ReadyCells* ready, ChunkVectors* vectors)
+      : plan_(*plan),
+        pass_(plan->pass),
+        with_gradient_(pass_.has_coordinate_gradient()),
+        has_vectors_(has_vectors(pass_)),
+        chunk_(*chunk),
+        ready_(*ready),
+        vectors_(vectors) {
+    const Transform& t = plan->transforms[static_cast<std::size_t>(chunk->image)];
+    for (int a = 0; a < rank; ++a) factor_[a] = static_cast<float>(t.s[a][a]);
+  }
+
+  void run() {
+    const std::int64_t row = chunk_.image * plan_.rows + chunk_.z * pass_.axes[1].out_extent;
+    Touched* const touched =
+        plan_.touched.empty() ? nullptr : &plan_.touched[static_cast<std::size_t>(row + chunk_.y)];
+    if (touched != nullptr) *touched = {1 << 30, -(1 << 30)};
+    const std::int64_t width = pass_.axes[0].out_extent;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (std::int64_t x = 0; x < width; x += kChunk) {
+      chunk_.x = std::min(x, width - lanes);
+      chunk_.count = std::min(kChunk, width - chunk_.x);
+      const bool is_linear = pass_.mode == Interpolation::linear;
+      visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
+        if (is_linear) {
+          const Wanted wanted{has_vectors_, with_gradient_};
+          place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
+        } else if (!place_in_slots<rank, padding, true>(
+                       plan_, chunk_, {false, with_gradient_}, nullptr, &ready_)) {
+          place_nearest_voxels();
+        }
+      });
+      if (pass_.output.empty() && !with_gradient_) continue;
+      if (has_vectors_) {
+        run_vectors();
+      } else if (pass_.image.dtype == DType::f32) {
+        run_channels<float>(is_linear);
+      } else if (pass_.image.dtype == DType::f16) {
+        run_channels<F16>(is_linear);
+      } else {
+        run_channels<BF16>(is_linear);
+      }
+      if (with_gradient_) store_field_gradient();
+    }
+    if (touched != nullptr) {
+      const auto last = static_cast<int>(pass_.axes[plan_.slab_axis].extent - 1);
+      *touched = {std::max(touched->first, 0), std::min(touched->last + 1, last)};
+    }
+  }
+
+ private:
+  static constexpr D d{};
+  static constexpr DI di{};
+
+  // From indices in f64, where one is too near to the middle of two voxels for f32.
+  void place_nearest_voxels() {
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
+    NearestVoxels<float> nearest;
+    place_chunk(plan_, &chunk_);
+    place_nearest(pass_, chunk_, &nearest);
+    for (std::int64_t slot = 0; slot < end; slot += lanes) {
+      const std::int64_t i = std::min(slot, end - lanes);
+      bool& is_inside = ready_.is_inside[slot];
+      is_inside = true;
+      for (std::int64_t k = 0; k < lanes; ++k) {
+        is_inside = is_inside && nearest.offset[i + k] != ReadyCells::kNone;
+        ready_.offset[slot + k] = static_cast<std::int32_t>(nearest.offset[i + k]);
+        ready_.none[slot + k] = nearest.none[i + k];
+        for (int a = 0; a < rank; ++a) {
+          ready_.cells.slope[a][slot + k] = static_cast<float>(chunk_.slope[a][i + k]);
+        }
+      }
+    }
+  }
+
+  std::int64_t start_in(const TensorView& view, std::int64_t channel) const {
+    const Extents& s = view.strides;
+    return chunk_.image * s[0] + channel * s[1] + chunk_.z * s[2] + chunk_.y * s[3] +
+           chunk_.x * s[4];
+  }
+
+  template <class E> void run_channels(bool is_linear) {
+    const TensorView &image = pass_.image, &upstream = pass_.upstream;
+    const bool is_one_number = with_gradient_ && upstream.strides[4] == 0;
+    alignas(64) E expanded[kChunk];
+    for (std::int64_t c = 0; c < pass_.channels; ++c) {
+      const E* const plane = static_cast<const E*>(image.data()) + chunk_.image * image.strides[0] +
+                             c * image.strides[1];
+      E* const value = pass_.output.empty()
+                           ? nullptr
+                           : static_cast<E*>(pass_.output.data()) + start_in(pass_.output, c);
+      const E* given = nullptr;
+      if (with_gradient_) {
+        given = static_cast<const E*>(upstream.data()) + start_in(upstream, c);
+        if (is_one_number) {
+          std::fill_n(expanded, chunk_.count, *given);
+          given = expanded;
+        }
+      }
+      if (is_linear) {
+        with_gradient_ ? sample_linear<E, true>(plane, given, value, c == 0)
+                       : sample_linear<E, false>(plane, given, value, c == 0);
+      } else {
+        sample_nearest<E>(plane, given, value, c == 0);
+      }
+    }
+  }
+
+  // All channels at once, where they are the components of vectors.
+  void run_vectors() {
+    const bool is_padded = pass_.padding != Outside::zeros;
+    leave_slots<rank>(chunk_.count, is_padded && with_gradient_, &ready_.cells);
+    if (with_gradient_) vectors_->load_upstream(pass_, start_in(pass_.upstream, 0), chunk_.count);
+    const auto sample = with_gradient_ ? sample_vectors<rank, true> : sample_vectors<rank, false>;
+    const float* const image =
+        static_cast<const float*>(pass_.image.data()) + chunk_.image * pass_.image.strides[0];
+    sample(pass_, ready_.cells, image, chunk_.count, vectors_, ready_.gradient);
+    if (pass_.output.empty()) return;
+    const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
+    vectors_->store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
+  }
+
+  template <class E, bool with_gradient>
+  void sample_linear(const E* plane, const E* given, E* value, bool is_first) {
+    const Sampler<float, rank, with_gradient, E> sampler(pass_, plane);
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
+    ReadyCells& ready = ready_;
+    const Cells<float>& cells = ready.cells;
+    for (std::int64_t slot = 0; slot < end; slot += lanes) {
+      const std::int64_t i = std::min(slot, end - lanes);
+      V fraction[3];
+      for (int a = 0; a < rank; ++a) fraction[a] = hn::Load(d, cells.fraction[a] + slot);
+      SampledVector<float> sampled;
+      if (HWY_LIKELY(ready.is_inside[slot])) {
+        sampled = sampler.sample_inside(fraction, ready.offset + slot);
+      } else {
+        hn::Vec<DI> voxel[3];
+        for (int a = 0; a < rank; ++a) voxel[a] = hn::Load(di, cells.voxel[a] + slot);
+        sampled = sampler.sample_border(fraction, voxel);
+      }
+      if (value != nullptr) store_elements(sampled.value, value + i);
+      if constexpr (with_gradient) {
+        add_to_gradient(slot, load_elements(given + i), sampled.slope, is_first);
+      }
+    }
+  }
+
+  HWY_INLINE void add_to_gradient(std::int64_t slot, V given, const V (&slope)[3], bool is_first) {
+    for (int a = 0; a < rank; ++a) {
+      V sum = hn::Mul(given, slope[a]);
+      if (!is_first) sum = hn::Add(hn::Load(d, ready_.gradient[a] + slot), sum);
+      hn::Store(sum, d, ready_.gradient[a] + slot);
+    }
+  }
+
+  template <class E> void sample_nearest(const E* plane, const E* given, E* value, bool is_first) {
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
+    // Voxels that no row before has touched, as linear sampling fetches them.
+    const std::int64_t ahead = pass_.image.strides[3] + 3 * lanes;
+    alignas(64) E values[kChunk];
+    E* const to = value != nullptr ? value : values;
+    for (std::int64_t slot = 0; slot < end; slot += lanes) {
+      const std::int64_t i = std::min(slot, end - lanes);
+      const std::int32_t* const offset = ready_.offset + slot;
+      hwy::Prefetch(plane + ahead + offset[0]);
+      if (HWY_LIKELY(ready_.is_inside[slot])) {
+        copy_elements(plane, offset, to + i);
+      } else {
+        for (std::int64_t k = 0; k < lanes; ++k) {
+          if (offset[k] != ReadyCells::kNone) {
+            to[i + k] = plane[offset[k]];
+          } else {
+            store(ready_.none[slot + k], to + i + k);
+          }
+        }
+      }
+      if (given == nullptr) continue;
+      const V nothing = hn::Mul(hn::Zero(d), load_elements(to + i));  // or NaN
+      const V slope[3] = {nothing, nothing, nothing};
+      add_to_gradient(slot, load_elements(given + i), slope, is_first);
+    }
+  }
+
+  // Makes the gradient to the field from that to the index.
+  void store_field_gradient() {
+    const TensorView& view = pass_.field_gradient;
+    const Extents& s = view.strides;
+    float* const to = static_cast<float*>(view.data()) + chunk_.image * s[0] + chunk_.z * s[1] +
+                      chunk_.y * s[2] + chunk_.x * s[3];
+    const bool is_padded = pass_.padding != Outside::zeros;
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
+    for (std::int64_t slot = 0; slot < end; slot += lanes) {
+      const std::int64_t i = std::min(slot, end - lanes);
+      const std::int64_t at = has_vectors_ ? i : slot;  // vectors have left their slots
+      V w[3];
+      for (int a = 0; a < rank; ++a) {
+        V by_index = hn::LoadU(d, ready_.gradient[a] + at);
+        if (is_padded) by_index = hn::Mul(by_index, hn::LoadU(d, ready_.cells.slope[a] + at));
+        w[a] = hn::Mul(hn::Set(d, factor_[a]), by_index);
+      }
+      if constexpr (rank == 3) {
+        hn::StoreInterleaved3(w[0], w[1], w[2], d, to + rank * i);
+      } else {
+        hn::StoreInterleaved2(w[0], w[1], d, to + rank * i);
+      }
+    }
+  }
+
+  Plan& plan_;
+  const Pass& pass_;
+  const bool with_gradient_, has_vectors_;
+  Chunk& chunk_;
+  ReadyCells& ready_;
+  ChunkVectors* const vectors_;
+  float factor_[3];
+};
+
+bool sample_rows(Plan* plan, std::int64_t index) {
+  if (!has_fast_path(*plan)) return false;
+  Chunk chunk;
+  ReadyCells ready;
+  ChunkVectors vectors;
+  const std::int64_t outer = index / plan->tasks_of_image;
+  const std::int64_t first = index % plan->tasks_of_image * plan->rows_of_task;
+  const std::int64_t end = std::min(first + plan->rows_of_task, plan->rows);
+  for (std::int64_t row = first; row < end; ++row) {
+    chunk.z = row / plan->pass.axes[1].out_extent;
+    chunk.y = row % plan->pass.axes[1].out_extent;
+    for (std::int64_t k = 0; k < plan->images_of_task; ++k) {
+      chunk.image = outer * plan->images_of_task + k;
+      plan->pass.rank == 3 ? FastRow<3>(plan, &chunk, &ready, &vectors).run()
+                           : FastRow<2>(plan, &chunk, &ready, &vectors).run();
+    }
+  }
+  return true;
+}
+#else
+bool sample_rows(Plan*, std::int64_t) { return false; }
+#endif
+
+}  // namespace similis::warp_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace similis::warp_internal {
+HWY_EXPORT(sample_rows);
+
+bool run_fast_task(Plan* plan, std::int64_t index) {
+  return HWY_DYNAMIC_DISPATCH(sample_rows)(plan, index);
+}
+
+}  // namespace similis::warp_internal
+#endif

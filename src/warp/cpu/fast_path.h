@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "src/warp/cpu/plan.h"
+
+namespace similis::warp_internal {
+
+/// Computes a task of the plan, and returns true, if all of its calls have a fast path: see
+/// fast_path.cc. Otherwise it does nothing and returns false.
+bool run_fast_task(Plan* plan, std::int64_t index);
+
+}  // namespace similis::warp_internal
