@@ -14,5 +14,6 @@ def main():
     cases.windows()
     cases.levels()
     cases.smoothing()
+    cases.registration()
     cases.dtensors()
     mistakes.main()
