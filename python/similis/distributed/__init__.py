@@ -23,6 +23,7 @@ from .dtensors import takes_dtensors
 from .failure import LostRank, init
 from .files import read, write
 from .rows import halo
+from .registration import Registered, register
 from .slabs import Slabs
 
 _pair = takes_dtensors({"x": 2, "y": 2})
@@ -60,6 +61,7 @@ smooth = takes_dtensors({"x": _rows_to_smooth}, [_rows_to_smooth])(fields.smooth
 
 __all__ = [
     "LostRank",
+    "Registered",
     "Slabs",
     "affine_grid",
     "compose",
@@ -82,6 +84,7 @@ __all__ = [
     "ncc_loss",
     "psnr",
     "read",
+    "register",
     "sample",
     "sample_labels",
     "smooth",

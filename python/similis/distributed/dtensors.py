@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
 import torch
@@ -27,7 +27,7 @@ def _axis(axis: Axis, arguments: dict[str, Any]) -> int:
 
 
 def takes_dtensors(
-    operands: dict[str, Axis], results: Sequence[Optional[Axis]] = ()
+    operands: Mapping[str, Axis], results: Sequence[Optional[Axis]] = ()
 ) -> Callable[[Function], Function]:
     """operands: the axis of the rows by the argument's name; results: that of each result, or None
     for one without rows. An axis may depend on the arguments."""

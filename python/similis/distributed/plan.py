@@ -77,11 +77,11 @@ class Plan:
         for k in range(max(len(each) for each in blocks)):
             self.rounds.append([each[k] if k < len(each) else none for each in blocks])
         self.is_split = len(blocks[self.slabs.rank]) > 1
-        for _, cells in blocks[self.slabs.rank]:
+        for _, counted in blocks[self.slabs.rank]:
             rows = [
                 r
                 for r, (low, high) in enumerate(own)
-                if cells is None or (low < cells[1] and high >= cells[0])
+                if counted is None or (low < counted[1] and high >= counted[0])
             ]
             self.own_rows.append((rows[0], rows[-1] + 1) if rows else (0, 0))
 

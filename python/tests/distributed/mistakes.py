@@ -38,9 +38,10 @@ def main():
     )  # fmt: skip
     refused("ssim: window_size is 4; it must be odd", sd.ssim, a, b, slabs, window_size=4)
     refused("calls it while rank 0 calls mse", sd.mae if last else sd.mse, a, b, slabs)
-    refused(
-        "mutual_information: sampling is below 1", sd.mutual_information, a, b, slabs, sampling=0.5
-    )
+    refused("sample: reach is", sd.sample, a, slabs, displacement=u, reach=(1,))
+    given = {"window_size": 3, "weights": [0.5] if last else [1.0]}
+    refused("ms_ssim: weights is", sd.ms_ssim, a, b, slabs, **given)
+    refused("register: metrics has 'dice'", sd.register, a, b, slabs, metrics=["dice"])
     refused(
         "mutual_information: there is no option bins", sd.mutual_information, a, b, slabs, bins=3
     )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import cases
 import mistakes
+import reaches
+import registrations
 
 
 def main():
@@ -8,11 +10,12 @@ def main():
     cases.fields()
     cases.labels_and_grids()
     cases.transforms()
-    cases.reaches()
+    reaches.main()
     cases.measures()
     cases.information()
     cases.windows()
     cases.levels()
     cases.smoothing()
+    registrations.main()
     cases.dtensors()
     mistakes.main()

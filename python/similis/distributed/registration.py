@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The greedy stage of similis.register() on slabs, from the sharded operations.
+
+    own rows of both images, in [0, 1] by the whole's quantiles
+      └─ per level: fixed smoothed and shrunk, moving smoothed; u from the level before
+           └─ per iteration: moved = moving at A(x + u) ─> metrics, whole sums ─> gradient to u
+              ─> G_fluid ─> step / largest ─> u' = d + u(x + d) ─> G_elastic ─> guard
+
+The steps are those of src/registration/greedy.cc and docs/registration.md; u is in voxels of a
+level. No rank holds a whole image or field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional, Union
+
+import torch
+from torch import Tensor
+
+from . import fields, measures, transforms
+from .agreement import Agreement
+from .folds import guard, guard_or_shorten
+from .rows import whole_sum
+from .slabs import Slabs
+from .transport import gathered, sum_of_ranks
+
+Metric = Union[str, tuple[str, dict[str, Any]]]
+_PRESETS = {"quick": (30, 20, 10), "balanced": (50, 40, 20), "accurate": (100, 100, 20)}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "lncc": {"window_size": 5, "weight": 1.0},
+    "ncc": {"weight": 1.0},
+    "mse": {"weight": 1.0},
+    "mi": {"bins": 48, "sampling": 1.0, "weight": 1.0},
+}
+_HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
+_FEWEST = 16  # voxels along an axis of a level
+_HALVINGS = 4
+_LOSSES_OF_SLOPE = 10
+
+
+@dataclass
+class Registered:
+    """displacement: own rows of u, [1,z,Y,X,3] in voxels of the fixed image, x first: its point
+    x + u(x) lies at A(x + u(x)) of the moving one. history: (shrink factor, iteration, loss) of
+    each iteration. min_jacobian: the smallest determinant of x + u(x), one-sided differences."""
+
+    displacement: Tensor
+    min_jacobian: float
+    history: list[tuple[int, int, float]] = field(default_factory=list)
+
+
+@dataclass
+class _Image:
+    """Rows of an image [1,C,z,Y,X]; the place of voxel i is scale·i + shift in voxels of the level
+    at full resolution, by z, y, x."""
+
+    values: Tensor
+    slabs: Slabs
+    scale: list[float]
+    shift: list[float]
+
+    @property
+    def size(self) -> list[int]:
+        return [self.slabs.extent, *self.values.shape[3:]]
+
+
+def _least_of_ranks(slabs: Slabs, value: float) -> float:
+    return min(float(each) for each in gathered(slabs, torch.tensor([value]).double()))
+
+
+def _order(values: Tensor) -> Tensor:
+    """Whole numbers that order as f32 values do."""
+    bits = values.contiguous().view(torch.int32).long()
+    return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+def _value(order: int) -> float:
+    bits = order if order >= 0 else (-order) | -0x80000000
+    return float(torch.tensor(bits, dtype=torch.int64).to(torch.int32).view(torch.float32))
+
+
+def _in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
+    """Each channel in [0, 1], which holds all but the highest thousandth above the least."""
+    result = torch.empty_like(values, dtype=torch.float32)
+    for c in range(values.shape[1]):
+        channel = values[:, c].float()
+        least = _least_of_ranks(slabs, float(channel.min()) if channel.numel() else math.inf)
+        order = _order(channel[channel > least])
+
+        def count(condition: Tensor) -> int:
+            return int(sum_of_ranks(slabs, condition.sum().reshape(1).cpu()))
+
+        above = count(torch.ones_like(order))
+        if above == 0:
+            raise ValueError(f"register: {name} is {least} everywhere")
+        place = _HIGHEST * (above - 1)
+        before = int(place)
+        low, high = -(1 << 31), 1 << 31  # the least number with more than `before` up to it
+        while low < high:
+            middle = (low + high) // 2
+            if count(order <= middle) > before:
+                high = middle
+            else:
+                low = middle + 1
+        value = following = _value(low)
+        if count(order <= low) == before + 1 and before + 1 < above:
+            larger = order[order > low]
+            own = float(larger.min()) if larger.numel() else math.inf
+            following = _value(int(_least_of_ranks(slabs, own)))
+        top = value + (place - before) * (following - value)
+        by = float(torch.tensor(1 / (top - least)).float())
+        result[:, c] = ((channel - least) * by).clamp(0, 1)
+    return result
+
+
+def _rows_first(numbers: Sequence[float]) -> list[float]:
+    return list(numbers)[::-1]
+
+
+def _coordinates(linear: Tensor, shift: Tensor, size: Sequence[int], to: Sequence[int]) -> Tensor:
+    """sample()'s matrix [1,d,d+1] of a map of voxels, all by x, y, z; sizes by z, y, x."""
+    d = len(to)
+    unit = torch.tensor([0.0 if n == 1 else 2 / (n - 1) for n in _rows_first(to)]).double()
+    half = torch.tensor([(n - 1) / 2 for n in _rows_first(size)]).double()
+    matrix = torch.zeros(1, d, d + 1, dtype=torch.float64)
+    matrix[0, :, :d] = unit[:, None] * linear * half
+    moved = unit * (shift + linear @ half) - 1
+    matrix[0, :, d] = torch.where(unit == 0, 0.0, moved)
+    return matrix
+
+
+def _units(linear: Tensor, to: Sequence[int]) -> Tensor:
+    unit = torch.tensor([0.0 if n == 1 else 2 / (n - 1) for n in _rows_first(to)]).double()
+    return (unit[:, None] * linear)[None]
+
+
+def _between(fixed: _Image, affine: Tensor, moving: _Image) -> tuple[Tensor, Tensor]:
+    """The map of fixed's voxels to moving's, by x, y, z."""
+
+    def of(numbers: Sequence[float]) -> Tensor:
+        return torch.tensor(_rows_first(numbers)).double()
+
+    d = len(fixed.scale)
+    linear = affine[:, :d] * of(fixed.scale) / of(moving.scale)[:, None]
+    shift = (affine[:, :d] @ of(fixed.shift) + affine[:, d] - of(moving.shift)) / of(moving.scale)
+    return linear, shift
+
+
+def _identity(d: int) -> Tensor:
+    return torch.eye(d, d + 1, dtype=torch.float64)
+
+
+def _shrunk(image: _Image, factor: int, spacing: Sequence[float]) -> _Image:
+    wanted = factor * min(spacing)
+    size = []
+    for n, own in zip(image.size, spacing):
+        size.append(max(math.floor(n / max(1.0, wanted / own) + 0.5), min(n, _FEWEST)))
+    shrink = [n / m for n, m in zip(image.size, size)]
+    sigma = [0.5 * each if each > 1.01 else 0.0 for each in shrink]
+    if not any(sigma):
+        return image
+    soft = fields.smooth(image.values, sigma, image.slabs)
+    shift = [(n - 1) / 2 - each * (m - 1) / 2 for n, m, each in zip(image.size, size, shrink)]
+    empty = soft.new_empty([1, 0, 0, *size[1:]])
+    result = _Image(empty, Slabs.even(size[0], image.slabs.mesh), shrink, shift)
+    return _resampled(_Image(soft, image.slabs, image.scale, image.shift), result)
+
+
+def _resampled(image: _Image, grid: _Image) -> _Image:
+    """An image at the voxels of another grid, replicated outside."""
+    linear, shift = _between(grid, _identity(len(grid.scale)), image)
+    matrix = _coordinates(linear, shift, grid.size, image.size).to(image.values.device)
+    values = transforms.sample(
+        image.values, image.slabs, slabs=grid.slabs, affine=matrix, out_shape=grid.size,
+        padding_mode="border",
+    )  # fmt: skip
+    return _Image(values, grid.slabs, grid.scale, grid.shift)
+
+
+def _resampled_field(u: Tensor, old: _Image, grid: _Image) -> Tensor:
+    as_image = _Image(u.movedim(-1, 1), old.slabs, old.scale, old.shift)
+    moved = _resampled(as_image, grid).values.movedim(1, -1)
+    factors = [a / b for a, b in zip(_rows_first(old.scale), _rows_first(grid.scale))]
+    return (moved.double() * torch.tensor(factors).double().to(u.device)).float()
+
+
+class _Level:
+    def __init__(
+        self, fixed: _Image, moving: _Image, affine: Tensor, terms: list[tuple[str, dict[str, Any]]]
+    ) -> None:
+        self.fixed, self.moving, self.terms = fixed, moving, terms
+        self.linear, self.shift = _between(fixed, affine, moving)
+        device = fixed.values.device
+        self.matrix = _coordinates(self.linear, self.shift, fixed.size, moving.size).to(device)
+        self.by_u = _units(self.linear, moving.size).to(device)
+
+    def inside(self, u: Tensor) -> Tensor:
+        """1 where a voxel is moved into the moving image, else 0: [1,1,z,Y,X]."""
+        d, slabs = len(self.fixed.scale), self.fixed.slabs
+        ranges = [torch.arange(n, device=u.device).double() for n in self.fixed.size]
+        ranges[0] = ranges[0][slabs.start : slabs.stop]
+        inside = torch.ones(u.shape[:-1], dtype=torch.bool, device=u.device)
+        for a in range(d):
+            at = torch.full([1] * (d + 1), float(self.shift[a]), device=u.device).float()
+            for c in range(d):
+                shape = [-1 if k == d - c else 1 for k in range(d + 1)]
+                along = float(self.linear[a, c]) * ranges[d - 1 - c]
+                at = at + along.float().reshape(shape) + float(self.linear[a, c]) * u[..., c]
+            inside &= (at >= 0) & (at <= self.moving.size[d - 1 - a] - 1)
+        return inside[:, None].float()
+
+    def value_and_gradient(self, u: Tensor) -> tuple[float, Tensor]:
+        """The metrics' weighted sum, and its derivative by u times the number of voxels."""
+        slabs = self.fixed.slabs
+        weights = self.inside(u)
+        count = float(sum_of_ranks(slabs, weights.sum(dtype=torch.float64).reshape(1)))
+        u = u.detach().requires_grad_()
+        with torch.enable_grad():
+            moved = transforms.sample(
+                self.moving.values, self.moving.slabs, slabs=slabs, affine=self.matrix,
+                displacement=u, grid_affine=self.by_u,
+            )  # fmt: skip
+        if count == 0:
+            return -math.inf, torch.zeros_like(u)
+        voxels = math.prod(self.fixed.size)
+        held = None if count == voxels else weights
+        with torch.enable_grad():
+            j = moved.detach().requires_grad_()
+            total: Any = 0.0
+            value = 0.0
+            for name, options in self.terms:
+                one = self._metric(name, options, j, held, count)
+                value += options["weight"] * float(one.detach())
+                total = total + options["weight"] * count * one
+        (by_moved,) = torch.autograd.grad(total, j)
+        (gradient,) = torch.autograd.grad(moved, u, by_moved)
+        return value, gradient
+
+    def _metric(
+        self, name: str, options: dict[str, Any], j: Tensor, weights: Optional[Tensor], count: float
+    ) -> Tensor:
+        f, slabs = self.fixed.values, self.fixed.slabs
+        if name == "lncc":
+            return measures.lncc(
+                f, j, slabs, window_size=options["window_size"], padding="renormalize",
+                valid_mask=weights,
+            ).double()  # fmt: skip
+        if name == "mi":
+            return measures.mutual_information(
+                f, j, slabs, num_bins=options["bins"], range=(0.0, 1.0),
+                sampling=options["sampling"], mask=weights,
+            ).double()  # fmt: skip
+        w = 1.0 if weights is None else weights.double()
+        a, b = f.double(), j.double()
+        if name == "mse":
+            return -self._whole(w * (a - b).square()).mean() / count
+        mean_f, mean_j = (self._whole(w * each) / count for each in (a, b))
+        shape = [1, -1, *[1] * (f.dim() - 2)]
+        a, b = a - mean_f.reshape(shape), b - mean_j.reshape(shape)
+        ff, jj, fj = (self._whole(w * each) for each in (a * a, b * b, a * b))
+        norm = (ff * jj).sqrt()
+        return torch.where(norm > 0, fj / torch.where(norm > 0, norm, 1.0), 0.0).mean()
+
+    def _whole(self, values: Tensor) -> Tensor:
+        """The sum of each channel over all ranks, differentiable."""
+        return whole_sum(values.flatten(2).sum(2)[0], self.fixed.slabs)
+
+
+def _slope(losses: list[float]) -> float:
+    middle = (_LOSSES_OF_SLOPE - 1) / 2
+    last = losses[-_LOSSES_OF_SLOPE:]
+    squares = sum((i - middle) ** 2 for i in range(_LOSSES_OF_SLOPE))
+    return sum((i - middle) * each for i, each in enumerate(last)) / squares
+
+
+def _terms(metrics: Sequence[Metric]) -> list[tuple[str, dict[str, Any]]]:
+    result = []
+    for each in [metrics] if isinstance(metrics, str) else metrics:
+        name, options = (each, {}) if isinstance(each, str) else each
+        if name not in _OPTIONS:
+            raise ValueError(f"metrics has {name!r}; it must be one of {', '.join(_OPTIONS)}")
+        unknown = [key for key in options if key not in _OPTIONS[name]]
+        if unknown:
+            raise ValueError(f"metrics: {name} has no option {unknown[0]}")
+        result.append((name, {**_OPTIONS[name], **options}))
+    if not result:
+        raise ValueError("metrics is empty; give one or more")
+    return result
+
+
+def register(
+    fixed: Tensor,
+    moving: Tensor,
+    slabs: Slabs,
+    moving_slabs: Optional[Slabs] = None,
+    *,
+    spacing: Optional[Sequence[float]] = None,
+    affine: Optional[Tensor] = None,
+    metrics: Sequence[Metric] = ("lncc", "ncc"),
+    preset: str = "balanced",
+    iterations: Optional[Sequence[int]] = None,
+    levels: Optional[Sequence[int]] = None,
+    fluid: Optional[float] = None,
+    elastic: Optional[float] = None,
+    step: float = 0.5,
+    min_jacobian: float = 0.1,
+    tolerance: float = 1e-5,
+    callback: Optional[Callable[[int, int, float], Any]] = None,
+) -> Registered:
+    """The deformable stage of similis.register() of images in slabs: no rank holds a whole one.
+
+    Args:
+        fixed, moving: own rows, [1,C,z,Y,X] or [1,C,y,X], finite; slabs and moving_slabs say which.
+        spacing: mm between voxels along x, y (and z) of both images, by default 1.
+        affine: [d,d+1], from fixed's voxels (x, y, z) to moving's: the map before the stage, as
+            similis.register() finds it on smaller copies; by default the identity.
+        callback: called as callback(level, iteration, loss) on every rank.
+        The others are those of similis.register().
+    """
+    moving_slabs = slabs if moving_slabs is None else moving_slabs
+    given = {
+        "spacing": spacing, "preset": preset, "iterations": iterations, "levels": levels,
+        "fluid": fluid, "elastic": elastic, "step": step, "min_jacobian": min_jacobian,
+        "tolerance": tolerance, "metrics": repr(metrics), "moving_slabs": moving_slabs.sizes,
+    }  # fmt: skip
+    with Agreement("register", slabs, **given) as agreement:
+        agreement.array("fixed", fixed, slabs, 2)
+        agreement.array("moving", moving, moving_slabs, 2)
+        agreement.whole("affine", affine)
+        rank = fixed.dim() - 2
+        if rank not in (2, 3) or moving.dim() != fixed.dim() or fixed.shape[0] != 1:
+            raise ValueError(
+                f"fixed has shape {list(fixed.shape)} and moving {list(moving.shape)}; give "
+                "[1,C,z,Y,X] or [1,C,y,X] both"
+            )
+        if moving.shape[1] != fixed.shape[1]:
+            raise ValueError(
+                f"moving has {moving.shape[1]} channels and fixed {fixed.shape[1]}; give as many"
+            )
+        terms = _terms(metrics)
+        if preset not in _PRESETS:
+            raise ValueError(f"preset is {preset!r}; it must be one of {', '.join(_PRESETS)}")
+        if affine is not None and tuple(affine.shape) != (rank, rank + 1):
+            raise ValueError(
+                f"affine has shape {list(affine.shape)}; it must be {[rank, rank + 1]}"
+            )
+        millimetres = [1.0] * rank if spacing is None else _rows_first(spacing)
+        if len(millimetres) != rank or min(millimetres) <= 0:
+            raise ValueError(f"spacing is {spacing!r}; it must be {rank} numbers above 0")
+        size = [slabs.extent, *fixed.shape[3:]]
+        factors, counts = _schedule(size, preset, levels, iterations)
+    is_mi = all(name == "mi" for name, _ in terms)
+    fluid = (5.0 if is_mi else 3.0) if fluid is None else fluid
+    elastic = (0.5 if is_mi else 0.25) if elastic is None else elastic
+    matrix = _identity(rank) if affine is None else affine.double().cpu()
+    one, zero = [1.0] * rank, [0.0] * rank
+    with torch.no_grad():
+        whole = _Image(_in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
+        other = _Image(_in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
+        history: list[tuple[int, int, float]] = []
+        u, before = None, whole
+        goes_on = True
+        for factor, count in zip(factors, counts):
+            grid = _shrunk(whole, factor, millimetres)
+            soft = other
+            if factor > 1:
+                sigma = [0.5 * factor * min(millimetres) / each for each in millimetres]
+                soft = _Image(
+                    fields.smooth(other.values, sigma, moving_slabs), moving_slabs, one, zero
+                )
+            if u is None:
+                u = grid.values.new_zeros([1, *grid.values.shape[2:], rank])
+            elif grid.size != before.size:
+                u = _resampled_field(u, before, grid)
+            u, _ = guard_or_shorten(u, grid.slabs, min_jacobian)
+            before = grid
+            level = _Level(grid, soft, matrix, terms)
+            losses: list[float] = []
+            for k in range(count):
+                value, g = level.value_and_gradient(u)
+                losses.append(-value)
+                history.append((factor, k, -value))
+                if callback is not None and callback(factor, k, -value) is False:
+                    goes_on = False
+                    break
+                g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
+                share = k / count
+                length = step * (1.0 if share < 0.5 else 0.2 + 1.6 * (1 - share))
+                found = _stepped(u, g, grid, length, elastic, min_jacobian)
+                if found is None:
+                    break
+                u = found
+                if len(losses) >= _LOSSES_OF_SLOPE and -_slope(losses) < tolerance:
+                    break
+            if not goes_on:
+                break
+        assert u is not None
+        if before.size != whole.size:
+            u = _resampled_field(u, before, whole)
+        u, least = guard_or_shorten(u, slabs, min_jacobian)
+    return Registered(u, least, history)
+
+
+def _schedule(
+    size: Sequence[int],
+    preset: str,
+    levels: Optional[Sequence[int]],
+    iterations: Optional[Sequence[int]],
+) -> tuple[list[int], list[int]]:
+    factors = [4, 2, 1] if levels is None else [int(each) for each in levels]
+    if levels is None:
+        most = 150
+        while max(size) > most and (iterations is None or len(iterations) != len(factors)):
+            factors.insert(0, 2 * factors[0])
+            most *= 2
+    counts = [] if iterations is None else [int(each) for each in iterations]
+    if iterations is None:
+        last = len(factors) - 1
+        counts = [_PRESETS[preset][max(2 - (last - i), 0)] for i in range(len(factors))]
+    if len(counts) != len(factors) or not factors or min(factors) < 1 or min(counts) < 0:
+        raise ValueError(
+            f"levels is {factors} and iterations {counts}; give as many numbers of one as of the "
+            "other"
+        )
+    return factors, counts
+
+
+def _stepped(
+    u: Tensor, g: Tensor, grid: _Image, length: float, elastic: float, bound: float
+) -> Optional[Tensor]:
+    """The field after a step of so many voxels along g; None if no step is valid."""
+    own = float(g.square().sum(-1).max()) if g.numel() else 0.0
+    largest = math.sqrt(-_least_of_ranks(grid.slabs, -own))
+    if not largest > 0 or not math.isfinite(largest):
+        return None
+    d = g * (length / largest)
+    by_voxel = _units(_identity(u.shape[-1])[:, :-1], grid.size).to(u.device)
+    for halvings in range(_HALVINGS + 1):
+        d = d * 0.5 if halvings else d
+        moved = transforms.sample(
+            u.movedim(-1, 1), grid.slabs, displacement=d, grid_affine=by_voxel,
+            padding_mode="border",
+        )  # fmt: skip
+        composed = d + moved.movedim(1, -1)
+        composed = fields.smooth(composed, elastic, grid.slabs, field=True)
+        passed, repaired, _ = guard(composed, grid.slabs, bound)
+        if passed:
+            return repaired
+    return None
