@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sources that would get in each other's way share no file of scripts/batches.py.
+
+    tests/batches_test.py
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "scripts/batches.py"
+UNNAMED = "namespace similis {{\nnamespace {{\n\n{}\n\n}}  // namespace\n\n{}\n\n}}  // namespace similis\n"
+USER = UNNAMED.format("int other() { return 1; }", "int used() { return helper(2); }")
+
+# {what a source declares: whether it may stand in one file with USER, which calls helper()}
+CASES = {
+    "int helper(int x) { return x; }": False,
+    "std::string helper(const std::string& name,\n    int count) {\n  return name;\n}": False,
+    "template <class T>\nT helper(const std::vector<T>& x) {\n  return x[0];\n}": False,
+    "template <class T> T helper(T x) { return x; }": False,
+    "constexpr int kFirst = 1, helper = 2;": False,
+    "struct helper {\n  int x;\n};": False,
+    "enum class helper : int { a, b };": False,
+    "const int helper[] = {1, 2};": False,
+    "#define helper(x) x": False,
+    "MATCHER_P(helper, x, \"\") { return arg == x; }": False,
+    "int other() { return 2; }": False,
+    "int another(int x) {\n  int helper = x;\n  return helper;\n}": True,
+    "// The helper is in another file.\nconst char* text() { return \"helper\"; }": True,
+}
+
+
+def batched(*texts):
+    """The number of files that the texts, each a source, are compiled as."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"{number}.cc" for number in range(len(texts))]
+        for name, text in zip(names, texts):
+            (pathlib.Path(folder) / name).write_text(text)
+        printed = subprocess.run([SCRIPT, folder, f"{folder}/made/batch", "12", *names],
+                                 capture_output=True, text=True, check=True).stdout.splitlines()
+        sources = [(pathlib.Path(folder) / line).read_text() for line in printed]
+        held = sum(1 if text in texts else text.count("#include") for text in sources)
+        assert held == len(texts), f"{texts} became {sources}"
+        return len(printed)
+
+
+def main():
+    wrong = []
+    for declaration, may_share in CASES.items():
+        shared = batched(UNNAMED.format(declaration, ""), USER) == 1
+        if shared != may_share:
+            wrong.append(f"shares a file with a caller of helper(): {shared}\n{declaration}")
+    first = UNNAMED.format("using Json = int;", "Json a();")
+    if batched(first, UNNAMED.format("using Json = int;", "Json b();")) != 1:
+        wrong.append("two sources with the same alias do not share a file")
+    if batched(first, UNNAMED.format("using Json = long;", "Json b();")) != 2:
+        wrong.append("two sources share a file whose aliases differ")
+    directive = "using namespace std;\n"
+    if batched(directive + UNNAMED.format("", "int a();"), UNNAMED.format("", "int b();")) != 2:
+        wrong.append("a using-directive reaches another source")
+    vectors = "#include \"hwy/foreach_target.h\"\n"
+    if batched(vectors, UNNAMED.format("", "int b();")) != 2:
+        wrong.append("vector code shares a file")
+    if batched(*(UNNAMED.format("", f"int f{number}();") for number in range(13))) != 2:
+        wrong.append("13 sources are not 12 and 1")
+    print("\n".join(wrong) or f"{len(CASES) + 5} cases")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
