@@ -49,7 +49,7 @@ TEST(Progress, SaysHowFarHowFastAndHowLong) {
   EXPECT_EQ(progress_line("pairs", 3, 40, 90), "3/40 pairs, 2/min, 18 min 30 s left");
   EXPECT_EQ(
       progress_line("frames", 1000, 100000, 10), "1000/100000 frames, 100/s, 16 min 30 s left");
-  EXPECT_EQ(progress_line("pairs", 1, 1000, 60), "1/1000 pairs, 0.0/s, 16 h 39 min left");
+  EXPECT_EQ(progress_line("pairs", 1, 1000, 60), "1/1000 pairs, 1/min, 16 h 39 min left");
   EXPECT_EQ(progress_line("frames", 7, std::nullopt, 2), "7 frames, 3.5/s");
   EXPECT_EQ(progress_line("frames", 41, 40, 1), "41 frames, 41/s") << "more than were expected";
 }
