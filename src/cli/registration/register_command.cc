@@ -200,7 +200,8 @@ Registration registered_on(Device device, const Volume& fixed, const Volume& mov
   return result;
 }
 
-void write_all(const RegisterCommand& command, const Results& results, int rank) {
+void write_all(
+    const RegisterCommand& command, const Results& results, int rank, const Execution& exec) {
   if (command.output.ends_with('/')) std::filesystem::create_directories(command.output);
   const auto* affine = std::get_if<media::Affine>(&results.transforms.affine.map);
   // A map of slices at different heights moves z, which ITK's maps of 2 dimensions do not.
@@ -208,7 +209,7 @@ void write_all(const RegisterCommand& command, const Results& results, int rank)
   media::write_whole_file(register_path(command, "0GenericAffine.mat"),
       media::encode_itk_affine(*affine, is_flat ? 2 : 3));
   for (const Output& output : results.outputs) {
-    media::write_volume(output.path, output.volume, kDescription);
+    media::write_volume(output.path, output.volume, kDescription, exec);
   }
   write_output(json_text(results.report), register_path(command, "report.json"));
   if (!results.page.empty()) write_output(results.page, register_path(command, "report.html"));
@@ -268,7 +269,7 @@ int register_volumes(const RegisterCommand& command) {
   RegisterReport report{command, options, fixed, moving, result, device, {}, {}, {}};
   const Results results = results_of(report, further, start, exec);
   if (interrupted()) return 128 + interruption.signal();
-  write_all(command, results, fixed.rank());
+  write_all(command, results, fixed.rank(), exec);
   write_output(command.format == "json" ? json_text(results.report) : report_table(results.report));
   return 0;
 }

@@ -143,7 +143,7 @@ int warp(const WarpOptions& options) {
   const media::Volume image = read_volume(options.image);
   const Resampled result =
       resample(image, display_name(options.image), grid, transforms, resampling, exec);
-  media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
+  media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp", exec);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   std::fputs(text_of(summary(options, resampling.device, image, transforms, result, taken.count()))
                  .c_str(),
