@@ -25,7 +25,7 @@
 #include "src/cli/warp/resample.h"
 #include "src/core/require.h"
 #include "src/media/io/whole_file.h"
-#include "src/media/volume/itk_transform_writer.h"
+#include "src/media/transform/itk_transform_writer.h"
 
 namespace similis::cli {
 namespace {

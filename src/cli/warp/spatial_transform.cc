@@ -13,7 +13,7 @@
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/io/byte_stream.h"
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 namespace similis::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 #include <bit>
 #include <cmath>

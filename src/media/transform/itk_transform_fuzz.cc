@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "src/media/io/reader_fuzz.h"
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace similis::media;

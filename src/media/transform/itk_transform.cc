@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "src/media/volume/itk_parameters.h"
+#include "src/media/transform/itk_parameters.h"
 
 namespace similis::media {
 namespace {
