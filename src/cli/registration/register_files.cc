@@ -151,9 +151,10 @@ Tensor read_mask(const std::string& path, const RegisterInput& image) {
 }
 
 AffineRows read_start(const std::string& path) {
-  const SpatialTransform transform = read_transform(path);
-  const auto* map = std::get_if<Affine>(&transform.map);
-  require(map != nullptr, "{} is a displacement field; --init takes an affine map", path);
+  const std::vector<SpatialTransform> transforms = read_transforms(path);
+  const auto* map = std::get_if<Affine>(&transforms.front().map);
+  require(transforms.size() == 1 && map != nullptr,
+      "{} has a displacement field; --init takes an affine map", path);
   return rows_of(*map);
 }
 

@@ -168,9 +168,11 @@ int warp(const WarpOptions& given) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<SpatialTransform> transforms;
   for (const std::string& text : options.transforms) {
-    SpatialTransform& transform = transforms.emplace_back(read_transform(text));
-    if (auto* field = std::get_if<DisplacementField>(&transform.map)) {
-      field->displacement = on_device(field->displacement, resampling.device, exec);
+    for (SpatialTransform& transform : read_transforms(text)) {
+      if (auto* field = std::get_if<DisplacementField>(&transform.map)) {
+        field->displacement = on_device(field->displacement, resampling.device, exec);
+      }
+      transforms.push_back(std::move(transform));
     }
   }
   const media::Grid grid = read_volume(options.reference).grid;

@@ -297,9 +297,8 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
       "frame with 3 (or 2) components, as its fifth dimension");
   write_text("bad.mat", "1 0 0 0\n");
   refused({"o.nii", "-t", "bad.mat"}, 1,
-      "cannot read bad.mat: it is neither an ITK transform (MATLAB 4 or text) nor a displacement "
-      "field "
-      "(NIfTI), or it is cut off");
+      "cannot read bad.mat: it is neither an ITK transform (MATLAB 4, text or HDF5) nor a "
+      "displacement field (NIfTI), or it is cut off");
   ramp_.values.elements<float>()[3] = 0.5f;
   put("a.nii", ramp_);
   refused({"o.nii", "--mode", "label"}, 1,
