@@ -104,6 +104,12 @@ RegisterInput read_register_input(const std::string& path) {
   if (file.forms_differ) {
     print_note(fmt::format("{}: qform and sform differ; the sform is used", input.name));
   }
+  if (file.grid.world_code == 0) {
+    print_note(
+        fmt::format("{}: it does not say where its voxels lie; the first is taken as the world's "
+                    "origin, and its axes as those to the left, back and top",
+            input.name));
+  }
   const auto& size = file.grid.size;
   const Affine to_world = to_lps(file.grid);
   const bool is_slice = size[2] == 1;

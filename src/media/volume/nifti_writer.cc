@@ -113,11 +113,16 @@ std::vector<std::uint8_t> encode_nifti(const Volume& volume, const std::string& 
   return bytes;
 }
 
+std::vector<std::uint8_t> volume_file_bytes(const std::string& path, const Volume& volume,
+    const std::string& description, const Execution& exec) {
+  require(has_nifti_name(path), "cannot write {}: its name must end in .nii or .nii.gz", path);
+  std::vector<std::uint8_t> bytes = encode_nifti(volume, description);
+  return path.ends_with(".gz") ? gzip(bytes, exec) : bytes;
+}
+
 void write_volume(const std::string& path, const Volume& volume, const std::string& description,
     const Execution& exec) {
-  require(has_nifti_name(path), "cannot write {}: its name must end in .nii or .nii.gz", path);
-  const std::vector<std::uint8_t> bytes = encode_nifti(volume, description);
-  write_whole_file(path, path.ends_with(".gz") ? gzip(bytes, exec) : bytes);
+  write_whole_file(path, volume_file_bytes(path, volume, description, exec));
 }
 
 }  // namespace similis::media

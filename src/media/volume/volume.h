@@ -107,7 +107,11 @@ Volume read_volume(ByteStream& stream, const std::string& path);
 void write_volume(const std::string& path, const Volume& volume, const std::string& description,
     const Execution& exec = {});
 
-/// The bytes that write_volume() writes, before compression.
+/// The bytes that write_volume() writes to a path of this name. Throws as it does.
+std::vector<std::uint8_t> volume_file_bytes(const std::string& path, const Volume& volume,
+    const std::string& description, const Execution& exec = {});
+
+/// The same before compression.
 std::vector<std::uint8_t> encode_nifti(const Volume& volume, const std::string& description);
 
 /// True if write_volume() takes a path with this name.
