@@ -79,7 +79,7 @@ function lossesOf(stages, title, section) {
 const brief = value => typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
 const briefTable = (caption, headers, rows) => table(caption, headers, rows.map(row => row.map(brief)));
 function numbersOf(report, section) {
-  section.append(briefTable("Similarity on the grid of the fixed image", ["measure", "before", "linear stages", "after"],
+  section.append(briefTable("Similarity on the grid of the fixed image", ["measure", "before", "linear", "after"],
     Object.entries(report.similarity).map(([name, values]) => [{ncc: "correlation (NCC)", mi: "mutual information", lncc: "local correlation (LNCC)"}[name] ?? name, values.before, values.affine, values.after])));
   const rows = [["overlap of the images, %", 100 * report.overlap]];
   if (report.jacobian) {
