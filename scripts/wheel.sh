@@ -18,6 +18,7 @@ PATH=$bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$bin/python" -m build --wheel 
   --outdir "$scratch/raw" "-Cbuild-dir=$scratch/{wheel_tag}" \
   -Ccmake.define.SIMILIS_WITH_AVIF=OFF -Ccmake.define.SIMILIS_WITH_JXL=OFF \
   -Ccmake.define.SIMILIS_WITH_TIFF=OFF -Ccmake.define.SIMILIS_WITH_EXR=OFF \
+  -Ccmake.define.SIMILIS_WITH_HDF5=OFF \
   "-Ccmake.define.SIMILIS_CUDA_ARCHITECTURES=$architectures" "$@"
 PATH=$bin:$PATH "$bin/python" -m auditwheel repair --wheel-dir "$scratch/repaired" \
   "$scratch"/raw/similis-*.whl

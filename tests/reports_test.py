@@ -374,6 +374,7 @@ def a_registration_switches_between_its_views(page):
              "warped grid": ("warped", "grid"), "log-Jacobian": ("jacobian", None)}
     for across, pictures in zip("zyx", shown):
         page.evaluate(f"document.querySelector('input[name=registration-plane][value={across}]').click()")
+        assert page.evaluate(f"{layer.format('img')}.clientHeight <= {layer.format('')}.clientHeight + 1"), across
         for mode, (under, over) in views.items():
             page.evaluate(f"document.querySelector('input[value=\"{mode}\"]').click()")
             assert page.evaluate(layer.format("img") + ".src") == pictures[under], (across, mode)

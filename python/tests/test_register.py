@@ -5,9 +5,11 @@ and its end by a callback or by Ctrl-C."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -160,6 +162,37 @@ def test_masks_and_starts():
     assert given.report["settings"]["init"] == "given"
 
 
+def test_labels(found, tmp_path):
+    """Their overlap is the program's, and they are what apply() gives."""
+    labels = [(2 * (each > 400) + (each > 700)).astype("uint8") for each in (FIXED, MOVING)]
+    options = {"fixed_affine": RAS, "moving_affine": RAS, **SHORT}
+    result = similis.register(FIXED, MOVING, fixed_labels=labels[0], moving_labels=labels[1], **options)
+    np.testing.assert_array_equal(result.warp, found.warp)
+    np.testing.assert_array_equal(result.labels, found.apply(labels[1], mode="label"))
+    assert result.labels.dtype == np.uint8 and found.labels is None and "dice" not in found.report
+    assert list(result.report["dice"]) == ["2", "3"]
+    for label, overlap in result.report["dice"].items():
+        own, warped = (each == int(label) for each in (labels[0], result.labels))
+        assert overlap["after"] == 2 * (own & warped).sum() / (own.sum() + warped.sum())
+        assert overlap["before"] < overlap["after"] and overlap["after"] > 0.8
+    write(tmp_path)
+    grid = volumes.Grid(FIXED.shape[::-1], RAS)
+    for name, values in zip(("own", "other"), labels):
+        similis.write_volume(tmp_path / f"{name}.nii", volumes.Volume(values[None, None].astype("f4"), grid, "uint8"))
+    command = ["register", "fixed.nii", "moving.nii", "-o", "p_", "--no-report", "--levels", "2x1", "--iterations"]
+    command += ["12x8", "--fixed-labels", "own.nii", "--moving-labels", "other.nii", "--format", "json"]
+    done = subprocess.run([PROGRAM, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["dice"] == result.report["dice"]
+    result.save(f"{tmp_path}/s_")
+    saved, own = (similis.read_volume(tmp_path / f"{name}Labels.nii.gz") for name in ("s_", "p_"))
+    np.testing.assert_array_equal(saved.values, own.values)
+    assert saved.dtype == own.dtype == "uint8"
+    files = {f"{name}_labels": tmp_path / f"{file}.nii" for name, file in (("fixed", "own"), ("moving", "other"))}
+    of_files = similis.register(tmp_path / "fixed.nii", tmp_path / "moving.nii", **files, **SHORT)
+    np.testing.assert_array_equal(of_files.labels.values, own.values)
+
+
 def test_torchs_tensors():
     torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
     tensors = [torch.from_numpy(each) for each in (FLAT_FIXED, FLAT_MOVING)]
@@ -237,24 +270,43 @@ def test_a_callback_ends_it():
         similis.register(FLAT_FIXED, FLAT_MOVING, callback=failing)
 
 
+def processor_seconds(process):
+    """Of all its threads, of the user and of the system."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("callback", ["None", "lambda *_: None"])
 def test_ctrl_c_ends_it(tmp_path, callback):
     script = textwrap.dedent(f"""
-        import os, signal, sys, threading, time
+        import threading
         import numpy as np, similis
-        x = np.random.default_rng(1).random((112, 112, 112), "float32")  # seconds on many cores
-        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        x = np.random.default_rng(1).random((112, 112, 112), "float32")  # seconds an iteration on a busy machine
+        similis.register(x[:16, :16, :16], x[16:32, :16, :16], stages=("translation",))  # imports all
         try:
-            similis.register(x, x[::-1].copy(), stages=("deformable",), levels=(1,),
-                             iterations=(100000,), tolerance=0, callback={callback})
+            print("begins", flush=True)
+            similis.register(x, x[::-1].copy(), stages=("deformable",), levels=(1,), iterations=(100000,),
+                             tolerance=0, step=0.002, callback={callback})
         except KeyboardInterrupt:
             print("interrupted", threading.active_count())
+        else:
+            print("ended by itself")
         """)
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(similis.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout == "interrupted 1\n" and done.stderr == "", (done.stdout, done.stderr)
+    running = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    try:
+        assert running.stdout.readline() == "begins\n"
+        before = processor_seconds(running.pid)
+        while processor_seconds(running.pid) < before + 0.5 and running.poll() is None:
+            time.sleep(0.02)  # the registration is under way once it has taken half a second
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=300)
+    finally:
+        running.kill()
+    assert out == "interrupted 1\n" and errors == "", (out, errors)
     assert os.listdir(tmp_path) == []
 
 
@@ -281,6 +333,9 @@ def test_ctrl_c_ends_it(tmp_path, callback):
         ({"fixed_mask": np.ones((3, 3, 3), bool)}, r"register: fixed_mask has shape \[3, 3, 3\]"),
         ({"fixed_mask": np.zeros(FIXED.shape, bool)}, "register: fixed's mask counts no voxel"),
         ({"init": "none.mat"}, "none.mat"),
+        ({"fixed_labels": np.zeros(FIXED.shape, "u1")}, "register: fixed_labels are given without moving_labels"),
+        ({"moving_labels": np.zeros((3, 3, 3), "u1")}, r"register: moving_labels has shape \[3, 3, 3\]; it must be"),
+        ({"moving_labels": np.full(MOVING.shape, 0.5)}, "register: moving_labels holds 0.5; labels are integers"),
     ],
 )
 def test_refusals(options, error):

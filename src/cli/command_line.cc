@@ -262,9 +262,9 @@ void add_warp(CommandLine& line) {
       "warp", "Resamples a volume on another's grid, through ITK and ANTs transforms");
   WarpOptions& options = line.warp_options;
   line.warp = &app;
-  app.add_option("IMAGE", options.image, "the volume to warp, or - for stdin")
-      ->required()
-      ->type_name("");
+  app.add_option("IMAGE", options.image, "the volume to warp, or - for stdin")->type_name("");
+  app.add_option("-i,--input", options.input, "the same, as antsApplyTransforms has it; give one")
+      ->type_name("FILE");
   app.add_option(
          "-r,--reference", options.reference, "the volume whose grid the output gets; required")
       ->required()
@@ -280,9 +280,11 @@ void add_warp(CommandLine& line) {
          "write the warped volume to FILE, .nii or .nii.gz, complete or not at all; required")
       ->required()
       ->type_name("FILE");
-  app.add_option("--mode", options.mode,
+  app.add_option("-n,--mode", options.mode,
          "interpolation (default: linear); cubic is a B-spline, "
-         "label takes the label with the largest linear weight")
+         "label takes the label with the largest linear weight; "
+         "the names of antsApplyTransforms are known too: "
+         "Linear, NearestNeighbor, BSpline and GenericLabel")
       ->type_name("linear|nearest|cubic|label");
   app.add_option("--padding", options.padding,
          "values outside IMAGE (default: zeros, or --background, from "
@@ -292,6 +294,10 @@ void add_warp(CommandLine& line) {
   app.add_option(
          "--background", options.background, "value that --padding zeros fills in (default: 0)")
       ->type_name("NUMBER");
+  app.add_option("-d,--dimensions", options.dimensions,
+         "2 or 3, as antsApplyTransforms has it: with 2, IMAGE and the reference must be slices "
+         "(default: what the files have)")
+      ->type_name("2|3");
   add_device(app, &options.device);
   add_threads(app, &options.threads);
   app.footer(fmt::format("{}\n{}\n{}", kWarpExamples, wrapped(kWarpFiles, kColumns), kExitStatus));

@@ -101,8 +101,8 @@ inline constexpr const char* kWarpExamples = R"(Examples:
 inline constexpr const char* kWarpFiles = R"(Files:
   Volumes are NIfTI, MetaImage (.mha, .mhd) or NRRD, compressed or not; the result is NIfTI. A time
   series is warped frame by frame. Affine maps are .mat, .txt and .tfm files of ITK and ANTs;
-  displacement fields are NIfTI with a vector in mm at each voxel (dim[5] is 3). Points and vectors
-  have ITK's axes (left, posterior, superior).
+  displacement fields are NIfTI with a vector in mm at each voxel (dim[5] is 3); .h5 files hold
+  either, or composites of both. Points and vectors have ITK's axes (left, posterior, superior).
   Transforms are applied in the order of antsApplyTransforms. nearest and label keep the sample type
   of IMAGE, unless it is scaled; otherwise the output is float32, or float64 if IMAGE needs it.
 )";

@@ -12,6 +12,7 @@
 #include "src/core/joined.h"
 #include "src/gpu/device.h"
 #include "src/media/picture/decode.h"
+#include "src/media/transform/itk_transform.h"
 
 namespace similis::cli {
 
@@ -31,6 +32,8 @@ std::string describe_build() {
     const char* const missing = format.format == "others" ? "install ffmpeg" : "not in this build";
     lines.emplace_back(format.format, format.reader.empty() ? missing : format.reader);
   }
+  const std::string hdf5 = media::transform_library();
+  lines.emplace_back("HDF5", hdf5.empty() ? "not in this build" : hdf5);
   std::size_t width = 0;
   for (const auto& [name, value] : lines) width = std::max(width, name.size());
   std::string text;

@@ -40,6 +40,8 @@ def register(
     tolerance: float = 1e-5,
     fixed_mask: Any = None,
     moving_mask: Any = None,
+    fixed_labels: Any = None,
+    moving_labels: Any = None,
     nan: str = "error",
     seed: int = 0,
     callback: Optional[Callback] = None,
@@ -76,6 +78,9 @@ def register(
         tolerance: a level ends where the loss falls by less in an iteration.
         fixed_mask, moving_mask: arrays [Z,Y,X] or [Y,X], or volumes on their image's grid; voxels
             that are 0 add nothing.
+        fixed_labels, moving_labels: integers, given like masks. The report has the Dice overlap of
+            each label before and after, and the result's `labels` are moving's on fixed's grid.
+            They do not enter the loss.
         nan: "error", or "mask" for samples that are not finite.
         seed: which voxels the sampling of mi takes.
         callback: called as callback(stage, level, iteration, loss) after each iteration; returning
@@ -127,10 +132,18 @@ def register(
         inputs.mask_of("fixed_mask", fixed_mask, own),
         inputs.mask_of("moving_mask", moving_mask, other),
     ]
+    labels = (
+        inputs.labels_of("fixed_labels", fixed_labels, own),
+        inputs.labels_of("moving_labels", moving_labels, other),
+    )
+    if labels[0] is not None and labels[1] is None:
+        raise ValueError(
+            "register: fixed_labels are given without moving_labels, with which they are compared"
+        )
     library.set_masks(options, [None if m is None else inputs.described(m) for m in masks])
     threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
     begin = time.perf_counter()
     stream = inputs.stream_of(own.data)
     found = library.run(own.volume(), other.volume(), options, callback, threads, stream)
     seconds = time.perf_counter() - begin
-    return Registration(found, own, other, world, seconds)
+    return Registration(found, own, other, world, seconds, labels)

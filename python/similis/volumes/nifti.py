@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy
 from numpy.typing import NDArray
 
+from .compression import gzip_member
 from .grids import Grid, Matrix, Volume, as_volume, values_in_float
 
 _TYPES = {
@@ -344,7 +345,7 @@ def write_volume(path: Any, volume: Any, *, dtype: Any = None) -> None:
     partial = f"{name}.part"  # whole or not at all
     try:
         with open(partial, "wb") as file:
-            file.write(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+            file.write(gzip_member(data) if name.endswith(".gz") else data)
         os.replace(partial, name)
     finally:
         if os.path.exists(partial):

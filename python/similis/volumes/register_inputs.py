@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -155,6 +156,12 @@ def _of_volume(argument: str, given: Any) -> Image:
             "have 1 frame with 1 component"
         )
     data, grid = volume.image, volume.grid
+    if is_path and grid.world_code == 0:
+        warnings.warn(
+            f"{name}: it does not say where its voxels lie; the first is taken as the world's "
+            "origin, and its axes as those to the left, back and top",
+            stacklevel=4,
+        )
     if grid.size[2] == 1:
         tilt = numpy.abs(grid.voxel_to_world[2, :2]) > _TILT * numpy.array(grid.spacing[:2])
         if tilt.any():
@@ -234,16 +241,44 @@ def mask_of(argument: str, given: Any, image: Image) -> Any:
         array = plain_array(argument, given)
         return array.astype(numpy.uint8) if array.dtype == numpy.bool_ else array
     mask = _of_volume(argument, given)
-    is_there = mask.grid.size == image.grid.size and numpy.allclose(
-        mask.grid.voxel_to_world, image.grid.voxel_to_world, atol=0.01 * min(image.grid.spacing)
+    _on_grid_of(image, mask, "a mask")
+    inside: NDArray[Any] = mask.data[0, 0]
+    return inside
+
+
+def _on_grid_of(image: Image, other: Image, what: str) -> None:
+    """Throws unless a volume that is given beside the image lies on its grid."""
+    is_there = other.grid.size == image.grid.size and numpy.allclose(
+        other.grid.voxel_to_world, image.grid.voxel_to_world, atol=0.01 * min(image.grid.spacing)
     )
     if not is_there:
         raise ValueError(
-            f"register: {mask.name} lies on another grid than {image.name}; a mask lies on its "
+            f"register: {other.name} lies on another grid than {image.name}; {what} lies on its "
             "image's grid"
         )
-    inside: NDArray[Any] = mask.data[0, 0]
-    return inside
+
+
+def labels_of(argument: str, given: Any, image: Image) -> Optional[Volume]:
+    """A map of labels on the image's grid, as a Volume."""
+    if given is None:
+        return None
+    if is_placed(given):
+        labels = _of_volume(argument, given)
+        _on_grid_of(image, labels, "a map of labels")
+        name, array = labels.name, labels.data[0, 0]
+    else:
+        name, array = argument, on_host(plain_array(argument, given))
+        if array.shape != tuple(image.data.shape[2:]):
+            raise ValueError(
+                f"register: {argument} has shape {list(array.shape)}; it must be "
+                f"{list(image.data.shape[2:])}, that of {image.name}"
+            )
+    held = values_in_float(array)
+    wrong = held != numpy.floor(held)
+    if wrong.any():
+        raise ValueError(f"register: {name} holds {held[wrong][0]:g}; labels are integers")
+    kind = str(array.dtype) if array.dtype.kind in "iu" else str(held.dtype)
+    return Volume(held.reshape(1, 1, *image.grid.shape), image.grid, kind)
 
 
 def start_of(init: Any, rank: int, world: str) -> tuple[int, Optional[Sequence[float]]]:

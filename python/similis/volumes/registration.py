@@ -148,15 +148,22 @@ class Registration(Map):
 
     affine: A, [4,4], of points in the call's world. warp, inverse_warp: u and the inverse's w,
     [Z,Y,X,3] or [Y,X,2], in mm of that world on fixed's grid; None without a deformable stage.
-    warped: moving on fixed's grid, shaped as the images were given, or a Volume. history: of each
+    warped: moving on fixed's grid, shaped as the images were given, or a Volume. labels: likewise
+    moving_labels, by the label with the largest linear weight; None without. history: of each
     iteration its stage, level (shrink factor; 0 in linear stages), iteration, loss and, of
     deformable ones, min_jacobian.
     """
 
     def __init__(
-        self, found: library.Found, fixed: Image, moving: Image, world: str, seconds: float
+        self,
+        found: library.Found,
+        fixed: Image,
+        moving: Image,
+        world: str,
+        seconds: float,
+        labels: tuple[Optional[Volume], Optional[Volume]] = (None, None),
     ) -> None:
-        self._found, self._seconds = found, seconds
+        self._found, self._seconds, self._labels = found, seconds, labels
         self._report: Optional[dict[str, Any]] = None
         rank, space = fixed.rank, fixed.data.shape[2:]
         lps = numpy.vstack([numpy.reshape(found.affine(), (3, 4)), [0, 0, 0, 1]])
@@ -215,7 +222,42 @@ class Registration(Map):
                 "seconds": self._seconds,
             }
             self._report = {**head, **found}
+            if self._labels[0] is not None:
+                self._report["dice"] = self._dice()
         return self._report
+
+    @functools.cached_property
+    def _warped_labels(self) -> Optional[Volume]:
+        labels = self._labels[1]
+        if labels is None:
+            return None
+        return warp(labels, self._source.grid, self._transforms, mode="label")
+
+    @property
+    def labels(self) -> Any:
+        """moving_labels on fixed's grid, an array like fixed or a Volume; None without them."""
+        warped = self._warped_labels
+        if warped is None or self._source.like is None:
+            return warped
+        array = warped.values.reshape(self._space())
+        return _like(self._source.like, array.astype(warped.dtype))
+
+    def _dice(self) -> dict[str, Any]:
+        """2·|a ∩ b| / (|a| + |b|) of each label but 0, before and after."""
+        fixed, moving = self._labels
+        assert fixed is not None and moving is not None and self._warped_labels is not None
+        own = fixed.values.ravel()
+        sides = {
+            "before": warp(moving, fixed.grid, mode="label").values.ravel(),
+            "after": self._warped_labels.values.ravel(),
+        }
+        found = numpy.unique(numpy.concatenate([own, *sides.values()]))
+        return {
+            f"{label:g}" if abs(label) < 1e6 else f"{label:.0f}": {
+                when: _overlap(own == label, other == label) for when, other in sides.items()
+            }
+            for label in found[found != 0]
+        }
 
     def inverse(self) -> Map:
         """The map from points of moving to points of fixed."""
@@ -238,13 +280,11 @@ class Registration(Map):
 
     def save(self, prefix: Any) -> None:
         """Writes the files of `similis register` but the page: PREFIX0GenericAffine.mat,
-        1Warp.nii.gz, 1InverseWarp.nii.gz, Warped.nii.gz, InverseWarped.nii.gz and report.json, all
-        or none. A prefix that ends in / is a folder, which is made if absent."""
+        1Warp.nii.gz, 1InverseWarp.nii.gz, Warped.nii.gz, InverseWarped.nii.gz, Labels.nii.gz and
+        report.json, all or none. A prefix that ends in / is a folder, which is made if absent."""
         name = os.fspath(prefix)
         folder = name if name.endswith("/") else os.path.dirname(name) or "."
-        if name.endswith("/"):
-            os.makedirs(name, exist_ok=True)
-        with _all_or_none(folder, name) as file:
+        with _made(name), _all_or_none(folder, name) as file:
             _write_affine(file("0GenericAffine.mat"), self._lps_affine, self._source.rank)
             for field, ending in zip(self._fields, ("1Warp", "1InverseWarp")):
                 write_transform(file(f"{ending}.nii.gz"), field)
@@ -253,9 +293,16 @@ class Registration(Map):
             write_volume(file("Warped.nii.gz"), forward)
             backward = warp(fixed, moving, self.inverse()._transforms)
             write_volume(file("InverseWarped.nii.gz"), backward)
+            if self._warped_labels is not None:
+                write_volume(file("Labels.nii.gz"), self._warped_labels)
             with open(file("report.json"), "w", encoding="utf-8") as report:
                 json.dump(self.report, report, indent=1)
                 report.write("\n")
+
+
+def _overlap(a: NDArray[Any], b: NDArray[Any]) -> float:
+    total = int(a.sum()) + int(b.sum())
+    return 2 * int((a & b).sum()) / total if total > 0 else 0.0
 
 
 def _write_affine(path: str, affine: Affine, rank: int) -> None:
@@ -268,6 +315,20 @@ def _write_affine(path: str, affine: Affine, rank: int) -> None:
     stored = itk_files.Stored("AffineTransform_double_2_2", parameters, [0.0, 0.0])
     with open(path, "wb") as file:
         file.write(itk_files.matlab_of(stored))
+
+
+@contextlib.contextmanager
+def _made(prefix: str) -> Iterator[None]:
+    """The folder of a prefix that is one, which goes again if nothing comes into it."""
+    is_made = prefix.endswith("/") and not os.path.isdir(prefix)
+    if is_made:
+        os.makedirs(prefix)
+    try:
+        yield
+    finally:
+        if is_made:
+            with contextlib.suppress(OSError):
+                os.rmdir(prefix)
 
 
 @contextlib.contextmanager

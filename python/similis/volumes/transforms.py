@@ -70,24 +70,39 @@ def _field_of(volume: Volume, name: str) -> Displacement:
     return Displacement(vectors, volume.grid)
 
 
+_FIELDS = (
+    "DisplacementFieldTransform",
+    "GaussianSmoothingOnUpdateDisplacementFieldTransform",
+    "BSplineSmoothingOnUpdateDisplacementFieldTransform",
+)
+
+
 def _stored_field(stored: itk_files.Stored, path: str) -> Displacement:
-    """ITK's DisplacementFieldTransform: its fixed parameters are size, origin, spacing, direction."""
-    fixed, dimension = numpy.asarray(stored.fixed), stored.dimension
-    if dimension != 3 or len(fixed) != 18:
-        itk_files.refuse(path, f"its {stored.type} is no displacement field of three dimensions")
-    size = tuple(int(each) for each in fixed[:3])
-    matrix = numpy.eye(4)
-    matrix[:3, :3] = fixed[9:].reshape(3, 3) * fixed[6:9]
-    matrix[:3, 3] = fixed[3:6]
+    """ITK's displacement fields: their fixed parameters are size, origin, spacing, direction."""
+    fixed, n = numpy.asarray(stored.fixed), stored.dimension or 3
+    if len(fixed) != n * (n + 3):
+        itk_files.refuse(
+            path, f"its {stored.type} has {len(fixed)} fixed parameters; it must have {n * (n + 3)}"
+        )
+    size = [int(each) for each in fixed[:n]] + [1] * (3 - n)
     vectors = numpy.asarray(stored.parameters)
-    if vectors.size != 3 * size[0] * size[1] * size[2]:
-        itk_files.refuse(path, f"its {stored.type} has {vectors.size} numbers, not its grid's")
-    grid = Grid((size[0], size[1], size[2]), TURN @ matrix)
-    return Displacement(vectors.reshape(*grid.shape, 3), grid)
+    if min(size) < 1 or vectors.size != n * size[0] * size[1] * size[2]:
+        itk_files.refuse(
+            path,
+            f"its {stored.type} has {vectors.size} parameters; it must have {n} for each voxel of "
+            f"{size[:n]}",
+        )
+    matrix = numpy.eye(4)
+    matrix[:n, :n] = fixed[3 * n :].reshape(n, n) * fixed[2 * n : 3 * n]
+    matrix[:n, 3] = fixed[n : 2 * n]
+    if not abs(numpy.linalg.det(matrix)) > 0:
+        itk_files.refuse(path, f"its {stored.type} does not place the voxels in space")
+    grid = Grid((size[0], size[1], size[2]), TURN @ matrix, is_flat=n == 2)
+    return Displacement(vectors.reshape(*grid.shape, n), grid)
 
 
 def _of_stored(stored: itk_files.Stored, path: str) -> Transform:
-    if stored.name == "DisplacementFieldTransform":
+    if stored.name in _FIELDS:
         return _stored_field(stored, path)
     return Affine(itk_files.matrix_of(stored, path))
 

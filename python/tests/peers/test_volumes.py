@@ -4,12 +4,14 @@
 import os
 import pathlib
 import subprocess
+import zlib
 
 import pytest
 
 numpy = pytest.importorskip("numpy", reason="`make check` installs numpy")
 import similis
 from similis import volumes
+from similis.volumes.compression import gzip_member
 
 PROGRAM = pathlib.Path(similis.__file__).parent / "native/similis"
 
@@ -87,6 +89,22 @@ def test_files_are_nibabels(tmp_path):
     second = nibabel.Nifti2Image(volume.values[0, 0].T, FIXED.voxel_to_world)
     nibabel.save(second, tmp_path / "c.nii")
     numpy.testing.assert_array_equal(similis.read_volume(tmp_path / "c.nii").values, volume.values)
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20])
+def test_threads_compress_one_member_with_the_same_bytes(size):
+    random = numpy.random.default_rng(1)
+    data = (numpy.arange(size) // 1000 + random.integers(0, 7, size)).astype("uint8").tobytes()
+    compressed = gzip_member(data)
+    reader = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    assert reader.decompress(compressed) == data and reader.eof and not reader.unused_data
+    threads = similis.get_num_threads()
+    try:
+        for count in (1, 3):
+            similis.set_num_threads(count)
+            assert gzip_member(data) == compressed
+    finally:
+        similis.set_num_threads(threads)
 
 
 def test_images_of_simple_itk():

@@ -55,7 +55,7 @@ void write_map(const MapRequest& map, const MapStyle& style, const std::string& 
     const FramePair& pair, const media::Grid* grid, Device device, const Execution& exec) {
   const FramePair frames = frames_on_device(pair, device, exec);
   const Tensor values = on_device(map.measure.map(frames, exec), {}, exec);
-  if (is_raw_map(path)) return write_raw_map(path, values, grid);
+  if (is_raw_map(path)) return write_raw_map(path, values, grid, exec);
   const std::string title =
       fmt::format("{} {:.4f}", map.measure.name, map.measure.value(frames, exec));
   FramePair shown = pair;

@@ -130,13 +130,14 @@ Bytes npy(const Values& values) {
   return bytes;
 }
 
-void write_nifti(const std::string& path, const Tensor& map, const media::Grid& grid) {
+void write_nifti(
+    const std::string& path, const Tensor& map, const media::Grid& grid, const Execution& exec) {
   TensorView values = map;
   values.shape = {map.shape[1], 1, grid.size[2], grid.size[1], grid.size[0]};
   values.strides = dense_strides(values.shape);
   const media::Volume volume{
       .grid = grid, .components = map.shape[1], .values = {values, std::make_shared<Tensor>(map)}};
-  media::write_volume(path, volume, "map of similis");
+  media::write_volume(path, volume, "map of similis", exec);
 }
 
 bool ends_in(const std::string& path, std::initializer_list<const char*> endings) {
@@ -150,10 +151,11 @@ bool is_raw_map(const std::string& path) {
   return ends_in(path, {".pfm", ".tif", ".tiff", ".npy", ".nii", ".nii.gz"});
 }
 
-void write_raw_map(const std::string& path, const Tensor& map, const media::Grid* grid) {
+void write_raw_map(
+    const std::string& path, const Tensor& map, const media::Grid* grid, const Execution& exec) {
   if (media::has_nifti_name(path)) {
     require(grid != nullptr, "{}: NIfTI is for maps of volumes; write .pfm, .tiff or .npy", path);
-    return write_nifti(path, map, *grid);
+    return write_nifti(path, map, *grid, exec);
   }
   const Values values = values_of(map);
   if (path.ends_with(".npy")) return media::write_whole_file(path, npy(values));

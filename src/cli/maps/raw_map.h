@@ -18,6 +18,7 @@ bool is_raw_map(const std::string& path);
 ///   .nii, .nii.gz a volume on this grid
 /// map: f32 or f64, [1,C,H,W] or [1,C,D,H,W], dense, on the CPU; grid: of a volume, else null.
 /// Throws InvalidArgument, naming the file, if the format does not take such a map.
-void write_raw_map(const std::string& path, const Tensor& map, const media::Grid* grid);
+void write_raw_map(
+    const std::string& path, const Tensor& map, const media::Grid* grid, const Execution& exec);
 
 }  // namespace similis::cli

@@ -5,7 +5,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
+#include <system_error>
 
 #include "similis/version.h"
 #include "src/cli/device.h"
@@ -25,7 +28,7 @@
 #include "src/cli/warp/resample.h"
 #include "src/core/require.h"
 #include "src/media/io/whole_file.h"
-#include "src/media/volume/itk_transform_writer.h"
+#include "src/media/transform/itk_transform_writer.h"
 
 namespace similis::cli {
 namespace {
@@ -200,18 +203,47 @@ Registration registered_on(Device device, const Volume& fixed, const Volume& mov
   return result;
 }
 
-void write_all(const RegisterCommand& command, const Results& results, int rank) {
-  if (command.output.ends_with('/')) std::filesystem::create_directories(command.output);
+// The folder of the results, which goes again if nothing came into it.
+class ResultFolder {
+ public:
+  explicit ResultFolder(const std::string& prefix) {
+    if (prefix.ends_with('/') && std::filesystem::create_directory(prefix)) made_ = prefix;
+  }
+  ~ResultFolder() {
+    std::error_code error;
+    if (!made_.empty()) std::filesystem::remove(made_, error);  // only an empty one
+  }
+  ResultFolder(const ResultFolder&) = delete;
+  ResultFolder& operator=(const ResultFolder&) = delete;
+
+ private:
+  std::string made_;
+};
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+// All files, or none if one cannot be written or a signal comes before all are.
+void write_all(const RegisterCommand& command, const Results& results, int rank,
+    const std::function<bool()>& is_interrupted, const Execution& exec) {
+  const ResultFolder folder(command.output);
+  media::WholeFiles files;
   const auto* affine = std::get_if<media::Affine>(&results.transforms.affine.map);
   // A map of slices at different heights moves z, which ITK's maps of 2 dimensions do not.
   const bool is_flat = rank == 2 && affine->rows[2][3] == 0;
-  media::write_whole_file(register_path(command, "0GenericAffine.mat"),
+  files.add(register_path(command, "0GenericAffine.mat"),
       media::encode_itk_affine(*affine, is_flat ? 2 : 3));
   for (const Output& output : results.outputs) {
-    media::write_volume(output.path, output.volume, kDescription);
+    if (is_interrupted()) return;
+    files.add(
+        output.path, media::volume_file_bytes(output.path, output.volume, kDescription, exec));
   }
-  write_output(json_text(results.report), register_path(command, "report.json"));
-  if (!results.page.empty()) write_output(results.page, register_path(command, "report.html"));
+  files.add(register_path(command, "report.json"), bytes_of(json_text(results.report)));
+  if (!results.page.empty()) {
+    files.add(register_path(command, "report.html"), bytes_of(results.page));
+  }
+  if (!is_interrupted()) files.commit();
 }
 
 }  // namespace
@@ -268,7 +300,9 @@ int register_volumes(const RegisterCommand& command) {
   RegisterReport report{command, options, fixed, moving, result, device, {}, {}, {}};
   const Results results = results_of(report, further, start, exec);
   if (interrupted()) return 128 + interruption.signal();
-  write_all(command, results, fixed.rank());
+  write_all(
+      command, results, fixed.rank(), [&] { return interruption.signal() != 0; }, exec);
+  if (interrupted()) return 128 + interruption.signal();
   write_output(command.format == "json" ? json_text(results.report) : report_table(results.report));
   return 0;
 }

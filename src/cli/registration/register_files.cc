@@ -104,6 +104,12 @@ RegisterInput read_register_input(const std::string& path) {
   if (file.forms_differ) {
     print_note(fmt::format("{}: qform and sform differ; the sform is used", input.name));
   }
+  if (file.grid.world_code == 0) {
+    print_note(
+        fmt::format("{}: it does not say where its voxels lie; the first is taken as the world's "
+                    "origin, and its axes as those to the left, back and top",
+            input.name));
+  }
   const auto& size = file.grid.size;
   const Affine to_world = to_lps(file.grid);
   const bool is_slice = size[2] == 1;
@@ -151,9 +157,10 @@ Tensor read_mask(const std::string& path, const RegisterInput& image) {
 }
 
 AffineRows read_start(const std::string& path) {
-  const SpatialTransform transform = read_transform(path);
-  const auto* map = std::get_if<Affine>(&transform.map);
-  require(map != nullptr, "{} is a displacement field; --init takes an affine map", path);
+  const std::vector<SpatialTransform> transforms = read_transforms(path);
+  const auto* map = std::get_if<Affine>(&transforms.front().map);
+  require(transforms.size() == 1 && map != nullptr,
+      "{} has a displacement field; --init takes an affine map", path);
   return rows_of(*map);
 }
 

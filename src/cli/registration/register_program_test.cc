@@ -295,6 +295,121 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
       "masked");
 }
 
+TEST_F(RegisterProgram, RefusesImagesAndPlacesThatDoNotFit) {
+  const auto pair_refused = [&](const std::string& fixed, const std::string& moving,
+                                const std::string& error) {
+    const std::vector<std::string> before = files();
+    expect_error({"register", fixed, moving, "-o", "out/"}, 1, error);
+    EXPECT_EQ(files(), before);
+  };
+  put("blank.nii", media::make_volume(kSize, [](std::int64_t) { return 3; }));
+  pair_refused("fixed.nii", "blank.nii",
+      "register: blank.nii is 3 everywhere; it must have more than one value");
+  Volume away = shapes(kSize, 9, 0.8);
+  away.grid.voxel_to_world.rows[0][3] += 400;
+  put("away.nii", away);
+  expect_error({"register", "fixed.nii", "away.nii", "-o", "out/", "--init", "identity"}, 1,
+      "register: the start lays 0.0 % of the fixed voxels over the moving grid; it must be 5 % or "
+      "more: choose another start");
+  put("vectors.nii", media::make_volume(
+                         kSize, [](std::int64_t i) { return i; }, 3));
+  pair_refused("vectors.nii", "moving.nii",
+      "vectors.nii has 1 frame with 3 components per voxel; similis register takes 1 frame with 1 "
+      "component");
+
+  Volume beside = shapes(kSize, 0, 0);
+  beside.grid.voxel_to_world.rows[1][3] += 2;
+  put("beside.nii", beside);
+  for (const char* option : {"--fixed-mask", "--fixed-labels"}) {
+    const bool is_mask = option == std::string("--fixed-mask");
+    put_labels("labels.nii", shapes(kSize, 9, 0.8));
+    refused({option, "beside.nii", "--moving-labels", "labels.nii"}, 1,
+        "beside.nii lies 0.5 voxels beside fixed.nii; " +
+            std::string(is_mask ? "a mask" : "a map of labels") + " lies on its image's grid");
+  }
+  put("empty.nii", media::make_volume(kSize, [](std::int64_t) { return 0; }));
+  Volume empty = get("empty.nii");
+  empty.grid = shapes(kSize, 0, 0).grid;
+  put("empty.nii", empty);
+  refused({"--fixed-mask", "empty.nii"}, 1, "register: fixed.nii's mask counts no voxel");
+  refused({"--moving-mask", "empty.nii"}, 1, "register: moving.nii's mask counts no voxel");
+
+  write_text("singular.txt",
+      "#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_3_3\n"
+      "Parameters: 1 0 0 0 1 0 0 0 0 0 0 0\nFixedParameters: 0 0 0\n");
+  refused({"--init", "singular.txt"}, 1, "register: initial is singular: its determinant is 0");
+  put("field.nii.gz", media::make_volume(
+                          kSize, [](std::int64_t) { return 0; }, 3));
+  refused({"--init", "field.nii.gz"}, 1,
+      "field.nii.gz has a displacement field; --init takes an affine map");
+  Volume flat = shapes(kSize, 0, 0);
+  flat.grid.voxel_to_world.rows[2] = {0, 0, 0, 0};
+  write_bytes("flat.nii", media::encode_nifti(flat, ""));
+  pair_refused("flat.nii", "moving.nii",
+      "cannot read flat.nii: its sform does not place the voxels in space: its numbers are those "
+      "of "
+      "a plane, a line or a point");
+}
+
+TEST_F(RegisterProgram, NotesThatAFileHasNoPlace) {
+  Volume placeless = shapes(kSize, 0, 0);
+  placeless.grid.world_code = 0;
+  put("fixed.nii", placeless);
+  const Outcome outcome = run({"register", "fixed.nii", "moving.nii", "-o", "n_", "--stages",
+      "translation", "--init", "centers", "--no-report"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err,
+      "similis: note: fixed.nii: it does not say where its voxels lie; the first is taken as the "
+      "world's origin, and its axes as those to the left, back and top\n");
+}
+
+// What a mask leaves out is not a number, or far too large, and changes no bit of the maps.
+TEST_F(RegisterProgram, MaskedVoxelsNeverEnter) {
+  const auto index = [](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return x + kSize[0] * (y + kSize[1] * z);
+  };
+  for (const std::string side : {"fixed", "moving"}) {
+    const Volume plain = get(side + ".nii");
+    Volume mask = get(side + ".nii"), broken = get(side + ".nii");
+    for (std::int64_t i = 0; i < mask.values.shape.count(); ++i)
+      mask.values.elements<float>()[i] = 1;
+    for (std::int64_t z = 8; z < 15; ++z) {
+      for (std::int64_t y = 9; y < 16; ++y) {
+        for (std::int64_t x = 11; x < 18; ++x) {
+          mask.values.elements<float>()[index(x, y, z)] = 0;
+          broken.values.elements<float>()[index(x, y, z)] =
+              x < 14 ? std::numeric_limits<float>::quiet_NaN() : 1e6f;
+        }
+      }
+    }
+    put("mask.nii", mask);
+    std::vector<std::string> maps;
+    for (const Volume* const image : {&plain, static_cast<const Volume*>(&broken)}) {
+      put(side + ".nii", *image);
+      std::vector<std::string> arguments = {"fixed.nii", "moving.nii", "-o", "m_", "--no-report",
+          "--no-compress", "--" + side + "-mask", "mask.nii"};
+      arguments.insert(arguments.end(), kShort.begin(), kShort.end());
+      register_json(arguments);
+      maps.push_back(
+          text_of("m_0GenericAffine.mat") + text_of("m_1Warp.nii") + text_of("m_1InverseWarp.nii"));
+    }
+    EXPECT_TRUE(maps[0] == maps[1]) << side;
+    put(side + ".nii", plain);
+  }
+}
+
+// A limit on the size of files fails as a full disk does: at write(), after files that fit.
+TEST_F(RegisterProgram, LeavesNothingBehindWhereAFileDoesNotFit) {
+  const std::vector<std::string> before = files();
+  const Outcome outcome = spawn(folder_,
+      {"sh", "-c",
+          "ulimit -f 16; " + std::string(SIMILIS_PROGRAM) +
+              " register fixed.nii moving.nii -o out/ --levels 2 --iterations 2 --no-report"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "similis: cannot write out/1Warp.nii.gz: File too large\n");
+  EXPECT_EQ(files(), before);
+}
+
 TEST_F(RegisterProgram, LeavesNothingBehindWhenItIsInterrupted) {
   const std::vector<std::string> before = files();
   const Outcome outcome =

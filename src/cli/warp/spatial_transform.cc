@@ -13,7 +13,7 @@
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 #include "src/media/io/byte_stream.h"
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 namespace similis::cli {
 namespace {
@@ -22,6 +22,7 @@ using media::Affine;
 using media::Point;
 
 constexpr std::size_t kMaxAffineBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxFieldBytes = std::size_t{1} << 36;
 constexpr double kSmallestDeterminant = 1e-12;
 
 std::string_view trimmed(std::string_view text) {
@@ -139,24 +140,36 @@ TransformFile transform_file(const std::string& text) {
   return {std::string(path), flag == "1"};
 }
 
-SpatialTransform read_transform(const std::string& text) {
+std::vector<SpatialTransform> read_transforms(const std::string& text) {
   const TransformFile argument = transform_file(text);
   media::ByteStream stream(argument.path);
-  if (media::is_nifti(stream.peek(media::kNiftiStartBytes))) {
-    require(!argument.is_inverse,
-        "{} is a displacement field, which similis cannot invert; give the inverse field that ANTs "
-        "writes",
-        argument.path);
+  const std::vector<std::uint8_t>& start = stream.peek(media::kNiftiStartBytes);
+  std::vector<media::SpaceMap> maps;
+  if (media::is_nifti(start)) {
     const media::Volume volume = media::read_volume(stream, argument.path);
     turn_to_lps(volume);
-    return {text, field_of(volume, stream.name())};
+    maps.push_back(volume);
+  } else {
+    const std::vector<std::uint8_t> bytes =
+        stream.read_to_end(media::is_hdf5(start) ? kMaxFieldBytes : kMaxAffineBytes);
+    maps = media::read_itk_transforms({bytes, stream.name()});
   }
-  const std::vector<std::uint8_t> bytes = stream.read_to_end(kMaxAffineBytes);
-  const Affine map = media::read_itk_transform({bytes, stream.name()});
-  if (!argument.is_inverse) return {text, map};
-  require(std::abs(determinant(map)) > kSmallestDeterminant,
-      "{} has no inverse: its determinant is {}", argument.path, determinant(map));
-  return {text, inverse(map)};
+  std::vector<SpatialTransform> transforms;
+  for (const media::SpaceMap& map : maps) {
+    if (const auto* field = std::get_if<media::Volume>(&map)) {
+      require(!argument.is_inverse,
+          "{} is a displacement field, which similis cannot invert; give the inverse field that "
+          "ANTs writes",
+          argument.path);
+      transforms.push_back({text, field_of(*field, stream.name())});
+      continue;
+    }
+    const Affine& affine = std::get<Affine>(map);
+    require(!argument.is_inverse || std::abs(determinant(affine)) > kSmallestDeterminant,
+        "{} has no inverse: its determinant is {}", argument.path, determinant(affine));
+    transforms.push_back({text, argument.is_inverse ? inverse(affine) : affine});
+  }
+  return transforms;
 }
 
 VoxelMap::VoxelMap(

@@ -36,10 +36,10 @@ struct TransformFile {
 };
 TransformFile transform_file(const std::string& text);
 
-/// Reads the transform that a --transform names.
-/// Throws InvalidArgument, in one line that names the file, if it is neither an affine map nor a
-/// displacement field, or if it cannot be inverted as asked.
-SpatialTransform read_transform(const std::string& text);
+/// Reads the transform that a --transform names; several if it is a composite with a field. The
+/// first is applied first. Throws InvalidArgument, in one line that names the file, if it holds
+/// neither affine maps nor displacement fields, or if it cannot be inverted as asked.
+std::vector<SpatialTransform> read_transforms(const std::string& text);
 
 /// Maps voxels of one grid to those of another.
 class VoxelMap {

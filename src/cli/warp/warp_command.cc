@@ -27,6 +27,11 @@ namespace {
 const NamedValues<ResampleMode> kModes = {{"linear", ResampleMode::linear},
     {"nearest", ResampleMode::nearest}, {"cubic", ResampleMode::cubic},
     {"label", ResampleMode::label}};
+// The names that antsApplyTransforms has, with the options that say what `similis warp` does.
+const NamedValues<ResampleMode> kAntsModes = {{"Linear", ResampleMode::linear},
+    {"NearestNeighbor", ResampleMode::nearest}, {"BSpline", ResampleMode::cubic},
+    {"BSpline[3]", ResampleMode::cubic}, {"GenericLabel", ResampleMode::label},
+    {"GenericLabel[Linear]", ResampleMode::label}};
 const NamedValues<Outside> kPaddings = {
     {"zeros", Outside::zeros}, {"border", Outside::border}, {"reflection", Outside::reflection}};
 
@@ -38,8 +43,13 @@ E parse_choice(const char* option, const std::string& text, const NamedValues<E>
       fmt::format("{} is \"{}\"; it must be {}", option, text, NamedValue<E>::takes(choices)));
 }
 
+ResampleMode parse_mode(const std::string& text) {
+  const std::optional<ResampleMode> of_ants = NamedValue<ResampleMode>::parse(text, kAntsModes);
+  return of_ants ? *of_ants : parse_choice("--mode", text, kModes);
+}
+
 ResampleOptions parse_options(const WarpOptions& options) {
-  ResampleOptions parsed{.mode = parse_choice("--mode", options.mode, kModes),
+  ResampleOptions parsed{.mode = parse_mode(options.mode),
       .padding = parse_choice("--padding", options.padding, kPaddings),
       .device = parse_device(options.device)};
   if (options.background.empty()) return parsed;
@@ -55,8 +65,30 @@ ResampleOptions parse_options(const WarpOptions& options) {
   return parsed;
 }
 
+// IMAGE and --input are two ways to say the same.
+std::string image_path(const WarpOptions& options) {
+  if (options.image.empty() && options.input.empty()) {
+    throw UsageError("IMAGE is missing; similis warp --help shows how to call it");
+  }
+  if (!options.image.empty() && !options.input.empty()) {
+    throw UsageError(fmt::format("the volume to warp is given twice, as {} and as --input {}",
+        options.image, options.input));
+  }
+  return options.image.empty() ? options.input : options.image;
+}
+
+void check_dimensions(
+    const std::string& dimensions, const std::string& path, const media::Grid& grid) {
+  if (dimensions != "2" || grid.size[2] == 1) return;
+  throw UsageError(fmt::format("--dimensions is 2 but {} has {} slices; leave --dimensions out",
+      display_name(path), grid.size[2]));
+}
+
 // Refuses options that do not fit together, before any file is read.
 void check(const WarpOptions& options) {
+  if (!options.dimensions.empty() && options.dimensions != "2" && options.dimensions != "3") {
+    throw UsageError(fmt::format("--dimensions is \"{}\"; it must be 2 or 3", options.dimensions));
+  }
   std::vector<std::string> inputs = {options.image, options.reference};
   for (const std::string& text : options.transforms) inputs.push_back(transform_file(text).path);
   if (std::count(inputs.begin(), inputs.end(), "-") > 1) {
@@ -123,7 +155,9 @@ std::string text_of(const Lines& lines) {
 
 }  // namespace
 
-int warp(const WarpOptions& options) {
+int warp(const WarpOptions& given) {
+  WarpOptions options = given;
+  options.image = image_path(given);
   const ResampleOptions resampling = parse_options(options);
   const int threads = parse_threads(options.threads);
   check(options);
@@ -134,16 +168,20 @@ int warp(const WarpOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<SpatialTransform> transforms;
   for (const std::string& text : options.transforms) {
-    SpatialTransform& transform = transforms.emplace_back(read_transform(text));
-    if (auto* field = std::get_if<DisplacementField>(&transform.map)) {
-      field->displacement = on_device(field->displacement, resampling.device, exec);
+    for (SpatialTransform& transform : read_transforms(text)) {
+      if (auto* field = std::get_if<DisplacementField>(&transform.map)) {
+        field->displacement = on_device(field->displacement, resampling.device, exec);
+      }
+      transforms.push_back(std::move(transform));
     }
   }
   const media::Grid grid = read_volume(options.reference).grid;
+  check_dimensions(options.dimensions, options.reference, grid);
   const media::Volume image = read_volume(options.image);
+  check_dimensions(options.dimensions, options.image, image.grid);
   const Resampled result =
       resample(image, display_name(options.image), grid, transforms, resampling, exec);
-  media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp");
+  media::write_volume(options.output, result.volume, "similis " SIMILIS_VERSION " warp", exec);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   std::fputs(text_of(summary(options, resampling.device, image, transforms, result, taken.count()))
                  .c_str(),

@@ -10,6 +10,8 @@ namespace similis::cli {
 /// The command line as typed, not yet parsed.
 struct WarpOptions {
   std::string image, reference;  ///< paths, or "-" for standard input
+  std::string input;             ///< --input, which stands for `image`
+  std::string dimensions;        ///< 2 or 3; empty: any
   std::vector<std::string>
       transforms;  ///< paths, or [PATH,1] for an inverse; the first comes first
   std::string output;

@@ -221,6 +221,33 @@ TEST_F(WarpProgram, OnAGridWithoutZTheOutputHasNone) {
   }
 }
 
+TEST_F(WarpProgram, TakesWhatUsersOfAntsType) {
+  put_shift("t.txt", "0.7 0.3 -0.9");
+  for (const auto& [theirs, ours] : std::vector<std::pair<const char*, const char*>>{
+           {"Linear", "linear"}, {"NearestNeighbor", "nearest"}, {"BSpline", "cubic"},
+           {"BSpline[3]", "cubic"}, {"GenericLabel", "label"}, {"GenericLabel[Linear]", "label"}}) {
+    EXPECT_EQ(warped({"-d", "3", "-i", "a.nii", "-t", "t.txt", "-n", theirs}),
+        warped({"a.nii", "-t", "t.txt", "--mode", ours}));
+  }
+  put("p.nii", media::make_volume({6, 5, 1}, [](std::int64_t i) { return i; }));
+  EXPECT_EQ(run({"warp", "-d", "2", "-i", "p.nii", "-r", "p.nii", "-o", "o.nii"}).status, 0);
+  const std::vector<std::string> rest = {"-r", "r.nii.gz", "-o", "none.nii"};
+  const auto refused = [&](std::vector<std::string> arguments, const char* error) {
+    arguments.insert(arguments.begin(), "warp");
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+    expect_error(arguments, 2, error);
+  };
+  refused({}, "IMAGE is missing; similis warp --help shows how to call it");
+  refused(
+      {"a.nii", "-i", "p.nii"}, "the volume to warp is given twice, as a.nii and as --input p.nii");
+  refused({"a.nii", "-d", "4"}, "--dimensions is \"4\"; it must be 2 or 3");
+  refused(
+      {"a.nii", "-d", "2"}, "--dimensions is 2 but r.nii.gz has 4 slices; leave --dimensions out");
+  refused({"a.nii", "-n", "MultiLabel"},
+      "--mode is \"MultiLabel\"; it must be linear, nearest, cubic or label");
+  EXPECT_FALSE(exists("none.nii"));
+}
+
 TEST_F(WarpProgram, CubicGoesThroughTheVoxels) {
   expect_near(warped({"a.nii", "--mode", "cubic"}), shifted(0, 0, 0));
 }
@@ -270,9 +297,8 @@ TEST_F(WarpProgram, SaysWhatItCannotDo) {
       "frame with 3 (or 2) components, as its fifth dimension");
   write_text("bad.mat", "1 0 0 0\n");
   refused({"o.nii", "-t", "bad.mat"}, 1,
-      "cannot read bad.mat: it is neither an ITK transform (MATLAB 4 or text) nor a displacement "
-      "field "
-      "(NIfTI), or it is cut off");
+      "cannot read bad.mat: it is neither an ITK transform (MATLAB 4, text or HDF5) nor a "
+      "displacement field (NIfTI), or it is cut off");
   ramp_.values.elements<float>()[3] = 0.5f;
   put("a.nii", ramp_);
   refused({"o.nii", "--mode", "label"}, 1,

@@ -7,6 +7,8 @@
 #include <array>
 #include <limits>
 
+#include "src/core/parallel.h"
+
 namespace similis::media {
 namespace {
 
@@ -15,8 +17,54 @@ constexpr std::size_t kMostPerByte = 1032;  // deflate's best: 258 bytes from tw
 constexpr int kGzipOnly = 16;               // added to zlib's window bits
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // zlib counts in 32 bits
 
+// Blocks of this size are compressed side by side. Each ends at a byte's border and takes its
+// matches from the window before it, as if the member were compressed at once.
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kWindowBytes = std::size_t{1} << MAX_WBITS;
+constexpr std::size_t kFlushBytes = 16;  // an empty stored block, which ends a part, and some
+// Deflate, no name, no time, the fastest level, Unix.
+constexpr std::array<std::uint8_t, 10> kGzipHeader = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3};
+constexpr std::size_t kGzipTrailerBytes = 8;
+
 // zlib takes its input as bytes that are not const, and does not write to them.
 Bytef* without_const(const std::uint8_t* bytes) { return const_cast<Bytef*>(bytes); }
+
+struct Block {
+  std::vector<std::uint8_t> deflated = {};
+  std::size_t size = 0;  // of its bytes before compression
+  uLong checksum = 0;
+};
+
+Block compressed_block(Bytes all, std::size_t first, bool is_last) {
+  const Bytes bytes = all.subspan(first, std::min(kBlockBytes, all.size() - first));
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+          Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, deflateEnd);
+  const std::size_t window = std::min(first, kWindowBytes);
+  if (window > 0) {
+    deflateSetDictionary(&stream, all.data() + first - window, static_cast<uInt>(window));
+  }
+  Block block{.size = bytes.size()};
+  block.checksum = crc32(0, bytes.data(), static_cast<uInt>(bytes.size()));
+  const std::size_t room = deflateBound(&stream, static_cast<uLong>(bytes.size())) + kFlushBytes;
+  std::vector<std::uint8_t> out(room);
+  stream.next_in = without_const(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(room);
+  deflate(&stream, is_last ? Z_FINISH : Z_SYNC_FLUSH);  // in one step, as there is room
+  block.deflated.assign(out.begin(), out.end() - static_cast<std::ptrdiff_t>(stream.avail_out));
+  return block;
+}
+
+void append_little_endian(std::uint32_t number, std::vector<std::uint8_t>& bytes) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<std::uint8_t>(number >> shift));
+  }
+}
 
 }  // namespace
 
@@ -128,26 +176,26 @@ std::vector<std::uint8_t> content_start(Bytes start, std::size_t count) {
 
 std::string gzip_library() { return fmt::format("zlib {}", zlibVersion()); }
 
-std::vector<std::uint8_t> gzip(Bytes bytes) {
-  z_stream stream{};
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + kGzipOnly, MAX_MEM_LEVEL,
-          Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::bad_alloc();
+std::vector<std::uint8_t> gzip(Bytes bytes, const Execution& exec) {
+  const std::size_t count =
+      std::max<std::size_t>(1, (bytes.size() + kBlockBytes - 1) / kBlockBytes);
+  std::vector<Block> blocks(count);
+  parallel_for(exec, static_cast<std::int64_t>(count), [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    blocks[i] = compressed_block(bytes, i * kBlockBytes, i + 1 == count);
+  });
+  std::size_t total = kGzipHeader.size() + kGzipTrailerBytes;
+  for (const Block& block : blocks) total += block.deflated.size();
+  std::vector<std::uint8_t> out(kGzipHeader.begin(), kGzipHeader.end());
+  out.reserve(total);
+  uLong checksum = crc32(0, nullptr, 0);
+  for (Block& block : blocks) {
+    out.insert(out.end(), block.deflated.begin(), block.deflated.end());
+    block.deflated = {};  // so that the parts and the whole are not in memory together
+    checksum = crc32_combine(checksum, block.checksum, static_cast<z_off_t>(block.size));
   }
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, deflateEnd);
-  std::vector<std::uint8_t> out;
-  for (int status = Z_OK; status != Z_STREAM_END;) {
-    const std::size_t offered = std::min(bytes.size(), kMostAtOnce);
-    stream.next_in = without_const(bytes.data());
-    stream.avail_in = static_cast<uInt>(offered);
-    const std::size_t filled = out.size();
-    out.resize(filled + kStep);
-    stream.next_out = out.data() + filled;
-    stream.avail_out = static_cast<uInt>(kStep);
-    status = deflate(&stream, offered == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
-    bytes = bytes.subspan(offered - stream.avail_in);
-    out.resize(filled + kStep - stream.avail_out);
-  }
+  append_little_endian(static_cast<std::uint32_t>(checksum), out);
+  append_little_endian(static_cast<std::uint32_t>(bytes.size()), out);  // modulo 2^32
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "src/media/picture/reader.h"
 
 namespace similis::media {
@@ -50,7 +51,8 @@ std::vector<std::uint8_t> content_start(Bytes start, std::size_t count);
 /// "zlib 1.2.13".
 std::string gzip_library();
 
-/// One member of gzip, at the fastest level.
-std::vector<std::uint8_t> gzip(Bytes bytes);
+/// One member of gzip, at the fastest level. Blocks of 1 MiB are compressed on exec's threads; the
+/// result is the same for any number of them.
+std::vector<std::uint8_t> gzip(Bytes bytes, const Execution& exec = {});
 
 }  // namespace similis::media

@@ -97,6 +97,22 @@ void write_whole_file(const std::string& path, std::span<const std::uint8_t> byt
     if (!write_all(descriptor, bytes)) refuse(path, errno);
     return;
   }
+  WholeFiles file;
+  file.add(path, bytes);
+  file.commit();
+}
+
+WholeFiles::~WholeFiles() {
+  for (const Written& file : written_) {
+    if (!file.beside.empty()) std::remove(file.beside.c_str());
+  }
+}
+
+void WholeFiles::add(const std::string& path, std::span<const std::uint8_t> bytes) {
+  if (is_written_in_place(path)) {
+    written_.push_back({path, path, "", {bytes.begin(), bytes.end()}});
+    return;
+  }
   std::error_code error;
   fs::path target = path;
   if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);
@@ -105,10 +121,17 @@ void write_whole_file(const std::string& path, std::span<const std::uint8_t> byt
   const fs::path beside = write_beside(target, bytes);
   if (beside.empty()) refuse(path, errno);
   if (fs::exists(older)) fs::permissions(beside, older.permissions(), error);
-  if (std::rename(beside.c_str(), target.c_str()) != 0) {
-    const int reason = errno;
-    std::remove(beside.c_str());
-    refuse(path, reason);
+  written_.push_back({path, target.string(), beside.string()});
+}
+
+void WholeFiles::commit() {
+  for (Written& file : written_) {
+    if (file.beside.empty()) {
+      write_whole_file(file.path, file.bytes);
+    } else if (std::rename(file.beside.c_str(), file.target.c_str()) != 0) {
+      refuse(file.path, errno);
+    }
+    file.beside.clear();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace similis::media {
 
@@ -20,5 +21,27 @@ bool is_written_in_place(const std::string& path);
 /// A descriptor for such a path, for the caller to close; an open file keeps its position. -1 for
 /// all other paths. A FIFO waits for its reader. Throws as write_whole_file() does.
 int open_in_place(const std::string& path);
+
+/// Files that appear together: each is written beside its place, and renamed once all are there.
+class WholeFiles {
+ public:
+  WholeFiles() = default;
+  /// Removes what was not committed.
+  ~WholeFiles();
+  WholeFiles(const WholeFiles&) = delete;
+  WholeFiles& operator=(const WholeFiles&) = delete;
+
+  /// Throws as write_whole_file() does.
+  void add(const std::string& path, std::span<const std::uint8_t> bytes);
+  void commit();
+
+ private:
+  struct Written {
+    std::string path, target;              ///< as given, and what a symbolic link leads to
+    std::string beside;                    ///< empty for what is written in place
+    std::vector<std::uint8_t> bytes = {};  ///< of that
+  };
+  std::vector<Written> written_;
+};
 
 }  // namespace similis::media

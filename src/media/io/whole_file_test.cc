@@ -31,6 +31,28 @@ TEST(WholeFile, ReplacesAnOlderFileAndKeepsItsPermissions) {
   EXPECT_EQ(count_files(folder), 1u);
 }
 
+TEST(WholeFiles, AppearTogetherOrNotAtAll) {
+  const TestFolder folder;
+  const std::string one = folder.file("one"), two = folder.file("two");
+  write_whole_file(one, Buffer{9});
+  {
+    WholeFiles files;
+    files.add(one, Buffer{1});
+    files.add(two, Buffer{2});
+    EXPECT_EQ(content(one), Buffer{9});
+    EXPECT_FALSE(fs::exists(two));
+  }
+  EXPECT_EQ(content(one), Buffer{9});
+  EXPECT_EQ(count_files(folder), 1u);
+  WholeFiles files;
+  files.add(one, Buffer{1});
+  files.add(two, Buffer{2});
+  files.commit();
+  EXPECT_EQ(content(one), Buffer{1});
+  EXPECT_EQ(content(two), Buffer{2});
+  EXPECT_EQ(count_files(folder), 2u);
+}
+
 TEST(WholeFile, OlderFileSurvivesADiskThatIsFull) {
   const TestFolder folder;
   const std::string path = folder.file("out.png");

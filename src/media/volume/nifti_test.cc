@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <zlib.h>
+
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "similis/execution.hpp"
 #include "src/media/io/gzip.h"
 #include "src/media/volume/nifti_header.h"
 #include "src/media/volume/test_volumes.h"
@@ -288,6 +292,38 @@ TEST(NiftiReader, WithoutASlopeSamplesAreValues) {
     file.scaling(slope, slope == 1 ? 0 : 7).samples<std::int16_t>({1, 2, 3, 4, 5, 6});
     EXPECT_THAT(values_of(file.read()), ElementsAre(1, 2, 3, 4, 5, 6)) << slope;
     EXPECT_FALSE(file.read().is_scaled);
+  }
+}
+
+// Content of a compressed file by zlib's own reader of one member, and what is left behind it.
+std::pair<Buffer, std::size_t> one_member(const Buffer& compressed, std::size_t size) {
+  Buffer content(size + 1);
+  z_stream stream{};
+  EXPECT_EQ(inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
+  stream.next_in = const_cast<Bytef*>(compressed.data());
+  stream.avail_in = static_cast<uInt>(compressed.size());
+  stream.next_out = content.data();
+  stream.avail_out = static_cast<uInt>(content.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  content.resize(content.size() - stream.avail_out);
+  inflateEnd(&stream);
+  return {content, stream.avail_in};
+}
+
+TEST(Gzip, GivesOneMemberWithTheSameBytesForAnyNumberOfThreads) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  for (const std::size_t size :
+      {std::size_t{0}, std::size_t{1}, kBlock - 1, kBlock, kBlock + 1, 3 * kBlock + 12345}) {
+    Buffer bytes(size);
+    std::uint32_t state = 7;
+    for (std::size_t i = 0; i < size; ++i) {
+      state = state * 1664525 + 1013904223;
+      bytes[i] = static_cast<std::uint8_t>(i % 5 == 0 ? state >> 24 : i / 1000);
+    }
+    ThreadPool one(1), three(3);
+    const Buffer compressed = gzip(bytes, {.runner = one.runner()});
+    EXPECT_EQ(gzip(bytes, {.runner = three.runner()}), compressed) << size;
+    EXPECT_EQ(one_member(compressed, size), std::pair(bytes, std::size_t{0})) << size;
   }
 }
 

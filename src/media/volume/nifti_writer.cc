@@ -72,14 +72,13 @@ template <class T> bool type_holds(double value) {
 }
 
 template <class T, class Value>
-void append(
-    const Value* values, std::size_t count, SampleType type, std::vector<std::uint8_t>& bytes) {
+void write_samples(const Value* values, std::size_t count, SampleType type, std::uint8_t* bytes) {
   for (std::size_t i = 0; i < count; ++i) {
     require(type_holds<T>(static_cast<double>(values[i])),
         "encode_nifti: a value is {}; it must be one that {} has", values[i], name(type));
     auto sample = std::bit_cast<std::array<std::uint8_t, sizeof(T)>>(static_cast<T>(values[i]));
     if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(sample);
-    bytes.insert(bytes.end(), sample.begin(), sample.end());
+    std::copy(sample.begin(), sample.end(), bytes + i * sizeof(T));
   }
 }
 
@@ -102,20 +101,28 @@ std::vector<std::uint8_t> encode_nifti(const Volume& volume, const std::string& 
   bytes.resize(bytes.size() + kExtensionFlagBytes);
   const auto count = static_cast<std::size_t>(shape.count());
   visit(volume.type, [&]<class T>(std::type_identity<T>) {
-    bytes.reserve(bytes.size() + count * sizeof(T));
+    const std::size_t header_bytes = bytes.size();
+    bytes.resize(header_bytes + count * sizeof(T));
+    std::uint8_t* const samples = bytes.data() + header_bytes;
     if (volume.values.dtype == DType::f32) {
-      append<T>(volume.values.elements<float>(), count, volume.type, bytes);
+      write_samples<T>(volume.values.elements<float>(), count, volume.type, samples);
     } else {
-      append<T>(volume.values.elements<double>(), count, volume.type, bytes);
+      write_samples<T>(volume.values.elements<double>(), count, volume.type, samples);
     }
   });
   return bytes;
 }
 
-void write_volume(const std::string& path, const Volume& volume, const std::string& description) {
+std::vector<std::uint8_t> volume_file_bytes(const std::string& path, const Volume& volume,
+    const std::string& description, const Execution& exec) {
   require(has_nifti_name(path), "cannot write {}: its name must end in .nii or .nii.gz", path);
-  const std::vector<std::uint8_t> bytes = encode_nifti(volume, description);
-  write_whole_file(path, path.ends_with(".gz") ? gzip(bytes) : bytes);
+  std::vector<std::uint8_t> bytes = encode_nifti(volume, description);
+  return path.ends_with(".gz") ? gzip(bytes, exec) : bytes;
+}
+
+void write_volume(const std::string& path, const Volume& volume, const std::string& description,
+    const Execution& exec) {
+  write_whole_file(path, volume_file_bytes(path, volume, description, exec));
 }
 
 }  // namespace similis::media

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "similis/execution.hpp"
 #include "similis/tensor.hpp"
 #include "src/media/io/byte_stream.h"
 #include "src/media/picture/reader.h"
@@ -99,13 +100,18 @@ Volume read_volume(ByteStream& stream, const std::string& path);
 
 /// A file with these values as `type`, in little-endian order: NIfTI-1, or NIfTI-2 where that
 /// cannot represent a side (of 32768 voxels or more) or the matrix; compressed if `path` ends in
-/// .gz. sform and qform say the same, but the qform is left out where the matrix is more than a
-/// rotation and scales. Whole or not at all, as write_whole_file() does it. Throws InvalidArgument
-/// if `path` ends neither in .nii nor in .nii.gz, an integer type cannot represent a value, or the
-/// file cannot be written.
-void write_volume(const std::string& path, const Volume& volume, const std::string& description);
+/// .gz, on exec's threads, with the same bytes for any number of them. sform and qform say the
+/// same, but the qform is left out where the matrix is more than a rotation and scales. Whole or
+/// not at all, as write_whole_file() does it. Throws InvalidArgument if `path` ends neither in .nii
+/// nor in .nii.gz, an integer type cannot represent a value, or the file cannot be written.
+void write_volume(const std::string& path, const Volume& volume, const std::string& description,
+    const Execution& exec = {});
 
-/// The bytes that write_volume() writes, before compression.
+/// The bytes that write_volume() writes to a path of this name. Throws as it does.
+std::vector<std::uint8_t> volume_file_bytes(const std::string& path, const Volume& volume,
+    const std::string& description, const Execution& exec = {});
+
+/// The same before compression.
 std::vector<std::uint8_t> encode_nifti(const Volume& volume, const std::string& description);
 
 /// True if write_volume() takes a path with this name.

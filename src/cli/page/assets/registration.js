@@ -24,6 +24,7 @@ function overlayOf({slices, jacobian_limit: limit, grid_step: step}) {
     make("div", {class: "ticks faint"}, ...[-1, 0, 1].map(share => make("span", {}, `det ${number(Math.exp(share * limit), 3)}`))));
   function show() {
     const mode = chosen(modes), slice = slices.find(each => each.across === chosen(planes)), {under: lower, over: upper, words: text} = registrationModes[mode];
+    box.style.setProperty("--shape", slice.width / slice.height);
     under.src = slice[lower];
     under.width = slice.width;
     under.height = slice.height;
@@ -74,8 +75,11 @@ function lossesOf(stages, title, section) {
   chart(`${title} of each iteration`, () => ({type: "line", data: {datasets: sets.map(set => ({...set, pointRadius: 0}))},
     options: {parsing: false, interaction: {mode: "nearest", axis: "x", intersect: false}, scales: {x: axis("iteration of the stage", {ticks: {precision: 0, maxRotation: 0}}), y: axis(title)}, plugins: {legend: {position: "top"}}}}), section);
 }
+// Four digits are what a reader compares; report.json has them all.
+const brief = value => typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
+const briefTable = (caption, headers, rows) => table(caption, headers, rows.map(row => row.map(brief)));
 function numbersOf(report, section) {
-  section.append(table("Similarity on the grid of the fixed image", ["measure", "before", "linear stages", "after"],
+  section.append(briefTable("Similarity on the grid of the fixed image", ["measure", "before", "linear", "after"],
     Object.entries(report.similarity).map(([name, values]) => [{ncc: "correlation (NCC)", mi: "mutual information", lncc: "local correlation (LNCC)"}[name] ?? name, values.before, values.affine, values.after])));
   const rows = [["overlap of the images, %", 100 * report.overlap]];
   if (report.jacobian) {
@@ -84,10 +88,10 @@ function numbersOf(report, section) {
       ["standard deviation of their logarithms", deviation], ["displacement, mean (mm)", mean], ["displacement, largest (mm)", most],
       ["error of the inverse, mean (mm)", inverse.mean], ["error of the inverse, 99 % (mm)", inverse.p99], ["iterations that the guard repaired", report.repairs]);
   }
-  section.append(table("The map", ["number", "value"], rows));
-  section.append(table("Stages", ["stage", "seconds", "iterations", "last loss", "ended by"], report.stages.map(stage =>
+  section.append(briefTable("The map", ["number", "value"], rows));
+  section.append(briefTable("Stages", ["stage", "seconds", "iterations", "last loss", "ended by"], report.stages.map(stage =>
     [stage.name, stage.seconds, stage.levels.reduce((sum, level) => sum + level.iterations, 0), stage.levels.at(-1)?.loss.at(-1), [...new Set(stage.levels.map(level => level.stopped))].join(", ")])));
-  if (report.dice) section.append(table("Dice overlap of each label", ["label", "before", "after"], Object.entries(report.dice).map(([label, values]) => [label, values.before, values.after])));
+  if (report.dice) section.append(briefTable("Dice overlap of each label", ["label", "before", "after"], Object.entries(report.dice).map(([label, values]) => [label, values.before, values.after])));
 }
 function registrationOf(content, section) {
   const {registration, commands, document: report} = content;

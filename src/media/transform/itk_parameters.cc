@@ -2,7 +2,7 @@
 // With the matrix M, the translation t and the centre c that a type's parameters stand for,
 //   y = M (x - c) + c + t
 // Source: the class documentation of ITK 5 (itk::MatrixOffsetTransformBase and those derived).
-#include "src/media/volume/itk_parameters.h"
+#include "src/media/transform/itk_parameters.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/media/volume/itk_transform_writer.h"
+#include "src/media/transform/itk_transform_writer.h"
 
 #include <array>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/media/volume/itk_transform.h"
+#include "src/media/transform/itk_transform.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,11 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
-#include "src/media/volume/itk_parameters.h"
+#include "src/media/transform/itk_field.h"
+#include "src/media/transform/itk_hdf5.h"
+#include "src/media/transform/itk_parameters.h"
 
 namespace similis::media {
 namespace {
@@ -131,46 +134,79 @@ std::vector<ItkTransform> parse_matlab(Bytes bytes) {
   return transforms;
 }
 
-// ---- both ----
+// ---- all ----
 
-Affine composed(const std::vector<ItkTransform>& transforms, const File& file) {
+SpaceMap map_of(const ItkTransform& transform, const File& file) {
+  if (is_displacement_field(transform)) return field_of(transform, file);
+  return affine_of(transform, file);
+}
+
+// The file's first map is a point's last one.
+std::vector<SpaceMap> maps_of(std::vector<ItkTransform> transforms, const File& file) {
   const bool is_composite = class_name(transforms.front()) == "CompositeTransform";
-  if (transforms.size() > (is_composite ? kMaxTransforms : 1)) {
-    refuse(file, "it has {} transforms{}; it must have {}", transforms.size(),
+  const std::size_t parts = transforms.size() - (is_composite ? 1 : 0);
+  if (parts > (is_composite ? kMaxTransforms : 1)) {
+    refuse(file, "it has {} transforms{}; it must have {}", parts,
         is_composite ? " in one composite" : "",
         is_composite ? fmt::format("at most {}", kMaxTransforms) : "one, or one composite");
   }
-  if (!is_composite) return affine_of(transforms.front(), file);
-  if (transforms.size() < 2 || !transforms.front().parameters.empty()) {
+  if (is_composite && (parts == 0 || !transforms.front().parameters.empty())) {
     refuse(file,
         "it is a composite transform without its parts, as ITK writes it to .mat; write it as .txt "
         "or give its parts");
   }
-  Affine all;
-  for (std::size_t i = 1; i < transforms.size(); ++i) all = all * affine_of(transforms[i], file);
-  return all;
+  std::vector<SpaceMap> maps;
+  const auto first = transforms.begin() + (is_composite ? 1 : 0);
+  for (auto part = transforms.end(); part != first;) {
+    SpaceMap map = map_of(*--part, file);
+    *part = {};  // a field's numbers are not needed twice
+    auto* const last = maps.empty() ? nullptr : std::get_if<Affine>(&maps.back());
+    if (const auto* affine = std::get_if<Affine>(&map); affine != nullptr && last != nullptr) {
+      *last = *affine * *last;
+    } else {
+      maps.push_back(std::move(map));
+    }
+  }
+  return maps;
+}
+
+std::vector<ItkTransform> read_hdf5(const File& file) {
+#if SIMILIS_WITH_HDF5
+  return read_itk_hdf5(file);
+#else
+  refuse(file,
+      "it is HDF5, but this similis was built without libhdf5; install libhdf5 (on Debian: apt "
+      "install libhdf5-dev) and build again, or take it apart with ANTs' CompositeTransformUtil");
+#endif
 }
 
 }  // namespace
 
-Affine read_itk_transform(const File& file) {
+bool is_hdf5(Bytes start) {
+  return start.size() >= kHdf5Magic.size() &&
+         std::memcmp(start.data(), kHdf5Magic.data(), kHdf5Magic.size()) == 0;
+}
+
+std::string transform_library() {
+#if SIMILIS_WITH_HDF5
+  return hdf5_library();
+#else
+  return {};
+#endif
+}
+
+std::vector<SpaceMap> read_itk_transforms(const File& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   if (text.empty()) refuse(file, "it is empty");
-  if (text.starts_with(kHdf5Magic)) {
-    refuse(file,
-        "it is a composite transform in HDF5; take it apart with ANTs' CompositeTransformUtil "
-        "--disassemble "
-        "and give its parts");
-  }
-  const std::vector<ItkTransform> transforms =
-      text.starts_with(kTextMagic) ? parse_text(text, file) : parse_matlab(file.bytes);
+  std::vector<ItkTransform> transforms = is_hdf5(file.bytes)            ? read_hdf5(file)
+                                         : text.starts_with(kTextMagic) ? parse_text(text, file)
+                                                                        : parse_matlab(file.bytes);
   if (transforms.empty()) {
     refuse(file,
-        "it is neither an ITK transform (MATLAB 4 or text) nor a displacement field (NIfTI), or it "
-        "is "
-        "cut off");
+        "it is neither an ITK transform (MATLAB 4, text or HDF5) nor a displacement field (NIfTI), "
+        "or it is cut off");
   }
-  return composed(transforms, file);
+  return maps_of(std::move(transforms), file);
 }
 
 }  // namespace similis::media
