@@ -39,13 +39,13 @@ template <class Body> void on_every_backend(const Body& body) {
 
 VifSums vif_of(const PlanePair& planes, std::span<const double> limits, bool skips_scale0,
     const Execution& exec) {
-  VifWorkspace workspace;
+  Workspace workspace;
   return vif_cpu(
       planes.reference, {&planes.distorted, 1}, limits, skips_scale0, workspace, exec)[0];
 }
 AdmSums adm_of(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
     const Execution& exec) {
-  AdmWorkspace workspace;
+  Workspace workspace;
   return adm_cpu(
       planes.reference, {&planes.distorted, 1}, settings, skips_scale0, workspace, exec)[0];
 }
@@ -106,15 +106,12 @@ TEST_P(VmafFeatures, SeveralDistortedPlanesHaveTheBitsOfEach) {
       adm.push_back(reference_adm({planes.reference, plane}, kSettings));
     }
     on_every_backend([&](const Execution& exec) {
-      VifWorkspace vif_workspace;
-      AdmWorkspace adm_workspace;
-      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, vif_workspace, exec) == vif);
-      EXPECT_TRUE(
-          adm_cpu(planes.reference, distorted, kSettings, false, adm_workspace, exec) == adm);
+      Workspace workspace;
+      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, workspace, exec) == vif);
+      EXPECT_TRUE(adm_cpu(planes.reference, distorted, kSettings, false, workspace, exec) == adm);
       const std::span one(&distorted[1], 1);  // in memory that more have used
-      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, vif_workspace, exec)[0] == vif[1]);
-      EXPECT_TRUE(
-          adm_cpu(planes.reference, one, kSettings, false, adm_workspace, exec)[0] == adm[1]);
+      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, workspace, exec)[0] == vif[1]);
+      EXPECT_TRUE(adm_cpu(planes.reference, one, kSettings, false, workspace, exec)[0] == adm[1]);
     });
   });
 }
@@ -191,8 +188,7 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
   }
   const std::vector<AdmSetting> settings = {{}, {.gain_limit = 1}};
   const std::vector<double> limits = {100, 1};
-  VifWorkspace vif_workspace;  // of frames of all sizes
-  AdmWorkspace adm_workspace;
+  Workspace workspace;  // of frames of all sizes
   for (const char* name : {"src01", "src01_10", "small"}) {
     const nlohmann::json& recorded_case = data.figures["cases"][name];
     const nlohmann::json& columns = recorded_case["columns"];
@@ -205,9 +201,8 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
       };
       const PlanePair planes = clip.frame(frame);
       const std::span distorted(&planes.distorted, 1);
-      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, vif_workspace, {})[0];
-      const AdmSums adm =
-          adm_cpu(planes.reference, distorted, settings, false, adm_workspace, {})[0];
+      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, workspace, {})[0];
+      const AdmSums adm = adm_cpu(planes.reference, distorted, settings, false, workspace, {})[0];
       for (std::size_t i = 0; i < 2; ++i) {
         const std::string suffix = i == 0 ? "" : "_egl_1";
         const VifScores of_vif = vif_scores(vif, i, false);
