@@ -131,6 +131,49 @@ TEST(VmafFeature, HasTheSameBitsForAnyNumberOfThreads) {
   });
 }
 
+// Rows whose smoothed differences have 16 bits are filtered in one part, others in two.
+TEST(VmafFeature, MotionOfDifferencesAboutHalfTheRangeHasTheBitsOfTheLoops) {
+  constexpr std::int64_t width = 71, height = 9;
+  for (const int bit_depth : {8, 12}) {
+    const int unit = 1 << (bit_depth - 8);
+    for (const int difference : {127, 128, 255, -128, -129, -255}) {
+      std::vector<std::uint16_t> earlier, later;
+      for (std::int64_t i = 0; i < width * height; ++i) {
+        const bool is_still = i / width > 5 && i % width > 30;
+        earlier.push_back(static_cast<std::uint16_t>(difference > 0 ? difference * unit : 0));
+        later.push_back(static_cast<std::uint16_t>(is_still         ? earlier.back()
+                                                   : difference > 0 ? 0
+                                                                    : -difference * unit));
+      }
+      const std::vector<std::uint8_t> earlier8(earlier.begin(), earlier.end());
+      const std::vector<std::uint8_t> later8(later.begin(), later.end());
+      const auto plane = [&](const auto& words, const auto& bytes) {
+        return bit_depth == 8 ? Plane{bytes.data(), width, width, height, false, 8}
+                              : Plane{words.data(), width, width, height, true, bit_depth};
+      };
+      const Plane a = plane(earlier, earlier8), b = plane(later, later8);
+      const std::int64_t expected = reference_motion_sad(a, b);
+      EXPECT_GT(expected, 0);
+      on_every_backend([&](const Execution& exec) {
+        EXPECT_EQ(motion_sad_cpu(a, b, exec), expected) << bit_depth << " bits, " << difference;
+      });
+    }
+  }
+}
+
+TEST(VmafFeature, StripesAreEqualAndEvenInNumber) {
+  for (std::int64_t rows = 1; rows < 700; ++rows) {
+    const std::int64_t stripe = equal_stripe_rows(rows, 64), count = (rows + stripe - 1) / stripe;
+    EXPECT_TRUE(stripe % 2 == 0 && stripe >= 2 && stripe <= 64) << rows;
+    if (rows > 400) {
+      EXPECT_LT(count * stripe - rows, stripe / 2) << rows;
+      EXPECT_EQ(count % 2, 0) << rows;
+    }
+  }
+  EXPECT_EQ(equal_stripe_rows(1080, 128), 108);
+  EXPECT_EQ(equal_stripe_rows(135, 64), 34);
+}
+
 TEST(VmafFeature, VifHasTheSameBitsWithoutFusedProducts) {
   const TestPair narrow(Scene::noise, 251, 67, 8), wide(Scene::noise, 251, 67, 12);
   bool& fuses = vif_fuses_products();
