@@ -20,6 +20,26 @@ template <class T> std::size_t index_in(std::vector<T>& values, const T& value) 
   return values.size() - 1;
 }
 
+// Adds what compares the reference with each distorted plane. Features share the workspace.
+void add_pairs(const ClipPlan& plan, const Plane& reference, std::span<const Plane> distorted,
+    Workspace& workspace, const Execution& exec, FrameSums& sums) {
+  const bool has_vif = !plan.vif_limits.empty(), has_adm = !plan.adm_settings.empty();
+  const std::int64_t width = reference.width, height = reference.height;
+  workspace.at_least(std::max(has_vif ? vif_workspace_bytes(width, height, distorted.size()) : 0,
+      has_adm ? adm_workspace_bytes(width, height, distorted.size()) : 0));
+  if (has_vif) {
+    std::vector<VifSums> vif =
+        vif_cpu(reference, distorted, plan.vif_limits, plan.skips_vif_scale0, workspace, exec);
+    for (std::size_t i = 0; i < vif.size(); ++i) sums.pairs[i].vif = std::move(vif[i]);
+  }
+  if (has_adm) {
+    std::vector<AdmSums> adm =
+        adm_cpu(reference, distorted, plan.adm_settings, plan.skips_adm_scale0, workspace, exec);
+    for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
+  }
+  measure_cambi(plan, reference, distorted, exec, sums);
+}
+
 }  // namespace
 
 ClipPlan::ClipPlan(std::span<const FeatureRequest> requests)
@@ -65,42 +85,39 @@ FrameSums ClipMeter::measure(
     if (!plan_.lags[lag] || earlier_.size() <= lag) continue;
     sums.motion[lag] = motion_sad_cpu(earlier_[lag].plane, reference, exec);
   }
-  keep(reference);
+  Workspace workspace = take_workspace();
   sums.pairs.resize(distorted.size());
-  if (distorted.empty()) return sums;
-  if (!plan_.vif_limits.empty()) {
-    std::vector<VifSums> vif = vif_cpu(
-        reference, distorted, plan_.vif_limits, plan_.skips_vif_scale0, vif_workspace_, exec);
-    for (std::size_t i = 0; i < vif.size(); ++i) sums.pairs[i].vif = std::move(vif[i]);
-  }
-  if (!plan_.adm_settings.empty()) {
-    std::vector<AdmSums> adm = adm_cpu(
-        reference, distorted, plan_.adm_settings, plan_.skips_adm_scale0, adm_workspace_, exec);
-    for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
-  }
-  measure_cambi(plan_, reference, distorted, exec, sums);
+  if (!distorted.empty()) add_pairs(plan_, reference, distorted, workspace, exec, sums);
+  keep(reference, std::move(workspace));
   return sums;
 }
 
-void ClipMeter::keep(const Plane& reference) {
-  if (plan_.kept_frames() == 0) return;
-  Kept kept;
-  if (earlier_.size() == plan_.kept_frames()) {
-    kept = std::move(earlier_.back());  // its memory
-    earlier_.pop_back();
+Workspace ClipMeter::take_workspace() {
+  const std::size_t kept = plan_.kept_frames();
+  if (kept == 0) return std::move(spare_);
+  if (earlier_.size() < kept) return {};
+  Workspace workspace = std::move(earlier_.back().samples);
+  earlier_.pop_back();
+  return workspace;
+}
+
+void ClipMeter::keep(const Plane& reference, Workspace memory) {
+  if (plan_.kept_frames() == 0) {
+    spare_ = std::move(memory);
+    return;
   }
   const std::size_t row_bytes =
       static_cast<std::size_t>(reference.width) * (reference.is_words ? 2 : 1);
-  kept.samples.resize(row_bytes * static_cast<std::size_t>(reference.height));
-  for (std::int64_t y = 0; y < reference.height; ++y) {
+  std::byte* to = memory.at_least(row_bytes * static_cast<std::size_t>(reference.height));
+  Plane plane = reference;
+  plane.samples = to;
+  plane.row_stride = reference.width;
+  for (std::int64_t y = 0; y < reference.height; ++y, to += row_bytes) {
     const void* row = reference.is_words ? static_cast<const void*>(reference.row<std::uint16_t>(y))
                                          : reference.row<std::uint8_t>(y);
-    std::memcpy(kept.samples.data() + static_cast<std::size_t>(y) * row_bytes, row, row_bytes);
+    std::memcpy(to, row, row_bytes);
   }
-  kept.plane = reference;
-  kept.plane.samples = kept.samples.data();
-  kept.plane.row_stride = reference.width;
-  earlier_.push_front(std::move(kept));
+  earlier_.push_front({std::move(memory), plane});
 }
 
 }  // namespace similis::vmaf_internal

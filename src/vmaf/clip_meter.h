@@ -14,6 +14,7 @@
 #include "src/vmaf/feature_request.h"
 #include "src/vmaf/plane.h"
 #include "src/vmaf/vif/vif.h"
+#include "src/vmaf/workspace.h"
 
 namespace similis::vmaf_internal {
 
@@ -63,17 +64,18 @@ class ClipMeter {
       const Plane& reference, std::span<const Plane> distorted, const Execution& exec);
 
  private:
-  void keep(const Plane& reference);
+  Workspace take_workspace();
+  void keep(const Plane& reference, Workspace memory);
 
-  // The last frames' reference planes, the latest first.
+  // The last frames' reference planes, the latest first. Once the motion of a frame is known, the
+  // oldest one's memory is the workspace of the other features, and then takes that frame.
   struct Kept {
-    std::vector<std::uint8_t> samples;
+    Workspace samples;
     Plane plane;
   };
   ClipPlan plan_;
   std::deque<Kept> earlier_;
-  VifWorkspace vif_workspace_;
-  AdmWorkspace adm_workspace_;
+  Workspace spare_;  // where no frame is kept
 };
 
 }  // namespace similis::vmaf_internal

@@ -39,13 +39,13 @@ template <class Body> void on_every_backend(const Body& body) {
 
 VifSums vif_of(const PlanePair& planes, std::span<const double> limits, bool skips_scale0,
     const Execution& exec) {
-  VifWorkspace workspace;
+  Workspace workspace;
   return vif_cpu(
       planes.reference, {&planes.distorted, 1}, limits, skips_scale0, workspace, exec)[0];
 }
 AdmSums adm_of(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
     const Execution& exec) {
-  AdmWorkspace workspace;
+  Workspace workspace;
   return adm_cpu(
       planes.reference, {&planes.distorted, 1}, settings, skips_scale0, workspace, exec)[0];
 }
@@ -106,15 +106,12 @@ TEST_P(VmafFeatures, SeveralDistortedPlanesHaveTheBitsOfEach) {
       adm.push_back(reference_adm({planes.reference, plane}, kSettings));
     }
     on_every_backend([&](const Execution& exec) {
-      VifWorkspace vif_workspace;
-      AdmWorkspace adm_workspace;
-      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, vif_workspace, exec) == vif);
-      EXPECT_TRUE(
-          adm_cpu(planes.reference, distorted, kSettings, false, adm_workspace, exec) == adm);
+      Workspace workspace;
+      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, workspace, exec) == vif);
+      EXPECT_TRUE(adm_cpu(planes.reference, distorted, kSettings, false, workspace, exec) == adm);
       const std::span one(&distorted[1], 1);  // in memory that more have used
-      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, vif_workspace, exec)[0] == vif[1]);
-      EXPECT_TRUE(
-          adm_cpu(planes.reference, one, kSettings, false, adm_workspace, exec)[0] == adm[1]);
+      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, workspace, exec)[0] == vif[1]);
+      EXPECT_TRUE(adm_cpu(planes.reference, one, kSettings, false, workspace, exec)[0] == adm[1]);
     });
   });
 }
@@ -132,6 +129,49 @@ TEST(VmafFeature, HasTheSameBitsForAnyNumberOfThreads) {
     EXPECT_TRUE(adm_of(planes, kSettings, false, exec) == adm);
     EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), motion);
   });
+}
+
+// Rows whose smoothed differences have 16 bits are filtered in one part, others in two.
+TEST(VmafFeature, MotionOfDifferencesAboutHalfTheRangeHasTheBitsOfTheLoops) {
+  constexpr std::int64_t width = 71, height = 9;
+  for (const int bit_depth : {8, 12}) {
+    const int unit = 1 << (bit_depth - 8);
+    for (const int difference : {127, 128, 255, -128, -129, -255}) {
+      std::vector<std::uint16_t> earlier, later;
+      for (std::int64_t i = 0; i < width * height; ++i) {
+        const bool is_still = i / width > 5 && i % width > 30;
+        earlier.push_back(static_cast<std::uint16_t>(difference > 0 ? difference * unit : 0));
+        later.push_back(static_cast<std::uint16_t>(is_still         ? earlier.back()
+                                                   : difference > 0 ? 0
+                                                                    : -difference * unit));
+      }
+      const std::vector<std::uint8_t> earlier8(earlier.begin(), earlier.end());
+      const std::vector<std::uint8_t> later8(later.begin(), later.end());
+      const auto plane = [&](const auto& words, const auto& bytes) {
+        return bit_depth == 8 ? Plane{bytes.data(), width, width, height, false, 8}
+                              : Plane{words.data(), width, width, height, true, bit_depth};
+      };
+      const Plane a = plane(earlier, earlier8), b = plane(later, later8);
+      const std::int64_t expected = reference_motion_sad(a, b);
+      EXPECT_GT(expected, 0);
+      on_every_backend([&](const Execution& exec) {
+        EXPECT_EQ(motion_sad_cpu(a, b, exec), expected) << bit_depth << " bits, " << difference;
+      });
+    }
+  }
+}
+
+TEST(VmafFeature, StripesAreEqualAndEvenInNumber) {
+  for (std::int64_t rows = 1; rows < 700; ++rows) {
+    const std::int64_t stripe = equal_stripe_rows(rows, 64), count = (rows + stripe - 1) / stripe;
+    EXPECT_TRUE(stripe % 2 == 0 && stripe >= 2 && stripe <= 64) << rows;
+    if (rows > 400) {
+      EXPECT_LT(count * stripe - rows, stripe / 2) << rows;
+      EXPECT_EQ(count % 2, 0) << rows;
+    }
+  }
+  EXPECT_EQ(equal_stripe_rows(1080, 128), 108);
+  EXPECT_EQ(equal_stripe_rows(135, 64), 34);
 }
 
 TEST(VmafFeature, VifHasTheSameBitsWithoutFusedProducts) {
@@ -191,8 +231,7 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
   }
   const std::vector<AdmSetting> settings = {{}, {.gain_limit = 1}};
   const std::vector<double> limits = {100, 1};
-  VifWorkspace vif_workspace;  // of frames of all sizes
-  AdmWorkspace adm_workspace;
+  Workspace workspace;  // of frames of all sizes
   for (const char* name : {"src01", "src01_10", "small"}) {
     const nlohmann::json& recorded_case = data.figures["cases"][name];
     const nlohmann::json& columns = recorded_case["columns"];
@@ -205,9 +244,8 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
       };
       const PlanePair planes = clip.frame(frame);
       const std::span distorted(&planes.distorted, 1);
-      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, vif_workspace, {})[0];
-      const AdmSums adm =
-          adm_cpu(planes.reference, distorted, settings, false, adm_workspace, {})[0];
+      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, workspace, {})[0];
+      const AdmSums adm = adm_cpu(planes.reference, distorted, settings, false, workspace, {})[0];
       for (std::size_t i = 0; i < 2; ++i) {
         const std::string suffix = i == 0 ? "" : "_egl_1";
         const VifScores of_vif = vif_scores(vif, i, false);

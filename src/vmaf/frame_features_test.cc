@@ -3,7 +3,10 @@
 // loops that define them. libvmaf's figures of all three are in the test of the program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -82,6 +85,30 @@ TEST_P(FrameFeatures, CiedeIsThatOfTheLoopsAndTheSameEverywhere) {
       });
     }
   }
+}
+
+// A frame of one colour has one rounding in all its pixels, which others cannot make up for.
+TEST(FrameFeature, CiedeOfOneColourIsThatOfTheLoops) {
+  int far = 0;
+  constexpr int count = 2000;
+  for (int i = 0; i < count; ++i) {
+    std::array<std::uint8_t, 6> codes;
+    for (std::size_t k = 0; k < codes.size(); ++k) {
+      codes[k] = static_cast<std::uint8_t>(256 * test::uniform(k, i));
+      if (k >= 3 && i % 2 == 0) {
+        codes[k] = static_cast<std::uint8_t>(std::min(255, codes[k - 3] + codes[k] % 5));
+      }
+    }
+    ColorPlanes x, y;
+    for (std::size_t k = 0; k < 3; ++k) {
+      x.planes[k] = {&codes[k], 1, 1, 1, false, 8};
+      y.planes[k] = {&codes[k + 3], 1, 1, 1, false, 8};
+    }
+    const double expected = reference_ciede(x, y), value = ciede_cpu(x, y, {});
+    EXPECT_NEAR(value, expected, 1e-4 * expected + 1e-12);
+    far += std::abs(value - expected) > 1e-7 * expected ? 1 : 0;
+  }
+  EXPECT_LE(far, 2) << "of " << count << ": where a root is next to a halfway case of floats";
 }
 
 TEST_P(FrameFeatures, CambiIsThatOfTheLoops) {

@@ -34,6 +34,13 @@ constexpr std::int64_t reflected(std::int64_t index, std::int64_t extent) {
   return index < extent ? index : 2 * (extent - 1) - index;
 }
 
+/// The rows of each stripe, an even number of at most `most`, which is even too. There is an even
+/// number of nearly equal stripes, so that two threads have the same to do.
+constexpr std::int64_t equal_stripe_rows(std::int64_t rows, std::int64_t most) {
+  const std::int64_t pairs = (rows + 2 * most - 1) / (2 * most);
+  return (rows + 4 * pairs - 1) / (4 * pairs) * 2;
+}
+
 /// value / 2^shift, rounded to nearest, halves up.
 constexpr std::int64_t rounded_shift(std::int64_t value, int shift) {
   return shift == 0 ? value : (value + (std::int64_t{1} << (shift - 1))) >> shift;

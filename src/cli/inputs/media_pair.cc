@@ -128,6 +128,10 @@ std::unique_ptr<AnimationPair> OpenedReference::pair_clips(
 MediaPair open_media_pair(
     const FilePair& files, const InputOptions& options, int threads, const Execution& exec) {
   auto [reference, distorted] = open_both(files, options.raw, exec);
+  if (reference.video && distorted.video) {
+    reference.video->keep_planes(options.kept_planes);
+    distorted.video->keep_planes(options.kept_planes);
+  }
   OpenedReference opened(files.reference, std::move(reference), options, threads, exec);
   return opened.pair_with(files.distorted, std::move(distorted), true);
 }

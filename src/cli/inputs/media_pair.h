@@ -30,6 +30,7 @@ struct InputOptions {
   media::FrameRate rate = {};          ///< of clips that do not say their own
   Depths depths = Depths::must_agree;  ///< of video
   PictureRules rules = {};             ///< adaptation: empty where it is not offered
+  int kept_planes = 3;                 ///< of frames of two videos, from the first on
 
   /// True if an option is given that only video takes.
   bool are_for_video() const { return raw || rate.is_known() || selection != FrameSelection{}; }

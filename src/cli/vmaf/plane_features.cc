@@ -124,7 +124,8 @@ KnownFeature psnr_feature() {
                           const Execution& exec) { return psnr->scores(videos, exec); },
             .observe = [psnr](const VideoPair& videos,
                            const Execution& exec) { psnr->observe(videos, exec); },
-            .aggregates = [psnr] { return psnr->aggregates(); }};
+            .aggregates = [psnr] { return psnr->aggregates(); },
+            .reads_chroma = options.enable_chroma};
       }};
 }
 
@@ -142,7 +143,8 @@ KnownFeature psnr_hvs_feature() {
                       videos.reference(), videos.distorted(), videos.format(), exec);
                   return std::vector<double>{
                       scores.planes[0], scores.planes[1], scores.planes[2], scores.frame};
-                }};
+                },
+            .reads_chroma = true};
       }};
 }
 
@@ -155,7 +157,8 @@ KnownFeature ciede_feature() {
                     [](const VideoPair& videos, const Execution& exec) {
                       return std::vector<double>{ciede_of_frame(
                           videos.reference(), videos.distorted(), videos.format(), exec)};
-                    }};
+                    },
+                .reads_chroma = true};
           }};
 }
 

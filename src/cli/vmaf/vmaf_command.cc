@@ -96,16 +96,6 @@ Walk parse_walk(const VmafOptions& options) {
   return walk;
 }
 
-std::unique_ptr<VideoPair> open_videos(const VmafOptions& options,
-    const std::optional<media::RawVideo>& raw, const Walk& walk, int threads,
-    const Execution& exec) {
-  MediaPair media = open_media_pair({options.reference, options.distorted},
-      {.raw = raw, .selection = walk.selection}, threads, exec);
-  auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
-  require(videos != nullptr, "{} is not a video; similis vmaf takes videos", options.reference);
-  return std::move(*videos);
-}
-
 // Prints vmaf's line for a side that is shorter.
 void note_shorter_video(const VmafOptions& options, const VideoPair& videos, const Walk& walk) {
   const FrameCounts counts = videos.counts();
@@ -136,6 +126,19 @@ struct Work {
   std::vector<Model> models;
   std::vector<AnyVmafFeature> order;
 };
+
+std::unique_ptr<VideoPair> open_videos(const VmafOptions& options, const Work& work,
+    const std::optional<media::RawVideo>& raw, const Walk& walk, int threads,
+    const Execution& exec) {
+  const bool reads_chroma = std::any_of(work.alone.begin(), work.alone.end(),
+      [](const VmafFeature& feature) { return feature.reads_chroma; });
+  MediaPair media = open_media_pair({options.reference, options.distorted},
+      {.raw = raw, .selection = walk.selection, .kept_planes = reads_chroma ? 3 : 1}, threads,
+      exec);
+  auto* videos = std::get_if<std::unique_ptr<VideoPair>>(&media);
+  require(videos != nullptr, "{} is not a video; similis vmaf takes videos", options.reference);
+  return std::move(*videos);
+}
 
 std::vector<Model> models_of(const VmafOptions& options) {
   std::vector<std::string> texts = options.models;
@@ -358,7 +361,7 @@ int vmaf(const VmafOptions& given) {
   if (threads > 0) exec.runner = pool.emplace(threads).runner();
 
   const auto videos =
-      open_videos(options, raw, walk, threads > 0 ? threads : default_threads(), exec);
+      open_videos(options, work, raw, walk, threads > 0 ? threads : default_threads(), exec);
   VmafResults results = score(work, *videos, options, walk, device, exec);
   results.is_shortest = !options.precision.empty();
   print_scores(work, results, options);

@@ -24,6 +24,7 @@ struct VmafFeature {
   /// numbers, of all frames that it was called with, by their names.
   std::function<void(const VideoPair&, const Execution&)> observe = {};
   std::function<std::vector<std::pair<std::string, double>>()> aggregates = {};
+  bool reads_chroma = false;
 };
 
 /// A feature by itself, or one that looks at several frames and that models read.

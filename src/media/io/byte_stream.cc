@@ -77,12 +77,33 @@ std::size_t ByteStream::read(std::uint8_t* out, std::size_t count) {
 
 bool ByteStream::at_end() { return peek(1).empty(); }
 
+std::size_t ByteStream::skip(std::size_t count) {
+  std::size_t done = std::min(count, peeked_.size());
+  peeked_.erase(peeked_.begin(), peeked_.begin() + static_cast<std::ptrdiff_t>(done));
+  const auto rest = static_cast<std::int64_t>(count - done);
+  const std::int64_t place = size_ ? lseek(descriptor_.get(), 0, SEEK_CUR) : -1;
+  if (place >= 0 && rest <= *size_ - place) {
+    if (lseek(descriptor_.get(), rest, SEEK_CUR) >= 0) return count;
+  }
+  std::array<std::uint8_t, std::size_t{1} << 15> passed;
+  while (done < count) {
+    const std::size_t wanted = std::min(passed.size(), count - done);
+    const std::size_t taken = read(passed.data(), wanted);
+    done += taken;
+    if (taken < wanted) break;
+  }
+  return done;
+}
+
 namespace {
 constexpr std::size_t kStep = std::size_t{1} << 20;
-}
+// Frames up to this size get their memory at once; it is touched as bytes arrive.
+constexpr std::size_t kReserved = std::size_t{1} << 26;
+}  // namespace
 
 std::size_t ByteStream::read_frame(std::vector<std::uint8_t>& bytes, std::size_t count) {
   std::size_t filled = 0;
+  bytes.reserve(std::min(count, kReserved));
   while (filled < count) {
     // Memory that the vector already has is used whole; it grows as bytes arrive.
     const std::size_t end = std::min(count, std::max(bytes.size(), filled + kStep));

@@ -39,6 +39,10 @@ class ByteStream {
   /// Reads `count` bytes into `bytes`, touching memory only as bytes arrive; returns their number.
   std::size_t read_frame(std::vector<std::uint8_t>& bytes, std::size_t count);
 
+  /// Goes over up to `count` bytes, without reading those of a regular file; returns their number,
+  /// which is less as for read().
+  std::size_t skip(std::size_t count);
+
   /// Reads all remaining bytes. Throws InvalidArgument if they are more than `limit`; for a regular
   /// file before any is read.
   std::vector<std::uint8_t> read_to_end(std::size_t limit);

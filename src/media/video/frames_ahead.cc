@@ -10,8 +10,10 @@ FramesAhead::FramesAhead(std::unique_ptr<FrameSource> source,
     std::function<bool(std::int64_t)> is_wanted, bool on_thread)
     : source_(std::move(source)),
       is_wanted_(std::move(is_wanted)),
-      capacity_(
-          std::clamp<std::size_t>(kAheadBytes / source_->format().frame_bytes(), 1, kFramesAhead)) {
+      capacity_(source_->is_plain_file()
+                    ? 1
+                    : std::clamp<std::size_t>(
+                          kAheadBytes / source_->format().frame_bytes(), 1, kFramesAhead)) {
   if (on_thread) thread_ = std::thread([this] { read_all(); });
 }
 

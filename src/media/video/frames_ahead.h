@@ -16,15 +16,15 @@
 
 namespace similis::media {
 
-/// Frames read ahead: one is read while another waits, which is all that hides reading.
+/// Frames read ahead: one is read while another waits, which is all that hides decoding.
 inline constexpr std::size_t kFramesAhead = 2;
 /// Memory that they may take, unless one frame takes more.
 inline constexpr std::size_t kAheadBytes = std::size_t{1} << 26;
 
 class FramesAhead {
  public:
-  /// Reads `source` to its end and keeps the frames whose number is wanted. With `on_thread` false
-  /// each frame is read when it is asked for.
+  /// Reads `source` to its end and keeps the frames whose number is wanted, one frame ahead of a
+  /// plain file and kFramesAhead else. With `on_thread` false each is read when it is asked for.
   FramesAhead(std::unique_ptr<FrameSource> source,
       std::function<bool(std::int64_t number)> is_wanted, bool on_thread = true);
   /// Stops reading, whatever the source waits for.

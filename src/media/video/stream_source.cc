@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/media/video/stream_source.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "src/media/picture/reader.h"
@@ -24,6 +26,9 @@ class RawSource : public StreamSource {
         next_frame_, bytes, format_.frame_bytes(), format_.width, format_.height);
   }
   void arrange(std::vector<std::uint8_t>& bytes) override { unpack(raw_, bytes); }
+  bool may_exceed_depth() const override {
+    return raw_.unused_bits == 0 && StreamSource::may_exceed_depth();
+  }
 
   RawVideo raw_;
 };
@@ -35,7 +40,8 @@ StreamSource::StreamSource(std::unique_ptr<ByteStream> stream, VideoFormat forma
 
 bool StreamSource::read_bytes(std::vector<std::uint8_t>& bytes) {
   if (!begin_frame()) return false;
-  const std::size_t count = stream_->read_frame(bytes, format_.frame_bytes());
+  std::size_t count = stream_->read_frame(bytes, kept_bytes());
+  if (count == kept_bytes()) count += read_over(format_.frame_bytes() - count);
   if (count == format_.frame_bytes()) {
     check_frame();
     arrange(bytes);
@@ -43,6 +49,21 @@ bool StreamSource::read_bytes(std::vector<std::uint8_t>& bytes) {
   }
   if (stream_->is_cancelled()) return false;
   refuse({.bytes = {}, .name = name_}, "{}", truncation_message(count));
+}
+
+// Returns the number of bytes that were there, of planes that are not kept.
+std::size_t StreamSource::read_over(std::size_t count) {
+  if (!may_exceed_depth()) return stream_->skip(count);
+  std::array<std::uint8_t, std::size_t{1} << 15> samples;
+  std::size_t done = 0;
+  while (done < count) {
+    const std::size_t wanted = std::min(samples.size(), count - done);
+    const std::size_t taken = stream_->read(samples.data(), wanted);
+    require_depth(samples.data(), taken);
+    done += taken;
+    if (taken < wanted) break;
+  }
+  return done;
 }
 
 std::string StreamSource::truncation_message(std::size_t bytes) {

@@ -15,6 +15,7 @@ namespace similis::media {
 
 class StreamSource : public FrameSource {
  public:
+  bool is_plain_file() const override { return stream_->size().has_value(); }
   void cancel() override { stream_->cancel(); }
 
  protected:
@@ -27,6 +28,11 @@ class StreamSource : public FrameSource {
   /// Puts the samples of a frame that was just read into their planes.
   virtual void arrange(std::vector<std::uint8_t>&) {}
 
+  /// True if samples may exceed the format's depth as they are stored.
+  virtual bool may_exceed_depth() const {
+    return format_.pixels.bit_depth != 8 && format_.pixels.bit_depth != 16;
+  }
+
   /// Throws if the frame that was just read cannot be trusted.
   virtual void check_frame() {}
 
@@ -35,6 +41,7 @@ class StreamSource : public FrameSource {
 
  private:
   bool read_bytes(std::vector<std::uint8_t>& bytes) override;
+  std::size_t read_over(std::size_t count);
 
   std::unique_ptr<ByteStream> stream_;
 };

@@ -63,16 +63,6 @@ template <class Sample> int smallest(const std::uint8_t* bytes, std::size_t size
   return result;
 }
 
-// A frame of 10 bits whose samples reach 60000 is not in the format that was given.
-void require_depth(const VideoFormat& format, const VideoFrame& frame, const File& file) {
-  const int depth = format.pixels.bit_depth;
-  if (depth == 8 || depth == 16) return;
-  const int found = largest<std::uint16_t>(frame.bytes.data(), frame.bytes.size());
-  if (found < 1 << depth) return;
-  refuse(file, "frame {} has a sample of {}; a sample of {} bits is at most {}", frame.number,
-      found, depth, (1 << depth) - 1);
-}
-
 void require_opaque(const VideoFormat& format, const VideoFrame& frame, const File& file) {
   if (!format.pixels.has_alpha) return;
   const std::size_t size = format.plane_bytes(0);
@@ -152,8 +142,8 @@ void unpack(const RawVideo& raw, std::vector<std::uint8_t>& bytes) {
       samples[i] = static_cast<std::uint16_t>(samples[i] >> raw.unused_bits);
     }
   }
-  if (raw.chroma == ChromaOrder::planes) return;
   const std::size_t luma = format.plane_bytes(0), chroma = format.plane_bytes(1);
+  if (raw.chroma == ChromaOrder::planes || bytes.size() == luma) return;
   const std::size_t sample = raw.pixels.bit_depth > 8 ? 2 : 1;
   const std::vector<std::uint8_t> pairs(
       bytes.begin() + static_cast<std::ptrdiff_t>(luma), bytes.end());
@@ -197,13 +187,31 @@ TensorView VideoFrame::plane(const VideoFormat& format, int plane) const {
       format.pixels.bit_depth > 8 ? DType::u16 : DType::u8);
 }
 
+void FrameSource::keep_planes(int count) {
+  if (format_.pixels.has_alpha) return;
+  kept_bytes_ = 0;
+  for (int plane = 0; plane < std::min(count, format_.pixels.color_planes); ++plane) {
+    kept_bytes_ += format_.plane_bytes(plane);
+  }
+}
+
+// A frame of 10 bits whose samples reach 60000 is not in the format that was given.
+void FrameSource::require_depth(const std::uint8_t* samples, std::size_t bytes) const {
+  const int depth = format_.pixels.bit_depth;
+  if (depth == 8 || depth == 16) return;
+  const int found = largest<std::uint16_t>(samples, bytes);
+  if (found < 1 << depth) return;
+  refuse({.bytes = {}, .name = name_},
+      "frame {} has a sample of {}; a sample of {} bits is at most {}", next_frame_, found, depth,
+      (1 << depth) - 1);
+}
+
 bool FrameSource::read(VideoFrame& frame) {
   frame.number = next_frame_;
   if (!read_bytes(frame.bytes)) return false;
+  require_depth(frame.bytes.data(), frame.bytes.size());
   ++next_frame_;
-  const File file{frame.bytes, name_};
-  require_depth(format_, frame, file);
-  require_opaque(format_, frame, file);
+  require_opaque(format_, frame, File{frame.bytes, name_});
   return true;
 }
 

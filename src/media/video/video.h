@@ -70,7 +70,7 @@ struct VideoFrame {
   std::int64_t number = 0;  ///< from 0, in the file
   std::vector<std::uint8_t> bytes;
 
-  /// [height, width] of u8 or u16, valid as long as `bytes` is untouched.
+  /// [height, width] of u8 or u16, valid as long as `bytes` is untouched. The plane must be kept.
   TensorView plane(const VideoFormat& format, int plane) const;
 };
 
@@ -88,18 +88,32 @@ class FrameSource {
   /// has a code value beyond its depth or a transparent pixel.
   bool read(VideoFrame& frame);
 
+  /// From the next read() on, frames hold their first `count` planes only; the others are read
+  /// over. Frames that must be opaque are kept whole.
+  void keep_planes(int count);
+
+  /// True if frames come from a file as they are, so that each takes the same time to read.
+  virtual bool is_plain_file() const { return false; }
+
   /// Makes a read() that waits on another thread, and all later ones, end at once.
   virtual void cancel() = 0;
 
  protected:
-  FrameSource(VideoFormat format, std::string name) : format_(format), name_(std::move(name)) {}
-  /// Fills `bytes`, which hold a frame; false at the end.
+  FrameSource(VideoFormat format, std::string name)
+      : format_(format), name_(std::move(name)), kept_bytes_(format_.frame_bytes()) {}
+  /// Fills `bytes`, which hold the kept planes of a frame; false at the end.
   virtual bool read_bytes(std::vector<std::uint8_t>& bytes) = 0;
+  std::size_t kept_bytes() const { return kept_bytes_; }
+  /// Throws InvalidArgument if a sample of the next frame has more bits than its format's depth.
+  void require_depth(const std::uint8_t* samples, std::size_t bytes) const;
 
   VideoFormat format_;
   std::string name_;
   std::optional<std::int64_t> expected_frames_;
   std::int64_t next_frame_ = 0;
+
+ private:
+  std::size_t kept_bytes_;
 };
 
 /// The order of raw video's chroma: in planes, or in pairs of Cb and Cr or of Cr and Cb.
@@ -120,7 +134,7 @@ struct RawVideo {
 /// p012le, p016le, p210le or p216le.
 std::optional<RawVideo> raw_video(const std::string& name);
 
-/// Puts a frame that is stored so into planes, samples in the low bits.
+/// Puts a frame that is stored so, or its luma alone, into planes, samples in the low bits.
 void unpack(const RawVideo& raw, std::vector<std::uint8_t>& bytes);
 
 }  // namespace similis::media

@@ -133,6 +133,59 @@ TEST(OpenMedia, AVanishedPipeKeepsWhatCame) {
       video.error, "cannot read " + path + ": it is cut off in frame 2, after 4508 of 4608 bytes");
 }
 
+// The luma of frames of noise, of a file and of a pipe, and the words if it breaks off.
+std::vector<ReadVideo> read_luma(const Buffer& bytes) {
+  const TestFolder folder;
+  const std::string file = folder.file("a.y4m"), pipe = folder.file("pipe.y4m");
+  write_content(file, bytes);
+  EXPECT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { write_content(pipe, bytes); });
+  std::vector<ReadVideo> videos;
+  for (const std::string& path : {file, pipe}) {
+    const auto source = open_media(path).video;
+    source->keep_planes(1);
+    videos.push_back(read_all(*source));
+  }
+  writer.join();
+  return videos;
+}
+
+TEST(KeptPlanes, OthersAreReadOver) {
+  struct Tag {
+    const char *tag, *pixels;
+  };
+  for (const auto& [tag, pixels] : {Tag{"", "yuv420p"}, Tag{" C422p10", "yuv422p10le"},
+           Tag{" Cmono", "gray"}, Tag{" C444alpha", "yuva444p"}}) {
+    const VideoFormat format = video_format(301, 211, pixels);  // more than a buffer of chroma
+    for (const ReadVideo& video : read_luma(y4m_noise(format, tag, 3))) {
+      EXPECT_EQ(video.error, "") << tag;
+      ASSERT_EQ(video.frames.size(), 3u) << tag;
+      Buffer expected = noise_frame(format, 3);
+      if (!format.pixels.has_alpha) expected.resize(format.plane_bytes(0));
+      EXPECT_EQ(video.frames[2], expected) << tag;
+    }
+  }
+}
+
+TEST(KeptPlanes, OthersAreCheckedToo) {
+  const VideoFormat format = video_format(301, 211, "yuv420p10le");
+  Buffer bytes = y4m_noise(format, " C420p10", 3);
+  bytes.back() = 0xff;
+  for (const ReadVideo& video : read_luma(bytes)) {
+    EXPECT_EQ(video.frames.size(), 2u);
+    EXPECT_THAT(video.error, HasSubstr("frame 2 has a sample of 65"));
+  }
+  for (const char* pixels : {"yuv420p", "yuv420p10le"}) {
+    const VideoFormat of_file = video_format(301, 211, pixels);
+    bytes = y4m_noise(of_file, of_file.pixels.bit_depth == 8 ? "" : " C420p10", 3);
+    bytes.resize(bytes.size() - 100);
+    for (const ReadVideo& video : read_luma(bytes)) {
+      EXPECT_EQ(video.frames.size(), 2u);
+      EXPECT_THAT(video.error, HasSubstr("it is cut off in frame 2, after"));
+    }
+  }
+}
+
 TEST(OpenMedia, TransparentVideoIsRefused) {
   const TestFolder folder;
   const VideoFormat format = video_format(6, 4, "yuva444p");

@@ -11,6 +11,7 @@
 
 #include "similis/execution.hpp"
 #include "src/vmaf/plane.h"
+#include "src/vmaf/workspace.h"
 
 namespace similis::vmaf_internal {
 
@@ -55,16 +56,14 @@ using AdmSums = std::array<AdmScaleSums, kAdmScales>;
 /// The sums for each setting, by loops as the definition has them.
 AdmSums reference_adm(const PlanePair& planes, std::span<const AdmSetting> settings);
 
-/// Memory that frames use one after the other: approximations of the reference and of each
-/// distorted image.
-struct AdmWorkspace {
-  std::vector<std::vector<std::byte>> inputs, outputs;
-};
+/// The bytes of workspace that adm_cpu() takes for frames of this size and so many distorted
+/// planes: the approximations of two scales of all images.
+std::size_t adm_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted);
 
 /// The same bits in vectors, on exec's threads, of each distorted plane; the reference is
 /// transformed once. Without those of scale 0 if skips_scale0.
 std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const AdmSetting> settings, bool skips_scale0, AdmWorkspace& workspace,
+    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
     const Execution& exec);
 
 struct AdmScores {

@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -54,10 +55,30 @@ void add(const AdmScaleSums& part, AdmScaleSums& sums) {
   }
 }
 
+// Bytes of an image's approximations that are the next scale's input.
+struct PlaneSizes {
+  PlaneSizes(std::int64_t width, std::int64_t height) {
+    for (int scale = 0; scale + 1 < kAdmScales; ++scale) {
+      width = (width + 1) / 2;
+      height = (height + 1) / 2;
+      bytes[static_cast<std::size_t>(scale)] =
+          static_cast<std::size_t>(adm_stride(width) * height) * adm_approximation_bytes(scale);
+    }
+  }
+  /// Of the place that scales 0 and 2 share.
+  std::size_t front() const { return std::max(bytes[0], bytes[2]); }
+  std::array<std::size_t, kAdmScales - 1> bytes;
+};
+
 }  // namespace
 
+std::size_t adm_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted) {
+  const PlaneSizes sizes(width, height);
+  return (1 + distorted) * (sizes.front() + sizes.bytes[1]);
+}
+
 std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const AdmSetting> settings, bool skips_scale0, AdmWorkspace& workspace,
+    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
     const Execution& exec) {
   std::vector<AdmSensitivity> sensitivities;
   for (const AdmSetting& setting : settings) sensitivities.push_back(adm_sensitivity(setting));
@@ -67,9 +88,9 @@ std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> dist
   for (AdmSums& of_image : sums) of_image.fill(none);
   std::vector<Plane> samples = {reference};
   samples.insert(samples.end(), distorted.begin(), distorted.end());
-  auto& [inputs, outputs] = workspace;
-  inputs.resize(std::max(inputs.size(), samples.size()));
-  outputs.resize(inputs.size());
+  const PlaneSizes sizes(reference.width, reference.height);
+  std::byte* const memory =
+      workspace.at_least(adm_workspace_bytes(reference.width, reference.height, distorted.size()));
   std::vector<AdmPlane> views;
   std::int64_t width = reference.width, height = reference.height;
   for (int scale = 0; scale < kAdmScales; ++scale) {
@@ -79,11 +100,10 @@ std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> dist
     plan.samples = samples;
     plan.inputs = views;
     plan.is_measured = scale > 0 || !skips_scale0;
+    // Scales 0 and 2 have their place in front of scale 1's.
+    std::byte* const outputs = memory + (scale % 2 == 0 ? 0 : samples.size() * sizes.front());
     for (std::size_t i = 0; scale + 1 < kAdmScales && i < samples.size(); ++i) {
-      const std::size_t count =
-          static_cast<std::size_t>(adm_stride(width) * height) * adm_approximation_bytes(scale);
-      if (outputs[i].size() < count) outputs[i].resize(count);
-      plan.approximations.push_back(outputs[i].data());
+      plan.approximations.push_back(outputs + i * sizes.bytes[static_cast<std::size_t>(scale)]);
     }
     std::mutex mutex;
     parallel_for(exec, plan.stripes, [&](std::int64_t stripe) {
@@ -94,11 +114,8 @@ std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> dist
         add(parts[i], sums[i][static_cast<std::size_t>(scale)]);  // whole numbers: in any order
       }
     });
-    std::swap(inputs, outputs);
     views.clear();
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      views.push_back({inputs[i].data(), width, height});
-    }
+    for (void* approximation : plan.approximations) views.push_back({approximation, width, height});
   }
   return sums;
 }

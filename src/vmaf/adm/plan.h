@@ -12,8 +12,8 @@
 
 namespace similis::vmaf_internal {
 
-// Each stripe transforms 2 rows that its neighbours transform too.
-constexpr std::int64_t kAdmStripeRows = 64;
+// Rows of a stripe, at most. It transforms 2 rows that its neighbours transform too.
+constexpr std::int64_t kAdmMostStripeRows = 64;
 
 /// From a row of approximations to the next one: their last two vectors may reach beyond the row.
 constexpr std::int64_t adm_stride(std::int64_t width) { return width + 32; }
@@ -39,7 +39,8 @@ struct AdmPlan {
         height(band_height),
         left(adm_first_counted(band_width)),
         top(adm_first_counted(band_height)),
-        stripes((band_height + kAdmStripeRows - 1) / kAdmStripeRows),
+        stripe_rows(equal_stripe_rows(band_height, kAdmMostStripeRows)),
+        stripes((band_height + stripe_rows - 1) / stripe_rows),
         settings(given),
         sensitivities(of_given),
         reference_shifts(adm_reference_shifts(at_scale, width - 2 * left, height - 2 * top)) {
@@ -49,7 +50,7 @@ struct AdmPlan {
   }
 
   int scale;
-  std::int64_t width, height, left, top, stripes;
+  std::int64_t width, height, left, top, stripe_rows, stripes;
   std::span<const AdmSetting> settings;
   std::span<const AdmSensitivity> sensitivities;
   AdmShifts reference_shifts;

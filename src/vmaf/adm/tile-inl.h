@@ -255,8 +255,8 @@ template <bool is_deep> class AdmStripe {
 
   /// sums: of each distorted image.
   void run(std::int64_t stripe, std::span<AdmScaleSums> sums) {
-    const std::int64_t begin = stripe * kAdmStripeRows;
-    const std::int64_t end = std::min(begin + kAdmStripeRows, plan_.height);
+    const std::int64_t begin = stripe * plan_.stripe_rows;
+    const std::int64_t end = std::min(begin + plan_.stripe_rows, plan_.height);
     const std::int64_t first = std::max(begin, plan_.top);
     const std::int64_t last = plan_.is_measured ? std::min(end, plan_.height - plan_.top) : first;
     const bool is_counted = first < last;

@@ -25,9 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 constexpr std::int64_t kColumns = 256;  // of a block; a multiple of all vectors' lanes
-template <class T> struct alignas(64) Block {
-  T values[kColumns] = {};
-};
+template <class T> struct alignas(64) Block { T values[kColumns]; };
 using Floats = Block<float>;
 
 // Of one image. From its chroma on, `a` is stretched.
@@ -55,17 +53,24 @@ template <class Sample>
 void load_plane(const Sample* HWY_RESTRICT row, int column_shift, std::int64_t first,
     std::int64_t count, double zero, double unit, double* HWY_RESTRICT to) {
   const Sample* HWY_RESTRICT from = row + (first >> column_shift);
-  const auto code = [&](std::int64_t i) { return (from[i] - zero) * unit; };
+  Block<std::int32_t> samples;
   if (column_shift == 0) {
-    for (std::int64_t x = 0; x < count; ++x) to[x] = code(x);
+    for (std::int64_t x = 0; x < count; ++x) samples.values[x] = from[x];
   } else if (column_shift == 1) {  // written so that it becomes vector code
-    for (std::int64_t x = 0; x < (count + 1) / 2; ++x) to[2 * x] = to[2 * x + 1] = code(x);
+    for (std::int64_t x = 0; x < (count + 1) / 2; ++x) {
+      samples.values[2 * x] = samples.values[2 * x + 1] = from[x];
+    }
   } else {
-    for (std::int64_t x = 0; x < count; ++x) to[x] = code(x >> column_shift);
+    for (std::int64_t x = 0; x < count; ++x) samples.values[x] = from[x >> column_shift];
   }
+  const hn::Rebind<std::int32_t, Real> narrow;
+  for_columns(count, [&](std::size_t x) HWY_ATTR {
+    const R sample = hn::PromoteTo(Real(), hn::Load(narrow, samples.values + x));
+    hn::Store(hn::Mul(hn::Sub(sample, real(zero)), real(unit)), Real(), to + x);
+  });
 }
 
-using Codes = std::array<Block<double>, 3>;  // Y', Cb, Cr; or light of three primaries
+using Codes = std::array<Block<double>, 3>;  // Y', Cb, Cr
 
 void load_codes(
     const ColorPlanes& image, std::int64_t y, std::int64_t first, std::int64_t count, Codes& to) {
@@ -85,47 +90,69 @@ void load_codes(
 }
 
 HWY_INLINE R linear_light(R code) {
-  const auto is_high = hn::Gt(code, real(kCiedeLinearTo));
-  const R base = hn::Mul(hn::Add(code, real(0.055)), real(1 / 1.055));
-  // The power of what is not high is not used; 1 keeps it finite.
+  const R base = fused(code, real(1 / 1.055), real(0.055 / 1.055));
   return hn::IfThenElse(
-      is_high, power_2_4(hn::IfThenElse(is_high, base, real(1))), hn::Mul(code, real(1 / 12.92)));
+      hn::Gt(code, real(kCiedeLinearTo)), power_2_4(base), hn::Mul(code, real(1 / 12.92)));
 }
 
-HWY_INLINE R lab_curve(R x) {
-  const auto is_high = hn::Gt(x, real(kCiedeCubeFrom));
-  const R line = hn::Mul(hn::Add(hn::Mul(x, real(kCiedeSlope)), real(16)), real(1.0 / 116));
-  return hn::IfThenElse(is_high, cube_root(hn::IfThenElse(is_high, x, real(1))), line);
-}
+// Light of the primaries, then XYZ, whose cube roots begin with a guess in floats.
+struct Light {
+  std::array<Block<double>, 3> primaries, xyz;
+  std::array<Floats, 3> narrow, guesses;
+};
 
-void to_lab(const Codes& codes, std::int64_t count, Colors& to) {
-  constexpr double kOfCb[] = {0, kCiedeGreenOfCb, kCiedeBlueOfCb};
-  constexpr double kOfCr[] = {kCiedeRedOfCr, kCiedeGreenOfCr, 0};
+void find_light(const Codes& codes, std::int64_t count, Light& to) {
   const Real d;
-  Codes light;
-  for (std::size_t i = 0; i < light.size(); ++i) {
+  const auto find = [&](std::size_t primary, auto code) HWY_ATTR {
     for_columns(count, [&](std::size_t x) HWY_ATTR {
-      const auto part = [&](std::size_t of, double factor) HWY_ATTR {
-        return hn::Mul(hn::Load(d, codes[of].values + x), real(factor));
-      };
-      const R code =
-          hn::Add(hn::Add(hn::Load(d, codes[0].values + x), part(1, kOfCb[i])), part(2, kOfCr[i]));
-      hn::Store(linear_light(code), d, light[i].values + x);
+      const auto at = [&](std::size_t of) HWY_ATTR { return hn::Load(d, codes[of].values + x); };
+      hn::Store(linear_light(code(at)), d, to.primaries[primary].values + x);
     });
-  }
-  std::array<Floats, 3> f;
-  for (std::size_t i = 0; i < f.size(); ++i) {
-    const auto& row = kCiedeXyz[i];
-    for_columns(count, [&](std::size_t x) HWY_ATTR {
-      const auto part = [&](std::size_t of) HWY_ATTR {
-        return hn::Mul(hn::Load(d, light[of].values + x), real(row[of]));
-      };
-      store(lab_curve(hn::Add(hn::Add(part(0), part(1)), part(2))), f[i], x);
-    });
-  }
+  };
+  find(0, [](auto at) HWY_ATTR { return fused(at(2), real(kCiedeRedOfCr), at(0)); });
+  find(1, [](auto at) HWY_ATTR {
+    return fused(at(2), real(kCiedeGreenOfCr), fused(at(1), real(kCiedeGreenOfCb), at(0)));
+  });
+  find(2, [](auto at) HWY_ATTR { return fused(at(1), real(kCiedeBlueOfCb), at(0)); });
+}
+
+void find_xyz(std::int64_t count, Light& light) {
+  const Real d;
+  const hn::Rebind<float, Real> narrow;
   for_columns(count, [&](std::size_t x) HWY_ATTR {
-    const R f0 = load(f[0], x), f1 = load(f[1], x), f2 = load(f[2], x);
-    store(hn::Sub(hn::Mul(real(116), f1), real(16)), to.l, x);
+    const R red = hn::Load(d, light.primaries[0].values + x);
+    const R green = hn::Load(d, light.primaries[1].values + x);
+    const R blue = hn::Load(d, light.primaries[2].values + x);
+    for (std::size_t i = 0; i < light.xyz.size(); ++i) {
+      const auto& row = kCiedeXyz[i];
+      const R sum =
+          fused(blue, real(row[2]), fused(green, real(row[1]), hn::Mul(red, real(row[0]))));
+      hn::Store(sum, d, light.xyz[i].values + x);
+      hn::Store(hn::DemoteTo(narrow, sum), narrow, light.narrow[i].values + x);
+    }
+  });
+  const hn::ScalableTag<float> df;
+  for (std::size_t i = 0; i < light.guesses.size(); ++i) {
+    for (std::size_t x = 0; x < static_cast<std::size_t>(count); x += hn::Lanes(df)) {
+      // Roots of what is smaller are not used.
+      const auto at_least = hn::Max(hn::Load(df, light.narrow[i].values + x), hn::Set(df, 0.008f));
+      hn::Store(inverse_cube_root_guess(df, at_least), df, light.guesses[i].values + x);
+    }
+  }
+}
+
+void to_lab(const Codes& codes, std::int64_t count, Light& light, Colors& to) {
+  find_light(codes, count, light);
+  find_xyz(count, light);
+  for_columns(count, [&](std::size_t x) HWY_ATTR {
+    const auto curve = [&](std::size_t i) HWY_ATTR {
+      const R value = hn::Load(Real(), light.xyz[i].values + x);
+      const R line = fused(value, real(kCiedeSlope / 116), real(16.0 / 116));
+      const R root = cube_root(value, load(light.guesses[i], x));
+      return as_near_float(hn::IfThenElse(hn::Gt(value, real(kCiedeCubeFrom)), root, line));
+    };
+    const R f0 = curve(0), f1 = curve(1), f2 = curve(2);
+    store(fused(real(116), f1, real(-16)), to.l, x);
     store(hn::Mul(real(500), hn::Sub(f0, f1)), to.a, x);
     store(hn::Mul(real(200), hn::Sub(f1, f2)), to.b, x);
   });
@@ -136,7 +163,7 @@ HWY_INLINE R seventh(R x) {
   const R cube = hn::Mul(squared(x), x);
   return hn::Mul(squared(cube), x);
 }
-HWY_INLINE R length(R a, R b) { return hn::Sqrt(hn::Add(squared(a), squared(b))); }
+HWY_INLINE R length(R a, R b) { return hn::Sqrt(fused(a, a, squared(b))); }
 HWY_INLINE R mean(R a, R b) { return as_float(hn::Mul(hn::Add(a, b), real(0.5))); }
 // sqrt(c⁷/(c⁷ + 25⁷))
 HWY_INLINE R saturation(R chroma) {
@@ -145,7 +172,7 @@ HWY_INLINE R saturation(R chroma) {
 }
 HWY_INLINE R hue_of(R a, R b) {
   const R none = real(0);
-  R angle = as_float(angle_of(b, a));
+  R angle = as_near_float(angle_of(b, a));
   angle = hn::IfThenElse(hn::Lt(angle, none), hn::Add(angle, real(2 * std::numbers::pi)), angle);
   return hn::IfThenZeroElse(hn::And(hn::Eq(a, none), hn::Eq(b, none)), angle);
 }
@@ -154,30 +181,30 @@ HWY_INLINE R hue_of(R a, R b) {
 HWY_INLINE R hue_weight(R h) {
   constexpr double pi = std::numbers::pi;
   const auto [s1, c1] = sine_cosine(h);
-  const R s2 = hn::Mul(real(2), hn::Mul(s1, c1));
-  const R c2 = hn::Sub(squared(c1), squared(s1));
-  const R s3 = hn::Add(hn::Mul(s2, c1), hn::Mul(c2, s1));
-  const R c3 = hn::Sub(hn::Mul(c2, c1), hn::Mul(s2, s1));
-  const R s4 = hn::Mul(real(2), hn::Mul(s2, c2)), c4 = hn::Sub(squared(c2), squared(s2));
-  // factor·cos(n·h - shift)
-  const auto wave = [&](double factor, double shift, R sine, R cosine) HWY_ATTR {
-    return hn::Add(hn::Mul(real(factor * std::cos(shift)), cosine),
-        hn::Mul(real(factor * std::sin(shift)), sine));
+  const R twice_c1 = hn::Add(c1, c1);
+  const R s2 = hn::Mul(twice_c1, s1), c2 = fused(twice_c1, c1, real(-1));
+  const R twice_c2 = hn::Add(c2, c2);
+  const R s3 = fused(twice_c2, s1, s1), c3 = fused(twice_c2, c1, hn::Neg(c1));
+  const R s4 = hn::Mul(twice_c2, s2), c4 = fused(twice_c2, c2, real(-1));
+  // sum + factor·cos(n·h - shift)
+  const auto with_wave = [&](R sum, double factor, double shift, R sine, R cosine) HWY_ATTR {
+    return fused(
+        cosine, real(factor * std::cos(shift)), fused(sine, real(factor * std::sin(shift)), sum));
   };
-  R sum = hn::Sub(real(1), wave(0.17, pi / 6, s1, c1));
-  sum = hn::Add(sum, hn::Mul(real(0.24), c2));
-  sum = hn::Add(sum, wave(0.32, -pi / 30, s3, c3));
-  return as_float(hn::Sub(sum, wave(0.2, 7 * pi / 20, s4, c4)));
+  R sum = with_wave(real(1), -0.17, pi / 6, s1, c1);
+  sum = fused(c2, real(0.24), sum);
+  return as_near_float(hn::Add(
+      with_wave(sum, 0.32, -pi / 30, s3, c3), with_wave(real(0), -0.2, 7 * pi / 20, s4, c4)));
 }
 
 // Stretches a of both images, and finds their chroma.
 void find_chroma(std::int64_t count, Colors& x, Colors& y) {
   for_columns(count, [&](std::size_t at) HWY_ATTR {
     const R a1 = load(x.a, at), b1 = load(x.b, at), a2 = load(y.a, at), b2 = load(y.b, at);
-    const R stretch =
-        hn::Sub(real(1), saturation(mean(as_float(length(a1, b1)), as_float(length(a2, b2)))));
+    const R stretch = hn::Sub(
+        real(1), saturation(mean(as_near_float(length(a1, b1)), as_near_float(length(a2, b2)))));
     const auto stretched = [&](R a) HWY_ATTR {
-      return as_float(hn::Add(a, hn::Mul(hn::Mul(a, real(0.5)), stretch)));
+      return as_near_float(fused(hn::Mul(a, real(0.5)), stretch, a));
     };
     const R stretched1 = stretched(a1), stretched2 = stretched(a2);
     store(stretched1, x.a, at);
@@ -214,76 +241,96 @@ void compare_hues(
   });
 }
 
-// R_T, from the means of chroma and hue.
+// R_T, from the means of chroma and hue; 0 where less than 1e-8 is left of it.
 HWY_INLINE R rotation(R chroma, R hue) {
   constexpr double pi = std::numbers::pi;
-  const R bend = hn::Mul(hn::Sub(hn::Mul(hue, real(180 / pi)), real(275)), real(0.04));
-  const R tilt = hn::Mul(real(pi / 3), exponential(hn::Neg(squared(bend))));
-  return as_float(hn::Mul(hn::Mul(real(-2), saturation(chroma)), sine(tilt)));
+  const R bend = fused(hue, real(180 / pi / 25), real(-11));
+  const R square = squared(bend);
+  const auto is_near = hn::Lt(square, real(20));
+  if (hn::AllFalse(Real(), is_near)) return real(0);
+  const R tilt = hn::Mul(real(pi / 3), exponential(hn::Neg(hn::Min(square, real(20)))));
+  return hn::IfThenElseZero(is_near, hn::Mul(hn::Mul(real(-2), saturation(chroma)), sine(tilt)));
 }
 
-// The weights of chroma and hue, and R_T.
+// The weights of lightness, chroma and hue, and R_T.
 struct Weights {
-  Floats chroma, hue, rotation;
+  Floats lightness, chroma, hue, rotation;
 };
 void find_weights(std::int64_t count, const Colors& x, const Colors& y, const Floats& hue_means,
     Weights& weights) {
   const auto chroma_mean = [&](std::size_t at)
                                HWY_ATTR { return mean(load(x.chroma, at), load(y.chroma, at)); };
   for_columns(count, [&](std::size_t at) HWY_ATTR {
+    const R square = squared(hn::Sub(mean(load(x.l, at), load(y.l, at)), real(50)));
+    const R root = hn::Sqrt(hn::Add(real(20), square));
+    store(hn::Add(real(1), hn::Div(hn::Mul(real(0.015), square), root)), weights.lightness, at);
     const R chroma = chroma_mean(at);
-    store(hn::Add(real(1), hn::Mul(real(0.045), chroma)), weights.chroma, at);
-    const R of_hue = hn::Mul(hn::Mul(real(0.015), chroma), hue_weight(load(hue_means, at)));
-    store(hn::Add(real(1), of_hue), weights.hue, at);
+    store(fused(real(0.045), chroma, real(1)), weights.chroma, at);
+    const R of_chroma = hn::Mul(real(0.015), chroma);
+    store(fused(of_chroma, hue_weight(load(hue_means, at)), real(1)), weights.hue, at);
   });
   for_columns(count, [&](std::size_t at) HWY_ATTR {
     store(rotation(chroma_mean(at), load(hue_means, at)), weights.rotation, at);
   });
 }
 
-void find_differences(std::int64_t count, const Colors& x, const Colors& y,
-    const Floats& hue_differences, const Weights& weights, Floats& to) {
-  const auto quotient = [](R of, float factor, R weight) HWY_ATTR {
-    return as_float(
-        hn::Div(as_float(of), as_float(hn::Mul(real(static_cast<double>(factor)), weight))));
-  };
+// The three quotients, in floats as libvmaf has them.
+struct Quotients {
+  Floats lightness, chroma, hue, rotated;
+};
+void find_quotients(std::int64_t count, const Colors& x, const Colors& y,
+    const Floats& hue_differences, const Weights& weights, Quotients& to) {
+  const hn::ScalableTag<float> d;
+  for (std::size_t at = 0; at < static_cast<std::size_t>(count); at += hn::Lanes(d)) {
+    const auto load = [&](const Floats& from) HWY_ATTR { return hn::Load(d, from.values + at); };
+    const auto quotient = [&](auto of, float factor, const Floats& weight) HWY_ATTR {
+      return hn::Div(of, hn::Mul(hn::Set(d, factor), load(weight)));
+    };
+    const auto chroma =
+        quotient(hn::Sub(load(y.chroma), load(x.chroma)), kCiedeChroma, weights.chroma);
+    const auto hue = quotient(load(hue_differences), kCiedeHue, weights.hue);
+    hn::Store(quotient(hn::Sub(load(y.l), load(x.l)), kCiedeLightness, weights.lightness), d,
+        to.lightness.values + at);
+    hn::Store(chroma, d, to.chroma.values + at);
+    hn::Store(hue, d, to.hue.values + at);
+    hn::Store(hn::Mul(hn::Mul(load(weights.rotation), chroma), hue), d, to.rotated.values + at);
+  }
+}
+
+void find_differences(std::int64_t count, const Quotients& quotients, Floats& to) {
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    const R l1 = load(x.l, at), l2 = load(y.l, at);
-    const R square = squared(hn::Sub(mean(l1, l2), real(50)));
-    const R weight_l = as_float(hn::Add(
-        real(1), hn::Div(hn::Mul(real(0.015), square), hn::Sqrt(hn::Add(real(20), square)))));
-    const R lightness = quotient(hn::Sub(l2, l1), kCiedeLightness, weight_l);
-    const R chroma = quotient(
-        hn::Sub(load(y.chroma, at), load(x.chroma, at)), kCiedeChroma, load(weights.chroma, at));
-    const R hue = quotient(load(hue_differences, at), kCiedeHue, load(weights.hue, at));
-    const R squares = hn::Add(hn::Add(squared(lightness), squared(chroma)), squared(hue));
-    const R rotated = hn::Mul(load(weights.rotation, at), hn::Mul(chroma, hue));
-    // Rounding may leave a little less than nothing.
-    store(hn::Sqrt(hn::Max(real(0), hn::Add(squares, rotated))), to, at);
+    const R lightness = load(quotients.lightness, at), chroma = load(quotients.chroma, at);
+    const R hue = load(quotients.hue, at);
+    R sum = fused(hue, hue, load(quotients.rotated, at));
+    sum = fused(lightness, lightness, fused(chroma, chroma, sum));
+    store(hn::Sqrt(hn::Max(real(0), sum)), to, at);  // rounding may leave less than nothing
   });
 }
 
 // The buffers of a task.
 struct Pixels {
   Codes codes;
+  Light light;
   Colors x, y;
   Floats hue_differences, hue_means, differences;
   Weights weights;
+  Quotients quotients;
 };
 
 double sum_of_block(const ColorPlanes& reference, const ColorPlanes& distorted, std::int64_t row,
     std::int64_t first, std::int64_t count, Pixels& pixels) {
-  auto& [codes, x, y, hue_differences, hue_means, differences, weights] = pixels;
+  auto& [codes, light, x, y, hue_differences, hue_means, differences, weights, quotients] = pixels;
   load_codes(reference, row, first, count, codes);
-  to_lab(codes, count, x);
+  to_lab(codes, count, light, x);
   load_codes(distorted, row, first, count, codes);
-  to_lab(codes, count, y);
+  to_lab(codes, count, light, y);
   find_chroma(count, x, y);
   find_hue(count, x);
   find_hue(count, y);
   compare_hues(count, x, y, hue_differences, hue_means);
   find_weights(count, x, y, hue_means, weights);
-  find_differences(count, x, y, hue_differences, weights, differences);
+  find_quotients(count, x, y, hue_differences, weights, quotients);
+  find_differences(count, quotients, differences);
   // Eight sums side by side: one would wait for each addition.
   std::array<double, 8> sums{};
   for (std::int64_t i = 0; i < count; ++i) {
@@ -295,7 +342,7 @@ double sum_of_block(const ColorPlanes& reference, const ColorPlanes& distorted, 
 void sum_rows(const ColorPlanes& reference, const ColorPlanes& distorted, std::int64_t first,
     std::int64_t last, double* sums) {
   const std::int64_t width = reference.planes[0].width;
-  Pixels pixels;
+  Pixels pixels{};
   for (std::int64_t y = first; y < last; ++y) {
     sums[y] = 0;
     for (std::int64_t x = 0; x < width; x += kColumns) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roots, angles and exponentials of vectors of doubles, right to about 1e-10, a hundredth of what
-// moves a float. They multiply and add without fusing, so that every target has the same bits.
-// Included once per SIMD target, hence the guard that flips.
+// moves a float. Sums of products are rounded once, on every target, so that all have the same
+// bits. Included once per SIMD target, hence the guard that flips.
 #if defined(SIMILIS_VMAF_CIEDE_FUNCTIONS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_CIEDE_FUNCTIONS_INL_H
 #undef SIMILIS_VMAF_CIEDE_FUNCTIONS_INL_H
@@ -9,6 +9,7 @@
 #define SIMILIS_VMAF_CIEDE_FUNCTIONS_INL_H
 #endif
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
@@ -31,79 +32,132 @@ HWY_INLINE R as_float(R value) {
   return hn::PromoteTo(d, hn::DemoteTo(df, value));
 }
 
-template <std::size_t count> HWY_INLINE R polynomial(R x, const double (&coefficients)[count]) {
-  R sum = real(coefficients[count - 1]);
-  for (std::size_t i = count - 1; i-- > 0;) sum = hn::Add(hn::Mul(sum, x), real(coefficients[i]));
-  return sum;
-}
-
-// x to the power of -1/n, of numbers from 0.008 to 4: a guess from the float's exponent, good to 4
-// %, then a step in floats and one in doubles. With h = 1 - x yⁿ the power is y (1 - h)^(-1/n), of
-// which a step takes the first terms; it does not divide. `magic` makes the error after the first
-// step least: 1e-4.
-template <int n> HWY_INLINE R inverse_root(R x, float magic) {
+// The same of numbers that are no halfway cases, as roots and angles are: those go up in size.
+HWY_INLINE R as_near_float(R value) {
   const Real d;
-  const hn::Rebind<float, Real> df;
-  const hn::Rebind<std::int32_t, Real> di;
-  constexpr double first = 1.0 / n, second = (n + 1) / (2.0 * n * n);
-  constexpr double third = (n + 1) * (2 * n + 1) / (6.0 * n * n * n);
-  const auto power = [](auto y) HWY_ATTR {
-    const auto square = hn::Mul(y, y);
-    return n == 3 ? hn::Mul(square, y) : hn::Mul(hn::Mul(square, square), y);
+  const hn::RebindToUnsigned<Real> d64;
+  const auto half = hn::Set(d64, std::uint64_t{1} << 28);
+  const auto kept = hn::Set(d64, ~((std::uint64_t{1} << 29) - 1));
+  return hn::BitCast(d, hn::And(hn::Add(hn::BitCast(d64, value), half), kept));
+}
+
+// a·b + c, rounded once.
+HWY_INLINE R fused(R a, R b, R c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, b, c);
+#elif HWY_TARGET == HWY_SCALAR
+  return hn::Set(Real(), std::fma(hn::GetLane(a), hn::GetLane(b), hn::GetLane(c)));
+#else
+  // Sums and products are split into what is rounded and the exact rest; the two least parts are
+  // added with rounding to odd. Source: Boldo and Melquiond, IEEE Trans. Computers 57(4), 2008.
+  const Real d;
+  const hn::RebindToSigned<Real> di;
+  struct Parts {
+    R value, rest;
   };
-  const auto set = [&](double value) HWY_ATTR { return hn::Set(df, static_cast<float>(value)); };
-  const auto narrow = hn::DemoteTo(df, x);
-  const auto exponent = hn::ConvertTo(df, hn::BitCast(di, narrow));
+  const auto sum = [](R x, R y) HWY_ATTR {
+    const R value = hn::Add(x, y), of_y = hn::Sub(value, x);
+    return Parts{value, hn::Add(hn::Sub(x, hn::Sub(value, of_y)), hn::Sub(y, of_y))};
+  };
+  const auto upper_half = [](R x) HWY_ATTR {
+    const R scaled = hn::Mul(x, real(134217729));  // 2^27 + 1
+    return hn::Sub(scaled, hn::Sub(scaled, x));
+  };
+  const R product = hn::Mul(a, b), a1 = upper_half(a), b1 = upper_half(b);
+  const R a2 = hn::Sub(a, a1), b2 = hn::Sub(b, b1);
+  R rest = hn::Sub(hn::Mul(a1, b1), product);
+  rest = hn::Add(hn::Add(rest, hn::Mul(a1, b2)), hn::Mul(a2, b1));
+  rest = hn::Add(rest, hn::Mul(a2, b2));
+  const Parts lower = sum(c, rest), upper = sum(product, lower.value);
+  const Parts least = sum(upper.rest, lower.rest);
+  // An inexact sum with an even last bit moves by one bit towards its rest.
+  const auto bits = hn::BitCast(di, least.value);
+  const auto is_moved = hn::RebindMask(di, hn::Ne(least.rest, hn::Zero(d)));
+  const auto is_even = hn::Eq(hn::And(bits, hn::Set(di, 1)), hn::Zero(di));
+  const auto signs = hn::Xor(bits, hn::BitCast(di, least.rest));
+  const auto step = hn::Or(hn::BroadcastSignBit(signs), hn::Set(di, 1));
+  const auto odd = hn::Add(bits, hn::IfThenElseZero(hn::And(is_moved, is_even), step));
+  return hn::Add(upper.value, hn::BitCast(d, odd));
+#endif
+}
+
+// Even and odd powers apart, which halves the steps that wait for one another.
+template <std::size_t count> HWY_INLINE R polynomial(R x, const double (&coefficients)[count]) {
+  static_assert(count >= 3);
+  const R square = hn::Mul(x, x);
+  constexpr std::size_t last = count - 1;
+  R one = real(coefficients[last]), other = real(coefficients[last - 1]);
+  for (std::size_t i = last; i >= 2; i -= 2) {
+    one = fused(one, square, real(coefficients[i - 2]));
+    if (i >= 3) other = fused(other, square, real(coefficients[i - 3]));
+  }
+  return last % 2 == 0 ? fused(other, x, one) : fused(one, x, other);
+}
+
+// Guesses of x^(-1/3), of numbers from 0.008 to 8, right to 1e-4: from the float's exponent, to 4
+// %, then the first terms of y (1 - h)^(-1/3), with h = 1 - x y³ of that guess. `magic` makes the
+// error least.
+template <class D> HWY_INLINE hn::Vec<D> inverse_cube_root_guess(D d, hn::Vec<D> x) {
+  const hn::RebindToSigned<D> di;
+  const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<float>(value)); };
+  constexpr float magic = 1419917108.0f;
+  const auto exponent = hn::ConvertTo(d, hn::BitCast(di, x));
   const auto guess = hn::BitCast(
-      df, hn::ConvertTo(di, hn::Sub(hn::Set(df, magic), hn::Mul(exponent, set(first)))));
-  const auto rest = hn::Sub(set(1), hn::Mul(narrow, power(guess)));
-  auto series = hn::Add(set(second), hn::Mul(rest, set(third)));
-  series = hn::Mul(rest, hn::Add(set(first), hn::Mul(rest, series)));
-  const R y = hn::PromoteTo(d, hn::Add(guess, hn::Mul(guess, series)));
-  const R h = hn::Sub(real(1), hn::Mul(x, power(y)));
-  return hn::Add(y, hn::Mul(hn::Mul(y, h), hn::Add(real(first), hn::Mul(h, real(second)))));
+      d, hn::ConvertTo(di, hn::Sub(hn::Set(d, magic), hn::Mul(exponent, set(1.0 / 3)))));
+  const auto cube = hn::Mul(hn::Mul(guess, guess), guess);
+  const auto rest = hn::Sub(set(1), hn::Mul(x, cube));
+  auto series = hn::Add(set(2.0 / 9), hn::Mul(rest, set(14.0 / 81)));
+  series = hn::Mul(rest, hn::Add(set(1.0 / 3), hn::Mul(rest, series)));
+  return hn::Add(guess, hn::Mul(guess, series));
 }
 
-HWY_INLINE R cube_root(R x) {
-  const R y = inverse_root<3>(x, 1419917108.0f);
-  return hn::Mul(x, hn::Mul(y, y));
+// The cube root of x, from such a guess: x y² (1 - h)^(-2/3), of which the first terms are enough.
+HWY_INLINE R cube_root(R x, R guess) {
+  const R root = hn::Mul(x, hn::Mul(guess, guess));
+  const R h = fused(hn::Neg(root), guess, real(1));
+  const R series = fused(h, fused(h, real(40.0 / 81), real(5.0 / 9)), real(2.0 / 3));
+  return fused(hn::Mul(root, h), series, root);
 }
 
-// x to the power of 2.4: (x y²)⁴ with y that of -1/5.
+// x to the power of 2.4, of numbers from 4/45 to 2.4, which are multiplied by 3 until they are
+// above 0.8.
 HWY_INLINE R power_2_4(R x) {
-  const R y = inverse_root<5>(x, 1277931551.0f);
-  const R root = hn::Mul(x, hn::Mul(y, y)), square = hn::Mul(root, root);
-  return hn::Mul(square, square);
+  constexpr double kPower[] = {0x1.8b74ae0615a2cp+1, 0x1.28978284c5420p+2, 0x1.0384923440970p+1,
+      0x1.5a06170490b8dp-3, -0x1.03849b495de93p-6, 0x1.9f3ec7eb03617p-9, -0x1.c1c4ed52f2140p-11,
+      0x1.2064e4994f90dp-12, -0x1.a26b4814fd594p-14, 0x1.5591810345a41p-15, -0x1.dd7a8580dc119p-17,
+      0x1.eb707658a7f94p-19, -0x1.4fb8c71f53f35p-18, 0x1.da703dae21ebdp-19};
+  constexpr double kOfThird = 0x1.25455823ac015p-4, kOfNinth = 0x1.4ff7ce8a494e5p-8;
+  const auto is_small = hn::Lt(x, real(0.8)), is_tiny = hn::Lt(x, real(0.8 / 3));
+  const auto choose = [&](double ninth, double third) HWY_ATTR {
+    return hn::IfThenElse(is_tiny, real(ninth), hn::IfThenElse(is_small, real(third), real(1)));
+  };
+  const R from_centre = fused(x, choose(9, 3), real(-1.6));
+  return hn::Mul(polynomial(from_centre, kPower), choose(kOfNinth, kOfThird));
 }
 
-// Of angles up to some turns.
+// Of angles from -π/2 to π/2.
 HWY_INLINE R sine(R angle) {
   constexpr double kSine[] = {0x1.ffffffff0feeap-1, -0x1.5555552a7f371p-3, 0x1.11110859db55ep-7,
-      -0x1.a016f786f2f47p-13, 0x1.715a2c903eb2ep-19, -0x1.98cc1eb7708dap-26};  // to π/2
-  constexpr double pi = std::numbers::pi;
-  const R halves = hn::Round(hn::Mul(angle, real(1 / pi)));
-  const R rest = hn::Sub(angle, hn::Mul(halves, real(pi)));
-  const R of_rest = hn::Mul(rest, polynomial(hn::Mul(rest, rest), kSine));
-  const R half = hn::Mul(halves, real(0.5));
-  return hn::IfThenElse(hn::Eq(half, hn::Floor(half)), of_rest, hn::Neg(of_rest));
+      -0x1.a016f786f2f47p-13, 0x1.715a2c903eb2ep-19, -0x1.98cc1eb7708dap-26};
+  return hn::Mul(angle, polynomial(hn::Mul(angle, angle), kSine));
 }
 
 struct SineCosine {
   R sine, cosine;
 };
 
-// These take angles up to some turns.
+// Of angles up to some turns.
 HWY_INLINE SineCosine sine_cosine(R angle) {
   constexpr double kSine[] = {0x1.ffffffffcd123p-1, -0x1.5555553b2dd7ep-3, 0x1.11110221ddfc9p-7,
       -0x1.a00c1c8e295b5p-13, 0x1.6c364900352a1p-19};
   constexpr double kCosine[] = {0x1.ffffffff97c39p-1, -0x1.ffffffbdee943p-2, 0x1.55553a875a6f2p-5,
       -0x1.6c078624ae451p-10, 0x1.9906ffcbbed0dp-16};
   const R quarters = hn::Round(hn::Mul(angle, real(2 / std::numbers::pi)));
-  const R rest = hn::Sub(angle, hn::Mul(quarters, real(std::numbers::pi / 2)));
+  const R rest = fused(quarters, real(-std::numbers::pi / 2), angle);
   const R square = hn::Mul(rest, rest);
   const R of_rest = hn::Mul(rest, polynomial(square, kSine)), cosine = polynomial(square, kCosine);
   // In quarter 4n + k: sine, cosine, -sine, -cosine for k = 0…3.
-  const R k = hn::Sub(quarters, hn::Mul(real(4), hn::Floor(hn::Mul(quarters, real(0.25)))));
+  const R k = fused(real(-4), hn::Floor(hn::Mul(quarters, real(0.25))), quarters);
   const auto is_odd = hn::Or(hn::Eq(k, real(1)), hn::Eq(k, real(3)));
   const auto is_below = hn::Ge(k, real(2));
   const auto is_left = hn::Or(hn::Eq(k, real(1)), hn::Eq(k, real(2)));
@@ -141,7 +195,7 @@ HWY_INLINE R exponential(R x) {
   const hn::RebindToSigned<Real> di;
   const hn::Rebind<std::int32_t, Real> narrow;
   const R doublings = hn::Round(hn::Mul(x, real(std::numbers::log2e)));
-  const R rest = hn::Sub(x, hn::Mul(doublings, real(std::numbers::ln2)));
+  const R rest = fused(doublings, real(-std::numbers::ln2), x);
   const auto exponent = hn::PromoteTo(di, hn::DemoteTo(narrow, doublings));
   const auto factor = hn::ShiftLeft<52>(hn::Add(exponent, hn::Set(di, 1023)));
   return hn::Mul(polynomial(rest, kPowers), hn::BitCast(d, factor));

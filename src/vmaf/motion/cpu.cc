@@ -129,10 +129,15 @@ class NarrowMotion {
     std::int64_t sad = 0;
     for (std::int64_t row = first; row < last; ++row) {
       load<Sample>(row + kRadius);
+      if (filter_small_down(row)) {
+        reflect_ends(half_.get(), later_.width);
+        sad += sum_across<true>();
+        continue;
+      }
       filter_down(row);
       reflect_ends(half_.get(), later_.width);
       reflect_ends(lowest_.get(), later_.width);
-      sad += sum_across();
+      sad += sum_across<false>();
     }
     return sad;
   }
@@ -149,20 +154,38 @@ class NarrowMotion {
     std::uint32_t* HWY_RESTRICT to = difference(row);
     const auto minus = [&](std::int64_t x) { return static_cast<std::uint32_t>(a[x] - b[x]); };
     const std::int64_t words = later_.width / 2;
-    for (std::int64_t i = 0; i < words; ++i) {
+    std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const D d;
+    const hn::Repartition<std::uint16_t, D> d16;
+    const hn::Rebind<Sample, decltype(d16)> from;
+    const auto columns = [&](const Sample* row_of) HWY_ATTR {
+      const auto samples = hn::LoadU(from, row_of + 2 * i);
+      if constexpr (sizeof(Sample) == 1) {
+        return hn::PromoteTo(d16, samples);
+      } else {
+        return samples;
+      }
+    };
+    for (const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)); i + lanes <= words;
+         i += lanes) {
+      hn::StoreU(hn::BitCast(d, hn::Sub(columns(a), columns(b))), d, to + i);
+    }
+#endif
+    for (; i < words; ++i) {
       to[i] = (minus(2 * i) & 0xffff) | minus(2 * i + 1) << 16;
     }
     if (later_.width % 2 != 0) to[words] = minus(2 * words) & 0xffff;
   }
 
-  // Rows of the filter's results, halved, and of their lowest bits.
-  void filter_down(std::int64_t row) {
+  // store(i, even, odd) takes the filter's results of a vector of words from word i on.
+  template <class Store> HWY_INLINE void filter_each(std::int64_t row, const Store& store) {
     const D d;
     const hn::RebindToSigned<D> di;
     const std::uint32_t *a = difference(row - 2), *b = difference(row - 1), *c = difference(row);
     const std::uint32_t *e = difference(row + 1), *f = difference(row + 2);
     const int shift = later_.bit_depth;
-    const V rounding = hn::Set(d, std::uint32_t{1} << (shift - 1)), one = hn::Set(d, 1);
+    const V rounding = hn::Set(d, std::uint32_t{1} << (shift - 1));
     const V outer = hn::Set(d, tap_pair(kOuter, kInner));
     const V even_centre = hn::Set(d, tap_pair(kCentre, 0));
     const V odd_centre = hn::Set(d, tap_pair(0, kCentre));
@@ -174,15 +197,37 @@ class NarrowMotion {
       const V ends = add_halves(d, hn::LoadU(d, a + i), hn::LoadU(d, f + i));
       const V inner = add_halves(d, hn::LoadU(d, b + i), hn::LoadU(d, e + i));
       const V centre = hn::LoadU(d, c + i);
-      const V even = result(lower_halves(d, ends, inner), centre, even_centre);
-      const V odd = result(upper_halves(d, ends, inner), centre, odd_centre);
-      hn::StoreU(
-          lower_halves(d, hn::ShiftRight<1>(even), hn::ShiftRight<1>(odd)), d, half_.get() + i);
-      hn::StoreU(lower_halves(d, hn::And(even, one), hn::And(odd, one)), d, lowest_.get() + i);
+      store(i, result(lower_halves(d, ends, inner), centre, even_centre),
+          result(upper_halves(d, ends, inner), centre, odd_centre));
     }
   }
 
-  std::int64_t sum_across() {
+  // The row of the filter's results, if none has more than 16 bits, as where no smoothed difference
+  // is above half the range. False if one has.
+  bool filter_small_down(std::int64_t row) {
+    const D d;
+    const V least = hn::Set(d, 0x8000);
+    V beyond = hn::Zero(d);
+    filter_each(row, [&](std::int64_t i, V even, V odd) HWY_ATTR {
+      beyond = hn::Or(beyond, hn::Or(hn::Add(even, least), hn::Add(odd, least)));
+      hn::StoreU(lower_halves(d, even, odd), d, half_.get() + i);
+    });
+    return hn::AllTrue(d, hn::Eq(hn::ShiftRight<16>(beyond), hn::Zero(d)));
+  }
+
+  // Rows of the filter's results, halved, and of their lowest bits.
+  void filter_down(std::int64_t row) {
+    const D d;
+    const V one = hn::Set(d, 1);
+    filter_each(row, [&](std::int64_t i, V even, V odd) HWY_ATTR {
+      hn::StoreU(
+          lower_halves(d, hn::ShiftRight<1>(even), hn::ShiftRight<1>(odd)), d, half_.get() + i);
+      hn::StoreU(lower_halves(d, hn::And(even, one), hn::And(odd, one)), d, lowest_.get() + i);
+    });
+  }
+
+  // is_small: results are whole in one row.
+  template <bool is_small> std::int64_t sum_across() {
     const D d;
     const hn::RebindToSigned<D> di;
     const std::uint32_t *half = half_.get(), *lowest = lowest_.get();
@@ -196,18 +241,22 @@ class NarrowMotion {
       sum = add_products(d, sum, hn::LoadU(d, row), t1);
       return add_products(d, sum, hn::LoadU(d, row + 1), t2);
     };
-    const auto magnitude = [&](V of_halves, V of_lowest) HWY_ATTR {
-      const V sum = hn::Add(of_halves, hn::ShiftRight<1>(of_lowest));
-      return hn::Abs(hn::ShiftRight<15>(hn::BitCast(di, sum)));
+    const auto magnitude = [&](std::int64_t i, V t0, V t1, V t2) HWY_ATTR {
+      if constexpr (is_small) {
+        const V result = filter(half + i, rounding, t0, t1, t2);
+        return hn::Abs(hn::ShiftRight<16>(hn::BitCast(di, result)));
+      } else {
+        const V of_lowest = filter(lowest + i, rounding, t0, t1, t2);
+        const V result = hn::Add(filter(half + i, none, t0, t1, t2), hn::ShiftRight<1>(of_lowest));
+        return hn::Abs(hn::ShiftRight<15>(hn::BitCast(di, result)));
+      }
     };
     auto sum = hn::Zero(di);  // of at most 2^15 windows a row and lane, of 16 bits
     std::int64_t sad = 0;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (std::int64_t i = 0; 2 * i < later_.width; i += lanes) {
-      const auto even = magnitude(filter(half + i, none, even0, even1, even2),
-          filter(lowest + i, rounding, even0, even1, even2));
-      const auto odd = magnitude(
-          filter(half + i, none, odd0, odd1, odd2), filter(lowest + i, rounding, odd0, odd1, odd2));
+      const auto even = magnitude(i, even0, even1, even2);
+      const auto odd = magnitude(i, odd0, odd1, odd2);
       const std::int64_t left = later_.width - 2 * i;
       if (left >= 2 * lanes) {
         sum = hn::Add(sum, hn::Add(even, odd));

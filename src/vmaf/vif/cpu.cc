@@ -100,15 +100,24 @@ void vif_logarithms_cpu(const std::uint32_t* numbers, std::uint32_t* logs, std::
   HWY_DYNAMIC_DISPATCH(logarithms)(numbers, logs, count);
 }
 
+std::size_t vif_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted) {
+  std::size_t samples = 0;
+  for (int scale = 1; scale < kVifScales; ++scale) {
+    samples += static_cast<std::size_t>((width >> scale) * (height >> scale));
+  }
+  return samples * (1 + distorted) * sizeof(std::uint16_t);
+}
+
 std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const double> gain_limits, bool skips_scale0, VifWorkspace& workspace,
+    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
     const Execution& exec) {
   const std::size_t images = 1 + distorted.size();
   VifScaleSums none;
   none.information.assign(gain_limits.size(), 0);
   std::vector<VifSums> sums(distorted.size());
   for (VifSums& of_image : sums) of_image.fill(none);
-  workspace.planes.resize(std::max(workspace.planes.size(), images * kVifScales));
+  auto* free = reinterpret_cast<std::uint16_t*>(
+      workspace.at_least(vif_workspace_bytes(reference.width, reference.height, distorted.size())));
   Plane reference_at_scale = reference;
   std::vector<Plane> distorted_at_scale(distorted.begin(), distorted.end());
   for (int scale = 0; scale < kVifScales; ++scale) {
@@ -120,12 +129,9 @@ std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> dist
     const std::int64_t height = reference_at_scale.height / 2;
     const std::int64_t halved =
         scale + 1 < kVifScales ? (height + kHalvedRowsOfTask - 1) / kHalvedRowsOfTask : 0;
-    const auto smaller = [&](std::size_t image) -> std::vector<std::uint16_t>& {
-      return workspace.planes[images * at + image];
-    };
-    for (std::size_t image = 0; halved > 0 && image < images; ++image) {
-      smaller(image).resize(static_cast<std::size_t>(width * height));
-    }
+    std::uint16_t* const smaller = free;  // of each image
+    const std::int64_t smaller_count = width * height;
+    if (halved > 0) free += static_cast<std::int64_t>(images) * smaller_count;
     std::mutex mutex;
     const auto tasks = stripes + static_cast<std::int64_t>(images) * halved;
     parallel_for(exec, tasks, [&](std::int64_t task) {
@@ -142,10 +148,12 @@ std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> dist
       const std::int64_t first = (task - stripes) % halved * kHalvedRowsOfTask;
       HWY_DYNAMIC_DISPATCH(halve_rows)
       (image == 0 ? reference_at_scale : distorted_at_scale[image - 1], scale + 1, first,
-          std::min(height, first + kHalvedRowsOfTask), smaller(image).data(), width);
+          std::min(height, first + kHalvedRowsOfTask),
+          smaller + static_cast<std::int64_t>(image) * smaller_count, width);
     });
     const auto halved_plane = [&](std::size_t image) {
-      return Plane{smaller(image).data(), width, width, height, true, 16};
+      return Plane{smaller + static_cast<std::int64_t>(image) * smaller_count, width, width, height,
+          true, 16};
     };
     reference_at_scale = halved_plane(0);
     for (std::size_t i = 0; i < distorted.size(); ++i) distorted_at_scale[i] = halved_plane(i + 1);

@@ -9,9 +9,9 @@
 
 namespace similis::vmaf_internal {
 
-// Each stripe begins with 16 rows that only its windows see: an eighth of the work of making pairs,
-// which is small beside the filters.
-constexpr std::int64_t kVifStripeRows = 128;
+// Rows of a stripe, at most. At scale 0 it begins with 16 rows that only its windows see: an eighth
+// of the work of making pairs, which is small beside the filters.
+constexpr std::int64_t vif_most_stripe_rows(int scale) { return scale == 0 ? 128 : 64; }
 // The ring of a tile's pairs is 46 KB of 8-bit samples; its windows reach 16 columns further.
 constexpr std::int64_t kVifTileColumns = 240;
 // Columns to the left of a tile, for every scale.
@@ -29,13 +29,14 @@ struct VifPlan {
         scale(at_scale),
         bit_depth(depth),
         gain_limits(limits),
-        stripes((of_reference.height + kVifStripeRows - 1) / kVifStripeRows) {}
+        stripe_rows(equal_stripe_rows(of_reference.height, vif_most_stripe_rows(at_scale))),
+        stripes((of_reference.height + stripe_rows - 1) / stripe_rows) {}
 
   Plane reference;
   std::span<const Plane> distorted;
   int scale, bit_depth;
   std::span<const double> gain_limits;
-  std::int64_t stripes;
+  std::int64_t stripe_rows, stripes;
   bool fuses_products = vif_fuses_products();
 };
 

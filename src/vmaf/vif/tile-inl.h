@@ -126,8 +126,8 @@ template <class Sample, bool is_fused> class VifStripe {
         information_(plan.gain_limits) {}
 
   void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
-    const std::int64_t first = stripe * kVifStripeRows;
-    const std::int64_t last = std::min(first + kVifStripeRows, plan_.reference.height);
+    const std::int64_t first = stripe * plan_.stripe_rows;
+    const std::int64_t last = std::min(first + plan_.stripe_rows, plan_.reference.height);
     for (std::int64_t x = 0; x < plan_.reference.width; x += kVifTileColumns) {
       switch (plan_.scale) {
         case 0: measure_tile<0>(first, last, x, sums); break;
@@ -155,7 +155,7 @@ template <class Sample, bool is_fused> class VifStripe {
       walk_tile<scale, VifWalk::pair>(plan_.distorted[0], first, last, column, sums[0]);
       return;
     }
-    kept_.resize(static_cast<std::size_t>(kVifStripeRows));
+    kept_.resize(static_cast<std::size_t>(plan_.stripe_rows));
     walk_tile<scale, VifWalk::reference>(plan_.reference, first, last, column, sums[0]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       skips_reference_ = i > 0;

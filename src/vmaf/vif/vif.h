@@ -10,6 +10,7 @@
 
 #include "similis/execution.hpp"
 #include "src/vmaf/plane.h"
+#include "src/vmaf/workspace.h"
 
 namespace similis::vmaf_internal {
 
@@ -30,15 +31,14 @@ using VifSums = std::array<VifScaleSums, kVifScales>;
 /// The sums for each gain limit, by loops as the definition has them.
 VifSums reference_vif(const PlanePair& planes, std::span<const double> gain_limits);
 
-/// Memory that frames use one after the other: the smaller scales of all images.
-struct VifWorkspace {
-  std::vector<std::vector<std::uint16_t>> planes;
-};
+/// The bytes of workspace that vif_cpu() takes for frames of this size and so many distorted
+/// planes: the smaller scales of all images.
+std::size_t vif_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted);
 
 /// The same bits in vectors, on exec's threads, of each distorted plane; the moments of the
 /// reference are computed once. Without scale 0 if skips_scale0.
 std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const double> gain_limits, bool skips_scale0, VifWorkspace& workspace,
+    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
     const Execution& exec);
 
 /// Information of the distorted and of the reference image at each scale.
