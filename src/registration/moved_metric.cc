@@ -5,6 +5,42 @@
 #include "src/registration/similarity.h"
 
 namespace similis::registration_internal {
+namespace {
+
+// What the fused passes take: volumes of one channel on the CPU, one LNCC and at most one NCC.
+std::optional<FusedVolumes> fused_volumes(const Image& still, const Image& moved, const Map& voxels,
+    const std::vector<MetricTerm>& terms) {
+  const Grid& grid = still.grid;
+  if (grid.device.kind != DeviceKind::cpu || grid.rank != 3 || still.channels() != 1) return {};
+  FusedVolumes result{.size = grid.size,
+      .moving_size = moved.grid.size,
+      .start = {},
+      .by = {},
+      .fixed = still.values.elements<float>(),
+      .moving = moved.values.elements<float>(),
+      .fixed_mask = still.mask_elements(),
+      .moving_mask = moved.mask_elements(),
+      .radius = 0,
+      .lncc_weight = 0,
+      .ncc_weight = 0};
+  for (const MetricTerm& term : terms) {
+    const bool is_lncc = term.metric == RegisterMetric::lncc;
+    float& weight = is_lncc ? result.lncc_weight : result.ncc_weight;
+    if ((!is_lncc && term.metric != RegisterMetric::ncc) || weight > 0) return {};
+    weight = static_cast<float>(term.weight);
+    if (is_lncc) result.radius = term.window_size / 2;
+  }
+  for (std::size_t a = 0; a < 3; ++a) {
+    result.start[a] = static_cast<float>(voxels.shift[a]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      result.by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+    }
+  }
+  if (!can_fuse(result)) return {};
+  return result;
+}
+
+}  // namespace
 
 MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affine,
     const std::vector<MetricTerm>& terms, const Execution& exec)
@@ -13,13 +49,19 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
       terms_(terms),
       exec_(exec),
       voxels_(between_voxels(still.grid, affine, moved.grid)),
-      j_(still.allocated(still.channels(), exec)),
-      slope_(still.allocated(still.channels(), exec)),
-      weights_(still.allocated(1, exec)) {
+      fused_(fused_volumes(still, moved, voxels_, terms)),
+      j_(still.allocated(still.channels(), exec)) {
+  if (fused_) return;
+  slope_ = still.allocated(still.channels(), exec);
+  weights_ = still.allocated(1, exec);
   if (!moved.mask.empty()) moved_mask_ = still.allocated(1, exec);
 }
 
-double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient) {
+double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch) {
+  if (fused_) {
+    return differentiate_fused(*fused_, u.elements<float>(), j_.elements<float>(),
+        scratch.elements<float>(), gradient.elements<float>(), exec_);
+  }
   const GridRows rows(still_.grid);
   float* const weights = weights_.elements<float>();
   std::int64_t count = weigh_inside(
