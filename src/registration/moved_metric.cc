@@ -7,22 +7,12 @@
 namespace similis::registration_internal {
 namespace {
 
-// What the fused passes take: volumes of one channel on the CPU, one LNCC and at most one NCC.
-std::optional<FusedVolumes> fused_volumes(const Image& still, const Image& moved, const Map& voxels,
+// Empty where the passes do not take the images, or other metrics than one LNCC of a small window
+// and at most one NCC.
+std::optional<FusedVolumes> fused_metric(const Image& still, const Image& moved, const Map& voxels,
     const std::vector<MetricTerm>& terms) {
-  const Grid& grid = still.grid;
-  if (grid.device.kind != DeviceKind::cpu || grid.rank != 3 || still.channels() != 1) return {};
-  FusedVolumes result{.size = grid.size,
-      .moving_size = moved.grid.size,
-      .start = {},
-      .by = {},
-      .fixed = still.values.elements<float>(),
-      .moving = moved.values.elements<float>(),
-      .fixed_mask = still.mask_elements(),
-      .moving_mask = moved.mask_elements(),
-      .radius = 0,
-      .lncc_weight = 0,
-      .ncc_weight = 0};
+  if (!can_fuse(still, moved)) return {};
+  FusedVolumes result = fused_volumes(still, moved, voxels);
   for (const MetricTerm& term : terms) {
     const bool is_lncc = term.metric == RegisterMetric::lncc;
     float& weight = is_lncc ? result.lncc_weight : result.ncc_weight;
@@ -30,13 +20,7 @@ std::optional<FusedVolumes> fused_volumes(const Image& still, const Image& moved
     weight = static_cast<float>(term.weight);
     if (is_lncc) result.radius = term.window_size / 2;
   }
-  for (std::size_t a = 0; a < 3; ++a) {
-    result.start[a] = static_cast<float>(voxels.shift[a]);
-    for (std::size_t c = 0; c < 3; ++c) {
-      result.by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
-    }
-  }
-  if (!can_fuse(result)) return {};
+  if (result.radius < 1 || result.radius > kMostFusedRadius) return {};
   return result;
 }
 
@@ -49,7 +33,7 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
       terms_(terms),
       exec_(exec),
       voxels_(between_voxels(still.grid, affine, moved.grid)),
-      fused_(fused_volumes(still, moved, voxels_, terms)),
+      fused_(fused_metric(still, moved, voxels_, terms)),
       j_(still.allocated(still.channels(), exec)) {
   if (fused_) return;
   slope_ = still.allocated(still.channels(), exec);

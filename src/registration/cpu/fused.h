@@ -7,20 +7,27 @@
 #include <cstdint>
 
 #include "similis/execution.hpp"
+#include "src/registration/levels.h"
 
 namespace similis::registration_internal {
+
+constexpr int kMostFusedRadius = 3;  // of windows
 
 /// Voxel x of `fixed` meets start + by·(x + u(x)) of `moving`. Masks may be null: all voxels count.
 struct FusedVolumes {
   std::array<std::int64_t, 3> size, moving_size;  ///< x, y, z
   float start[3], by[3][3];
   const float *fixed, *moving, *fixed_mask, *moving_mask;
-  int radius;                     ///< of LNCC's window: 1, 2 or 3
+  int radius;                     ///< of LNCC's window
   float lncc_weight, ncc_weight;  ///< 0: left out
+
+  void set_map(const Map& voxels);
 };
 
-/// The sizes that the passes take: rows that hold a vector, and offsets of 32 bits.
-bool can_fuse(const FusedVolumes& volumes);
+/// Volumes of one channel on the CPU whose offsets are of 32 bits: other images are not fused.
+bool can_fuse(const Image& still, const Image& moved);
+/// Two such images, and the map between their voxels. Radius and weights are 0.
+FusedVolumes fused_volumes(const Image& still, const Image& moved, const Map& voxels);
 
 /// Sets `gradient` to the derivative by u of the value times the number of voxels that count, 3
 /// numbers a voxel, and returns the value. j: 1 number a voxel. slopes: 3 numbers a voxel; it may
