@@ -136,7 +136,8 @@ def content_of(rows, commit, packages):
         except metadata.PackageNotFoundError:
             pass
     return {"device": processor(), "commit": commit, "date": datetime.date.today().isoformat(),
-            "subject": "registration of known warps", "versions": versions, "rows": rows}
+            "subject": "registration", "driver": None, "cuda": None,
+            "versions": versions, "rows": rows}
 
 
 def processor():

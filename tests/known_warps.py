@@ -195,6 +195,13 @@ def case(name, folder):
     return make(name, slice_of(scan), seed, degrees=12)
 
 
+def aligned(folder):
+    """Two slices that a smooth warp alone takes to one another, on one grid."""
+    path = sorted(pathlib.Path(folder).glob("atlas_2mm_*.nii.gz"))[0]
+    scan = slice_of(sitk.ReadImage(str(path), sitk.sitkFloat32))
+    return make("aligned", scan, SEED, degrees=0, shift=(0, 0))
+
+
 def errors_of(case, displacement):
     """The distances in mm between T(p) and p + displacement(p) in the tissue outside a lesion, and
     inside it."""
