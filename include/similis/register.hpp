@@ -96,8 +96,8 @@ struct RegisterOptions {
   std::vector<int> iterations = {};    ///< per level, coarse to fine; empty: the preset's
   std::vector<int> levels = {};        ///< shrink factors; empty: 4, 2, 1, more for large images
   std::optional<double> fluid = {};    ///< σ of the gradient's smoothing in voxels; empty: 3, 2.5
-                                       ///< of symmetric, 5 where mi is the only metric
-  std::optional<double> elastic = {};  ///< σ of the field's; empty: 0.25, or 0.5
+                                       ///< of symmetric, 4 where mi is the only metric
+  std::optional<double> elastic = {};  ///< σ of the field's; empty: 0.25
   double step = 0.5;                   ///< largest displacement of an iteration, in voxels
   double min_jacobian = 0.1;  ///< least determinant of one-sided differences that the guard accepts
   double tolerance = 1e-5;    ///< a level ends where the loss falls by less in an iteration

@@ -65,9 +65,9 @@ void SteppedLevel::run(const LevelRun& run, RegisterLevel& report, DeformableRes
 DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid) {
   const bool is_mi = std::all_of(options.metrics.begin(), options.metrics.end(),
       [](const MetricTerm& term) { return term.metric == RegisterMetric::mi; });
-  const double fluid = is_mi ? 5 : options.stages.back() == RegisterStage::symmetric ? 2.5 : 3;
+  const double fluid = is_mi ? 4 : options.stages.back() == RegisterStage::symmetric ? 2.5 : 3;
   DeformableSettings result{.fluid = options.fluid.value_or(fluid),
-      .elastic = options.elastic.value_or(is_mi ? 0.5 : 0.25),
+      .elastic = options.elastic.value_or(0.25),
       .levels = options.levels,
       .iterations = options.iterations};
   if (result.levels.empty()) {

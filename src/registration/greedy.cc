@@ -29,7 +29,7 @@ class GreedyLevel : public SteppedLevel {
         g_(allocate(u.shape, DType::f32, u.device, exec)) {}
 
   double differentiate() override {
-    const double value = metric_.differentiate(u_, g_);
+    const double value = metric_.differentiate(u_, g_, next_);
     smooth_into(g_, {.output = g_},
         {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
     return -value;

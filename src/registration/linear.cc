@@ -11,10 +11,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "similis/warp.hpp"
 #include "src/core/require.h"
 #include "src/core/tensor/doubles.h"
+#include "src/registration/cpu/information.h"
 #include "src/registration/passes.h"
 #include "src/registration/similarity.h"
 
@@ -113,11 +115,16 @@ class LinearLevel {
             {1, fixed_.grid.rank, fixed_.grid.rank + 1}, DType::f64, fixed_.grid.device, exec)) {
     if (!moving_.mask.empty()) moving_mask_ = fixed_.allocated(1, exec);
     all_ = static_cast<double>(fixed_.count(exec));
+    const MetricTerm& term = terms.front();
+    if (term.metric == RegisterMetric::mi && term.sampling == 1 && can_fuse(fixed_, moving_)) {
+      fused_.emplace(fused_volumes(fixed_, moving_, {}), term.num_bins, exec);
+    }
   }
 
-  // The metric and its derivative by the numbers of sample()'s matrix.
+  // The metric and its derivative by the numbers of matrix().
   double evaluate(const Map& map, std::vector<double>& by_matrix) {
     const Map voxels = between_voxels(fixed_.grid, map, moving_.grid);
+    if (fused_) return evaluate_fused(voxels, by_matrix);
     const GridRows rows(fixed_.grid);
     std::int64_t count = weigh_inside(rows, voxels, moving_.grid, nullptr, fixed_.mask_elements(),
         weights_.elements<float>(), exec_);
@@ -145,18 +152,35 @@ class LinearLevel {
     return value;
   }
 
-  // sample()'s matrix for a map.
+  // The matrix of a map: of voxels where passes are fused, else that of sample().
   std::vector<double> matrix(const Map& map) const {
-    return coordinate_numbers(
-        between_voxels(fixed_.grid, map, moving_.grid), fixed_.grid, moving_.grid);
+    const Map voxels = between_voxels(fixed_.grid, map, moving_.grid);
+    if (!fused_) return coordinate_numbers(voxels, fixed_.grid, moving_.grid);
+    std::vector<double> result;
+    for (std::size_t a = 0; a < 3; ++a) {
+      for (std::size_t c = 0; c < 3; ++c) result.push_back(voxels.linear.rows[a][c]);
+      result.push_back(voxels.shift[a]);
+    }
+    return result;
   }
   double share() const { return share_; }
 
  private:
+  double evaluate_fused(const Map& voxels, std::vector<double>& by_matrix) {
+    const FusedInformation::Result found = fused_->evaluate(voxels, exec_);
+    share_ = static_cast<double>(found.count) / all_;
+    by_matrix.assign(12, 0.0);
+    if (found.count == 0) return -std::numeric_limits<double>::infinity();
+    const double weight = terms_.front().weight;
+    for (std::size_t i = 0; i < 12; ++i) by_matrix[i] = weight * found.by_map[i / 4][i % 4];
+    return weight * found.value;
+  }
+
   Image fixed_, moving_;
   const std::vector<MetricTerm>& terms_;
   const Execution& exec_;
   Tensor j_, slope_, weights_, by_affine_, moving_mask_;
+  std::optional<FusedInformation> fused_;
   double all_ = 1, share_ = 1;
 };
 
@@ -176,7 +200,9 @@ class Optimizer {
   Optimizer(const Model& model, double size, const Watch& watch)
       : model_(model), size_(size), watch_(watch) {}
 
-  // Adam from theta, with steps that fall to 0; the best parameters met.
+  // Adam from theta, with steps that fall to 0. Returns the parameters that it ends at, or the best
+  // ones met where these are clearly better: a little better are places where the grids lie so that
+  // interpolation blurs less, and rounding decides which of them are met.
   Best run(
       LinearLevel& level, const Run& run, const Parameters& from, std::vector<double>* losses) {
     Best best{.theta = from};
@@ -200,6 +226,10 @@ class Optimizer {
       }
       if (watch_ && !watch_({run.stage, 0, i, run.iterations, -value})) was_stopped = true;
     }
+    if (was_stopped) return best;
+    const double last = level.evaluate(model_.map(run.stage, theta), by_matrix);
+    const bool overlaps = level.share() >= least_share;
+    if (overlaps && last > best.value - kClear * std::abs(best.value)) best = {last, theta};
     return best;
   }
 
@@ -207,6 +237,7 @@ class Optimizer {
 
  private:
   static constexpr double kFirst = 0.9, kSecond = 0.98;
+  static constexpr double kClear = 0.001;  // share of the value
 
   // The chain rule; the matrix' derivatives by differences, which are exact to 1e-9.
   Parameters by_parameters(const LinearLevel& level, RegisterStage stage, const Parameters& theta,

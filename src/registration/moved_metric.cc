@@ -5,6 +5,26 @@
 #include "src/registration/similarity.h"
 
 namespace similis::registration_internal {
+namespace {
+
+// Empty where the passes do not take the images, or other metrics than one LNCC of a small window
+// and at most one NCC.
+std::optional<FusedVolumes> fused_metric(const Image& still, const Image& moved, const Map& voxels,
+    const std::vector<MetricTerm>& terms) {
+  if (!can_fuse(still, moved)) return {};
+  FusedVolumes result = fused_volumes(still, moved, voxels);
+  for (const MetricTerm& term : terms) {
+    const bool is_lncc = term.metric == RegisterMetric::lncc;
+    float& weight = is_lncc ? result.lncc_weight : result.ncc_weight;
+    if ((!is_lncc && term.metric != RegisterMetric::ncc) || weight > 0) return {};
+    weight = static_cast<float>(term.weight);
+    if (is_lncc) result.radius = term.window_size / 2;
+  }
+  if (result.radius < 1 || result.radius > kMostFusedRadius) return {};
+  return result;
+}
+
+}  // namespace
 
 MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affine,
     const std::vector<MetricTerm>& terms, const Execution& exec)
@@ -13,13 +33,19 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
       terms_(terms),
       exec_(exec),
       voxels_(between_voxels(still.grid, affine, moved.grid)),
-      j_(still.allocated(still.channels(), exec)),
-      slope_(still.allocated(still.channels(), exec)),
-      weights_(still.allocated(1, exec)) {
+      fused_(fused_metric(still, moved, voxels_, terms)),
+      j_(still.allocated(still.channels(), exec)) {
+  if (fused_) return;
+  slope_ = still.allocated(still.channels(), exec);
+  weights_ = still.allocated(1, exec);
   if (!moved.mask.empty()) moved_mask_ = still.allocated(1, exec);
 }
 
-double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient) {
+double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch) {
+  if (fused_) {
+    return differentiate_fused(*fused_, u.elements<float>(), j_.elements<float>(),
+        scratch.elements<float>(), gradient.elements<float>(), exec_);
+  }
   const GridRows rows(still_.grid);
   float* const weights = weights_.elements<float>();
   std::int64_t count = weigh_inside(

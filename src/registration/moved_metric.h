@@ -2,6 +2,9 @@
 // The metrics of an image and another that a field moves, and their derivative by the field.
 #pragma once
 
+#include <optional>
+
+#include "src/registration/cpu/fused.h"
 #include "src/registration/levels.h"
 #include "src/registration/passes.h"
 
@@ -14,14 +17,16 @@ class MovedMetric {
       const std::vector<MetricTerm>& terms, const Execution& exec);
 
   /// Sets `gradient` to the derivative by u of the value times the number of voxels that count.
-  /// u, gradient: fields of the still image's grid, in voxels. Returns the value.
-  double differentiate(const Tensor& u, const Tensor& gradient);
+  /// u, gradient: fields of the still image's grid, in voxels. scratch: memory of a field, which
+  /// may be u itself where u is not needed any more. Returns the value.
+  double differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch);
 
  private:
   const Image &still_, &moved_;
   const std::vector<MetricTerm>& terms_;
   const Execution& exec_;
   Map voxels_;
+  std::optional<FusedVolumes> fused_;  // empty where the operations are called one by one
   Tensor j_, slope_, weights_, moved_mask_;
 };
 

@@ -82,7 +82,7 @@ TEST(Registration, FindsASmoothWarpWithoutFolds) {
     const Registration r = register_images(f, m);
     const double after = error_of(r, fixed, truth);
     EXPECT_GT(before, 3) << rank;
-    EXPECT_LT(after, rank == 3 ? 0.8 : 1.0) << rank << "D from " << before;
+    EXPECT_LT(after, 1.0) << rank << "D from " << before;
     EXPECT_GE(r.min_jacobian, 0.1);
     EXPECT_GE(corner_minimum(fixed, r.displacement), 0.0999);
     EXPECT_GT(corner_minimum(fixed, r.inverse_displacement), 0);

@@ -79,7 +79,7 @@ class SymmetricLevel : public SteppedLevel {
     const Determinants found = corner_determinants(
         GridRows(grid_), u_.elements<float>(), {.size = grid_.size}, 0, nullptr, exec_);
     least_ = std::min(least_, found.least);
-    return metric.differentiate(u_, gradient);
+    return metric.differentiate(u_, gradient, u_);
   }
 
   const Grid& grid_;
