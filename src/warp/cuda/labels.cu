@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels on the GPU: the heaviest label around each voxel and its weight, or the weight's
 // gradients.
+#include <type_traits>
+
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/kernels.h"
 #include "src/warp/vote.h"
@@ -18,8 +20,14 @@ __device__ void store_label(const gpu::View& view, std::int64_t offset, double l
   }
 }
 
+// Blocks that a multiprocessor holds at least; 0: as the compiler likes. It likes five of the
+// values in f64, which then spill registers and take a fifth longer.
 template <class T, bool is_gradient>
-__global__ __launch_bounds__(kThreads) void labels_kernel(const SIMILIS_GRID_CONSTANT GpuPass p) {
+constexpr int kLeastBlocks = std::is_same_v<T, double> && !is_gradient ? 4 : 0;
+
+template <class T, bool is_gradient>
+__global__ __launch_bounds__(kThreads, (kLeastBlocks<T, is_gradient>)) void labels_kernel(
+    const SIMILIS_GRID_CONSTANT GpuPass p) {
   const unsigned group = blockIdx.x / p.blocks;
   ThreadSums sums;
   for (unsigned tile = blockIdx.x % p.blocks; tile < p.tiles; tile += p.blocks) {
