@@ -308,6 +308,11 @@ void score_media(const Scoring& scoring, const MediaPair& media, bool is_single,
   require(!is_single || !scoring.inputs.are_for_video(),
       "{} is a picture; --frames, --every, --offset, --fps, --size and --pix-fmt are for video",
       display_name(scores.pair.files.distorted));
+  const Adaptation adaptation = adaptation_of(scoring);
+  require(!is_single || (!adaptation.matches_depth && !adaptation.matches_rate &&
+                            adaptation.range == RangeRule::must_agree),
+      "{} is a picture; --depth, --range and --match-rate are for video",
+      display_name(scores.pair.files.distorted));
   score_picture_pair(scoring, std::get<PicturePair>(media), notes, scores);
 }
 

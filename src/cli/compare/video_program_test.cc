@@ -266,6 +266,11 @@ TEST_F(VideoProgram, WhatDiffersInKindIsRefused) {
       "a.y4m is a video but a.png is a picture; compare two pictures, two videos or two volumes");
   expect_error({"compare", "a.png", "a.png", "--every", "2"}, 1,
       "a.png is a picture; --frames, --every, --offset, --fps, --size and --pix-fmt are for video");
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--depth", "match"}, {"--range", "match"}, {"--match-rate", "nearest"}}) {
+    expect_error({"compare", "a.png", "a.png", option[0], option[1]}, 1,
+        "a.png is a picture; --depth, --range and --match-rate are for video");
+  }
 }
 
 TEST_F(VideoProgram, StandardInputIsEitherSide) {
