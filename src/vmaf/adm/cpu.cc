@@ -55,18 +55,21 @@ void add(const AdmScaleSums& part, AdmScaleSums& sums) {
   }
 }
 
-// Bytes of an image's approximations that are the next scale's input.
+// Bytes of an image's approximations that are the next scale's input, in whole cache lines: those
+// of scale 0 have 16 bits, and those behind them 32.
 struct PlaneSizes {
   PlaneSizes(std::int64_t width, std::int64_t height) {
     for (int scale = 0; scale + 1 < kAdmScales; ++scale) {
       width = (width + 1) / 2;
       height = (height + 1) / 2;
-      bytes[static_cast<std::size_t>(scale)] =
+      const std::size_t used =
           static_cast<std::size_t>(adm_stride(width) * height) * adm_approximation_bytes(scale);
+      bytes[static_cast<std::size_t>(scale)] = (used + kLine - 1) / kLine * kLine;
     }
   }
   /// Of the place that scales 0 and 2 share.
   std::size_t front() const { return std::max(bytes[0], bytes[2]); }
+  static constexpr std::size_t kLine = 64;
   std::array<std::size_t, kAdmScales - 1> bytes;
 };
 
