@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import imported, is_of, kind_of
-from .._library import range_warning
+from .._library import range_warning, warp
 from .._library.refusals import type_name
 from . import layouts
 
@@ -48,6 +48,11 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
         return describe(*options)
 
     return text
+
+
+def text_of(operation: str, *names: str) -> Callable[..., str]:
+    """warp.text() of the values of these options; the same values are checked once."""
+    return described_once(lambda *given: warp.text(operation, **dict(zip(names, given))))
 
 
 _torch_package: Any = None

@@ -15,11 +15,17 @@ from .dispatch import (
     for_jax_transforms,
     for_torch,
     rank_of,
+    text_of,
 )
 from .losses import without_unknown
 from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
+
+
+_exponentiate_text = text_of("exponentiate", "align_corners")
+_invert_text = text_of("invert", "align_corners", "tolerance")
+_jacobian_text = text_of("jacobian_determinant", "align_corners", "min_coords", "max_coords")
 
 
 def _require_field(operation: str, field: Any) -> None:
@@ -32,11 +38,9 @@ def _require_field(operation: str, field: Any) -> None:
         )
 
 
-def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> dict[str, Any]:
-    """The options of a part of a field: rows are (first, end) of the result, u_rows (start,
-    extent) of the field."""
-    if rows is None and u_rows is None:
-        return {}
+def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> str:
+    """The text of the options of a part of a field, behind that of the others: rows are (first,
+    end) of the result, u_rows (start, extent) of the field."""
     if not is_of("torch", "Tensor", u) and is_of("jax", "Array", u):
         raise TypeError(f"{operation}: rows and u_rows take torch and NumPy; u is a jax.Array")
     for name, given in (("rows", rows), ("u_rows", u_rows)):
@@ -49,7 +53,8 @@ def _part(operation: str, u: Any, rows: Pair, u_rows: Pair) -> dict[str, Any]:
         raise ValueError(f"{operation}: rows are {first} to {end}; the end must be above the first")
     extent = values.integer(operation, "u_rows", u_rows[1])
     shape = [end - first, *u.shape[2:-1]]
-    return {"rows": (first, extent), "image_rows": u_rows, "part_shape": shape}
+    described = warp.text(operation, rows=(first, extent), image_rows=u_rows, part_shape=shape)
+    return described.removeprefix(operation)
 
 
 @without_unknown
@@ -71,7 +76,7 @@ def exponentiate(
         raise ValueError(f"exponentiate: n is {n!r}; it must be from 0 to 32")
     if is_of("torch", "Tensor", v):
         _require_field("exponentiate", v)
-        return for_torch().exponentiate(v, steps, align_corners)
+        return for_torch().exponentiate(v, steps, align_corners, _exponentiate_text(align_corners))
     if is_of("jax", "Array", v):
         _require_field("exponentiate", v)
         return for_jax_transforms().exponentiate(v, steps, align_corners)
@@ -109,12 +114,9 @@ def invert(
     steps = values.integer("invert", "iterations", iterations)
     if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
         _require_field("invert", u)
-    call = warp.text(
-        "invert",
-        align_corners=align_corners,
-        tolerance=tolerance,
-        **_part("invert", u, rows, u_rows),
-    )
+    call = _invert_text(align_corners, tolerance)
+    if rows is not None or u_rows is not None:
+        call += _part("invert", u, rows, u_rows)
     if is_of("torch", "Tensor", u):
         return for_torch().invert(u, steps, call)
     if is_of("jax", "Array", u):
@@ -149,13 +151,9 @@ def jacobian_determinant(
         refuse_options("jacobian_determinant", unknown, jacobian_determinant)
     if is_of("torch", "Tensor", u) or rows is not None or u_rows is not None:
         _require_field("jacobian_determinant", u)
-    call = warp.text(
-        "jacobian_determinant",
-        align_corners=align_corners,
-        min_coords=min_coords,
-        max_coords=max_coords,
-        **_part("jacobian_determinant", u, rows, u_rows),
-    )
+    call = _jacobian_text(align_corners, min_coords, max_coords)
+    if rows is not None or u_rows is not None:
+        call += _part("jacobian_determinant", u, rows, u_rows)
     check_coordinates("jacobian_determinant", rank_of(u), min_coords, max_coords)
     if is_of("torch", "Tensor", u):
         return for_torch().jacobian_determinant(

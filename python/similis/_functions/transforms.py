@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Callable, NoReturn, Optional, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
@@ -12,10 +12,10 @@ from .._library import values, warp
 from .dispatch import (
     Coordinates,
     check_coordinates,
-    described_once,
     for_jax_transforms,
     for_torch,
     rank_of,
+    text_of,
     torch_is_loaded,
 )
 from .._library.warp import Pair
@@ -50,12 +50,7 @@ def _field_of(operation: str, displacement: Any, grid: Any) -> tuple[str, Any]:
     return ("displacement", displacement) if grid is None else ("grid", grid)
 
 
-def _text_of(operation: str, *names: str) -> Callable[..., str]:
-    """warp.text() of the values of these options; the same values are checked once."""
-    return described_once(lambda *given: warp.text(operation, **dict(zip(names, given))))
-
-
-_sample_text = _text_of(
+_sample_text = text_of(
     "sample",
     "is_grid",
     "out_shape",
@@ -70,7 +65,7 @@ _sample_text = _text_of(
     "cells",
     "deterministic",
 )
-_compose_text = _text_of(
+_compose_text = text_of(
     "compose",
     "padding_mode",
     "align_corners",

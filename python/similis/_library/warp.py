@@ -126,6 +126,8 @@ def _arrangement(table: Table, is_grid: bool) -> Callable[[Sequence[Any]], Any]:
     places["displacement"] = none if is_grid else field
     places["grid"] = field if is_grid else none
     others = [places[name] for name in (*table.operands[1:], *table.masks)]
+    if not others:
+        return operator.itemgetter(slice(0, 1))  # a tuple, as with several places
     return operator.itemgetter(0, *others)
 
 

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from .._library import warp
 from . import elsewhere
-from .binding import c_tensor, stream_of
+from .binding import c_tensor, run_transform, stream_of
 from .devices import is_elsewhere, widest
 from .registry import define, differentiate
-from .tensors import is_traced, is_transformed
+from .tensors import TELLS_KEYS, is_memory, is_traced, is_transformed, nobody_looks
 from .transforms import is_deterministic, require_operands, transform
 
 _Coordinates = Optional[Sequence[float]]
@@ -38,17 +38,14 @@ def _field_map_shapes(field: Tensor, number: Optional[int], call: str) -> tuple[
 
 
 def _field_map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
+    parsed = warp.parse(call)
     results = _field_map_shapes(field, number, call)
-    with torch.cuda.device_of(field):
-        outputs = [c_tensor(each) for each in results if each.numel() != 0]
-        warp.run_on_field(
-            warp.parse(call),
-            c_tensor(field),
-            number,
-            outputs,
-            stream_of(field),
-            torch.get_num_threads(),
-        )
+    if number is None:
+        run_transform(parsed, (field, None, None, None), results)
+        return results
+    outputs = [c_tensor(each) for each in results if each.numel() != 0]
+    threads = torch.get_num_threads()
+    warp.run_on_field(parsed, c_tensor(field), number, outputs, stream_of(field), threads)
     return results
 
 
@@ -114,6 +111,14 @@ def _backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:
 differentiate("field_map", _backward, _remember)
 
 
+def _map(field: Tensor, number: Optional[int], call: str) -> tuple[Tensor, Tensor]:
+    """The operator, or its implementation, which takes half the time, where nobody looks."""
+    if TELLS_KEYS and nobody_looks() and is_memory(field) and not is_transformed():
+        return _field_map(field, number, call)
+    result, other = field_map_op(field if is_traced() else field.detach(), number, call)
+    return result, other
+
+
 def _differentiates(field: Tensor) -> bool:
     """True if somebody may ask for a derivative of what is computed from the field now."""
     if torch.compiler.is_compiling() or not is_transformed():
@@ -121,23 +126,21 @@ def _differentiates(field: Tensor) -> bool:
     return True
 
 
-def exponentiate(v: Tensor, n: int, align_corners: bool) -> Tensor:
+def exponentiate(v: Tensor, n: int, align_corners: bool, call: str) -> Tensor:
     require_operands("exponentiate", ("v",), (v,))
     if is_elsewhere(v):
         elsewhere.warn("exponentiate", v.device)
         return _exponential(v, n, align_corners)
     if _differentiates(v) and not is_traced():
         return _exponential(v, n, align_corners)
-    call = warp.text("exponentiate", align_corners=align_corners)
-    return field_map_op(v if is_traced() else v.detach(), n, call)[0]
+    return _map(v, n, call)[0]
 
 
 def invert(u: Tensor, iterations: int, call: str) -> tuple[Tensor, Tensor]:
     require_operands("invert", ("u",), (u,))
     if is_elsewhere(u):
         return elsewhere.invert(u.detach(), iterations, warp.parse(call))
-    inverse, residual = field_map_op(u.detach(), iterations, call)
-    return inverse, residual
+    return _map(u, iterations, call)
 
 
 def jacobian_determinant(
@@ -155,7 +158,7 @@ def jacobian_determinant(
         elsewhere.warn("jacobian_determinant", u.device)
         det = _determinant(u, align_corners, low, high, rows, u_rows)
         return det, (~(det > 0)).flatten(1).sum(1).to(widest(u.device))
-    det, folds = field_map_op(u if is_traced() else u.detach(), None, call)
+    det, folds = _map(u, None, call)
     if _differentiates(u) and not is_traced():
         det = _determinant(u, align_corners, low, high, rows, u_rows)
     return det, folds
