@@ -56,16 +56,22 @@ struct HalveWork {
   Halvings halving;
   int depth;  // number of taps along z: 1 if z is not halved
   gpu::View sum, difference;
+  int across;  // threads that share a row, a power of two; the others of a block take other rows
 };
 
 __global__ void __launch_bounds__(kThreads)
     halve_kernel(const HalveWork w, Rows coarse, std::int64_t count) {
-  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
+  const int rows_at_once = kThreads / w.across;
+  const int own_row = static_cast<int>(threadIdx.x) / w.across;
+  const int own_column = static_cast<int>(threadIdx.x) % w.across;
+  const std::int64_t apart = std::int64_t{gridDim.x} * rows_at_once;
+  for (std::int64_t index = std::int64_t{blockIdx.x} * rows_at_once + own_row; index < count;
+       index += apart) {
     const Row row(coarse, index);
     const std::int64_t x0 = w.x.plane(row.image, row.channel);
     const std::int64_t y0 = w.y.plane(row.image, row.channel);
     const std::int64_t to_sum = row.in(w.sum), to_difference = row.in(w.difference);
-    for (std::int64_t column = threadIdx.x; column < coarse.width; column += kThreads) {
+    for (std::int64_t column = own_column; column < coarse.width; column += w.across) {
       double sum = 0, difference = 0;
       for (int i = 0; i < w.depth; ++i) {
         const std::int64_t z = w.halving.z.fine(row.z, i);
@@ -253,6 +259,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Returns the number of threads that take a row of this width: most of them then have a column.
+int threads_across(std::int64_t width) {
+  int threads = 1;
+  while (threads < width && threads < kThreads) threads *= 2;
+  return threads;
+}
+
 bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
 
 // Returns whether rows are f32, have unit stride and begin at multiples of 16 bytes.
@@ -382,9 +395,12 @@ class Pyramid {
         .halving = halvings_of(fine),
         .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(levels_[l + 1].sum),
-        .difference = gpu::View(levels_[l + 1].difference)};
-    gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(coarse.count()), kThreads, 0,
-        halve_kernel, work, coarse, coarse.count());
+        .difference = gpu::View(levels_[l + 1].difference),
+        .across = threads_across(coarse.width)};
+    const std::int64_t rows_at_once = kThreads / work.across;
+    const std::int64_t blocks = (coarse.count() + rows_at_once - 1) / rows_at_once;
+    gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(blocks), kThreads, 0, halve_kernel,
+        work, coarse, coarse.count());
   }
 
   void combine() {

@@ -196,39 +196,50 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
                               y0 * g.map_extent[2] + x0;
     const SeenRange rows(y0, g.map_extent[1], L::kSeenHigh),
         columns(x0, g.map_extent[2], L::kSeenWide);
+    const std::int64_t index_of_plane = w.first_plane + tile.plane;
+    const Plane plane(w, index_of_plane);
+    const std::int64_t z = w.slice0 + tile.slice, x = tile.x + t % kWide,
+                       y = tile.y + t / kWide * kDown;
     float sums[kDerivatives][kDown], ahead[L::kSeenRows][L::kTimes];
+    float vx[kDown], vy[kDown];
     const auto fetch = [&](int f) {
       const float* const derivative = from + f * w.derivative_count();
       load_rows<L>(
           0, rows, columns, g.map_extent[2], 1, [&](std::int64_t at) { return derivative[at]; },
           ahead);
     };
+    const auto fetch_images = [&] {
+      const std::int64_t first_x = plane.x + w.x.at(z, y, x), first_y = plane.y + w.y.at(z, y, x);
+#pragma unroll
+      for (int o = 0; o < kDown; ++o) {
+        const bool exists = y + o < g.extent[1] && x < g.extent[2];
+        vx[o] = exists ? load(w.x, first_x + o * w.x.strides[3]) : 0;
+        vy[o] = exists ? load(w.y, first_y + o * w.y.strides[3]) : 0;
+      }
+    };
     fetch(0);
 #pragma unroll
     for (int f = 0; f < kDerivatives; ++f) {
       __syncthreads();
       store_rows<L>(0, ahead, seen);
-      if (f + 1 < kDerivatives) fetch(f + 1);
+      if (f + 1 < kDerivatives) {
+        fetch(f + 1);
+      } else {
+        fetch_images();
+      }
       __syncthreads();
       average_rows<L, false>(seen, w.taps[2], &half);
       __syncthreads();
       average_column<L>(half, w.taps[1], sums[f]);
     }
-    const std::int64_t index_of_plane = w.first_plane + tile.plane;
-    const Plane plane(w, index_of_plane);
     const auto image = static_cast<unsigned>(index_of_plane) / static_cast<unsigned>(g.channels);
     const std::int64_t channel = index_of_plane - image * g.channels;
     const auto slope = static_cast<float>(4 * w.slope.of(index_of_plane).term);
-    const std::int64_t z = w.slice0 + tile.slice, x = tile.x + t % kWide,
-                       y = tile.y + t / kWide * kDown;
-    const std::int64_t first_x = plane.x + w.x.at(z, y, x), first_y = plane.y + w.y.at(z, y, x);
     const std::int64_t first_to = w.gradient.plane(image, channel) + w.gradient.at(z, y, x);
 #pragma unroll
     for (int o = 0; o < kDown; ++o) {
       if (y + o >= g.extent[1] || x >= g.extent[2]) continue;
-      const float vx = load(w.x, first_x + o * w.x.strides[3]);
-      const float vy = load(w.y, first_y + o * w.y.strides[3]);
-      const float s = plane.sum(w, vx, vy), d = w.sign * plane.difference(w, vx, vy);
+      const float s = plane.sum(w, vx[o], vy[o]), d = w.sign * plane.difference(w, vx[o], vy[o]);
       const float value = slope * fmaf(d, sums[2][o], fmaf(-s, sums[1][o], sums[0][o]));
       const std::int64_t to = first_to + o * w.gradient.strides[3];
       if (w.gradient.dtype == DType::f32) {
@@ -242,6 +253,7 @@ __global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigne
 
 constexpr std::int64_t kBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kLeastSlices = 32;
+constexpr std::int64_t kLeastOwnSlices = 8;  // of a thread of the deep kernel
 
 std::int64_t pieces(std::int64_t length, std::int64_t piece) {
   return (length + piece - 1) / piece;
@@ -310,8 +322,8 @@ template <class L> class Separable {
         gpu::blocks_per_multiprocessor(deep_kernel<L>, kDeepThreads, 0);
     const std::int64_t resident = a_multiprocessor * gpu::limits(plan_.device).multiprocessors;
     std::int64_t best = 0, least = 0;
-    for (std::int64_t parts = 1; parts <= pieces(slices_, kLeastSlices); ++parts) {
-      const std::int64_t length = pieces(pieces(slices_, parts), kLeastSlices) * kLeastSlices;
+    for (std::int64_t parts = 1; parts <= pieces(slices_, kLeastOwnSlices); ++parts) {
+      const std::int64_t length = pieces(pieces(slices_, parts), kLeastOwnSlices) * kLeastOwnSlices;
       if (slices_ < g_.extent[0] && slices_ % length != 0) continue;  // pieces have whole segments
       const std::int64_t blocks = work_.column_blocks * pieces(slices_, length) * planes_;
       const std::int64_t read = pieces(blocks, resident) * (length + 4 * L::kRadius);
