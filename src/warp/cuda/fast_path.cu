@@ -218,10 +218,19 @@ void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel&
          is_short(blocks, device)) {
     blocks = blocks_of(pass.rank, images, &p, p.depth / 2);
   }
-  while (may_split_channels && p.group > kLeastGroup && is_short(blocks, device)) {
-    p.group = (p.group + 1) / 2;
-    p.block_channels = tiles(p.channels, p.group);
+  const auto split_channels = [&](int group) {
+    p.group = group;
+    p.block_channels = tiles(p.channels, group);
     blocks = blocks_of(pass.rank, images, &p, p.depth);
+  };
+  // Blocks that run together read the rims of each other's cells from the L2 cache, which holds
+  // some 4 channels of their volumes: with 16 channels a block 1.7 times the image came from
+  // memory.
+  if (may_split_channels && pass.rank == 3 && p.group > kLeastGroup) {
+    split_channels(tiles(p.channels, tiles(p.channels, kLeastGroup)));
+  }
+  while (may_split_channels && p.group > kLeastGroup && is_short(blocks, device)) {
+    split_channels((p.group + 1) / 2);
   }
   std::size_t bytes = 0;
   if (kernel.box_bytes > 0) {
