@@ -98,7 +98,7 @@ TEST_P(Lncc, MatchesTheReference) {
       SCOPED_TRACE(backend.name + " " + lncc_internal::name(reduction));
       const test::ScopedBackend chosen(backend);
       const Tolerance allowed = lncc_internal::tolerance(GetParam().dtype);
-      const auto run = [&](bool by_x, bool by_y) {
+      const auto run = [&, &x = x, &y = y](bool by_x, bool by_y) {
         expect_near(computed(x, y, request, options_, by_x, by_y, layout), expected, allowed);
       };
       run(false, false);

@@ -176,7 +176,7 @@ TEST(SsimProperty, HasTheSameBitsForAnyNumberOfThreads) {
     for (const Reduction reduction : ssim_internal::kReductions) {
       const SsimOptions options{.padding = Padding::reflect, .reduction = reduction, .mask = mask};
       const SsimRequest request{.l1_weight = 0.5};
-      const auto run = [&](ParallelRunner runner) {
+      const auto run = [&, &x = x, &y = y](ParallelRunner runner) {
         return computed(x, y, request, options, true, true, Layout::dense, {.runner = runner});
       };
       const Reference expected = run(serial_runner());

@@ -121,7 +121,7 @@ TEST_P(Ssim, MatchesTheReference) {
       // Flat: f32 averages of x² and of x cancel, where they are not zeros of the padding.
       const bool is_flat = x.shape.count() == x.shape[0] * x.shape[1];
       if (backend.on_gpu && is_flat && GetParam().dtype == DType::f32) here.gradient = 3e-4;
-      const auto run = [&](bool by_x, bool by_y) {
+      const auto run = [&, &x = x, &y = y](bool by_x, bool by_y) {
         expect_near(computed(x, y, request, options_, by_x, by_y, layout), expected, here);
       };
       run(false, false);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "similis/error.hpp"
@@ -40,9 +41,10 @@ TEST_P(FrameFeatures, PsnrHvsHasTheBitsOfTheLoops) {
       for (int component = 0; component < 3; ++component) {
         const float expected = reference_psnr_hvs(pair.planes(), component);
         EXPECT_GT(expected, 0);
+        const std::string size = std::to_string(width) + "x" + std::to_string(height);
         on_every_backend([&](const Execution& exec) {
           EXPECT_EQ(psnr_hvs_cpu(pair.planes(), component, exec), expected)
-              << bit_depth << " bits, " << width << "x" << height;
+              << bit_depth << " bits, " << size;
         });
       }
     }

@@ -167,9 +167,10 @@ TEST_P(FastPathOfHalves, EachIsRightByItself) {
         });
     const SampleOptions options{.displacement = field};
     const std::int64_t middle = shape[axis] / 2 - 4;  // not where blocks meet
-    const test::Array upstream = test::make(shape, DType::f32, layout, [&](std::int64_t i) {
-      return (test::uniform(5, i) - 0.3) * (along_axis(i) < middle ? 1 : factor);
-    });
+    const test::Array upstream =
+        test::make(shape, DType::f32, layout, [&, factor = factor](std::int64_t i) {
+          return (test::uniform(5, i) - 0.3) * (along_axis(i) < middle ? 1 : factor);
+        });
     const std::vector<double> wanted = reference_sample(image, options, upstream).image_gradient;
     for (const test::Backend& backend : test::backends(test::Gpu::included)) {
       const test::ScopedBackend chosen(backend);
@@ -281,9 +282,9 @@ TEST_P(FastPathOther, MatchesTheReference) {
   const Reference expected = reference_sample(image, options, upstream);
   const double of_image = c.dtype == DType::f16 ? 0x1p-10 : c.dtype == DType::bf16 ? 0x1p-7 : 3e-6;
   const std::int64_t voxels = shape.count() / (shape[0] * shape[1]);
-  const auto without_kinks = [&](std::vector<double> values) {
+  const auto without_kinks = [&, components = rank](std::vector<double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t voxel = i / static_cast<std::size_t>(rank);
+      const std::size_t voxel = i / static_cast<std::size_t>(components);
       const bool kink = expected.is_at_a_kink[voxel];
       if (kink) values[i] = 0;
     }

@@ -13,7 +13,8 @@ decomposition          the measures in torch's own operators; windows: its avera
                        its weights and results; mutual_information: that measure
 gradient_scaling       keeps gradients in the range of f16
 devices                what each device of torch can hold
-elsewhere              tensors that the library does not take: kernels, torch's operators, refusals
+elsewhere              tensors that the library does not take: kernels, torch's operators, refusals;
+                       graphs: what torch.compile does not read of it
 ssim_kernels           SSIM on Apple's and Intel's GPUs; gpu_modules: the kernels' text and launches;
                        xpu_queue, sycl_text, metal_words.h: those on Intel's
 sampling               sampling and composing in torch's own operators; spline: its cubic mode;

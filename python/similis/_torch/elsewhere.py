@@ -23,7 +23,7 @@ from torch import Tensor
 from .._library import measures, warp
 from .._library.c_abi import HAS_LIBRARY
 from .._library.range_warning import level_of_caller
-from . import decomposition, inversion, mutual_information, sampling, ssim_kernels
+from . import decomposition, graphs, inversion, mutual_information, sampling, ssim_kernels
 from .tensors import is_transformed
 
 _MEASURES = ("ssim", "ms_ssim", "lncc", "ncc", "mse", "mae", *mutual_information.OPERATIONS)
@@ -261,5 +261,4 @@ def _refuse_rows(call: warp.Call, device: torch.device) -> None:
 
 
 # Graphs of torch.compile get the operators of these, not their reading of text.
-for _function in (_decomposed, _transformed, _labelled, _smoothed):
-    torch.compiler.allow_in_graph(_function)
+graphs.allow_in_graph(_decomposed, _transformed, _labelled, _smoothed)

@@ -37,6 +37,23 @@ def compare(loss, backend, images, relative_l2):
         torch.testing.assert_close(compiled(x, y), loss(x, y))
 
 
+def test_the_compiler_is_imported_by_who_compiles(run_python):
+    printed = run_python(
+        """
+        import sys
+        import torch
+        from similis._torch import elsewhere
+
+        print("torch._dynamo" in sys.modules)
+        import torch._dynamo as compiler
+
+        inside = compiler.trace_rules.is_callable_allowed
+        print(inside(elsewhere._smoothed), inside(elsewhere.smooth))
+        """
+    )
+    assert printed.split() == ["False", "True", "False"]
+
+
 def test_whole_graphs(images, relative_l2):
     compare(loss, "aot_eager", images, relative_l2)
 

@@ -14,7 +14,7 @@ using testing::Not;
 using testing::StartsWith;
 
 class Ffmpeg : public WithFfmpeg {};
-INSTANTIATE_TEST_SUITE_P(Programs, Ffmpeg, kPrograms, name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, Ffmpeg, kPrograms, programs_name);
 
 // The file that ffmpeg encodes raw samples to.
 Buffer encoded(const Buffer& samples, const std::string& pixels, const std::string& size,

@@ -11,16 +11,16 @@
 namespace similis::media {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using Result = std::vector<std::uint8_t>;
 
 TEST(Isolated, GivesWhatTheWorkReturnsOrRefuses) {
-  Bytes many(3'000'001);
+  Result many(3'000'001);
   for (std::size_t i = 0; i < many.size(); ++i)
     many[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
   EXPECT_EQ(run_isolated([&] { return many; }, 10), many);
-  EXPECT_EQ(run_isolated([] { return Bytes(); }, 10), Bytes());
+  EXPECT_EQ(run_isolated([] { return Result(); }, 10), Result());
   try {
-    run_isolated([]() -> Bytes { throw InvalidArgument("cannot read a: it is odd"); }, 10);
+    run_isolated([]() -> Result { throw InvalidArgument("cannot read a: it is odd"); }, 10);
     FAIL() << "nothing was refused";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(), "cannot read a: it is odd");
@@ -30,7 +30,7 @@ TEST(Isolated, GivesWhatTheWorkReturnsOrRefuses) {
 TEST(Isolated, ACrashEndsTheCopyAlone) {
   for (const int number : {SIGSEGV, SIGABRT, SIGKILL}) {
     EXPECT_EQ(run_isolated(
-                  [number]() -> Bytes {
+                  [number]() -> Result {
                     raise(number);
                     return {1};
                   },
@@ -41,7 +41,7 @@ TEST(Isolated, ACrashEndsTheCopyAlone) {
 
 TEST(Isolated, AnEndlessLoopEndsAtItsLimit) {
   volatile bool is_endless = true;
-  const auto loop = [&]() -> Bytes {
+  const auto loop = [&]() -> Result {
     while (is_endless) {
     }
     return {1};
@@ -54,7 +54,7 @@ TEST(Isolated, ChangesStayInTheCopy) {
   run_isolated(
       [&] {
         value = 2;
-        return Bytes();
+        return Result();
       },
       10);
   EXPECT_EQ(value, 1);

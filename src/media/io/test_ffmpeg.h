@@ -46,7 +46,7 @@ inline std::string path_of_ffmpeg() {
 enum class Programs { both, ffmpeg_alone };
 inline const auto kPrograms = testing::Values(Programs::both, Programs::ffmpeg_alone);
 
-/// Instantiate with kPrograms and name_of.
+/// Instantiate with kPrograms and programs_name.
 class WithFfmpeg : public testing::TestWithParam<Programs> {
  protected:
   void SetUp() override {
@@ -59,7 +59,7 @@ class WithFfmpeg : public testing::TestWithParam<Programs> {
   std::optional<ChosenFfmpeg> chosen_;
 };
 
-inline std::string name_of(const testing::TestParamInfo<Programs>& tested) {
+inline std::string programs_name(const testing::TestParamInfo<Programs>& tested) {
   return tested.param == Programs::both ? "WithFfprobe" : "FfmpegAlone";
 }
 

@@ -43,7 +43,7 @@ class FfmpegVideo : public WithFfmpeg {
   }
   TestFolder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Programs, FfmpegVideo, kPrograms, name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, FfmpegVideo, kPrograms, programs_name);
 
 TEST_P(FfmpegVideo, LosslessVideoComesAsItWentIn) {
   for (const char* pixels : {"yuv420p", "yuv422p", "yuv444p", "yuv422p10le", "gray"}) {
