@@ -63,8 +63,7 @@ inline bool has_fast_path(const Plan& plan) {
   return pass.form == Form::image && pass.mode != Interpolation::cubic && plan.sums.empty() &&
          pass.weight.empty() && (plan.images_of_task == 1 || !with_gradient) &&
          (pass.field_gradient.empty() || is_interleaved(pass.field_gradient)) &&
-         (plan.touched.empty() || pass.mode == Interpolation::linear) && has_ready_cells(plan) &&
-         (has_dense_channels(pass) || has_vectors(pass));
+         has_ready_cells(plan) && (has_dense_channels(pass) || has_vectors(pass));
 }
 
 // to[k] = plane[offset[k]] for a vector's lanes.
@@ -117,7 +116,7 @@ template <int rank> class FastRow {
           const Wanted wanted{has_vectors_, with_gradient_};
           place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
         } else if (!place_in_slots<rank, padding, true>(
-                       plan_, chunk_, {false, with_gradient_}, nullptr, &ready_)) {
+                       plan_, chunk_, {false, with_gradient_}, touched, &ready_)) {
           place_nearest_voxels();
         }
       });
