@@ -98,8 +98,12 @@ template <class T> struct Slab : SlabOfImage<T> {
       add_pair(row, corners.weight[first_row] + 2 * i);
       if constexpr (rank == 3) add_pair(row + along_other, corners.weight[first_row + 1] + 2 * i);
     };
-    const auto [least, most] = std::minmax_element(at, at + count);
-    const bool is_within = *least >= first && *most + 1 < end;
+    std::int32_t least = at[0], most = at[0];  // std::minmax_element() is no vector code
+    for (std::int64_t i = 1; i < count; ++i) {
+      least = std::min(least, at[i]);
+      most = std::max(most, at[i]);
+    }
+    const bool is_within = least >= first && most + 1 < end;
     const bool has_offsets = has_short_offsets(sums);
     in_chains(count, [&](std::int64_t i) HWY_ATTR {
       if (HWY_UNLIKELY(corners.outside[i] < 0 || !has_offsets)) {
