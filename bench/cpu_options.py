@@ -14,6 +14,7 @@ import functools
 import importlib.metadata
 import json
 import re
+import subprocess
 import time
 
 import torch
@@ -21,10 +22,11 @@ from torch.nn import functional
 
 import measure
 import rows
-from compare_peers import commit, processor
+from compare_peers import ROOT, commit, processor
 
 import similis
 
+PROGRAM = ROOT / "build/bin/similis"
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 PICTURE, VOLUME = (1, 1, 1024, 1024), (1, 1, 96, 128, 128)
 SMALL = ((1, 1, 16, 16), (1, 3, 32, 32), (1, 3, 48, 48), (8, 3, 32, 32))
@@ -105,6 +107,12 @@ def least_milliseconds(contenders, operands, seconds):
             least[who] = min(least[who], 1e3 * (time.process_time() - before) / counts[who])
         rounds += 1
     return least
+
+
+def simd_target():
+    """What the program of the same build says that it uses."""
+    facts = subprocess.run([PROGRAM, "info"], check=True, capture_output=True, text=True).stdout
+    return re.search(r"\b(AVX\w*|SSE\w*|NEON\w*|SCALAR|EMU128)\b", facts)[1]
 
 
 def name(shape):
@@ -253,7 +261,7 @@ def main():
                 "pytorch-msssim": importlib.metadata.version("pytorch-msssim")}
     (rows.FOLDER / f"cpu-{date}-transforms.json").write_text(json.dumps(
         {"device": processor(), "driver": None, "cuda": None, "commit": commit(), "date": date,
-         "subject": "transforms", "versions": versions, "busy_processors": round(others, 3),
+         "subject": "transforms", "versions": versions, "simd_target": simd_target(), "busy_processors": round(others, 3),
          "note": "Through torch: processor times, the least of calls that took turns, in memory that "
                  "the process keeps. Fields have a wave and noise of 0.002 in coordinates, one pixel "
                  "of a picture of 1024 squared.", "rows": measured}, indent=1) + "\n")
