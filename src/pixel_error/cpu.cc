@@ -18,15 +18,22 @@
 
 #include "src/core/pixel_pass.h"
 #include "src/core/tensor/dispatch.h"
+#include "src/core/tensor/elements-inl.h"
 #include "src/core/tensor/tensor_row-inl.h"
 #include "src/pixel_error/pixel_error.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::pixel_error_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
+using core_internal::HWY_NAMESPACE::narrow;
+using core_internal::HWY_NAMESPACE::widen;
 
 // Differences of at most 16 bits are exact in integers, as their sums are.
 template <class T> inline constexpr bool kIsInteger = std::is_integral_v<T> && sizeof(T) <= 2;
+// Halves are computed with as f32, which holds them.
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
+template <class T> using Number = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T> using Difference = std::conditional_t<kIsInteger<T>, std::int32_t, double>;
 
 // A sum of errors. A buffer ends in zeros up to a multiple of the lanes.
@@ -84,12 +91,18 @@ struct IntegerSum {
 
 template <class T> using Sum = std::conditional_t<kIsInteger<T>, IntegerSum, DoubleSum>;
 
-// The elements themselves where they are neighbours, else a copy of them.
+// The elements themselves where they are neighbours, else a copy of them; of halves their values.
 template <class T>
-const T* as_neighbours(const T* elements, std::int64_t stride, std::int64_t count, T* buffer) {
-  if (stride == 1) return elements;
-  for (std::int64_t i = 0; i < count; ++i) buffer[i] = elements[i * stride];
-  return buffer;
+const Number<T>* as_neighbours(
+    const T* elements, std::int64_t stride, std::int64_t count, Number<T>* buffer) {
+  if constexpr (kIsHalf<T>) {
+    widen(elements, stride, count, buffer);
+    return buffer;
+  } else {
+    if (stride == 1) return elements;
+    for (std::int64_t i = 0; i < count; ++i) buffer[i] = elements[i * stride];
+    return buffer;
+  }
 }
 
 template <class T>
@@ -100,17 +113,27 @@ void subtract(const T* x, const T* y, std::int64_t count, Difference<T>* differe
   for (std::int64_t i = count; i % Sum<T>::lanes != 0; ++i) difference[i] = 0;
 }
 
+// buffer: room for a segment of halves before they are rounded.
 template <class T>
 void write_gradient(Error error, const double* difference, double scale, std::int64_t count,
-    T* gradient, std::int64_t stride) {
-  if (error == Error::squared) {
-    for (std::int64_t i = 0; i < count; ++i)
-      store(2 * difference[i] * scale, gradient + i * stride);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double sign = difference[i] > 0 ? 1 : difference[i] < 0 ? -1 : 0;
-      store(sign * scale, gradient + i * stride);
+    T* gradient, std::int64_t stride, Number<T>* buffer) {
+  const auto write_to = [=](auto* HWY_RESTRICT to, std::int64_t step) HWY_ATTR {
+    if (error == Error::squared) {
+      for (std::int64_t i = 0; i < count; ++i) store(2 * difference[i] * scale, to + i * step);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double sign = difference[i] > 0 ? 1 : difference[i] < 0 ? -1 : 0;
+        store(sign * scale, to + i * step);
+      }
     }
+  };
+  if constexpr (kIsHalf<T>) {
+    write_to(buffer, 1);
+    narrow(buffer, count, gradient, stride);
+  } else if (stride == 1) {
+    write_to(gradient, 1);
+  } else {
+    write_to(gradient, stride);
   }
 }
 
@@ -120,9 +143,9 @@ template <class T> class Task {
       : error_(error), pass_(pass), scale_(gradient_scale(pass, result)) {}
 
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
-    const T* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
-    const T* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
-    if constexpr (std::is_floating_point_v<T>) {
+    const N* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
+    const N* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
+    if constexpr (std::is_floating_point_v<N>) {
       if (pass_.x_gradient.empty() && pass_.y_gradient.empty()) {
         return add_errors(x, y, count);
       }
@@ -136,11 +159,11 @@ template <class T> class Task {
     if constexpr (!std::is_integral_v<T>) {
       if (!pass_.x_gradient.empty()) {
         write_gradient(error_, difference_, scale_, count,
-            static_cast<T*>(pass_.x_gradient.data()) + at.x_gradient, stride.x_gradient);
+            static_cast<T*>(pass_.x_gradient.data()) + at.x_gradient, stride.x_gradient, x_);
       }
       if (!pass_.y_gradient.empty()) {
         write_gradient(error_, difference_, -scale_, count,
-            static_cast<T*>(pass_.y_gradient.data()) + at.y_gradient, stride.y_gradient);
+            static_cast<T*>(pass_.y_gradient.data()) + at.y_gradient, stride.y_gradient, y_);
       }
     }
   }
@@ -148,8 +171,10 @@ template <class T> class Task {
   double total() const { return sum_.total(); }
 
  private:
+  using N = Number<T>;
+
   // Adds the errors without keeping the differences.
-  void add_errors(const T* x, const T* y, std::int64_t count) {
+  void add_errors(const N* x, const N* y, std::int64_t count) {
     const auto difference = [=](std::int64_t i) HWY_ATTR {
       return static_cast<double>(x[i]) - static_cast<double>(y[i]);
     };
@@ -166,9 +191,9 @@ template <class T> class Task {
   const Error error_;
   const PixelPass& pass_;
   double scale_;
-  Sum<T> sum_;
-  alignas(64) T x_[kSegment], y_[kSegment];
-  alignas(64) Difference<T> difference_[kSegment];
+  Sum<N> sum_;
+  alignas(64) N x_[kSegment], y_[kSegment];
+  alignas(64) Difference<N> difference_[kSegment];
 };
 
 // The weights of a segment's pixels, and zeros up to a multiple of the lanes.
@@ -185,8 +210,10 @@ template <class T> class WeightedTask {
       : error_(error), pass_(pass), scale_(gradient_scale(pass, result)) {}
 
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
-    const T* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
-    const T* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
+    const Number<T>* x =
+        as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
+    const Number<T>* y =
+        as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
     load_weights(pass_, at, stride, count, weight_);
     for (std::int64_t i = 0; i < count; ++i) {
       const double difference = static_cast<double>(load(x[i])) - static_cast<double>(load(y[i]));
@@ -228,7 +255,7 @@ template <class T> class WeightedTask {
   const PixelPass& pass_;
   double scale_;
   DoubleSum sum_;
-  alignas(64) T x_[kSegment], y_[kSegment];
+  alignas(64) Number<T> x_[kSegment], y_[kSegment];
   alignas(64) double difference_[kSegment], weight_[kSegment], weighted_[kSegment];
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of the CPU that must agree with one another to the last bit: images of halves with images
-// of the same numbers in f32, and the nearest voxels by cells in f32 with those by indices in f64.
+// of the same numbers in f32, the nearest voxels by cells in f32 with those by indices in f64, and
+// cubic interpolation of dense rows with that of others.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +10,9 @@
 #include <limits>
 
 #include "src/core/require.h"
+#include "src/warp/spline.h"
 #include "src/warp/test_calls.h"
+#include "src/warp/warp.h"
 
 namespace similis {
 namespace {
@@ -174,19 +177,94 @@ TEST_F(CpuPaths, NearestVoxelsAreThoseOfIndicesInF64) {
                                     : voxel * 3 * (test::uniform(seed + 2, i) - 0.5);
             });
         const test::Array precise = converted(field, DType::f64, Layout::dense);
+        const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, seed + 3, 1);
         SCOPED_TRACE(fmt::format("{} {}", shape, seed));
         for_each([&] {
           const auto run = [&](const TensorView& displacement) {
-            return to_doubles(test::sampled(image, shape,
-                {.displacement = displacement,
-                    .mode = Interpolation::nearest,
-                    .padding_mode = padding,
-                    .align_corners = align_corners}));
+            const test::Array output = test::filled(shape, dtype, Layout::dense, test::kUntouched);
+            const test::Array by_image = test::filled(shape, dtype, Layout::dense, 0);
+            const test::Array by_field =
+                test::filled(field.shape, displacement.dtype, Layout::dense, test::kUntouched);
+            const SampleOptions options{.displacement = displacement,
+                .mode = Interpolation::nearest,
+                .padding_mode = padding,
+                .align_corners = align_corners};
+            test::call_sample(image, {.output = output}, options);
+            test::call_sample(image,
+                {.upstream = upstream, .image_gradient = by_image, .grid_gradient = by_field},
+                options);
+            return std::array{to_doubles(output), to_doubles(by_image), to_doubles(by_field)};
           };
-          expect_same(run(field), run(precise));
+          const auto actual = run(field), expected = run(precise);
+          for (std::size_t i = 0; i < actual.size(); ++i) expect_same(actual[i], expected[i]);
         });
       }
     }
+  }
+}
+
+TEST_F(CpuPaths, CubicVectorsGiveWhatSingleVoxelsGive) {
+  std::uint32_t seed = 1;
+  const Extents shapes[] = {{1, 2, 12, 70}, {2, 1, 4, 300}, {1, 1, 6, 7, 21}, {1, 1, 4, 5, 40},
+      {1, 1, 3, 33}, {1, 2, 1, 9}};
+  for (const Extents& shape : shapes) {
+    for (const Outside padding : kPaddings) {
+      ++seed;
+      const test::Array dense = test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) {
+        return i % 223 == 100 ? std::nan("") : 4 * test::uniform(seed, i) - 2;
+      });
+      const test::Array reversed = converted(dense, DType::f32, Layout::reversed);
+      const test::Array field =
+          test::make(field_shape(shape), DType::f32, Layout::dense, [&](std::int64_t i) {
+            return i % 301 == 57 ? std::nan("") : 0.8 * (test::uniform(seed + 100, i) - 0.5);
+          });
+      const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, seed + 3, 1);
+      const SampleOptions options{.displacement = field,
+          .mode = Interpolation::cubic,
+          .padding_mode = padding,
+          .align_corners = seed % 2 == 0,
+          .prefilter = false};
+      SCOPED_TRACE(fmt::format("{} {}", shape, seed));
+      for_each([&] {
+        const auto run = [&](const TensorView& image) {
+          const test::Array output =
+              test::filled(shape, DType::f32, Layout::dense, test::kUntouched);
+          const test::Array by_field =
+              test::filled(field.shape, DType::f32, Layout::dense, test::kUntouched);
+          test::call_sample(
+              image, {.output = output, .upstream = upstream, .grid_gradient = by_field}, options);
+          return std::array{to_doubles(output), to_doubles(by_field)};
+        };
+        const auto actual = run(dense), expected = run(reversed);
+        for (std::size_t i = 0; i < actual.size(); ++i) expect_same(actual[i], expected[i]);
+      });
+    }
+  }
+}
+
+// Coefficients of lines side by side have the bits of those of each line alone.
+TEST_F(CpuPaths, SplineCoefficientsOfAnImageAreThoseOfItsLines) {
+  const Extents shape{1, 1, 45, 67};
+  const test::Array image = test::noise(shape, DType::f32, Layout::dense, 5, 1);
+  for (const int filter : {0, 1}) {
+    const test::Array expected = converted(image, DType::f32, Layout::dense);
+    const bool is_transposed = filter == 1;
+    auto* const data = static_cast<float*>(expected.data());
+    for (int x = 0; x < 67; ++x) {
+      warp_internal::filter_line(data + x, 45, 67, is_transposed);
+    }
+    for (int y = 0; y < 45; ++y) {
+      warp_internal::filter_line(data + 67 * y, 67, 1, is_transposed);
+    }
+    for_each([&] {
+      const test::Array computed = converted(image, DType::f32, Layout::dense);
+      TensorView volume = computed;
+      volume.shape = {1, 1, 1, 45, 67};
+      volume.strides = {45 * 67, 45 * 67, 45 * 67, 67, 1};
+      warp_internal::spline_filter_cpu(volume, 2,
+          is_transposed ? warp_internal::Filter::transposed : warp_internal::Filter::forward, {});
+      expect_same(to_doubles(computed), to_doubles(expected));
+    });
   }
 }
 

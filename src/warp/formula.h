@@ -121,6 +121,15 @@ SIMILIS_HOST_DEVICE int mirrored(int voxel, int extent) {
   return rest < extent ? rest : period - rest;
 }
 
+/// The cubic B-spline at the four voxels around a position f above the second, and its slopes.
+template <class T> struct SplineWeights { T weight[4], slope[4]; };
+template <class T> SIMILIS_HOST_DEVICE SplineWeights<T> spline_weights(T f) {
+  const T g = 1 - f;
+  return {
+      {g * g * g / 6, (4 - 3 * f * f * (2 - f)) / 6, (4 - 3 * g * g * (2 - g)) / 6, f * f * f / 6},
+      {-g * g / 2, f * (3 * f - 4) / 2, -g * (3 * g - 4) / 2, f * f / 2}};
+}
+
 /// 1 tap: nearest; 2: linear; 4: cubic.
 template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> taps(double index, int extent) {
   Taps<T, count> t{};
@@ -140,17 +149,11 @@ template <class T, int count> SIMILIS_HOST_DEVICE Taps<T, count> taps(double ind
       t.slope[0] = -t.slope[1];
     } else {
       const bool is_inside = index >= -kSplineMargin && index <= extent - 1 + kSplineMargin;
-      const T g = 1 - f;
-      t.weight[0] = g * g * g / 6;
-      t.weight[1] = (4 - 3 * f * f * (2 - f)) / 6;
-      t.weight[2] = (4 - 3 * g * g * (2 - g)) / 6;
-      t.weight[3] = f * f * f / 6;
-      t.slope[0] = -g * g / 2;
-      t.slope[1] = f * (3 * f - 4) / 2;
-      t.slope[2] = -g * (3 * g - 4) / 2;
-      t.slope[3] = f * f / 2;
+      const SplineWeights<T> spline = spline_weights(f);
       for (int k = 0; k < 4; ++k) {
         t.voxel[k] = is_inside ? mirrored(voxel - 1 + k, extent) : kNoVoxel;
+        t.weight[k] = spline.weight[k];
+        t.slope[k] = spline.slope[k];
       }
     }
   }

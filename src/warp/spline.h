@@ -13,24 +13,43 @@ namespace similis::warp_internal {
 constexpr double kPole = -0.26794919243112270647;  // √3 - 2
 constexpr std::int64_t kHorizon = 32;              // |kPole|³² is below 2⁻⁵³ of 1
 
-// The causal recursion's first value: Σ pole^k·s[k] over the mirrored signal.
-template <class T>
-SIMILIS_HOST_DEVICE double causal_start(const T* line, std::int64_t count, std::int64_t stride) {
-  double sum = line[0], power = kPole;
-  if (count > kHorizon) {
-    for (std::int64_t k = 1; k < kHorizon; ++k, power *= kPole) {
-      sum += power * static_cast<double>(line[k * stride]);
-    }
-    return sum;
+/// The causal recursion starts at six times Σ pole^k·s[k] over the mirrored signal: its first
+/// sample and, weighted, those from 1 to `end`; all divided by `divisor`. Long lines take their
+/// first samples alone.
+class MirroredSum {
+ public:
+  explicit SIMILIS_HOST_DEVICE MirroredSum(std::int64_t count)
+      : end(count > kHorizon ? kHorizon : count), count_(count) {
+    if (count > kHorizon) return;
+    double whole = 1;  // pole^(2·count - 2), a period
+    for (std::int64_t k = 0; k < 2 * count - 2; ++k) whole *= kPole;
+    back_ = whole / kPole;
+    divisor = 1 - whole;
   }
-  double whole = 1;  // pole^(2·count - 2), a period
-  for (std::int64_t k = 0; k < 2 * count - 2; ++k) whole *= kPole;
-  double back = whole / kPole;  // pole^(2·count - 2 - k)
-  for (std::int64_t k = 1; k < count - 1; ++k, power *= kPole, back /= kPole) {
-    sum += (power + back) * static_cast<double>(line[k * stride]);
+  /// Of the samples from 1 on, in order.
+  SIMILIS_HOST_DEVICE double weight(std::int64_t k) {
+    const double result = k == count_ - 1 ? power_ : power_ + back_;
+    power_ *= kPole;
+    back_ /= kPole;
+    return result;
   }
-  sum += power * static_cast<double>(line[(count - 1) * stride]);
-  return sum / (1 - whole);
+
+  std::int64_t end;
+  double divisor = 1;
+
+ private:
+  std::int64_t count_;
+  double power_ = kPole, back_ = 0;  // pole^k, pole^(2·count - 2 - k)
+};
+
+SIMILIS_HOST_DEVICE double causal_step(double sample, double before) {
+  return 6 * sample + kPole * before;
+}
+SIMILIS_HOST_DEVICE double anticausal_start(double last, double before) {
+  return kPole / (kPole * kPole - 1) * (last + kPole * before);
+}
+SIMILIS_HOST_DEVICE double anticausal_step(double causal, double after) {
+  return kPole * (after - causal);
 }
 
 /// In place. Transposed: the filter's matrix is W F W⁻¹ for a symmetric F, W halving both ends.
@@ -40,18 +59,23 @@ SIMILIS_HOST_DEVICE void filter_line(
   if (count == 1) return;
   T* last = line + (count - 1) * stride;
   if (is_transposed) *line *= 2, *last *= 2;
-  double value = causal_start(line, count, stride) * 6;
+  MirroredSum start(count);
+  double value = line[0];
+  for (std::int64_t k = 1; k < start.end; ++k) {
+    value += start.weight(k) * static_cast<double>(line[k * stride]);
+  }
+  value = value / start.divisor * 6;
   *line = static_cast<T>(value);
   double before = value;
   for (std::int64_t k = 1; k < count; ++k) {
     before = value;
-    value = 6 * static_cast<double>(line[k * stride]) + kPole * value;
+    value = causal_step(static_cast<double>(line[k * stride]), value);
     line[k * stride] = static_cast<T>(value);
   }
-  value = kPole / (kPole * kPole - 1) * (value + kPole * before);
+  value = anticausal_start(value, before);
   *last = static_cast<T>(value);
   for (std::int64_t k = count - 2; k >= 0; --k) {
-    value = kPole * (value - static_cast<double>(line[k * stride]));
+    value = anticausal_step(static_cast<double>(line[k * stride]), value);
     line[k * stride] = static_cast<T>(value);
   }
   if (is_transposed) *line /= 2, *last /= 2;

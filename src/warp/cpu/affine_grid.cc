@@ -100,11 +100,20 @@ void store_affine_gradient(const Plan& plan, const std::vector<MatrixSums>& sums
 void copy_cpu(const TensorView& from, const TensorView& to, const Execution& exec) {
   const int rows_axes = from.shape.rank() - 1;
   const std::int64_t width = from.shape[rows_axes];
+  const std::int64_t step_in = from.strides[rows_axes], step_out = to.strides[rows_axes];
   parallel_for(exec, row_count(from, rows_axes), [&](std::int64_t row) {
     const std::int64_t in = row_offset(from, rows_axes, row), out = row_offset(to, rows_axes, row);
-    for (std::int64_t x = 0; x < width; ++x) {
-      store_element(
-          to, out + x * to.strides[rows_axes], element(from, in + x * from.strides[rows_axes]));
+    double buffer[kChunk];
+    for (std::int64_t start = 0; start < width; start += kChunk) {
+      const std::int64_t count = std::min(kChunk, width - start);
+      visit_dtype(from.dtype, [&]<class E>(std::type_identity<E>) {
+        const E* const elements = static_cast<const E*>(from.data()) + in + start * step_in;
+        for (std::int64_t x = 0; x < count; ++x) buffer[x] = load(elements[x * step_in]);
+      });
+      visit_dtype(to.dtype, [&]<class E>(std::type_identity<E>) {
+        E* const elements = static_cast<E*>(to.data()) + out + start * step_out;
+        for (std::int64_t x = 0; x < count; ++x) store(buffer[x], elements + x * step_out);
+      });
     }
   });
 }

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "hwy/cache_control.h"
+#include "src/core/tensor/elements-inl.h"
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/fast_path.h"
 #include "src/warp/cpu/ready_cells-inl.h"
@@ -28,6 +29,8 @@ namespace similis::warp_internal::HWY_NAMESPACE {
 using D = hn::ScalableTag<float>;
 using DI = hn::RebindToSigned<D>;
 using V = hn::Vec<D>;
+using core_internal::HWY_NAMESPACE::load_elements;
+using core_internal::HWY_NAMESPACE::store_elements;
 
 inline bool has_dense_rows(const TensorView& view, DType dtype) {
   return view.empty() || (view.dtype == dtype && view.strides[4] == 1);
@@ -60,45 +63,7 @@ inline bool has_fast_path(const Plan& plan) {
   return pass.form == Form::image && pass.mode != Interpolation::cubic && plan.sums.empty() &&
          pass.weight.empty() && (plan.images_of_task == 1 || !with_gradient) &&
          (pass.field_gradient.empty() || is_interleaved(pass.field_gradient)) &&
-         (plan.touched.empty() || pass.mode == Interpolation::linear) && has_ready_cells(plan) &&
-         (has_dense_channels(pass) || has_vectors(pass));
-}
-
-template <class E> HWY_INLINE V load_elements(const E* from) {
-  const D d;
-  if constexpr (std::is_same_v<E, F16>) {
-    const hn::Rebind<hwy::float16_t, D> d16;
-    return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
-  } else if constexpr (std::is_same_v<E, BF16>) {
-    const hn::Rebind<std::uint16_t, D> d16;
-    const hn::RebindToUnsigned<D> du;
-    const auto bits =
-        hn::PromoteTo(du, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
-    return hn::BitCast(d, hn::ShiftLeft<16>(bits));
-  } else {
-    return hn::LoadU(d, from);
-  }
-}
-
-// store() of each lane.
-template <class E> HWY_INLINE void store_elements(V v, E* to) {
-  const D d;
-  if constexpr (std::is_same_v<E, F16>) {
-    const hn::Rebind<hwy::float16_t, D> d16;
-    hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(to));
-  } else if constexpr (std::is_same_v<E, BF16>) {
-    const hn::RebindToUnsigned<D> du;
-    const hn::Rebind<std::uint16_t, D> d16;
-    const auto bits = hn::BitCast(du, v), high = hn::ShiftRight<16>(bits);
-    const auto odd = hn::And(high, hn::Set(du, 1));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd));
-    const auto quiet = hn::Or(high, hn::Set(du, 0x40));
-    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
-    const auto result = hn::BitCast(DI(), hn::IfThenElse(is_nan, quiet, rounded));
-    hn::StoreU(hn::DemoteTo(d16, result), d16, reinterpret_cast<std::uint16_t*>(to));
-  } else {
-    hn::StoreU(v, d, to);
-  }
+         has_ready_cells(plan) && (has_dense_channels(pass) || has_vectors(pass));
 }
 
 // to[k] = plane[offset[k]] for a vector's lanes.
@@ -151,7 +116,7 @@ template <int rank> class FastRow {
           const Wanted wanted{has_vectors_, with_gradient_};
           place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
         } else if (!place_in_slots<rank, padding, true>(
-                       plan_, chunk_, {false, with_gradient_}, nullptr, &ready_)) {
+                       plan_, chunk_, {false, with_gradient_}, touched, &ready_)) {
           place_nearest_voxels();
         }
       });

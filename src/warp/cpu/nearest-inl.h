@@ -53,29 +53,36 @@ class Rounding {
     bool are_all_there;
   };
 
-  explicit Rounding(const Pass& pass) {
+  /// Offsets are those in an array with these strides [N,C,Z,Y,X].
+  Rounding(const Pass& pass, const Extents& strides) {
     for (int a = 0; a < 3; ++a) {
       last_[a] = hn::Set(di, static_cast<std::int32_t>(pass.axes[a].extent - 1));
-      stride_[a] = hn::Set(di, static_cast<std::int32_t>(pass.image.strides[4 - a]));
+      stride_[a] = hn::Set(di, static_cast<std::int32_t>(strides[4 - a]));
     }
   }
 
+  /// Of cells that may be anywhere.
   HWY_INLINE Rounded round(int rank, const V (&fraction)[3], const VI (&cell)[3]) {
-    const V half = hn::Set(d, 0.5f);
     VI at = hn::Zero(di), outside = hn::Zero(di);
     V none = hn::Zero(d);
     for (int a = 0; a < rank; ++a) {
-      const V distance = hn::Abs(hn::Sub(fraction[a], half));
-      least_ = hn::IfThenElse(hn::Lt(distance, least_), distance, least_);  // NaN is not close
       none = hn::MulAdd(hn::Zero(d), fraction[a], none);
-      const VI is_up = hn::VecFromMask(di, hn::RebindMask(di, hn::Gt(fraction[a], half)));
-      const VI voxel = hn::Sub(cell[a], is_up);
+      const VI voxel = round_axis(fraction[a], cell[a]);
       outside = hn::Or(outside, hn::Or(voxel, hn::Sub(last_[a], voxel)));
       at = hn::Add(at, hn::Mul(voxel, stride_[a]));
     }
     const auto is_outside = hn::Lt(outside, hn::Zero(di));
     return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels<float>::kNone), at), none,
         hn::AllFalse(di, is_outside)};
+  }
+
+  /// Offsets for cells that have all their corners.
+  HWY_INLINE VI round_inside(int rank, const V (&fraction)[3], const VI (&cell)[3]) {
+    VI at = hn::Zero(di);
+    for (int a = 0; a < rank; ++a) {
+      at = hn::Add(at, hn::Mul(round_axis(fraction[a], cell[a]), stride_[a]));
+    }
+    return at;
   }
 
   /// False if a fraction was so close to the middle that f32 does not tell its side: fractions are
@@ -86,16 +93,24 @@ class Rounding {
   static constexpr float kInexact = 1e-5f;
   static constexpr D d{};
   static constexpr hn::RebindToSigned<D> di{};
+
+  HWY_INLINE VI round_axis(V fraction, VI cell) {
+    const V half = hn::Set(d, 0.5f), distance = hn::Abs(hn::Sub(fraction, half));
+    least_ = hn::IfThenElse(hn::Lt(distance, least_), distance, least_);  // NaN is not close
+    return hn::Sub(cell, hn::VecFromMask(di, hn::RebindMask(di, hn::Gt(fraction, half))));
+  }
+
   VI last_[3], stride_[3];
   V least_ = hn::Set(d, 0.5f);  // distance from the middle
 };
 
-/// The nearest voxels of a chunk, in whole vectors; false if Rounding is not certain of them.
-inline bool round_cells(const Pass& pass, const Cells<float>& cells, std::int64_t count,
-    std::int32_t* HWY_RESTRICT offset, float* HWY_RESTRICT value_where_none) {
+/// The nearest voxels of a chunk, in whole vectors, and where they are not there the value, if it
+/// is wanted; false if Rounding is not certain of them.
+inline bool round_cells(const Pass& pass, const Extents& strides, const Cells<float>& cells,
+    std::int64_t count, std::int32_t* HWY_RESTRICT offset, float* HWY_RESTRICT value_where_none) {
   const Rounding::D d;
   const hn::RebindToSigned<Rounding::D> di;
-  Rounding rounding(pass);
+  Rounding rounding(pass, strides);
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
     Rounding::V fraction[3];
     Rounding::VI cell[3];
@@ -105,7 +120,7 @@ inline bool round_cells(const Pass& pass, const Cells<float>& cells, std::int64_
     }
     const Rounding::Rounded rounded = rounding.round(pass.rank, fraction, cell);
     hn::Store(rounded.offset, di, offset + i);
-    hn::Store(rounded.none, d, value_where_none + i);
+    if (value_where_none != nullptr) hn::Store(rounded.none, d, value_where_none + i);
   }
   return rounding.is_certain();
 }

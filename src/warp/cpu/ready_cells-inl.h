@@ -76,7 +76,7 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
   auto least = hn::Set(di, 1 << 30), most = hn::Set(di, -(1 << 30));
   Cells<float>& cells = ready->cells;
   const auto last = sampler.last_cells();
-  Rounding rounding(pass);
+  Rounding rounding(pass, pass.image.strides);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk.count;
   for (std::int64_t slot = 0; slot < end; slot += lanes) {
     const std::int64_t i = std::min(slot, end - lanes);
@@ -109,11 +109,21 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
       }
     }
     for (int a = 0; a < rank && keeps_slopes; ++a) hn::Store(slope[a], d, cells.slope[a] + slot);
+    if (touched != nullptr) {
+      const auto along_slabs = rank == 2 || plan.slab_axis == 1 ? voxel[1] : voxel[rank - 1];
+      least = hn::Min(least, along_slabs);
+      most = hn::Max(most, along_slabs);
+    }
     if constexpr (is_nearest) {
-      const Rounding::Rounded rounded = rounding.round(rank, fraction, voxel);
-      hn::Store(rounded.offset, di, ready->offset + slot);
-      if (!rounded.are_all_there) hn::Store(rounded.none, d, ready->none + slot);
-      ready->is_inside[slot] = rounded.are_all_there;
+      if (HWY_LIKELY(is_inside)) {
+        hn::Store(rounding.round_inside(rank, fraction, voxel), di, ready->offset + slot);
+        ready->is_inside[slot] = true;
+      } else {
+        const Rounding::Rounded rounded = rounding.round(rank, fraction, voxel);
+        hn::Store(rounded.offset, di, ready->offset + slot);
+        hn::Store(rounded.none, d, ready->none + slot);
+        ready->is_inside[slot] = rounded.are_all_there;
+      }
       continue;
     }
     for (int a = 0; a < rank; ++a) {
@@ -122,11 +132,6 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
     }
     hn::Store(sampler.offsets_of(voxel), di, ready->offset + slot);
     ready->is_inside[slot] = is_inside;
-    if (touched != nullptr) {
-      const auto along_slabs = rank == 2 || plan.slab_axis == 1 ? voxel[1] : voxel[rank - 1];
-      least = hn::Min(least, along_slabs);
-      most = hn::Max(most, along_slabs);
-    }
   }
   if (touched != nullptr) {
     touched->first = std::min(touched->first, hn::GetLane(hn::MinOfLanes(di, least)));

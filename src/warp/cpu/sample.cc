@@ -3,9 +3,10 @@
 //
 // The usual calls take fast_path.cc; this is the general path. A task takes rows of the output in
 // chunks. If interpolation is linear, coordinates become cells and cells are interpolated in whole
-// vectors (linear-inl.h), those of fields one or two voxels at a time (compose-inl.h); values of
-// the nearest voxels come by their offsets (nearest-inl.h); everything else goes voxel by voxel,
-// with the same operations in the same order. scatter.cc has the gradient to the image.
+// vectors (linear-inl.h), those of fields one or two voxels at a time (compose-inl.h); so are cubic
+// ones of f32 (cubic-inl.h); values of the nearest voxels come by their offsets (nearest-inl.h);
+// everything else goes voxel by voxel, with the same operations in the same order. scatter.cc has
+// the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -17,6 +18,7 @@
 #include "src/core/parallel.h"
 #include "src/warp/cpu/chunk-inl.h"
 #include "src/warp/cpu/compose-inl.h"
+#include "src/warp/cpu/cubic-inl.h"
 #include "src/warp/cpu/fast_path.h"
 #include "src/warp/cpu/linear-inl.h"
 #include "src/warp/cpu/matrix_gradients.h"
@@ -29,20 +31,25 @@ namespace similis::warp_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
 using core_internal::HWY_NAMESPACE::store_row;
 
-// The chunk's voxels one by one. E: an element of the image.
+// One of the chunk's voxels. E: an element of the image.
 template <class T, class E, int count>
-void sample_voxels(const Pass& pass, const Chunk& chunk, const E* plane, Samples<T>* out) {
+void sample_voxel(
+    const Pass& pass, const Chunk& chunk, std::int64_t i, const E* plane, Samples<T>* out) {
   const Extents& s = pass.image.strides;
   const auto voxel = [&](int x, int y, int z) {
     return static_cast<T>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
   };
-  const int planes = pass.rank == 2 ? 1 : count;
+  Taps<T, count> axis[3];
+  taps_of(pass, chunk, i, axis);
+  const Sampled<T> sampled = interpolate(axis, pass.rank == 2 ? 1 : count, voxel);
+  out->value[i] = sampled.value;
+  for (int a = 0; a < 3; ++a) out->slope[a][i] = sampled.slope[a];
+}
+
+template <class T, class E, int count>
+void sample_voxels(const Pass& pass, const Chunk& chunk, const E* plane, Samples<T>* out) {
   for (std::int64_t i = 0; i < chunk.count; ++i) {
-    Taps<T, count> axis[3];
-    taps_of(pass, chunk, i, axis);
-    const Sampled<T> sampled = interpolate(axis, planes, voxel);
-    out->value[i] = sampled.value;
-    for (int a = 0; a < 3; ++a) out->slope[a][i] = sampled.slope[a];
+    sample_voxel<T, E, count>(pass, chunk, i, plane, out);
   }
 }
 
@@ -79,6 +86,20 @@ void sample_linear(const Pass& pass, const Chunk& chunk, const Cells<T>* cells, 
   sample_voxels<T, E, 2>(pass, chunk, plane, out);
 }
 
+// taps: null where they are found voxel by voxel.
+template <class T, class E>
+void sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps* taps, const E* plane,
+    bool with_slopes, Samples<T>* out) {
+  if constexpr (kHasCubicVectors && sizeof(T) == 4 && std::is_same_v<T, E>) {
+    if (taps != nullptr) {
+      const auto border = [&](std::int64_t i)
+                              HWY_ATTR { sample_voxel<T, E, 4>(pass, chunk, i, plane, out); };
+      return sample_cubic(pass, *taps, plane, chunk.count, with_slopes, border, out);
+    }
+  }
+  sample_voxels<T, E, 4>(pass, chunk, plane, out);
+}
+
 // One task: its rows, for each of the images that share a field.
 template <class T> class Task {
  public:
@@ -97,6 +118,9 @@ template <class T> class Task {
       has_vectors_ = has_vectors_ && has_vectors(*view, pass_.rank);
     }
     takes_nearest_ = is_image && pass_.mode == Interpolation::nearest;
+    takes_cubic_vectors_ = kHasCubicVectors && is_image && pass_.mode == Interpolation::cubic &&
+                           pass_.image.dtype == DType::f32 && pass_.image.strides[4] == 1 &&
+                           has_short_offsets(pass_.image) && !is_part_;
   }
 
   void run() {
@@ -126,6 +150,7 @@ template <class T> class Task {
       } else {
         place_chunk(plan_, &chunk_);
         if (takes_nearest_) place_nearest(pass_, chunk_, &nearest_);
+        if (takes_cubic_vectors_) cubic_.find(pass_, chunk_);
       }
       if (!plan_.touched.empty()) note_touched(row);
       if (pass_.output.empty() && pass_.weight.empty() && !with_slopes_) continue;
@@ -145,7 +170,8 @@ template <class T> class Task {
     if constexpr (sizeof(T) == 4) {
       place_cells(plan_, &chunk_, &cells_);
       alignas(64) std::int32_t offset[kChunk];
-      if (!round_cells(pass_, cells_, chunk_.count, offset, nearest_.none)) return false;
+      if (!round_cells(pass_, pass_.image.strides, cells_, chunk_.count, offset, nearest_.none))
+        return false;
       std::copy_n(offset, chunk_.count, nearest_.offset);
       return true;
     }
@@ -173,7 +199,8 @@ template <class T> class Task {
           } else if (pass_.mode == Interpolation::nearest) {
             sample_nearest(nearest_, chunk_.count, elements, with_slopes_, &samples_);
           } else {
-            sample_voxels<T, E, 4>(pass_, chunk_, elements, &samples_);
+            sample_cubic<T, E>(pass_, chunk_, takes_cubic_vectors_ ? &cubic_ : nullptr, elements,
+                with_slopes_, &samples_);
           }
         }
       }
@@ -360,11 +387,13 @@ template <class T> class Task {
   Plan& plan_;
   const Pass& pass_;
   const bool with_slopes_;
-  bool gathers_ = false, is_part_ = false, has_vectors_ = false, takes_nearest_ = false;
+  bool gathers_ = false, is_part_ = false, has_vectors_ = false, takes_nearest_ = false,
+       takes_cubic_vectors_ = false;
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;
   NearestVoxels<T> nearest_;
+  CubicTaps cubic_;
   ChunkVectors vectors_;
   Samples<T> samples_;
   alignas(64) T row_[kChunk];

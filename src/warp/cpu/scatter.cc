@@ -13,75 +13,25 @@
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/ready_cells-inl.h"
 #include "src/warp/cpu/scatter.h"
+#include "src/warp/cpu/slab-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 
 constexpr std::int64_t kAhead = 32;  // voxels: rows that are added to are fetched so far ahead
 
-template <class T> struct Slab {
+template <class T> struct Slab : SlabOfImage<T> {
+  using Base = SlabOfImage<T>;
+  using Base::axis_of_bit, Base::owns, Base::in_chains, Base::rounds_cells;
+  using Base::plan, Base::sums, Base::image, Base::first, Base::end, Base::takes_cubic_vectors;
+
   // Room for a chunk's cells.
   struct Found {
     Cells<T> cells;
     ReadyCells ready;
+    CubicTaps cubic;
     bool is_fast = false;
   };
-
-  const Plan& plan;
-  TensorView sums;  // [N or 1,C,Z,Y,X] of T
-  std::int64_t image, first, end;
-
-  T* plane(std::int64_t channel) const {
-    return static_cast<T*>(sums.data()) + image * sums.strides[0] + channel * sums.strides[1];
-  }
-
-  void clear() const {
-    std::int64_t extents[3], starts[3] = {0, 0, 0};
-    for (int a = 0; a < 3; ++a) extents[a] = plan.pass.axes[a].extent;
-    starts[plan.slab_axis] = first;
-    extents[plan.slab_axis] = end;
-    const Extents& s = sums.strides;
-    for (std::int64_t c = 0; c < plan.pass.channels; ++c) {
-      for (std::int64_t z = starts[2]; z < extents[2]; ++z) {
-        for (std::int64_t y = starts[1]; y < extents[1]; ++y) {
-          T* row = plane(c) + z * s[2] + y * s[3];
-          for (std::int64_t x = 0; x < extents[0]; ++x) row[x * s[4]] = 0;
-        }
-      }
-    }
-  }
-
-  template <int count> void add(const Chunk& chunk, const T* upstream, T* plane) const {
-    const Extents& s = sums.strides;
-    const int planes = plan.pass.rank == 2 ? 1 : count;
-    const auto low = static_cast<int>(first), high = static_cast<int>(end);
-    for (std::int64_t i = 0; i < chunk.count; ++i) {
-      Taps<T, count> axis[3];
-      taps_of(plan.pass, chunk, i, axis);
-      for (int& voxel : axis[plan.slab_axis].voxel) {
-        voxel = voxel >= low && voxel < high ? voxel : kNoVoxel;
-      }
-      for (int kz = 0; kz < planes; ++kz) {
-        const int z = axis[2].voxel[kz];
-        const T of_plane = upstream[i] * axis[2].weight[kz];
-        for (int ky = 0; ky < count && z != kNoVoxel; ++ky) {
-          const int y = axis[1].voxel[ky];
-          if (y == kNoVoxel) continue;
-          const T of_row = of_plane * axis[1].weight[ky];
-          T* row = plane + z * s[2] + y * s[3];
-          for (int kx = 0; kx < count; ++kx) {
-            const int x = axis[0].voxel[kx];
-            if (x != kNoVoxel) row[x * s[4]] += of_row * axis[0].weight[kx];
-          }
-        }
-      }
-    }
-  }
-
-  // The axes in the order of a corner's bits: x, the other one, that of slabs.
-  int axis_of_bit(int bit) const {
-    return bit == 0 ? 0 : bit == plan.pass.rank - 1 ? plan.slab_axis : 3 - plan.slab_axis;
-  }
 
   // The numbers that the cells of a chunk add to their corners, and the offset of the first corner.
   struct Corners {
@@ -124,16 +74,6 @@ template <class T> struct Slab {
     }
   }
 
-  // Calls add(i) for i < count, from kChains places in turn: neighbours add to the same voxels, and
-  // each would wait for the numbers that the one before it stores.
-  template <class Add> static HWY_INLINE void in_chains(std::int64_t count, const Add& add) {
-    constexpr std::int64_t kChains = 8;
-    const std::int64_t length = (count + kChains - 1) / kChains;
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t at = i; at < count; at += length) add(at);
-    }
-  }
-
   // add() for linear weights, which are computed in vectors.
   template <int rank, bool is_dense>
   void add_cells(const Cells<T>& cells, const T* upstream, std::int64_t count, T* plane) const {
@@ -158,8 +98,12 @@ template <class T> struct Slab {
       add_pair(row, corners.weight[first_row] + 2 * i);
       if constexpr (rank == 3) add_pair(row + along_other, corners.weight[first_row + 1] + 2 * i);
     };
-    const auto [least, most] = std::minmax_element(at, at + count);
-    const bool is_within = *least >= first && *most + 1 < end;
+    std::int32_t least = at[0], most = at[0];  // std::minmax_element() is no vector code
+    for (std::int64_t i = 1; i < count; ++i) {
+      least = std::min(least, at[i]);
+      most = std::max(most, at[i]);
+    }
+    const bool is_within = least >= first && most + 1 < end;
     const bool has_offsets = has_short_offsets(sums);
     in_chains(count, [&](std::int64_t i) HWY_ATTR {
       if (HWY_UNLIKELY(corners.outside[i] < 0 || !has_offsets)) {
@@ -168,8 +112,8 @@ template <class T> struct Slab {
       }
       T* row = plane + corners.offset[i];
       hwy::Prefetch(row + along_slab + kAhead);
-      if (is_within || (at[i] >= first && at[i] < end)) add_to(row, 0, i);
-      if (is_within || (at[i] + 1 >= first && at[i] + 1 < end)) {
+      if (is_within || owns(at[i])) add_to(row, 0, i);
+      if (is_within || owns(at[i] + 1)) {
         add_to(row + along_slab, 1 << (rank - 2), i);
       }
     });
@@ -237,7 +181,7 @@ template <class T> struct Slab {
       };
       const std::int32_t at = cells.voxel[slab][i];
       for (int ks = 0; ks < 2; ++ks) {
-        if (at + ks < first || at + ks >= end) continue;
+        if (!owns(at + ks)) continue;
         const V four_of_slab = hn::Mul(four, weight[slab][ks]);
         const V two_of_slab = hn::Mul(two, weight[slab][ks]);
         T* const row = vectors + offset + ks * along_slab;
@@ -291,8 +235,8 @@ template <class T> struct Slab {
                       chunk.z * s[2] + chunk.y * s[3] + chunk.x * s[4],
           chunk.count * pass.rank, given);
       std::fill_n(given + chunk.count * pass.rank, 4 - pass.rank, T{0});
-      pass.rank == 3 ? add_vectors<3>(cells, given, chunk.count, plane(0))
-                     : add_vectors<2>(cells, given, chunk.count, plane(0));
+      pass.rank == 3 ? add_vectors<3>(cells, given, chunk.count, this->plane(0))
+                     : add_vectors<2>(cells, given, chunk.count, this->plane(0));
       return true;
     }
     return false;
@@ -344,29 +288,45 @@ template <class T> struct Slab {
       chunk->y = row % pass.axes[1].out_extent;
       chunk->x = x;
       chunk->count = std::min(kChunk, pass.axes[0].out_extent - x);
-      const bool is_linear = pass.mode == Interpolation::linear;
       const Cells<T>* cells = nullptr;
-      if (is_linear) {
-        cells = &find_cells(chunk, found);
-      } else {
-        place_chunk(plan, chunk);
+      if (pass.mode == Interpolation::linear || rounds_cells()) cells = &find_cells(chunk, found);
+      bool is_placed = false;  // voxel by voxel
+      const auto place_voxels = [&]() HWY_ATTR {
+        if (!is_placed) place_chunk(plan, chunk);
+        is_placed = true;
+      };
+      if (takes_cubic_vectors()) {
+        place_voxels();
+        found->cubic.find(pass, *chunk);
       }
-      if (is_linear && add_chunk_of_vectors(*chunk, *cells)) continue;
+      if (pass.mode == Interpolation::linear && add_chunk_of_vectors(*chunk, *cells)) continue;
       for (std::int64_t c = 0; c < pass.channels; ++c) {
         core_internal::HWY_NAMESPACE::load_row(upstream,
             n * s[0] + c * s[1] + chunk->z * s[2] + chunk->y * s[3] + x * s[4], s[4], chunk->count,
             values);
-        switch (pass.mode) {
-          case Interpolation::linear: add_channel(*cells, values, chunk->count, plane(c)); break;
-          case Interpolation::nearest: add<1>(*chunk, values, plane(c)); break;
-          case Interpolation::cubic: add<4>(*chunk, values, plane(c)); break;
+        if (pass.mode == Interpolation::linear) {
+          add_channel(*cells, values, chunk->count, this->plane(c));
+          continue;
         }
+        if constexpr (sizeof(T) == 4) {
+          if (cells != nullptr && this->add_nearest(*cells, values, chunk->count, this->plane(c)))
+            continue;
+          if constexpr (kHasCubicVectors) {
+            if (takes_cubic_vectors()) {
+              this->add_cubic(*chunk, found->cubic, values, this->plane(c));
+              continue;
+            }
+          }
+        }
+        place_voxels();
+        pass.mode == Interpolation::nearest ? this->template add<1>(*chunk, values, this->plane(c))
+                                            : this->template add<4>(*chunk, values, this->plane(c));
       }
     }
   }
 
   void run() const {
-    clear();
+    this->clear();
     Chunk chunk;
     Found found;
 #if HWY_NATIVE_FMA
@@ -390,9 +350,9 @@ template <class T> struct Slab {
 void scatter_slab(const Plan& plan, const TensorView& sums, std::int64_t image, std::int64_t first,
     std::int64_t end) {
   if (sums.dtype == DType::f64) {
-    Slab<double>{plan, sums, image, first, end}.run();
+    Slab<double>{{plan, sums, image, first, end}}.run();
   } else {
-    Slab<float>{plan, sums, image, first, end}.run();
+    Slab<float>{{plan, sums, image, first, end}}.run();
   }
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cubic interpolation of a chunk in f32: weights of all its voxels in plain loops, and values and
+// slopes a vector of voxels at a time, whose four neighbours along x are loaded together. Computes
+// interpolate()'s operations in its order. Included once per SIMD target, hence the guard that
+// flips.
+#if defined(SIMILIS_WARP_CPU_CUBIC_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WARP_CPU_CUBIC_INL_H
+#undef SIMILIS_WARP_CPU_CUBIC_INL_H
+#else
+#define SIMILIS_WARP_CPU_CUBIC_INL_H
+#endif
+
+#include <cmath>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "src/warp/cpu/linear-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::warp_internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr bool kHasCubicVectors = HWY_TARGET != HWY_SCALAR;  // which has no vectors of four
+
+#if HWY_TARGET != HWY_SCALAR
+/// The taps of a chunk's voxels along each axis.
+struct CubicTaps {
+  alignas(64) float weight[3][4][kChunk], slope[3][4][kChunk];
+  alignas(64) std::int32_t first[3][kChunk];  // voxel of the first
+  alignas(64) std::int32_t outside[kChunk];   // below 0 where not all voxels are in the image
+
+  void find(const Pass& pass, const Chunk& chunk) {
+    const std::int64_t count = chunk.count;
+    for (std::int64_t i = 0; i < count; ++i) outside[i] = 0;
+    for (int a = 0; a < pass.rank; ++a) {
+      const double* HWY_RESTRICT index = chunk.index[a];
+      float *HWY_RESTRICT w0 = weight[a][0], *HWY_RESTRICT w1 = weight[a][1],
+                          *HWY_RESTRICT w2 = weight[a][2], *HWY_RESTRICT w3 = weight[a][3];
+      float *HWY_RESTRICT s0 = slope[a][0], *HWY_RESTRICT s1 = slope[a][1],
+                          *HWY_RESTRICT s2 = slope[a][2], *HWY_RESTRICT s3 = slope[a][3];
+      std::int32_t* HWY_RESTRICT at = first[a];
+      const auto last = static_cast<std::int32_t>(pass.axes[a].extent - 4);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double floor = std::floor(index[i]);
+        const SplineWeights<float> w = spline_weights(fraction_above<float>(floor, index[i]));
+        w0[i] = w.weight[0], w1[i] = w.weight[1], w2[i] = w.weight[2], w3[i] = w.weight[3];
+        s0[i] = w.slope[0], s1[i] = w.slope[1], s2[i] = w.slope[2], s3[i] = w.slope[3];
+        at[i] = static_cast<std::int32_t>(floor) - 1;
+      }
+      for (std::int64_t i = 0; i < count; ++i) outside[i] |= at[i] | (last - at[i]);
+    }
+  }
+
+  /// Of the first voxel in an array with these strides, whose offsets fit 32 bits.
+  std::int64_t offset(const Extents& strides, int rank, std::int64_t i) const {
+    std::int64_t result = 0;
+    for (int a = 0; a < rank; ++a) result += first[a][i] * strides[4 - a];
+    return result;
+  }
+};
+
+/// Values and, with slopes, these of all voxels; those with voxels outside come by border(i).
+template <int rank, bool with_slopes, class Border> class CubicSampler {
+ public:
+  CubicSampler(const Pass& pass, const CubicTaps& taps, const float* plane, const Border& border,
+      Samples<float>* out)
+      : taps_(taps), strides_(pass.image.strides), plane_(plane), border_(border), out_(*out) {}
+
+  void run(std::int64_t count) {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    std::int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      if (HWY_LIKELY(hn::AllFalse(di, hn::Lt(hn::Load(di, taps_.outside + i), hn::Zero(di))))) {
+        sample_inside(i);
+      } else {
+        for (std::int64_t k = i; k < i + lanes; ++k) border_(k);
+      }
+    }
+    for (; i < count; ++i) border_(i);
+  }
+
+ private:
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+  static constexpr D d{};
+  static constexpr hn::RebindToSigned<D> di{};
+
+  struct Four {
+    V of[4];
+  };
+
+  HWY_INLINE V weight(int axis, int k, std::int64_t i) const {
+    return hn::Load(d, taps_.weight[axis][k] + i);
+  }
+  HWY_INLINE V slope(int axis, int k, std::int64_t i) const {
+    return hn::Load(d, taps_.slope[axis][k] + i);
+  }
+  // first·w for the first tap, sum + v·w for others: not fused, as interpolate() is not.
+  static HWY_INLINE V add(int k, V sum, V w, V v) {
+    return k == 0 ? hn::Mul(w, v) : hn::Add(sum, hn::Mul(w, v));
+  }
+
+  // Four neighbours of each fourth voxel, one after the other.
+  template <class DF>
+  static HWY_INLINE hn::Vec<DF> load_fours(DF df, const float* from, const std::int32_t* offset) {
+    if constexpr (hn::MaxLanes(DF()) == 4) {
+      return hn::LoadU(df, from + *offset);
+    } else {
+      const hn::Half<DF> half;
+      return hn::Combine(
+          df, load_fours(half, from, offset + hn::MaxLanes(half)), load_fours(half, from, offset));
+    }
+  }
+  // of[k] = the k-th neighbours of all voxels.
+  static HWY_INLINE Four load_row(const float* from, const std::int32_t* offset) {
+    const hn::Repartition<double, D> d64;
+    const V a = load_fours(d, from, offset), b = load_fours(d, from, offset + 1);
+    const V c = load_fours(d, from, offset + 2), e = load_fours(d, from, offset + 3);
+    const auto pair = [&](V first, V second, bool is_low) HWY_ATTR {
+      return hn::BitCast(d64,
+          is_low ? hn::InterleaveLower(d, first, second) : hn::InterleaveUpper(d, first, second));
+    };
+    const auto low_ab = pair(a, b, true), low_ce = pair(c, e, true);
+    const auto high_ab = pair(a, b, false), high_ce = pair(c, e, false);
+    return {{hn::BitCast(d, hn::InterleaveLower(d64, low_ab, low_ce)),
+        hn::BitCast(d, hn::InterleaveUpper(d64, low_ab, low_ce)),
+        hn::BitCast(d, hn::InterleaveLower(d64, high_ab, high_ce)),
+        hn::BitCast(d, hn::InterleaveUpper(d64, high_ab, high_ce))}};
+  }
+
+  HWY_INLINE SampledVector<float> sample_plane(
+      const float* plane, const std::int32_t* offset, std::int64_t i) const {
+    const V zero = hn::Zero(d);
+    SampledVector<float> result{zero, {zero, zero, zero}};
+    for (int ky = 0; ky < 4; ++ky) {
+      const Four row = load_row(plane + ky * strides_[3], offset);
+      V value = zero, along_x = zero;
+      for (int kx = 0; kx < 4; ++kx) {
+        value = add(kx, value, weight(0, kx, i), row.of[kx]);
+        if (with_slopes) along_x = add(kx, along_x, slope(0, kx, i), row.of[kx]);
+      }
+      const V w = weight(1, ky, i);
+      result.value = add(ky, result.value, w, value);
+      if (with_slopes) {
+        result.slope[0] = add(ky, result.slope[0], w, along_x);
+        result.slope[1] = add(ky, result.slope[1], slope(1, ky, i), value);
+      }
+    }
+    return result;
+  }
+
+  HWY_INLINE void sample_inside(std::int64_t i) {
+    alignas(64) std::int32_t offset[HWY_MAX_BYTES / sizeof(float)];
+    auto offsets = hn::Zero(di);
+    for (int a = 0; a < rank; ++a) {
+      const auto stride = hn::Set(di, static_cast<std::int32_t>(strides_[4 - a]));
+      offsets = hn::Add(offsets, hn::Mul(hn::Load(di, taps_.first[a] + i), stride));
+    }
+    hn::Store(offsets, di, offset);
+    SampledVector<float> result = sample_plane(plane_, offset, i);
+    if constexpr (rank == 3) {
+      const SampledVector<float> first = result;
+      for (int kz = 0; kz < 4; ++kz) {
+        const SampledVector<float> plane =
+            kz == 0 ? first : sample_plane(plane_ + kz * strides_[2], offset, i);
+        const V w = weight(2, kz, i);
+        result.value = add(kz, result.value, w, plane.value);
+        if (with_slopes) {
+          for (int a = 0; a < 2; ++a) {
+            result.slope[a] = add(kz, result.slope[a], w, plane.slope[a]);
+          }
+          result.slope[2] = add(kz, result.slope[2], slope(2, kz, i), plane.value);
+        }
+      }
+    }
+    hn::Store(result.value, d, out_.value + i);
+    for (int a = 0; with_slopes && a < rank; ++a) hn::Store(result.slope[a], d, out_.slope[a] + i);
+  }
+
+  const CubicTaps& taps_;
+  const Extents& strides_;
+  const float* const plane_;
+  const Border& border_;
+  Samples<float>& out_;
+};
+
+template <class Border>
+void sample_cubic(const Pass& pass, const CubicTaps& taps, const float* plane, std::int64_t count,
+    bool with_slopes, const Border& border, Samples<float>* out) {
+  const auto run = [&]<int rank, bool has_slopes>() HWY_ATTR {
+    CubicSampler<rank, has_slopes, Border>(pass, taps, plane, border, out).run(count);
+  };
+  if (pass.rank == 3) {
+    with_slopes ? run.template operator()<3, true>() : run.template operator()<3, false>();
+  } else {
+    with_slopes ? run.template operator()<2, true>() : run.template operator()<2, false>();
+  }
+}
+#else
+struct CubicTaps {
+  void find(const Pass&, const Chunk&) {}
+};
+#endif
+
+}  // namespace similis::warp_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
