@@ -19,10 +19,10 @@ namespace similis::cli {
 namespace {
 
 Device found_gpu(std::string_view argument, DeviceKind kind, int index) {
-  if (index >= gpu::device_count(kind)) {
-    throw DeviceError(fmt::format("{}: {}", argument, gpu::describe(kind)));
-  }
-  return {kind, index};
+  const int count = gpu::device_count(kind);
+  if (index < count) return {kind, index};
+  throw DeviceError(
+      fmt::format("{}{}: {}", argument, count > 0 ? " does not exist" : "", gpu::describe(kind)));
 }
 
 std::optional<DeviceKind> gpu_kind(std::string_view text) {
@@ -56,8 +56,11 @@ Device parse_device(std::string_view text) {
   }
   if (text == "cpu") return {};
   if (text == "gpu") {
-    const bool has_cuda = gpu::device_count(DeviceKind::cuda) > 0;
-    return found_gpu("--device gpu", has_cuda ? DeviceKind::cuda : DeviceKind::vulkan, 0);
+    for (const DeviceKind kind : gpu::kKinds) {
+      if (gpu::device_count(kind) > 0) return {kind, 0};
+    }
+    throw DeviceError(fmt::format("--device gpu: {}; {}", gpu::describe(DeviceKind::cuda),
+        gpu::describe(DeviceKind::vulkan)));
   }
   const std::size_t colon = text.find(':');
   const std::optional<DeviceKind> kind = gpu_kind(text.substr(0, colon));
@@ -91,5 +94,10 @@ Tensor on_device(const Tensor& array, Device device, const Execution& exec) {
 }
 
 std::string device_name(const Device& device) { return fmt::format("{}", device); }
+
+std::string way_to_cpu(const Device& device) {
+  if (gpu_kind(backend_of_environment()) == device.kind) return "unset SIMILIS_BACKEND";
+  return "leave out --device " + device_name(device);
+}
 
 }  // namespace similis::cli

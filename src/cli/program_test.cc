@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "similis/similis.hpp"
@@ -64,6 +65,28 @@ TEST_F(Program, ScoresOnTheDeviceThatIsAskedFor) {
   }
   EXPECT_EQ(compare({"a.png", "b.png", "--device", "cuda", "--map", "ssim=map.png"}).status, 0);
   EXPECT_TRUE(exists("map.png"));
+}
+
+TEST_F(Program, RefusesDevicesThatThisMachineDoesNotHave) {
+  for (const DeviceKind kind : gpu::kKinds) {
+    const std::string device = std::string(name(kind)) + ":9";
+    const bool has_some = gpu::device_count(kind) > 0;
+    expect_error({"compare", "a.png", "b.png", "--device", device}, 1,
+        "--device " + device + (has_some ? " does not exist: " : ": ") + gpu::describe(kind));
+  }
+  if (gpu::device_count(DeviceKind::cuda) + gpu::device_count(DeviceKind::vulkan) == 0) {
+    expect_error({"compare", "a.png", "b.png", "--device", "gpu"}, 1,
+        "--device gpu: " + gpu::describe(DeviceKind::cuda) + "; " +
+            gpu::describe(DeviceKind::vulkan));
+  }
+}
+
+TEST_F(Program, TellsHowToLeaveTheDeviceOfTheEnvironment) {
+  if (gpu::device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << "there is no Vulkan device";
+  setenv("SIMILIS_BACKEND", "vulkan", 1);
+  expect_error({"compare", "a.png", "b.png", "-m", "lncc"}, 1,
+      "b.png: lncc has no kernels for Vulkan; unset SIMILIS_BACKEND");
+  unsetenv("SIMILIS_BACKEND");
 }
 
 TEST_F(Program, PrintsATableAndCsv) {

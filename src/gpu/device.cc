@@ -52,7 +52,7 @@ std::string describe(DeviceKind kind) {
   const DeviceFunctions* const functions = device_functions(kind);
   if (functions != nullptr) return functions->describe();
   return kind == DeviceKind::vulkan ? "this build has no Vulkan code"
-                                    : "this build has no GPU code";
+                                    : "this build has no CUDA code";
 }
 
 std::string examine(DeviceKind kind) {

@@ -95,8 +95,8 @@ void require_runs_on(const Measure& measure, Device device) {
   const bool is_vulkan = device.kind == DeviceKind::vulkan;
   require(
       device.kind == DeviceKind::cpu || (is_vulkan ? measure.runs_on_vulkan : measure.runs_on_gpu),
-      "{} {}; leave out --device {}", measure.name,
-      is_vulkan ? "has no kernels for Vulkan" : "runs on the CPU alone", device_name(device));
+      "{} {}; {}", measure.name, is_vulkan ? "has no kernels for Vulkan" : "runs on the CPU alone",
+      way_to_cpu(device));
 }
 
 FramePair frames_on_device(const FramePair& frames, Device device, const Execution& exec) {

@@ -7,15 +7,30 @@
 #include "src/gpu/glsl/soft_double.glsl"
 
 #define SUM int
-const int kProducts = 4;  // x, y, x² + y² - middle², xy
+const int kProducts = 4;                // x, y, x² + y² - middle², xy
+#define WINDOW int[kProducts][kWindow]  // running sums, the oldest of which is complete
 #include "src/libvmaf_ssim/vulkan/terms.glsl"
 
-void multiply(int x, int y, out int products[kProducts]) {
+void clear(out int window[kProducts][kWindow]) {
+  [[unroll]] for (int p = 0; p < kProducts; ++p) {
+    [[unroll]] for (int i = 0; i < kWindow; ++i) window[p][i] = 0;
+  }
+}
+
+void add_row(inout int window[kProducts][kWindow], int x, int y, bool is_sample) {
   int middle = 1 << (bit_depth - 1), a = x - middle, b = y - middle;
-  products[0] = a;
-  products[1] = b;
-  products[2] = a * a + b * b - middle * middle;
-  products[3] = a * b;
+  int products[kProducts] = int[kProducts](a, b, a * a + b * b - middle * middle, a * b);
+  [[unroll]] for (int p = 0; p < kProducts; ++p) {
+    int product = is_sample ? products[p] : 0;
+    [[unroll]] for (int i = 0; i < kWindow - 1; ++i) {
+      window[p][i] = window[p][i + 1] + product * kTaps[i];
+    }
+    window[p][kWindow - 1] = product * kTaps[kWindow - 1];
+  }
+}
+
+void sums_of(int window[kProducts][kWindow], out int sums[kProducts]) {
+  [[unroll]] for (int p = 0; p < kProducts; ++p) sums[p] = window[p][0];
 }
 
 u64 term_of(i64 m[kProducts], Weight k) {

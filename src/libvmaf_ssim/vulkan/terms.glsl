@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The term of each pixel of integer SSIM, as the bits of an f64, and about what each block of terms
-// adds up to. A thread moves a window down its column (integer/column.h): each row's products go
-// into nine running sums, the oldest of which is then complete; sums across add neighbouring
-// threads' complete ones.
-//   samples ─> products ─> sums down        registers
-//           ─> sums across ─> term          two rows of shared memory; 8 B a pixel written
-// A kernel that includes this says what the sums are of (SUM, kProducts, multiply(), term()).
+// adds up to. A thread moves a window down its column (integer/column.h); sums across add the sums
+// down of neighbouring threads.
+//   samples ─> sums down          registers
+//           ─> sums across ─> term    two rows of shared memory; 8 B a pixel written
+// A kernel that includes this defines the sums (SUM, kProducts, term_of()) and what a thread keeps
+// of its column's last nine rows (WINDOW, clear(), add_row(), sums_of()).
 const int kRadius = 4, kWindow = 9;
 const int kThreads = 128, kColumns = kThreads - 2 * kRadius;  // the others feed their neighbours
 
@@ -60,7 +60,11 @@ Weight weight_of(int whole) {
   return weight;
 }
 
-void multiply(int x, int y, out SUM products[kProducts]);
+void clear(out WINDOW window);
+// A row outside the picture has x = y = 0 and is no sample.
+void add_row(inout WINDOW window, int x, int y, bool is_sample);
+// The sums down of the last nine rows.
+void sums_of(WINDOW window, out SUM sums[kProducts]);
 u64 term_of(i64 moments[kProducts], Weight weight);
 
 // An f64 as an f32, about.
@@ -92,10 +96,8 @@ void main() {
   int at_y = offset_y + frame * strides_y[0] + column * strides_y[2];
   int weight_across = weight_inside(column, width), weight_down = -1;
   Weight weight = Weight(i64(0), U64(0), U64(0), U64(0));
-  SUM sums[kProducts][kWindow];
-  [[unroll]] for (int p = 0; p < kProducts; ++p) {
-    [[unroll]] for (int i = 0; i < kWindow; ++i) sums[p][i] = SUM(0);
-  }
+  WINDOW window;
+  clear(window);
   float sum = 0.0;
   bool has_exceeded = false;
   // The next row's words are on their way while a row is worked on.
@@ -108,22 +110,15 @@ void main() {
       next_y = words_y[word_of(iy + strides_y[1])];
     }
     if (row < first - kRadius) continue;
-    SUM products[kProducts];
-    [[unroll]] for (int p = 0; p < kProducts; ++p) products[p] = SUM(0);
-    if (is_inside && row >= 0 && row < height) {
-      int x = sample_of(word_x, ix), y = sample_of(word_y, iy);
-      has_exceeded = has_exceeded || x > peak || y > peak;
-      multiply(x, y, products);
-    }
-    [[unroll]] for (int p = 0; p < kProducts; ++p) {
-      [[unroll]] for (int i = 0; i < kWindow - 1; ++i) {
-        sums[p][i] = sums[p][i + 1] + products[p] * SUM(kTaps[i]);
-      }
-      sums[p][kWindow - 1] = products[p] * SUM(kTaps[kWindow - 1]);
-    }
+    bool is_sample = is_inside && row >= 0 && row < height;
+    int x = is_sample ? sample_of(word_x, ix) : 0, y = is_sample ? sample_of(word_y, iy) : 0;
+    has_exceeded = has_exceeded || x > peak || y > peak;
+    add_row(window, x, y, is_sample);
     int done = row - kRadius, buffer_index = done & 1;  // two rows: one barrier a row is enough
     if (done < first) continue;
-    [[unroll]] for (int p = 0; p < kProducts; ++p) sums_down[buffer_index][p][t] = sums[p][0];
+    SUM sums[kProducts];
+    sums_of(window, sums);
+    [[unroll]] for (int p = 0; p < kProducts; ++p) sums_down[buffer_index][p][t] = sums[p];
     barrier();
     if (!owns) continue;
     int next = weight_inside(done, height);

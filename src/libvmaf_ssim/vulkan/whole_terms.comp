@@ -7,16 +7,38 @@
 #include "src/gpu/glsl/soft_double.glsl"
 
 #define SUM i64
-const int kProducts = 5;  // x, y, x², y², xy
+const int kProducts = 5;      // x, y, x², y², xy
+#define WINDOW uint[kWindow]  // samples, y in the upper halves
 #include "src/libvmaf_ssim/vulkan/terms.glsl"
 
-void multiply(int x, int y, out i64 products[kProducts]) {
-  i64 a = i64(x), b = i64(y);
-  products[0] = a;
-  products[1] = b;
-  products[2] = a * a;
-  products[3] = b * b;
-  products[4] = a * b;
+void clear(out uint window[kWindow]) {
+  [[unroll]] for (int i = 0; i < kWindow; ++i) window[i] = 0u;
+}
+
+void add_row(inout uint window[kWindow], int x, int y, bool is_sample) {
+  [[unroll]] for (int i = 0; i < kWindow - 1; ++i) window[i] = window[i + 1];
+  window[kWindow - 1] = uint(x) | uint(y) << 16;
+}
+
+// Running sums of 64 bits would take 90 registers. A sample times a tap has at most 23 bits, so that
+// each product is one of 32 bits by 32 that is added to 64.
+void sums_of(uint window[kWindow], out i64 sums[kProducts]) {
+  uint sum_x = 0u, sum_y = 0u;
+  u64 sum_xx = U64(0), sum_yy = U64(0), sum_xy = U64(0);
+  [[unroll]] for (int i = 0; i < kWindow; ++i) {
+    uint x = window[i] & 65535u, y = window[i] >> 16;
+    uint tap_x = uint(kTaps[i]) * x, tap_y = uint(kTaps[i]) * y;
+    sum_x += tap_x;
+    sum_y += tap_y;
+    sum_xx += u64(tap_x) * u64(x);
+    sum_yy += u64(tap_y) * u64(y);
+    sum_xy += u64(tap_x) * u64(y);
+  }
+  sums[0] = i64(sum_x);
+  sums[1] = i64(sum_y);
+  sums[2] = i64(sum_xx);
+  sums[3] = i64(sum_yy);
+  sums[4] = i64(sum_xy);
 }
 
 u64 term_of(i64 m[kProducts], Weight k) {

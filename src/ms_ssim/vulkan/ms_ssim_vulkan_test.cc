@@ -130,6 +130,16 @@ TEST_F(MsSsimVulkan, OfEqualImagesIsOneAndOfNearOnesKeepsItsDigits) {
   EXPECT_NEAR(item(ms_ssim_loss(pair.x, near, kSmall, exec())) / expected, 1, 1e-3);
 }
 
+// Coarse levels hold x + y and x - y in f32, which rounds away a ten-thousandth of such contrast:
+// gradients see it, values do not.
+TEST_F(MsSsimVulkan, KeepsSmallContrastOnBrightGrounds) {
+  const auto at = [](double base, std::uint32_t seed) {
+    return test::make({1, 1, 60, 47}, DType::f32, Layout::dense,
+        [=](std::int64_t i) { return base + 1e-3 * test::uniform(seed, i); });
+  };
+  expect_the_references({at(0.2, 1), at(0.9, 2)}, kSmall, 1e-4);
+}
+
 TEST_F(MsSsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {
   const Pair pair = textured({2, 1, 37, 44}, DType::f32, Layout::dense, Layout::dense, 1);
   const ValueAndGradient found = ms_ssim_value_and_gradient(test::in_vulkan_buffer(pair.x),

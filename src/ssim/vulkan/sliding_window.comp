@@ -7,9 +7,8 @@
 //   H1  across    4 windows a thread: moments ─ formula ─> sum, map; derivatives ─> fields, shared
 //   V2  down      running sums of the derivatives ─> fields, in place
 //   H2  across    4 pixels a thread, with x and y once more ─> gradients
-// Running sums are a[k] = tap·v + a[k + 1]: one fused multiply-add a tap. s = (x - h) + (y - h) and
-// d = x - y, with h the mean of x and y at one pixel of the strip, so that variances keep their
-// digits in f32. Shared memory: 16 KiB with both gradients, 14 with one, 8 without.
+// Running sums are a[k] = tap·v + a[k + 1]: one fused multiply-add a tap. s and d are x + y and x - y
+// less what they are at one pixel of the strip, so that variances keep their digits in f32. Shared memory: 16 KiB with both gradients, 14 with one, 8 without.
 //
 // Specialization constants: below. Workgroups: (strips, segments, planes), where
 //   rim = gradients > 0 ? 2·radius : radius, a strip owns kColumns - 2·rim_x columns, a segment
@@ -92,6 +91,8 @@ bool folds_later() {
 float tap_x(int k) { return taps_x[abs(k - kRadiusX)]; }
 float tap_y(int k) { return taps_y[abs(k - kRadiusY)]; }
 
+bool is_finite(float value) { return (bits_of(value) & 0x7f800000u) != 0x7f800000u; }
+
 // The pixel that a position shows; -1 for none.
 int shown(int position, int extent, int radius) {
   if (position >= 0 && position < extent) return position;
@@ -119,10 +120,16 @@ float upstream_at(int index) {
   return element_of(kUpstreamDtype, words_upstream[word_of(kUpstreamDtype, index)], index);
 }
 
-// s - 2h and d of what is in memory.
-vec2 sum_and_difference(vec2 v, float h) {
-  if (kOfSums != 0) return vec2(v.x - 2.0 * h, sign * v.y);
-  return vec2((v.x - h) + (v.y - h), v.x - v.y);
+// A pixel of the strip: what is in memory, and its x + y and x - y.
+struct Level {
+  vec2 stored;
+  float s, d;
+};
+
+// s and d of what is in memory, less the level.
+vec2 centred(vec2 v, Level level) {
+  if (kOfSums != 0) return vec2(v.x - level.s, fma(sign, v.y, -level.d));
+  return vec2((v.x - level.stored.x) + (v.y - level.stored.y), (v.x - v.y) - level.d);
 }
 
 // The average that is complete with v, and the state moved on by one row.
@@ -190,15 +197,14 @@ void main() {
 
   int near_x = clamp(first_owned + owned / 2, 0, width - 1);
   int near_y = clamp((first + end) / 2, 0, height - 1);
-  float h = 0.5 * x_at(at(of_x, near_y, near_x));
-  if (kOfSums == 0) h = fma(0.5, y_at(at(of_y, near_y, near_x)), h);
-  if ((bits_of(h) & 0x7f800000u) == 0x7f800000u) h = 0.0;  // it is not finite
-  float shift = 2.0 * h;
-  // Pixels outside are 0, or have no weight: then s and d are 0.
+  Level level;
+  level.stored = vec2(x_at(at(of_x, near_y, near_x)), y_at(at(of_y, near_y, near_x)));
+  if (!is_finite(level.stored.x) || !is_finite(level.stored.y)) level.stored = vec2(0.0);
+  level.s = kOfSums != 0 ? level.stored.x : level.stored.x + level.stored.y;
+  level.d = kOfSums != 0 ? sign * level.stored.y : level.stored.x - level.stored.y;
+  // Pixels outside are 0, or have no weight: then s and d are the level's.
   vec2 outside = vec2(0.0);
-  if (takes_padding() && padding == kRenormalize) {
-    outside = kOfSums != 0 ? vec2(shift, 0.0) : vec2(h);
-  }
+  if (takes_padding() && padding == kRenormalize) outside = level.stored;
 
   int own_pixel = shown(column0 + t, width, kRadiusX);
   int own_x = of_x.first + own_pixel * of_x.column, own_y = of_y.first + own_pixel * of_y.column;
@@ -235,9 +241,9 @@ void main() {
   FETCH(row)
   for (; row < end + kRimY; row += kBatch) {
     [[unroll]] for (int i = 0; i < kBatch; ++i) {  // V1
-      vec2 v = sum_and_difference(next[i], h);
+      vec2 v = centred(next[i], level);
       if (has(kHasL1) && is_l1_column && row + i >= max(first, 0) && row + i < min(end, height)) {
-        l1_sum += abs(v.y);
+        l1_sum += abs(next[i].x - next[i].y);
       }
       vec4 average;
       PUSH(vec4, state, vec4(v, v * v), average)
@@ -279,7 +285,7 @@ void main() {
       // Halves of p, q and 1 - SSIM (formula.h) by products with reciprocals of 2a and 2b.
       float s = mean_s[o], d = mean_d[o];
       float var_s = max(0.0, fma(-s, s, mean_ss[o])), var_d = max(0.0, fma(-d, d, mean_dd[o]));
-      float full_s = s + shift, squared = d * d;
+      float full_s = s + level.s, full_d = d + level.d, squared = full_d * full_d;
       float ra = 1.0 / fma(full_s, full_s, squared + c1), rb = 1.0 / (var_s + (var_d + c2));
       if (has(kContrast)) ra = 0.0;
       float p = squared * ra, q = var_d * rb, rest_p = fma(-2.0, p, 1.0);
@@ -301,7 +307,7 @@ void main() {
         // A quarter of the derivatives of 1 - SSIM by the averages, for what they are made from.
         float k = fma(-2.0, q, 1.0) * ra, g = rest_p * rb;
         float f1 = g * q, f2 = fma(-g, q, g);
-        float fs = fma(s, f1, -k * p * full_s), fd = fma(-d, f2, k * fma(-p, d, d));
+        float fs = fma(s, f1, -k * p * full_s), fd = fma(-d, f2, k * fma(-p, full_d, full_d));
         float factor = 1.0 / inside[o];
         if (has(kUpstreamOfMap) && is_window) {
           factor *= upstream_at(at(of_upstream, window_row - map_y0, column - map_x0));
@@ -368,13 +374,13 @@ void main() {
     if (kGradients == 2) g_d = across(kField0 + at_task + 3 * kBatch * kChunks);
     vec4 by_x, by_y;
     [[unroll]] for (int o = 0; o < kEach; ++o) {
-      vec2 v = sum_and_difference(vec2(in_x[o], in_y[o]), h);
+      vec2 v = centred(vec2(in_x[o], in_y[o]), level);
       float part_s = fma(-v.x, g_ss[o], g_s[o]);
       by_x[o] = plane_slope * fma(v.y, g_dd[o], kGradients == 1 ? part_s : part_s + g_d[o]);
       if (kGradients == 2) by_y[o] = plane_slope * (part_s - fma(v.y, g_dd[o], g_d[o]));
       if (has(kHasL1) && pixel0 + o >= 0 && pixel0 + o < width && pixel_row >= 0 &&
           pixel_row < height) {
-        float l1 = v.y > 0.0 ? plane_l1_slope : v.y < 0.0 ? -plane_l1_slope : 0.0;
+        float l1 = in_x[o] > in_y[o] ? plane_l1_slope : in_x[o] < in_y[o] ? -plane_l1_slope : 0.0;
         if (has(kUpstreamOfMap)) {
           l1 *= upstream_at(at(plane_of(5, image, channel), pixel_row, pixel0 + o));
         }

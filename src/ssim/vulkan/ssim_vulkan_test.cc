@@ -188,14 +188,19 @@ TEST_F(SsimVulkan, OfEqualImagesIsOneInAllBits) {
   }
 }
 
-// Bright images with little contrast: variances of f32 averages about 0 would be lost.
-TEST_F(SsimVulkan, KeepsSmallContrastOnABrightGround) {
+// Bright images with little contrast: variances of f32 averages about 0 would be lost, and those of
+// x - y too where one image is darker.
+TEST_F(SsimVulkan, KeepsSmallContrastOnBrightGrounds) {
   const auto at = [](double base, std::uint32_t seed) {
     return test::make({1, 1, 40, 70}, DType::f32, Layout::dense,
         [=](std::int64_t i) { return base + 1e-3 * test::uniform(seed, i); });
   };
-  const Pair pair{at(0.9, 1), at(0.9, 2)};
-  expect_the_references(pair, {}, {.k1 = 0, .k2 = 0.0003});
+  expect_the_references({at(0.9, 1), at(0.9, 2)}, {}, {.k1 = 0, .k2 = 0.0003});
+  for (const Padding padding : {Padding::valid, Padding::renormalize}) {
+    const Pair pair{at(0.2, 1), at(0.9, 2)};
+    expect_the_references(pair, {}, {.padding = padding});
+    expect_the_references_gradients(pair, {}, {.padding = padding}, 1e-5);
+  }
 }
 
 TEST_F(SsimVulkan, APixelThatIsNotANumberIsSeenByItsWindowsOnly) {
