@@ -11,12 +11,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <memory>
 
 #include "similis/warp.hpp"
+#include "src/core/operation.h"
 #include "src/core/require.h"
 #include "src/core/tensor/doubles.h"
-#include "src/registration/cpu/information.h"
+#include "src/registration/information.h"
 #include "src/registration/passes.h"
 #include "src/registration/similarity.h"
 
@@ -99,6 +100,9 @@ struct Model {
   }
 };
 
+// Null in a build without CUDA, where no image is on a GPU.
+constinit decltype(&fused_information_cuda) const kOnGpu = SIMILIS_IF_CUDA(fused_information_cuda);
+
 // Both images on one of the coarse grids.
 class LinearLevel {
  public:
@@ -116,15 +120,16 @@ class LinearLevel {
     if (!moving_.mask.empty()) moving_mask_ = fixed_.allocated(1, exec);
     all_ = static_cast<double>(fixed_.count(exec));
     const MetricTerm& term = terms.front();
-    if (term.metric == RegisterMetric::mi && term.sampling == 1 && can_fuse(fixed_, moving_)) {
-      fused_.emplace(fused_volumes(fixed_, moving_, {}), term.num_bins, exec);
+    if (term.metric == RegisterMetric::mi && term.sampling == 1) {
+      const bool is_on_gpu = fixed_.grid.device.kind == DeviceKind::cuda;
+      fused_ = (is_on_gpu ? kOnGpu : fused_information_cpu)(fixed_, moving_, term.num_bins, exec);
     }
   }
 
   // The metric and its derivative by the numbers of matrix().
   double evaluate(const Map& map, std::vector<double>& by_matrix) {
     const Map voxels = between_voxels(fixed_.grid, map, moving_.grid);
-    if (fused_) return evaluate_fused(voxels, by_matrix);
+    if (fused_ != nullptr) return evaluate_fused(voxels, by_matrix);
     const GridRows rows(fixed_.grid);
     std::int64_t count = weigh_inside(rows, voxels, moving_.grid, nullptr, fixed_.mask_elements(),
         weights_.elements<float>(), exec_);
@@ -155,7 +160,7 @@ class LinearLevel {
   // The matrix of a map: of voxels where passes are fused, else that of sample().
   std::vector<double> matrix(const Map& map) const {
     const Map voxels = between_voxels(fixed_.grid, map, moving_.grid);
-    if (!fused_) return coordinate_numbers(voxels, fixed_.grid, moving_.grid);
+    if (fused_ == nullptr) return coordinate_numbers(voxels, fixed_.grid, moving_.grid);
     std::vector<double> result;
     for (std::size_t a = 0; a < 3; ++a) {
       for (std::size_t c = 0; c < 3; ++c) result.push_back(voxels.linear.rows[a][c]);
@@ -180,7 +185,7 @@ class LinearLevel {
   const std::vector<MetricTerm>& terms_;
   const Execution& exec_;
   Tensor j_, slope_, weights_, by_affine_, moving_mask_;
-  std::optional<FusedInformation> fused_;
+  std::unique_ptr<FusedInformation> fused_;  // null where the operations are called one by one
   double all_ = 1, share_ = 1;
 };
 

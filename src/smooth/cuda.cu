@@ -27,8 +27,8 @@ namespace {
 constexpr int kRun = 8;       // outputs of a line that a thread computes at once
 constexpr int kWidth = 96;    // elements of a row that a block takes: whole voxels, and runs
 constexpr int kColumns = 96;  // elements that a block of depth_kernel takes: whole vectors
-constexpr int kRingPitch = kWidth + 3;  // runs of rows then begin at different banks
-constexpr int kKnownRadius = 9;         // of registration's gradients, σ = 3
+constexpr int kRingPitch = kWidth + 3;            // runs of rows then begin at different banks
+constexpr int kKnownRadius = 9, kKnownParts = 3;  // of registration's gradients, σ = 3
 
 // The first `count` of a run's sums, `stride` apart.
 __device__ __forceinline__ void store_run(const Elements& to, std::int64_t offset,
@@ -43,6 +43,11 @@ __device__ __forceinline__ void store_run(const Elements& to, std::int64_t offse
     return;
   }
   float* place = static_cast<float*>(to.data) + offset;
+  if (count >= kRun) {
+#pragma unroll
+    for (int o = 0; o < kRun; ++o, place += stride) *place = sums[o];
+    return;
+  }
 #pragma unroll
   for (int o = 0; o < kRun; ++o, place += stride) {
     if (o < count) *place = sums[o];
@@ -67,11 +72,22 @@ struct Line {
   float taps[kMostRadius + 1], tails[kMostRadius + 1];
 };
 
-// Lines of values in shared memory, in blocks of kRun that go round in a ring.
-struct Ring {
+// A line of values in shared memory, `pitch` apart; 0: only the launch knows how far.
+template <int pitch> struct Run {
   const float* values;
-  int pitch, blocks, first;  // elements between neighbours; of the ring; the line's first
+  int given_pitch;
 
+  __device__ int step() const { return pitch > 0 ? pitch : given_pitch; }
+  __device__ const float* block(int number) const { return values + number * (kRun * step()); }
+  __device__ float operator[](int i) const { return values[i * step()]; }
+};
+
+// The same in blocks of kRun that go round in a ring.
+template <int pitch> struct Ring {
+  const float* values;
+  int blocks, first;  // of the ring; the line's first
+
+  __device__ static constexpr int step() { return pitch; }
   __device__ const float* block(int number) const {
     const int slot = first + number;
     return values + (slot < blocks ? slot : slot - blocks) * (kRun * pitch);
@@ -81,9 +97,9 @@ struct Ring {
 
 // Sets sum[o] = Σ_k t_|k| values[o + r + k], |k| ≤ r, for o < kRun. radius: r, or 0 where it is not
 // known to the compiler.
-template <int radius>
+template <int radius, class Values>
 __device__ __forceinline__ void smooth_run(
-    const Line& line, const Ring& values, float (&sum)[kRun]) {
+    const Line& line, const Values& values, float (&sum)[kRun]) {
 #pragma unroll
   for (int o = 0; o < kRun; ++o) sum[o] = 0;
   if constexpr (radius > 0) {
@@ -94,7 +110,7 @@ __device__ __forceinline__ void smooth_run(
       for (int j = 0; j < kRun; ++j) {
         const int i = block * kRun + j;
         if (i >= 2 * radius + kRun) continue;
-        const float value = of_block[j * values.pitch];
+        const float value = of_block[j * values.step()];
 #pragma unroll
         for (int o = 0; o < kRun; ++o) {
           const int k = i - o - radius;
@@ -114,7 +130,7 @@ __device__ __forceinline__ void smooth_run(
       const int i = block + j;
       if (i >= count) break;
       weights[j] = i <= last ? line.taps[i < line.radius ? line.radius - i : i - line.radius] : 0;
-      const float value = of_block[j * values.pitch];
+      const float value = of_block[j * values.step()];
 #pragma unroll
       for (int o = 0; o < kRun; ++o) {
         if (is_inner || (i >= o && i - o <= last)) {
@@ -143,7 +159,8 @@ struct PlanePass {
   Gate gate = {};
 };
 
-// A block takes kWidth elements of `stripe_rows` rows. T: the dtype of `from`.
+// A block takes kWidth elements of `stripe_rows` rows. T: the dtype of `from`. A radius that is
+// known has kKnownParts components.
 template <class T, int radius>
 __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTANT PlanePass p) {
   SIMILIS_DYNAMIC_SHARED(float, shared, 16);
@@ -152,7 +169,8 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
   float* const tile = shared;                        // [kRun][tile_pitch]
   float* const ring = shared + kRun * p.tile_pitch;  // [ring_blocks · kRun][kRingPitch]
   const Shape& shape = p.shape;
-  const int t = static_cast<int>(threadIdx.x), parts = shape.components;
+  constexpr int kParts = radius > 0 ? kKnownParts : 0;
+  const int t = static_cast<int>(threadIdx.x), parts = kParts > 0 ? kParts : shape.components;
   const std::int64_t block = blockIdx.x;
   const int tile_number = static_cast<int>(block % p.tiles);
   const int stripe = static_cast<int>(block / p.tiles % p.stripes);
@@ -166,33 +184,35 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
       static_cast<const T*>(p.from.data) + p.from.image(n, c) + z * p.from.strides[kZ];
   const bool replicates = p.outside == Outside::replicated;
   const int loaded = kWidth + 2 * p.x.radius * parts;
-  std::int64_t offsets[kLoads];
+  Coming coming(first_row - p.y.radius, shape.height, p.from.strides[kY]);
+  const T* places[kLoads];
   bool exists[kLoads];
 #pragma unroll
   for (int k = 0; k < kLoads; ++k) {
     const int i = t + k * kWidth, voxel = i / parts, at = first_x + voxel - p.x.radius;
     const int inside = min(max(at, 0), shape.width - 1);
-    offsets[k] = inside * p.from.strides[kX] + (i - voxel * parts) * p.from.strides[kComponent];
+    places[k] = from + coming.offset() + inside * p.from.strides[kX] +
+                (i - voxel * parts) * p.from.strides[kComponent];
     exists[k] = i < loaded && (replicates || at == inside);
   }
   float next[kRun][kLoads];
-  const auto fetch = [&](int chunk) {
+  const auto fetch = [&] {
 #pragma unroll
     for (int r = 0; r < kRun; ++r) {
-      const int y = first_row - p.y.radius + chunk * kRun + r,
-                inside = min(max(y, 0), shape.height - 1);
-      const bool row_exists = replicates || y == inside;
-      const T* const line = from + inside * p.from.strides[kY];
+      const bool row_exists = replicates || coming.exists();
 #pragma unroll
       for (int k = 0; k < kLoads; ++k) {
-        next[r][k] = row_exists && exists[k] ? gpu::to_float(line[offsets[k]]) : 0.0f;
+        next[r][k] = row_exists && exists[k] ? gpu::to_float(*places[k]) : 0.0f;
       }
+      const std::int64_t step = coming.step();
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) places[k] += step;
     }
   };
   // Along x: thread t takes a run of row t / 12.
   const int row = t / (kWidth / kRun), run = t % (kWidth / kRun);
   const int start = run / parts * kRun * parts + run % parts;
-  const Ring along_x{tile + row * p.tile_pitch + start, parts, 1 << 20, 0};
+  const Run<kParts> along_x{tile + row * p.tile_pitch + start, parts};
   const int behind = p.ring_blocks - 1;  // blocks of rows that the first output waits for
   const int chunks = (last_row - first_row + kRun - 1) / kRun + behind;
   // Along y: thread t takes column t.
@@ -200,7 +220,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
   const std::int64_t column = p.to.image(n, c) + z * p.to.strides[kZ] + x * p.to.strides[kX] +
                               t % parts * p.to.strides[kComponent];
   int slot = 0;  // of the ring, for the chunk
-  fetch(0);
+  fetch();
   for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
@@ -208,7 +228,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
 #pragma unroll
       for (int r = 0; r < kRun; ++r) tile[r * p.tile_pitch + t + k * kWidth] = next[r][k];
     }
-    if (chunk + 1 < chunks) fetch(chunk + 1);
+    if (chunk + 1 < chunks) fetch();
     __syncthreads();
     {
       float sums[kRun];
@@ -232,7 +252,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
     const int row0 = first_row + (chunk - behind) * kRun;
     float sums[kRun];
     // The next slot holds the oldest rows.
-    const Ring along_y{ring + t, kRingPitch, p.ring_blocks, slot};
+    const Ring<kRingPitch> along_y{ring + t, p.ring_blocks, slot};
     smooth_run<radius>(p.y, along_y, sums);
     if (p.outside == Outside::folded) {
       for (int end = 0; end < 2; ++end) {
@@ -278,30 +298,32 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   const auto column = [&](const Elements& e) {
     return e.image(n, c) + y * e.strides[kY] + x * e.strides[kX] + part * e.strides[kComponent];
   };
-  const float* const from = static_cast<const float*>(p.from.data) + column(p.from);
+  const float* place = static_cast<const float*>(p.from.data) + column(p.from);
   const std::int64_t to = column(p.to);
   const int first = stripe * p.stripe_planes, last = min(first + p.stripe_planes, shape.depth);
   const int behind = p.ring_blocks - 1, chunks = (last - first + kRun - 1) / kRun + behind;
   float next[kRun];
-  const auto fetch = [&](int chunk) {
+  Coming coming(first - p.z.radius, shape.depth, p.from.strides[kZ]);
+  place += coming.offset();
+  const bool replicates = p.outside == Outside::replicated;
+  const auto fetch = [&] {
 #pragma unroll
     for (int r = 0; r < kRun; ++r) {
-      const int z = first - p.z.radius + chunk * kRun + r, inside = min(max(z, 0), shape.depth - 1);
-      next[r] = p.outside == Outside::replicated || z == inside ? from[inside * p.from.strides[kZ]]
-                                                                : 0.0f;
+      next[r] = replicates || coming.exists() ? *place : 0.0f;
+      place += coming.step();
     }
   };
   int slot = 0;  // of the ring, for the chunk
-  fetch(0);
+  fetch();
   for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
     for (int r = 0; r < kRun; ++r) ring[(slot * kRun + r) * kColumns + t] = next[r];
-    if (chunk + 1 < chunks) fetch(chunk + 1);
+    if (chunk + 1 < chunks) fetch();
     slot = slot + 1 == p.ring_blocks ? 0 : slot + 1;
     if (chunk < behind) continue;
     const int q = chunk - behind;
     // The next slot holds the oldest values.
-    const Ring along_z{ring + t, kColumns, p.ring_blocks, slot};
+    const Ring<kColumns> along_z{ring + t, p.ring_blocks, slot};
     float sums[kRun];
     smooth_run<radius>(p.z, along_z, sums);
     const int z0 = first + q * kRun;
@@ -401,7 +423,9 @@ void launch_planes(
       sizeof(float) * static_cast<std::size_t>(kRun * (p.tile_pitch + p.ring_blocks * kRingPitch));
   gpu::launch("smooth", exec.queue.handle, static_cast<unsigned>(planes * p.tiles * p.stripes),
       kWidth, bytes,
-      planes_of(pass.x.dtype, p.x.radius == kKnownRadius && p.y.radius == kKnownRadius), p);
+      planes_of(pass.x.dtype, p.x.radius == kKnownRadius && p.y.radius == kKnownRadius &&
+                                  p.shape.components == kKnownParts),
+      p);
 }
 
 void launch_depth(

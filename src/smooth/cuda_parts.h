@@ -24,6 +24,24 @@ struct Elements {
   }
 };
 
+/// The planes or rows that a block reads one after another; the first may lie outside. Pointers
+/// move with them by step(): a product for each place cost more than the sums of a line.
+struct Coming {
+  std::int64_t stride;
+  int at, extent;
+
+  __device__ Coming(int first, int of, std::int64_t by) : stride(by), at(first), extent(of) {}
+  __device__ __forceinline__ bool exists() const { return at >= 0 && at < extent; }
+  __device__ __forceinline__ std::int64_t offset() const {
+    return min(max(at, 0), extent - 1) * stride;
+  }
+  __device__ __forceinline__ std::int64_t step() {
+    const bool moves = at >= 0 && at < extent - 1;
+    ++at;
+    return moves ? stride : 0;
+  }
+};
+
 /// The values outside the image; folded: of an adjoint of replicated values.
 enum class Outside : std::uint8_t { replicated, zero, folded };
 

@@ -12,13 +12,15 @@
 #include "hwy/foreach_target.h"  // before highway.h
 #include "hwy/highway.h"
 
-#include "src/registration/cpu/information.h"
+#include "src/registration/information.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "src/core/parallel.h"
+#include "src/core/tensor/aligned_vector.h"
 #include "src/mutual_information/formula.h"
 #include "src/registration/cpu/moved_cells-inl.h"
 
@@ -253,27 +255,38 @@ double information_of(const std::vector<double>& histogram, int bins, std::vecto
   return value;
 }
 
-}  // namespace
+class InformationOnCpu : public FusedInformation {
+ public:
+  InformationOnCpu(const FusedVolumes& volumes, int bins, const Execution& exec)
+      : volumes_(volumes), bins_(bins) {
+    const auto voxels =
+        static_cast<std::size_t>(volumes.size[0] * volumes.size[1] * volumes.size[2]);
+    fixed_bins_.resize(voxels);
+    fixed_weights_.resize(kTaps * voxels);
+    moved_.resize(4 * voxels);
+    InformationPass pass{.volumes = volumes_,
+        .bins = bins_,
+        .fixed_bins = fixed_bins_.data(),
+        .fixed_weights = fixed_weights_.data(),
+        .j = nullptr,
+        .slopes = {},
+        .table = nullptr};
+    by_row_ranges(volumes_, exec, [&](std::size_t, const RowRange& rows) {
+      HWY_DYNAMIC_DISPATCH(weigh_fixed)(&pass, &rows);
+    });
+  }
 
-FusedInformation::FusedInformation(const FusedVolumes& volumes, int bins, const Execution& exec)
-    : volumes_(volumes), bins_(bins) {
-  const auto voxels = static_cast<std::size_t>(volumes.size[0] * volumes.size[1] * volumes.size[2]);
-  fixed_bins_.resize(voxels);
-  fixed_weights_.resize(kTaps * voxels);
-  moved_.resize(4 * voxels);
-  InformationPass pass{.volumes = volumes_,
-      .bins = bins_,
-      .fixed_bins = fixed_bins_.data(),
-      .fixed_weights = fixed_weights_.data(),
-      .j = nullptr,
-      .slopes = {},
-      .table = nullptr};
-  by_row_ranges(volumes_, exec, [&](std::size_t, const RowRange& rows) {
-    HWY_DYNAMIC_DISPATCH(weigh_fixed)(&pass, &rows);
-  });
-}
+  Result evaluate(const Map& voxels, const Execution& exec) override;
 
-FusedInformation::Result FusedInformation::evaluate(const Map& voxels, const Execution& exec) {
+ private:
+  FusedVolumes volumes_;
+  int bins_;
+  std::vector<std::int32_t> fixed_bins_;  // the first of 4
+  AlignedVector<float> fixed_weights_;    // 4 a voxel
+  AlignedVector<float> moved_;            // J, NaN where a voxel does not count, and 3 slopes
+};
+
+FusedInformation::Result InformationOnCpu::evaluate(const Map& voxels, const Execution& exec) {
   volumes_.set_map(voxels);
   const std::size_t count = fixed_bins_.size(), entries = static_cast<std::size_t>(bins_ * bins_);
   std::vector<float> table(entries);
@@ -310,6 +323,14 @@ FusedInformation::Result FusedInformation::evaluate(const Map& voxels, const Exe
     }
   }
   return result;
+}
+
+}  // namespace
+
+std::unique_ptr<FusedInformation> fused_information_cpu(
+    const Image& fixed, const Image& moving, int bins, const Execution& exec) {
+  if (!can_fuse(fixed, moving)) return nullptr;
+  return std::make_unique<InformationOnCpu>(fused_volumes(fixed, moving, {}), bins, exec);
 }
 
 }  // namespace similis::registration_internal

@@ -27,42 +27,46 @@ struct Cell {
     for (int a = 0; a < 3; ++a) {
       const float place = fmaf(
           p.by[a][0], moved[0], fmaf(p.by[a][1], moved[1], fmaf(p.by[a][2], moved[2], p.start[a])));
-      const float last = static_cast<float>(p.moving_size[a] - 1);
-      is_inside = is_inside && place >= -1e-3f && place <= last + 1e-3f;
-      const float whole = floorf(place);
-      // A place far outside has corners that exist nowhere.
-      first[a] = is_inside ? static_cast<int>(whole) : -2;
-      fraction[a] = place - whole;
+      is_inside = is_inside && place >= -kSlack && place <= p.inside[a];
+      const int whole = static_cast<int>(floorf(place));
+      fraction[a] = place - static_cast<float>(whole);
+      first[a] = whole;
     }
   }
 
-  // The 8 corners of the cell, x fastest; 0 outside.
+  // The 8 corners of the cell, x fastest; 0 outside of the grid, and everywhere for a cell that is
+  // not inside.
   __device__ __forceinline__ void load(
       const Level& p, const float* image, float (&corner)[8]) const {
     const int by_y = p.moving_size[0], by_z = by_y * p.moving_size[1];
-    const float* const at = image + (first[2] * by_z + first[1] * by_y + first[0]);
+    const auto corner_at = [&](int k) {
+      const int row = (first[2] + (k >> 2)) * by_z + (first[1] + (k >> 1 & 1)) * by_y + first[0];
+      return __ldg(image + row + (k & 1));
+    };
     bool is_whole = true;
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      is_whole = is_whole && first[a] >= 0 && first[a] + 1 < p.moving_size[a];
+      const auto last = static_cast<unsigned>(p.moving_size[a] - 1);
+      is_whole = is_whole && static_cast<unsigned>(first[a]) < last;
     }
     if (is_whole) {
 #pragma unroll
-      for (int k = 0; k < 8; ++k) {
-        corner[k] = __ldg(at + ((k >> 2) * by_z + (k >> 1 & 1) * by_y + (k & 1)));
-      }
+      for (int k = 0; k < 8; ++k) corner[k] = corner_at(k);
       return;
     }
+#pragma unroll
+    for (int k = 0; k < 8; ++k) corner[k] = 0;
+    if (!is_inside) return;
+    // Without a loop, a warp at the image's side waits for one load and not for 8 in turn.
+    bool exists[3][2];
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      exists[a][0] = first[a] >= 0;
+      exists[a][1] = first[a] + 1 < p.moving_size[a];
+    }
+#pragma unroll
     for (int k = 0; k < 8; ++k) {
-      const int d[3] = {k & 1, k >> 1 & 1, k >> 2};
-      bool exists = true;
-#pragma unroll
-      for (int a = 0; a < 3; ++a) {
-        exists = exists && first[a] + d[a] >= 0 && first[a] + d[a] < p.moving_size[a];
-      }
-      const float value = exists ? __ldg(at + (d[2] * by_z + d[1] * by_y + d[0])) : 0.0f;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) corner[i] = i == k ? value : corner[i];
+      if (exists[0][k & 1] && exists[1][k >> 1 & 1] && exists[2][k >> 2]) corner[k] = corner_at(k);
     }
   }
 
@@ -80,10 +84,9 @@ struct Cell {
     return mix(y0, y1, fraction[2]);
   }
 
-  // The derivative of the value by the displacement of the fixed voxel.
-  __device__ __forceinline__ void slope(
-      const Level& p, const float (&corner)[8], float (&by_u)[3]) const {
-    float by_place[3];
+  // The derivative of the value by the place.
+  __device__ __forceinline__ void place_slope(
+      const float (&corner)[8], float (&by_place)[3]) const {
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
       const int step = 1 << a, b = (a + 1) % 3, c = (a + 2) % 3;
@@ -94,6 +97,13 @@ struct Cell {
                       fraction[b], difference(by_b + by_c) - difference(by_c), difference(by_c));
       by_place[a] = fmaf(fraction[c], high - low, low);
     }
+  }
+
+  // The derivative of the value by the displacement of the fixed voxel.
+  __device__ __forceinline__ void slope(
+      const Level& p, const float (&corner)[8], float (&by_u)[3]) const {
+    float by_place[3];
+    place_slope(corner, by_place);
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       by_u[c] =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // u' = G_elastic (d + u(x + d)) in one pass, d = step·g / |largest vector of g|:
 //
-//   u ─> ring of 5 planes with a rim                            shared
+//   u ─> ring of 4 planes with a rim                            shared
 //   g, 8 vectors of u ─> d + u(x + d), with a rim of a voxel    shared, two planes
 //   9 of these ─> G along x and y ─> 3 planes ─> along z ─> u'  registers
 //
-// No vector of d is longer than a voxel, so a cell lies within a voxel of its own. Per voxel: u and
-// g 12 B each, 1.6 and 1.3 times with their rims; 62 shared words; u' 12 B.
+// No vector of d is longer than a voxel, so a cell begins at its own voxel or at the one before.
+// Per voxel: u and g 12 B each, 1.7 and 1.3 times with their rims; 62 shared words; u' 12 B.
 #include <cmath>
 
 #include "src/gpu/cuda/vendor.h"
@@ -16,10 +16,10 @@
 namespace similis::registration_internal::cuda {
 namespace {
 
-constexpr int kRing = 5;  // planes of u: one before a cell's own, two behind, one that comes
-constexpr int kBefore = 2, kBehind = 3;  // voxels of u beside a tile
-constexpr int kFieldPitch = 3 * (kColumns + kBefore + kBehind),
-              kFieldRows = kRows + kBefore + kBehind, kFieldPlane = kFieldPitch * kFieldRows;
+constexpr int kRing = 4;  // planes of u: those beside a cell's own, and one that comes
+constexpr int kRim = 2;   // voxels of u beside a tile
+constexpr int kFieldPitch = 3 * (kColumns + 2 * kRim), kFieldRows = kRows + 2 * kRim,
+              kFieldPlane = kFieldPitch * kFieldRows;
 constexpr int kLoads = (kFieldPlane + kTile - 1) / kTile;
 constexpr int kPitch = 3 * (kColumns + 2), kSums = (kColumns + 2) * (kRows + 2);
 constexpr int kSumsOfThread = (kSums + kTile - 1) / kTile;
@@ -31,37 +31,59 @@ struct Composition {
   Elastic elastic;
 };
 
-// Sets sum to d + u(x + d) at a voxel of the grid, d = factor·g.
-__device__ __forceinline__ void compose_voxel(const Level& p, const float (&g)[3], float factor,
-    int x, int y, int z, int x0, int y0, const float* ring, float* sum) {
-  const int place[3] = {x, y, z};
-  int first[3];
-  float d[3], fraction[3];
+// Planes of the ring about a voxel.
+struct RingPlanes {
+  const float *before, *here, *behind;
+};
+
+constexpr float kMost = 0x1.fffffep-1f;  // of a step: a voxel's end is the next one's begin
+
+// A voxel of the grid whose sum a thread forms.
+struct SumPlace {
+  int number;               // its first number in a plane of memory
+  int own;                  // likewise in the ring
+  float least[2], most[2];  // of d along x and y, within the grid
+
+  __device__ SumPlace(const Level& p, int x0, int y0, int sum) {
+    const int row = sum / (kColumns + 2),
+              at[2] = {min(max(x0 - 1 + sum - row * (kColumns + 2), 0), p.size[0] - 1),
+                  min(max(y0 - 1 + row, 0), p.size[1] - 1)};
+    number = 3 * (at[1] * p.size[0] + at[0]);
+    own = (at[1] - y0 + kRim) * kFieldPitch + 3 * (at[0] - x0 + kRim);
 #pragma unroll
-  for (int a = 0; a < 3; ++a) {
-    d[a] = factor * g[a];
-    // Within the grid, and within the ring by rounding.
-    const float least = place[a] > 0 ? -1.0f : 0.0f, most = place[a] + 1 < p.size[a] ? 1.0f : 0.0f;
-    const float moved = fminf(fmaxf(d[a], least), most);
-    const float whole = floorf(moved);
-    first[a] = static_cast<int>(whole);
-    fraction[a] = moved - whole;
+    for (int a = 0; a < 2; ++a) {
+      least[a] = at[a] > 0 ? -1.0f : 0.0f;
+      most[a] = at[a] + 1 < p.size[a] ? kMost : 0.0f;
+    }
   }
-  const int column = 3 * (x + first[0] - x0 + kBefore), row = y + first[1] - y0 + kBefore;
-  const float* const low =
-      ring + (z + first[2] + kRing) % kRing * kFieldPlane + row * kFieldPitch + column;
-  const float* const high =
-      ring + (z + first[2] + 1 + kRing) % kRing * kFieldPlane + row * kFieldPitch + column;
-  const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
+
+  // Sets sum to d + u(x + d), d = factor·g. Limits along z are those of the plane.
+  __device__ __forceinline__ void compose(const float (&g)[3], float factor, float least_z,
+      float most_z, const RingPlanes& ring, float* sum) const {
+    const float lower[3] = {least[0], least[1], least_z}, upper[3] = {most[0], most[1], most_z};
+    bool is_before[3];
+    float d[3], fraction[3];
 #pragma unroll
-  for (int c = 0; c < 3; ++c) {
-    const auto plane = [&](const float* at) {
-      return mix(mix(at[c], at[c + 3], fraction[0]),
-          mix(at[c + kFieldPitch], at[c + kFieldPitch + 3], fraction[0]), fraction[1]);
-    };
-    sum[c] = d[c] + mix(plane(low), plane(high), fraction[2]);
+    for (int a = 0; a < 3; ++a) {
+      d[a] = factor * g[a];
+      const float moved = fminf(fmaxf(d[a], lower[a]), upper[a]);
+      is_before[a] = moved < 0;
+      fraction[a] = is_before[a] ? moved + 1 : moved;
+    }
+    const int cell = own - (is_before[0] ? 3 : 0) - (is_before[1] ? kFieldPitch : 0);
+    const float* const low = (is_before[2] ? ring.before : ring.here) + cell;
+    const float* const high = (is_before[2] ? ring.here : ring.behind) + cell;
+    const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      const auto plane = [&](const float* at) {
+        return mix(mix(at[c], at[c + 3], fraction[0]),
+            mix(at[c + kFieldPitch], at[c + kFieldPitch + 3], fraction[0]), fraction[1]);
+      };
+      sum[c] = d[c] + mix(plane(low), plane(high), fraction[2]);
+    }
   }
-}
+};
 
 __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CONSTANT Level p,
     const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at,
@@ -84,74 +106,83 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   const Place of(p, tiles);
   const int x0 = of.x0, y0 = of.y0, z0 = of.z0, z1 = of.z1, x = of.x, y = of.y;
   const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
+  const std::int64_t plane_numbers = 3 * plane_voxels;
+  const int last_plane = p.size[2] - 1;
   // Numbers of a plane of u that this thread brings; voxels outside are those at the border.
   int offsets[kLoads];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
     const int number = t + i * kTile, row = number / kFieldPitch, e = number - row * kFieldPitch,
               column = e / 3;
-    const int from_x = min(max(x0 - kBefore + column, 0), p.size[0] - 1),
-              from_y = min(max(y0 - kBefore + row, 0), p.size[1] - 1);
+    const int from_x = min(max(x0 - kRim + column, 0), p.size[0] - 1),
+              from_y = min(max(y0 - kRim + row, 0), p.size[1] - 1);
     offsets[i] = (from_y * p.size[0] + from_x) * 3 + e - 3 * column;
   }
+  const int first = max(z0 - 1, 0), last = min(z1, last_plane);
+  // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
+  const float *coming = by.u + max(first - 1, 0) * plane_numbers,
+              *coming_g = by.g + first * plane_numbers;
+  int coming_z = first - 1;
   float next_u[kLoads];
-  const auto fetch = [&](int z) {
-    const float* const plane = by.u + min(max(z, 0), p.size[2] - 1) * plane_voxels * 3;
+  const auto fetch = [&] {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      next_u[i] = t + i * kTile < kFieldPlane ? plane[offsets[i]] : 0;
+      const bool exists = (i + 1) * kTile <= kFieldPlane || t + i * kTile < kFieldPlane;
+      next_u[i] = exists ? coming[offsets[i]] : 0;
     }
+    if (coming_z >= 0 && coming_z < last_plane) coming += plane_numbers;
+    ++coming_z;
   };
-  const auto store = [&](int z) {
-    float* const plane = ring + (z + kRing) % kRing * kFieldPlane;
+  const auto store = [&](float* plane) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      if (t + i * kTile < kFieldPlane) plane[t + i * kTile] = next_u[i];
+      if ((i + 1) * kTile <= kFieldPlane || t + i * kTile < kFieldPlane) {
+        plane[t + i * kTile] = next_u[i];
+      }
     }
   };
-  // The sums that this thread forms: their places, clamped to the grid, and g there.
-  int sum_x[kSumsOfThread], sum_y[kSumsOfThread];
+  static_assert(kSumsOfThread == 2);
+  const SumPlace places[kSumsOfThread] = {{p, x0, y0, t}, {p, x0, y0, t + kTile}};
+  const bool has_second = t + kTile < kSums;
   float next_g[kSumsOfThread][3];
-#pragma unroll
-  for (int i = 0; i < kSumsOfThread; ++i) {
-    const int number = t + i * kTile, row = number / (kColumns + 2);
-    sum_x[i] = min(max(x0 - 1 + number - row * (kColumns + 2), 0), p.size[0] - 1);
-    sum_y[i] = min(max(y0 - 1 + row, 0), p.size[1] - 1);
-  }
-  const auto fetch_g = [&](int z) {
-    const float* const plane = by.g + min(z, p.size[2] - 1) * plane_voxels * 3;
+  const auto fetch_g = [&] {
 #pragma unroll
     for (int i = 0; i < kSumsOfThread; ++i) {
-      if (t + i * kTile >= kSums) break;
-      const float* const own = plane + 3 * (sum_y[i] * p.size[0] + sum_x[i]);
+      if (i > 0 && !has_second) break;
 #pragma unroll
-      for (int c = 0; c < 3; ++c) next_g[i][c] = own[c];
+      for (int c = 0; c < 3; ++c) next_g[i][c] = coming_g[places[i].number + c];
     }
+    coming_g += plane_numbers;
   };
-  const int first = max(z0 - 1, 0), last = min(z1, p.size[2] - 1);
-  for (int z = first - 1; z <= first + 2; ++z) {
-    fetch(z);
-    store(z);
-  }
-  fetch(first + 3);
-  fetch_g(first);
+  float *before_plane = ring, *here_plane = ring + kFieldPlane,
+        *behind_plane = ring + 2 * kFieldPlane, *free_plane = ring + 3 * kFieldPlane;
+  fetch();
+  store(before_plane);
+  fetch();
+  store(here_plane);
+  fetch();
+  store(behind_plane);
+  fetch();
+  fetch_g();
   __syncthreads();
   const float centre = by.elastic.centre, beside = by.elastic.beside;
   float before[3] = {}, here[3] = {};
+  float* to = by.to + z0 * plane_numbers + 3 * (std::int64_t{y} * p.size[0] + x);
   // One step more where the plane behind the last is that itself.
   for (int z = first; z <= z1; ++z) {
     float next[3];
     if (z <= last) {
-      store(z + 3);
-      fetch(z + 4);
+      store(free_plane);  // the plane behind those that this step reads
+      fetch();
       float* const plane = sums[z & 1];
+      const RingPlanes about{before_plane, here_plane, behind_plane};
+      const float least_z = z > 0 ? -1.0f : 0.0f, most_z = z < last_plane ? kMost : 0.0f;
 #pragma unroll
       for (int i = 0; i < kSumsOfThread; ++i) {
-        if (t + i * kTile >= kSums) break;
-        compose_voxel(
-            p, next_g[i], factor, sum_x[i], sum_y[i], z, x0, y0, ring, plane + 3 * (t + i * kTile));
+        if (i > 0 && !has_second) break;
+        places[i].compose(next_g[i], factor, least_z, most_z, about, plane + 3 * (t + i * kTile));
       }
-      fetch_g(z + 1);
+      if (z < last) fetch_g();
       __syncthreads();
       const float* const own = plane + (t / kColumns) * kPitch + 3 * (t % kColumns);
 #pragma unroll
@@ -172,15 +203,20 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
     }
     const int out = z - 1;
     if (out >= z0 && of.is_mine) {
-      float* const to = by.to + ((std::int64_t{out} * p.size[1] + y) * p.size[0] + x) * 3;
 #pragma unroll
       for (int c = 0; c < 3; ++c) to[c] = fmaf(centre, here[c], beside * (before[c] + next[c]));
+      to += plane_numbers;
     }
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       before[c] = here[c];
       here[c] = next[c];
     }
+    float* const read = before_plane;
+    before_plane = here_plane;
+    here_plane = behind_plane;
+    behind_plane = free_plane;
+    free_plane = read;
   }
 }
 

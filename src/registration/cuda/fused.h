@@ -16,11 +16,13 @@
 
 #include "similis/execution.hpp"
 #include "src/core/host_device.h"
+#include "src/registration/levels.h"
 
 namespace similis::registration_internal::cuda {
 
 constexpr int kBatch = 10;          // iterations between two looks of the host
 constexpr int kLossesOfSlope = 10;  // as the CPU's
+constexpr float kSlack = 1e-3f;     // as weigh_inside()'s: rounding takes no outermost voxel away
 
 /// What is known of an iteration.
 struct Record {
@@ -51,6 +53,7 @@ struct Level {
   int size[3];  ///< of the fixed grid, x, y, z
   int moving_size[3];
   float start[3], by[3][3];  ///< voxel numbers of fixed to those of moving
+  float inside[3];           ///< the last place of the moving grid, and kSlack
   const float *fixed, *moving;
   const float *fixed_mask, *moving_mask;  ///< null: all count
   float* j;
@@ -64,7 +67,10 @@ struct Level {
   SIMILIS_HOST_DEVICE std::int64_t voxels() const {
     return std::int64_t{size[0]} * size[1] * size[2];
   }
+  void set_map(const Map& voxels);
 };
+/// Two volumes of one channel, and the map between their voxels.
+Level fused_level(const Image& fixed, const Image& moving, const Map& voxels);
 
 /// The number of an iteration, and its place in the batch.
 struct Iteration {

@@ -64,23 +64,11 @@ class FusedGreedyLevel : public DeformableLevel {
         g_(allocate(u.shape, DType::f32, grid_.device, exec)),
         j_(images.fixed.allocated(1, exec)),
         state_(allocate_bytes(sizeof(State), grid_.device, exec)) {
-    const Map voxels = between_voxels(grid_, images.affine, images.moving.grid);
-    level_.fixed = images.fixed.values.elements<float>();
-    level_.moving = images.moving.values.elements<float>();
-    level_.fixed_mask = images.fixed.mask_elements();
-    level_.moving_mask = images.moving.mask_elements();
+    level_ = fused_level(
+        images.fixed, images.moving, between_voxels(grid_, images.affine, images.moving.grid));
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
     level_.tolerance = options.tolerance;
-    level_.device = grid_.device;
-    for (std::size_t a = 0; a < 3; ++a) {
-      level_.size[a] = static_cast<int>(grid_.size[a]);
-      level_.moving_size[a] = static_cast<int>(images.moving.grid.size[a]);
-      level_.start[a] = static_cast<float>(voxels.shift[a]);
-      for (std::size_t c = 0; c < 3; ++c) {
-        level_.by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
-      }
-    }
     for (const MetricTerm& term : options.metrics) {
       const bool is_lncc = term.metric == RegisterMetric::lncc;
       (is_lncc ? level_.lncc_weight : level_.ncc_weight) = static_cast<float>(term.weight);
@@ -100,8 +88,10 @@ class FusedGreedyLevel : public DeformableLevel {
     const gpu::Current current(grid_.device);
     clear(0, sizeof(State));
     warp(kAnyDeterminant);  // of a field that the guard has passed
+    int batch = kBatch;
     for (int done = 0; done < run.iterations;) {
-      const int count = std::min(kBatch, run.iterations - done);
+      const int count = std::min(batch, run.iterations - done);
+      batch = std::min(2 * batch, kBatch);
       const Tensor fields[3] = {u_, scratch_, g_};
       begin_batch();
       for (int i = 0; i < count; ++i) queue_iteration(i, run.step(done + i));
@@ -137,6 +127,7 @@ class FusedGreedyLevel : public DeformableLevel {
         }
         if (record.bad > 0) {  // the repair has warped the field
           ++taken;
+          batch = kBatchAfterRepair;
           break;
         }
       }
@@ -147,6 +138,8 @@ class FusedGreedyLevel : public DeformableLevel {
   const Tensor& field() const override { return u_; }
 
  private:
+  // Repairs come one soon after another, and kernels behind one are queued for nothing.
+  static constexpr int kBatchAfterRepair = 3;
   static constexpr float kAnyDeterminant = -std::numeric_limits<float>::infinity();
 
   // Number 1 is the warp before a batch.
@@ -261,6 +254,33 @@ class FusedGreedyLevel : public DeformableLevel {
 };
 
 }  // namespace
+
+namespace cuda {
+
+void Level::set_map(const Map& voxels) {
+  for (std::size_t a = 0; a < 3; ++a) {
+    start[a] = static_cast<float>(voxels.shift[a]);
+    for (std::size_t c = 0; c < 3; ++c) by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+  }
+}
+
+Level fused_level(const Image& fixed, const Image& moving, const Map& voxels) {
+  Level level = {};
+  level.fixed = fixed.values.elements<float>();
+  level.moving = moving.values.elements<float>();
+  level.fixed_mask = fixed.mask_elements();
+  level.moving_mask = moving.mask_elements();
+  level.device = fixed.grid.device;
+  for (std::size_t a = 0; a < 3; ++a) {
+    level.size[a] = static_cast<int>(fixed.grid.size[a]);
+    level.moving_size[a] = static_cast<int>(moving.grid.size[a]);
+    level.inside[a] = static_cast<float>(level.moving_size[a] - 1) + kSlack;
+  }
+  level.set_map(voxels);
+  return level;
+}
+
+}  // namespace cuda
 
 std::unique_ptr<DeformableLevel> fused_greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {

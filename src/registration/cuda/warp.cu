@@ -79,40 +79,46 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
               from_y = min(max(place.y0 - 1 + row, 0), p.size[1] - 1);
     offsets[i] = (from_y * p.size[0] + from_x) * 3 + e - 3 * column;
   }
+  // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
+  const std::int64_t plane_numbers = 3 * plane_voxels;
+  const float* coming = u + max(place.z0 - 1, 0) * plane_numbers;  // the plane to fetch
+  int coming_z = place.z0 - 1;
   float next[kLoads];
-  const auto fetch = [&](int z) {
-    const float* const plane = u + min(max(z, 0), p.size[2] - 1) * plane_voxels * 3;
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) next[i] = t + i * kTile < kPlane ? plane[offsets[i]] : 0;
-  };
-  const auto store = [&](int k) {
-    float* const plane = planes[k % 3];
+  const auto fetch = [&] {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      if (t + i * kTile < kPlane) plane[t + i * kTile] = next[i];
+      const bool exists = (i + 1) * kTile <= kPlane || t + i * kTile < kPlane;
+      next[i] = exists ? coming[offsets[i]] : 0;
+    }
+    if (coming_z >= 0 && coming_z + 1 < p.size[2]) coming += plane_numbers;
+    ++coming_z;
+  };
+  const auto store = [&](float* plane) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if ((i + 1) * kTile <= kPlane || t + i * kTile < kPlane) plane[t + i * kTile] = next[i];
     }
   };
   float moments[6] = {}, most = -INFINITY;
   int bad = 0, nans = 0;
-  fetch(place.z0 - 1);
-  store(2);
-  fetch(place.z0);
-  store(0);
-  fetch(place.z0 + 1);
+  fetch();
+  store(planes[2]);
+  fetch();
+  store(planes[0]);
+  fetch();
   __syncthreads();
   float before[3];
 #pragma unroll
   for (int c = 0; c < 3; ++c) before[c] = planes[2][own + c];
   __syncthreads();
-  for (int k = 0; k < place.z1 - place.z0; ++k) {
-    const int z = place.z0 + k;
-    store(k + 1);
-    fetch(z + 2);
+  float *plane_here = planes[0], *plane_behind = planes[1];
+  std::int64_t voxel = place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x;
+  for (int z = place.z0; z < place.z1; ++z) {
+    store(plane_behind);
+    fetch();
     __syncthreads();
-    const float* const here = planes[k % 3] + own;
-    const float* const behind = planes[(k + 1) % 3] + own;
+    const float *const here = plane_here + own, *const behind = plane_behind + own;
     if (place.is_mine) {
-      const std::int64_t voxel = z * plane_voxels + std::int64_t{y} * p.size[0] + x;
       const float moved[3] = {static_cast<float>(x) + here[0], static_cast<float>(y) + here[1],
           static_cast<float>(z) + here[2]};
       // Determinants are found while these loads are under way.
@@ -178,6 +184,9 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
     }
 #pragma unroll
     for (int c = 0; c < 3; ++c) before[c] = here[c];
+    plane_here = plane_behind;
+    plane_behind = plane_behind == planes[2] ? planes[0] : plane_behind + kPlane;
+    voxel += plane_voxels;
   }
   double sums[kSums];
 #pragma unroll

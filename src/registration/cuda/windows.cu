@@ -19,6 +19,9 @@ namespace {
 constexpr int kRun = 4;              // sums along x that a thread forms at once
 constexpr float kSmoothing = 1e-5f;  // LnccOptions' smooth_nr and smooth_dr
 
+// Blocks of a multiprocessor, which bound the registers of a thread.
+template <int radius> constexpr int kBlocks = radius < 3 ? 3 : 2;
+
 // What a tile with its rim takes.
 template <int radius> struct Rim {
   static constexpr int rows = kRows + 2 * radius;
@@ -28,36 +31,78 @@ template <int radius> struct Rim {
   static constexpr int runs = rows * (kColumns / kRun);
 };
 
-// The voxels of a plane that a thread brings to a tile with its rim: their places in the plane, -1
-// outside of the grid.
-template <int radius> struct Brought {
-  static constexpr int count = (Rim<radius>::rows * Rim<radius>::columns + kTile - 1) / kTile;
-  int at[count];
+// The voxels of a plane that a thread brings to a tile with its rim, while the plane before is at
+// work. Pointers move from plane to plane: places that are formed anew cost more than all sums.
+template <int radius, int maps> class Coming {
+ public:
+  static constexpr int kCount = (Rim<radius>::rows * Rim<radius>::columns + kTile - 1) / kTile;
 
-  __device__ Brought(const Level& p, const Place& place) {
+  // The first plane is the tile's first of its rim.
+  __device__ Coming(const Level& p, const Place& place, const float* const (&of)[maps])
+      : z_(place.z0 - radius), plane_(std::int64_t{p.size[0]} * p.size[1]) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
+    for (int q = 0; q < maps; ++q) from_[q] = of[q] + max(z_, 0) * plane_;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
       const int number = static_cast<int>(threadIdx.x) + i * kTile,
                 row = number / Rim<radius>::columns, column = number - row * Rim<radius>::columns;
       const int x = place.x0 - radius + column, y = place.y0 - radius + row;
-      const bool exists =
-          row < Rim<radius>::rows && x >= 0 && x < p.size[0] && y >= 0 && y < p.size[1];
-      at[i] = exists ? y * p.size[0] + x : -1;
+      exists_[i] = has(i) && x >= 0 && x < p.size[0] && y >= 0 && y < p.size[1];
+      at_[i] = exists_[i] ? y * p.size[0] + x : 0;
+      to_[i] = row * Rim<radius>::pitch + column;
     }
   }
+
+  // outside: what a voxel has that no grid has.
+  __device__ __forceinline__ void fetch(const Level& p, const float (&outside)[maps]) {
+    const bool is_plane = z_ >= 0 && z_ < p.size[2];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int q = 0; q < maps; ++q) {
+        values_[i][q] = is_plane && exists_[i] ? from_[q][at_[i]] : outside[q];
+      }
+    }
+    if (z_ >= 0 && z_ + 1 < p.size[2]) {
+#pragma unroll
+      for (int q = 0; q < maps; ++q) from_[q] += plane_;
+    }
+    ++z_;
+  }
+
+  // store(place in the tile, values) for each voxel that was fetched.
+  template <class Store> __device__ __forceinline__ void each(const Store& store) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (has(i)) store(to_[i], values_[i]);
+    }
+  }
+
+ private:
+  static __device__ bool has(int i) {
+    constexpr int kAll = Rim<radius>::rows * Rim<radius>::columns;
+    return (i + 1) * kTile <= kAll || static_cast<int>(threadIdx.x) + i * kTile < kAll;
+  }
+
+  int z_;
+  std::int64_t plane_;
+  const float* from_[maps];
+  int at_[kCount], to_[kCount];
+  bool exists_[kCount];
+  float values_[kCount][maps];
 };
 
-// sums[o] = Σ_k values[o + k], k ≤ 2·radius.
+// sums[o] = Σ_k values[o + k], k ≤ 2·radius. Neighbouring sums share what all of them hold.
 template <int radius, int count>
 __device__ __forceinline__ float4 run_sums(const float (&values)[count]) {
-  float sums[kRun];
+  static_assert(kRun == 4);
+  float shared = radius > 1 ? values[3] : 0;
 #pragma unroll
-  for (int o = 0; o < kRun; ++o) {
-    sums[o] = values[o];
-#pragma unroll
-    for (int k = 1; k <= 2 * radius; ++k) sums[o] += values[o + k];
-  }
-  return make_float4(sums[0], sums[1], sums[2], sums[3]);
+  for (int k = 4; k <= 2 * radius; ++k) shared += values[k];
+  const float before = values[1] + values[2],
+              behind = values[2 * radius + 1] + values[2 * radius + 2];
+  return make_float4(shared + (values[0] + before), shared + (before + values[2 * radius + 1]),
+      shared + (values[2] + behind), shared + (behind + values[2 * radius + 3]));
 }
 
 template <int vectors>
@@ -71,6 +116,28 @@ __device__ __forceinline__ void load_run(const float* from, float (&to)[kRun * v
     to[kRun * v + 3] = four.w;
   }
 }
+
+// Sums of a thread's own window: along y from shared memory, along z by a ring of planes.
+template <int radius, int maps> struct OwnWindow {
+  static constexpr int kWindow = 2 * radius + 1;
+  float ring[kWindow][maps] = {};
+
+  __device__ __forceinline__ void add(
+      int slot, const float (&sums)[maps][Rim<radius>::rows][kColumns], float (&window)[maps]) {
+    const int row = static_cast<int>(threadIdx.x) / kColumns,
+              column = static_cast<int>(threadIdx.x) % kColumns;
+#pragma unroll
+    for (int q = 0; q < maps; ++q) {
+      float sum = sums[q][row][column];
+#pragma unroll
+      for (int dy = 1; dy < kWindow; ++dy) sum += sums[q][row + dy][column];
+      ring[slot][q] = sum;
+      window[q] = ring[0][q];
+#pragma unroll
+      for (int i = 1; i < kWindow; ++i) window[q] += ring[i][q];
+    }
+  }
+};
 
 // One thread, once all blocks are done.
 __device__ void finish(const Level& p, Iteration at, double sum) {
@@ -98,59 +165,37 @@ __device__ void finish(const Level& p, Iteration at, double sum) {
 }
 
 template <int radius>
-__global__ __launch_bounds__(kTile) void windows_kernel(const SIMILIS_GRID_CONSTANT Level p,
-    const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at, float* slopes) {
+__global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
+    const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const Iteration at, float* slopes) {
   using R = Rim<radius>;
   constexpr int kWindow = 2 * radius + 1, kProducts = 6;
-  constexpr int kLoads = Brought<radius>::count;
   if (!at.runs(p.state)) return;
   __shared__ __align__(16) float images[3][R::rows][R::pitch];  // F, J, 1 where it counts
   __shared__ __align__(16) float sums[kProducts][R::rows][kColumns];
   const Place place(p, tiles);
   const int t = static_cast<int>(threadIdx.x);
-  const float k = static_cast<float>(kWindow * kWindow * kWindow);
+  constexpr float k = kWindow * kWindow * kWindow;
   const lncc_internal::Constants<float> constants{kSmoothing * k, kSmoothing * k};
-  const std::int64_t voxels = p.voxels();
-  float ring[kWindow][kProducts];
-#pragma unroll
-  for (int i = 0; i < kWindow; ++i) {
-#pragma unroll
-    for (int q = 0; q < kProducts; ++q) ring[i][q] = 0;
-  }
+  OwnWindow<radius, kProducts> own_window;
   unsigned counted = 0;  // bit i: the own voxel of i planes before counts
   float value = 0;
-  const Brought<radius> brought(p, place);
-  const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1];
-  float next_f[kLoads], next_j[kLoads];
-  const auto fetch = [&](int z) {
-    const bool exists = z >= 0 && z < p.size[2];
-    const float *const f = p.fixed + z * plane, *const j = p.j + z * plane;
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      next_f[i] = 0;
-      next_j[i] = NAN;
-      if (!exists || brought.at[i] < 0) continue;
-      next_f[i] = f[brought.at[i]];
-      next_j[i] = j[brought.at[i]];
-    }
-  };
-  fetch(place.z0 - radius);
+  const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1], voxels = p.voxels();
+  std::int64_t voxel = place.z0 * plane + std::int64_t{place.y} * p.size[0] + place.x;
+  Coming<radius, 2> coming(p, place, {p.fixed, p.j});
+  coming.fetch(p, {0, NAN});
   for (int z0 = place.z0 - radius; z0 < place.z1 + radius; z0 += kWindow) {
 #pragma unroll
     for (int slot = 0; slot < kWindow; ++slot) {
       const int z = z0 + slot;
       if (z >= place.z1 + radius) break;
-#pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        const int number = t + i * kTile;
-        if (number >= R::rows * R::columns) continue;
-        const int row = number / R::columns, column = number - row * R::columns;
-        const bool counts = !isnan(next_j[i]);
-        images[0][row][column] = counts ? next_f[i] : 0;
-        images[1][row][column] = counts ? next_j[i] : 0;
-        images[2][row][column] = counts ? 1 : 0;
-      }
-      fetch(z + 1);
+      coming.each([&](int to, const float(&of)[2]) {
+        const bool counts = !isnan(of[1]);
+        (&images[0][0][0])[to] = counts ? of[0] : 0;
+        (&images[1][0][0])[to] = counts ? of[1] : 0;
+        (&images[2][0][0])[to] = counts ? 1 : 0;
+      });
+      coming.fetch(p, {0, NAN});
       __syncthreads();
       counted =
           counted << 1 | (images[2][t / kColumns + radius][t % kColumns + radius] != 0 ? 1u : 0u);
@@ -184,37 +229,28 @@ __global__ __launch_bounds__(kTile) void windows_kernel(const SIMILIS_GRID_CONST
       }
       __syncthreads();
       float window[kProducts];
-#pragma unroll
-      for (int q = 0; q < kProducts; ++q) {
-        float sum = 0;
-#pragma unroll
-        for (int dy = 0; dy < kWindow; ++dy) sum += sums[q][t / kColumns + dy][t % kColumns];
-        ring[slot][q] = sum;
-        window[q] = 0;
-#pragma unroll
-        for (int i = 0; i < kWindow; ++i) window[q] += ring[i][q];
-      }
+      own_window.add(slot, sums, window);
       const int out = z - radius;
       if (out < place.z0 || !place.is_mine) continue;
       float by_mean = 0, by_square = 0, by_product = 0;
       if ((counted >> radius & 1) != 0) {
-        const float inverse = 1 / window[0];
+        const float inverse = window[0] == k ? 1 / k : 1 / window[0];
         const float f = window[1] * inverse, j = window[2] * inverse;
-        const auto c = lncc_internal::squared_correlation<float>(
-            {.a = k * fmaf(-f, j, window[5] * inverse),
-                .b = k * fmaf(-f, f, window[3] * inverse),
-                .c = k * fmaf(-j, j, window[4] * inverse)},
-            constants);
+        const auto c =
+            lncc_internal::squared_correlation_f32({.a = k * fmaf(-f, j, window[5] * inverse),
+                                                       .b = k * fmaf(-f, f, window[3] * inverse),
+                                                       .c = k * fmaf(-j, j, window[4] * inverse)},
+                constants);
         value += c.value;
         const float scale = p.lncc_weight * k * inverse;
         by_mean = -scale * fmaf(2 * c.gradient.c, j, c.gradient.a * f);
         by_square = 2 * scale * c.gradient.c;
         by_product = scale * c.gradient.a;
       }
-      const std::int64_t voxel = (std::int64_t{out} * p.size[1] + place.y) * p.size[0] + place.x;
       slopes[voxel] = by_mean;
       slopes[voxel + voxels] = by_square;
       slopes[voxel + 2 * voxels] = by_product;
+      voxel += plane;
     }
   }
   double all[2];
@@ -224,55 +260,38 @@ __global__ __launch_bounds__(kTile) void windows_kernel(const SIMILIS_GRID_CONST
 }
 
 template <int radius>
-__global__ __launch_bounds__(kTile) void slopes_kernel(const SIMILIS_GRID_CONSTANT Level p,
-    const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at, const float* slopes,
-    const float* u, float* g) {
+__global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
+    const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const Iteration at, const float* slopes, const float* u, float* g) {
   using R = Rim<radius>;
   constexpr int kWindow = 2 * radius + 1, kSlopes = 3;
-  constexpr int kLoads = Brought<radius>::count;
   if (!at.runs(p.state)) return;
   __shared__ __align__(16) float maps[kSlopes][R::rows][R::pitch];
   __shared__ __align__(16) float sums[kSlopes][R::rows][kColumns];
   const Place place(p, tiles);
   const int t = static_cast<int>(threadIdx.x);
-  const std::int64_t voxels = p.voxels();
   const auto by_f = static_cast<float>(p.state->by_f), by_j = static_cast<float>(p.state->by_j),
              mean_f = static_cast<float>(p.state->mean_f),
              mean_j = static_cast<float>(p.state->mean_j);
-  float ring[kWindow][kSlopes];
-#pragma unroll
-  for (int i = 0; i < kWindow; ++i) {
-#pragma unroll
-    for (int q = 0; q < kSlopes; ++q) ring[i][q] = 0;
-  }
-  const Brought<radius> brought(p, place);
-  float next[kLoads][kSlopes];
-  const auto fetch = [&](int z) {
-    const bool exists = z >= 0 && z < p.size[2];
-    const float* const of_plane = slopes + z * (std::int64_t{p.size[0]} * p.size[1]);
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-#pragma unroll
-      for (int q = 0; q < kSlopes; ++q) {
-        next[i][q] = exists && brought.at[i] >= 0 ? of_plane[brought.at[i] + q * voxels] : 0;
-      }
-    }
-  };
+  OwnWindow<radius, kSlopes> own_window;
+  const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1], voxels = p.voxels(),
+                     own = place.z0 * plane +
+                           std::int64_t{min(place.y, p.size[1] - 1)} * p.size[0] +
+                           min(place.x, p.size[0] - 1);
+  Coming<radius, kSlopes> coming(p, place, {slopes, slopes + voxels, slopes + 2 * voxels});
   // The own voxel of the plane after this one: its loads, and those of M's corners, are under way
   // while the sums of a plane are formed.
-  const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1],
-                     column = std::int64_t{min(place.y, p.size[1] - 1)} * p.size[0] +
-                              min(place.x, p.size[0] - 1);
+  const float *own_j = p.j + own, *own_f = p.fixed + own, *own_u = u + 3 * own;
+  float* own_g = g + 3 * own;
   float next_u[3], next_j, next_f;
-  const auto fetch_own = [&](int z) {
-    const std::int64_t voxel = min(z, p.size[2] - 1) * plane + column;
-    next_j = p.j[voxel];
-    next_f = p.fixed[voxel];
+  const auto fetch_own = [&] {
+    next_j = *own_j;
+    next_f = *own_f;
 #pragma unroll
-    for (int c = 0; c < 3; ++c) next_u[c] = u[3 * voxel + c];
+    for (int c = 0; c < 3; ++c) next_u[c] = own_u[c];
   };
-  fetch(place.z0 - radius);
-  fetch_own(place.z0);
+  coming.fetch(p, {0, 0, 0});
+  fetch_own();
   for (int z0 = place.z0 - radius; z0 < place.z1 + radius; z0 += kWindow) {
 #pragma unroll
     for (int slot = 0; slot < kWindow; ++slot) {
@@ -286,19 +305,23 @@ __global__ __launch_bounds__(kTile) void slopes_kernel(const SIMILIS_GRID_CONSTA
       float corner[8] = {};
       if (out >= place.z0) {
         if (!isnan(j)) cell.load(p, p.moving, corner);
-        fetch_own(out + 1);
+        if (out + 1 < place.z1) {
+          own_j += plane;
+          own_f += plane;
+          own_u += 3 * plane;
+          fetch_own();
+        }
       }
+      coming.each([&](int to, const float(&of)[kSlopes]) {
 #pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        const int number = t + i * kTile;
-        if (number >= R::rows * R::columns) continue;
-        const int row = number / R::columns, at_column = number - row * R::columns;
-#pragma unroll
-        for (int q = 0; q < kSlopes; ++q) maps[q][row][at_column] = next[i][q];
-      }
-      fetch(z + 1);
+        for (int q = 0; q < kSlopes; ++q) (&maps[q][0][0])[to] = of[q];
+      });
+      coming.fetch(p, {0, 0, 0});
       __syncthreads();
-      for (int task = t; task < kSlopes * R::runs; task += kTile) {
+#pragma unroll
+      for (int i = 0; i < (kSlopes * R::runs + kTile - 1) / kTile; ++i) {
+        const int task = t + i * kTile;
+        if (task >= kSlopes * R::runs) break;
         const int q = task / R::runs, run = task - q * R::runs;
         const int row = run / (kColumns / kRun), first = run % (kColumns / kRun) * kRun;
         float values[kRun * R::vectors];
@@ -307,18 +330,8 @@ __global__ __launch_bounds__(kTile) void slopes_kernel(const SIMILIS_GRID_CONSTA
       }
       __syncthreads();
       float window[kSlopes];
-#pragma unroll
-      for (int q = 0; q < kSlopes; ++q) {
-        float sum = 0;
-#pragma unroll
-        for (int dy = 0; dy < kWindow; ++dy) sum += sums[q][t / kColumns + dy][t % kColumns];
-        ring[slot][q] = sum;
-        window[q] = 0;
-#pragma unroll
-        for (int i = 0; i < kWindow; ++i) window[q] += ring[i][q];
-      }
+      own_window.add(slot, sums, window);
       if (out < place.z0 || !place.is_mine) continue;
-      const std::int64_t voxel = out * plane + column;
       float by_u[3] = {};
       if (!isnan(j)) {
         const float by_value = fmaf(j, window[1], fmaf(f, window[2], window[0])) +
@@ -328,7 +341,8 @@ __global__ __launch_bounds__(kTile) void slopes_kernel(const SIMILIS_GRID_CONSTA
         for (float& number : by_u) number *= by_value;
       }
 #pragma unroll
-      for (int c = 0; c < 3; ++c) g[3 * voxel + c] = by_u[c];
+      for (int c = 0; c < 3; ++c) own_g[c] = by_u[c];
+      own_g += 3 * plane;
     }
   }
 }

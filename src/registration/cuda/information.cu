@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutual information by cubic B-spline windows and its derivative by the map, in two launches and
+// one wait:
+//
+//   histogram_kernel  M ─> J and its slopes, kept; weights of F times J's ─> counts of a block in
+//                     shared memory ─> in global ones; the last block: value, table of ∂/∂p
+//   gradient_kernel   J, slopes, weights anew, the table ─> ∂/∂J ─> 12 sums; the last block adds
+//
+// Counts are integers, a voxel being 2²⁰, so that their sums do not depend on the order. Grids have
+// up to 55³ voxels: launches and waits took most of the time of the operations one by one.
+#include <algorithm>
+#include <cmath>
+
+#include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
+#include "src/gpu/cuda/blocks.h"
+#include "src/gpu/device.h"
+#include "src/mutual_information/formula.h"
+#include "src/registration/cuda/cell.cuh"
+#include "src/registration/cuda/fused.h"
+#include "src/registration/cuda/last_block.cuh"
+#include "src/registration/information.h"
+
+namespace similis::registration_internal {
+namespace {
+
+using namespace cuda;
+namespace mi = mutual_information_internal;
+
+constexpr int kTaps = 4;
+constexpr int kMostBins = 64;                   // whose counts take 16 KB of a block
+constexpr float kVoxel = 1 << 20;               // counts of a voxel
+constexpr std::int64_t kMostOfBlock = 1 << 11;  // voxels, whose counts 32 bits hold
+constexpr int kMapNumbers = 12;
+
+// On the device; begins as zeros.
+struct Found {
+  double value, count, by_map[kMapNumbers];
+  unsigned tickets[2];
+};
+
+struct Pass {
+  Level level;  // without u, J and a state
+  int bins;
+  unsigned long long* counts;  // [F's bins][J's bins]; zeros before and after a call
+  float* table;                // ∂value/∂p, likewise
+  float4* moved;               // J, NaN where a voxel does not count, and its slopes by the place
+  Found* found;
+};
+
+// The weights of a value in its bins, and their slopes by the position.
+struct Weights {
+  int first;
+  float value[kTaps], slope[kTaps];
+
+  __device__ Weights(float v, const mi::Scale<float>& scale, int bins) {
+    const float t = mi::within(mi::position(v, scale), bins);
+    first = mi::first_bin(t, bins, kTaps);
+    float sum = 0, slope_sum = 0;
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+      const mi::Weight<float> weight =
+          mi::b_spline_weight(t - static_cast<float>(first) - static_cast<float>(k));
+      value[k] = weight.value;
+      slope[k] = weight.slope;
+      sum += weight.value;
+      slope_sum += weight.slope;
+    }
+    const float inverse = 1 / sum;
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+      value[k] *= inverse;
+      slope[k] = (slope[k] - value[k] * slope_sum) * inverse;
+    }
+  }
+};
+
+struct Voxel {
+  float at[3];
+
+  __device__ Voxel(const Level& p, int number) {
+    const int row = number / p.size[0];
+    at[0] = static_cast<float>(number - row * p.size[0]);
+    at[1] = static_cast<float>(row % p.size[1]);
+    at[2] = static_cast<float>(row / p.size[1]);
+  }
+};
+
+// values[(k + by) % 4], without an index that the compiler does not know.
+__device__ __forceinline__ void rotate(float (&values)[kTaps], int by) {
+  static_assert(kTaps == 4);
+  const float once[kTaps] = {(by & 1) != 0 ? values[1] : values[0],
+      (by & 1) != 0 ? values[2] : values[1], (by & 1) != 0 ? values[3] : values[2],
+      (by & 1) != 0 ? values[0] : values[3]};
+#pragma unroll
+  for (int k = 0; k < kTaps; ++k) values[k] = (by & 2) != 0 ? once[(k + 2) % kTaps] : once[k];
+}
+
+// The value and the table, by one block; counts are 0 again.
+__device__ void finish_histogram(const Pass& pass, double voxels) {
+  __shared__ double margin_f[kMostBins], margin_j[kMostBins];
+  const int t = static_cast<int>(threadIdx.x), bins = pass.bins;
+  // Other blocks wrote them: no cache of this multiprocessor may answer.
+  volatile unsigned long long* const counts = pass.counts;
+  if (t < bins) {
+    unsigned long long sum = 0;
+    for (int i = 0; i < bins; ++i) sum += counts[t * bins + i];
+    margin_f[t] = static_cast<double>(sum);
+  } else if (t >= kTile / 2 && t < kTile / 2 + bins) {
+    const int bin = t - kTile / 2;
+    unsigned long long sum = 0;
+    for (int i = 0; i < bins; ++i) sum += counts[i * bins + bin];
+    margin_j[bin] = static_cast<double>(sum);
+  }
+  __syncthreads();
+  double all = 0;
+  for (int i = 0; i < bins; ++i) all += margin_f[i];
+  const double by_all = all > 0 ? 1 / all : 0;
+  const double value = gpu::block_sum_of<kTile>(bins * bins, [&](int i) {
+    const mi::EntryTerm term =
+        mi::information({static_cast<double>(counts[i]) * by_all, margin_f[i / bins] * by_all,
+                            margin_j[i % bins] * by_all},
+            {}, by_all);
+    pass.table[i] = static_cast<float>(term.by_p);
+    counts[i] = 0;
+    return term.value;
+  });
+  if (t == 0) {
+    pass.found->value = value;
+    pass.found->count = voxels;
+  }
+}
+
+__global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
+  SIMILIS_DYNAMIC_SHARED(unsigned, counts, 16);  // [bins][bins]
+  const Level& p = pass.level;
+  const int t = static_cast<int>(threadIdx.x), bins = pass.bins, entries = bins * bins;
+  for (int i = t; i < entries; i += kTile) counts[i] = 0;
+  __syncthreads();
+  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, bins);
+  // Neighbours with the same values add to the same entries: they begin at different ones.
+  const int turn_f = t & (kTaps - 1), turn_j = t / kTaps & (kTaps - 1);
+  const int voxels = static_cast<int>(p.voxels()), threads = static_cast<int>(gridDim.x) * kTile;
+  int counted = 0;
+  for (int voxel = static_cast<int>(blockIdx.x) * kTile + t; voxel < voxels; voxel += threads) {
+    const Voxel own(p, voxel);
+    const Cell cell(p, own.at);
+    float4 moved = make_float4(NAN, 0, 0, 0);
+    const bool counts_here = cell.is_inside &&
+                             (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
+                             (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
+    if (counts_here) {
+      ++counted;
+      float corner[8], slope[3];
+      cell.load(p, p.moving, corner);
+      cell.place_slope(corner, slope);
+      moved = make_float4(cell.value(corner), slope[0], slope[1], slope[2]);
+      Weights f(p.fixed[voxel], scale, bins), j(moved.x, scale, bins);
+      rotate(f.value, turn_f);
+      rotate(j.value, turn_j);
+#pragma unroll
+      for (int a = 0; a < kTaps; ++a) {
+        unsigned* const row = counts + (f.first + ((a + turn_f) & (kTaps - 1))) * bins + j.first;
+        const float weight = kVoxel * f.value[a];
+#pragma unroll
+        for (int b = 0; b < kTaps; ++b) {
+          atomicAdd(row + ((b + turn_j) & (kTaps - 1)),
+              static_cast<unsigned>(fmaf(weight, j.value[b], 0.5f)));
+        }
+      }
+    }
+    pass.moved[voxel] = moved;
+  }
+  __syncthreads();
+  for (int i = t; i < entries; i += kTile) {
+    if (counts[i] != 0) atomicAdd(pass.counts + i, static_cast<unsigned long long>(counts[i]));
+  }
+  double all[2] = {};
+  const double own[1] = {static_cast<double>(counted)};
+  if (!is_last_block<1>(own, 0, p.partials, &pass.found->tickets[0], all)) return;
+  finish_histogram(pass, all[0]);
+}
+
+__global__ __launch_bounds__(kTile) void gradient_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
+  SIMILIS_DYNAMIC_SHARED(float, table, 16);  // [bins][bins]
+  const Level& p = pass.level;
+  const int t = static_cast<int>(threadIdx.x), bins = pass.bins;
+  for (int i = t; i < bins * bins; i += kTile) table[i] = pass.table[i];
+  __syncthreads();
+  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, bins);
+  const int voxels = static_cast<int>(p.voxels()), threads = static_cast<int>(gridDim.x) * kTile;
+  double sums[kMapNumbers] = {};
+  for (int voxel = static_cast<int>(blockIdx.x) * kTile + t; voxel < voxels; voxel += threads) {
+    const float4 moved = pass.moved[voxel];
+    if (mi::is_inside(moved.x, scale) == 0) continue;  // also where it does not count
+    const Weights f(p.fixed[voxel], scale, bins), j(moved.x, scale, bins);
+    float by_j = 0;
+#pragma unroll
+    for (int b = 0; b < kTaps; ++b) {
+      float looked_up = 0;
+#pragma unroll
+      for (int a = 0; a < kTaps; ++a) {
+        looked_up = fmaf(f.value[a], table[(f.first + a) * bins + j.first + b], looked_up);
+      }
+      by_j = fmaf(j.slope[b], looked_up, by_j);
+    }
+    by_j *= scale.bins_per_unit;
+    const Voxel own(p, voxel);
+    const float slope[3] = {moved.y, moved.z, moved.w};
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const float by_place = by_j * slope[a];
+#pragma unroll
+      for (int c = 0; c < 3; ++c) sums[4 * a + c] += static_cast<double>(by_place * own.at[c]);
+      sums[4 * a + 3] += static_cast<double>(by_place);
+    }
+  }
+  double all[kMapNumbers + 1];
+  if (!is_last_block<kMapNumbers>(sums, 0, p.partials, &pass.found->tickets[1], all)) return;
+  if (t != 0) return;
+  for (int k = 0; k < kMapNumbers; ++k) pass.found->by_map[k] = all[k];
+}
+
+class InformationOnGpu : public FusedInformation {
+ public:
+  InformationOnGpu(const Image& fixed, const Image& moving, int bins, const Execution& exec)
+      : pass_{} {
+    pass_.level = fused_level(fixed, moving, {});
+    pass_.bins = bins;
+    const Device device = pass_.level.device;
+    const std::int64_t voxels = pass_.level.voxels();
+    const auto entries = static_cast<std::size_t>(bins * bins);
+    blocks_ = std::max(
+        gpu::blocks_for_items(voxels, kTile, 2 * std::int64_t{gpu::limits(device).multiprocessors}),
+        gpu::blocks_for_items(voxels, kMostOfBlock));
+    const auto allocated = [&](std::size_t bytes) {
+      memory_.push_back(allocate_bytes(bytes, device, exec));
+      return memory_.back().get();
+    };
+    const std::size_t bytes_of_counts = entries * sizeof(unsigned long long);
+    pass_.counts = static_cast<unsigned long long*>(allocated(bytes_of_counts));
+    pass_.found = static_cast<Found*>(allocated(sizeof(Found)));
+    pass_.table = static_cast<float*>(allocated(entries * sizeof(float)));
+    pass_.moved =
+        static_cast<float4*>(allocated(static_cast<std::size_t>(voxels) * sizeof(float4)));
+    pass_.level.partials =
+        static_cast<double*>(allocated(blocks_ * (kMapNumbers + 1) * sizeof(double)));
+    const gpu::Current current(device);
+    gpu::clear("register", exec.queue.handle, pass_.counts, bytes_of_counts);
+    gpu::clear("register", exec.queue.handle, pass_.found, sizeof(Found));
+  }
+
+  Result evaluate(const Map& voxels, const Execution& exec) override {
+    const Device device = pass_.level.device;
+    const gpu::Current current(device);
+    pass_.level.set_map(voxels);
+    const std::size_t entries = static_cast<std::size_t>(pass_.bins * pass_.bins);
+    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(unsigned),
+        histogram_kernel, pass_);
+    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(float),
+        gradient_kernel, pass_);
+    Found found;
+    gpu::copy_to_cpu(&found, pass_.found, sizeof(found), device, exec.queue.handle);
+    Result result{.value = found.value, .count = static_cast<std::int64_t>(found.count)};
+    for (std::size_t k = 0; k < kMapNumbers && result.count > 0; ++k) {
+      result.by_map[k / 4][k % 4] = found.by_map[k] / found.count;
+    }
+    return result;
+  }
+
+ private:
+  Pass pass_;
+  unsigned blocks_ = 1;
+  std::vector<std::shared_ptr<void>> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<FusedInformation> fused_information_cuda(
+    const Image& fixed, const Image& moving, int bins, const Execution& exec) {
+  constexpr std::int64_t kMostVoxels = std::int64_t{1} << 30;
+  const bool fits = fixed.grid.rank == 3 && fixed.channels() == 1 && bins <= kMostBins &&
+                    fixed.grid.voxels() < kMostVoxels && moving.grid.voxels() < kMostVoxels;
+  return fits ? std::make_unique<InformationOnGpu>(fixed, moving, bins, exec) : nullptr;
+}
+
+}  // namespace similis::registration_internal

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutual information of two volumes with one channel and its derivative by the map between their
+// voxels, in two passes: nothing of the moved image's gradient is summed but 12 numbers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "src/registration/levels.h"
+
+namespace similis::registration_internal {
+
+class FusedInformation {
+ public:
+  virtual ~FusedInformation() = default;
+
+  struct Result {
+    double value = 0;
+    std::int64_t count = 0;    ///< voxels that count; of 0 there is no value
+    double by_map[3][4] = {};  ///< derivative by the rows of [by | start]
+  };
+  /// voxels: voxel x of the fixed image meets voxels(x) of the moving one.
+  virtual Result evaluate(const Map& voxels, const Execution& exec) = 0;
+};
+
+/// Null for images and bins that the passes do not take. Both images must outlive the result.
+/// bins: from 4 to 256.
+std::unique_ptr<FusedInformation> fused_information_cpu(
+    const Image& fixed, const Image& moving, int bins, const Execution& exec);
+std::unique_ptr<FusedInformation> fused_information_cuda(
+    const Image& fixed, const Image& moving, int bins, const Execution& exec);
+
+}  // namespace similis::registration_internal
