@@ -15,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -47,8 +48,8 @@ inline bool is_near(std::int64_t oh, std::int64_t ov, std::int64_t th, std::int6
   return product >= 0 && product * product >= kAdmCosine * original * distorted;
 }
 
-// Not 0 where both images' gradients point alike. Floats decide that but for angles so close to the
-// limit that their roundings, which are below 2^-19 of either side, might matter.
+// All bits where both images' gradients point alike. Floats decide that but for angles so close to
+// the limit that their roundings, which are below 2^-19 of either side, might matter.
 inline void find_near(
     const WaveletRow& o, const WaveletRow& t, Span span, Coefficient* HWY_RESTRICT near) {
   const I32 d;
@@ -70,8 +71,9 @@ inline void find_near(
     hn::StoreU(hn::VecFromMask(d, hn::RebindMask(d, must_be)), d, near + x);
     if (HWY_LIKELY(hn::AllFalse(df, hn::AndNot(must_be, may_be)))) continue;
     for (std::int64_t i = x; i < std::min(x + lanes_of_32(), span.last); ++i) {
-      near[i] = is_near(
+      const bool is_near_here = is_near(
           o.bands[0].get()[i], o.bands[1].get()[i], t.bands[0].get()[i], t.bands[1].get()[i]);
+      near[i] = is_near_here ? -1 : 0;
     }
   }
 }
@@ -131,17 +133,44 @@ inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* H
   }
 }
 
-// Applies the gain limit, and finds what the distorted image adds. Limit: double, or for samples
-// and a whole number int32_t.
-template <bool is_deep, class Limit>
+// What the distorted image adds to the reference's detail. That of samples wraps to 16 bits.
+template <bool is_deep> HWY_INLINE N added_detail(N t, N detail) {
+  const N added = hn::Sub(t, detail);
+  return is_deep ? added : hn::ShiftRight<16>(hn::ShiftLeft<16>(added));
+}
+
+// Applies a gain limit that is a whole number, and finds what the distorted image adds. What is
+// left of the reference has the sign of t, unless it is 0: sizes are limited.
+template <bool is_deep>
 void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_RESTRICT t,
-    const Coefficient* HWY_RESTRICT near, Limit gain_limit, Span span,
+    const Coefficient* HWY_RESTRICT near, std::int32_t gain_limit, Span span,
+    Coefficient* HWY_RESTRICT detail, Coefficient* HWY_RESTRICT added) {
+  const I32 d;
+  const N limit = hn::Set(d, gain_limit), zero = hn::Zero(d);
+  // Products with larger numbers have more than 31 bits.
+  const N most = hn::Set(d, std::numeric_limits<std::int32_t>::max() / gain_limit);
+  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
+    const N r = hn::LoadU(d, restored + x), of_t = hn::LoadU(d, t + x);
+    const N sign = hn::BroadcastSignBit(r), size = hn::Abs(r);
+    const N size_of_t = hn::Max(hn::Sub(hn::Xor(of_t, sign), sign), zero);
+    N limited = hn::Min(hn::Mul(size, limit), size_of_t);
+    if constexpr (is_deep) limited = hn::IfThenElse(hn::Gt(size, most), size_of_t, limited);
+    const N gained = hn::Sub(hn::Xor(limited, sign), sign);
+    const N whole = hn::IfThenElse(hn::MaskFromVec(hn::LoadU(d, near + x)), gained, r);
+    hn::StoreU(whole, d, detail + x);
+    hn::StoreU(added_detail<is_deep>(of_t, whole), d, added + x);
+  }
+}
+
+// The same of a gain limit that is no whole number.
+template <bool is_deep>
+void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_RESTRICT t,
+    const Coefficient* HWY_RESTRICT near, double gain_limit, Span span,
     Coefficient* HWY_RESTRICT detail, Coefficient* HWY_RESTRICT added) {
   for (std::int64_t x = span.first; x < span.last; ++x) {
-    const Limit r = restored[x], of_t = t[x];
-    const Limit gained = r * gain_limit;
-    const Limit limited = r > 0 ? (gained < of_t ? gained : of_t) : (gained > of_t ? gained : of_t);
-    const Limit result = ((near[x] != 0) & (r != 0)) ? limited : r;
+    const double r = restored[x], of_t = t[x], gained = r * gain_limit;
+    const double limited = r > 0 ? std::min(gained, of_t) : std::max(gained, of_t);
+    const double result = ((near[x] != 0) & (r != 0)) ? limited : r;
     const auto whole = static_cast<Coefficient>(result);
     detail[x] = whole;
     added[x] =
@@ -199,18 +228,50 @@ HWY_INLINE hn::Mask<D32> within(Span span, std::int64_t x) {
       D32(), static_cast<std::size_t>(std::min<std::int64_t>(span.last - x, lanes_of_32())));
 }
 
+// The sum of size_at(x) to the power of three, of a row.
+template <class SizeAt>
+HWY_INLINE std::int64_t sum_of_cubes(
+    Span span, const CubeShifts& shifts, W half_square, W half_cube, const SizeAt& size_at) {
+  W sum = hn::Zero(Wide());
+  const auto add = [&](V32 size) HWY_ATTR {
+    sum = hn::Add(sum, rounded_cubes(size, shifts, half_square, half_cube));
+  };
+  std::int64_t x = span.first;
+  for (; x + lanes_of_32() <= span.last; x += lanes_of_32()) add(size_at(x));
+  if (x < span.last) add(hn::IfThenElseZero(within(span, x), size_at(x)));  // zeros add nothing
+  return sum_of_lanes(Wide(), sum);
+}
+
 // Σ |o|³ of a row, with its roundings.
 template <bool is_deep>
-std::uint64_t cubes(const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
+std::int64_t reference_cubes(
+    const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
   const W half_square = hn::Set(Wide(), is_deep ? std::uint64_t{1} << shifts.cube : 0);
-  const W half_cube = half_of(shifts.column);
-  W sum = hn::Zero(Wide());
-  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
-    const V32 size = hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x)));
-    sum = hn::Add(sum, rounded_cubes(hn::IfThenElseZero(within(span, x), size),
-                           {shifts.cube, shifts.column}, half_square, half_cube));
-  }
-  return static_cast<std::uint64_t>(sum_of_lanes(Wide(), sum));
+  return sum_of_cubes(span, {shifts.cube, shifts.column}, half_square, half_of(shifts.column),
+      [&](std::int64_t x)
+          HWY_ATTR { return hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x))); });
+}
+
+// Σ z³ of a row of a band, with its roundings. Values of samples have 32 bits without a sign, their
+// thresholds `threshold_shift` less.
+template <bool is_deep>
+std::int64_t masked_cubes(const Coefficient* HWY_RESTRICT values,
+    const Coefficient* HWY_RESTRICT thresholds, std::int32_t factor, int threshold_shift,
+    const AdmShifts& shifts, Span span) {
+  const I32 d;
+  const auto size_at = [&](std::int64_t x) HWY_ATTR {
+    const N value = hn::LoadU(d, values + x), threshold = hn::LoadU(d, thresholds + x);
+    if constexpr (is_deep) {
+      const N size = hn::BitCast(d, weighted_size(value, factor));
+      return hn::BitCast(D32(), hn::Max(hn::Zero(d), hn::Sub(size, threshold)));
+    } else {
+      const V32 size = hn::BitCast(D32(), hn::Mul(hn::Abs(value), hn::Set(d, factor)));
+      const V32 least = hn::ShiftLeftSame(hn::BitCast(D32(), threshold), threshold_shift);
+      return hn::Sub(hn::Max(size, least), least);
+    }
+  };
+  return sum_of_cubes(
+      span, {shifts.cube, shifts.column}, half_of(shifts.cube), half_of(shifts.column), size_at);
 }
 
 // A row of one setting after the split, and its maskers' weights.
@@ -243,6 +304,7 @@ template <bool is_deep> class AdmStripe {
         near_(plan.width),
         restored_(plan.width),
         neighbour_(plan.width),
+        thresholds_(plan.width),
         unread_(plan.width),
         counted_{plan.left, plan.width - plan.left},
         seen_{std::max<std::int64_t>(0, counted_.first - 1),
@@ -292,8 +354,8 @@ template <bool is_deep> class AdmStripe {
 
   void add_reference(AdmScaleSums& sums) const {
     for (std::size_t band = 0; band < kAdmBands; ++band) {
-      const auto sum = static_cast<std::int64_t>(
-          cubes<is_deep>(o_.bands[band].get(), plan_.reference_shifts, counted_));
+      const std::int64_t sum =
+          reference_cubes<is_deep>(o_.bands[band].get(), plan_.reference_shifts, counted_);
       sums.reference[band] += rounded_shift(sum, plan_.reference_shifts.row);
     }
   }
@@ -312,13 +374,11 @@ template <bool is_deep> class AdmStripe {
               row.values[1][band].get());
         };
         const double limit = plan_.settings[i].gain_limit;
-        if constexpr (!is_deep) {
-          if (limit == std::floor(limit)) {
-            split_by(static_cast<std::int32_t>(limit));
-            continue;
-          }
+        if (limit == std::floor(limit)) {
+          split_by(static_cast<std::int32_t>(limit));
+        } else {
+          split_by(limit);
         }
-        split_by(limit);
       }
     }
     for (std::size_t i = 0; i < rings.size(); ++i) weigh(row_of(rings[i], y), factors_of(i));
@@ -368,34 +428,16 @@ template <bool is_deep> class AdmStripe {
   void add_masked(const Coefficient* HWY_RESTRICT above, const Coefficient* HWY_RESTRICT row,
       const Coefficient* HWY_RESTRICT below, const Coefficient* HWY_RESTRICT place,
       const std::array<PaddedRow<Coefficient>, kAdmBands>& values,
-      const std::array<std::int64_t, kAdmBands>& factors, AdmBandSums& sums) const {
-    const I32 d;
-    W of_band[kAdmBands] = {hn::Zero(Wide()), hn::Zero(Wide()), hn::Zero(Wide())};
-    for (std::int64_t x = counted_.first; x < counted_.last; x += lanes_of_32()) {
-      const N threshold = hn::Add(hn::Add(hn::LoadU(d, place + x), hn::LoadU(d, row + x)),
-          hn::Add(hn::LoadU(d, above + x), hn::LoadU(d, below + x)));
-      const auto is_counted = within(counted_, x);
-      for (std::size_t band = 0; band < kAdmBands; ++band) {
-        const AdmShifts& shifts = plan_.shifts[band];
-        const N value = hn::LoadU(d, values[band].get() + x);
-        const auto factor = static_cast<std::int32_t>(factors[band]);
-        V32 z;
-        if constexpr (is_deep) {
-          const N size = hn::BitCast(d, weighted_size(value, factor));
-          z = hn::BitCast(D32(), hn::Max(hn::Zero(d), hn::Sub(size, threshold)));
-        } else {  // of 32 bits without a sign
-          const V32 size = hn::BitCast(D32(), hn::Mul(hn::Abs(value), hn::Set(d, factor)));
-          const V32 least = hn::ShiftLeftSame(hn::BitCast(D32(), threshold), band == 2 ? 12 : 10);
-          z = hn::Sub(hn::Max(size, least), least);
-        }
-        // Zeros add nothing.
-        of_band[band] = hn::Add(of_band[band],
-            rounded_cubes(hn::IfThenElseZero(is_counted, z), {shifts.cube, shifts.column},
-                half_of(shifts.cube), half_of(shifts.column)));
-      }
+      const std::array<std::int64_t, kAdmBands>& factors, AdmBandSums& sums) {
+    Coefficient* HWY_RESTRICT thresholds = thresholds_.get();
+    for (std::int64_t x = counted_.first; x < counted_.last; ++x) {
+      thresholds[x] = place[x] + row[x] + above[x] + below[x];
     }
     for (std::size_t band = 0; band < kAdmBands; ++band) {
-      sums[band] += rounded_shift(sum_of_lanes(Wide(), of_band[band]), plan_.shifts[band].row);
+      const AdmShifts& shifts = plan_.shifts[band];
+      const std::int64_t sum = masked_cubes<is_deep>(values[band].get(), thresholds,
+          static_cast<std::int32_t>(factors[band]), band == 2 ? 12 : 10, shifts, counted_);
+      sums[band] += rounded_shift(sum, shifts.row);
     }
   }
 
@@ -409,7 +451,7 @@ template <bool is_deep> class AdmStripe {
   const AdmPlan& plan_;
   std::vector<Wavelet> wavelets_;
   WaveletRow o_, t_;
-  PaddedRow<Coefficient> near_, restored_, neighbour_;
+  PaddedRow<Coefficient> near_, restored_, neighbour_, thresholds_;
   PaddedRow<Approximation> unread_;
   Span counted_, seen_;
   std::vector<std::vector<Ring>> rings_;  // by distorted image, by setting

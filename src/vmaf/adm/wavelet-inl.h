@@ -124,8 +124,8 @@ struct SumsAcross {
   HWY_INLINE SumsAcross(
       const std::uint32_t* HWY_RESTRICT row, std::int64_t i, std::uint32_t start) {
     const D d;
-    const V before = hn::LoadU(d, row + i - 1), here = hn::LoadU(d, row + i),
-            after = hn::LoadU(d, row + i + 1);
+    const V before = loaded(hn::LoadU(d, row + i - 1)), here = loaded(hn::LoadU(d, row + i)),
+            after = loaded(hn::LoadU(d, row + i + 1));
     const auto sum = [&](const std::array<std::int32_t, 4>& taps) HWY_ATTR {
       V result = add_products(d, hn::Set(d, start), before, hn::Set(d, tap_pair(0, taps[0])));
       result = add_products(d, result, here, hn::Set(d, tap_pair(taps[1], taps[2])));

@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <mutex>
 #include <type_traits>
@@ -58,8 +59,13 @@ void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t l
 void logarithms(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count) {
   const hn::ScalableTag<std::uint32_t> d;
   const auto offset = hn::Set(d, kLogOffset);
+  alignas(HWY_MAX_BYTES) std::uint32_t words[HWY_MAX_BYTES / sizeof(std::uint32_t)];
   for (std::size_t i = 0; i < count; i += hn::Lanes(d)) {
-    hn::StoreU(hn::Sub(log_of(d, hn::LoadU(d, numbers + i)), offset), d, logs + i);
+    for (std::size_t lane = 0; lane < hn::Lanes(d); ++lane) {
+      const auto number = static_cast<double>(numbers[i + lane]);
+      words[lane] = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(number) >> 32);
+    }
+    hn::StoreU(hn::Sub(log_of(d, hn::Load(d, words)), offset), d, logs + i);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -75,31 +76,45 @@ template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantiss
 }
 #endif
 
-// The same of numbers from 2^17 to 2^32 - 1, to 16 leading bits. More by kLogOffset.
-constexpr std::uint32_t kLogOffset = kLogExcess + 2048 * 126;
-template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> numbers) {
-  const hn::RebindToSigned<D> di;
-  const hn::RebindToFloat<D> df;
-  // The conversion rounds to 24 bits. One of the eight bits behind the 16 leading ones is 0, so
-  // that no carry reaches those.
-  const hn::Vec<D> half = hn::ShiftRight<1>(numbers);
-  const hn::Vec<D> leading = hn::AndNot(hn::ShiftRight<16>(half), half);
-  const hn::Vec<D> bits = hn::BitCast(d, hn::ConvertTo(df, hn::BitCast(di, leading)));
-  const hn::Vec<D> mantissa = hn::And(bits, hn::Set(d, 0x7fff00u));
-  return hn::Add(
-      log_of_mantissa(d, mantissa), hn::And(hn::ShiftRight<12>(bits), hn::Set(d, 0xfffff800u)));
+// The same of numbers from 2^17 on, to 16 leading bits, of the upper words of their doubles: these
+// have the exponent and 20 bits of the mantissa. More by kLogOffset.
+constexpr std::uint32_t kLogOffset = kLogExcess + 2048 * 1023;
+template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> upper_words) {
+  const hn::Vec<D> mantissa = hn::And(hn::ShiftLeft<3>(upper_words), hn::Set(d, 0x7fff00u));
+  const hn::Vec<D> exponent = hn::And(hn::ShiftRight<9>(upper_words), hn::Set(d, 0xfffff800u));
+  return hn::Add(log_of_mantissa(d, mantissa), exponent);
+}
+
+// The upper words of a vector of 32-bit lanes of doubles, in some order: double_at(i) has those
+// from lane i on.
+template <class D, class DoubleAt>
+HWY_INLINE hn::Vec<D> upper_words(D d, const DoubleAt& double_at) {
+  const hn::ScalableTag<double> df;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint64_t, D> d64;
+  const auto even = hn::BitCast(d64, double_at(0));
+  return hn::OddEven(
+      hn::BitCast(d, double_at(hn::Lanes(df))), hn::BitCast(d, hn::ShiftRight<32>(even)));
+#else
+  const hn::RebindToUnsigned<decltype(df)> d64;
+  return hn::Set(d, static_cast<std::uint32_t>(hn::GetLane(hn::BitCast(d64, double_at(0))) >> 32));
+#endif
 }
 
 // Rows of up to kColumns windows, one after the other: begin(), add() vector by vector, finish().
+// What they carry is summed in lanes, which end_tile() adds up.
 template <std::size_t kColumns> class VifInformation {
   using D = hn::ScalableTag<std::uint32_t>;
   using DI = hn::RebindToSigned<D>;
   using V = hn::Vec<D>;
-  static constexpr std::size_t kRoom = kColumns + 2 * HWY_MAX_BYTES / sizeof(std::int32_t);
+  static constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(std::int32_t);
+  static constexpr std::size_t kRoom = kColumns + 2 * kMostLanes;
 
  public:
   explicit VifInformation(std::span<const double> gain_limits)
-      : gain_limits_(gain_limits), signals_(gain_limits.size() * kRoom) {}
+      : gain_limits_(gain_limits),
+        totals_(gain_limits.size() * kRoom),
+        sums_((1 + gain_limits.size()) * kMostLanes) {}
 
   void begin() { count_ = 0; }
 
@@ -134,64 +149,98 @@ template <std::size_t kColumns> class VifInformation {
     count_ += hn::Lanes(di);
   }
 
-  // Adds the information of the row's windows, of the reference unless it is known already.
-  void finish(bool has_reference, VifScaleSums& sums) {
+  // Adds the information of the row's windows, of the reference unless it is known already. A sum
+  // has room for 128 rows in one lane.
+  void finish(bool has_reference) {
     if (count_ == 0) return;
-    find_signals();
+    find_totals();
     const D d;
-    const DI di;
-    const auto least = hn::Set(di, kVifNoise);
-    const std::size_t lanes = hn::Lanes(d);
-    V reference = hn::Zero(d);
-    const V offset = hn::Set(d, kLogOffset + 2048 * 17);
-    for (std::size_t i = 0; i < count_; i += lanes) {
-      if (has_reference) {
-        const auto total = hn::Add(hn::Load(di, reference_ + i), least);
-        reference = hn::Add(reference, hn::Sub(log_of(d, hn::BitCast(d, total)), offset));
-      }
-      const auto noise = hn::Add(hn::Max(hn::Zero(di), hn::Load(di, noise_ + i)), least);
-      hn::Store(noise, di, noise_ + i);
-      hn::Store(log_of(d, hn::BitCast(d, noise)), d, noise_log_ + i);
+    if (has_reference) {
+      const V offset = hn::Set(d, kLogOffset + 2048 * 17);
+      add_to(0, [&](std::size_t i) HWY_ATTR {
+        return hn::Sub(log_of(d, hn::Load(d, reference_words_ + i)), offset);
+      });
     }
-    sums.reference_information += sum_of_lanes(di, hn::BitCast(di, reference));
+    for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) {
+      hn::Store(log_of(d, hn::Load(d, noise_words_ + i)), d, noise_words_ + i);
+    }
     for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
-      V information = hn::Zero(d);
-      for (std::size_t i = 0; i < count_; i += lanes) {
-        const auto total =
-            hn::Add(hn::LoadU(di, &signals_[k * kRoom + i]), hn::Load(di, noise_ + i));
-        const V log = log_of(d, hn::BitCast(d, total));
-        information = hn::Add(information, hn::Sub(log, hn::Load(d, noise_log_ + i)));
-      }
-      sums.information[k] += sum_of_lanes(di, hn::BitCast(di, information));
+      const std::uint32_t* HWY_RESTRICT totals = &totals_[k * kRoom];
+      add_to(1 + k, [&](std::size_t i) HWY_ATTR {
+        return hn::Sub(log_of(d, hn::LoadU(d, totals + i)), hn::Load(d, noise_words_ + i));
+      });
+    }
+  }
+
+  void end_tile(VifScaleSums& sums) {
+    sums.reference_information += take_sum(0);
+    for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
+      sums.information[k] += take_sum(1 + k);
     }
   }
 
  private:
-  // The variance that is noise of a channel, which may be below 0, and for each limit the signal's.
-  void find_signals() {
+  // Upper words of what logarithms are taken of, as doubles: variances of the reference, of what is
+  // noise of a channel, and for each limit of noise and signal. Each and the noise of the eye.
+  void find_totals() {
+    const D d32;
     const hn::ScalableTag<double> d;
     const hn::Rebind<std::int32_t, decltype(d)> di;
-    const auto epsilon = hn::Set(d, 65536 * 1.0e-10);
-    for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) {
-      const auto s1 = hn::PromoteTo(d, hn::LoadU(di, reference_ + i));
-      const auto s2 = hn::PromoteTo(d, hn::LoadU(di, distorted_ + i));
-      const auto s12 = hn::PromoteTo(d, hn::LoadU(di, covariance_ + i));
-      const auto gain = hn::Div(s12, hn::Add(s1, epsilon));
-      // Conversions cut off.
-      hn::StoreU(hn::DemoteTo(di, hn::Sub(s2, hn::Mul(gain, s12))), di, noise_ + i);
+    using R = hn::Vec<decltype(d)>;
+    const auto epsilon = hn::Set(d, 65536 * 1.0e-10), least = hn::Set(d, kVifNoise);
+    constexpr std::size_t most = HWY_TARGET == HWY_SCALAR ? 1 : 2;  // vectors of doubles
+    for (std::size_t i = 0; i < count_; i += hn::Lanes(d32)) {
+      R s1[most], gain[most], noise[most];
+      for (std::size_t v = 0; v < most; ++v) {
+        const std::size_t at = i + v * hn::Lanes(d);
+        s1[v] = hn::PromoteTo(d, hn::LoadU(di, reference_ + at));
+        const auto s2 = hn::PromoteTo(d, hn::LoadU(di, distorted_ + at));
+        const auto s12 = hn::PromoteTo(d, hn::LoadU(di, covariance_ + at));
+        gain[v] = hn::Div(s12, hn::Add(s1[v], epsilon));
+        const auto rest = hn::Max(hn::Zero(d), hn::Sub(s2, hn::Mul(gain[v], s12)));
+        noise[v] = hn::Add(hn::Trunc(rest), least);
+      }
+      const auto vector_of = [&](std::size_t lane) HWY_ATTR { return lane / hn::Lanes(d); };
+      hn::Store(upper_words(d32,
+                    [&](std::size_t lane) HWY_ATTR { return hn::Add(s1[vector_of(lane)], least); }),
+          d32, reference_words_ + i);
+      hn::Store(upper_words(d32, [&](std::size_t lane) HWY_ATTR { return noise[vector_of(lane)]; }),
+          d32, noise_words_ + i);
       for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
-        const auto g = hn::Min(gain, hn::Set(d, gain_limits_[k]));
-        hn::StoreU(hn::DemoteTo(di, hn::Mul(hn::Mul(g, g), s1)), di, &signals_[k * kRoom + i]);
+        const auto limit = hn::Set(d, gain_limits_[k]);
+        hn::StoreU(upper_words(d32,
+                       [&](std::size_t lane) HWY_ATTR {
+                         const std::size_t v = vector_of(lane);
+                         const auto g = hn::Min(gain[v], limit);
+                         return hn::Add(hn::Trunc(hn::Mul(hn::Mul(g, g), s1[v])), noise[v]);
+                       }),
+            d32, &totals_[k * kRoom + i]);
       }
     }
+  }
+
+  // Adds log_at(i) of the row's vectors to lanes of a sum.
+  template <class LogAt> HWY_INLINE void add_to(std::size_t sum, const LogAt& log_at) {
+    const D d;
+    std::uint32_t* const lanes = &sums_[sum * kMostLanes];
+    V total = hn::LoadU(d, lanes);
+    for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) total = hn::Add(total, log_at(i));
+    hn::StoreU(total, d, lanes);
+  }
+
+  std::int64_t take_sum(std::size_t sum) {
+    const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(sum * kMostLanes);
+    const std::int64_t total = std::accumulate(first, first + kMostLanes, std::int64_t{0});
+    std::fill(first, first + kMostLanes, 0u);
+    return total;
   }
 
   std::span<const double> gain_limits_;
   std::size_t count_ = 0;
   alignas(64) std::int32_t reference_[kRoom], distorted_[kRoom], covariance_[kRoom];
-  alignas(64) std::int32_t noise_[kRoom];
-  alignas(64) std::uint32_t noise_log_[kRoom];
-  std::vector<std::int32_t> signals_;  // by limit
+  alignas(64) std::uint32_t reference_words_[kRoom], noise_words_[kRoom];
+  std::vector<std::uint32_t> totals_;  // by limit
+  std::vector<std::uint32_t> sums_;    // of the reference, then by limit
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE

@@ -84,6 +84,7 @@ void prefetch_columns(const Sample* row, std::int64_t width, std::int64_t first)
 template <bool is_fused, class D>
 HWY_INLINE void filter_step(D d, hn::Vec<D> pairs, hn::Vec<D> even_taps, hn::Vec<D> odd_taps,
     hn::Vec<D>& even, hn::Vec<D>& odd) {
+  pairs = loaded(pairs);
   even = add_products<is_fused>(d, even, pairs, even_taps);
   odd = add_products<is_fused>(d, odd, pairs, odd_taps);
 }
@@ -190,6 +191,7 @@ template <class Sample, bool is_fused> class VifStripe {
         filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept, sums);
       }
     }
+    if constexpr (walk != VifWalk::reference) information_.end_tile(sums);
   }
 
   // Rows `row` and row + 1 of the tile, as pairs, into a place of the ring.
@@ -338,11 +340,15 @@ template <class Sample, bool is_fused> class VifStripe {
     ((even[kinds] = odd[kinds] = hn::Set(d, start(kinds))), ...);
     const VifTapPairs& taps = kVifTapPairs[scale];
     const std::size_t at = i + first;
-    for (std::size_t j = 0; j < static_cast<std::size_t>(pairs_); ++j) {
-      const V even_taps = hn::Set(d, taps.even[j]), odd_taps = hn::Set(d, taps.odd[j]);
-      (filter_step<is_fused>(
-           d, hn::LoadU(d, &rows[kinds][at + j]), even_taps, odd_taps, even[kinds], odd[kinds]),
-          ...);
+    constexpr std::size_t together = pairs % 3 == 0 ? 3 : pairs;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(pairs_); j += together) {
+#pragma GCC unroll 5
+      for (std::size_t k = j; k < j + together; ++k) {
+        const V even_taps = hn::Set(d, taps.even[k]), odd_taps = hn::Set(d, taps.odd[k]);
+        (filter_step<is_fused>(
+             d, hn::LoadU(d, &rows[kinds][at + k]), even_taps, odd_taps, even[kinds], odd[kinds]),
+            ...);
+      }
     }
     if constexpr (scale == 3) {
       (add_centre(d, hn::LoadU(d, &rows[kinds][at + 1]), even[kinds], odd[kinds]), ...);
@@ -395,7 +401,7 @@ template <class Sample, bool is_fused> class VifStripe {
       information_.add(even, static_cast<std::size_t>((left + 1) / 2), sums);
       information_.add(odd, static_cast<std::size_t>(left / 2), sums);
     }
-    if constexpr (walk != VifWalk::reference) information_.finish(!skips_reference_, sums);
+    if constexpr (walk != VifWalk::reference) information_.finish(!skips_reference_);
   }
 
   const VifPlan& plan_;
