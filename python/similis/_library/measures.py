@@ -113,6 +113,7 @@ class Measure:
             given.pop("in_float64", "") == "1"
             or self.table.shape != "by_reduction"
             or self.operation == OF_HISTOGRAM
+            or given.get("sums") == "1"
         )
         self.with_means = given.pop("with_means", "") == "1"
         rows = self.table.options
@@ -143,16 +144,28 @@ class Measure:
             return list(shape[:-3])
         if self.table.shape == "histogram":
             return list(shape[:2]) + [self.num_bins, self.num_bins]
+        if self.values.get("sums"):
+            has_l1 = self.values.get("l1_weight", 0.0) != 0
+            return [4 if has_l1 else 2, *shape[:2]]
         if self.reduction in ("mean", "sum"):
             return []
         if self.reduction == "per_image":
             return list(shape[:1])
         if self.reduction == "per_channel" or "window_size" not in self.values:
             return list(shape[:2])
+        first, end = self.centres(shape)
         if self.padding != "valid":
-            return list(shape)
+            return [*shape[:2], end - first, *shape[3:]]
         sizes = self.window_size[-(len(shape) - 2) :]
-        return list(shape[:2]) + [max(n - size + 1, 1) for n, size in zip(shape[2:], sizes)]
+        others = [max(n - size + 1, 1) for n, size in zip(shape[3:], sizes[1:])]
+        return [*shape[:2], end - first, *others]
+
+    def centres(self, shape: Sequence[int]) -> tuple[int, int]:
+        """The rows of images of this shape that windows which count are centred on."""
+        cut = self.window_size[-(len(shape) - 2)] // 2 if self.padding == "valid" else 0
+        rows = self.values.get("rows") or (0, shape[2])
+        first = max(rows[0], cut)
+        return first, max(min(rows[1], shape[2] - cut), first + 1)
 
 
 _PLACES: Final = {
@@ -179,6 +192,8 @@ def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
 
 def is_scalar(described: str) -> bool:
     """True if the result is one number. It reads the text, as torch.compile traces no struct."""
+    if " sums=1" in described:
+        return False
     return " reduction=mean" in described or " reduction=sum" in described
 
 
