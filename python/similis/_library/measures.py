@@ -126,10 +126,10 @@ class Measure:
         self._lists = [rows[name].pack(each, self.options) for name, each in read.items()]
         self.options_address = ctypes.addressof(self.options)
         self.index, self.arrange = self.table.index, _arrangement(self.table)
-        places = self.arrange(range(10))
+        places = self.arrange(range(11))
         self.is_in_order = places == tuple(range(8))
         # The measure takes these behind the eight tensors of run(): most take nothing.
-        self.behind = (None, None) if max(places) > 7 else ()
+        self.behind = (None, None, None) if max(places) > 7 else ()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a measure has no option {name}")
@@ -176,12 +176,13 @@ _PLACES: Final = {
     "x_gradient": 6,
     "y_gradient": 7,
     "histogram": 8,
+    "limits": 10,
 }
 
 
 def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
     """The tensors in the order of similis_call(), of (x, y, mask, valid_mask, upstream, value,
-    x_gradient, y_gradient, histogram, None)."""
+    x_gradient, y_gradient, histogram, None, limits)."""
     none = 9
     masks = [_PLACES[name] for name in table.masks]
     outputs = [_PLACES.get(name, none) for name in table.outputs]
@@ -211,15 +212,16 @@ def run(
     stream: int = 0,
     most_threads: int = 0,
     histogram: Described = None,
+    limits: Described = None,
 ) -> None:
     """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
 
-    histogram: for mutual_information, that of the whole image of which x and y are a part.
+    histogram, limits: for mutual_information, those of the whole image of which x and y are a part.
 
     The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
     The interpreter's lock is released during the call.
     """
-    arranged = list(measure.arrange((*tensors, histogram, None)))
+    arranged = list(measure.arrange((*tensors, histogram, None, limits)))
     if measure.with_means:
         value = tensors[_PLACES["value"]]
         assert value is not None
