@@ -6,6 +6,7 @@
 //
 //   slabs [RANKS]     compares a fixed volume with one that moves, on RANKS ranks (3) and on one
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "similis/lncc.hpp"
 #include "similis/mutual_information.hpp"
 #include "similis/warp.hpp"
 
@@ -92,6 +94,22 @@ Own compute(const Volumes& held, std::int64_t start, std::int64_t stop) {
   return own;
 }
 
+// Σ LNCC and Σ weight of the windows centred on rows [start, stop). They see kRadius rows more on
+// each side, which are fetched.
+constexpr std::int64_t kRadius = 2;
+
+std::array<double, 2> correlation(
+    const Array& fixed, const Array& moved, std::int64_t start, std::int64_t stop) {
+  const std::int64_t first = std::max<std::int64_t>(start - kRadius, 0);
+  const std::int64_t end = std::min(stop + kRadius, kDepth);
+  Array x = copy_rows(fixed, first, end, kPlane), y = copy_rows(moved, first, end, kPlane);
+  std::array<double, 2> sums{};
+  const TensorView into(sums.data(), Extents{2, 1, 1}, DType::f64);
+  similis::lncc_into(image(x), image(y), {.value = into},
+      {.window_size = 2 * kRadius + 1, .rows = {start - first, stop - first}, .sums = true});
+  return sums;
+}
+
 double information(std::vector<double>& histogram) {
   const TensorView whole(histogram.data(), Extents{1, 1, kBins, kBins}, DType::f64);
   double value = 0;
@@ -124,10 +142,20 @@ int main(int argc, char** argv) {
     moved.insert(moved.end(), part.moved.begin(), part.moved.end());
     for (std::size_t i = 0; i < histogram.size(); ++i) histogram[i] += part.histogram[i];
   }
+  std::array<double, 2> sums{};
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const std::array<double, 2> own =
+        correlation(volumes.fixed, moved, rank * kDepth / ranks, (rank + 1) * kDepth / ranks);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += own[i];
+  }
   Own whole = compute(volumes, 0, kDepth);
+  const std::array<double, 2> of_whole = correlation(volumes.fixed, whole.moved, 0, kDepth);
+  const double lncc = sums[0] / sums[1], expected_lncc = of_whole[0] / of_whole[1];
   const double value = information(histogram), expected = information(whole.histogram);
-  const bool is_alike = moved == whole.moved && std::abs(value - expected) <= 1e-12 * expected;
-  std::printf("%d ranks: MI %.12f; one: MI %.12f; moved volumes %s\n", static_cast<int>(ranks),
-      value, expected, moved == whole.moved ? "have the same bits" : "differ");
+  const bool is_alike = moved == whole.moved && std::abs(value - expected) <= 1e-12 * expected &&
+                        std::abs(lncc - expected_lncc) <= 1e-12;
+  std::printf("%d ranks: MI %.12f, LNCC %.12f; one: MI %.12f, LNCC %.12f; moved volumes %s\n",
+      static_cast<int>(ranks), value, lncc, expected, expected_lncc,
+      moved == whole.moved ? "have the same bits" : "differ");
   return is_alike ? 0 : 1;
 }

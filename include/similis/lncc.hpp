@@ -59,6 +59,13 @@ struct LnccOptions {
   /// over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is NaN
   /// at the others. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
+  /// The centres of the windows that count: of part of a larger image. All rows that these windows
+  /// see must be given, and no others; padding acts where the given rows end, at the image's own
+  /// ends. A map has these rows alone.
+  RowRange rows = {};
+  /// True: value is [2,N,C] in f64, the Σ weight·LNCC and the Σ weight of each channel. Sums of
+  /// parts add up to those of the image, and `reduction` is not read.
+  bool sums = false;
 };
 
 /// Local normalised cross-correlation of x and y: from 0 to 1, or from -1 if signed; 1 if one is a

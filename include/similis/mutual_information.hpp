@@ -66,6 +66,10 @@ struct MutualInformationOptions {
   /// CPU; on a GPU it makes the result of its channel NaN.
   TensorView mask = {};
   Reduction reduction = Reduction::mean;  ///< over N and C; none is [N,C], as per_channel is
+  /// The values at which the first bin begins and the last ends, for each channel of each image:
+  /// [N,C,4] in f64, dense: x's two, then y's. `range` is then not read. So part of an image counts
+  /// by the limits of the whole; values outside are clamped. Empty: as range says.
+  TensorView limits = {};
 };
 
 /// Mutual information of x and y, of each channel of each image: 0 if they are independent.

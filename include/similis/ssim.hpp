@@ -44,6 +44,14 @@ struct SsimOptions {
   /// run over the pixels with m > 0, weighted by mask if it is given and by m otherwise; a map is
   /// NaN at the others. With padding same the zeros outside have m = 1.
   TensorView valid_mask = {};
+  /// The centres of the windows that count: of part of a larger image. All rows that these windows
+  /// see must be given, and no others; padding acts where the given rows end, at the image's own
+  /// ends. An L1 term takes pixels in these rows. A map has these rows alone.
+  RowRange rows = {};
+  /// True: value is [2,N,C] in f64, the Σ weight·SSIM and the Σ weight of each channel; [4,N,C]
+  /// with an L1 term, whose two sums follow. Sums of parts add up to those of the image, and
+  /// `reduction` is not read. Sums are multiplied by ssim_weight and l1_weight.
+  bool sums = false;
 };
 
 /// Structural similarity of x and y: at most 1; 1 if equal.

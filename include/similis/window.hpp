@@ -43,4 +43,9 @@ enum class Padding : std::uint8_t {
   renormalize,  ///< nothing: the window is cut at the border and its weights sum to 1 again
 };
 
+/// Rows of the first spatial axis, from `first` up to, not including, `end`; all if both are 0.
+struct RowRange {
+  std::int64_t first = 0, end = 0;
+};
+
 }  // namespace similis

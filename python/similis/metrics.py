@@ -65,7 +65,8 @@ _REDUCTION = inspect.Parameter(
     "reduction", inspect.Parameter.KEYWORD_ONLY, default="mean", annotation="str"
 )
 _FURTHER = (_REDUCTION, inspect.Parameter("of_metric", inspect.Parameter.VAR_KEYWORD))
-_LEFT_OUT = ("reduction", "enable_lcs", "features")  # results that are no number of each image
+# Results that are no number of each image.
+_LEFT_OUT = ("reduction", "rows", "sums", "enable_lcs", "features")
 
 
 def of_batches(batches: Any) -> Tensor:

@@ -38,9 +38,10 @@ class LNCC(torch.nn.Module):
     def __init__(
         self, *, window_size: PerAxisInt = 3, window: Literal["box", "gaussian"] = "box", sigma:
         PerAxisFloat = 1.5, padding: Literal["valid", "same", "renormalize"] = "same", reduction:
-        Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", smooth_nr: float =
-        1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] =
-        "exact", workspace: Literal["auto", "small"] = "auto", channel_axis: Optional[int] = None
+        Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", rows:
+        Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05, smooth_dr:
+        float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] = "exact",
+        workspace: Literal["auto", "small"] = "auto", channel_axis: Optional[int] = None
     ) -> None: ...
     def forward(
         self, x: Tensor, y: Tensor, *, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor]
@@ -94,7 +95,8 @@ class SSIM(torch.nn.Module):
         "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03,
         sample_covariance: bool = False, padding: Literal["valid", "same", "reflect", "replicate",
         "renormalize"] = "valid", reduction: Literal["mean", "sum", "none", "per_image",
-        "per_channel"] = "mean", channel_axis: Optional[int] = None
+        "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums: bool = False,
+        channel_axis: Optional[int] = None
     ) -> None: ...
     def forward(
         self, x: Tensor, y: Tensor, *, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor]
@@ -156,7 +158,8 @@ class L1SSIMLoss(torch.nn.Module):
         window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float =
         0.01, k2: float = 0.03, sample_covariance: bool = False, padding: Literal["valid", "same",
         "reflect", "replicate", "renormalize"] = "valid", reduction: Literal["mean", "sum", "none",
-        "per_image", "per_channel"] = "mean", channel_axis: Optional[int] = None
+        "per_image", "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums: bool =
+        False, channel_axis: Optional[int] = None
     ) -> None: ...
     def forward(
         self, x: Tensor, y: Tensor, *, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor]
@@ -172,9 +175,10 @@ class LNCCLoss(torch.nn.Module):
     def __init__(
         self, *, window_size: PerAxisInt = 3, window: Literal["box", "gaussian"] = "box", sigma:
         PerAxisFloat = 1.5, padding: Literal["valid", "same", "renormalize"] = "same", reduction:
-        Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", smooth_nr: float =
-        1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] =
-        "exact", workspace: Literal["auto", "small"] = "auto", channel_axis: Optional[int] = None
+        Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", rows:
+        Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05, smooth_dr:
+        float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] = "exact",
+        workspace: Literal["auto", "small"] = "auto", channel_axis: Optional[int] = None
     ) -> None: ...
     def forward(
         self, x: Tensor, y: Tensor, *, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor]
@@ -257,7 +261,8 @@ class SSIMLoss(torch.nn.Module):
         "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03,
         sample_covariance: bool = False, padding: Literal["valid", "same", "reflect", "replicate",
         "renormalize"] = "valid", reduction: Literal["mean", "sum", "none", "per_image",
-        "per_channel"] = "mean", channel_axis: Optional[int] = None
+        "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums: bool = False,
+        channel_axis: Optional[int] = None
     ) -> None: ...
     def forward(
         self, x: Tensor, y: Tensor, *, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor]

@@ -6,6 +6,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
+import time
+import types
 
 import pytest
 
@@ -41,6 +44,40 @@ def test_a_lost_rank_raises_on_all_others(failure):
     finally:
         for process in processes:
             process.end()
+
+
+class Work:
+    """A communication of a fake NCCL, which ends when its event is set."""
+
+    def __init__(self, has_ended=False):
+        self.end = threading.Event()
+        if has_ended:
+            self.end.set()
+
+    def is_completed(self):
+        return self.end.is_set()
+
+
+def test_a_monitor_gives_up_what_does_not_end(monkeypatch):
+    from similis.distributed import failure, monitor
+
+    done, stuck = Work(has_ended=True), Work()
+    watching = monitor.Monitor(0.4, stuck.end.set)
+    monkeypatch.setattr(failure, "monitor_of", lambda slabs: watching)
+    slabs = types.SimpleNamespace(rank=0, ranks=2)
+    watching.watch(done)
+    time.sleep(0.6)
+    failure.require_group(slabs)  # one that ended is not missed
+    begun = time.monotonic()
+    watching.watch(stuck)
+    said = "rank 0 lost another of 2 ranks, .* a communication has not ended in 0.4 s"
+    with pytest.raises(failure.LostRank, match=said):
+        with failure.reported(slabs):
+            assert stuck.end.wait(15)  # as a GPU's queue, until the communicator is aborted
+    assert 0.4 <= time.monotonic() - begun < 10
+    with pytest.raises(failure.LostRank, match=said):
+        with failure.reported(slabs):
+            pytest.fail("a call of a lost group begins")
 
 
 def test_init_refuses():

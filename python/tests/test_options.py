@@ -9,7 +9,8 @@ pytest.importorskip("numpy", reason="`make check` installs numpy")
 import similis
 from similis._library import measures, schema, warp
 
-LIMITS = {"low", "high"}  # range holds them: (low, high)
+# range holds low and high: (low, high); limits are for parts of images, as distributed/ takes them.
+LIMITS = {"low", "high", "limits"}
 NOT_IN_SIGNATURES = {
     "mutual_information": LIMITS,
     "smooth": {"sigma"},  # has no default in Python

@@ -105,3 +105,44 @@ def test_refusals_of_fields():
         similis.invert(u, rows=(0, 1))
     with pytest.raises(ValueError, match="it must hold rows 3 to 7"):
         similis.jacobian_determinant(u, rows=(4, 6), u_rows=(4, 9))
+
+
+@pytest.mark.parametrize("padding", ["valid", "same", "renormalize"])
+@pytest.mark.parametrize("function", ["ssim", "ssim_loss", "l1_ssim", "lncc", "lncc_loss"])
+def test_sums_of_rows_add_up_to_the_mean(function, padding):
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    measure = getattr(similis, function)
+    options = {"window_size": 3, "padding": padding}
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.rand(2, 2, 9, 8, 7, generator=generator).double() for _ in range(2))
+    x.requires_grad_()
+
+    def summed(first, end, rows):
+        return measure(x[:, :, first:end], y[:, :, first:end], rows=rows, sums=True, **options)
+
+    sums = summed(0, 5, (0, 4)) + summed(3, 9, (1, 6))
+    assert sums.dtype == torch.float64 and sums.shape[1:] == (2, 2)
+    pairs = sums.sum((1, 2)).reshape(-1, 2)
+    mean, expected = (pairs[:, 0] / pairs[:, 1]).sum(), measure(x, y, **options)
+    torch.testing.assert_close(mean, expected, rtol=1e-12, atol=1e-12)
+    found, wanted = (torch.autograd.grad(each, x)[0] for each in (mean, expected))
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", ["ssim", "l1_ssim", "lncc"])
+def test_the_decomposition_knows_rows_and_sums(function):
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    measure = getattr(similis, function)
+    x, y = torch.rand(1, 2, 9, 8, 7).double(), torch.rand(1, 2, 9, 8, 7).double()
+    for options in ({"sums": True}, {"reduction": "none"}, {"reduction": "per_channel"}):
+        given = {"window_size": 3, "padding": "same", "rows": (1, 8), **options}
+        composed = torch.func.vmap(lambda a, b: measure(a, b, **given))(x[None], y[None])[0]
+        torch.testing.assert_close(composed, measure(x, y, **given), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_are_refused_in_a_sentence():
+    x = noise(1, 1, 20, 20)
+    with pytest.raises(TypeError, match=r"ssim: rows is 3; it must be \(first, end\)"):
+        similis.ssim(x, x, rows=3)
+    with pytest.raises(ValueError, match="windows there see rows 3 to 6 alone: give these"):
+        similis.ssim(x, x, window_size=3, rows=(4, 6))

@@ -110,6 +110,24 @@ Extents result_shape(const Extents& images, Reduction reduction, const Extents& 
   return reduced_shape(images, reduction, {map[0], map[1], map[3], map[4]});
 }
 
+Extents sums_shape(const Extents& images, int terms) {
+  return {std::int64_t{2} * terms, images[0], images[1]};
+}
+
+void require_sums(const char* operation, const TensorView& value, const TensorView& upstream,
+    const TensorView& x, const Extents& shape) {
+  require_result(operation, "value", value, shape, kFloat64, x);
+  require_upstream(operation, upstream, shape, x);
+}
+
+TensorView sums_of_term(const TensorView& sums, int term) {
+  if (sums.empty()) return sums;
+  TensorView of_term =
+      sums.reshaped({sums.shape[1], sums.shape[2]}, {sums.strides[1], sums.strides[2]});
+  of_term.offset += std::int64_t{2} * term * sums.strides[0];
+  return of_term;
+}
+
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape) {
   if (result_shape.rank() > 0 || upstream.empty()) return upstream;
   return upstream.reshaped({}, {});

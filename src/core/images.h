@@ -26,6 +26,17 @@ TensorView as_volumes(const TensorView& images);
 /// depth that as_volumes() gave 2-D images.
 Extents result_shape(const Extents& images, Reduction reduction, const Extents& map);
 
+/// Sums of planes instead of a reduction: [2,N,C], a sum and its weights, or [4,N,C] of two terms.
+Extents sums_shape(const Extents& images, int terms);
+
+/// Refuses a value that is not dense, of this shape of sums, and f64, and an upstream that is not
+/// of this shape and a float; both may be left empty.
+void require_sums(const char* operation, const TensorView& value, const TensorView& upstream,
+    const TensorView& x, const Extents& shape);
+
+/// The sums of one term, [N,C], of an array shaped as sums. An empty view stays empty.
+TensorView sums_of_term(const TensorView& sums, int term);
+
 /// Upstream as the backends take it: without axes if the result has none, for which a caller may
 /// give one element in any number of them.
 TensorView as_upstream(const TensorView& upstream, const Extents& result_shape);

@@ -302,6 +302,35 @@ constexpr Option list_option(
       .json = json<member>};
 }
 
+/// The least value is that of the second number.
+inline constexpr Bounds kStartAndExtent{.words = "(start, extent)", .least = 1};
+inline constexpr Bounds kFirstAndEnd{.words = "(first, end)"};
+
+/// A row of two integers that follow one another in C; both are 0 if they are left out. The
+/// operation checks them against the images. Nothing but C and Python reads them, so that they have
+/// no text.
+template <auto member, auto c_first, auto c_second>
+constexpr Option interval_option(const char* name, const Bounds& bounds = kStartAndExtent) {
+  using namespace option_internal;
+  static_assert(std::same_as<Type<c_first>, std::int64_t>);
+  return {.name = name,
+      .description = nullptr,
+      .type = OptionType::interval,
+      .c_type = CType::i64,
+      .c_count = 2,
+      .may_be_empty = true,
+      .bounds = bounds,
+      .c_offset = offset_in_c<c_first>,
+      .from_c =
+          [](const Option&, const char*, const void* c_struct, int, void* into) {
+            const auto& given = *static_cast<const Holder<c_first>*>(c_struct);
+            static_cast<Holder<member>*>(into)->*member = {given.*c_first, given.*c_second};
+          },
+      .check = [](const Option&, const char*, const void*) {},
+      .parse = [](const Option&, std::string_view, void*) { return false; },
+      .json = [](const Option&, const void*) { return std::string("null"); }};
+}
+
 /// The row of a member of the C struct that must be 0.
 template <auto c_member> constexpr Option reserved() {
   using namespace option_internal;

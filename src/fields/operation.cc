@@ -7,7 +7,6 @@ namespace similis::fields_internal {
 
 using warp_internal::C;
 using warp_internal::coordinates_option;
-using warp_internal::interval_option;
 using warp_internal::kCDefaults;
 
 constinit const Step<decltype(invert_cpu)> kInvert = {{invert_cpu, SIMILIS_IF_CUDA(invert_cuda)}};

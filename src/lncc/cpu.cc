@@ -24,7 +24,8 @@ namespace similis::lncc_internal::HWY_NAMESPACE {
 
 TileSums run_piece(const Plan& plan, const Piece& piece) {
   LnccTile operation(plan, piece);
-  if (plan.pass.gradient == LnccGradient::ants && plan.pass.padding == Padding::valid) {
+  const bool is_rim_empty = plan.pass.padding == Padding::valid || !plan.pass.counted.are_all();
+  if (plan.pass.gradient == LnccGradient::ants && is_rim_empty) {
     operation.clear_gradients();
   }
   window_internal::HWY_NAMESPACE::SlidingWindow<LnccTile> sliding_window(
@@ -68,7 +69,7 @@ std::vector<double> window_weights(const Axis& axis, Padding padding) {
 
 // The derivative of a group's value by v at a pixel of weight 1; 0 for a mean over nothing.
 double slope_of(const Pass& pass, const TileSums& weights) {
-  if (pass.reduction == Reduction::sum) return pass.weight;
+  if (pass.adds_up()) return pass.weight;
   return weights.weight > 0 ? pass.weight / weights.weight : 0;
 }
 
@@ -76,8 +77,8 @@ double slope_of(const Pass& pass, const TileSums& weights) {
 
 Plan::Plan(const Pass& whole)
     : pass(whole),
-      z(pass.x.shape[2], pass.window.z, pass.padding),
-      y(pass.x.shape[3], pass.window.y, pass.padding),
+      z(pass.x.shape[2], pass.window.z, pass.padding, pass.counted.z),
+      y(pass.x.shape[3], pass.window.y, pass.padding, pass.counted.y),
       x(pass.x.shape[4], pass.window.x, pass.padding),
       window_weight_z(window_weights(z, pass.padding)),
       window_weight_y(window_weights(y, pass.padding)),
@@ -93,8 +94,7 @@ void Plan::add_slopes(double upstream, const TileSums& weights) {
 }
 
 double Plan::value(const TileSums& sums) const {
-  const bool is_sum = pass.reduction == Reduction::sum;
-  if (!is_sum && !pass.is_loss() && !(sums.weight > 0)) {
+  if (!pass.adds_up() && !pass.is_loss() && !(sums.weight > 0)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   return sums.correlation * slope_of(pass, sums);

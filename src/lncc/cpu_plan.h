@@ -2,6 +2,7 @@
 // The plan that the tiles of a pass on the CPU share, and the sums that each tile returns.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Plan {
   TileSums unmasked_weights(std::size_t groups) const;
   void add_slopes(double upstream, const TileSums& weights);
   double value(const TileSums& sums) const;
+  std::array<double, 2> sums_of(const TileSums& sums) const {
+    return {pass.weight * sums.correlation, sums.weight};
+  }
 
   const Pass& pass;
   Axis z, y, x;

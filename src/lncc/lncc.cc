@@ -14,7 +14,7 @@ namespace similis {
 namespace lncc_internal {
 
 Extents map_shape(const Pass& pass) {
-  return similis::map_shape(pass.x.shape, pass.window, pass.padding);
+  return similis::map_shape(pass.x.shape, pass.window, pass.padding, pass.counted);
 }
 
 }  // namespace lncc_internal
@@ -33,6 +33,7 @@ Window checked_window(const LnccOptions& options, const Extents& shape) {
 }
 
 Extents value_shape(const Pass& pass, const TensorView& x) {
+  if (pass.sums) return sums_shape(x.shape, 1);
   return result_shape(x.shape, pass.reduction, map_shape(pass));
 }
 
@@ -58,7 +59,9 @@ Pass checked_pass(
   pass.mask = as_volumes(broadcast_mask("lncc", "mask", options.mask, x, exec));
   pass.valid_mask = as_volumes(broadcast_mask("lncc", "valid_mask", options.valid_mask, x, exec));
   pass.padding = options.padding;
-  pass.reduction = options.reduction;
+  pass.reduction = options.sums ? Reduction::per_channel : options.reduction;
+  pass.sums = options.sums;
+  pass.counted = counted_pixels("lncc", options.rows, x.shape, pass.window, options.padding);
   pass.is_signed = options.is_signed;
   pass.gradient = options.gradient;
   pass.workspace = options.workspace;
@@ -69,13 +72,19 @@ Pass checked_pass(
 void finish(Pass pass, const TensorView& x, const LnccRequest& request, const Execution& exec) {
   require(std::isfinite(request.weight), "lncc: weight is {}; it must be finite", request.weight);
   const Extents shape = value_shape(pass, x);
-  require_result("lncc", request.value, request.upstream, x, shape);
+  if (pass.sums) {
+    require_sums("lncc", request.value, request.upstream, x, shape);
+  } else {
+    require_result("lncc", request.value, request.upstream, x, shape);
+  }
   require_gradient("lncc", "x_gradient", request.x_gradient, x);
   require_gradient("lncc", "y_gradient", request.y_gradient, x);
   pass.weight = request.weight;
   const bool is_map = pass.reduction == Reduction::none;
   pass.value = is_map ? as_volumes(request.value) : request.value;
-  pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);
+  pass.upstream = is_map      ? as_volumes(request.upstream)
+                  : pass.sums ? sums_of_term(request.upstream, 0)
+                              : as_upstream(request.upstream, shape);
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
   kLncc.run(pass, x.device, exec);
@@ -84,7 +93,7 @@ void finish(Pass pass, const TensorView& x, const LnccRequest& request, const Ex
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, LnccRequest request,
     Outputs outputs, const LnccOptions& options, const Execution& exec) {
   const Pass pass = checked_pass(x, y, options, exec);
-  const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
+  const ValueForm value{value_shape(pass, x), pass.sums ? DType::f64 : result_dtype(x.dtype)};
   ValueAndGradient results = allocate_outputs(kLncc, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
   return results;

@@ -31,11 +31,19 @@ struct Pass {
   LnccWorkspace workspace = LnccWorkspace::automatic;
   double weight = 1;
 
+  /// True: value is [2,N,C], sums and their weights, f64; reduction is then per_channel, and
+  /// upstream [N,C] is that of the sums.
+  bool sums = false;
+  /// The pixels that windows may be centred on. Every row of the images is seen by one of them.
+  CountedPixels counted;
+
   TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
 
   bool is_loss() const { return weight < 0; }
+  /// True if results are sums, not divided by their weights.
+  bool adds_up() const { return sums || reduction == Reduction::sum; }
   bool has_gradient() const { return !x_gradient.empty() || !y_gradient.empty(); }
 };
 

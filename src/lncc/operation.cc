@@ -34,6 +34,8 @@ constexpr Option kOptions[] = {
     option<&O::workspace, &C::workspace>("workspace", Choices{kWorkspaceWords}),
     option<&O::mask, &C::mask>("mask"),
     option<&O::valid_mask, &C::valid_mask>("valid_mask"),
+    interval_option<&O::rows, &C::first_row, &C::end_row>("rows", kFirstAndEnd),
+    option<&O::sums, &C::sums>("sums"),
 };
 constexpr Option kRequest[] = {option<&R::weight, &C::weight>("weight", kAnyNumber)};
 

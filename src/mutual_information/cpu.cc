@@ -108,6 +108,15 @@ class Work {
 
 std::vector<Limits> limits_of_results(const Pass& pass, const Work& work, const Execution& exec) {
   const auto results = static_cast<std::size_t>(pass.results);
+  if (!pass.limits.empty()) {
+    std::vector<Limits> given(results);
+    const auto* numbers = static_cast<const double*>(pass.limits.data());
+    for (Limits& each : given) {
+      each = {numbers[0], numbers[1], numbers[2], numbers[3]};
+      numbers += 4;
+    }
+    return given;
+  }
   if (pass.range == ValueRange::fixed) {
     return std::vector<Limits>(results, Limits{pass.low, pass.high, pass.low, pass.high});
   }

@@ -171,12 +171,13 @@ std::int64_t slots_of(
       job.voxels.count / voxels_of_block, 1, std::max<std::int64_t>(1, blocks / results));
 }
 
-// Returns the limits of the results, null if they are fixed, and in has_voxels, unless it is null,
-// which results have voxels.
+// Returns the limits of the results, null if all have the same fixed ones, and in has_voxels,
+// unless it is null, which results have voxels.
 const Limits* queue_limits(const Pass& pass, Job job, int multiprocessors, unsigned* has_voxels,
     Workspace& workspace, const Execution& exec) {
   const bool is_fixed = pass.range == ValueRange::fixed;
-  if (is_fixed && has_voxels == nullptr) return nullptr;
+  const auto* const given = static_cast<const Limits*>(pass.limits.data());  // four numbers each
+  if (is_fixed && has_voxels == nullptr) return given;
   Limits* const limits = workspace.array<Limits>(pass.results);
   job.slots = slots_of(job, pass.results, kVoxelsOfBlock, 2 * multiprocessors);
   Limits* const parts = workspace.array<Limits>(pass.results * job.slots);
@@ -187,7 +188,7 @@ const Limits* queue_limits(const Pass& pass, Job job, int multiprocessors, unsig
       static_cast<unsigned>(pass.results * job.slots), kThreads, 0, run, job, parts);
   gpu::launch("mutual_information", exec.queue.handle, 1, kSmallThreads, 0, range_kernel,
       static_cast<const Limits*>(parts), pass.results, job.slots, pass.range, limits, has_voxels);
-  return is_fixed ? nullptr : limits;
+  return is_fixed ? given : limits;
 }
 
 void clear(void* memory, std::int64_t bytes, const Execution& exec) {

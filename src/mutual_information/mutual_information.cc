@@ -111,6 +111,14 @@ Pass checked_pass(const Operation<Pass>& of, const TensorView& x, const TensorVi
       .threshold = static_cast<std::uint64_t>(options.sampling * 0x1p32),
       .seed = options.seed,
       .reduction = options.reduction};
+  if (!options.limits.empty()) {
+    const Extents shape = {x.shape[0], x.shape[1], 4};
+    require(options.limits.shape == shape, "{}: limits has shape {}; it must be {}", operation,
+        options.limits.shape, shape);
+    require_result(operation, "limits", options.limits, shape, kFloat64, x);
+    pass.range = ValueRange::fixed;
+    pass.limits = options.limits;
+  }
   if (options.kernel == ParzenKernel::gaussian) {
     pass.taps =
         mutual_information_internal::gaussian_taps(pass.sigma, pass.bins, x.dtype == DType::f64);

@@ -62,6 +62,7 @@ struct Pass {
   int taps = 4;        ///< neighbours that a voxel counts in
   ValueRange range = ValueRange::per_image;
   double low = 0, high = 1;
+  TensorView limits;  ///< [results][4]: x's low and high, y's; with range fixed, or empty
   bool is_binned = false, is_normalized = false;
   Smoothing smoothing;
   bool takes_samples = false;

@@ -87,6 +87,7 @@ constexpr Option kOptions[] = {
     option<&O::seed, &C::seed>("seed", kSeeds, "seed of that choice"),
     option<&O::mask, &C::mask>("mask"),
     option<&O::reduction, &C::reduction>("reduction", kReductions),
+    option<&O::limits, &C::limits>("limits"),
 };
 constexpr Option kRequest[] = {
     option<&R::form, &C::form>("form", Choices{kFormWordsHere}),

@@ -19,10 +19,11 @@ inline Extents value_shape(const Extents& shape, Reduction reduction) {
 inline void run_into(const TensorView& x, const TensorView& y,
     const MutualInformationRequest& request, MutualInformationOptions options) {
   if (!runs_on_gpu()) return similis::mutual_information_into(x, y, request, options);
-  const OnGpu gpu_x(x), gpu_y(y), mask(options.mask), histogram(request.histogram),
-      upstream(request.upstream), value(request.value), x_gradient(request.x_gradient),
-      y_gradient(request.y_gradient);
+  const OnGpu gpu_x(x), gpu_y(y), mask(options.mask), limits(options.limits),
+      histogram(request.histogram), upstream(request.upstream), value(request.value),
+      x_gradient(request.x_gradient), y_gradient(request.y_gradient);
   options.mask = mask.view();
+  options.limits = limits.view();
   similis::mutual_information_into(gpu_x.view(), gpu_y.view(),
       {.form = request.form,
           .histogram = histogram.view(),
@@ -42,8 +43,9 @@ inline std::vector<double> histogram_of(
     histogram_into(x, y, result, options);
     return to_doubles(result);
   }
-  const OnGpu gpu_x(x), gpu_y(y), mask(options.mask), into(result);
+  const OnGpu gpu_x(x), gpu_y(y), mask(options.mask), limits(options.limits), into(result);
   options.mask = mask.view();
+  options.limits = limits.view();
   histogram_into(gpu_x.view(), gpu_y.view(), into.view(), options);
   into.bring_back();
   return to_doubles(result);

@@ -56,6 +56,8 @@ double plane_size(const Extents& shape) {
   return static_cast<double>(shape[2] * shape[3] * shape[4]);
 }
 
+std::int64_t size(const Interval& interval) { return interval.last - interval.first; }
+
 // The mean of a sum; over nothing it is 0, and so are slopes.
 double mean_of(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
@@ -63,9 +65,11 @@ double mean_of(double sum, double weight) { return weight > 0 ? sum / weight : 0
 
 Plan::Plan(const Pass& whole)
     : pass(whole),
-      z(pass.x.shape[2], pass.window.z, pass.padding),
-      y(pass.x.shape[3], pass.window.y, pass.padding),
+      z(pass.x.shape[2], pass.window.z, pass.padding, pass.counted.z),
+      y(pass.x.shape[3], pass.window.y, pass.padding, pass.counted.y),
       x(pass.x.shape[4], pass.window.x, pass.padding),
+      counted{intersection({0, z.extent()}, pass.counted.z),
+          intersection({0, y.extent()}, pass.counted.y), {0, x.extent()}},
       window_weight_z(window_weights(z)),
       window_weight_y(window_weights(y)),
       window_weight_x(window_weights(x)) {}
@@ -74,19 +78,29 @@ TileSums Plan::unmasked_weights(std::size_t groups) const {
   const double planes =
       static_cast<double>(pass.x.shape[0] * pass.x.shape[1]) / static_cast<double>(groups);
   return {.weight = planes * plane_size(map_shape(pass)),
-      .l1_weight = planes * plane_size(pass.x.shape)};
+      .l1_weight =
+          planes * static_cast<double>(size(counted.z) * size(counted.y) * size(counted.x))};
 }
 
 void Plan::add_slopes(double upstream, const TileSums& weights) {
-  const bool is_sum = pass.reduction == Reduction::sum;
+  const bool is_sum = pass.adds_up();
   const double per_weight = is_sum ? 1 : mean_of(1, weights.weight);
   const double per_l1_weight = is_sum ? 1 : mean_of(1, weights.l1_weight);
   term_slope.push_back(upstream * (pass.term_weight * per_weight));
-  l1_slope.push_back(upstream * (pass.l1_weight * per_l1_weight));
+  const auto plane = static_cast<std::int64_t>(l1_slope.size());
+  const std::int64_t channels = pass.x.shape[1];
+  const double l1_upstream =
+      pass.sums ? upstream_of(pass.l1_upstream, plane / channels, plane % channels) : upstream;
+  l1_slope.push_back(l1_upstream * (pass.l1_weight * per_l1_weight));
+}
+
+std::array<double, 4> Plan::sums_of(const TileSums& sums) const {
+  return {pass.bias * sums.weight + pass.term_weight * sums.term, sums.weight,
+      pass.l1_weight * sums.l1, sums.l1_weight};
 }
 
 double Plan::value(const TileSums& sums) const {
-  if (pass.reduction == Reduction::sum) {
+  if (pass.adds_up()) {
     return pass.bias * sums.weight + pass.term_weight * sums.term + pass.l1_weight * sums.l1;
   }
   if (!(sums.weight > 0) && pass.of_nothing != 0) return pass.of_nothing;

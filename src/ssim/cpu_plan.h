@@ -2,6 +2,7 @@
 // The plan that the tiles of a pass on the CPU share, and the sums that each tile returns.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -32,9 +33,12 @@ struct Plan {
   TileSums unmasked_weights(std::size_t groups) const;
   void add_slopes(double upstream, const TileSums& weights);
   double value(const TileSums& sums) const;
+  /// Those of each term, and their weights.
+  std::array<double, 4> sums_of(const TileSums& sums) const;
 
   const Pass& pass;
   Axis z, y, x;
+  Tile counted;  ///< pixels that an L1 term takes
   /// Weight of the window centred on each pixel along each axis: below 1 where renormalize cuts it.
   std::vector<double> window_weight_z, window_weight_y, window_weight_x;
   /// For each plane (image·channels + channel): the derivatives of Σ upstream·value by 1 - SSIM and

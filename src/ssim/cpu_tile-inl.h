@@ -117,8 +117,9 @@ class SsimTile : private PlaneTile<Plan, kRows> {
 
   // Σ weight·|x - y| over the tile's pixels; padding does not matter to it.
   void sum_l1() {
-    for_each_row(piece_.tile, [&](std::int64_t z, std::int64_t y) {
-      const Interval x = piece_.tile.x;
+    const Tile pixels = counted();
+    for_each_row(pixels, [&](std::int64_t z, std::int64_t y) {
+      const Interval x = pixels.x;
       load_differences(z, y, x);
       load_weights(z, y, x);
       sums_.l1 += dot(row(kResult), row(kWeight), length(x));
@@ -136,10 +137,16 @@ class SsimTile : private PlaneTile<Plan, kRows> {
       });
     };
     sum(centres, &sums_.weight);
-    sum(piece_.tile, &sums_.l1_weight);
+    sum(counted(), &sums_.l1_weight);
   }
 
  private:
+  // The tile's pixels that an L1 term takes.
+  Tile counted() const {
+    return {intersection(plan_.counted.z, piece_.tile.z),
+        intersection(plan_.counted.y, piece_.tile.y), piece_.tile.x};
+  }
+
   bool both_gradients() const { return derivatives() == 4; }
 
   // s and d, and under a valid mask m, of a row of pixels, any of which may lie beyond the image.
@@ -337,6 +344,7 @@ class SsimTile : private PlaneTile<Plan, kRows> {
       for_columns(count, [=](std::size_t i) HWY_ATTR { out[i] = m[i] > 0 ? out[i] * m[i] : 0; });
     }
     if (pass_.l1_weight == 0) return;
+    if (!contains(plan_.counted.z, z) || !contains(plan_.counted.y, y)) return;
     const bool is_map = pass_.reduction == Reduction::none;
     load_slopes(z, y, pixels, is_map ? pass_.l1_weight : plan_.l1_slope[plane_]);
     const double* slope = row(kSlope);

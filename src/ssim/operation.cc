@@ -32,11 +32,14 @@ constexpr Option kOptions[] = {
     option<&O::reduction, &C::reduction>("reduction", kReductions),
     option<&O::mask, &C::mask>("mask"),
     option<&O::valid_mask, &C::valid_mask>("valid_mask"),
+    interval_option<&O::rows, &C::first_row, &C::end_row>("rows", kFirstAndEnd),
+    option<&O::sums, &C::sums>("sums"),
 };
 constexpr Option kRequest[] = {
     option<&R::form, &C::form>("form", kForms),
     option<&R::ssim_weight, &C::ssim_weight>("ssim_weight", kAnyNumber),
     option<&R::l1_weight, &C::l1_weight>("l1_weight", kAnyNumber),
+    reserved<&C::reserved>(),
 };
 
 }  // namespace

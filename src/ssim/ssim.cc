@@ -14,7 +14,7 @@ namespace similis {
 namespace ssim_internal {
 
 Extents map_shape(const Pass& pass) {
-  return similis::map_shape(pass.x.shape, pass.window, pass.padding);
+  return similis::map_shape(pass.x.shape, pass.window, pass.padding, pass.counted);
 }
 
 Constants<double> constants_of(
@@ -29,7 +29,8 @@ namespace {
 using ssim_internal::kSsim;
 using ssim_internal::Pass;
 
-Extents value_shape(const Pass& pass, const TensorView& x) {
+Extents value_shape(const Pass& pass, const TensorView& x, const SsimRequest& request) {
+  if (pass.sums) return sums_shape(x.shape, request.l1_weight == 0 ? 1 : 2);
   return result_shape(x.shape, pass.reduction, map_shape(pass));
 }
 
@@ -65,7 +66,9 @@ Pass checked_pass(const char* operation, const TensorView& x, const TensorView& 
   pass.valid_mask =
       as_volumes(broadcast_mask(operation, "valid_mask", options.valid_mask, x, exec));
   pass.padding = options.padding;
-  pass.reduction = options.reduction;
+  pass.reduction = options.sums ? Reduction::per_channel : options.reduction;
+  pass.sums = options.sums;
+  pass.counted = counted_pixels(operation, options.rows, x.shape, pass.window, options.padding);
   pass.c1 = constants.c1;
   pass.c2 = constants.c2 / covariance_factor(options, pass.window);
   return pass;
@@ -78,8 +81,16 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
       "l1_ssim: reduction is none and padding is valid; |x - y| has no map of SSIM's size then, "
       "take another padding");
   const char* const operation = operation_of(request);
-  const Extents shape = value_shape(pass, x);
-  require_result(operation, request.value, request.upstream, x, shape);
+  const bool has_mask = !pass.mask.empty() || !pass.valid_mask.empty();
+  require(request.l1_weight == 0 || pass.counted.are_all() || !has_mask ||
+              x.device.kind == DeviceKind::cpu,
+      "l1_ssim: rows and a mask are given; on a GPU it takes one of them");
+  const Extents shape = value_shape(pass, x, request);
+  if (pass.sums) {
+    require_sums(operation, request.value, request.upstream, x, shape);
+  } else {
+    require_result(operation, request.value, request.upstream, x, shape);
+  }
   require_gradient(operation, "x_gradient", request.x_gradient, x);
   require_gradient(operation, "y_gradient", request.y_gradient, x);
   const bool is_loss = request.form == SsimRequest::Form::loss;
@@ -89,7 +100,10 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
   if (pass.bias != 0) pass.of_nothing = std::numeric_limits<double>::quiet_NaN();
   const bool is_map = pass.reduction == Reduction::none;
   pass.value = is_map ? as_volumes(request.value) : request.value;
-  pass.upstream = is_map ? as_volumes(request.upstream) : as_upstream(request.upstream, shape);
+  pass.upstream = is_map      ? as_volumes(request.upstream)
+                  : pass.sums ? sums_of_term(request.upstream, 0)
+                              : as_upstream(request.upstream, shape);
+  if (pass.sums && request.l1_weight != 0) pass.l1_upstream = sums_of_term(request.upstream, 1);
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
   kSsim.run(pass, x.device, exec);
@@ -98,7 +112,8 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
 ValueAndGradient run_owned(const TensorView& x, const TensorView& y, SsimRequest request,
     Outputs outputs, const SsimOptions& options, const Execution& exec) {
   const Pass pass = checked_pass(operation_of(request), x, y, options, exec);
-  const ValueForm value{value_shape(pass, x), result_dtype(x.dtype)};
+  const DType dtype = pass.sums ? DType::f64 : result_dtype(x.dtype);
+  const ValueForm value{value_shape(pass, x, request), dtype};
   ValueAndGradient results = allocate_outputs(kSsim, outputs, x, value, exec, request);
   finish(pass, x, request, exec);
   return results;

@@ -40,8 +40,16 @@ struct Pass {
   /// it, |x - y| of pixels that weigh something, counts if this is 0.
   double of_nothing = 0;
 
-  TensorView value;     ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
-  TensorView upstream;  ///< shaped as value, any float dtype and strides; empty is 1
+  /// True: value is [2,N,C], or [4,N,C] with an L1 term: sums and their weights, f64; reduction is
+  /// then per_channel, upstream [N,C] is that of the first sums and l1_upstream that of |x - y|'s.
+  bool sums = false;
+  /// The pixels that windows may be centred on, and that an L1 term takes. Every row of the images
+  /// is seen by a window that counts.
+  CountedPixels counted;
+
+  TensorView value;        ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
+  TensorView upstream;     ///< shaped as value, any float dtype and strides; empty is 1
+  TensorView l1_upstream;  ///< read with sums
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
   /// On the CPU, the gradients that the next coarser level of MS-SSIM sends back: of the halved
   /// images, dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is
@@ -55,6 +63,9 @@ struct Pass {
   unsigned* counter = nullptr;
   std::array<Halving, 3> halving = {
       Halving::none(), Halving::none(), Halving::none()};  ///< z, y, x
+
+  /// True if results are sums, not divided by their weights.
+  bool adds_up() const { return sums || reduction == Reduction::sum; }
 };
 
 void ssim_cpu(const Pass& pass, const Execution& exec);

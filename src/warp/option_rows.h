@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of options that stand in two members of similis_warp_options: a shape and its rank, a value
-// and the flag that it is given, the two ends of an interval. warp and fields share them. Nothing
-// but C and Python reads them, so that they have no text.
+// and the flag that it is given. warp and fields share them. Nothing but C and Python reads them,
+// so that they have no text.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,6 @@ inline constexpr C kCDefaults = SIMILIS_WARP_DEFAULTS;
 
 inline constexpr Bounds kExtents{.words = "2 or 3 whole numbers of 1 or more", .least = 1};
 inline constexpr Bounds kPoint{.words = "2 or 3 numbers", .finite = false};
-/// The least value is that of the second number.
-inline constexpr Bounds kStartAndExtent{.words = "(start, extent)", .least = 1};
-inline constexpr Bounds kFirstAndEnd{.words = "(first, end)"};
 
 namespace option_rows {
 
@@ -95,18 +92,6 @@ template <auto member, auto c_member, auto c_has> constexpr Option given_option(
     const C& given = *static_cast<const C*>(c_struct);
     if (!option_rows::is_given(option, operation, given.*c_has)) return;
     static_cast<Holder<member>*>(into)->*member = given.*c_member;
-  };
-  return row;
-}
-
-/// Two integers that follow one another in C; both are 0 if they are left out.
-template <auto member, auto c_first, auto c_second>
-constexpr Option interval_option(const char* name, const Bounds& bounds = kStartAndExtent) {
-  using namespace option_internal;
-  Option row = option_rows::row<c_first>(name, OptionType::interval, CType::i64, 2, bounds);
-  row.from_c = [](const Option&, const char*, const void* c_struct, int, void* into) {
-    const C& given = *static_cast<const C*>(c_struct);
-    static_cast<Holder<member>*>(into)->*member = {given.*c_first, given.*c_second};
   };
   return row;
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/window/axis.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace similis {
 
-Axis::Axis(std::int64_t extent, const std::vector<double>& taps, Padding padding)
+Axis::Axis(
+    std::int64_t extent, const std::vector<double>& taps, Padding padding, const Interval& counted)
     : extent_(extent),
       radius_(static_cast<std::int64_t>(taps.size() / 2)),
       taps_(taps),
-      padding_(padding) {}
+      padding_(padding) {
+  const std::int64_t cut = padding == Padding::valid ? radius_ : 0;
+  centres_ = {std::max(cut, counted.first), std::min(extent - cut, counted.last)};
+}
 
 double Axis::weight(std::int64_t centre) const {
   if (padding_ != Padding::renormalize) return 1;

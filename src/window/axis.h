@@ -14,19 +14,19 @@ namespace similis {
 
 class Axis {
  public:
-  Axis(std::int64_t extent, const std::vector<double>& taps, Padding padding);
+  /// counted: the pixels that windows may be centred on.
+  Axis(std::int64_t extent, const std::vector<double>& taps, Padding padding,
+      const Interval& counted = kEverywhere);
 
   std::int64_t extent() const { return extent_; }
   std::int64_t radius() const { return radius_; }
   const std::vector<double>& taps() const { return taps_; }
 
   /// Windows are centred on pixels in [first_centre, last_centre).
-  std::int64_t first_centre() const { return padding_ == Padding::valid ? radius_ : 0; }
-  std::int64_t last_centre() const {
-    return padding_ == Padding::valid ? extent_ - radius_ : extent_;
-  }
+  std::int64_t first_centre() const { return centres_.first; }
+  std::int64_t last_centre() const { return centres_.last; }
 
-  Interval centres() const { return {first_centre(), last_centre()}; }
+  Interval centres() const { return centres_; }
 
   static constexpr std::int64_t kOutside = -1;
   /// The pixel that a window sees at any index of an axis, or kOutside where padding puts none.
@@ -55,6 +55,7 @@ class Axis {
   std::int64_t extent_, radius_;
   std::vector<double> taps_;
   Padding padding_;
+  Interval centres_;
 };
 
 }  // namespace similis

@@ -54,6 +54,17 @@ template <class OfGroup> void write_values(const TensorView& value, const OfGrou
   }
 }
 
+/// value[k][plane] = of_plane(plane)[k], in a dense [K,N,C] of f64.
+template <class OfPlane> void write_sums(const TensorView& value, const OfPlane& of_plane) {
+  const auto planes = static_cast<std::size_t>(value.shape[1] * value.shape[2]);
+  for (std::size_t plane = 0; plane < planes; ++plane) {
+    const auto sums = of_plane(plane);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(value.shape[0]); ++k) {
+      static_cast<double*>(value.data())[k * planes + plane] = sums[k];
+    }
+  }
+}
+
 /// The sums of the tiles of each group. TileSums has += and starts at 0.
 template <class TileSums> class GroupSums {
  public:
@@ -81,10 +92,11 @@ template <class TileSums> class GroupSums {
 /// Runs a pass tile by tile and writes pass.value. run(piece) computes a tile and returns its sums;
 /// weigh(piece) returns its weights alone. A mean's gradient needs the weights of the whole group
 /// before the tiles run, so with masks the tiles are weighed first. The plan has
-///   pass                           with x, mask, valid_mask, reduction, value and upstream
+///   pass                           with x, mask, valid_mask, reduction, sums, value and upstream
 ///   unmasked_weights(groups)       the weights of one group where each pixel weighs 1
 ///   add_slopes(upstream, weights)  called for each plane, image by image
 ///   value(sums)                    the number of a group
+///   sums_of(sums)                  the numbers of a plane if pass.sums
 template <class TileSums, class Plan, class Weigh, class Run>
 void run_and_reduce(Plan& plan, const Execution& exec, const Weigh& weigh, const Run& run) {
   const auto& pass = plan.pass;
@@ -107,6 +119,10 @@ void run_and_reduce(Plan& plan, const Execution& exec, const Weigh& weigh, const
   }
   sums.add(pieces, run_pieces<TileSums>(pieces, exec, run));
   if (pass.value.empty()) return;
+  if (pass.sums) {
+    write_sums(pass.value, [&](std::size_t plane) { return plan.sums_of(sums[plane]); });
+    return;
+  }
   write_values(pass.value, [&](std::size_t group) { return plan.value(sums[group]); });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace similis {
@@ -13,6 +14,8 @@ namespace similis {
 struct Interval {
   std::int64_t first = 0, last = 0;
 };
+
+inline constexpr Interval kEverywhere{0, std::numeric_limits<std::int64_t>::max()};
 
 struct Tile {
   Interval z, y, x;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/window/window.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "src/core/require.h"
+#include "src/window/axis.h"
 
 namespace similis {
 
@@ -81,13 +83,37 @@ void require_room_for_window(
   check("width", image_shape[last], window.radius_x());
 }
 
-Extents map_shape(const Extents& volumes, const Window& window, Padding padding) {
-  Extents shape = volumes;
-  if (padding != Padding::valid) return shape;
-  shape[2] -= 2 * window.radius_z();
-  shape[3] -= 2 * window.radius_y();
-  shape[4] -= 2 * window.radius_x();
-  return shape;
+CountedPixels counted_pixels(const char* operation, const RowRange& rows,
+    const Extents& image_shape, const Window& window, Padding padding) {
+  if (rows.first == 0 && rows.end == 0) return {};
+  const bool is_volume = image_shape.rank() == 5;
+  const std::vector<double>& taps = is_volume ? window.z : window.y;
+  const std::int64_t extent = image_shape[2];
+  require(rows.first >= 0 && rows.first < rows.end && rows.end <= extent,
+      "{}: rows is ({}, {}) and the images have {} rows; give the first of them and the one behind "
+      "the last",
+      operation, rows.first, rows.end, extent);
+  const Interval counted{rows.first, rows.end};
+  const Interval centres = Axis(extent, taps, padding, counted).centres();
+  require(centres.first < centres.last,
+      "{}: rows is ({}, {}); no window is centred there with padding valid", operation, rows.first,
+      rows.end);
+  const auto radius = static_cast<std::int64_t>(taps.size() / 2);
+  require(centres.first <= radius && centres.last + radius >= extent,
+      "{}: rows is ({}, {}) of {}; windows there see rows {} to {} alone: give these", operation,
+      rows.first, rows.end, extent, std::max<std::int64_t>(centres.first - radius, 0),
+      std::min(centres.last + radius, extent) - 1);
+  return is_volume ? CountedPixels{.z = counted} : CountedPixels{.y = counted};
+}
+
+Extents map_shape(
+    const Extents& volumes, const Window& window, Padding padding, const CountedPixels& counted) {
+  const auto centres = [&](int axis, const std::vector<double>& taps, const Interval& pixels) {
+    const Axis along(volumes[axis], taps, padding, pixels);
+    return along.last_centre() - along.first_centre();
+  };
+  return {volumes[0], volumes[1], centres(2, window.z, counted.z), centres(3, window.y, counted.y),
+      centres(4, window.x, kEverywhere)};
 }
 
 }  // namespace similis

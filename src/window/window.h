@@ -6,6 +6,7 @@
 
 #include "similis/tensor.hpp"
 #include "similis/window.hpp"
+#include "src/window/tile.h"
 
 namespace similis {
 
@@ -40,8 +41,21 @@ double pixel_count(const Window& window);
 void require_room_for_window(
     const char* operation, const Extents& image_shape, const Window& window, Padding padding);
 
+/// The pixels whose windows count, of part of a larger image.
+struct CountedPixels {
+  Interval z = kEverywhere, y = kEverywhere;
+
+  bool are_all() const { return z.last == kEverywhere.last && y.last == kEverywhere.last; }
+};
+
+/// The pixels of the rows that an option says, of images of this shape. Refuses rows outside the
+/// images, rows that no window is centred on, and images with rows that none of these windows sees.
+CountedPixels counted_pixels(const char* operation, const RowRange& rows,
+    const Extents& image_shape, const Window& window, Padding padding);
+
 /// Shape of the map over volumes [N,C,D,H,W]: theirs, less window_size - 1 along each axis with
-/// padding valid.
-Extents map_shape(const Extents& volumes, const Window& window, Padding padding);
+/// padding valid, and no more than the counted pixels.
+Extents map_shape(const Extents& volumes, const Window& window, Padding padding,
+    const CountedPixels& counted = {});
 
 }  // namespace similis

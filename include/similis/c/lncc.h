@@ -25,20 +25,22 @@ typedef struct similis_lncc_options {
   double weight;    /**< multiplies the correlation: -1 for the loss */
   const similis_tensor* mask;       /**< weights on the map; NULL: none */
   const similis_tensor* valid_mask; /**< weights of the pixels; 0 leaves a pixel out; NULL: none */
-  int32_t window_size[3]; /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
-  int32_t window;         /**< SIMILIS_WINDOW_… */
-  int32_t padding;        /**< SIMILIS_PADDING_VALID, _SAME or _RENORMALIZE */
-  int32_t reduction;      /**< SIMILIS_REDUCTION_… */
-  int32_t is_signed;      /**< 0: squared correlation; 1: signed correlation in [-1, 1] */
-  int32_t gradient;       /**< SIMILIS_LNCC_GRADIENT_… */
-  int32_t workspace;      /**< SIMILIS_LNCC_WORKSPACE_… */
-  int32_t reserved;       /**< 0 */
+  int32_t window_size[3];     /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
+  int32_t window;             /**< SIMILIS_WINDOW_… */
+  int32_t padding;            /**< SIMILIS_PADDING_VALID, _SAME or _RENORMALIZE */
+  int32_t reduction;          /**< SIMILIS_REDUCTION_… */
+  int32_t is_signed;          /**< 0: squared correlation; 1: signed correlation in [-1, 1] */
+  int32_t gradient;           /**< SIMILIS_LNCC_GRADIENT_… */
+  int32_t workspace;          /**< SIMILIS_LNCC_WORKSPACE_… */
+  int32_t sums;               /**< 1: value is [2,N,C] in float64: sums, weights */
+  int64_t first_row, end_row; /**< the centres that count along the first spatial axis, without
+                                   end_row; 0 and 0: all */
 } similis_lncc_options;
 #define SIMILIS_LNCC_DEFAULTS                                                              \
   {                                                                                        \
     sizeof(similis_lncc_options), {1.5, 1.5, 1.5}, 1e-5, 1e-5, 1.0, NULL, NULL, {3, 3, 3}, \
         SIMILIS_WINDOW_BOX, SIMILIS_PADDING_SAME, SIMILIS_REDUCTION_MEAN, 0,               \
-        SIMILIS_LNCC_GRADIENT_EXACT, SIMILIS_LNCC_WORKSPACE_AUTO, 0                        \
+        SIMILIS_LNCC_GRADIENT_EXACT, SIMILIS_LNCC_WORKSPACE_AUTO, 0, 0, 0                  \
   }
 
 /** LNCC of x and y and the gradients of Σ upstream·value, in one pass.

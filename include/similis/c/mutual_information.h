@@ -54,12 +54,13 @@ typedef struct similis_mutual_information_options {
   int32_t reduction;               /**< SIMILIS_REDUCTION_…, over N and C; NONE is [N,C] */
   int32_t form;                    /**< SIMILIS_MUTUAL_INFORMATION_… */
   int32_t reserved;                /**< 0 */
+  const similis_tensor* limits; /**< [N,C,4] in float64: those of x and of y; NULL: as range says */
 } similis_mutual_information_options;
 #define SIMILIS_MUTUAL_INFORMATION_DEFAULTS                                                      \
   {                                                                                              \
     sizeof(similis_mutual_information_options), 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0, NULL, NULL, 32, \
         SIMILIS_PARZEN_B_SPLINE, SIMILIS_RANGE_PER_IMAGE, 0, SIMILIS_HISTOGRAM_EXACT,            \
-        SIMILIS_REDUCTION_MEAN, SIMILIS_MUTUAL_INFORMATION_MEASURE, 0                            \
+        SIMILIS_REDUCTION_MEAN, SIMILIS_MUTUAL_INFORMATION_MEASURE, 0, NULL                      \
   }
 
 /** Mutual information of x and y in nats, and the gradients of Σ upstream·value.

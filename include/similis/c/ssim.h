@@ -19,19 +19,23 @@ typedef struct similis_ssim_options {
   double l1_weight;   /**< adds l1_weight·|x - y|, reduced as the map is, over all pixels */
   const similis_tensor* mask;       /**< weights on the map; NULL: none */
   const similis_tensor* valid_mask; /**< weights of the pixels; 0 leaves a pixel out; NULL: none */
-  int32_t window_size[3];    /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
-  int32_t padding;           /**< SIMILIS_PADDING_… */
-  int32_t reduction;         /**< SIMILIS_REDUCTION_… */
-  int32_t form;              /**< SIMILIS_FORM_… */
-  int32_t window;            /**< SIMILIS_WINDOW_… */
-  int32_t sample_covariance; /**< 1: variances and covariance times n / (n - 1), n the window's
-                                  pixels */
+  int32_t window_size[3];     /**< along z, y, x, in pixels, odd; z is not read for [N,C,H,W] */
+  int32_t padding;            /**< SIMILIS_PADDING_… */
+  int32_t reduction;          /**< SIMILIS_REDUCTION_… */
+  int32_t form;               /**< SIMILIS_FORM_… */
+  int32_t window;             /**< SIMILIS_WINDOW_… */
+  int32_t sample_covariance;  /**< 1: variances and covariance times n / (n - 1), n the window's
+                                   pixels */
+  int64_t first_row, end_row; /**< the centres that count along the first spatial axis, without
+                                   end_row; 0 and 0: all */
+  int32_t sums;     /**< 1: value is [2,N,C] in float64, or [4,N,C] with |x - y|: sums, weights */
+  int32_t reserved; /**< 0 */
 } similis_ssim_options;
 #define SIMILIS_SSIM_DEFAULTS                                                                 \
   {                                                                                           \
     sizeof(similis_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, 1.0, 0.0, NULL, NULL,     \
         {11, 11, 11}, SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_FORM_SIMILARITY, \
-        SIMILIS_WINDOW_GAUSSIAN, 0                                                            \
+        SIMILIS_WINDOW_GAUSSIAN, 0, 0, 0, 0, 0                                                \
   }
 
 /** SSIM of x and y and the gradients of Σ upstream·value, in one pass.

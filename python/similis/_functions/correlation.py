@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn, Optional, TypeVar
 
 from .._library import measures
@@ -24,6 +25,8 @@ def lncc(
     sigma: PerAxisFloat = 1.5,
     padding: str = "same",
     reduction: str = "mean",
+    rows: Optional[Sequence[int]] = None,
+    sums: bool = False,
     smooth_nr: float = 1e-5,
     smooth_dr: float = 1e-5,
     signed: bool = False,
@@ -54,6 +57,7 @@ def lncc(
             averages what it has; "valid": only windows inside count.
         reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
             map, smaller than the image by window_size - 1 with padding "valid".
+        rows, sums: as of ssim().
         smooth_nr, smooth_dr: regularise the quotient where a window is flat.
         signed: clamp(A / (√B·√C), -1, 1) instead, which tells x from -x.
         gradient: "exact": the derivative; "ants": that of each pixel's own window with its means
@@ -90,6 +94,8 @@ def lncc(
         sigma,
         padding,
         reduction,
+        rows,
+        sums,
         smooth_nr,
         smooth_dr,
         signed,

@@ -30,6 +30,8 @@ def ssim(
     sample_covariance: bool = False,
     padding: str = "valid",
     reduction: str = "mean",
+    rows: Optional[Sequence[int]] = None,
+    sums: bool = False,
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
@@ -61,6 +63,11 @@ def ssim(
             pixel; "renormalize": nothing, the cut window's weights sum to 1 again.
         reduction: "mean" or "sum": one number; "per_image": [N]; "per_channel": [N,C]; "none": the
             map, smaller than the image by window_size - 1 with padding "valid".
+        rows: (first, end): the centres of windows that count, of part of a larger image, along its
+            first spatial axis. All rows that these windows see must be given, and no others;
+            padding acts where the given rows end. A map has these rows alone.
+        sums: return [2,N,C] in f64 instead, Σ weight·SSIM and Σ weight of each channel: those of
+            parts add up to the image's. reduction is not read.
         mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
             where they are the same for all: the mean is Σ mask·SSIM / Σ mask. Where they add up to
             0, SSIM is NaN and a loss 0, both with gradient 0.
@@ -96,6 +103,8 @@ def ssim(
         sample_covariance,
         padding,
         reduction,
+        rows,
+        sums,
         "similarity",
     )
     return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
@@ -138,6 +147,8 @@ def l1_ssim(
     sample_covariance: bool = False,
     padding: str = "valid",
     reduction: str = "mean",
+    rows: Optional[Sequence[int]] = None,
+    sums: bool = False,
     mask: Optional[Array] = None,
     valid_mask: Optional[Array] = None,
     channel_axis: Optional[int] = None,
@@ -149,7 +160,9 @@ def l1_ssim(
     The mean of |x - y| runs over all pixels, weighted by the masks as SSIM's is.
 
     Takes, returns and raises what ssim() does; weight is from 0 to 1, and reduction "none" needs a
-    padding other than "valid".
+    padding other than "valid". |x - y| is taken of pixels in `rows`; on a GPU a mask is refused
+    with them. `sums` are [4,N,C]: of weight·(1 - SSIM), of the map's weights, of
+    (1 - weight)·|x - y|, and of the pixels' weights.
     """
     if unknown:
         refuse_options("l1_ssim", unknown, l1_ssim)
@@ -167,6 +180,8 @@ def l1_ssim(
         sample_covariance,
         padding,
         reduction,
+        rows,
+        sums,
     )
     return evaluate_images("l1_ssim", text, x, y, mask, valid_mask, channel_axis)
 

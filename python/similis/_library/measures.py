@@ -113,6 +113,7 @@ class Measure:
             given.pop("in_float64", "") == "1"
             or self.table.shape != "by_reduction"
             or self.operation == OF_HISTOGRAM
+            or given.get("sums") == "1"
         )
         self.with_means = given.pop("with_means", "") == "1"
         rows = self.table.options
@@ -125,10 +126,10 @@ class Measure:
         self._lists = [rows[name].pack(each, self.options) for name, each in read.items()]
         self.options_address = ctypes.addressof(self.options)
         self.index, self.arrange = self.table.index, _arrangement(self.table)
-        places = self.arrange(range(10))
+        places = self.arrange(range(11))
         self.is_in_order = places == tuple(range(8))
         # The measure takes these behind the eight tensors of run(): most take nothing.
-        self.behind = (None, None) if max(places) > 7 else ()
+        self.behind = (None, None, None) if max(places) > 7 else ()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a measure has no option {name}")
@@ -143,16 +144,28 @@ class Measure:
             return list(shape[:-3])
         if self.table.shape == "histogram":
             return list(shape[:2]) + [self.num_bins, self.num_bins]
+        if self.values.get("sums"):
+            has_l1 = self.values.get("l1_weight", 0.0) != 0
+            return [4 if has_l1 else 2, *shape[:2]]
         if self.reduction in ("mean", "sum"):
             return []
         if self.reduction == "per_image":
             return list(shape[:1])
         if self.reduction == "per_channel" or "window_size" not in self.values:
             return list(shape[:2])
+        first, end = self.centres(shape)
         if self.padding != "valid":
-            return list(shape)
+            return [*shape[:2], end - first, *shape[3:]]
         sizes = self.window_size[-(len(shape) - 2) :]
-        return list(shape[:2]) + [max(n - size + 1, 1) for n, size in zip(shape[2:], sizes)]
+        others = [max(n - size + 1, 1) for n, size in zip(shape[3:], sizes[1:])]
+        return [*shape[:2], end - first, *others]
+
+    def centres(self, shape: Sequence[int]) -> tuple[int, int]:
+        """The rows of images of this shape that windows which count are centred on."""
+        cut = self.window_size[-(len(shape) - 2)] // 2 if self.padding == "valid" else 0
+        rows = self.values.get("rows") or (0, shape[2])
+        first = max(rows[0], cut)
+        return first, max(min(rows[1], shape[2] - cut), first + 1)
 
 
 _PLACES: Final = {
@@ -163,12 +176,13 @@ _PLACES: Final = {
     "x_gradient": 6,
     "y_gradient": 7,
     "histogram": 8,
+    "limits": 10,
 }
 
 
 def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
     """The tensors in the order of similis_call(), of (x, y, mask, valid_mask, upstream, value,
-    x_gradient, y_gradient, histogram, None)."""
+    x_gradient, y_gradient, histogram, None, limits)."""
     none = 9
     masks = [_PLACES[name] for name in table.masks]
     outputs = [_PLACES.get(name, none) for name in table.outputs]
@@ -179,6 +193,8 @@ def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
 
 def is_scalar(described: str) -> bool:
     """True if the result is one number. It reads the text, as torch.compile traces no struct."""
+    if " sums=1" in described:
+        return False
     return " reduction=mean" in described or " reduction=sum" in described
 
 
@@ -196,15 +212,16 @@ def run(
     stream: int = 0,
     most_threads: int = 0,
     histogram: Described = None,
+    limits: Described = None,
 ) -> None:
     """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
 
-    histogram: for mutual_information, that of the whole image of which x and y are a part.
+    histogram, limits: for mutual_information, those of the whole image of which x and y are a part.
 
     The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
     The interpreter's lock is released during the call.
     """
-    arranged = list(measure.arrange((*tensors, histogram, None)))
+    arranged = list(measure.arrange((*tensors, histogram, None, limits)))
     if measure.with_means:
         value = tensors[_PLACES["value"]]
         assert value is not None

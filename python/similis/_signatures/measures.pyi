@@ -28,8 +28,9 @@ def ssim(
     = 11, window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float
     = 0.01, k2: float = 0.03, sample_covariance: bool = False, padding: Literal["valid",
     "same", "reflect", "replicate", "renormalize"] = "valid", reduction: Literal["mean", "sum"]
-    = "mean", mask: Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None,
-    channel_axis: Optional[int] = None
+    = "mean", rows: Optional[Sequence[int]] = None, sums: bool = False, mask:
+    Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None, channel_axis:
+    Optional[int] = None
 ) -> np.float64: ...
 @overload
 def ssim(
@@ -37,8 +38,9 @@ def ssim(
     window_size: PerAxisInt = 11, window: Literal["box", "gaussian"] = "gaussian", sigma:
     PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03, sample_covariance: bool = False,
     padding: Literal["valid", "same", "reflect", "replicate", "renormalize"] = "valid",
-    reduction: Literal["none", "per_image", "per_channel"], mask: Optional[NDArray[Any]] =
-    None, valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
+    reduction: Literal["none", "per_image", "per_channel"], rows: Optional[Sequence[int]] =
+    None, sums: bool = False, mask: Optional[NDArray[Any]] = None, valid_mask:
+    Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> NDArray[np.float64]: ...
 @overload
 def ssim(
@@ -46,8 +48,9 @@ def ssim(
     = 11, window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float
     = 0.01, k2: float = 0.03, sample_covariance: bool = False, padding: Literal["valid",
     "same", "reflect", "replicate", "renormalize"] = "valid", reduction: Literal["none",
-    "per_image", "per_channel"], mask: Optional[NDArray[Any]] = None, valid_mask:
-    Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
+    "per_image", "per_channel"], rows: Optional[Sequence[int]] = None, sums: bool = False,
+    mask: Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None,
+    channel_axis: Optional[int] = None
 ) -> NDArray[np.float32]: ...
 @overload
 def ssim(
@@ -55,8 +58,9 @@ def ssim(
     window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float =
     0.01, k2: float = 0.03, sample_covariance: bool = False, padding: Literal["valid", "same",
     "reflect", "replicate", "renormalize"] = "valid", reduction: Literal["mean", "sum", "none",
-    "per_image", "per_channel"] = "mean", mask: Optional[Tensor] = None, valid_mask:
-    Optional[Tensor] = None, channel_axis: Optional[int] = None
+    "per_image", "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums: bool =
+    False, mask: Optional[Tensor] = None, valid_mask: Optional[Tensor] = None, channel_axis:
+    Optional[int] = None
 ) -> Tensor: ...
 @overload
 def ssim(
@@ -64,8 +68,9 @@ def ssim(
     Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float = 0.01, k2:
     float = 0.03, sample_covariance: bool = False, padding: Literal["valid", "same", "reflect",
     "replicate", "renormalize"] = "valid", reduction: Literal["mean", "sum", "none",
-    "per_image", "per_channel"] = "mean", mask: Optional[_J] = None, valid_mask: Optional[_J] =
-    None, channel_axis: Optional[int] = None
+    "per_image", "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums: bool =
+    False, mask: Optional[_J] = None, valid_mask: Optional[_J] = None, channel_axis:
+    Optional[int] = None
 ) -> _J: ...
 
 @overload
@@ -74,8 +79,9 @@ def l1_ssim(
     window_size: PerAxisInt = 11, window: Literal["box", "gaussian"] = "gaussian", sigma:
     PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03, sample_covariance: bool = False,
     padding: Literal["valid", "same", "reflect", "replicate", "renormalize"] = "valid",
-    reduction: Literal["mean", "sum"] = "mean", mask: Optional[NDArray[Any]] = None,
-    valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
+    reduction: Literal["mean", "sum"] = "mean", rows: Optional[Sequence[int]] = None, sums:
+    bool = False, mask: Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] =
+    None, channel_axis: Optional[int] = None
 ) -> np.float64: ...
 @overload
 def l1_ssim(
@@ -83,9 +89,9 @@ def l1_ssim(
     DataRange = None, window_size: PerAxisInt = 11, window: Literal["box", "gaussian"] =
     "gaussian", sigma: PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03,
     sample_covariance: bool = False, padding: Literal["valid", "same", "reflect", "replicate",
-    "renormalize"] = "valid", reduction: Literal["none", "per_image", "per_channel"], mask:
-    Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None, channel_axis:
-    Optional[int] = None
+    "renormalize"] = "valid", reduction: Literal["none", "per_image", "per_channel"], rows:
+    Optional[Sequence[int]] = None, sums: bool = False, mask: Optional[NDArray[Any]] = None,
+    valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> NDArray[np.float64]: ...
 @overload
 def l1_ssim(
@@ -93,8 +99,9 @@ def l1_ssim(
     window_size: PerAxisInt = 11, window: Literal["box", "gaussian"] = "gaussian", sigma:
     PerAxisFloat = 1.5, k1: float = 0.01, k2: float = 0.03, sample_covariance: bool = False,
     padding: Literal["valid", "same", "reflect", "replicate", "renormalize"] = "valid",
-    reduction: Literal["none", "per_image", "per_channel"], mask: Optional[NDArray[Any]] =
-    None, valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
+    reduction: Literal["none", "per_image", "per_channel"], rows: Optional[Sequence[int]] =
+    None, sums: bool = False, mask: Optional[NDArray[Any]] = None, valid_mask:
+    Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> NDArray[np.float32]: ...
 @overload
 def l1_ssim(
@@ -102,8 +109,9 @@ def l1_ssim(
     PerAxisInt = 11, window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat =
     1.5, k1: float = 0.01, k2: float = 0.03, sample_covariance: bool = False, padding:
     Literal["valid", "same", "reflect", "replicate", "renormalize"] = "valid", reduction:
-    Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", mask: Optional[Tensor]
-    = None, valid_mask: Optional[Tensor] = None, channel_axis: Optional[int] = None
+    Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", rows:
+    Optional[Sequence[int]] = None, sums: bool = False, mask: Optional[Tensor] = None,
+    valid_mask: Optional[Tensor] = None, channel_axis: Optional[int] = None
 ) -> Tensor: ...
 @overload
 def l1_ssim(
@@ -111,8 +119,9 @@ def l1_ssim(
     = 11, window: Literal["box", "gaussian"] = "gaussian", sigma: PerAxisFloat = 1.5, k1: float
     = 0.01, k2: float = 0.03, sample_covariance: bool = False, padding: Literal["valid",
     "same", "reflect", "replicate", "renormalize"] = "valid", reduction: Literal["mean", "sum",
-    "none", "per_image", "per_channel"] = "mean", mask: Optional[_J] = None, valid_mask:
-    Optional[_J] = None, channel_axis: Optional[int] = None
+    "none", "per_image", "per_channel"] = "mean", rows: Optional[Sequence[int]] = None, sums:
+    bool = False, mask: Optional[_J] = None, valid_mask: Optional[_J] = None, channel_axis:
+    Optional[int] = None
 ) -> _J: ...
 
 @overload
@@ -165,9 +174,10 @@ def ms_ssim(
 def lncc(
     x: NDArray[Any], y: NDArray[Any], *, window_size: PerAxisInt = 3, window: Literal["box",
     "gaussian"] = "box", sigma: PerAxisFloat = 1.5, padding: Literal["valid", "same",
-    "renormalize"] = "same", reduction: Literal["mean", "sum"] = "mean", smooth_nr: float =
-    1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] =
-    "exact", workspace: Literal["auto", "small"] = "auto", mask: Optional[NDArray[Any]] = None,
+    "renormalize"] = "same", reduction: Literal["mean", "sum"] = "mean", rows:
+    Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05, smooth_dr:
+    float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] = "exact",
+    workspace: Literal["auto", "small"] = "auto", mask: Optional[NDArray[Any]] = None,
     valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> np.float64: ...
 @overload
@@ -175,39 +185,40 @@ def lncc(
     x: NDArray[np.float64], y: NDArray[np.float64], *, window_size: PerAxisInt = 3, window:
     Literal["box", "gaussian"] = "box", sigma: PerAxisFloat = 1.5, padding: Literal["valid",
     "same", "renormalize"] = "same", reduction: Literal["none", "per_image", "per_channel"],
-    smooth_nr: float = 1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient:
-    Literal["exact", "ants"] = "exact", workspace: Literal["auto", "small"] = "auto", mask:
-    Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None, channel_axis:
-    Optional[int] = None
+    rows: Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05,
+    smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] =
+    "exact", workspace: Literal["auto", "small"] = "auto", mask: Optional[NDArray[Any]] = None,
+    valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> NDArray[np.float64]: ...
 @overload
 def lncc(
     x: NDArray[Any], y: NDArray[Any], *, window_size: PerAxisInt = 3, window: Literal["box",
     "gaussian"] = "box", sigma: PerAxisFloat = 1.5, padding: Literal["valid", "same",
-    "renormalize"] = "same", reduction: Literal["none", "per_image", "per_channel"], smooth_nr:
-    float = 1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact",
-    "ants"] = "exact", workspace: Literal["auto", "small"] = "auto", mask:
-    Optional[NDArray[Any]] = None, valid_mask: Optional[NDArray[Any]] = None, channel_axis:
-    Optional[int] = None
+    "renormalize"] = "same", reduction: Literal["none", "per_image", "per_channel"], rows:
+    Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05, smooth_dr:
+    float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] = "exact",
+    workspace: Literal["auto", "small"] = "auto", mask: Optional[NDArray[Any]] = None,
+    valid_mask: Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
 ) -> NDArray[np.float32]: ...
 @overload
 def lncc(
     x: Tensor, y: Tensor, *, window_size: PerAxisInt = 3, window: Literal["box", "gaussian"] =
     "box", sigma: PerAxisFloat = 1.5, padding: Literal["valid", "same", "renormalize"] =
     "same", reduction: Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean",
-    smooth_nr: float = 1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient:
-    Literal["exact", "ants"] = "exact", workspace: Literal["auto", "small"] = "auto", mask:
-    Optional[Tensor] = None, valid_mask: Optional[Tensor] = None, channel_axis: Optional[int] =
-    None
+    rows: Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05,
+    smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] =
+    "exact", workspace: Literal["auto", "small"] = "auto", mask: Optional[Tensor] = None,
+    valid_mask: Optional[Tensor] = None, channel_axis: Optional[int] = None
 ) -> Tensor: ...
 @overload
 def lncc(
     x: _J, y: _J, *, window_size: PerAxisInt = 3, window: Literal["box", "gaussian"] = "box",
     sigma: PerAxisFloat = 1.5, padding: Literal["valid", "same", "renormalize"] = "same",
-    reduction: Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", smooth_nr:
-    float = 1e-05, smooth_dr: float = 1e-05, signed: bool = False, gradient: Literal["exact",
-    "ants"] = "exact", workspace: Literal["auto", "small"] = "auto", mask: Optional[_J] = None,
-    valid_mask: Optional[_J] = None, channel_axis: Optional[int] = None
+    reduction: Literal["mean", "sum", "none", "per_image", "per_channel"] = "mean", rows:
+    Optional[Sequence[int]] = None, sums: bool = False, smooth_nr: float = 1e-05, smooth_dr:
+    float = 1e-05, signed: bool = False, gradient: Literal["exact", "ants"] = "exact",
+    workspace: Literal["auto", "small"] = "auto", mask: Optional[_J] = None, valid_mask:
+    Optional[_J] = None, channel_axis: Optional[int] = None
 ) -> _J: ...
 
 @overload

@@ -112,6 +112,14 @@ class _Weights:
             losses = torch.where(self.exists, losses, torch.nan if reduction == "none" else 0.0)
         return reduced(losses, self.weights, shape, reduction, of_nothing)
 
+    def sums(self, losses: Tensor, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Σ weight·loss and Σ weight of each channel, [N,C]."""
+        if self.exists is not None:
+            losses = torch.where(self.exists, losses, 0.0)
+        weights = torch.ones_like(losses) if self.weights is None else self.weights
+        both = (losses * weights).flatten(1).sum(1), weights.flatten(1).sum(1)
+        return both[0].reshape(list(shape[:2])), both[1].reshape(list(shape[:2]))
+
     def total(self, like: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
         """The result if every number is 1; NaN for a mean over nothing."""
         return reduced(torch.ones_like(like), self.weights, shape, reduction, torch.nan)
@@ -134,19 +142,33 @@ def _ssim(
         planes_y = torch.where(valid > 0, planes_y, 0.0)
     planes_x, planes_y = (poisoned(each, weights, valid) for each in (planes_x, planes_y))
     window = Window(measure, planes_x, valid)
-    losses = _terms(planes_x, planes_y, window, c1, c2).loss
+    losses = window.counted(_terms(planes_x, planes_y, window, c1, c2).loss)
     on_map = _Weights(
         None if weights is None else window.cropped(weights),
         None if valid is None else window.cropped(valid),
         reduction,
     )
+    if measure.l1_weight != 0:
+        differences = window.counted_pixels((planes_x - planes_y).abs())
+        on_pixels = _Weights(
+            None if weights is None else window.counted_pixels(weights),
+            None if valid is None else window.counted_pixels(valid),
+            reduction,
+        )
+    if measure.sums:
+        result, total = on_map.sums(losses, shape)
+        if measure.form == "similarity":
+            result = total - result
+        parts = [measure.ssim_weight * result, total]
+        if measure.l1_weight != 0:
+            result, total = on_pixels.sums(differences, shape)
+            parts += [measure.l1_weight * result, total]
+        return torch.stack(parts)
     result = on_map.reduce(losses, shape, reduction)
     if measure.form == "similarity":
         result = on_map.total(losses, shape, reduction) - result
     result = measure.ssim_weight * result
     if measure.l1_weight != 0:
-        differences = (planes_x - planes_y).abs()
-        on_pixels = _Weights(weights, valid, reduction)
         result = result + measure.l1_weight * on_pixels.reduce(differences, shape, reduction)
     return result
 
@@ -183,8 +205,12 @@ def _lncc(
         None if valid is None else window.cropped(valid),
         measure.reduction,
     )
+    correlation = window.counted(correlation).clamp(-1, 1)
+    if measure.sums:
+        result, total = on_map.sums(correlation, x.shape)
+        return torch.stack([measure.weight * result, total])
     return measure.weight * on_map.reduce(
-        correlation.clamp(-1, 1),
+        correlation,
         x.shape,
         measure.reduction,
         of_nothing=0.0 if measure.weight < 0 else torch.nan,

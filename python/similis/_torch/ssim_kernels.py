@@ -41,6 +41,7 @@ def takes(measure: Measure, x: Tensor) -> bool:
         max(measure.window_size[1:]) <= 2 * _LARGEST_RADIUS + 1
         and elements < 2**31  # the kernels count in 32 bits
         and not measure.in_float64
+        and measure.values.get("rows") is None
         and can_launch(x.device)
         and module("ssim/sliding_window") is not None
     )

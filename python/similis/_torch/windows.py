@@ -156,6 +156,8 @@ class Window:
             torch.tensor(each, dtype=like.dtype, device=like.device) for each in self.numbers
         ]
         self.padding = measure.padding
+        self.rows: Optional[Sequence[int]] = measure.values.get("rows")
+        self.centres = measure.centres(like.shape) if self.rows else None
         self.valid = valid
         self.weight: Optional[Tensor] = None
         if valid is not None:
@@ -203,8 +205,22 @@ class Window:
     def cropped(self, planes: Tensor) -> Tensor:
         """The part of a mask that belongs to the map."""
         if self.padding != "valid":
-            return planes
+            return self.counted(planes)
         for axis, weights in enumerate(self.taps, start=2):
             radius = weights.numel() // 2
             planes = planes.narrow(axis, radius, planes.shape[axis] - 2 * radius)
-        return planes
+        return self.counted(planes)
+
+    def counted(self, on_map: Tensor) -> Tensor:
+        """The rows of a map whose windows count."""
+        if self.centres is None:
+            return on_map
+        first, end = self.centres
+        cut = self.taps[0].numel() // 2 if self.padding == "valid" else 0
+        return on_map.narrow(2, first - cut, end - first)
+
+    def counted_pixels(self, planes: Tensor) -> Tensor:
+        """The pixels of the rows that count."""
+        if self.rows is None:
+            return planes
+        return planes.narrow(2, self.rows[0], self.rows[1] - self.rows[0])

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .._torch.tensors import is_transformed
-from .failure import reported
+from .failure import reported, require_group
 from .slabs import Slabs, require_slabs
 from .transport import gathered
 
@@ -86,7 +86,8 @@ class Agreement:
             return
         mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8)
         device = torch.device("cuda") if uses_gpu else torch.device("cpu")
-        every = gathered(self.slabs, mine.to(device))
+        every = [each.cpu() for each in gathered(self.slabs, mine.to(device))]
+        require_group(self.slabs)
         if all(torch.equal(each, every[0]) for each in every) and int(every[0][-1]) == 0:
             if uses_gpu:
                 _agreed.add(key)

@@ -2,8 +2,9 @@
 """The process group, and what happens when a rank is lost.
 
 A rank that dies closes its connections, and gloo tells those that wait for it at once; one that
-stalls is given up after the group's timeout. Either way every other rank raises LostRank: those
-that wait for a rank that has raised wait for the timeout at most.
+stalls is given up after the group's timeout. With NCCL a monitor gives up both after the timeout.
+Either way every other rank raises LostRank: those that wait for a rank that has raised wait for the
+timeout at most.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ import torch
 import torch.distributed as dist
 
 from .._library.refusals import type_name
+from .monitor import Monitor, abort_of
+
+_timeout = 60.0  # of init()
+_monitors: dict[Any, Monitor] = {}  # of groups with NCCL
+# torch's watchdog would end the process before the monitor's exception.
+_WATCHDOG_OFF = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "TORCH_NCCL_ENABLE_MONITORING": "0"}
 
 
 class LostRank(RuntimeError):
@@ -32,7 +39,8 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
         timeout: seconds after which a rank that does not answer is given up by those that wait for
             it.
         backend: by default "gloo", and NCCL for tensors on GPUs where there are any; each process
-            then takes the GPU of its LOCAL_RANK. Under srun RANK, WORLD_SIZE and LOCAL_RANK are set
+            then takes the GPU of its LOCAL_RANK, and torch's watchdog, which ends a process that
+            waits too long, is off unless the environment says otherwise. Under srun RANK, WORLD_SIZE and LOCAL_RANK are set
             from Slurm's variables where they are missing.
     """
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
@@ -47,20 +55,47 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
             os.environ[name] = os.environ[slurm]
     if backend is None:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    global _timeout
+    _timeout = float(timeout)
     if "nccl" in backend:
+        for name, value in _WATCHDOG_OFF.items():
+            os.environ.setdefault(name, value)
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     dist.init_process_group(backend, timeout=datetime.timedelta(seconds=float(timeout)))
 
 
+def monitor_of(slabs: Any) -> Optional[Monitor]:
+    """That of the slabs' group; None if it does not communicate through NCCL."""
+    if "nccl" not in str(dist.get_backend(slabs.group)):
+        return None
+    if slabs.group not in _monitors:
+        _monitors[slabs.group] = Monitor(_timeout, abort_of(slabs.group))
+    return _monitors[slabs.group]
+
+
 @contextlib.contextmanager
 def reported(slabs: Any) -> Iterator[None]:
-    """Turns what a communication raises into LostRank."""
-    try:
-        yield
-    except RuntimeError as error:
-        words = str(error).strip().splitlines()
-        reason = words[0] if words else type(error).__name__
+    """Turns what a communication raises, and what its monitor has noticed, into LostRank."""
+    monitor = monitor_of(slabs)
+    reason = None if monitor is None else monitor.lost
+    cause: Optional[RuntimeError] = None
+    if reason is None:
+        try:
+            yield
+        except RuntimeError as error:
+            words = str(error).strip().splitlines()
+            cause, reason = error, words[0] if words else type(error).__name__
+        if monitor is not None and monitor.lost is not None:
+            reason = monitor.lost
+    if reason is not None:
         raise LostRank(
             f"similis.distributed: rank {slabs.rank} lost another of {slabs.ranks} ranks, or "
             f"waited for it too long: {reason}"
-        ) from error
+        ) from cause
+
+
+def require_group(slabs: Any) -> None:
+    """Raises LostRank if a monitor has given up what this process has waited for: what a GPU then
+    holds is not what was sent."""
+    with reported(slabs):
+        pass

@@ -36,13 +36,14 @@ _DTYPES = {
     768: ("uint32", 4),
 }
 _CHUNK = 1 << 22  # bytes that are inflated, or converted, at a time
+_MOST_BEFORE_VOXELS = 1 << 16  # bytes; a header with longer extensions is kept without them
 _noted = False
 
 
 class Header(NamedTuple):
     """What a NIfTI file says before its voxels."""
 
-    raw: bytes  #: all bytes before the voxels
+    raw: bytes  #: all bytes before the voxels, but for extensions that make them over 64 KiB
     shape: tuple[int, int, int]  #: z, y, x
     code: int  #: of the voxels' type
     slope: float
@@ -106,8 +107,21 @@ def _header(path: Path) -> tuple[Header, int]:
         ):
             raw += _read_exactly(file, 544 - 348, path)
         header, offset = _parse(raw, path)
+        if offset > _MOST_BEFORE_VOXELS:
+            return header._replace(raw=_without_extensions(raw, header)), offset
         raw += _read_exactly(file, max(offset, 0) - len(raw), path) if offset > len(raw) else b""
     return header._replace(raw=raw[:offset]), offset
+
+
+def _without_extensions(raw: bytes, header: Header) -> bytes:
+    order = "<" if header.is_little else ">"
+    size = 540 if header.is_second else 348
+    kept = bytearray(raw[:size] + bytes(4))
+    if header.is_second:
+        struct.pack_into(order + "q", kept, 168, size + 4)
+    else:
+        struct.pack_into(order + "f", kept, 108, size + 4)
+    return bytes(kept)
 
 
 def read(

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutual information of slabs: limits of the whole, then the whole's histogram, from which value
-and gradient follow on every rank.
-
-Limits that the images give are their own for x and y, and the library takes one pair: such images
-are first mapped to [0, 1] by the whole's limits, in f32 (f64 for f64).
-"""
+and gradient follow on every rank."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
 import torch
@@ -27,7 +24,7 @@ from .rows import refuse_second_derivative
 from .slabs import Slabs
 from .sums import require_reduction, result_dtype
 from .transport import gathered, sum_of_ranks
-from .windows import require_images
+from .windows import require_call
 
 _DEFAULTS: dict[str, Any] = mutual_information.__kwdefaults__ or {}
 _OF_HISTOGRAM = tuple(options_of(histogram))
@@ -37,18 +34,13 @@ _OF_VALUE = tuple(
 
 
 class _Call:
-    """A call that all ranks have agreed on; its images in the range of the histogram."""
+    """A call that all ranks have agreed on."""
 
     def __init__(
         self, operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
     ) -> None:
         with Agreement(operation, slabs, **options) as agreement:
-            require_images(agreement, x, y, slabs)
-            agreement.array("mask", mask, slabs, 2 - x.dim(), may_be_none=True)
-            self.options = {**_DEFAULTS, **options}
-            unknown = [each for each in options if each not in _DEFAULTS]
-            if unknown:
-                raise ValueError(f"there is no option {unknown[0]}")
+            self.options = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
             require_reduction(self.options["reduction"], ("none",))
             small = torch.zeros((1, 1, 2, 2), dtype=x.dtype, device=x.device)
             named = {name: self.options[name] for name in _OF_HISTOGRAM}
@@ -57,12 +49,12 @@ class _Call:
                 empty, **{name: self.options[name] for name in _OF_VALUE}
             )
         self.slabs, self.mask = slabs, mask
-        self.scale: tuple[Optional[Tensor], Optional[Tensor]] = (None, None)
+        self.limits: Optional[Tensor] = None  # [N,C,4]
         self.images = (x.detach(), y.detach())
         if self.options["sampling"] < 1:
             self._keep_sampled(x)
         if isinstance(self.options["range"], str):
-            self._map(x, y)
+            self.limits = self._limits(x, y)
         self.histogram = self._whole_histogram()
 
     def _keep_sampled(self, x: Tensor) -> None:
@@ -76,26 +68,8 @@ class _Call:
         self.mask = mask if self.mask is None else (self.mask > 0) & mask
         self.options["sampling"] = 1.0
 
-    def _map(self, x: Tensor, y: Tensor) -> None:
-        limits = self._limits(x, y)
-        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-        mapped, scales = [], []
-        for image, (low, high) in zip((x, y), limits):
-            span = high - low
-            scale = torch.where(span > 0, 1 / torch.where(span > 0, span, 1.0), 0.0)
-            shape = [*image.shape[:2], *[1] * (image.dim() - 2)]
-            at, by = low.reshape(shape), scale.reshape(shape)
-            result = torch.empty(image.shape, dtype=wide, device=image.device)
-            for row in range(image.shape[2]):
-                result[:, :, row] = (image.detach()[:, :, row].double() - at[:, :, 0]) * by[:, :, 0]
-            mapped.append(result)
-            scales.append(by)
-        self.images = (mapped[0], mapped[1])
-        self.scale = (scales[0], scales[1])
-        self.options["range"] = (0.0, 1.0)
-
-    def _limits(self, x: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Smallest and largest value of each channel of the whole x and y, [N,C] in f64."""
+    def _limits(self, x: Tensor, y: Tensor) -> Tensor:
+        """Smallest and largest value of each channel of the whole x, and of y: [N,C,4] in f64."""
         extremes = []
         for image in (x.detach(), y.detach()):
             low = image.new_full(image.shape[:2], math.inf, dtype=torch.float64)
@@ -115,22 +89,49 @@ class _Call:
             extremes += [low, -high]
         every = torch.stack(gathered(self.slabs, torch.stack(extremes)))
         x_low, x_high, y_low, y_high = every.amin(0)
-        limits = [(x_low, -x_high), (y_low, -y_high)]
+        low, high = torch.minimum(x_low, y_low), -torch.minimum(x_high, y_high)
         if self.options["range"] == "common":
-            low = torch.minimum(limits[0][0], limits[1][0])
-            high = torch.maximum(limits[0][1], limits[1][1])
-            limits = [(low, high), (low, high)]
-        return limits
+            return torch.stack([low, high, low, high], -1)
+        if self.options["range"] == "unit_or_common":
+            ends = (low.amin(), high.amax())
+            if float(ends[0]) >= 0 and float(ends[1]) <= 1:
+                ends = (torch.zeros_like(ends[0]), torch.ones_like(ends[0]))
+            return torch.stack([*ends, *ends]).expand(*low.shape, 4).contiguous()
+        return torch.stack([x_low, -x_high, y_low, -y_high], -1)
 
     def _whole_histogram(self) -> Tensor:
         x, y = self.images
         bins = self.options["num_bins"]
+        own = x.new_zeros((*x.shape[:2], bins, bins), dtype=torch.float64)
         if x.numel():
-            named = {name: self.options[name] for name in _OF_HISTOGRAM}
-            own = histogram(x, y, **named, mask=self.mask)
-        else:
-            own = x.new_zeros((*x.shape[:2], bins, bins), dtype=torch.float64)
+            text = measures.text("histogram", 0, **self._named(_OF_HISTOGRAM))
+            self._run(text, (x, y, self._flags(), None, None, own, None, None))
         return sum_of_ranks(self.slabs, own)
+
+    def _named(self, names: Iterable[str]) -> dict[str, Any]:
+        """The options of these names; limits take the place of a range."""
+        named = {name: self.options[name] for name in names}
+        if self.limits is not None:
+            named["range"] = (0.0, 1.0)
+        return named
+
+    def _run(
+        self, text: str, tensors: Sequence[Optional[Tensor]], histogram: Optional[Tensor] = None
+    ) -> None:
+        x = tensors[0]
+        assert x is not None
+        measures.run(
+            measures.parse(text),
+            [c_tensor(each) for each in tensors],
+            stream_of(x),
+            histogram=c_tensor(histogram),
+            limits=c_tensor(self.limits),
+        )
+
+    def _flags(self) -> Optional[Tensor]:
+        if self.mask is not None and self.mask.dtype == torch.bool:
+            return self.mask.view(torch.uint8)
+        return self.mask
 
     def values(self) -> Tensor:
         """The measure of each channel, [N,C] in f64."""
@@ -138,27 +139,15 @@ class _Call:
         return mutual_information_from_histogram(self.histogram, **named, reduction="per_channel")
 
     def gradients(self, upstream: Tensor, asked: Any) -> list[Optional[Tensor]]:
-        """To the mapped images, of Σ upstream·values()."""
+        """Of Σ upstream·values()."""
         x, y = self.images
         results = [torch.empty_like(x) if of else None for of in asked]
         if x.numel():
-            named = {name: self.options[name] for name in {*_OF_HISTOGRAM, *_OF_VALUE}}
+            named = self._named({*_OF_HISTOGRAM, *_OF_VALUE})
             text = measures.text("mutual_information", 0, **named, reduction="per_channel")
-            mask = self.mask.view(torch.uint8) if self._has_flags() else self.mask
-            tensors = (x, y, mask, None, upstream.contiguous(), None, *results)
-            measures.run(
-                measures.parse(text),
-                [c_tensor(each) for each in tensors],
-                stream_of(x),
-                histogram=c_tensor(self.histogram),
-            )
-        return [
-            each if each is None or by is None else each * by.to(each.dtype)
-            for each, by in zip(results, self.scale)
-        ]
-
-    def _has_flags(self) -> bool:
-        return self.mask is not None and self.mask.dtype == torch.bool
+            tensors = (x, y, self._flags(), None, upstream.contiguous(), None, *results)
+            self._run(text, tensors, self.histogram)
+        return results
 
 
 def _signed(word: int) -> int:
@@ -183,18 +172,14 @@ def _is_sampled(first: int, count: int, seed: int, sampling: float) -> Tensor:
 class _Information(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, call: _Call) -> Tensor:
-        ctx.call, ctx.dtype = call, x.dtype
+        ctx.call = call
         return call.values()
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         refuse_second_derivative("mutual_information")
         by_x, by_y = ctx.call.gradients(upstream, ctx.needs_input_grad[:2])
-        return (
-            None if by_x is None else by_x.to(ctx.dtype),
-            None if by_y is None else by_y.to(ctx.dtype),
-            None,
-        )
+        return by_x, by_y, None
 
 
 def information(

@@ -16,15 +16,15 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .._functions.ssim import ms_ssim, ssim, ssim_loss
+from .._functions.ssim import ms_ssim, ssim
 from .._library import measures
 from .._library.schema import TABLES
 from .agreement import Agreement
 from .information import reduced_without_empty
 from .rows import rows_of
 from .slabs import Interval, Slabs
-from .sums import require_reduction, result_dtype, weighted_sums
-from .windows import Centres, as_five, require_images
+from .sums import require_reduction, result_dtype
+from .windows import Centres, as_five, require_call
 
 _DEFAULTS: dict[str, Any] = ms_ssim.__kwdefaults__ or {}
 _WEIGHTS: Any = TABLES["ms_ssim"].options["weights"].default
@@ -113,14 +113,7 @@ class _Call:
         self, operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
     ) -> None:
         with Agreement(operation, slabs, **options) as agreement:
-            require_images(agreement, x, y, slabs)
-            agreement.array("mask", mask, slabs, 2 - x.dim(), may_be_none=True)
-            unknown = [each for each in options if each not in _DEFAULTS]
-            if unknown or "channel_axis" in options:
-                raise ValueError(f"there is no option {[*unknown, 'channel_axis'][0]} on slabs")
-            given = {**_DEFAULTS, **options}
-            for name in ("mask", "channel_axis"):
-                given.pop(name, None)
+            given = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
             self.reduction = given["reduction"]
             require_reduction(self.reduction)
             measures.parse(measures.text("ms_ssim", x.dim() - 2, **given, form="loss"))
@@ -151,12 +144,7 @@ class _Call:
             if not is_last:
                 options["k1"] = _LUMINANCE_CONSTANT / options["data_range"]
             centres = Centres(level.slabs, x.dim(), options, mask)
-            rows = centres.own_map(ssim_loss, x, y)
-            plane = centres.plane(x)
-            weights = centres.weights(x, plane, cut=True)
-            sums, of_weights = weighted_sums(
-                rows, weights, level.slabs, centres.rows_of_whole(plane)
-            )
+            sums, of_weights = centres.sums("ssim_loss", x, y)
             is_empty = of_weights == 0
             means.append(
                 torch.where(is_empty, 0 * sums, sums / torch.where(is_empty, 1.0, of_weights))

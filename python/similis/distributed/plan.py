@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._library import warp
+from .failure import require_group
 from .reach import Reach
 from .slabs import Interval, Slabs
 from .transport import Exchange, gathered
@@ -51,6 +52,7 @@ class Plan:
         cells = [
             (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
         ]
+        require_group(self.slabs)
         self._set_blocks(cells, own)
 
     def reach_rows(self, before: int, after: int) -> Interval:

@@ -20,6 +20,7 @@ from typing import Any, Callable, Optional, Union
 import torch
 from torch import Tensor
 
+from .._functions.register import register as plain_register
 from . import fields, measures, transforms
 from .agreement import Agreement
 from .folds import guard, guard_or_shorten
@@ -297,36 +298,27 @@ def register(
     slabs: Slabs,
     moving_slabs: Optional[Slabs] = None,
     *,
-    spacing: Optional[Sequence[float]] = None,
     affine: Optional[Tensor] = None,
-    metrics: Sequence[Metric] = ("lncc", "ncc"),
-    preset: str = "balanced",
-    iterations: Optional[Sequence[int]] = None,
-    levels: Optional[Sequence[int]] = None,
-    fluid: Optional[float] = None,
-    elastic: Optional[float] = None,
-    step: float = 0.5,
-    min_jacobian: float = 0.1,
-    tolerance: float = 1e-5,
     callback: Optional[Callable[[int, int, float], Any]] = None,
+    **options: Any,
 ) -> Registered:
     """The deformable stage of similis.register() of images in slabs: no rank holds a whole one.
 
     Args:
         fixed, moving: own rows, [1,C,z,Y,X] or [1,C,y,X], finite; slabs and moving_slabs say which.
-        spacing: mm between voxels along x, y (and z) of both images, by default 1.
         affine: [d,d+1], from fixed's voxels (x, y, z) to moving's: the map before the stage, as
             similis.register() finds it on smaller copies; by default the identity.
         callback: called as callback(level, iteration, loss) on every rank.
-        The others are those of similis.register().
+        options: spacing, of both images, metrics, preset, iterations, levels, fluid, elastic, step,
+            min_jacobian and tolerance, as of similis.register().
     """
     moving_slabs = slabs if moving_slabs is None else moving_slabs
-    given = {
-        "spacing": spacing, "preset": preset, "iterations": iterations, "levels": levels,
-        "fluid": fluid, "elastic": elastic, "step": step, "min_jacobian": min_jacobian,
-        "tolerance": tolerance, "metrics": repr(metrics), "moving_slabs": moving_slabs.sizes,
-    }  # fmt: skip
-    with Agreement("register", slabs, **given) as agreement:
+    compared = {name: repr(value) for name, value in options.items()}
+    with Agreement("register", slabs, moving_slabs=moving_slabs.sizes, **compared) as agreement:
+        (
+            spacing, metrics, preset, iterations, levels, fluid, elastic, step, min_jacobian,
+            tolerance,
+        ) = _completed(options)  # fmt: skip
         agreement.array("fixed", fixed, slabs, 2)
         agreement.array("moving", moving, moving_slabs, 2)
         agreement.whole("affine", affine)
@@ -402,6 +394,21 @@ def register(
             u = _resampled_field(u, before, whole)
         u, least = guard_or_shorten(u, slabs, min_jacobian)
     return Registered(u, least, history)
+
+
+_TAKEN = (
+    "spacing", "metrics", "preset", "iterations", "levels", "fluid", "elastic", "step",
+    "min_jacobian", "tolerance",
+)  # fmt: skip
+
+
+def _completed(options: dict[str, Any]) -> list[Any]:
+    """The values of the options that are taken, completed by similis.register()'s defaults."""
+    for name in options:
+        if name not in _TAKEN:
+            raise ValueError(f"there is no option {name} on slabs")
+    defaults: dict[str, Any] = plain_register.__kwdefaults__ or {}
+    return [options.get(name, defaults[name]) for name in _TAKEN]
 
 
 def _schedule(

@@ -74,12 +74,18 @@ class _PixelErrors(torch.autograd.Function):
         return gradients[0], gradients[1], None
 
 
-def pixel_error(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
-    """mse or mae, in f64."""
+def pixel_error_sums(
+    operation: str, x: Tensor, y: Tensor, slabs: Slabs
+) -> tuple[Tensor, Tensor]:
+    """The whole's sum of errors, and its number of pixels, [N,C] in f64."""
     apply: Any = _PixelErrors.apply
     sums = whole_sum(apply(x, y, operation), slabs)
-    pixels = float(slabs.extent * math.prod(x.shape[3:]))
-    return reduced(sums, torch.full_like(sums, pixels), reduction)
+    return sums, torch.full_like(sums, float(slabs.extent * math.prod(x.shape[3:])))
+
+
+def pixel_error(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
+    """mse or mae, in f64."""
+    return reduced(*pixel_error_sums(operation, x, y, slabs), reduction)
 
 
 _CHUNK = 1 << 22  # voxels that are in f64 at a time

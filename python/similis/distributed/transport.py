@@ -15,13 +15,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .failure import LostRank, reported
+from .failure import LostRank, monitor_of, reported
 from .slabs import Interval, Slabs, overlap
 
 # Bytes of rows that this process has sent to others; tests compare it with what is needed.
 sent_bytes = 0
 
-__all__ = ["Exchange", "LostRank", "gathered", "send_home", "sum_of_ranks"]
+__all__ = ["Exchange", "Homeward", "LostRank", "gathered", "send_home", "sum_of_ranks"]
 
 
 def _on_wire(slabs: Slabs, tensor: Tensor) -> torch.device:
@@ -35,8 +35,14 @@ def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:
     device = _on_wire(slabs, tensor)
     mine = tensor.detach().to(device).contiguous()
     results = [torch.empty_like(mine) for _ in range(slabs.ranks)]
+    monitor = monitor_of(slabs)
     with reported(slabs):
-        dist.all_gather(results, mine, group=slabs.group)
+        if monitor is None:
+            dist.all_gather(results, mine, group=slabs.group)
+        else:
+            work = dist.all_gather(results, mine, group=slabs.group, async_op=True)
+            monitor.watch(work)
+            work.wait()  # on the stream
     return [each.to(tensor.device) for each in results]
 
 
@@ -64,8 +70,12 @@ def _start(
     sent_bytes += sum(tensor.numel() * tensor.element_size() for _, tensor in sends)
     if not operations:
         return []
+    monitor = monitor_of(slabs)
     with reported(slabs):
-        return dist.batch_isend_irecv(operations)
+        works = dist.batch_isend_irecv(operations)
+    for work in works if monitor is not None else ():
+        monitor.watch(work)
+    return works
 
 
 class Exchange:
@@ -114,6 +124,51 @@ class Exchange:
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, self._axis)
 
 
+class Homeward:
+    """Exchange's adjoint on its way: gradients to this rank's wanted rows go to their owners.
+
+    Sending begins at once; add_to() waits, and adds what all ranks have for own rows in their
+    order.
+    """
+
+    def __init__(
+        self, slabs: Slabs, gradient: Tensor, wanted: Sequence[Interval], axis: int
+    ) -> None:
+        self._slabs, self._axis = slabs, axis
+        device = _on_wire(slabs, gradient)
+        own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
+        sends, receives = [], []
+        self._parts: list[tuple[Interval, Tensor]] = []
+        for rank in range(slabs.ranks):
+            away = overlap(slabs.rows(rank), mine)
+            if rank != slabs.rank and away is not None:
+                piece = gradient.narrow(axis, away[0] - mine[0], away[1] - away[0])
+                sends.append((rank, piece.to(device).contiguous()))
+            here = overlap(own, wanted[rank])
+            if here is None:
+                continue
+            if rank == slabs.rank:
+                piece = gradient.narrow(axis, here[0] - mine[0], here[1] - here[0])
+                self._parts.append((here, piece))
+                continue
+            shape = list(gradient.shape)
+            shape[axis] = here[1] - here[0]
+            piece = torch.empty(shape, dtype=gradient.dtype, device=device)
+            receives.append((rank, piece))
+            self._parts.append((here, piece))
+        self._sends = sends  # their memory must live until they are sent
+        self._works = _start(slabs, sends, receives)
+
+    def add_to(self, into: Tensor) -> None:
+        with reported(self._slabs):
+            for work in self._works:
+                work.wait()
+        self._works, self._sends = [], []
+        start = self._slabs.start
+        for (first, last), piece in self._parts:
+            into.narrow(self._axis, first - start, last - first).add_(piece.to(into.device))
+
+
 def send_home(
     slabs: Slabs, gradient: Tensor, wanted: Sequence[Interval], axis: int, into: Optional[Tensor]
 ) -> Tensor:
@@ -122,34 +177,10 @@ def send_home(
     gradient: to this rank's wanted rows. into: what they are added to, f32 for halves; it is
     returned.
     """
-    device = _on_wire(slabs, gradient)
-    own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
     if into is None:
         shape = list(gradient.shape)
-        shape[axis] = own[1] - own[0]
+        shape[axis] = slabs.stop - slabs.start
         wide = torch.float64 if gradient.dtype == torch.float64 else torch.float32
         into = gradient.new_zeros(shape, dtype=wide)
-    sends, receives, parts = [], [], []
-    for rank in range(slabs.ranks):
-        away = overlap(slabs.rows(rank), mine)
-        if rank != slabs.rank and away is not None:
-            piece = gradient.narrow(axis, away[0] - mine[0], away[1] - away[0])
-            sends.append((rank, piece.to(device).contiguous()))
-        here = overlap(own, wanted[rank])
-        if here is None:
-            continue
-        if rank == slabs.rank:
-            parts.append((here, gradient.narrow(axis, here[0] - mine[0], here[1] - here[0])))
-            continue
-        shape = list(gradient.shape)
-        shape[axis] = here[1] - here[0]
-        piece = torch.empty(shape, dtype=gradient.dtype, device=device)
-        receives.append((rank, piece))
-        parts.append((here, piece))
-    works = _start(slabs, sends, receives)
-    with reported(slabs):
-        for work in works:
-            work.wait()
-    for (first, last), piece in parts:
-        into.narrow(axis, first - own[0], last - first).add_(piece.to(into.device))
+    Homeward(slabs, gradient, wanted, axis).add_to(into)
     return into

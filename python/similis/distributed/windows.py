@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SSIM and LNCC of slabs: rows around own ones come from their owners, the plain function gives the
-map of these rows, and own centres are added up.
+"""SSIM and LNCC of slabs: rows around own ones come from their owners, and the windows that are
+centred on own rows are added up, or make a map.
 
 Windows that end at a slab's border see the volume's pixels; padding acts at the volume's ends,
-where the rows end too. The map of a slab is in memory beside the rows.
+where the rows end too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from torch import Tensor
 
 from .._functions.correlation import lncc, lncc_loss
 from .._functions.ssim import ssim, ssim_loss
+from .._library import measures, values
 from .agreement import Agreement
 from .rows import halos, rows_of
 from .slabs import Slabs
-from .sums import require_reduction, result_dtype, weighted_sums
+from .sums import pixel_error_sums, require_reduction, result_dtype, weighted_sums
+from .window_sums import Plan, window_sums
 
 
 def _radius(window_size: Any, spatial: int) -> int:
@@ -31,6 +33,16 @@ def _radius(window_size: Any, spatial: int) -> int:
             f"window_size is {window_size!r}; it must be odd, one number or one an axis"
         )
     return listed[0] // 2
+
+
+# What each function is as text: an operation, and what it adds to the options.
+_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ssim": ("ssim", {"form": "similarity"}),
+    "ssim_loss": ("ssim", {"form": "loss"}),
+    "lncc": ("lncc", {"weight": 1.0}),
+    "lncc_loss": ("lncc", {"weight": -1.0}),
+}
+_USUAL_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class Centres:
@@ -86,6 +98,29 @@ class Centres:
         rows = function(*near, valid_mask=valid, reduction="none", **self.options)
         begin = start - first - self.first_centre()
         return rows.narrow(2, begin, stop - start)
+
+    def sums(self, operation: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The whole's Σ weight·value and Σ weight, [N,C]."""
+        if x.dtype not in _USUAL_DTYPES:  # the plain function converts others
+            return self._sums_of_map(operation, x, y)
+        of, form = _FORMS[operation]
+        options = dict(self.options)
+        if options.get("data_range") is not None:
+            options["data_range"] = values.plain_range(operation, options["data_range"])
+        text = measures.text(of, x.dim() - 2, operation, **options, **form, sums=True)
+        plan = Plan(self.slabs, self.radius, self.first_centre())
+        return window_sums(x, y, self.mask, self.valid_mask, plan, text)
+
+    def _sums_of_map(self, operation: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        plane = self.plane(x)
+        rows = self.own_map(_FUNCTIONS[operation], x, y)
+        weights = self.weights(x, plane, cut=True)
+        if self.valid_mask is not None:
+            valid = Centres(self.slabs, self._rank, self.options, None, self.valid_mask)
+            exists = valid.weights(x, plane, cut=True)
+            assert exists is not None
+            rows = torch.where(exists > 0, rows, torch.zeros_like(rows))
+        return weighted_sums(rows, weights, self.slabs, self.rows_of_whole(plane))
 
     def _fetched_mask(self, mask: Optional[Tensor]) -> Optional[Tensor]:
         if mask is None:
@@ -167,6 +202,27 @@ def as_five(mask: Tensor, x: Tensor) -> Tensor:
     return mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
 
 
+def require_call(
+    agreement: Agreement,
+    x: Any,
+    y: Any,
+    slabs: Slabs,
+    mask: Any,
+    options: dict[str, Any],
+    defaults: dict[str, Any],
+) -> dict[str, Any]:
+    """The options of a call with a mask, completed by the plain function's defaults."""
+    require_images(agreement, x, y, slabs)
+    agreement.array("mask", mask, slabs, 2 - x.dim(), may_be_none=True)
+    for name in options:
+        if name not in defaults or name == "channel_axis":
+            raise ValueError(f"there is no option {name} on slabs")
+    completed = {**defaults, **options}
+    for name in ("mask", "channel_axis"):
+        completed.pop(name, None)
+    return completed
+
+
 def require_images(agreement: Agreement, x: Any, y: Any, slabs: Slabs) -> None:
     agreement.array("x", x, slabs, 2)
     agreement.array("y", y, slabs, 2)
@@ -180,7 +236,6 @@ def require_images(agreement: Agreement, x: Any, y: Any, slabs: Slabs) -> None:
 
 def _measure(
     operation: str,
-    function: Callable[..., Any],
     x: Tensor,
     y: Tensor,
     slabs: Slabs,
@@ -189,28 +244,18 @@ def _measure(
     padding: str,
 ) -> Tensor:
     call = _Call(operation, x, y, slabs, options, window_size, padding)
-    plane = call.plane(x)
-    rows = call.own_map(function, x, y)
-    weights = call.weights(x, plane, cut=True)
     if call.reduction == "none":
-        if call.mask is None or weights is None:
-            return rows
-        return rows * weights.to(rows.dtype)
-    if call.valid_mask is not None:
-        centres = _only(call, "valid_mask", x, plane)
-        rows = torch.where(centres > 0, rows, torch.zeros_like(rows))
-    sums, of_weights = weighted_sums(rows, weights, slabs, call.rows_of_whole(plane))
-    return _finished(operation, sums, of_weights, call.reduction).to(result_dtype(x))
+        return _map(operation, call, x, y)
+    return _finished(operation, *call.sums(operation, x, y), call.reduction).to(result_dtype(x))
 
 
-def _only(call: _Call, name: str, x: Tensor, plane: list[int]) -> Tensor:
-    mask, call.mask = call.mask, None
-    try:
-        weights = call.weights(x, plane, cut=True)
-    finally:
-        call.mask = mask
+def _map(operation: str, call: _Call, x: Tensor, y: Tensor) -> Tensor:
+    rows = call.own_map(_FUNCTIONS[operation], x, y)
+    if call.mask is None:
+        return rows
+    weights = call.weights(x, call.plane(x), cut=True)
     assert weights is not None
-    return weights
+    return rows * weights.to(rows.dtype)
 
 
 def _finished(operation: str, sums: Tensor, weights: Tensor, reduction: str) -> Tensor:
@@ -228,20 +273,28 @@ def _finished(operation: str, sums: Tensor, weights: Tensor, reduction: str) -> 
     return torch.where(is_empty, torch.full_like(value, math.nan), value)
 
 
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ssim": ssim,
+    "ssim_loss": ssim_loss,
+    "lncc": lncc,
+    "lncc_loss": lncc_loss,
+}
+
+
 def ssim_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
-    return _measure("ssim", ssim, x, y, slabs, options, 11, "valid")
+    return _measure("ssim", x, y, slabs, options, 11, "valid")
 
 
 def ssim_loss_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
-    return _measure("ssim_loss", ssim_loss, x, y, slabs, options, 11, "valid")
+    return _measure("ssim_loss", x, y, slabs, options, 11, "valid")
 
 
 def lncc_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
-    return _measure("lncc", lncc, x, y, slabs, options, 3, "same")
+    return _measure("lncc", x, y, slabs, options, 3, "same")
 
 
 def lncc_loss_of_slabs(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
-    return _measure("lncc_loss", lncc_loss, x, y, slabs, options, 3, "same")
+    return _measure("lncc_loss", x, y, slabs, options, 3, "same")
 
 
 def l1_ssim_of_slabs(
@@ -249,18 +302,29 @@ def l1_ssim_of_slabs(
 ) -> Tensor:
     """Two means, of which SSIM's runs over centres and that of |x - y| over all pixels."""
     call = _Call("l1_ssim", x, y, slabs, options, 11, "valid", weight=weight)
-    plane = call.plane(x)
     if call.reduction == "none" and call.padding == "valid":
         raise ValueError("l1_ssim: reduction is none and padding valid; give another padding")
+    if call.reduction == "none":
+        rows = _map("ssim_loss", call, x, y)
+        return (1 - weight) * _errors(call, x, y) + weight * rows
+    of_ssim = _finished("l1_ssim", *call.sums("ssim_loss", x, y), call.reduction)
+    sums = _sums_of_errors(call, x, y)
+    of_errors = _finished("l1_ssim", *sums, call.reduction)
+    return ((1 - weight) * of_errors + weight * of_ssim).to(result_dtype(x))
+
+
+def _errors(call: _Call, x: Tensor, y: Tensor) -> Tensor:
+    """|x - y| of own pixels; 0 where there is none."""
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     errors = (x.to(wide) - y.to(wide)).abs()
-    of_ssim = _measure("ssim_loss", ssim_loss, x, y, slabs, options, 11, "valid")
-    weights = call.weights(x, plane, cut=False)
     if call.valid_mask is not None:  # other pixels may hold anything
         errors = torch.where(as_five(call.valid_mask, x) > 0, errors, torch.zeros_like(errors))
-    if call.reduction == "none":
-        return (1 - weight) * errors + weight * of_ssim
-    voxels = float(slabs.extent * math.prod(x.shape[3:]))
-    sums, of_weights = weighted_sums(errors, weights, slabs, voxels)
-    of_errors = _finished("l1_ssim", sums, of_weights, call.reduction)
-    return ((1 - weight) * of_errors + weight * of_ssim.double()).to(result_dtype(x))
+    return errors
+
+
+def _sums_of_errors(call: _Call, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    if call.mask is None and call.valid_mask is None:
+        return pixel_error_sums("mae", x, y, call.slabs)
+    weights = call.weights(x, call.plane(x), cut=False)
+    voxels = float(call.slabs.extent * math.prod(x.shape[3:]))
+    return weighted_sums(_errors(call, x, y), weights, call.slabs, voxels)

@@ -2,7 +2,6 @@
 """Each rank reads and writes its own rows of a NIfTI file."""
 
 import gzip
-import pathlib
 import struct
 import warnings
 
@@ -60,8 +59,7 @@ def main(folder):
     even = Slabs.even(11)
     assert sd.read(path)[1].sizes == even.sizes
     refusals(folder, even)
-    if dist.get_rank() == 0:
-        count_read_bytes(path)
+    count_read_bytes(folder)
 
 
 def refusals(folder, slabs):
@@ -84,18 +82,80 @@ def refusals(folder, slabs):
     assert not (folder / "c.nii").exists() and not (folder / "c.nii.part").exists()
 
 
-def count_read_bytes(path):
-    """A .nii costs own bytes and the header, as the system counts them."""
+class _Counting:
+    """A file that counts the bytes that are read of it."""
+
+    total = 0
+
+    def __init__(self, file):
+        self._file, self.seek = file, file.seek
+
+    def read(self, count):
+        part = self._file.read(count)
+        _Counting.total += len(part)
+        return part
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+
+def nifti_2(values):
+    """A NIfTI-2 of f32, whose voxels lie behind an extension of 100 KiB."""
+    z, y, x = values.shape
+    raw = bytearray(544 + 102400)
+    struct.pack_into("<i", raw, 0, 540)
+    raw[4:12] = b"n+2\0\r\n\032\n"
+    struct.pack_into("<2h8q", raw, 12, 16, 32, 3, x, y, z, 1, 1, 1, 1)
+    struct.pack_into("<q2d", raw, 168, len(raw), 0.5, 3.0)
+    raw[540] = 1
+    struct.pack_into("<2i", raw, 544, 102400, 6)
+    return bytes(raw) + values.numpy().astype("<f4").tobytes()
+
+
+def turned(raw, column):
+    """The file with a form that maps the voxels' axes to others, or flips them."""
+    turned = bytearray(raw)
+    struct.pack_into("<2h", turned, 252, 0, 1)
+    for row in range(3):
+        line = [0.0] * 4
+        line[abs(column[row]) - 1] = 1.0 if column[row] > 0 else -1.0
+        struct.pack_into("<4f", turned, 280 + 16 * row, *line)
+    return bytes(turned)
+
+
+def count_read_bytes(folder):
+    """A .nii costs own bytes and 64 KiB, whatever its header says of types and orientation."""
     from similis.distributed import files
 
-    header, offset = files._header(path)
-
-    class Rows:
-        start, stop = 3, 5
-
-    def read_so_far():
-        return int(pathlib.Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
-
-    before = read_so_far()
-    files._own_rows(path, header, offset, Rows, torch.float32)
-    assert read_so_far() - before <= 2 * 5 * 6 * 2 + (1 << 16)
+    plain = files._open
+    shape = (40, 64, 64)
+    values = (100 * noise(*shape, seed=5)).floor()
+    written = {
+        "bytes": (nifti(values.abs().clamp(max=127).to(torch.uint8), 2), 1),
+        "i16": (nifti(values.to(torch.int16), 4), 2),
+        "i16 big": (nifti(values.to(torch.int16), 4, ">"), 2),
+        "f64": (nifti(values.double(), 64), 8),
+        "second": (nifti_2(values), 4),
+    }
+    for column in ((1, 2, 3), (-1, -2, 3), (3, 1, 2), (2, -3, 1), (-3, 2, -1)):
+        written[f"turned {column}"] = (turned(nifti(values.float(), 16), column), 4)
+    for name, (raw, size) in written.items():
+        path = folder / f"{name}.nii"
+        if dist.get_rank() == 0:
+            path.write_bytes(raw)
+        dist.barrier()
+        files._open, _Counting.total = (lambda path: _Counting(plain(path))), 0
+        try:
+            x, slabs, header = sd.read(path)
+        finally:
+            files._open = plain
+        own_bytes = x.numel() * size
+        assert own_bytes <= _Counting.total <= own_bytes + (1 << 16), (name, _Counting.total)
+        assert len(header.raw) <= 1 << 16
+        if name == "second":
+            check(x, own(values[None, None] * 0.5 + 3, slabs), 0, name)
+            sd.write(folder / "third.nii", x, slabs, header)
+            check(sd.read(folder / "third.nii")[0], x, 0, name)

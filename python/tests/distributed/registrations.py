@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The greedy stage of registration on slabs against that of one process."""
 
+import pytest
 import torch
 from cases import alike_on_all_ranks, noise, own, splits
 
@@ -42,6 +43,7 @@ def main():
             assert abs(loss - expected) < 1e-3, (slabs.sizes, loss, expected)
         assert found.history[-1][2] < found.history[0][2] - 0.2 and found.min_jacobian >= 0.1
         alike_on_all_ranks(torch.tensor([each[2] for each in found.history]))
+    by_name(fixed, moving, settings)
     # A step far too long folds, and the guard mends or halves it, alike on all ranks.
     slabs = Slabs.even(size[0])
     f, m = (own(each[None, None], slabs) for each in (fixed, moving))
@@ -51,3 +53,30 @@ def main():
     )  # fmt: skip
     assert found.min_jacobian >= 0.4
     alike_on_all_ranks(torch.tensor([found.min_jacobian, *(each[2] for each in found.history)]))
+
+
+def by_name(fixed, moving, settings):
+    """similis.register() with slabs is that of similis.distributed, in millimetres."""
+    slabs = Slabs.even(fixed.shape[0])
+    f, m = (own(each[None, None], slabs) for each in (fixed, moving))
+    settings = {**settings, "iterations": (2, 1)}
+    stage = {"stages": ("deformable",), **settings}
+    shift = torch.eye(4)
+    shift[2, 3] = 1.5  # mm along z, half a voxel
+    in_voxels = torch.eye(3, 4)
+    in_voxels[2, 3] = 0.5
+    spacing = (1.0, 2.0, 3.0)
+    wanted = sd.register(f, m, slabs, affine=in_voxels, spacing=spacing, **settings)
+    found = similis.register(f, m, slabs=slabs, init=shift.numpy(), spacing=spacing, **stage)
+    assert torch.equal(found.displacement, wanted.displacement) and len(found.history) == 3
+    for given, sentence in (
+        ({"init": "identity"}, "register: stages is .*; with slabs it must be .'deformable',."),
+        ({**stage}, "register: init is 'auto'; with slabs it must be 'identity' or an affine"),
+        ({**stage, "fixed_mask": f}, "register: fixed_mask is given with slabs, which do not take"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            similis.register(f, m, slabs=slabs, **given)
+    with pytest.raises(ValueError, match="register: moving_slabs are given without slabs"):
+        similis.register(f, m, moving_slabs=slabs)
+    with pytest.raises(ValueError, match="register: there is no option fluids on slabs"):
+        sd.register(f, m, slabs, fluids=2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import cases
+import footprints
 import mistakes
 import reaches
 import registrations
@@ -16,6 +17,8 @@ def main():
     cases.windows()
     cases.levels()
     cases.smoothing()
+    cases.further()
     registrations.main()
     cases.dtensors()
     mistakes.main()
+    footprints.main()

@@ -318,7 +318,8 @@ void run_direct(const CudaPlan& plan) {
 
 void clear_rim(const CudaPlan& plan) {
   const Geometry& g = plan.problem.geometry;
-  if (!plan.pass.has_gradient() || g.padding != Padding::valid) return;
+  const bool is_rim_empty = g.padding == Padding::valid || !plan.pass.counted.are_all();
+  if (!plan.pass.has_gradient() || !is_rim_empty) return;
   gpu::launch("lncc", plan.exec.queue.handle,
       gpu::blocks_for_items(g.planes * all_pixels(g).count(), kThreads), kThreads, 0, rim_kernel,
       plan.problem, all_pixels(g));

@@ -98,16 +98,18 @@ struct Groups {
 
 // Writes the amount that a unit of v at a pixel of weight 1 adds to each group's value, and the
 // amount that it adds, with upstream, to Σ upstream·value from each plane. A mean without weights
-// has gradient 0 and is NaN, or 0 for a loss; weights that are NaN make all of it NaN.
+// has gradient 0 and is NaN, or 0 for a loss; weights that are NaN make all of it NaN. totals:
+// where the groups' weights go, or null.
 __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
     int slots, double known_weight, double weight, bool is_sum, gpu::Upstream upstream,
-    double* units, double* slopes) {
+    double* units, double* slopes, double* totals) {
   __shared__ double slope;
   for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
     const std::int64_t first = group * groups.planes_each;
     double total = known_weight;
     if (weights != nullptr) total = sum_of(weights + first * slots, groups.planes_each * slots);
     if (threadIdx.x == 0) {
+      if (totals != nullptr) totals[group] = total;
       const bool is_empty = !is_sum && total == 0;
       slope = is_empty ? 0 : is_sum && total == total ? weight : weight / total;
       units[group] = is_empty && weight >= 0 ? NAN : slope;
@@ -167,8 +169,9 @@ void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
   const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
   gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
       slopes_kernel, groups, static_cast<const double*>(weight_sums), weight_slots, known_weight,
-      pass.weight, pass.reduction == Reduction::sum, gpu::Upstream(pass.upstream, g.channels),
-      units, slopes);
+      pass.weight, pass.adds_up(), gpu::Upstream(pass.upstream, g.channels), units, slopes,
+      pass.sums && !pass.value.empty() ? static_cast<double*>(pass.value.data()) + groups.count
+                                       : nullptr);
   run_windows(plan, fast_path);
   if (pass.value.empty()) return;
   gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
@@ -187,6 +190,11 @@ Geometry::Geometry(const Pass& pass)
     extent[axis] = pass.x.shape[2 + axis];
     first_centre[axis] = padding == Padding::valid ? radius[axis] : 0;
     last_centre[axis] = extent[axis] - first_centre[axis];
+  }
+  const Interval counted[] = {pass.counted.z, pass.counted.y};
+  for (int axis = 0; axis < 2; ++axis) {
+    first_centre[axis] = std::max(first_centre[axis], counted[axis].first);
+    last_centre[axis] = std::min(last_centre[axis], counted[axis].last);
   }
 }
 

@@ -84,8 +84,9 @@ bool knows_padding(const Pass& pass) {
 bool can_leave_rim(const CudaPlan& plan) {
   const Geometry& g = plan.geometry;
   return g.radius[1] <= Rim::kRadius && plan.pass.halved_sum.empty() && !plan.pass.of_sums &&
-         plan.reduces() && !plan.has_masks() && plan.groups <= kGroupsInKernel &&
-         g.extent[1] >= Rim::kLeastExtent && g.extent[2] >= Rim::kLeastExtent &&
+         plan.reduces() && !plan.has_masks() && !plan.pass.sums && plan.pass.counted.are_all() &&
+         plan.groups <= kGroupsInKernel && g.extent[1] >= Rim::kLeastExtent &&
+         g.extent[2] >= Rim::kLeastExtent &&
          g.planes * rim_tiles(g.extent[1], g.extent[2]) < 1 << 30;
 }
 
@@ -100,14 +101,14 @@ class SlidingWindowRun {
 
   void run() {
     sums_ = plan_.reduces() && !pass_.value.empty();
-    finishes_ = sums_ && !plan_.has_masks() && plan_.groups <= kGroupsInKernel;
+    finishes_ = sums_ && !plan_.has_masks() && !pass_.sums && plan_.groups <= kGroupsInKernel;
     has_rim_ = pass_.valid_mask.empty() && (!knows_padding(pass_) || rim_saves_strips());
     if (!pass_.valid_mask.empty()) {
       valid_ = find_valid_weights(plan_, valid_memory_);
     } else if (plan_.reduces() && plan_.has_masks()) {
       plan_.allocate_sums();
       sum_weights(plan_);
-    } else if (sums_ && !finishes_) {
+    } else if (pass_.sums || (sums_ && !finishes_)) {
       plan_.allocate_sums();
       fill_weights(plan_);
     }
@@ -138,7 +139,7 @@ class SlidingWindowRun {
     m.map_x0 = has_rim_ ? Rim::kRadius : static_cast<int>(g.first_centre[2]);
     m.map_x1 = m.width - m.map_x0;
     m.map_y0 = has_rim_ ? Rim::kRadius : static_cast<int>(g.first_centre[1]);
-    m.map_y1 = m.height - m.map_y0;
+    m.map_y1 = has_rim_ ? m.height - Rim::kRadius : m.map_y0 + static_cast<int>(g.map_extent[1]);
     const std::size_t radius = taps.size() / 2;  // the outer taps of a smaller window are 0
     std::copy_n(taps.begin(), radius + 1, m.taps + static_cast<std::size_t>(radius_) - radius);
     const Constants<float> constants = doubled_constants(pass_);
@@ -345,7 +346,7 @@ class SlidingWindowRun {
 
   SlidingWindowFinish finish_of(unsigned* arrived) const {
     const PlaneSlopes each = plan_.each_slopes();
-    const bool is_sum = pass_.reduction == Reduction::sum;
+    const bool is_sum = pass_.adds_up();
     const double elements = static_cast<double>(plan_.planes_each * plan_.geometry.map_elements());
     return {pass_.value.data(), pass_.value.dtype, plan_.groups, plan_.planes_each,
         is_sum ? pass_.bias * elements : pass_.bias, each.term, each.l1, arrived};
@@ -377,7 +378,7 @@ bool is_f32_in_place(const Pass& pass) {
 bool can_weigh_pixels(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   return plan.reduces() && pass.mask.empty() && pass.l1_weight == 0 && is_f32_in_place(pass) &&
-         plan.geometry.radius[1] == kUsualRadius &&
+         pass.counted.are_all() && plan.geometry.radius[1] == kUsualRadius &&
          (pass.padding == Padding::valid || pass.padding == Padding::renormalize);
 }
 

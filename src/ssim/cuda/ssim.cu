@@ -5,6 +5,8 @@
 // evaluation, the separable kernels (separable.cu) volumes under windows of up to 11, the kernels
 // for any window (any_window.cu) all other calls under windows of up to 33, and the direct kernels
 // (direct.cu) everything else.
+#include <algorithm>
+
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
@@ -52,11 +54,18 @@ __device__ double per_weight(double weight, bool is_sum) {
 
 struct Terms {
   double bias, term_weight, l1_weight;
-  bool is_sum;
+  bool is_sum, writes_sums;
 };
 
 Terms terms_of(const Pass& pass) {
-  return {pass.bias, pass.term_weight, pass.l1_weight, pass.reduction == Reduction::sum};
+  return {pass.bias, pass.term_weight, pass.l1_weight, pass.adds_up(), pass.sums};
+}
+
+// 1 for pixels in these rows, else 0.
+__global__ void counted_rows_kernel(std::int64_t rows, Interval counted, std::uint8_t* mask) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows; i += step)
+    mask[i] = i >= counted.first && i < counted.last;
 }
 
 __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
@@ -71,6 +80,15 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
       l1_weight = group_sum(sums, first, planes_each, kL1Weight);
     }
     if (threadIdx.x != 0) continue;
+    if (terms.writes_sums) {  // a group is a plane
+      auto* const of_plane = static_cast<double*>(value) + g;
+      of_plane[0] = terms.bias * weight + terms.term_weight * term;
+      of_plane[groups] = weight;
+      if (terms.l1_weight == 0) continue;
+      of_plane[2 * groups] = terms.l1_weight * l1;
+      of_plane[3 * groups] = l1_weight;
+      continue;
+    }
     // Without any weight a loss is 0, and a similarity unknown.
     const double mean_bias = weight > 0 || terms.bias == 0 ? terms.bias : NAN;
     const double result = (terms.is_sum ? terms.bias * weight : mean_bias) +
@@ -80,19 +98,22 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
   }
 }
 
-// Each block computes one result: value = bias + term·Σ partials, in a fixed order.
-__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partials,
-    std::int64_t groups, std::int64_t each, double bias, double term, void* value, DType dtype) {
+// Each block computes one result: value = bias + term·Σ partials, in a fixed order. With sums the
+// weight of each follows the results.
+__global__ void __launch_bounds__(kThreads)
+    finish_kernel(const double* partials, std::int64_t groups, std::int64_t each, double bias,
+        double term, void* value, DType dtype, bool sums, double weight) {
   for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
     const double total =
         gpu::block_sum_of<kThreads>(each, [&](std::int64_t i) { return partials[g * each + i]; });
     if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
+    if (threadIdx.x == 0 && sums) gpu::store_element(value, dtype, groups + g, weight);
     __syncthreads();
   }
 }
 
 __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
-    Terms terms, gpu::Upstream upstream, PlaneSlopes* slopes) {
+    Terms terms, gpu::Upstream upstream, gpu::Upstream l1_upstream, PlaneSlopes* slopes) {
   for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
     const std::int64_t first = g * planes_each;
     __shared__ double term, l1;
@@ -105,8 +126,7 @@ __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::i
     }
     __syncthreads();
     for (std::int64_t i = threadIdx.x; i < planes_each; i += kThreads) {
-      const double factor = upstream.of(first + i);
-      slopes[first + i] = {factor * term, factor * l1};
+      slopes[first + i] = {upstream.of(first + i) * term, l1_upstream.of(first + i) * l1};
     }
     __syncthreads();
   }
@@ -125,6 +145,8 @@ Geometry::Geometry(const Pass& pass)
     map_extent[axis] = map[2 + axis];
     first_centre[axis] = pass.padding == Padding::valid ? radius[axis] : 0;
   }
+  first_centre[0] = std::max(first_centre[0], pass.counted.z.first);
+  first_centre[1] = std::max(first_centre[1], pass.counted.y.first);
 }
 
 CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
@@ -139,7 +161,7 @@ CudaPlan::CudaPlan(const Pass& the_pass, const Execution& execution)
 
 PlaneSlopes CudaPlan::each_slopes() const {
   const double planes = static_cast<double>(planes_each);
-  const bool is_mean = reduces() && pass.reduction != Reduction::sum;
+  const bool is_mean = reduces() && !pass.adds_up();
   return {pass.term_weight / (is_mean ? planes * static_cast<double>(geometry.map_elements()) : 1),
       pass.l1_weight / (is_mean ? planes * static_cast<double>(geometry.pixels()) : 1)};
 }
@@ -171,11 +193,15 @@ PlaneSlope slope_of(CudaPlan& plan) {
   if (plan.reduces() && !u.empty()) {
     slope.upstream = gpu::Upstream(u, plan.geometry.channels);
   }
-  if (plan.reduces() && plan.has_masks()) {
+  const bool has_two_upstreams = plan.pass.sums && plan.pass.l1_weight != 0;
+  if (plan.reduces() && (plan.has_masks() || has_two_upstreams)) {
+    const gpu::Upstream l1_upstream =
+        has_two_upstreams ? gpu::Upstream(plan.pass.l1_upstream, plan.geometry.channels)
+                          : slope.upstream;
     auto* const slopes = reinterpret_cast<PlaneSlopes*>(plan.sums + plan.geometry.planes);
     gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
         slopes_kernel, plan.sums, plan.groups, plan.planes_each, terms_of(plan.pass),
-        slope.upstream, slopes);
+        slope.upstream, l1_upstream, slopes);
     slope.found = slopes;
   }
   return slope;
@@ -191,12 +217,29 @@ void write_values(const CudaPlan& plan) {
 void write_values(const CudaPlan& plan, const double* partials, std::int64_t slots) {
   const TensorView& value = plan.pass.value;
   const double elements = static_cast<double>(plan.planes_each * plan.geometry.map_elements());
-  const bool is_sum = plan.pass.reduction == Reduction::sum;
+  const bool is_sum = plan.pass.adds_up();
   const double bias = is_sum ? plan.pass.bias * elements : plan.pass.bias;
   gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
       finish_kernel, partials, plan.groups, plan.planes_each * slots, bias, plan.each_slopes().term,
-      value.data(), value.dtype);
+      value.data(), value.dtype, plan.pass.sums, elements);
 }
+
+namespace {
+
+// A mask of the counted rows: with it the kernels take |x - y| of their pixels alone.
+TensorView mask_of_rows(const Pass& pass, const Execution& exec, std::shared_ptr<void>& memory) {
+  const Extents& shape = pass.x.shape;
+  const bool along_z = pass.counted.z.last != kEverywhere.last;
+  const std::int64_t rows = shape[along_z ? 2 : 3];
+  memory = allocate_bytes(static_cast<std::size_t>(rows), pass.x.device, exec);
+  gpu::launch("l1_ssim", exec.queue.handle, gpu::blocks_for_items(rows, kThreads), kThreads, 0,
+      counted_rows_kernel, rows, along_z ? pass.counted.z : pass.counted.y,
+      static_cast<std::uint8_t*>(memory.get()));
+  const Extents strides = along_z ? Extents{0, 0, 1, 0, 0} : Extents{0, 0, 0, 1, 0};
+  return TensorView(memory.get(), shape, strides, DType::u8, pass.x.device);
+}
+
+}  // namespace
 
 bool uses_sliding_window(const Pass& pass) { return can_halve_on_the_way(CudaPlan(pass, {})); }
 
@@ -205,8 +248,11 @@ bool uses_separable(const Pass& pass) {
   return can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan));
 }
 
-void ssim_cuda(const Pass& pass, const Execution& exec) {
-  const gpu::Current current(pass.x.device);
+void ssim_cuda(const Pass& given, const Execution& exec) {
+  const gpu::Current current(given.x.device);
+  Pass pass = given;
+  std::shared_ptr<void> rows;
+  if (pass.l1_weight != 0 && !pass.counted.are_all()) pass.mask = mask_of_rows(pass, exec, rows);
   CudaPlan plan(pass, exec);
   if (can_slide_window(plan)) {
     run_sliding_window(plan);

@@ -323,6 +323,8 @@ void require_kernels(const char* operation, const Pass& pass, bool are_volumes) 
   const auto refuse = [&](const char* what) { refuse_pass(operation, what); };
   const Window& window = pass.window;
   if (!pass.mask.empty() || !pass.valid_mask.empty()) refuse("a mask is given");
+  if (!pass.counted.are_all()) refuse("rows are given");
+  if (pass.sums) refuse("sums are wanted");
   if (are_volumes || window.radius_z() != 0) refuse("the images are volumes");
   if (window.radius_x() > kLargestRadius || window.radius_y() > kLargestRadius)
     refuse("window_size is above 11");

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives up communications on GPUs that do not end in time.
+
+NCCL's wait is the stream's, which no exception leaves, and torch's own watchdog ends the process. A
+thread looks at the communications under way instead: if one is older than the timeout, because
+another rank was killed, has ended or stalls, it aborts the communicator, so that the GPU goes on,
+and the next call in this process raises LostRank.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+from typing import Any, Callable, Optional
+
+_OFTEN = 20  # looks in a timeout
+_LONGEST_PAUSE = 1.0  # seconds
+
+
+class Monitor:
+    def __init__(self, timeout: float, abort: Callable[[], None]) -> None:
+        """timeout: seconds that a communication may take. abort: ends those under way."""
+        self.lost: Optional[str] = None  # why the group is of no more use
+        self._timeout, self._abort = timeout, abort
+        self._under_way: collections.deque[tuple[float, Any]] = collections.deque()
+        self._thread: Optional[threading.Thread] = None
+        self._wakes = threading.Event()
+
+    def watch(self, work: Any) -> None:
+        """Follows a communication that has just begun."""
+        self._under_way.append((time.monotonic(), work))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, name="similis monitor", daemon=True)
+            self._thread.start()
+        self._wakes.set()
+
+    def _look(self) -> None:
+        pause = min(self._timeout / _OFTEN, _LONGEST_PAUSE)
+        while self.lost is None:
+            if not self._under_way:  # sleeps while nothing is under way
+                self._wakes.clear()
+                if not self._under_way:
+                    self._wakes.wait()
+                continue
+            begun, work = self._under_way[0]
+            if self._has_ended(work):
+                self._under_way.popleft()
+            elif time.monotonic() - begun > self._timeout:
+                self.lost = f"a communication has not ended in {self._timeout:g} s"
+                self._abort()
+            else:
+                time.sleep(pause)
+        self._under_way.clear()
+
+    @staticmethod
+    def _has_ended(work: Any) -> bool:
+        try:
+            return bool(work.is_completed())
+        except RuntimeError:  # it has failed, which its wait tells
+            return True
+
+
+def abort_of(group: Any) -> Callable[[], None]:
+    """Ends the communications of a group on GPUs, without waiting for other ranks."""
+
+    def abort() -> None:
+        import torch
+
+        group._get_backend(torch.device("cuda")).abort()
+
+    return abort
