@@ -7,6 +7,7 @@
 #include "similis/register.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "similis/fields.hpp"
 #include "similis/warp.hpp"
@@ -182,16 +183,24 @@ bool is_base(const Image& moving, const Image& fixed, const Execution& exec) {
 }
 
 // For T(p) = A(p + u(p)), u on the grid `from`, the u' on the grid `to` for which
-// T⁻¹(q) = A⁻¹(q + u'(q)): u' = A·w(A⁻¹(q)), with w the inverse of u and the linear part of A. All
-// are in voxels.
+// T⁻¹(q) = A⁻¹(q + u'(q)). With w the inverse of u and L the linear part of A, u' = L·w(A⁻¹(q)):
+// that is where the search for u' = -L·u(A⁻¹(q + u'(q))) starts. All are in voxels.
 Tensor inverse_on(const Grid& to, const Grid& from, const Tensor& u, const Map& affine,
     double min_jacobian, const Execution& exec) {
+  constexpr int kSteps =
+      3;  // each divides the error of interpolation by two or more in most places
+  const Map back = between_voxels(to, inverse(affine), from);
+  const Matrix linear = between_voxels(from, affine, to).linear;
   const Tensor w = inverse_of(from, u, exec);
-  const Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
-  sample_at(components_first(w), from, between_voxels(to, inverse(affine), from), to, {}, true,
-      components_first(result), exec);
-  turn(GridRows(to), between_voxels(from, affine, to).linear, result.elements<float>(),
-      result.elements<float>(), exec);
+  Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
+  sample_at(components_first(w), from, back, to, {}, true, components_first(result), exec);
+  turn(GridRows(to), linear, result.elements<float>(), result.elements<float>(), exec);
+  Tensor next = allocate(to.field_shape(), DType::f32, to.device, exec);
+  for (int i = 0; i < kSteps; ++i) {
+    sample_at(components_first(u), from, back, to, result, true, components_first(next), exec);
+    turn(GridRows(to), -1 * linear, next.elements<float>(), next.elements<float>(), exec);
+    std::swap(result, next);
+  }
   guard_or_shorten(to, result, min_jacobian, exec);
   return result;
 }
