@@ -13,8 +13,9 @@
 // Avants et al., "Symmetric diffeomorphic image registration with cross-correlation", Medical Image
 // Analysis 12(1), 2008. The symmetric stage follows a stationary velocity v instead, u = exp(v) and
 // w = exp(-v), whose metrics are the mean of both directions: V. Arsigny et al., "A log-Euclidean
-// framework for statistics on diffeomorphisms", MICCAI 2006. It runs where the images are, and its
-// results are there.
+// framework for statistics on diffeomorphisms", MICCAI 2006. It and the linear stages before it use
+// the same one of both images as the base whichever is called fixed, so swapped images give the
+// inverse. Registration runs where the images are, and its results are there.
 #pragma once
 
 #include <array>

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // register_images(): refuses, prepares, runs the stages, and turns the field into millimetres.
+//
+// The symmetric stage and the linear ones before it see the same two images whichever of them is
+// called fixed: one of them is the base by what it is, and a result for the other is its inverse.
+// So swapped inputs invert each other up to the interpolation of one field on the other's grid.
 #include "similis/register.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "similis/fields.hpp"
 #include "similis/warp.hpp"
@@ -151,6 +156,55 @@ RegisterSummary inverse_error(
   return lengths(GridRows(grid), back.elements<float>(), exec);
 }
 
+// Whether `moving` is the base of a symmetric registration: the image with fewer voxels, whose grid
+// makes it cheaper, else the one that its grid or its intensities put first.
+bool is_base(const Image& moving, const Image& fixed, const Execution& exec) {
+  constexpr double kSame = 1e-9;  // sums of two devices differ by less
+  const auto numbers_of = [&](const Image& image) {
+    std::vector<double> numbers = {static_cast<double>(image.grid.voxels())};
+    for (const std::int64_t extent : image.grid.size)
+      numbers.push_back(static_cast<double>(extent));
+    for (const double number : rows_of(image.grid.to_world)) numbers.push_back(number);
+    const GridRows rows(image.grid);
+    const float* const values = image.values.elements<float>();
+    const Mass all = mass(rows, values, exec);
+    const Moments squares = moments(rows, values, values, nullptr, exec);
+    numbers.insert(numbers.end(), {all.sum, squares.ff});
+    numbers.insert(numbers.end(), all.first.begin(), all.first.end());
+    return numbers;
+  };
+  const std::vector<double> own = numbers_of(moving), other = numbers_of(fixed);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const double difference = own[i] - other[i];
+    if (std::abs(difference) > kSame * (std::abs(own[i]) + std::abs(other[i])))
+      return difference < 0;
+  }
+  return false;
+}
+
+// For T(p) = A(p + u(p)), u on the grid `from`, the u' on the grid `to` for which
+// T⁻¹(q) = A⁻¹(q + u'(q)). With w the inverse of u and L the linear part of A, u' = L·w(A⁻¹(q)):
+// that is where the search for u' = -L·u(A⁻¹(q + u'(q))) starts. All are in voxels.
+Tensor inverse_on(const Grid& to, const Grid& from, const Tensor& u, const Map& affine,
+    double min_jacobian, const Execution& exec) {
+  constexpr int kSteps =
+      3;  // each divides the error of interpolation by two or more in most places
+  const Map back = between_voxels(to, inverse(affine), from);
+  const Matrix linear = between_voxels(from, affine, to).linear;
+  const Tensor w = inverse_of(from, u, exec);
+  Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
+  sample_at(components_first(w), from, back, to, {}, true, components_first(result), exec);
+  turn(GridRows(to), linear, result.elements<float>(), result.elements<float>(), exec);
+  Tensor next = allocate(to.field_shape(), DType::f32, to.device, exec);
+  for (int i = 0; i < kSteps; ++i) {
+    sample_at(components_first(u), from, back, to, result, true, components_first(next), exec);
+    turn(GridRows(to), -1 * linear, next.elements<float>(), next.elements<float>(), exec);
+    std::swap(result, next);
+  }
+  guard_or_shorten(to, result, min_jacobian, exec);
+  return result;
+}
+
 double overlap_of(const Image& fixed, const Image& moving, const Map& affine, const Tensor& u,
     const Execution& exec) {
   const Map voxels = between_voxels(fixed.grid, affine, moving.grid);
@@ -184,12 +238,19 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   const RegisterStage last = linear.back();
   const bool is_deformable = last >= RegisterStage::deformable;
   if (is_deformable) linear.pop_back();
-  const LinearResult by_lines = run_linear(own, other, linear, options, options.progress, exec);
-  Registration result{.affine = rows_of(by_lines.map), .stages = by_lines.stages};
+  const bool is_swapped = last == RegisterStage::symmetric && is_base(other, own, exec);
+  const Image &base = is_swapped ? other : own, &moved = is_swapped ? own : other;
+  RegisterOptions taken = options;
+  if (is_swapped && options.start == RegisterStart::given) {
+    taken.initial = rows_of(inverse(map_of(options.initial)));
+  }
+  const LinearResult by_lines = run_linear(base, moved, linear, taken, options.progress, exec);
+  const Map affine = is_swapped ? inverse(by_lines.map) : by_lines.map;
+  Registration result{.affine = rows_of(affine), .stages = by_lines.stages};
   Tensor u;
   if (is_deformable && !by_lines.was_stopped) {
     const DeformableResult deformed =
-        run_deformable(last, own, other, by_lines.map, options, options.progress, exec);
+        run_deformable(last, base, moved, by_lines.map, taken, options.progress, exec);
     result.stages.push_back(deformed.report);
     result.fluid = deformed.settings.fluid;
     result.elastic = deformed.settings.elastic;
@@ -198,6 +259,9 @@ Registration register_images(const Volume& fixed, const Volume& moving,
     result.repairs = deformed.repairs;
     result.repaired_share = deformed.repaired_share;
     u = deformed.u;
+    if (is_swapped) {
+      u = inverse_on(own.grid, other.grid, u, by_lines.map, options.min_jacobian, exec);
+    }
     result.displacement =
         in_millimetres(own.grid, u, options.min_jacobian, &result.min_jacobian, exec);
     const Tensor w = inverse_of(own.grid, u, exec);
@@ -208,7 +272,7 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   }
   result.warped = apply_registration(result, fixed, moving, false, exec);
   // The last numbers that the host waits for: all is done then.
-  result.overlap = overlap_of(own, other, by_lines.map, u, exec);
+  result.overlap = overlap_of(own, other, affine, u, exec);
   return result;
 }
 
