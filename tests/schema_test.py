@@ -17,6 +17,8 @@ INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
 # Options that C names otherwise, the second member of those that have two, and the count of a list.
 MEMBERS = {"signed": "is_signed", "rows": "rows_start", "image_rows": "image_rows_start",
            "cells": "first_cell"}
+# Windows' rows are a first and an end, those of a warp a start and an extent.
+WINDOW_MEMBERS = {"rows": ("first_row", "end_row")}
 SECOND_MEMBERS = {"rows": "rows_extent", "image_rows": "image_rows_extent", "cells": "end_cell"}
 COUNTS = {"out_shape": "out_rank"}
 
@@ -31,7 +33,10 @@ def assertions(operation):
     struct = operation["c_struct"]
     yield f'_Static_assert(sizeof({struct}) == {operation["c_size"]}, "{struct}");'
     for option in operation["options"] + operation["request"]:
-        member = MEMBERS.get(option["name"], option["name"])
+        name = option["name"]
+        member, second_member = MEMBERS.get(name, name), SECOND_MEMBERS.get(name)
+        if operation["name"] in ("ssim", "lncc"):
+            member, second_member = WINDOW_MEMBERS.get(name, (member, second_member))
         place = f"offsetof({struct}, {member})"
         yield f'_Static_assert({place} == {option["offset"]}, "{struct}.{member}");'
         if option["count_offset"] is not None:
@@ -39,7 +44,7 @@ def assertions(operation):
             yield f'_Static_assert(offsetof({struct}, {count}) == {option["count_offset"]}, "{count}");'
         bytes_each = 4 if option["c_type"] == "int32" else 8
         if option["type"] == "interval":
-            second = f"offsetof({struct}, {SECOND_MEMBERS[option['name']]})"
+            second = f"offsetof({struct}, {second_member})"
             yield f'_Static_assert({second} == {option["offset"] + bytes_each}, "{struct}.{member}");'
         elif option["c_type"] != "pointer":
             size = option["c_count"] * bytes_each

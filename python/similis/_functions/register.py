@@ -104,8 +104,7 @@ def register(
     if unknown:
         refuse_options("register", unknown, register)
     if slabs is not None or moving_slabs is not None:
-        given = locals()
-        return _on_slabs(given)  # type: ignore[return-value]
+        return _on_slabs(locals())
     from ..volumes import register_inputs as inputs
     from ..volumes.registration import Registration
 

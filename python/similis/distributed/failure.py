@@ -40,8 +40,8 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
             it.
         backend: by default "gloo", and NCCL for tensors on GPUs where there are any; each process
             then takes the GPU of its LOCAL_RANK, and torch's watchdog, which ends a process that
-            waits too long, is off unless the environment says otherwise. Under srun RANK, WORLD_SIZE and LOCAL_RANK are set
-            from Slurm's variables where they are missing.
+            waits too long, is off unless the environment says otherwise. Under srun RANK,
+            WORLD_SIZE and LOCAL_RANK are set from Slurm's variables where they are missing.
     """
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
         shown = timeout if isinstance(timeout, (int, float)) else type_name(timeout)

@@ -73,8 +73,9 @@ def _start(
     monitor = monitor_of(slabs)
     with reported(slabs):
         works = dist.batch_isend_irecv(operations)
-    for work in works if monitor is not None else ():
-        monitor.watch(work)
+    if monitor is not None:
+        for work in works:
+            monitor.watch(work)
     return works
 
 

@@ -301,6 +301,7 @@ def voxel_map(init: Any, rank: int, spacing: Optional[Sequence[float]]) -> Matri
     """A map of the caller as [d,d+1] from fixed's voxels (x, y, z) to moving's, of arrays in the
     world "ras" whose voxels are `spacing` apart."""
     _, numbers = start_of(init, rank, "ras")
+    assert numbers is not None, "a word says no map"
     world = numpy.eye(4)
     world[:3] = numpy.reshape(numbers, (3, 4))
     steps = numpy.eye(4)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import cases
 import footprints
+import further
 import mistakes
 import reaches
 import registrations
@@ -17,7 +18,7 @@ def main():
     cases.windows()
     cases.levels()
     cases.smoothing()
-    cases.further()
+    further.main()
     registrations.main()
     cases.dtensors()
     mistakes.main()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and dtypes that the checks of cases.py leave out, on small arrays."""
+
+import torch
+from cases import check, check_measure, check_transform, noise, own, splits
+
+import similis
+import similis.distributed as sd
+
+
+def main():
+    small, volume = (2, 2, 9, 8), (1, 2, 9, 7, 8)
+    for dtype in (torch.float16, torch.float64):
+        check_measure("ssim", {"window_size": 3, "padding": "same"}, dtype, volume)
+        check_measure("l1_ssim", {"window_size": 3}, dtype, volume)
+        check_measure("lncc", {"padding": "valid"}, dtype, volume)
+    check_measure("mutual_information", {"range": (-3.0, 3.0)}, torch.float16, volume)
+    for reduction in ("mean", "sum", "per_image", "per_channel"):
+        check_measure("ssim", {"window_size": 3, "reduction": reduction}, shape=small)
+        check_measure("l1_ssim", {"window_size": 3, "reduction": reduction}, shape=small)
+        check_measure("lncc", {"reduction": reduction}, shape=small)
+        check_measure("mutual_information", {"reduction": reduction}, shape=small)
+    box = {"window": "box", "window_size": 3, "sample_covariance": True, "k1": 0.02, "k2": 0.05}
+    check_measure("ssim", box, shape=volume)
+    check_measure("ssim", {"window_size": (1, 3, 5), "sigma": (1.0, 0.7, 2.0)}, shape=volume)
+    check_measure("l1_ssim", {"window_size": 3, "reduction": "none", "padding": "reflect"})
+    check_measure("l1_ssim", {"window_size": 3}, masks=("valid_mask",), shape=volume)
+    check_measure("l1_ssim", {"window_size": 3}, masks=("mask", "valid_mask"), shape=volume)
+    check_measure("lncc", {"reduction": "none", "padding": "valid"}, shape=volume)
+    check_measure("lncc", {"gradient": "ants"}, shape=volume)
+    check_measure("lncc", {"smooth_nr": 0.0, "smooth_dr": 1e-3}, masks=("mask",), shape=volume)
+    check_measure("lncc_loss", {}, masks=("mask", "valid_mask"), shape=volume)
+    check_measure("mutual_information", {"sampling": 0.5}, masks=("mask",), shape=volume)
+    u = noise(1, 9, 6, 7, 3, seed=2, scale=0.2)
+    for dtype in (torch.float16, torch.float64):
+        check_transform("compose", (1, 9, 6, 7, 3), u.to(dtype), {}, dtype)
+    within = {"min_coords": (-0.5, -0.9, -0.7), "max_coords": (0.8, 0.6, 0.9)}
+    check_transform("sample", (1, 1, 11, 6, 7), u, within, torch.float32, block_bytes=700)
+    check_transform("compose", (1, 9, 6, 7, 3), u, within, torch.float32)
+    check_transform("sample", (1, 1, 11, 6, 7), u, {"deterministic": True}, torch.float32)
+    check_transform("compose", (2, 9, 8, 2), noise(2, 7, 6, 2, scale=0.2), {}, torch.float32)
+    image, grid = noise(2, 1, 11, 6, 7, seed=1), noise(2, 9, 5, 4, 3, seed=2, scale=0.5)
+    whole = similis.sample(image, grid=grid, padding_mode="border")
+    for image_slabs, slabs in zip(splits(11), reversed(splits(9))):
+        mine = own(image, image_slabs), own(grid, slabs, 1)
+        value = sd.sample(mine[0], image_slabs, slabs=slabs, grid=mine[1], padding_mode="border")
+        check(value, own(whole, slabs), 0, "grid", image_slabs.sizes, slabs.sizes)
+    for dtype in (torch.float16, torch.float64):
+        v, options = u.to(dtype), {"align_corners": False}
+        det, folds = similis.jacobian_determinant(v, **within)
+        flow = similis.exponentiate(v, 3, **options)
+        for slabs in splits(9):
+            mine = own(v, slabs, 1)
+            value, folded = sd.jacobian_determinant(mine, slabs, **within)
+            check(value, own(det, slabs, 1), 0, "det", str(dtype), slabs.sizes)
+            check(folded, folds, 0, "folds", str(dtype), slabs.sizes)
+            value = sd.exponentiate(mine, slabs, 3, **options)
+            check(value, own(flow, slabs, 1), 0, "exp", str(dtype), slabs.sizes)
+    small_field = noise(1, 9, 6, 7, 3, seed=2, scale=0.03).double()
+    inverse, residual = similis.invert(small_field, 9, align_corners=False)
+    for slabs in splits(9):
+        w, largest = sd.invert(own(small_field, slabs, 1), slabs, 9, align_corners=False)
+        check(w, own(inverse, slabs, 1), 0, "invert", slabs.sizes)
+        check(largest, residual, 0, "invert", slabs.sizes)
