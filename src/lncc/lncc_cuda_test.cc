@@ -378,6 +378,43 @@ TEST_F(LnccCuda, MoreThan2To31Elements) {
   for (const float value : values) EXPECT_NEAR(value, item(one), 1e-6);
 }
 
+// Rows so far apart that 32 bits cannot count the elements of a plane, under a filter: 8.6 GB, most
+// of which are not touched.
+TEST_F(LnccCuda, RowsMayBeFarApartUnderFilters) {
+  const Extents shape = {1, 1, 5, 3, 40};
+  const Device device{DeviceKind::cuda, 0};
+  const std::int64_t row_stride = std::int64_t{1} << 30;
+  Tensor memory;
+  try {
+    memory = allocate({2 * row_stride + 200}, DType::f32, device);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+  const TensorView far = memory.reshaped(shape, {200, 200, 40, row_stride, 1});
+  for (std::int64_t row = 0; row < 15; ++row) {
+    gpu::copy_from_cpu(static_cast<float*>(far.data()) + row / 3 * 40 + row % 3 * row_stride,
+        static_cast<const float*>(pair.x.data()) + row * 40, 40 * sizeof(float), device, nullptr);
+  }
+  const LnccOptions options{
+      .window_size = 3, .window = WindowShape::gaussian, .reduction = Reduction::none};
+  const test::OnGpu x(pair.x), y(pair.y);
+  const auto results = [&](const TensorView& of_x) {
+    const ValueAndGradient found = lncc_value_and_gradient(of_x, y.view(), GradientOf::x, options);
+    std::vector<float> numbers(2 * 600);
+    const std::size_t bytes = 600 * sizeof(float);
+    gpu::copy_to_cpu(numbers.data(), found.value.data(), bytes, device, nullptr);
+    gpu::copy_to_cpu(numbers.data() + 600, found.x_gradient.data(), bytes, device, nullptr);
+    return numbers;
+  };
+  const std::vector<float> expected = results(x.view()), actual = results(far);
+  float largest = 1;
+  for (const float number : expected) largest = std::max(largest, std::abs(number));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest) << i;
+  }
+}
+
 // A dense volume of more than 2³¹ elements with its gradient: 26 GB.
 TEST_F(LnccCuda, AGradientOfMoreThan2To31Elements) {
   const Extents shape = {1, 1, 2, 32800, 32800};

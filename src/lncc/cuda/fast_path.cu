@@ -22,15 +22,24 @@ namespace {
 
 bool is_half(const Pass& pass) { return pass.x.dtype == DType::f16 || pass.x.dtype == DType::bf16; }
 
+// Returns whether 32 bits can index the elements of a plane.
+bool has_short_planes(const TensorView& view) {
+  return view.empty() ||
+         std::abs(view.strides[3]) * view.shape[3] + std::abs(view.strides[4]) * view.shape[4] <
+             (std::int64_t{1} << 31);
+}
+
 // Returns whether pixels are f32 or half, and 32 bits can index those of a plane.
 bool has_short_pixels(const Pass& pass) {
-  const auto fits = [](const TensorView& view) {
-    return view.empty() ||
-           std::abs(view.strides[3]) * view.shape[3] + std::abs(view.strides[4]) * view.shape[4] <
-               (std::int64_t{1} << 31);
-  };
-  return (pass.x.dtype == DType::f32 || is_half(pass)) && fits(pass.x) && fits(pass.y) &&
-         fits(pass.x_gradient) && fits(pass.y_gradient);
+  return (pass.x.dtype == DType::f32 || is_half(pass)) && has_short_planes(pass.x) &&
+         has_short_planes(pass.y) && has_short_planes(pass.x_gradient) &&
+         has_short_planes(pass.y_gradient);
+}
+
+// Returns whether the filters' kernels take the pass: their offsets in a plane have 32 bits.
+bool takes_filter(const Pass& pass, int taps) {
+  return taps <= kMostTaps && has_short_planes(pass.x) && has_short_planes(pass.y) &&
+         has_short_planes(pass.valid_mask);
 }
 
 // Returns whether the formula may be f32: a smaller bound of variances leaves its range, and values
@@ -94,7 +103,7 @@ Form form_of(const CudaPlan& plan) {
   const int* const radius = plan.problem.geometry.radius;
   const int widest = std::max({radius[0], radius[1], radius[2]});
   const bool can_slide = pass.is_box && pass.valid_mask.empty();
-  if (!can_slide) return 2 * widest + 1 <= kMostTaps ? Form::filter : Form::none;
+  if (!can_slide) return takes_filter(pass, 2 * widest + 1) ? Form::filter : Form::none;
   if (!has_short_pixels(pass) || !takes_f32_formula(pass)) return Form::f64;
   return is_half(pass) ? Form::half : Form::f32;
 }
