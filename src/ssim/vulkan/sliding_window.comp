@@ -197,14 +197,15 @@ void main() {
 
   int near_x = clamp(first_owned + owned / 2, 0, width - 1);
   int near_y = clamp((first + end) / 2, 0, height - 1);
-  Level level;
-  level.stored = vec2(x_at(at(of_x, near_y, near_x)), y_at(at(of_y, near_y, near_x)));
-  if (!is_finite(level.stored.x) || !is_finite(level.stored.y)) level.stored = vec2(0.0);
-  level.s = kOfSums != 0 ? level.stored.x : level.stored.x + level.stored.y;
-  level.d = kOfSums != 0 ? sign * level.stored.y : level.stored.x - level.stored.y;
+  float stored_x = x_at(at(of_x, near_y, near_x)), stored_y = y_at(at(of_y, near_y, near_x));
+  bool is_level = is_finite(stored_x) && is_finite(stored_y);
+  stored_x = is_level ? stored_x : 0.0;
+  stored_y = is_level ? stored_y : 0.0;
+  Level level = Level(vec2(stored_x, stored_y), kOfSums != 0 ? stored_x : stored_x + stored_y,
+      kOfSums != 0 ? sign * stored_y : stored_x - stored_y);
   // Pixels outside are 0, or have no weight: then s and d are the level's.
-  vec2 outside = vec2(0.0);
-  if (takes_padding() && padding == kRenormalize) outside = level.stored;
+  bool is_weightless = takes_padding() && padding == kRenormalize;
+  vec2 outside = vec2(is_weightless ? stored_x : 0.0, is_weightless ? stored_y : 0.0);
 
   int own_pixel = shown(column0 + t, width, kRadiusX);
   int own_x = of_x.first + own_pixel * of_x.column, own_y = of_y.first + own_pixel * of_y.column;
