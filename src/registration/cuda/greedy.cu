@@ -71,7 +71,6 @@ class FusedGreedyLevel : public DeformableLevel {
     level_.moving_mask = images.moving.mask_elements();
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
-    level_.tolerance = options.tolerance;
     level_.device = grid_.device;
     for (std::size_t a = 0; a < 3; ++a) {
       level_.size[a] = static_cast<int>(grid_.size[a]);
@@ -104,7 +103,7 @@ class FusedGreedyLevel : public DeformableLevel {
       const int count = std::min(kBatch, run.iterations - done);
       const Tensor fields[3] = {u_, scratch_, g_};
       begin_batch();
-      for (int i = 0; i < count; ++i) queue_iteration(i, run.step(done + i));
+      for (int i = 0; i < count; ++i) queue_iteration(i, done + i, run);
       State state;
       gpu::copy_to_cpu(&state, state_.get(), sizeof(state), grid_.device, exec_.queue.handle);
       int taken = 0;
@@ -195,19 +194,20 @@ class FusedGreedyLevel : public DeformableLevel {
     return record;
   }
 
-  void queue_iteration(int in_batch, double step) {
+  void queue_iteration(int in_batch, int iteration, const LevelRun& run) {
     const Iteration at{.number = number_of(in_batch), .record = in_batch};
     level_.min_jacobian = static_cast<float>(options_.min_jacobian);
+    level_.tolerance = run.tolerance(iteration);
     float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
                  *const g = g_.elements<float>();
     launch_windows(level_, at, window_size_, scratch, exec_);
-    launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
+    launch_slopes(level_, at, window_size_, scratch, u, iteration > 0 ? kMomentum : 0, g, exec_);
     smooth_internal::smooth_field(g_, scratch_, fluid_,
         {.limit = &level_.state->limit,
             .number = at.number,
             .largest = &level_.state->records[in_batch].largest},
         exec_);
-    launch_compose(level_, at, step, elastic_, g, u, scratch, exec_);
+    launch_compose(level_, at, run.step(iteration), elastic_, g, u, scratch, exec_);
     launch_warp(level_, at, scratch, exec_);
     std::swap(u_, scratch_);
   }
