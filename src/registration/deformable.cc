@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string_view>
 
 #include "src/registration/exponential.h"
@@ -35,6 +36,11 @@ double LevelRun::step(int iteration) const {
   return options.step * (share < 0.5 ? 1.0 : 0.2 + 1.6 * (1 - share));
 }
 
+double LevelRun::tolerance(int iteration) const {
+  const bool is_full_step = 2 * iteration < iterations;
+  return is_full_step ? -std::numeric_limits<double>::infinity() : options.tolerance;
+}
+
 bool LevelRun::goes_on(double loss, double least, RegisterLevel& report) const {
   const int iteration = static_cast<int>(report.loss.size());
   report.loss.push_back(loss);
@@ -44,7 +50,8 @@ bool LevelRun::goes_on(double loss, double least, RegisterLevel& report) const {
 }
 
 bool LevelRun::is_converged(const RegisterLevel& report) const {
-  return report.loss.size() >= kSlopeLosses && -slope_of(report.loss) < options.tolerance;
+  const int iteration = static_cast<int>(report.loss.size()) - 1;
+  return report.loss.size() >= kSlopeLosses && -slope_of(report.loss) < tolerance(iteration);
 }
 
 void SteppedLevel::run(const LevelRun& run, RegisterLevel& report, DeformableResult& result) {

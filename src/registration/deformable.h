@@ -29,6 +29,12 @@ struct DeformableResult {
   void add_repair(std::int64_t repaired, std::int64_t voxels);
 };
 
+/// The share of the last smoothed gradient that is added to the next one before it is smoothed.
+/// Without it steps go back and forth across the narrow valleys of the loss, such as an edge's, and
+/// hardly along them. Earlier gradients are smoothed once more in each iteration, so that the sum
+/// is stiffer than the last of them: where both images are flat it carries on what lies around.
+constexpr double kMomentum = 0.8;
+
 /// The images and the map of a level.
 struct LevelImages {
   Image fixed;       ///< on the level's grid
@@ -48,6 +54,9 @@ struct LevelRun {
   double step(int iteration) const;
   /// Adds an iteration's loss to the report and tells the watch. False ends the level.
   bool goes_on(double loss, double least, RegisterLevel& report) const;
+  /// By how much the loss must fall in an iteration. Steps of one length leave the loss on a
+  /// plateau from which shorter ones go on, so a level does not end before they become shorter.
+  double tolerance(int iteration) const;
   /// Whether the loss no longer falls.
   bool is_converged(const RegisterLevel& report) const;
 };

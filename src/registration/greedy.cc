@@ -2,7 +2,7 @@
 // The greedy stage. Per iteration, on a level's grid, with u in voxels and J the moving image at
 // A(x + u(x)):
 //
-//   g ← G_fluid ∂/∂u of -Σ metrics(F, J);  d ← -step·g / max|g|
+//   g ← G_fluid (∂/∂u of Σ metrics(F, J) + momentum·g);  d ← step·g / max|g|
 //   u' ← G_elastic (d + u(x + d));  guard;  u ← u' if it passes
 #include <cmath>
 
@@ -26,11 +26,16 @@ class GreedyLevel : public SteppedLevel {
         metric_(images.fixed, images.moving, images.affine, options.metrics, exec),
         u_(u),
         next_(allocate(u.shape, DType::f32, u.device, exec)),
-        g_(allocate(u.shape, DType::f32, u.device, exec)) {}
+        g_(allocate(u.shape, DType::f32, u.device, exec)),
+        d_(allocate(u.shape, DType::f32, u.device, exec)) {
+    fill(u.device, u.shape.count(), 0, g_.elements<float>(), exec);
+  }
 
   double differentiate() override {
-    const double value = metric_.differentiate(u_, g_, next_);
-    smooth_into(g_, {.output = g_},
+    const double value = metric_.differentiate(u_, d_, next_);
+    add_scaled(grid_.device, d_.shape.count(), static_cast<float>(kMomentum), g_.elements<float>(),
+        d_.elements<float>(), exec_);
+    smooth_into(d_, {.output = g_},
         {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
     return -value;
   }
@@ -41,10 +46,10 @@ class GreedyLevel : public SteppedLevel {
     const std::int64_t count = g_.shape.count();
     // The gradient is that of the metrics, which d makes larger.
     scale(grid_.device, count, static_cast<float>(step / largest), g_.elements<float>(),
-        g_.elements<float>(), exec_);
+        d_.elements<float>(), exec_);
     for (int i = 0; i <= kHalvings; ++i) {
       if (i > 0)
-        scale(grid_.device, count, 0.5f, g_.elements<float>(), g_.elements<float>(), exec_);
+        scale(grid_.device, count, 0.5f, d_.elements<float>(), d_.elements<float>(), exec_);
       compose();
       const Guarded guarded = guard(grid_, next_, options_.min_jacobian, exec_);
       result.add_repair(guarded.repaired, grid_.voxels());
@@ -60,12 +65,12 @@ class GreedyLevel : public SteppedLevel {
   double least() const override { return least_; }
 
  private:
-  // next = G_elastic (g + u(x + g)).
+  // next = G_elastic (d + u(x + d)).
   void compose() {
-    scale(grid_.device, g_.shape.count(), 1, g_.elements<float>(), next_.elements<float>(), exec_);
+    scale(grid_.device, d_.shape.count(), 1, d_.elements<float>(), next_.elements<float>(), exec_);
     const Tensor by_voxel = displacement_matrix({}, grid_, exec_);
     sample_into(components_first(u_), {.output = components_first(next_), .accumulate = true},
-        {.displacement = g_, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec_);
+        {.displacement = d_, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec_);
     smooth_into(next_, {.output = next_}, {.sigma = settings_.elastic, .field = true}, exec_);
   }
 
@@ -74,7 +79,7 @@ class GreedyLevel : public SteppedLevel {
   const DeformableSettings& settings_;
   const Execution& exec_;
   MovedMetric metric_;
-  Tensor u_, next_, g_;
+  Tensor u_, next_, g_, d_;
   double least_ = 1;
 };
 

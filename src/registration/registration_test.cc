@@ -66,6 +66,30 @@ TEST(Registration, FindsAScaleByASimilarity) {
   EXPECT_NEAR(std::cbrt(determinant(map_of(r.affine).linear)), 1.12, 0.005);
 }
 
+// Full steps leave the loss on a plateau, and shorter ones go on from there.
+TEST(Registration, LevelsDoNotEndBeforeTheirStepsBecomeShorter) {
+  const Grid grid = grid_of(2, {48, 44, 1}, {3, 3, 1});
+  Tensor own, other;
+  const Volume f = image_of(
+      grid, blobs(2, 5), [](const Point& p) { return waved(p, 2); }, own);
+  const Volume m = image_of(
+      grid, blobs(2, 5), [](const Point& p) { return p; }, other);
+  for (const RegisterStage stage : {RegisterStage::deformable, RegisterStage::symmetric}) {
+    const Registration r = register_images(f, m,
+        {.stages = {stage},
+            .start = RegisterStart::identity,
+            .preset = RegisterPreset::quick,
+            .tolerance = 1});
+    ASSERT_EQ(r.stages.front().levels.size(), 3u);
+    const std::size_t iterations[] = {16, 11, 10};  // of 30, 20 and 10; a slope is of 10 losses
+    for (std::size_t l = 0; l < 3; ++l) {
+      const RegisterLevel& level = r.stages.front().levels[l];
+      EXPECT_EQ(level.loss.size(), iterations[l]) << l;
+      EXPECT_STREQ(level.stopped, "tolerance") << l;
+    }
+  }
+}
+
 // fixed(p) shows what moving shows at T(p), so fixed is drawn at waved(p) and moving plainly.
 TEST(Registration, FindsASmoothWarpWithoutFolds) {
   for (const int rank : {2, 3}) {
@@ -82,7 +106,7 @@ TEST(Registration, FindsASmoothWarpWithoutFolds) {
     const Registration r = register_images(f, m);
     const double after = error_of(r, fixed, truth);
     EXPECT_GT(before, 3) << rank;
-    EXPECT_LT(after, 1.0) << rank << "D from " << before;
+    EXPECT_LT(after, 0.85) << rank << "D from " << before;
     EXPECT_GE(r.min_jacobian, 0.1);
     EXPECT_GE(corner_minimum(fixed, r.displacement), 0.0999);
     EXPECT_GT(corner_minimum(fixed, r.inverse_displacement), 0);

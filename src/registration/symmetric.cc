@@ -3,7 +3,7 @@
 // Per iteration, on a level's grid, with M' the moving image at A(x):
 //
 //   a ← ∂/∂φ of metrics(F, M∘A∘φ);  b ← ∂/∂ψ of metrics(M', F∘ψ);  loss -½ of their sum
-//   d ← step·G_fluid (a - b) / max|…|;  v ← G_elastic (v + d)
+//   g ← G_fluid (a - b + momentum·g);  d ← step·g / max|g|;  v ← G_elastic (v + d)
 //
 // Both images are smoothed alike, so that swapping them swaps φ and ψ.
 #include <cmath>
@@ -49,14 +49,21 @@ class SymmetricLevel : public SteppedLevel {
         v_(v),
         u_(allocate(v.shape, DType::f32, v.device, exec)),
         g_(allocate(v.shape, DType::f32, v.device, exec)),
-        other_(allocate(v.shape, DType::f32, v.device, exec)) {}
+        d_(allocate(v.shape, DType::f32, v.device, exec)),
+        other_(allocate(v.shape, DType::f32, v.device, exec)) {
+    fill(v.device, v.shape.count(), 0, g_.elements<float>(), exec);
+  }
 
   double differentiate() override {
     least_ = 1;
-    const double by_moving = moved(forward_, 1, g_), by_fixed = moved(backward_, -1, other_);
-    add_scaled(
-        grid_.device, g_.shape.count(), -1, other_.elements<float>(), g_.elements<float>(), exec_);
-    smooth_into(g_, {.output = g_},
+    const double by_moving = moved(forward_, 1, d_), by_fixed = moved(backward_, -1, other_);
+    const auto add = [&](double factor, const Tensor& field) {
+      add_scaled(grid_.device, d_.shape.count(), static_cast<float>(factor),
+          field.elements<float>(), d_.elements<float>(), exec_);
+    };
+    add(-1, other_);
+    add(kMomentum, g_);
+    smooth_into(d_, {.output = g_},
         {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
     return -(by_moving + by_fixed) / 2;
   }
@@ -87,7 +94,7 @@ class SymmetricLevel : public SteppedLevel {
   const Execution& exec_;
   Image fixed_, moving_;
   MovedMetric forward_, backward_;
-  Tensor v_, u_, g_, other_;
+  Tensor v_, u_, g_, d_, other_;
   double least_ = 1;
 };
 

@@ -3,7 +3,7 @@
 // buffers. Of an iteration, on a level's grid of volumes with one channel:
 //
 //   windows_kernel    F, J ─> slopes of LNCC by its averages, in a buffer; the loss
-//   slopes_kernel     these, F, J, u, M ─> g = ∂(metrics)/∂u
+//   slopes_kernel     these, F, J, u, M ─> g = ∂(metrics)/∂u + momentum·g
 //   (smooth)          g ─> G_fluid g, and its largest vector
 //   compose_kernel    d = step·g / largest;  u' = G_elastic (d + u(x + d))
 //   warp_kernel       u', M ─> J = M(A(x + u')), moments of F and J; determinants of u'
@@ -92,8 +92,9 @@ std::int64_t windows_numbers(const Level& level);
 void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec);
 void launch_windows(
     const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec);
+/// momentum: factor of what g holds; 0 where it holds nothing.
 void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
-    const float* u, float* g, const Execution& exec);
+    const float* u, double momentum, float* g, const Execution& exec);
 /// The taps of a smoothing of radius 1 or 0.
 struct Elastic {
   float centre, beside;

@@ -68,7 +68,6 @@ class FusedGreedyLevel : public DeformableLevel {
         images.fixed, images.moving, between_voxels(grid_, images.affine, images.moving.grid));
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
-    level_.tolerance = options.tolerance;
     for (const MetricTerm& term : options.metrics) {
       const bool is_lncc = term.metric == RegisterMetric::lncc;
       (is_lncc ? level_.lncc_weight : level_.ncc_weight) = static_cast<float>(term.weight);
@@ -94,7 +93,7 @@ class FusedGreedyLevel : public DeformableLevel {
       batch = std::min(2 * batch, kBatch);
       const Tensor fields[3] = {u_, scratch_, g_};
       begin_batch();
-      for (int i = 0; i < count; ++i) queue_iteration(i, run.step(done + i));
+      for (int i = 0; i < count; ++i) queue_iteration(i, done + i, run);
       State state;
       gpu::copy_to_cpu(&state, state_.get(), sizeof(state), grid_.device, exec_.queue.handle);
       int taken = 0;
@@ -188,19 +187,20 @@ class FusedGreedyLevel : public DeformableLevel {
     return record;
   }
 
-  void queue_iteration(int in_batch, double step) {
+  void queue_iteration(int in_batch, int iteration, const LevelRun& run) {
     const Iteration at{.number = number_of(in_batch), .record = in_batch};
     level_.min_jacobian = static_cast<float>(options_.min_jacobian);
+    level_.tolerance = run.tolerance(iteration);
     float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
                  *const g = g_.elements<float>();
     launch_windows(level_, at, window_size_, scratch, exec_);
-    launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
+    launch_slopes(level_, at, window_size_, scratch, u, iteration > 0 ? kMomentum : 0, g, exec_);
     smooth_internal::smooth_field(g_, scratch_, fluid_,
         {.limit = &level_.state->limit,
             .number = at.number,
             .largest = &level_.state->records[in_batch].largest},
         exec_);
-    launch_compose(level_, at, step, elastic_, g, u, scratch, exec_);
+    launch_compose(level_, at, run.step(iteration), elastic_, g, u, scratch, exec_);
     launch_warp(level_, at, scratch, exec_);
     std::swap(u_, scratch_);
   }
