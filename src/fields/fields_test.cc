@@ -59,8 +59,10 @@ TEST_F(Exponentiate, SquaresTheHalfStep) {
     const Tensor v = waves({2, 9, 10, 21, 3}, dtype, 0.2);
     for_each([&] {
       test::Arguments a;
-      const Tensor half = test::make(v.shape, DType::f64, Layout::dense,
-          [&](std::int64_t i) { return to_doubles(v)[static_cast<std::size_t>(i)] / 2; });
+      const Tensor half =
+          test::make(v.shape, DType::f64, Layout::dense, [whole = to_doubles(v)](std::int64_t i) {
+            return whole[static_cast<std::size_t>(i)] / 2;
+          });
       const std::vector<double> once = to_doubles(half);
       const std::vector<double> moved = channels_last(
           reference_sample(channels_first(half), {.displacement = half}).output, v.shape);

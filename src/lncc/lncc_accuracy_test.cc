@@ -141,8 +141,10 @@ TEST(LnccAccuracy, FlatImagesAreFiniteAndHaveNoGradient) {
 TEST(LnccAccuracy, TurnedOverImagesAreAlikeButForTheSign) {
   const Extents shape = {1, 1, 9, 12, 20};
   const test::Array x = test::noise(shape, DType::f32, Layout::dense, 1, 1);
-  const test::Array turned = test::make(shape, DType::f32, Layout::dense,
-      [&](std::int64_t i) { return 3 - 2 * to_doubles(x)[static_cast<std::size_t>(i)]; });
+  const test::Array turned =
+      test::make(shape, DType::f32, Layout::dense, [whole = to_doubles(x)](std::int64_t i) {
+        return 3 - 2 * whole[static_cast<std::size_t>(i)];
+      });
   LnccOptions options{.window_size = 7, .padding = Padding::renormalize};
   on_each_backend([&] {
     options.is_signed = false;

@@ -410,7 +410,7 @@ TEST_F(SampleOutside, NansStayAndInfinitiesAreOutsideAndTouchNothingElse) {
   const Tensor u = field(true), tame = field(false);
   const Tensor ones = test::filled(shape, DType::f32, Layout::dense, 1);
   const Tensor half = test::make(shape, DType::f16, Layout::dense,
-      [&](std::int64_t i) { return to_doubles(image)[std::size_t(i)]; });
+      [whole = to_doubles(image)](std::int64_t i) { return whole[std::size_t(i)]; });
   for_each([&] {
     for (const Tensor* of : {&image, &half}) {
       for (const Outside padding : {Outside::zeros, Outside::border, Outside::reflection}) {
