@@ -97,7 +97,7 @@ void convert_rows(const ScalePlan& plan, const LightOfBytes& table, int side, st
   std::array<std::array<const float*, 3>, 2> light{};
   for (std::int64_t i = 0; i < count; ++i) {
     std::array<const float*, 3>& rgb = light[static_cast<std::size_t>(i)];
-    float* scratch = memory.data() + i * 3 * stride;
+    float* scratch = memory.empty() ? nullptr : memory.data() + i * 3 * stride;
     if (!memory.empty()) {
       light_row(plan.samples[of_side], table, first + i, width, stride, scratch,
           memory.data() + 6 * stride);

@@ -28,7 +28,7 @@ VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
           formats_of(reference->source(), *distorted, options)) {}
 
 VideoPair::VideoPair(std::shared_ptr<ReferenceFrames> reference,
-    std::unique_ptr<FrameSource> distorted, const VideoOptions& options, bool on_thread,
+    std::unique_ptr<FrameSource>&& distorted, const VideoOptions& options, bool on_thread,
     const Execution& exec, AdaptedFormats formats)
     : selection_(options.selection),
       adaptation_(options.adaptation),

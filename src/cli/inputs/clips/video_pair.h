@@ -71,8 +71,9 @@ class VideoPair {
   void cancel();
 
  private:
+  // The source is taken by reference, so that it is still there when the formats are read from it.
   VideoPair(std::shared_ptr<ReferenceFrames> reference,
-      std::unique_ptr<media::FrameSource> distorted, const VideoOptions& options, bool on_thread,
+      std::unique_ptr<media::FrameSource>&& distorted, const VideoOptions& options, bool on_thread,
       const Execution& exec, AdaptedFormats formats);
   void require_alike() const;
   bool is_wanted(std::int64_t distorted_frame) const;
