@@ -9,7 +9,6 @@ MAKEFLAGS += --no-print-directory
 
 install := scripts/install_dependencies.sh
 jobs ?= $(shell nproc)
-batch_tests ?= 1
 FUZZ_RUNS ?= 200000
 FUZZ_SECONDS ?= 0
 
@@ -23,7 +22,7 @@ demo: build ## render pictures, compress them, score them, show where they lost
 
 check: ## build everything and run every test
 	@$(install) build check docs fuzz
-	@scripts/check.py --jobs $(jobs) --batch-tests $(batch_tests) release fuzz
+	@scripts/check.py --jobs $(jobs) release fuzz
 
 build: ## the program, at build/bin/similis
 	@$(install) build
@@ -63,7 +62,7 @@ check-sycl: ## kernels for Intel's GPUs, run on this CPU by SYCL; downloads 1.5 
 	@scripts/check_sycl.sh
 
 check-sanitizers: ## the tests under asan+ubsan and under tsan
-	@$(install) build check fuzz
+	@$(install) build check
 	@scripts/check.py --jobs $(jobs) asan+ubsan tsan
 
 check-gpu-builds: ## compile every GPU source with nvcc (where there is one) and hipcc

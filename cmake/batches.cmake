@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Most of the time that a source takes to compile goes to the headers that it includes. The presets
-# of sanitizers, which compile everything once and are seldom built again, compile several sources as
-# one; scripts/batches.py chooses those that do not get in each other's way. A build that is made once
-# and thrown away does so with the tests of a release too.
+# of sanitizers and fuzzers, which compile everything once and are seldom built again, compile several
+# sources as one; scripts/batches.py chooses those that do not get in each other's way.
 set(SIMILIS_BATCH_SIZE 1 CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
-set(SIMILIS_TEST_BATCH_SIZE ${SIMILIS_BATCH_SIZE} CACHE STRING "Tests that are compiled as one")
+if(SIMILIS_BATCH_SIZE GREATER 1)
+  # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
+  target_compile_options(similis_flags INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 
-# similis_batch(VARIABLE NAME SIZE): replaces the sources that the variable lists by files that include
-# up to SIZE of them. Sources have company of the same compile options; one in C, or with definitions of
-# its own, stays alone.
-function(similis_batch variable name size)
-  if(size LESS_EQUAL 1)
+# similis_batch(VARIABLE NAME): replaces the sources that the variable lists by files that include
+# them. Sources have company of the same compile options; one with definitions of its own stays alone.
+function(similis_batch variable name)
+  if(SIMILIS_BATCH_SIZE LESS_EQUAL 1)
     return()
   endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -23,30 +25,28 @@ function(similis_batch variable name size)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
     get_source_file_property(is_left_out ${source} HEADER_FILE_ONLY)
     get_source_file_property(options ${source} COMPILE_OPTIONS)
-    if(definitions OR is_left_out OR NOT source MATCHES "\\.cc$")
+    if(definitions OR is_left_out)
       list(APPEND result ${source})
       continue()
     endif()
     set(kind "")
     if(options)
       string(MAKE_C_IDENTIFIER "${options}" kind)
-    else()
-      set(options "")
     endif()
     list(APPEND kinds "${name}${kind}")
     list(APPEND sources_${name}${kind} ${source})
-    set(options_${name}${kind} ${options})
+    set(options_${name}${kind} "${options}")
   endforeach()
   list(REMOVE_DUPLICATES kinds)
   foreach(kind IN LISTS kinds)
     execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/batches.py
-        ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/batches/${kind} ${size}
+        ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/batches/${kind} ${SIMILIS_BATCH_SIZE}
         ${sources_${kind}}
       OUTPUT_VARIABLE files OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" files "${files}")
-    # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
-    list(APPEND options_${kind} $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
-    set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${options_${kind}}")
+    if(options_${kind})
+      set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "${options_${kind}}")
+    endif()
     list(APPEND result ${files})
   endforeach()
   set(${variable} ${result} PARENT_SCOPE)

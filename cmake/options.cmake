@@ -37,8 +37,9 @@ target_compile_options(similis_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   $<$<BOOL:${SIMILIS_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
-# The fuzzer looks for inputs that reach further in what is compiled with these: the parsers.
-set(similis_fuzzed_options $<$<BOOL:${SIMILIS_BUILD_FUZZERS}>:-fsanitize=fuzzer-no-link>)
+if(SIMILIS_BUILD_FUZZERS)
+  target_compile_options(similis_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(SIMILIS_SANITIZE)
   # Clang warns of loops that were to become vector code; under a sanitizer they may stay scalar.
   # GCC sees overflows in the paths that its sanitizers add, where there are none (its manual advises
@@ -50,21 +51,10 @@ if(SIMILIS_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
-  # GCC takes twice as long for the largest files if it writes out the checks of each access; clang does
-  # not, and its tests run faster so.
+  # Checks written out at each access double the time that the largest files take to compile.
   if(SIMILIS_SANITIZE MATCHES address)
     target_compile_options(similis_flags INTERFACE
-      "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param asan-instrumentation-with-call-threshold=100>")
+      "SHELL:$<IF:$<CXX_COMPILER_ID:GNU>,--param asan,-mllvm -asan>-instrumentation-with-call-threshold=100")
   endif()
   target_link_options(similis_flags INTERFACE -fsanitize=${SIMILIS_SANITIZE})
-endif()
-
-set(similis_test_environment
-  # A test forks; the child may start threads all the same. Every test is a program of its own, and the
-  # sanitizer would have each sleep for a second before it ends.
-  TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=0
-  UBSAN_OPTIONS=print_stacktrace=1)
-find_program(SIMILIS_SYMBOLIZER llvm-symbolizer-14)  # clang's reports name lines by it
-if(SIMILIS_SYMBOLIZER)
-  list(APPEND similis_test_environment ASAN_SYMBOLIZER_PATH=${SIMILIS_SYMBOLIZER})
 endif()

@@ -54,14 +54,12 @@ function(similis_part folder)
       endif()
     else()
       list(APPEND similis_library_sources ${source})
-      if(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
+      if(SIMILIS_BUILD_FUZZERS AND NOT inside MATCHES "^src/(core|vmaf/model)/")
+        # Parsers are fuzzed, not kernels.
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+      elseif(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
         # The oracle of tests is not under test, and takes most of their time.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")
-      elseif(SIMILIS_BUILD_FUZZERS AND inside MATCHES "^src/(core|vmaf/model)/")
-        # Parsers are fuzzed, not kernels. With -O1 clang inlines nothing, and tests spend most of their
-        # time in the core's loops over elements.
-        set_source_files_properties(${source} PROPERTIES
-          COMPILE_OPTIONS "-O2;-fsanitize=fuzzer-no-link")
       endif()
     endif()
   endforeach()

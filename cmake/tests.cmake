@@ -5,6 +5,12 @@ find_path(RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 include(GoogleTest)
 
+set(similis_test_environment
+  # A test forks; the child may start threads all the same. Every test is a program of its own, and the
+  # sanitizer would have each sleep for a second before it ends.
+  TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=0
+  UBSAN_OPTIONS=print_stacktrace=1)
+
 # The thread sanitizer sees a room's loops once: in the tests whose names speak of threads. It runs
 # these alone and builds only their files.
 function(similis_keep_threaded variable)
@@ -28,14 +34,6 @@ function(similis_add_test name)
   if(NOT sources)
     return()
   endif()
-  # The library is under test and must be fast; a test compiles in half the time.
-  if(SIMILIS_SANITIZE)
-    set(compile_options -O0 -fno-sanitize=undefined)
-  else()
-    set(compile_options $<$<CONFIG:Release>:-O1>)
-  endif()
-  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${compile_options}")
-  similis_batch(sources ${name} ${SIMILIS_TEST_BATCH_SIZE})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK} GTest::gmock GTest::gtest
     GTest::gtest_main ${RAPIDCHECK_LIBRARY})
@@ -49,6 +47,13 @@ function(similis_add_test name)
     target_include_directories(${name} SYSTEM PRIVATE ${SIMILIS_VULKAN_INCLUDE})
   endif()
   set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
+  # The library is under test and must be fast; a test compiles in half the time.
+  if(SIMILIS_SANITIZE)
+    set(compile_options -O0 -fno-sanitize=undefined)
+  else()
+    set(compile_options $<$<CONFIG:Release>:-O1>)
+  endif()
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${compile_options}")
   if(SIMILIS_SANITIZE MATCHES thread)
     # GCC's runtime finds no place for its shadow where addresses are widely randomised.
     set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;-R")

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds CMake presets with warnings as errors, runs their tests with ctest and adds up the results.
 
-Each preset is one kind of check: release, asan+ubsan, tsan, fuzz, gpu-builds. CMakePresets.json has a
-build and a test preset of that name; both name what is configured. The last line is
+Each preset is one kind of check: release, asan+ubsan, tsan, fuzz, gpu-builds. The last line is
 "N passed, N failed, N skipped"; the exit status is 1 if anything failed. A configuration or a build
 that fails counts as one failure.
 """
@@ -22,33 +21,31 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 Outcome = collections.namedtuple("Outcome", "passed failed skipped")  # names of tests
 
 
-def described(kind, name):
-    """A preset in CMakePresets.json; the kind is configure, build or test."""
-    presets = json.loads((ROOT / "CMakePresets.json").read_text())[f"{kind}Presets"]
-    return next(each for each in presets if each["name"] == name)
+def described(preset):
+    """The preset in CMakePresets.json."""
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    return next(each for each in presets if each["name"] == preset)
 
 
-def configuration(preset):
-    """The configure preset of a check."""
-    return described("configure", described("build", preset)["configurePreset"])
+def binary_folder(preset):
+    """Where CMakePresets.json puts the build of a preset."""
+    return pathlib.Path(described(preset)["binaryDir"].replace("${sourceDir}", str(ROOT)))
 
 
-def built(preset, jobs, batch_tests):
-    configure = [ROOT / "scripts/configure.sh", configuration(preset)["name"]]
-    if batch_tests > 1:
-        configure.append(f"-DSIMILIS_TEST_BATCH_SIZE={batch_tests}")
-    build = ["cmake", "--build", "--preset", preset, "--parallel", str(jobs)]
+def built(preset, folder, jobs):
+    configure = [ROOT / "scripts/configure.sh", preset]
+    build = ["cmake", "--build", folder, "--parallel", str(jobs)]
     if subprocess.run(configure).returncode != 0:
         return False
-    if subprocess.run(build, cwd=ROOT).returncode == 0:
+    if subprocess.run(build).returncode == 0:
         return True
-    if batch_tests == 1 and "SIMILIS_BATCH_SIZE" not in configuration(preset)["cacheVariables"]:
+    if "SIMILIS_BATCH_SIZE" not in described(preset)["cacheVariables"]:
         return False
     # scripts/batches.py goes by names, and may put two sources together that do not go together.
     print(f"== {preset}: the build failed with several sources compiled as one; "
           "each is compiled alone now", flush=True)
-    alone = [*configure, "-DSIMILIS_BATCH_SIZE=1", "-DSIMILIS_TEST_BATCH_SIZE=1"]
-    return subprocess.run(alone).returncode == 0 and subprocess.run(build, cwd=ROOT).returncode == 0
+    alone = [*configure, "-DSIMILIS_BATCH_SIZE=1"]
+    return subprocess.run(alone).returncode == 0 and subprocess.run(build).returncode == 0
 
 
 def status(case):
@@ -76,8 +73,8 @@ def tested(preset, folder, jobs):
     report = folder / "junit.xml"
     report.unlink(missing_ok=True)
     shutil.rmtree(folder / "reports", ignore_errors=True)
-    subprocess.run(["ctest", "--preset", preset, "--parallel", str(jobs), "--no-tests=error",
-                    "--output-on-failure", "--output-junit", report], cwd=ROOT)
+    subprocess.run(["ctest", "--test-dir", folder, "--parallel", str(jobs), "--no-tests=error",
+                    "--output-on-failure", "--output-junit", report])
     names = {"passed": [], "failed": [], "skipped": []}
     if report.exists():
         for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
@@ -91,11 +88,11 @@ def tested(preset, folder, jobs):
     return Outcome(**names)
 
 
-def check(preset, jobs, batch_tests):
+def check(preset, jobs):
     print(f"== {preset}", flush=True)
     start = time.monotonic()
-    folder = pathlib.Path(configuration(preset)["binaryDir"].replace("${sourceDir}", str(ROOT)))
-    if built(preset, jobs, batch_tests):
+    folder = binary_folder(preset)
+    if built(preset, folder, jobs):
         outcome = tested(preset, folder, jobs)
     else:
         outcome = Outcome([], [f"{preset}: build"], [])
@@ -106,12 +103,9 @@ def check(preset, jobs, batch_tests):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--batch-tests", type=int, default=1, metavar="N",
-                        help="compile up to N files of tests as one")
     parser.add_argument("presets", nargs="+")
     arguments = parser.parse_args()
-    outcomes = [check(preset, arguments.jobs, arguments.batch_tests)
-                for preset in arguments.presets]
+    outcomes = [check(preset, arguments.jobs) for preset in arguments.presets]
     passed, failed, skipped = (sum(lists, []) for lists in zip(*outcomes))
     for kind, names in ("skipped", skipped), ("failed", failed):
         for name in names:
