@@ -10,7 +10,7 @@
 #include "src/c_api/call.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dlpack.h"
-#include "src/registration/names.h"
+#include "src/registration/options.h"
 #include "src/registration/passes.h"
 #include "src/registration/report.h"
 

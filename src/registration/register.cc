@@ -14,9 +14,9 @@
 #include "src/core/backend.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
-#include "src/registration/check.h"
 #include "src/registration/deformable.h"
 #include "src/registration/guard.h"
+#include "src/registration/options.h"
 #include "src/registration/passes.h"
 
 namespace similis {

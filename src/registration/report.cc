@@ -13,7 +13,7 @@
 #include "similis/ncc.hpp"
 #include "src/core/require.h"
 #include "src/registration/geometry.h"
-#include "src/registration/names.h"
+#include "src/registration/options.h"
 #include "src/registration/passes.h"
 
 namespace similis {

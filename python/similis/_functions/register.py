@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 
 from .._arrays.kinds import imported, is_of
 from .._library import register as library, values
+from .._library.refusals import type_name
 from .._library.register import Callback, Metric
 from .losses import without_unknown
 from .unknown_options import refuse_options
@@ -166,15 +167,27 @@ _NOT_ON_SLABS = (
 )  # fmt: skip
 
 
+# similis.distributed.register(), once somebody has imported similis.distributed, as who has slabs did.
+_register_slabs: Optional[Callable[..., Any]] = None
+
+
+def forward_slabs_to(function: Callable[..., Any]) -> None:
+    global _register_slabs
+    _register_slabs = function
+
+
 def _on_slabs(given: dict[str, Any]) -> Any:
     """similis.distributed.register() of the arguments of register()."""
-    from ..distributed import register as register_slabs
     from ..volumes import register_inputs as inputs
 
     defaults: dict[str, Any] = register.__kwdefaults__ or {}
     slabs = given["slabs"]
     if slabs is None:
         raise ValueError("register: moving_slabs are given without slabs; give those of fixed too")
+    if _register_slabs is None:
+        raise TypeError(
+            f"register: slabs is of type {type_name(slabs)}; it must be similis.distributed.Slabs"
+        )
     for name in _NOT_ON_SLABS:
         if given[name] is not defaults[name] and given[name] != defaults[name]:
             raise ValueError(f"register: {name} is given with slabs, which do not take it")
@@ -194,6 +207,6 @@ def _on_slabs(given: dict[str, Any]) -> Any:
         for name in defaults
         if name not in (*_NOT_ON_SLABS, "stages", "init", "slabs", "moving_slabs")
     }
-    return register_slabs(
+    return _register_slabs(
         given["fixed"], given["moving"], slabs, given["moving_slabs"], affine=affine, **taken
     )

@@ -103,15 +103,16 @@ def ssim(
         sample_covariance,
         padding,
         reduction,
+        "similarity",
         rows,
         sums,
-        "similarity",
     )
     return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
 
 _ssim_options = Options(ssim)
-ssim_text = described_once(measures.writer("ssim", *options_of(ssim), "form"))
+*_others, _rows, _sums = options_of(ssim)  # rows and sums stand last: most callers leave them out
+ssim_text = described_once(measures.writer("ssim", *_others, "form", _rows, _sums))
 
 
 @loss_of(ssim)
@@ -128,7 +129,8 @@ def ssim_loss(
 
     Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
     """
-    text = ssim_text(spatial(x), *_ssim_options.completed("ssim_loss", options), "loss")
+    *others, rows, sums = _ssim_options.completed("ssim_loss", options)
+    text = ssim_text(spatial(x), *others, "loss", rows, sums)
     return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
 
 

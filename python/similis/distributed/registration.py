@@ -4,7 +4,7 @@
     own rows of both images, in [0, 1] by the whole's quantiles
       └─ per level: fixed smoothed and shrunk, moving smoothed; u from the level before
            └─ per iteration: moved = moving at A(x + u) ─> metrics, whole sums ─> gradient to u
-              ─> G_fluid ─> step / largest ─> u' = d + u(x + d) ─> G_elastic ─> guard
+              + momentum · the last g ─> G_fluid = g ─> step / largest ─> u' = d + u(x + d) ─> G_elastic ─> guard
 
 The steps are those of src/registration/greedy.cc and docs/registration.md; u is in voxels of a
 level. No rank holds a whole image or field.
@@ -20,6 +20,7 @@ from typing import Any, Callable, Optional, Union
 import torch
 from torch import Tensor
 
+from .._functions.register import forward_slabs_to
 from .._functions.register import register as plain_register
 from . import fields, measures, transforms
 from .agreement import Agreement
@@ -40,6 +41,7 @@ _HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
 _FEWEST = 16  # voxels along an axis of a level
 _HALVINGS = 4
 _LOSSES_OF_SLOPE = 10
+_MOMENTUM = 0.8  # share of the last smoothed gradient that is added to the next one
 
 
 @dataclass
@@ -371,6 +373,7 @@ def register(
             before = grid
             level = _Level(grid, soft, matrix, terms)
             losses: list[float] = []
+            last: Optional[Tensor] = None
             for k in range(count):
                 value, g = level.value_and_gradient(u)
                 losses.append(-value)
@@ -378,14 +381,18 @@ def register(
                 if callback is not None and callback(factor, k, -value) is False:
                     goes_on = False
                     break
-                g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
+                if last is not None:
+                    g = g.add_(last, alpha=_MOMENTUM)
+                last = g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
                 share = k / count
-                length = step * (1.0 if share < 0.5 else 0.2 + 1.6 * (1 - share))
+                is_full_step = share < 0.5
+                length = step * (1.0 if is_full_step else 0.2 + 1.6 * (1 - share))
                 found = _stepped(u, g, grid, length, elastic, min_jacobian)
                 if found is None:
                     break
                 u = found
-                if len(losses) >= _LOSSES_OF_SLOPE and -_slope(losses) < tolerance:
+                is_flat = len(losses) >= _LOSSES_OF_SLOPE and -_slope(losses) < tolerance
+                if is_flat and not is_full_step:
                     break
             if not goes_on:
                 break
@@ -395,6 +402,8 @@ def register(
         u, least = guard_or_shorten(u, slabs, min_jacobian)
     return Registered(u, least, history)
 
+
+forward_slabs_to(register)
 
 _TAKEN = (
     "spacing", "metrics", "preset", "iterations", "levels", "fluid", "elastic", "step",

@@ -12,8 +12,7 @@
 #include "src/cli/metrics/named_value.h"
 #include "src/cli/usage_error.h"
 #include "src/core/number_text.h"
-#include "src/registration/check.h"
-#include "src/registration/names.h"
+#include "src/registration/options.h"
 
 namespace similis::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "src/cli/terminal/progress.h"
-#include "src/registration/names.h"
+#include "src/registration/options.h"
 
 namespace similis::cli {
 namespace {

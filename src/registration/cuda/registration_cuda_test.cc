@@ -10,7 +10,7 @@
 #include "src/registration/deformable.h"
 #include "src/registration/guard.h"
 #include "src/registration/levels.h"
-#include "src/registration/names.h"
+#include "src/registration/options.h"
 #include "src/registration/passes.h"
 #include "src/registration/test_images.h"
 #include "tests/on_gpu.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that the program, Python and reports have for registration's enumerations.
+// The options that register_images() takes: their check, and the words that the program, Python and
+// reports have for their enumerations.
 #pragma once
 
 #include <array>
@@ -8,6 +9,9 @@
 #include "similis/register.hpp"
 
 namespace similis::registration_internal {
+
+/// Throws InvalidArgument, "register: NAME is …", for the first option out of its range.
+void check_options(const RegisterOptions& options);
 
 inline constexpr std::array kStageNames = {
     "translation", "rigid", "similarity", "affine", "deformable", "symmetric"};
