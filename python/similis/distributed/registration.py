@@ -260,7 +260,8 @@ class _Level:
         a, b = f.double(), j.double()
         if name == "mse":
             return -self._whole(w * (a - b).square()).mean() / count
-        mean_f, mean_j = (self._whole(w * each) / count for each in (a, b))
+        # The derivative by the means is 0: deviations add up to 0, though not those of one rank.
+        mean_f, mean_j = ((self._whole(w * each) / count).detach() for each in (a, b))
         shape = [1, -1, *[1] * (f.dim() - 2)]
         a, b = a - mean_f.reshape(shape), b - mean_j.reshape(shape)
         ff, jj, fj = (self._whole(w * each) for each in (a * a, b * b, a * b))

@@ -36,7 +36,7 @@ def main():
         assert u.shape == own(wanted, slabs, 1).shape
         if u.numel():
             difference = (u - own(wanted, slabs, 1)).abs()
-            assert float(difference.max()) < 0.02, (slabs.sizes, float(difference.max()))
+            assert float(difference.max()) < 0.005, (slabs.sizes, float(difference.max()))
         losses = [each["loss"] for each in whole.history]
         assert len(found.history) == len(losses) == 8
         for (_, _, loss), expected in zip(found.history, losses):
