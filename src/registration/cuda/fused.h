@@ -92,9 +92,9 @@ std::int64_t windows_numbers(const Level& level);
 void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec);
 void launch_windows(
     const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec);
-/// momentum: factor of what g holds; 0 where it holds nothing.
+/// g holds that of the iteration before, smoothed; zeros before the first.
 void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
-    const float* u, double momentum, float* g, const Execution& exec);
+    const float* u, float* g, const Execution& exec);
 /// The taps of a smoothing of radius 1 or 0.
 struct Elastic {
   float centre, beside;

@@ -16,6 +16,7 @@
 #include "src/registration/cuda/fused.h"
 #include "src/registration/deformable.h"
 #include "src/registration/guard.h"
+#include "src/registration/passes.h"
 #include "src/smooth/cuda.h"
 #include "src/smooth/smooth.h"
 
@@ -68,6 +69,7 @@ class FusedGreedyLevel : public DeformableLevel {
         images.fixed, images.moving, between_voxels(grid_, images.affine, images.moving.grid));
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
+    fill(grid_.device, g_.shape.count(), 0, g_.elements<float>(), exec);
     for (const MetricTerm& term : options.metrics) {
       const bool is_lncc = term.metric == RegisterMetric::lncc;
       (is_lncc ? level_.lncc_weight : level_.ncc_weight) = static_cast<float>(term.weight);
@@ -194,7 +196,7 @@ class FusedGreedyLevel : public DeformableLevel {
     float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
                  *const g = g_.elements<float>();
     launch_windows(level_, at, window_size_, scratch, exec_);
-    launch_slopes(level_, at, window_size_, scratch, u, iteration > 0 ? kMomentum : 0, g, exec_);
+    launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
     smooth_internal::smooth_field(g_, scratch_, fluid_,
         {.limit = &level_.state->limit,
             .number = at.number,

@@ -12,6 +12,7 @@
 #include "src/registration/cuda/fused.h"
 #include "src/registration/cuda/last_block.cuh"
 #include "src/registration/cuda/tiles.cuh"
+#include "src/registration/deformable.h"
 
 namespace similis::registration_internal::cuda {
 namespace {
@@ -262,7 +263,7 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
 template <int radius>
 __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
     const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
-    const Iteration at, const float* slopes, const float* u, const float momentum, float* g) {
+    const Iteration at, const float* slopes, const float* u, float* g) {
   using R = Rim<radius>;
   constexpr int kWindow = 2 * radius + 1, kSlopes = 3;
   if (!at.runs(p.state)) return;
@@ -342,8 +343,7 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       }
 #pragma unroll
       for (int c = 0; c < 3; ++c) {
-        // Before the first iteration g holds anything.
-        own_g[c] = momentum > 0 ? fmaf(momentum, own_g[c], by_u[c]) : by_u[c];
+        own_g[c] = fmaf(static_cast<float>(kMomentum), own_g[c], by_u[c]);
       }
       own_g += 3 * plane;
     }
@@ -365,13 +365,13 @@ void launch_windows(
 }
 
 void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
-    const float* u, double momentum, float* g, const Execution& exec) {
+    const float* u, float* g, const Execution& exec) {
   const auto kernel = window_size == 3   ? slopes_kernel<1>
                       : window_size == 5 ? slopes_kernel<2>
                                          : slopes_kernel<3>;
   const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel);
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0, kernel,
-      level, tiles, at, slopes, u, static_cast<float>(momentum), g);
+      level, tiles, at, slopes, u, g);
 }
 
 }  // namespace similis::registration_internal::cuda
