@@ -23,6 +23,7 @@ from torch.nn import functional
 import measure
 import rows
 from compare_peers import ROOT, commit, processor
+from torch_step import step, waves
 
 import similis
 
@@ -34,17 +35,6 @@ SMALL = ((1, 1, 16, 16), (1, 3, 32, 32), (1, 3, 48, 48), (8, 3, 32, 32))
 KINDS = {"value": (), "value_and_gradient_displacement": (False, True),
          "value_and_gradient_both": (True, True), "value_and_gradient": (True, True),
          "value_and_gradient_image": (True, False)}
-
-
-def waves(shape, seed, jitter=0.002):
-    """Half a period of a wave along each axis, a twentieth of the picture high, and noise."""
-    generator = torch.Generator().manual_seed(seed)
-    wave = torch.full((), 0.05)
-    for axis, extent in enumerate(shape[2:]):
-        around = [-1 if other == axis else 1 for other in range(len(shape) - 2)]
-        wave = wave * torch.linspace(0, 3.1416, extent).sin().reshape(around)
-    size = (shape[0], *shape[2:], len(shape) - 2)
-    return wave[None, ..., None] + jitter * torch.randn(size, generator=generator)
 
 
 @functools.lru_cache(maxsize=1)
@@ -64,20 +54,6 @@ def sampled_by_torch(image, u, mode="linear", padding_mode="zeros", align_corner
 
 def composed_by_torch(u, v):
     return sampled_by_torch(u.movedim(-1, 1), v).movedim(1, -1)
-
-
-def step(function, upstream, gradients):
-    """A call of function and, where some of its operands want gradients, its backward pass."""
-    def call(*operands):
-        if not any(gradients):
-            with torch.no_grad():
-                return function(*operands)
-        variables = [each.detach().requires_grad_(wanted)
-                     for each, wanted in zip(operands, gradients)]
-        value = function(*variables)
-        value.backward(None if value.ndim == 0 else upstream)
-        return value.detach()
-    return call
 
 
 def squared_gradient_norm(ssim):

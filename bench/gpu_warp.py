@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from gpu_report import Report
 from gpu_time import in_a_graph, peak_bytes_per_element, side_by_side
+from torch_step import step
 
 VOLUME = (384, 320, 448)
 # ms at 4.2 TB/s: fields 12 B a voxel, images 4; a pass reads its operands once and writes its results.
@@ -34,20 +35,6 @@ def field(seed, jitter=0.002):
     wave = 0.05 * waves[0][:, None, None] * waves[1][:, None] * waves[2]
     noise = torch.randn((*VOLUME, 3), device="cuda", generator=generator)
     return (wave[..., None] + jitter * noise)[None]
-
-
-def step(function, upstream, gradients):
-    """A call of function and, where some of its operands want gradients, its backward pass."""
-    def call(*operands):
-        if not any(gradients):
-            with torch.no_grad():
-                return function(*operands)
-        variables = [each.detach().requires_grad_(wanted)
-                     for each, wanted in zip(operands, gradients)]
-        value = function(*variables)
-        value.backward(upstream)
-        return value.detach(), [each.grad for each in variables]
-    return call
 
 
 def sampled_by_torch(image, u, affine):

@@ -17,27 +17,17 @@ from torch.nn import functional
 
 from gpu_report import Report
 from gpu_time import in_a_graph, side_by_side
-from gpu_warp import step
+from torch_step import step
+from torch_step import waves as waves_on
 
 BRAIN, FEATURES = (1, 1, 160, 192, 224), (2, 16, 128, 128, 128)
 FEATURE_MAP, PICTURES, FRAME = (1, 64, 256, 256), (8, 3, 512, 512), (1, 3, 2160, 3840)
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 SQUARINGS = 6
+waves = functools.partial(waves_on, device="cuda")
 # These of (image, displacement) have gradients.
 KINDS = {"value": (False, False), "value_and_gradient_displacement": (False, True),
          "value_and_gradient_both": (True, True)}
-
-
-def waves(shape, seed, jitter=0.002):
-    """Half a period of a wave along each axis, a twentieth of the volume high, and noise."""
-    generator = torch.Generator(device="cuda").manual_seed(seed)
-    wave = torch.full((), 0.05, device="cuda")
-    for axis, extent in enumerate(shape[2:]):
-        around = [-1 if other == axis else 1 for other in range(len(shape) - 2)]
-        wave = wave * torch.linspace(0, 3.1416, extent, device="cuda").sin().reshape(around)
-    size = (shape[0], *shape[2:], len(shape) - 2)
-    noise = torch.randn(size, device="cuda", generator=generator)
-    return wave[None, ..., None] + jitter * noise
 
 
 @functools.lru_cache(maxsize=1)
