@@ -64,7 +64,7 @@ TEST(SymmetricStage, FindsASmoothWarpWithoutFolds) {
   }
 }
 
-TEST(SymmetricStage, OfSwappedImagesIsTheInverse) {
+TEST(SymmetricQuality, OfSwappedImagesIsTheInverse) {
   for (const int rank : {2, 3}) {
     const Grid grid = grid_of(rank, {48, 44, 46}, {3, 3, 3});
     const std::vector<Blob> all = blobs(rank, 9);
@@ -134,7 +134,7 @@ struct SwappedPair {
 };
 
 // The linear stages run with either image as fixed, on grids that differ.
-TEST(SymmetricStage, WithLinearStagesOfSwappedImagesIsTheInverse) {
+TEST(SymmetricQuality, WithLinearStagesOfSwappedImagesIsTheInverse) {
   const auto tilted = [](Grid grid, double degrees) {
     grid.to_world = turned(grid.rank, degrees, {1, -2, 0}) * grid.to_world;
     return grid;
