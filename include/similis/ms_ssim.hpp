@@ -42,8 +42,8 @@ struct MsSsimOptions {
   /// them as it halves the images, and weighs its map by them: a channel's means become Σ mask·cs /
   /// Σ mask and Σ mask·SSIM / Σ mask. A channel whose weights add up to 0 at some level, which a
   /// mask of small parts does with padding valid, is NaN (a loss 0), with gradient 0; means and
-  /// sums over channels leave it out. A negative weight or a NaN is refused, and so is a
-  /// mask of images on a GPU.
+  /// sums over channels leave it out. A negative weight or a NaN is refused on the CPU; on a GPU
+  /// value and gradient are NaN.
   TensorView mask = {};
 };
 

@@ -18,8 +18,8 @@ struct PixelErrorOptions {
   /// Weights of the pixels, finite and not negative: the mean becomes Σ mask·error / Σ mask and the
   /// sum Σ mask·error. A pixel of weight 0 may hold anything, NaN included, and has gradient 0. Any
   /// dtype; shaped as x, with N and C left out or 1 where it is the same for all. Where the weights
-  /// of a mean add up to 0 it is NaN, with gradient 0. A negative weight or a NaN is refused, and
-  /// so is a mask of images on a GPU.
+  /// of a mean add up to 0 it is NaN, with gradient 0. A negative weight or a NaN is refused on
+  /// the CPU; on a GPU value and gradient are NaN.
   TensorView mask = {};
 };
 

@@ -30,19 +30,6 @@ MASKS = [
     for mask in ("mask", "valid_mask")
     if mask == "mask" or name in ("ssim", "l1_ssim", "lncc")
 ]
-ON_CPU = ("mse", "mae", "psnr", "ms_ssim")  # these refuse a mask of images on a GPU
-
-
-@pytest.fixture(autouse=True)
-def where_masks_are_taken(request):
-    """Skips the tests of these measures, by name or in a body, for images on a GPU."""
-    parameters = getattr(getattr(request.node, "callspec", None), "params", {})
-    on_gpu = any("cuda" in str(each) for each in parameters.values())
-    of_these = parameters.get("name", "mse") in ON_CPU
-    if on_gpu and of_these and "pixel_that_does_not_exist" not in request.node.name:
-        pytest.skip("a mask is taken on the CPU alone")
-
-
 EMPTY = pytest.mark.parametrize("name, mask", MASKS)
 
 

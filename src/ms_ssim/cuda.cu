@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
@@ -113,30 +114,51 @@ struct CombineWork {
   std::int64_t planes, planes_each;
   int levels;
   double weights[kMaxLevels];
-  double bias, term_weight, share;
+  double bias, term_weight;
+  bool is_sum;     // of the planes, else their mean
+  bool has_masks;  // a plane without weights at a level has no value, and is left out
   gpu::Upstream upstream;
   void* value;  // null if not wanted
   DType dtype;
 };
 
+__device__ bool exists(const CombineWork& w, std::int64_t plane) {
+  for (int l = 0; w.has_masks && l < w.levels; ++l) {
+    if (w.weights[l] != 0 && w.means[l * w.planes + plane] == kNoMean) return false;
+  }
+  return true;
+}
+
 // Each block computes one result.
 __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) {
+  __shared__ double existing;
   for (std::int64_t g = blockIdx.x; g < w.planes / w.planes_each; g += gridDim.x) {
+    double planes = static_cast<double>(w.planes_each);
+    if (w.has_masks) {
+      const double found = gpu::block_sum_of<kThreads>(w.planes_each,
+          [&](std::int64_t i) { return exists(w, g * w.planes_each + i) ? 1.0 : 0.0; });
+      if (threadIdx.x == 0) existing = found;
+      __syncthreads();
+      planes = existing;
+    }
+    const double share = w.is_sum || planes == 0 ? 1 : 1 / planes;
     double sum = 0;
     for (std::int64_t i = threadIdx.x; i < w.planes_each; i += kThreads) {
       const std::int64_t plane = g * w.planes_each + i;
       double means[kMaxLevels];
       for (int l = 0; l < w.levels; ++l) means[l] = w.means[l * w.planes + plane];
       const Product p = product(means, w.weights, w.levels);
-      sum += w.bias + w.term_weight * p.dissimilarity;
-      const double factor = w.upstream.of(plane) * w.share * w.term_weight;
+      const bool is_there = exists(w, plane);
+      if (is_there) sum += w.bias + w.term_weight * p.dissimilarity;
+      const double factor = w.upstream.of(plane) * share * w.term_weight;
       for (int l = 0; l < w.levels; ++l) {
-        w.slopes[l * w.planes + plane] = factor * slope(p, means[l], w.weights[l]);
+        w.slopes[l * w.planes + plane] = is_there ? factor * slope(p, means[l], w.weights[l]) : 0;
       }
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (threadIdx.x == 0 && w.value != nullptr) {
-      gpu::store_element(w.value, w.dtype, g, w.share * total);
+      const bool is_unknown = planes == 0 && !w.is_sum && w.bias != 0;
+      gpu::store_element(w.value, w.dtype, g, is_unknown ? nan("") : share * total);
     }
     __syncthreads();
   }
@@ -278,6 +300,7 @@ bool is_aligned(const TensorView& view) {
 struct Level {
   ssim_internal::Pass pass;
   Tensor sum, difference;         // the halved images; empty at the finest level
+  Tensor mask;                    // the halved mask
   Tensor x_gradient, y_gradient;  // by the level's means; the caller's at the finest level
 };
 
@@ -324,6 +347,8 @@ class Pyramid {
       pass.x = level.sum;
       pass.y = level.difference;
       pass.of_sums = true;
+      if (!level.mask.empty()) pass.mask = broadcast_planes(level.mask, level.sum);
+      pass.of_nothing = pass_.level.of_nothing;
       pass.window = pass_.level.window;
       pass.padding = pass_.level.padding;
       pass.c1 = pass_.level.c1;
@@ -343,14 +368,17 @@ class Pyramid {
     // The sliding window then begins at even rows.
     const bool is_even = !level.x_gradient.empty() || !level.y_gradient.empty() ||
                          (pass.padding == Padding::valid && pass.window.radius_y() % 2 == 1);
-    const bool on_the_way =
-        !is_coarsest && halves_on_the_way_ && is_even && has_even_sides(pass.x.shape);
+    const bool on_the_way = !is_coarsest && halves_on_the_way_ && is_even &&
+                            has_even_sides(pass.x.shape) &&
+                            (pass.mask.empty() || ssim_internal::uses_sliding_window(pass));
     if (on_the_way) {
       pass.halved_sum = levels_[l + 1].sum;
       pass.halved_difference = levels_[l + 1].difference;
     }
     ssim_internal::ssim_cuda(pass, exec_);
-    if (!is_coarsest && !on_the_way) halve(l);
+    if (!is_coarsest && !on_the_way) {
+      halve(pass, {pass.x, pass.y, pass.of_sums}, levels_[l + 1].sum, levels_[l + 1].difference);
+    }
   }
 
   // Allocates planes whose rows begin at multiples of 16 bytes, in the dtype that the passes
@@ -371,6 +399,11 @@ class Pyramid {
     const Extents shape = coarse_shape(pass.x.shape, pass.halving);
     levels_[l + 1].sum = allocate_planes(shape);
     levels_[l + 1].difference = allocate_planes(shape);
+    if (pass.mask.empty()) return;
+    const TensorView mask = own_planes(pass.mask);
+    const Tensor halved = allocate_planes(coarse_shape(mask.shape, pass.halving));
+    levels_[l + 1].mask = halved;
+    halve(pass, {mask, mask, true}, halved, halved);
   }
 
   // Returns the array for a level's own gradient; half types would be rounded before they are
@@ -386,16 +419,21 @@ class Pyramid {
     return {pass.halving[0], pass.halving[1], pass.halving[2]};
   }
 
-  void halve(std::size_t l) {
-    const ssim_internal::Pass& fine = levels_[l].pass;
-    const Rows coarse(levels_[l + 1].sum.shape);
-    const HalveWork work{.x = gpu::View(fine.x),
-        .y = gpu::View(fine.y),
-        .of_sums = fine.of_sums,
+  struct Halved {
+    TensorView x, y;
+    bool are_sums;  // x + y and x - y
+  };
+
+  void halve(const ssim_internal::Pass& fine, const Halved& images, const Tensor& sum,
+      const Tensor& difference) const {
+    const Rows coarse(sum.shape);
+    const HalveWork work{.x = gpu::View(images.x),
+        .y = gpu::View(images.y),
+        .of_sums = images.are_sums,
         .halving = halvings_of(fine),
         .depth = pass_.is_3d ? 2 : 1,
-        .sum = gpu::View(levels_[l + 1].sum),
-        .difference = gpu::View(levels_[l + 1].difference),
+        .sum = gpu::View(sum),
+        .difference = gpu::View(difference),
         .across = threads_across(coarse.width)};
     const std::int64_t rows_at_once = kThreads / work.across;
     const std::int64_t blocks = (coarse.count() + rows_at_once - 1) / rows_at_once;
@@ -416,7 +454,8 @@ class Pyramid {
         .weights = {},
         .bias = pass_.bias,
         .term_weight = pass_.term_weight,
-        .share = pass_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(planes_ / results),
+        .is_sum = pass_.reduction == Reduction::sum,
+        .has_masks = !pass_.level.mask.empty(),
         .upstream = gpu::Upstream(pass_.upstream, channels),
         .value = pass_.value.data(),
         .dtype = pass_.value.dtype};

@@ -63,9 +63,6 @@ Pass checked_pass(
   require_room(x, pass.level.window, options);
   pass.level.x = as_volumes(x);
   pass.level.y = as_volumes(y);
-  require(options.mask.empty() || x.device.kind == DeviceKind::cpu,
-      "{}: mask is given and x is on {}; a mask is taken with images on the CPU alone", "ms_ssim",
-      x.device);
   pass.level.mask = as_volumes(broadcast_mask("ms_ssim", "mask", options.mask, x, exec));
   if (!options.mask.empty()) pass.level.of_nothing = ms_ssim_internal::kNoMean;
   pass.level.padding = options.padding;

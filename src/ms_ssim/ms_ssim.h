@@ -12,7 +12,7 @@
 
 namespace similis::ms_ssim_internal {
 
-/// The mean dissimilarity of a level whose weights add up to 0, on the CPU; no other is negative.
+/// The mean dissimilarity of a level whose weights add up to 0; no other is negative.
 inline constexpr double kNoMean = -1;
 
 /// `level` holds what every level shares: images and mask (5-D, of the finest level), window,

@@ -2,7 +2,8 @@
 // Errors of pixels on the GPU. Blocks share the pixels of each result, add them up as doubles and
 // write their gradients; a second launch adds the sums of the blocks in their order. Threads take
 // 16 bytes at once where pixels lie side by side. The arrays' layout alone decides which thread
-// takes which pixels, and so the bits of the result.
+// takes which pixels, and so the bits of the result. Under a mask the same two launches add up the
+// weights first, which a mean and its gradient are divided by.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -25,7 +26,7 @@ constexpr std::int64_t kMostSlots = 1024;
 // A PixelWalk in the form that kernels take.
 struct Walk {
   struct Axis {
-    std::int64_t extent, x, y, x_gradient, y_gradient;
+    std::int64_t extent, x, y, x_gradient, y_gradient, mask;
   };
   Axis axes[kMaxRank + 1];
   int rank, kept_axes;
@@ -39,7 +40,7 @@ struct Walk {
     for (int i = 0; i < rank; ++i) {
       const PixelWalk::Axis& axis = walk.axis(i);
       axes[i] = {axis.extent, axis.stride.x, axis.stride.y, axis.stride.x_gradient,
-          axis.stride.y_gradient};
+          axis.stride.y_gradient, axis.stride.mask};
     }
   }
 
@@ -54,6 +55,7 @@ struct Walk {
       at.y += inner * axis.y;
       at.x_gradient += inner * axis.x_gradient;
       at.y_gradient += inner * axis.y_gradient;
+      at.mask += inner * axis.mask;
       index = outer;
     }
   }
@@ -170,12 +172,71 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
   }
 }
 
-__global__ __launch_bounds__(kThreads) void values_kernel(const double* sums, std::int64_t results,
-    std::int64_t slots, double divisor, void* value, DType dtype) {
-  for (std::int64_t result = blockIdx.x; result < results; result += gridDim.x) {
+struct WeightedWork {
+  Work of;
+  DType dtype;  // of the images and their gradients
+  const void* mask;
+  DType mask_dtype;
+  bool of_weights;         // adds up the weights, and neither errors nor gradients
+  const double* divisors;  // of each result instead of of.divisor; null if that is the same
+};
+
+// The dtypes are a switch at load and store.
+__global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const WeightedWork weighted) {
+  const Work& work = weighted.of;
+  const Walk& walk = work.walk;
+  for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
+    const std::int64_t result = block / work.slots, slot = block - result * work.slots;
+    const double divisor = weighted.divisors ? weighted.divisors[result] : work.divisor;
+    const double scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
+    Walk::Axis start{};
+    walk.move(start, 0, walk.kept_axes - 1, result);
+    double sum = 0;
+    for (std::int64_t i = slot * kThreads + threadIdx.x; i < walk.pixels;
+         i += work.slots * kThreads) {
+      Walk::Axis at = start;
+      walk.move(at, walk.kept_axes, walk.rank - 1, i);
+      const double own = gpu::load_element(weighted.mask, weighted.mask_dtype, at.mask);
+      const double weight = own >= 0 ? own : nan("");  // results say that it is no weight
+      if (weighted.of_weights) {
+        sum += weight;
+        continue;
+      }
+      PixelError pixel = {};
+      if (own != 0) {  // a pixel left out may hold anything
+        pixel = error_of(work.error, gpu::load_element(work.x, weighted.dtype, at.x) -
+                                         gpu::load_element(work.y, weighted.dtype, at.y));
+      }
+      sum += weight * pixel.error;
+      const double slope = weight * pixel.slope * scale;
+      if (work.x_gradient) {
+        gpu::store_element(work.x_gradient, weighted.dtype, at.x_gradient, slope);
+      }
+      if (work.y_gradient) {
+        gpu::store_element(work.y_gradient, weighted.dtype, at.y_gradient, -slope);
+      }
+    }
+    const double total = gpu::block_sum<kThreads>(sum);
+    if (work.sums && threadIdx.x == 0) work.sums[block] = total;
+    __syncthreads();
+  }
+}
+
+struct Values {
+  const double* sums;  // [result][slot]
+  std::int64_t results, slots;
+  double divisor;
+  const double* divisors;  // of each result instead; null if that is the same
+  void* value;
+  DType dtype;
+};
+
+__global__ __launch_bounds__(kThreads) void values_kernel(const Values v) {
+  for (std::int64_t result = blockIdx.x; result < v.results; result += gridDim.x) {
     const double total = gpu::block_sum_of<kThreads>(
-        slots, [&](std::int64_t i) { return sums[result * slots + i]; });
-    if (threadIdx.x == 0) gpu::store_element(value, dtype, result, total / divisor);
+        v.slots, [&](std::int64_t i) { return v.sums[result * v.slots + i]; });
+    const double divisor = v.divisors ? v.divisors[result] : v.divisor;
+    if (threadIdx.x == 0) gpu::store_element(v.value, v.dtype, result, total / divisor);
     __syncthreads();
   }
 }
@@ -221,35 +282,88 @@ auto errors_kernel_of(DType dtype) {
   }
 }
 
+// One call, as work of the device.
+class Call {
+ public:
+  Call(Error error, const PixelPass& pass, const Execution& exec)
+      : pass_(pass),
+        exec_(exec),
+        work_{.walk = Walk(PixelWalk(pass)),
+            .is_dense = false,
+            .x = pass.x.data(),
+            .y = pass.y.data(),
+            .x_gradient = pass.x_gradient.data(),
+            .y_gradient = pass.y_gradient.data(),
+            .upstream = gpu::Upstream(pass.upstream),
+            .error = error,
+            .divisor = pass.divisor,
+            .slots = 1,
+            .sums = nullptr} {
+    work_.slots = std::clamp<std::int64_t>(work_.walk.pixels / kPixelsOfBlock, 1, kMostSlots);
+    const bool divides = !pass.mask.empty() && !pass.is_sum;
+    const std::int64_t results = divides ? work_.walk.results : 0;
+    const std::int64_t sums = divides || !pass.value.empty() ? blocks() : 0;
+    if (sums == 0) return;
+    memory_ = allocate_bytes(
+        static_cast<std::size_t>(sums + results) * sizeof(double), pass.x.device, exec);
+    work_.sums = static_cast<double*>(memory_.get());
+    if (divides) divisors_ = work_.sums + sums;
+  }
+
+  void run() {
+    if (pass_.mask.empty()) {
+      work_.is_dense = is_dense(work_.walk, pass_);
+      gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
+          errors_kernel_of(pass_.x.dtype), work_);
+    } else {
+      if (divisors_) {
+        add_weighted(true);
+        write_values(1, nullptr, divisors_, DType::f64);
+      }
+      add_weighted(false);
+    }
+    if (pass_.value.empty()) return;
+    write_values(pass_.divisor, divisors_, pass_.value.data(), pass_.value.dtype);
+  }
+
+ private:
+  std::int64_t blocks() const { return work_.walk.results * work_.slots; }
+
+  void add_weighted(bool of_weights) const {
+    const WeightedWork weighted{.of = work_,
+        .dtype = pass_.x.dtype,
+        .mask = pass_.mask.data(),
+        .mask_dtype = pass_.mask.dtype,
+        .of_weights = of_weights,
+        .divisors = of_weights ? nullptr : divisors_};
+    gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
+        weighted_errors_kernel, weighted);
+  }
+
+  void write_values(double divisor, const double* divisors, void* value, DType dtype) const {
+    const Values values{.sums = work_.sums,
+        .results = work_.walk.results,
+        .slots = work_.slots,
+        .divisor = divisor,
+        .divisors = divisors,
+        .value = value,
+        .dtype = dtype};
+    gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(values.results), kThreads, 0,
+        values_kernel, values);
+  }
+
+  const PixelPass& pass_;
+  const Execution& exec_;
+  Work work_;
+  std::shared_ptr<void> memory_;  // the blocks' sums, then the results' divisors
+  double* divisors_ = nullptr;
+};
+
 }  // namespace
 
 void pixel_error_cuda(Error error, const PixelPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
-  const Walk walk{PixelWalk(pass)};
-  Work work{.walk = walk,
-      .is_dense = is_dense(walk, pass),
-      .x = pass.x.data(),
-      .y = pass.y.data(),
-      .x_gradient = pass.x_gradient.data(),
-      .y_gradient = pass.y_gradient.data(),
-      .upstream = gpu::Upstream(pass.upstream),
-      .error = error,
-      .divisor = pass.divisor,
-      .slots = 1,
-      .sums = nullptr};
-  work.slots = std::clamp<std::int64_t>(work.walk.pixels / kPixelsOfBlock, 1, kMostSlots);
-  const std::int64_t blocks = work.walk.results * work.slots;
-  std::shared_ptr<void> memory;
-  if (!pass.value.empty()) {
-    memory = allocate_bytes(static_cast<std::size_t>(blocks) * sizeof(double), pass.x.device, exec);
-    work.sums = static_cast<double*>(memory.get());
-  }
-  gpu::launch(pass.operation, exec.queue.handle, gpu::blocks_of(blocks), kThreads, 0,
-      errors_kernel_of(pass.x.dtype), work);
-  if (pass.value.empty()) return;
-  gpu::launch(pass.operation, exec.queue.handle, gpu::blocks_of(work.walk.results), kThreads, 0,
-      values_kernel, static_cast<const double*>(work.sums), work.walk.results, work.slots,
-      pass.divisor, pass.value.data(), pass.value.dtype);
+  Call(error, pass, exec).run();
 }
 
 void decibels_cuda(

@@ -27,20 +27,11 @@ void finish(const PixelError& operation, PixelPass pass, const PixelErrorRequest
   operation.run(pass, pass.x.device, exec);
 }
 
-// The GPU's code takes no mask.
-TensorView mask_on_cpu(
-    const char* operation, const TensorView& mask, const TensorView& x, const Execution& exec) {
-  require(mask.empty() || x.device.kind == DeviceKind::cpu,
-      "{}: mask is given and x is on {}; a mask is taken with images on the CPU alone", operation,
-      x.device);
-  return broadcast_mask(operation, "mask", mask, x, exec);
-}
-
 PixelPass checked_pass(const OperationTable& operation, const TensorView& x, const TensorView& y,
     const PixelErrorOptions& options, const Execution& exec) {
   operation.check(&options);
   PixelPass pass = pixel_pass(operation.name, x, y, options.reduction);
-  pass.mask = mask_on_cpu(operation.name, options.mask, x, exec);
+  pass.mask = broadcast_mask(operation.name, "mask", options.mask, x, exec);
   return pass;
 }
 
@@ -68,7 +59,7 @@ PsnrPass checked_psnr(
   PsnrPass pass{.error = pixel_pass(kPsnr.name(), x, y, options.reduction),
       .data_range = data_range_of(kPsnr.name(), options.data_range, x.dtype),
       .value = {}};
-  pass.error.mask = mask_on_cpu(kPsnr.name(), options.mask, x, exec);
+  pass.error.mask = broadcast_mask(kPsnr.name(), "mask", options.mask, x, exec);
   return pass;
 }
 

@@ -130,7 +130,7 @@ def test_measures_agree_with_the_library_and_warn_once(kind, name):
             given["mask"] = OnGpu(wide, kind) if isinstance(x, OnGpu) else wide
         return function(x, y, **given)
 
-    if function is similis.psnr:  # the library takes its mask on the CPU alone
+    if function is similis.psnr:
         tolerance = {"value": 2e-6}
     else:
         tolerance = {}

@@ -407,7 +407,8 @@ bool can_slide_window(const CudaPlan& plan) {
       g.extent[0] == 1 && g.radius[0] == 0 && has_taps_for(plan) && pass.window.y == pass.window.x;
   const bool is_countable = g.extent[1] < 1 << 28 && g.extent[2] < 1 << 28 &&
                             g.planes * (g.extent[2] / 160 + 1) < 1 << 30;
-  if (!is_simple || !is_plane || !is_countable) return false;
+  const bool weighs_sums = pass.of_sums && !pass.mask.empty();  // no kernel does
+  if (!is_simple || !is_plane || !is_countable || weighs_sums) return false;
   const gpu::Limits& limits = gpu::limits(plan.device);
   return limits.compute_major >= 9 &&
          limits.shared_bytes_a_block >=

@@ -53,12 +53,12 @@ __device__ double per_weight(double weight, bool is_sum) {
 }
 
 struct Terms {
-  double bias, term_weight, l1_weight;
+  double bias, term_weight, l1_weight, of_nothing;
   bool is_sum, writes_sums;
 };
 
 Terms terms_of(const Pass& pass) {
-  return {pass.bias, pass.term_weight, pass.l1_weight, pass.adds_up(), pass.sums};
+  return {pass.bias, pass.term_weight, pass.l1_weight, pass.of_nothing, pass.adds_up(), pass.sums};
 }
 
 // 1 for pixels in these rows, else 0.
@@ -89,8 +89,8 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
       of_plane[3 * groups] = l1_weight;
       continue;
     }
-    // Without any weight a loss is 0, and a similarity unknown.
-    const double mean_bias = weight > 0 || terms.bias == 0 ? terms.bias : NAN;
+    const bool is_nothing = weight == 0 && terms.of_nothing != 0;
+    const double mean_bias = is_nothing ? terms.of_nothing : terms.bias;
     const double result = (terms.is_sum ? terms.bias * weight : mean_bias) +
                           terms.term_weight * term * per_weight(weight, terms.is_sum) +
                           terms.l1_weight * l1 * per_weight(l1_weight, terms.is_sum);
