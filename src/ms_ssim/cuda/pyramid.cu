@@ -13,43 +13,14 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
+#include "src/ms_ssim/cuda/mix.h"
+#include "src/ms_ssim/cuda/rows.cuh"
 #include "src/ms_ssim/formula.h"
 #include "src/ms_ssim/ms_ssim.h"
 #include "src/ssim/cuda/plan.h"
 
 namespace similis::ms_ssim_internal {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int kMaxLevels = 16;
-
-// Rows of an array of planes; blocks take one row each, in turn.
-struct Rows {
-  std::int64_t planes, channels, depth, height, width;
-  explicit Rows(const Extents& shape)
-      : planes(shape[0] * shape[1]),
-        channels(shape[1]),
-        depth(shape[2]),
-        height(shape[3]),
-        width(shape[4]) {}
-  std::int64_t count() const { return planes * depth * height; }
-};
-struct Row {
-  std::int64_t plane, image, channel, z, y;
-  __device__ Row(const Rows& rows, std::int64_t index)
-      : plane(index / (rows.depth * rows.height)),
-        image(plane / rows.channels),
-        channel(plane % rows.channels),
-        z(index / rows.height % rows.depth),
-        y(index % rows.height) {}
-  __device__ std::int64_t in(const gpu::View& view) const {
-    return view.plane(image, channel) + view.at(z, y, 0);
-  }
-};
-
-struct Halvings {
-  Halving z, y, x;
-};
 
 struct HalveWork {
   gpu::View x, y;  // the finer level: x + y and x - y if of_sums
@@ -164,123 +135,6 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) 
   }
 }
 
-struct MixWork {
-  const double* slopes;  // [planes]
-  gpu::View own;         // gradients by the level's means
-  gpu::View coarse;      // the finished gradient of the coarser level; without data at the coarsest
-  Halvings halving;
-  gpu::View gradient;  // may be `own`
-};
-
-__global__ void __launch_bounds__(kThreads)
-    mix_kernel(const MixWork w, Rows rows, std::int64_t count) {
-  for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
-    const Row row(rows, index);
-    const double factor = w.slopes[row.plane];
-    const std::int64_t from = row.in(w.own), to = row.in(w.gradient);
-    const double share =
-        w.coarse.data == nullptr ? 0 : w.halving.z.share(row.z) * w.halving.y.share(row.y);
-    const std::int64_t coarse =
-        w.coarse.plane(row.image, row.channel) +
-        w.coarse.at(w.halving.z.coarse(row.z), w.halving.y.coarse(row.y), 0);
-    for (std::int64_t column = threadIdx.x; column < rows.width; column += kThreads) {
-      double value = factor * w.own.load(from + column * w.own.strides[4]);
-      const double share_x = share == 0 ? 0 : share * w.halving.x.share(column);
-      if (share_x != 0) {
-        value += share_x * w.coarse.load(coarse + w.halving.x.coarse(column) * w.coarse.strides[4]);
-      }
-      w.gradient.store(to + column * w.gradient.strides[4], value);
-    }
-  }
-}
-
-// Mixes all levels at once. They are f32, each width but the coarsest is even, and rows begin at
-// multiples of 16 bytes.
-struct MixAllWork {
-  const double* slopes;  // [levels][planes]
-  struct {
-    gpu::View own;
-    Halving z = Halving::none(), y = Halving::none();  // to the next coarser level
-  } level[kMaxLevels];
-  int levels;
-  gpu::View gradient;
-};
-
-// Number of rows that a block takes, so that one look at the slopes serves several.
-constexpr int kMixedRows = 8;
-
-// Each thread takes four columns: they share an element of each level but the finest two.
-__global__ void __launch_bounds__(kThreads)
-    mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
-  constexpr int kUsual = 5;     // number of levels whose loads are under way at once
-  constexpr int kTogether = 4;  // number of rows whose loads are
-  __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
-  __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
-  __shared__ std::int64_t to[kMixedRows];
-  const auto width = static_cast<int>(rows.width), t = static_cast<int>(threadIdx.x);
-  const std::int64_t first_row = blockIdx.x * std::int64_t{kMixedRows};
-  const auto here =
-      static_cast<int>(count - first_row < kMixedRows ? count - first_row : kMixedRows);
-  const int l = t / kMixedRows;
-  if (l < kMaxLevels && t % kMixedRows < here) {
-    const Row row(rows, first_row + t % kMixedRows);
-    std::int64_t z = row.z, y = row.y;
-    double share = l < w.levels ? 1 : 0;
-    for (int finer = 0; finer < l && share != 0; ++finer) {
-      share *= 0.5 * w.level[finer].z.share(z) * w.level[finer].y.share(y);
-      z = w.level[finer].z.coarse(z);
-      y = w.level[finer].y.coarse(y);
-    }
-    const gpu::View& own = w.level[share != 0 ? l : 0].own;
-    factor[l][t % kMixedRows] =
-        share != 0 ? static_cast<float>(share * w.slopes[l * rows.planes + row.plane]) : 0.f;
-    from[l][t % kMixedRows] =
-        static_cast<const float*>(own.data) + own.plane(row.image, row.channel) + own.at(z, y, 0);
-    if (l == 0) to[t % kMixedRows] = row.in(w.gradient);
-  }
-  __syncthreads();
-  const auto add = [&](int level, int r, int column, float value) {
-    const float share = factor[level][r];
-    return share != 0 ? fmaf(share, __ldg(from[level][r] + column), value) : value;
-  };
-  const auto coarser = [&](int r, int column) {
-    float common = 0;
-#pragma unroll
-    for (int i = 2; i < kUsual; ++i) common = add(i, r, column >> i, common);
-    for (int i = kUsual; i < w.levels; ++i) common = add(i, r, column >> i, common);
-    return common;
-  };
-  for (int column = t * 4; column < width; column += kThreads * 4) {
-    if (column + 2 == width) {
-      for (int r = 0; r < here; ++r) {
-        float* const row = static_cast<float*>(w.gradient.data) + to[r] + column;
-        const float first = add(1, r, column / 2, coarser(r, column));
-        row[0] = fmaf(factor[0][r], from[0][r][column], first);
-        row[1] = fmaf(factor[0][r], from[0][r][column + 1], first);
-      }
-      continue;
-    }
-    for (int r = 0; r < here; r += kTogether) {
-      float4 own[kTogether];
-#pragma unroll
-      for (int k = 0; k < kTogether; ++k) {
-        if (r + k < here) own[k] = *reinterpret_cast<const float4*>(from[0][r + k] + column);
-      }
-#pragma unroll
-      for (int k = 0; k < kTogether; ++k) {
-        if (r + k >= here) break;
-        const float common = coarser(r + k, column), scale = factor[0][r + k];
-        const float first = add(1, r + k, column / 2, common);
-        const float second = add(1, r + k, column / 2 + 1, common);
-        const float4 v = own[k];
-        float* const row = static_cast<float*>(w.gradient.data) + to[r + k];
-        *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
-            fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
-      }
-    }
-  }
-}
-
 // Returns the number of threads that take a row of this width: most of them then have a column.
 int threads_across(std::int64_t width) {
   int threads = 1;
@@ -289,13 +143,6 @@ int threads_across(std::int64_t width) {
 }
 
 bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
-
-// Returns whether rows are f32, have unit stride and begin at multiples of 16 bytes.
-bool is_aligned(const TensorView& view) {
-  return view.dtype == DType::f32 && reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 &&
-         view.strides[4] == 1 && view.strides[3] % 4 == 0 && view.strides[1] % 4 == 0 &&
-         view.strides[0] % 4 == 0;
-}
 
 struct Level {
   ssim_internal::Pass pass;
@@ -415,10 +262,6 @@ class Pyramid {
     return allocate_planes(levels_[l].pass.x.shape);
   }
 
-  static Halvings halvings_of(const ssim_internal::Pass& pass) {
-    return {pass.halving[0], pass.halving[1], pass.halving[2]};
-  }
-
   struct Halved {
     TensorView x, y;
     bool are_sums;  // x + y and x - y
@@ -430,7 +273,7 @@ class Pyramid {
     const HalveWork work{.x = gpu::View(images.x),
         .y = gpu::View(images.y),
         .of_sums = images.are_sums,
-        .halving = halvings_of(fine),
+        .halving = halvings_of(fine.halving),
         .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(sum),
         .difference = gpu::View(difference),
@@ -464,50 +307,11 @@ class Pyramid {
         "ms_ssim", exec_.queue.handle, gpu::blocks_of(results), kThreads, 0, combine_kernel, work);
   }
 
-  bool is_mixed_at_once(Tensor Level::*gradient, const TensorView& finest) const {
-    constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
-    if (!is_f32_ || !is_aligned(finest) || levels_.size() > kMaxLevels) return false;
-    if (Rows(finest.shape).count() / kMixedRows > most_blocks) return false;
-    for (std::size_t l = 0; l < levels_.size(); ++l) {
-      const TensorView own = levels_[l].*gradient;
-      const bool halves_pairs = own.shape[4] % 2 == 0 && levels_[l].pass.halving[2].coarse(1) == 0;
-      if (!is_aligned(own) || (l + 1 < levels_.size() && !halves_pairs)) return false;
-    }
-    return true;
-  }
-
-  void mix(Tensor Level::*gradient, const TensorView& finest) {
+  void mix(Tensor Level::*gradient, const TensorView& finest) const {
     if (finest.empty()) return;
-    if (!is_mixed_at_once(gradient, finest)) return mix_level_by_level(gradient, finest);
-    MixAllWork work{.slopes = slopes_,
-        .level = {},
-        .levels = static_cast<int>(levels_.size()),
-        .gradient = gpu::View(finest)};
-    for (std::size_t l = 0; l < levels_.size(); ++l) {
-      work.level[l] = {
-          gpu::View(levels_[l].*gradient), levels_[l].pass.halving[0], levels_[l].pass.halving[1]};
-    }
-    const Rows rows(finest.shape);
-    gpu::launch("ms_ssim", exec_.queue.handle,
-        static_cast<unsigned>((rows.count() + kMixedRows - 1) / kMixedRows), kThreads, 0,
-        mix_all_kernel, work, rows, rows.count());
-  }
-
-  void mix_level_by_level(Tensor Level::*gradient, const TensorView& finest) {
-    for (std::size_t l = levels_.size(); l-- > 0;) {
-      const bool is_coarsest = l + 1 == levels_.size();
-      const TensorView own = levels_[l].*gradient;
-      const TensorView coarse = is_coarsest ? TensorView() : TensorView(levels_[l + 1].*gradient);
-      const TensorView& to = l == 0 ? finest : own;
-      const Rows rows(own.shape);
-      const MixWork work{.slopes = slopes_ + static_cast<std::int64_t>(l) * planes_,
-          .own = gpu::View(own),
-          .coarse = gpu::View(coarse),
-          .halving = halvings_of(levels_[l].pass),
-          .gradient = gpu::View(to)};
-      gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(rows.count()), kThreads, 0,
-          mix_kernel, work, rows, rows.count());
-    }
+    std::vector<MixedLevel> levels;
+    for (const Level& level : levels_) levels.push_back({level.*gradient, level.pass.halving});
+    mix_levels(levels, slopes_, is_f32_, finest, exec_);
   }
 
   const Pass& pass_;
