@@ -207,7 +207,8 @@ class FastPath {
     const int volumes = is_cut ? 1 : whole.volumes;
     const Tiles tiles = window_tiles(whole.derivatives.kept, volumes);
     const ChunkGrid of_windows(whole.derivatives.kept.planes, tiles.chunk_planes,
-        is_cut ? ChunkGrid::Taper{.divisor = 2} : ChunkGrid::Taper());
+        is_cut && Division::has_shorter_chunks(g_) ? ChunkGrid::Taper{.divisor = 2}
+                                                   : ChunkGrid::Taper());
     const ChunkGrid of_gradient(all_.planes, gradient_tiles(all_, volumes).chunk_planes,
         is_cut ? slabs() : ChunkGrid::Taper());
     const bool takes_whole = images_ > 0 && division_->has_room_for_all() &&
@@ -281,7 +282,10 @@ class FastPath {
   int widest() const { return 2 * std::max({g_.radius[0], g_.radius[1], g_.radius[2]}) + 1; }
   // The derivatives of a slab take four times the room of its gradient, and so do those of the
   // windows beside it.
-  ChunkGrid::Taper slabs() const { return {.divisor = 5, .margin = 8 * g_.radius[0] + 1}; }
+  ChunkGrid::Taper slabs() const {
+    if (!Division::has_shorter_chunks(g_)) return {};
+    return {.divisor = 5, .margin = 8 * g_.radius[0] + 1};
+  }
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
   std::array<int, 3> radius() const { return {g_.radius[0], g_.radius[1], g_.radius[2]}; }
   Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {

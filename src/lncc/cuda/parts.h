@@ -132,6 +132,11 @@ class Division {
            g_.planes * images_ * bytes_of(all_) <= kMostBytes;
   }
   bool has_room_for_all() const { return !is_small_ && could_be_whole(); }
+  /// Returns whether the chunks of a volume that is cut become shorter towards its end, as the room
+  /// for derivatives does. Images that are small have a workspace with room for longer chunks.
+  static bool has_shorter_chunks(const Geometry& g) {
+    return g.planes * count(all_pixels(g)) > kSmallElements;
+  }
   /// Returns the parts without a workspace for all derivatives.
   std::vector<Part> small_parts() const {
     std::vector<Part> parts;
