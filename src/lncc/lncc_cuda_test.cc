@@ -5,34 +5,18 @@
 
 #include <algorithm>
 
-#include "src/lncc/test_cases.h"
+#include "src/lncc/cuda_test_cases.h"
 
 namespace similis {
 namespace {
 
 using lncc_internal::computed;
+using lncc_internal::expect_same_bits;
+using lncc_internal::LnccCuda;
+using lncc_internal::on_cpu;
 using lncc_internal::Pair;
 using lncc_internal::Reference;
 using test::Layout;
-
-class LnccCuda : public testing::Test {
- protected:
-  void SetUp() override {
-    if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
-  }
-  const test::ScopedBackend chosen_{{.name = "CUDA", .on_gpu = true}};
-};
-
-// The results of the CPU, which other tests compare with the reference.
-Reference on_cpu(const Pair& pair, const LnccRequest& request, const LnccOptions& options) {
-  Reference result;
-  {
-    const test::ScopedBackend cpu({.name = "CPU"});
-    result = computed(pair.x, pair.y, request, options);
-  }
-  test::runs_on_gpu() = true;  // as before: the end of a ScopedBackend chooses the CPU
-  return result;
-}
 
 // Tiles and chunks along z, under windows that end within a thread's eight lines and beyond them;
 // rows of halves that are copied whole, and others.
@@ -141,12 +125,6 @@ TEST_F(LnccCuda, GradientsOfAnyStridesAgree) {
   EXPECT_LE(test::relative_l2(dense.y_gradient, strided.y_gradient), 1e-6);
 }
 
-void expect_same_bits(const Reference& actual, const Reference& expected) {
-  EXPECT_EQ(actual.value, expected.value);
-  EXPECT_EQ(actual.x_gradient, expected.x_gradient);
-  EXPECT_EQ(actual.y_gradient, expected.y_gradient);
-}
-
 // The division of the image into parts changes no bit: whole volumes, slabs, strips and pieces of a
 // workspace, under windows of each kind of kernel.
 TEST_F(LnccCuda, AWorkspaceChangesNoBit) {
@@ -172,6 +150,21 @@ TEST_F(LnccCuda, AWorkspaceChangesNoBit) {
           whole);
     }
   }
+}
+
+// Pieces of a workspace so small that columns are cut: weights are loaded from any column on.
+TEST_F(LnccCuda, PartsUnderAMaskChangeNoBit) {
+  const Extents shape = {1, 1, 40, 430, 540};
+  const Pair pair = lncc_internal::textured(shape, DType::f32, Layout::dense, Layout::dense, 1);
+  const test::Array mask = test::make({shape[2], shape[3], shape[4]}, DType::f32, Layout::dense,
+      [](std::int64_t i) { return i / 5 % 7 == 3 ? 0.0 : test::uniform(5, i); });
+  LnccOptions options{.window_size = 7, .mask = mask};
+  const Reference expected = on_cpu(pair, {}, options);
+  const Reference whole = computed(pair.x, pair.y, {}, options, true, false);
+  EXPECT_NEAR(whole.value[0], expected.value[0], 1e-6);
+  EXPECT_LE(test::relative_l2(whole.x_gradient, expected.x_gradient), 2e-6);
+  options.workspace = LnccWorkspace::small;
+  expect_same_bits(computed(pair.x, pair.y, {}, options, true, false), whole);
 }
 
 // Filters: sizes around tiles of 32 × 6 and 32 × 8 and a chunk, one row, one plane, any taps from 3

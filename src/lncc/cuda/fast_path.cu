@@ -257,7 +257,8 @@ class FastPath {
           .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
           .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
           .has_whole_copies = has_whole_copies(plan_.pass, form_),
-          .has_whole_runs = has_whole_runs(plan_.pass, kind_of(plan_.pass, form_), g_)};
+          .has_whole_runs = has_whole_runs(plan_.pass, kind_of(plan_.pass, form_), g_) &&
+                            part.centres.columns.first % pixels_together(false) == 0};
       arguments.tiles.first_volume = part.volume;
       if (form_ == Form::filter) {
         launch_filter_windows(plan_, arguments, taps_of(plan_.pass));
