@@ -193,6 +193,21 @@ def test_labels(found, tmp_path):
     np.testing.assert_array_equal(of_files.labels.values, own.values)
 
 
+def test_dice_of_labels():
+    """Images that are noise are registered by their labels, in arrays of NumPy and torch."""
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    noise = np.random.default_rng(4)
+    images = [noise.random(each.shape).astype("f4") for each in (FIXED, MOVING)]
+    labels = [(2 * (each > 400)).astype("uint8") for each in (FIXED, MOVING)]
+    options = {"stages": ("deformable",), "init": "identity", "metrics": ("dice",), **SHORT}
+    for of in (np.asarray, torch.from_numpy):
+        fixed, moving, own, other = map(of, (*images, *labels))
+        result = similis.register(fixed, moving, fixed_labels=own, moving_labels=other, **options)
+        overlap = result.report["dice"]["2"]
+        assert overlap["before"] < 0.9 and overlap["after"] > 0.95, overlap
+        assert result.report["settings"]["metrics"] == [{"name": "dice", "weight": 1.0}]
+
+
 def test_torchs_tensors():
     torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
     tensors = [torch.from_numpy(each) for each in (FLAT_FIXED, FLAT_MOVING)]
@@ -315,7 +330,7 @@ def test_ctrl_c_ends_it(tmp_path, callback):
     [
         ({"stages": ("affine", "rigid")}, "register: stages are out of order"),
         ({"stages": ("elastic",)}, "register: stages is 'elastic'; it must be translation, rigid"),
-        ({"metrics": ("ssim",)}, "register: metrics is 'ssim'; it must be lncc, ncc, mi or mse"),
+        ({"metrics": ("ssim",)}, "register: metrics is 'ssim'; it must be lncc, ncc, mi, mse or dice"),
         ({"metrics": (("lncc", {"bins": 4}),)}, "register: lncc has no option 'bins'; it takes weight or window_size"),
         ({"metrics": (("lncc", {"window_size": 4}),)}, "register: window_size is 4; it must be an odd number from 3 to 255"),
         ({"linear_metric": "lncc"}, "register: the linear metric is lncc"),
@@ -334,6 +349,7 @@ def test_ctrl_c_ends_it(tmp_path, callback):
         ({"fixed_mask": np.zeros(FIXED.shape, bool)}, "register: fixed's mask counts no voxel"),
         ({"init": "none.mat"}, "none.mat"),
         ({"fixed_labels": np.zeros(FIXED.shape, "u1")}, "register: fixed_labels are given without moving_labels"),
+        ({"metrics": ("dice",)}, "register: the metric dice is given without fixed_labels and moving_labels"),
         ({"moving_labels": np.zeros((3, 3, 3), "u1")}, r"register: moving_labels has shape \[3, 3, 3\]; it must be"),
         ({"moving_labels": np.full(MOVING.shape, 0.5)}, "register: moving_labels holds 0.5; labels are integers"),
     ],

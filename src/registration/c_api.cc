@@ -14,7 +14,8 @@
 #include "src/registration/passes.h"
 #include "src/registration/report.h"
 
-/// The result, and the options as they were taken; the memory of their masks may be gone.
+/// The result, and the options as they were taken; the memory of their masks and labels may be
+/// gone.
 struct similis_registration {
   similis::Registration found;
   similis::RegisterOptions options;
@@ -44,7 +45,7 @@ template <class T> std::vector<T> list_of(const char* name, const T* elements, s
 
 MetricTerm term_of(const Arguments& arguments, const similis_metric_term& term) {
   require(term.reserved == 0, "{}: a metric's reserved is {}; it must be 0", kName, term.reserved);
-  return {.metric = arguments.enumerator("metric", term.metric, RegisterMetric::mse),
+  return {.metric = arguments.enumerator("metric", term.metric, RegisterMetric::dice),
       .weight = term.weight,
       .window_size = term.window_size,
       .num_bins = term.num_bins,
@@ -79,6 +80,8 @@ RegisterOptions options_of(const Arguments& arguments, const similis_register_op
   options.tolerance = given.tolerance;
   options.fixed_mask = arguments.optional("fixed_mask", given.fixed_mask);
   options.moving_mask = arguments.optional("moving_mask", given.moving_mask);
+  options.fixed_labels = arguments.optional("fixed_labels", given.fixed_labels);
+  options.moving_labels = arguments.optional("moving_labels", given.moving_labels);
   if (given.fixed_name != nullptr) options.fixed_name = given.fixed_name;
   if (given.moving_name != nullptr) options.moving_name = given.moving_name;
   require(given.mask_not_finite == 0 || given.mask_not_finite == 1,

@@ -103,8 +103,9 @@ void DeformableResult::add_repair(std::int64_t repaired, std::int64_t voxels) {
       std::max(repaired_share, static_cast<double>(repaired) / static_cast<double>(voxels));
 }
 
-DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const Image& moving,
-    const Map& affine, const RegisterOptions& options, const Watch& watch, const Execution& exec) {
+DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, const Map& affine,
+    const RegisterOptions& options, const Watch& watch, const Execution& exec) {
+  const Image& fixed = whole.fixed;
   const auto begin = std::chrono::steady_clock::now();
   const bool is_symmetric = stage == RegisterStage::symmetric;
   const auto make_level = is_symmetric ? symmetric_level : greedy_level;
@@ -117,11 +118,15 @@ DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const I
   bool was_stopped = false;
   for (std::size_t l = 0; l < settings.levels.size() && !was_stopped; ++l) {
     const int shrink = settings.levels[l], iterations = settings.iterations[l];
-    const double sigma = 0.5 * shrink * spacing;
-    const LevelImages images = {.fixed = shrink > 1 ? shrunk(fixed, shrink * spacing, exec) : fixed,
-        .soft_fixed = is_symmetric && shrink > 1 ? blurred(fixed, sigma, exec) : fixed,
-        .moving = shrink > 1 ? blurred(moving, sigma, exec) : moving,
-        .affine = affine};
+    const auto pair_of = [&](const Image& own, const Image& other) {
+      if (shrink == 1 || own.channels() == 0) return LevelPair{own, own, other};
+      const double sigma = 0.5 * shrink * spacing;
+      return LevelPair{.fixed = shrunk(own, shrink * spacing, exec),
+          .soft_fixed = is_symmetric ? blurred(own, sigma, exec) : own,
+          .moving = blurred(other, sigma, exec)};
+    };
+    const LevelImages images = {
+        pair_of(fixed, whole.moving), pair_of(whole.fixed_labels, whole.moving_labels), affine};
     const Grid& grid = images.fixed.grid;
     if (field.empty()) {
       field = allocate(grid.field_shape(), DType::f32, grid.device, exec);

@@ -35,12 +35,22 @@ struct DeformableResult {
 /// is stiffer than the last of them: where both images are flat it carries on what lies around.
 constexpr double kMomentum = 0.8;
 
-/// The images and the map of a level.
-struct LevelImages {
+/// Images that a stage registers, as a level has them.
+struct LevelPair {
   Image fixed;       ///< on the level's grid
   Image soft_fixed;  ///< smoothed as the moving image is, on its own grid; read by symmetric alone
   Image moving;      ///< smoothed as the level asks, on its own grid
+};
+
+/// The images and the map of a level.
+struct LevelImages : LevelPair {
+  LevelPair labels;  ///< their labels; without channels where no metric is dice
   const Map& affine;
+};
+
+/// What a stage registers; labels have no channels where no metric is dice.
+struct StageImages {
+  const Image &fixed, &moving, &fixed_labels, &moving_labels;
 };
 
 /// A level's iterations, as its stage asks for them.
@@ -95,7 +105,7 @@ std::unique_ptr<DeformableLevel> symmetric_level(const LevelImages& images, cons
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);
 
 /// stage: deformable or symmetric.
-DeformableResult run_deformable(RegisterStage stage, const Image& fixed, const Image& moving,
-    const Map& affine, const RegisterOptions& options, const Watch& watch, const Execution& exec);
+DeformableResult run_deformable(RegisterStage stage, const StageImages& images, const Map& affine,
+    const RegisterOptions& options, const Watch& watch, const Execution& exec);
 
 }  // namespace similis::registration_internal

@@ -23,7 +23,8 @@ class GreedyLevel : public SteppedLevel {
         options_(options),
         settings_(settings),
         exec_(exec),
-        metric_(images.fixed, images.moving, images.affine, options.metrics, exec),
+        metric_(images.fixed, images.moving, images.labels.fixed, images.labels.moving,
+            images.affine, options.metrics, exec),
         u_(u),
         next_(allocate(u.shape, DType::f32, u.device, exec)),
         g_(allocate(u.shape, DType::f32, u.device, exec)),
@@ -78,7 +79,7 @@ class GreedyLevel : public SteppedLevel {
   const RegisterOptions& options_;
   const DeformableSettings& settings_;
   const Execution& exec_;
-  MovedMetric metric_;
+  MovedMetrics metric_;
   Tensor u_, next_, g_, d_;
   double least_ = 1;
 };

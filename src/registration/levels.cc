@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/registration/levels.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
+#include <vector>
 
 #include "similis/smooth.hpp"
 #include "similis/warp.hpp"
@@ -55,21 +59,26 @@ Grid checked_grid_of(const char* name, const Volume& volume) {
   return grid;
 }
 
-Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
-  if (mask.empty()) return {};
+// A mask or labels of an image as floats [1,1,…]. what: mask or labels.
+Tensor floats_on(const char* name, const char* what, const TensorView& mask, const Grid& grid,
+    const Execution& exec) {
   const Extents image = grid.image_shape(1);
   const Extents space(
       std::span<const std::int64_t>(image.begin() + 2, static_cast<std::size_t>(grid.rank)));
-  require(mask.shape == space, "{}: {}_mask has shape {}; it must be that of {}, {}", kName, name,
-      mask.shape, name, space);
+  require(mask.shape == space, "{}: {}_{} has shape {}; it must be that of {}, {}", kName, name,
+      what, mask.shape, name, space);
   require(grid.device.kind == DeviceKind::cpu || mask.dtype == DType::boolean ||
               !is_cpu_only(mask.dtype),
-      "{}: {}_mask is {} on {}; a GPU takes masks of booleans, uint8, uint16 and floating-point "
-      "numbers",
-      kName, name, mask.dtype, mask.device);
-  require(mask.device == grid.device, "{}: {}_mask is on {}; it must be on {} as {} is", kName,
-      name, mask.device, grid.device, name);
-  Tensor result = floats_of(mask, image, grid.device, exec);
+      "{}: {}_{} is {} on {}; a GPU takes booleans, uint8, uint16 and floating-point numbers",
+      kName, name, what, mask.dtype, mask.device);
+  require(mask.device == grid.device, "{}: {}_{} is on {}; it must be on {} as {} is", kName, name,
+      what, mask.device, grid.device, name);
+  return floats_of(mask, image, grid.device, exec);
+}
+
+Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
+  if (mask.empty()) return {};
+  Tensor result = floats_on(name, "mask", mask, grid, exec);
   normalize_mask(grid.device, result.shape.count(), result.elements<float>(), exec);
   return result;
 }
@@ -142,6 +151,41 @@ Image smoothed(const Image& image, const Point& sigma, const Execution& exec) {
   return result;
 }
 
+constexpr float kLargestLabel = 1 << 24;  // f32 holds the integers up to here
+
+// The labels of a map but 0.
+std::set<float> distinct(const char* name, const Tensor& labels, const Execution& exec) {
+  const Tensor there = on_cpu(labels, exec);
+  const float* const values = there.elements<float>();
+  std::set<float> result(values, values + there.shape.count());
+  for (const float value : result) {
+    require(value == std::floor(value) && std::abs(value) <= kLargestLabel,
+        "{}: {}_labels holds {}; labels are integers up to 16777216", kName, name, value);
+  }
+  result.erase(0);
+  return result;
+}
+
+// An integer v is `label` where min(1, max(0, v - label + 1)) and min(1, max(0, v - label)) differ.
+Image channels_of(const Image& image, const Tensor& labels, const std::vector<float>& chosen,
+    const Execution& exec) {
+  const GridRows rows(image.grid);
+  const std::int64_t voxels = image.grid.voxels();
+  const Device device = image.grid.device;
+  Image result{.grid = image.grid, .values = {}, .mask = image.mask};
+  result.values = result.allocated(static_cast<std::int64_t>(chosen.size()), exec);
+  const Tensor above = image.allocated(1, exec);
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    float* const channel = channel_of(result, static_cast<std::int64_t>(k));
+    scale(device, voxels, 1, labels.elements<float>(), channel, exec);
+    scale(device, voxels, 1, channel, above.elements<float>(), exec);
+    rescale(rows, chosen[k] - 1, 1, image.mask_elements(), channel, exec);
+    rescale(rows, chosen[k], 1, image.mask_elements(), above.elements<float>(), exec);
+    add_scaled(device, voxels, -1, above.elements<float>(), channel, exec);
+  }
+  return result;
+}
+
 // A mask of shares becomes one of 1 and 0.
 void make_binary(const Tensor& mask, const Execution& exec) {
   if (mask.empty()) return;
@@ -163,6 +207,27 @@ Image prepared(const char* name, const Volume& volume, const TensorView& mask, b
   remove_gaps(name, mask_not_finite, image, exec);
   normalize(name, image, exec);
   return image;
+}
+
+LabelChannels label_channels(const RegisterOptions& options, const Image& fixed,
+    const Image& moving, const Execution& exec) {
+  if (std::none_of(options.metrics.begin(), options.metrics.end(),
+          [](const MetricTerm& term) { return term.metric == RegisterMetric::dice; })) {
+    return {};
+  }
+  require(!options.fixed_labels.empty() && !options.moving_labels.empty(),
+      "{}: the metric dice is given without fixed_labels and moving_labels, which it compares",
+      kName);
+  const Tensor own = floats_on("fixed", "labels", options.fixed_labels, fixed.grid, exec),
+               other = floats_on("moving", "labels", options.moving_labels, moving.grid, exec);
+  const std::set<float> of_fixed = distinct("fixed", own, exec),
+                        of_moving = distinct("moving", other, exec);
+  std::vector<float> both;
+  std::set_intersection(of_fixed.begin(), of_fixed.end(), of_moving.begin(), of_moving.end(),
+      std::back_inserter(both));
+  require(!both.empty(), "{}: fixed_labels and moving_labels have no label in common", kName);
+  return {.fixed = channels_of(fixed, own, both, exec),
+      .moving = channels_of(moving, other, both, exec)};
 }
 
 Tensor coordinate_matrix(

@@ -15,7 +15,7 @@ struct Image {
   Tensor values;  ///< [1,C,…], f32, dense, in [0, 1]; 0 where the mask is
   Tensor mask;    ///< [1,1,…], f32: 1 or 0; empty where all voxels count
 
-  std::int64_t channels() const { return values.shape[1]; }
+  std::int64_t channels() const { return values.empty() ? 0 : values.shape[1]; }
   Tensor allocated(std::int64_t components, const Execution& exec) const {
     return allocate(grid.image_shape(components), DType::f32, grid.device, exec);
   }
@@ -27,6 +27,16 @@ struct Image {
 /// Refuses what register_images() refuses of an image, and prepares it. name: fixed or moving.
 Image prepared(const char* name, const Volume& volume, const TensorView& mask, bool mask_not_finite,
     const Execution& exec);
+
+/// Maps of labels as images with a channel for each label that both have, 1 where it is and 0
+/// elsewhere.
+struct LabelChannels {
+  Image fixed, moving;
+};
+/// Those of the options' labels; without channels where no metric is dice. fixed, moving: as
+/// prepared. Refuses what register_images() refuses of labels.
+LabelChannels label_channels(
+    const RegisterOptions& options, const Image& fixed, const Image& moving, const Execution& exec);
 
 /// The image on coarsened(grid, millimetres), smoothed by half of each axis' shrinking. Voxels
 /// outside the mask add nothing to others.

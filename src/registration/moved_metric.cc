@@ -65,4 +65,29 @@ double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient, const
   return value;
 }
 
+MovedMetrics::MovedMetrics(const Image& still, const Image& moved, const Image& still_labels,
+    const Image& moved_labels, const Map& affine, const std::vector<MetricTerm>& terms,
+    const Execution& exec)
+    : exec_(exec) {
+  for (const MetricTerm& term : terms) {
+    (term.metric == RegisterMetric::dice ? of_labels_ : of_images_).push_back(term);
+  }
+  if (!of_images_.empty()) images_.emplace(still, moved, affine, of_images_, exec);
+  if (!of_labels_.empty()) labels_.emplace(still_labels, moved_labels, affine, of_labels_, exec);
+  if (images_ && labels_) {
+    by_labels_ = allocate(still.grid.field_shape(), DType::f32, still.grid.device, exec);
+  }
+}
+
+double MovedMetrics::differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch) {
+  if (!labels_) return images_->differentiate(u, gradient, scratch);
+  if (!images_) return labels_->differentiate(u, gradient, scratch);
+  // That of the images comes last, as it may overwrite u.
+  double value = labels_->differentiate(u, by_labels_, scratch);
+  value += images_->differentiate(u, gradient, scratch);
+  add_scaled(gradient.device, gradient.shape.count(), 1, by_labels_.elements<float>(),
+      gradient.elements<float>(), exec_);
+  return value;
+}
+
 }  // namespace similis::registration_internal

@@ -30,4 +30,22 @@ class MovedMetric {
   Tensor j_, slope_, weights_, moved_mask_;
 };
 
+/// The metrics of a pair of images, and those of their labels if they have channels.
+class MovedMetrics {
+ public:
+  /// The images and the map must outlive it.
+  MovedMetrics(const Image& still, const Image& moved, const Image& still_labels,
+      const Image& moved_labels, const Map& affine, const std::vector<MetricTerm>& terms,
+      const Execution& exec);
+
+  /// As MovedMetric::differentiate().
+  double differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch);
+
+ private:
+  const Execution& exec_;
+  std::vector<MetricTerm> of_images_, of_labels_;
+  std::optional<MovedMetric> images_, labels_;
+  Tensor by_labels_;  // empty where one of both is
+};
+
 }  // namespace similis::registration_internal

@@ -15,10 +15,15 @@ void check_options(const RegisterOptions& options);
 
 inline constexpr std::array kStageNames = {
     "translation", "rigid", "similarity", "affine", "deformable", "symmetric"};
-inline constexpr std::array kMetricNames = {"lncc", "ncc", "mi", "mse"};
+inline constexpr std::array kMetricNames = {"lncc", "ncc", "mi", "mse", "dice"};
 inline constexpr std::array kPresetNames = {"quick", "balanced", "accurate"};
 /// The last is a map of the caller.
 inline constexpr std::array kStartNames = {"auto", "centers", "moments", "identity", "given"};
+
+/// Whether the linear stages take the metric.
+inline bool is_linear(RegisterMetric metric) {
+  return metric != RegisterMetric::lncc && metric != RegisterMetric::dice;
+}
 
 inline const char* name(RegisterStage stage) {
   return kStageNames.at(static_cast<std::size_t>(stage));

@@ -57,8 +57,9 @@ void registration_internal::check_options(const RegisterOptions& options) {
   require(!options.metrics.empty(), "register: metrics is empty; give one metric or more");
   for (const MetricTerm& term : options.metrics) check(term);
   check(options.linear_metric);
-  require(options.linear_metric.metric != RegisterMetric::lncc,
-      "register: the linear metric is lncc; it must be mi, ncc or mse");
+  require(is_linear(options.linear_metric.metric),
+      "register: the linear metric is {}; it must be mi, ncc or mse",
+      name(options.linear_metric.metric));
   require(options.iterations.empty() || options.levels.empty() ||
               options.iterations.size() == options.levels.size(),
       "register: iterations has {} numbers and levels {}; they must have as many",
@@ -234,6 +235,7 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   require(own.channels() == other.channels(),
       "register: fixed has {} channels and moving {}; they must have as many", own.channels(),
       other.channels());
+  const LabelChannels labels = label_channels(options, own, other, exec);
   std::vector<RegisterStage> linear = options.stages;
   const RegisterStage last = linear.back();
   const bool is_deformable = last >= RegisterStage::deformable;
@@ -249,8 +251,10 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   Registration result{.affine = rows_of(affine), .stages = by_lines.stages};
   Tensor u;
   if (is_deformable && !by_lines.was_stopped) {
-    const DeformableResult deformed =
-        run_deformable(last, base, moved, by_lines.map, taken, options.progress, exec);
+    const DeformableResult deformed = run_deformable(last,
+        {base, moved, is_swapped ? labels.moving : labels.fixed,
+            is_swapped ? labels.fixed : labels.moving},
+        by_lines.map, taken, options.progress, exec);
     result.stages.push_back(deformed.report);
     result.fluid = deformed.settings.fluid;
     result.elastic = deformed.settings.elastic;

@@ -352,5 +352,95 @@ TEST_F(Refusals, OfImages) {
       "register: moving has shape [1, 1, 1, 5]; every axis of space must have 2 voxels or more");
 }
 
+// Two bright balls on flat ground, which the labels tell apart and the images hardly do.
+TEST(Register, DiceLaysLabelsOverOneAnother) {
+  for (const int rank : {2, 3}) {
+    const Grid grid = grid_of(rank, {40, 36, 30}, {2, 2, 2});
+    const auto shape = [&](double shift, Tensor& image, Tensor& labels) {
+      image = allocate(grid.image_shape(1), DType::f32);
+      labels = allocate(rank == 2 ? Extents{36, 40} : Extents{30, 36, 40}, DType::u8);
+      for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+        const Point p = grid.to_world({static_cast<double>(i % 40),
+            static_cast<double>(i / 40 % 36), static_cast<double>(i / 40 / 36)});
+        const double z = rank == 3 ? p[2] : 0;
+        std::uint8_t label = 0;
+        if (std::hypot(p[0] + 16 - shift, p[1], z) < 11) label = 3;
+        if (std::hypot(p[0] - 16, p[1] + shift, z) < 9) label = 200;
+        if (p[0] > 36 && shift > 0) label = 9;  // only one image has it
+        labels.elements<std::uint8_t>()[i] = label;
+        image.elements<float>()[i] = static_cast<float>(test::uniform(7, i));
+      }
+      return Volume{image, rows_of(grid.to_world)};
+    };
+    Tensor own, other, own_labels, other_labels;
+    const Volume f = shape(0, own, own_labels), m = shape(5, other, other_labels);
+    for (const RegisterStage stage : {RegisterStage::deformable, RegisterStage::symmetric}) {
+      RegisterOptions options{.stages = {stage},
+          .start = RegisterStart::identity,
+          .metrics = {{.metric = RegisterMetric::dice}},
+          .fixed_labels = own_labels,
+          .moving_labels = other_labels};
+      const auto overlap_of = [&](const Registration& r, std::uint8_t label) {
+        TensorView image = other_labels;
+        image.shape = grid.image_shape(1);
+        image.strides = dense_strides(image.shape);
+        const Tensor there = apply_registration(r, f, {image, rows_of(grid.to_world)}, true);
+        double both = 0, each = 0;
+        for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+          const bool is_own = own_labels.elements<std::uint8_t>()[i] == label,
+                     is_other = there.elements<float>()[i] == static_cast<float>(label);
+          both += is_own && is_other ? 2 : 0;
+          each += (is_own ? 1 : 0) + (is_other ? 1 : 0);
+        }
+        return both / each;
+      };
+      const Registration r = register_images(f, m, options);
+      for (const std::uint8_t label : {3, 200}) {
+        EXPECT_LT(overlap_of({}, label), 0.8);
+        EXPECT_GT(overlap_of(r, label), 0.95) << rank << " " << static_cast<int>(label);
+      }
+      EXPECT_LT(r.stages[0].levels.back().loss.back(), -0.9);
+      EXPECT_GE(r.min_jacobian, 0.1);
+      // Noise tells the images nothing, so it does not keep the labels apart.
+      options.metrics.push_back({.metric = RegisterMetric::ncc, .weight = 0.1});
+      EXPECT_GT(overlap_of(register_images(f, m, options), 3), 0.9);
+    }
+  }
+}
+
+TEST(Register, RefusesLabels) {
+  const Grid grid = grid_of(2, {20, 20, 1}, {1, 1, 1});
+  Tensor own;
+  const Volume f = image_of(
+      grid, blobs(2, 1), [](const Point& p) { return p; }, own);
+  const Tensor labels = allocate({20, 20}, DType::f32), others = allocate({20, 20}, DType::f32),
+               small = allocate({20, 19}, DType::f32);
+  const auto refuse = [&](const TensorView& fixed_labels, const TensorView& moving_labels,
+                          const char* words) {
+    test::expect_refusal(
+        [&] {
+          register_images(f, f,
+              {.metrics = {{.metric = RegisterMetric::dice}},
+                  .fixed_labels = fixed_labels,
+                  .moving_labels = moving_labels});
+        },
+        words);
+  };
+  std::fill_n(labels.elements<float>(), 400, 1.0f);
+  std::fill_n(others.elements<float>(), 400, 2.0f);
+  refuse({}, labels,
+      "register: the metric dice is given without fixed_labels and moving_labels, which it "
+      "compares");
+  refuse(labels, small,
+      "register: moving_labels has shape [20, 19]; it must be that of moving, "
+      "[20, 20]");
+  refuse(labels, others, "register: fixed_labels and moving_labels have no label in common");
+  others.elements<float>()[3] = 0.5f;
+  refuse(labels, others, "register: moving_labels holds 0.5; labels are integers up to 16777216");
+  test::expect_refusal(
+      [&] { register_images(f, f, {.linear_metric = {.metric = RegisterMetric::dice}}); },
+      "register: the linear metric is dice; it must be mi, ncc or mse");
+}
+
 }  // namespace
 }  // namespace similis

@@ -72,7 +72,7 @@ double mutual_information_of(const Call& call, const MetricTerm& term) {
   return item(value);
 }
 
-// Pearson's correlation or the negative mean squared difference of one channel.
+// Pearson's correlation, the negative mean squared difference or the overlap of one channel.
 double by_moments(const Call& call, const MetricTerm& term, std::int64_t channel) {
   const float* const f = call.f.elements<float>() + channel * call.voxels();
   const float* const j = call.j.elements<float>() + channel * call.voxels();
@@ -85,6 +85,12 @@ double by_moments(const Call& call, const MetricTerm& term, std::int64_t channel
     value = -(m.ff - 2 * m.fj + m.jj) / n;
     by.by_f = static_cast<float>(2 * factor / n);
     by.by_j = -by.by_f;
+  } else if (term.metric == RegisterMetric::dice) {
+    const double sum = m.f + m.j;
+    if (!(sum > 0)) return 0;
+    value = 2 * m.fj / sum;
+    by.by_f = static_cast<float>(2 * factor / sum);
+    by.mean_f = static_cast<float>(m.fj / sum);
   } else {
     const double mean_f = m.f / n, mean_j = m.j / n;
     const double ff = m.ff - n * mean_f * mean_f, jj = m.jj - n * mean_j * mean_j,

@@ -16,8 +16,9 @@
 namespace similis::registration_internal {
 namespace {
 
-// The image where the map lays it on the level's grid.
+// The image where the map lays it on the level's grid; an image without channels stays one.
 Image laid_on(const Grid& grid, const Image& moving, const Map& affine, const Execution& exec) {
+  if (moving.channels() == 0) return {};
   const Map voxels = between_voxels(grid, affine, moving.grid);
   Image result{.grid = grid,
       .values = allocate(grid.image_shape(moving.channels()), DType::f32, grid.device, exec),
@@ -44,8 +45,12 @@ class SymmetricLevel : public SteppedLevel {
         exec_(exec),
         fixed_(laid_on(grid_, images.soft_fixed, {}, exec)),
         moving_(laid_on(grid_, images.moving, images.affine, exec)),
-        forward_(fixed_, images.moving, images.affine, options.metrics, exec),
-        backward_(moving_, images.soft_fixed, {}, options.metrics, exec),
+        fixed_labels_(laid_on(grid_, images.labels.soft_fixed, {}, exec)),
+        moving_labels_(laid_on(grid_, images.labels.moving, images.affine, exec)),
+        forward_(fixed_, images.moving, fixed_labels_, images.labels.moving, images.affine,
+            options.metrics, exec),
+        backward_(moving_, images.soft_fixed, moving_labels_, images.labels.soft_fixed, {},
+            options.metrics, exec),
         v_(v),
         u_(allocate(v.shape, DType::f32, v.device, exec)),
         g_(allocate(v.shape, DType::f32, v.device, exec)),
@@ -81,7 +86,7 @@ class SymmetricLevel : public SteppedLevel {
   const Tensor& field() const override { return v_; }
 
  private:
-  double moved(MovedMetric& metric, int sign, const Tensor& gradient) {
+  double moved(MovedMetrics& metric, int sign, const Tensor& gradient) {
     exponential(grid_, v_, sign, u_, exec_);
     const Determinants found = corner_determinants(
         GridRows(grid_), u_.elements<float>(), {.size = grid_.size}, 0, nullptr, exec_);
@@ -92,8 +97,8 @@ class SymmetricLevel : public SteppedLevel {
   const Grid& grid_;
   const DeformableSettings& settings_;
   const Execution& exec_;
-  Image fixed_, moving_;
-  MovedMetric forward_, backward_;
+  Image fixed_, moving_, fixed_labels_, moving_labels_;
+  MovedMetrics forward_, backward_;
   Tensor v_, u_, g_, d_, other_;
   double least_ = 1;
 };

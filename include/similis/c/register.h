@@ -22,7 +22,8 @@ enum {
   SIMILIS_REGISTER_LNCC = 0,
   SIMILIS_REGISTER_NCC = 1,
   SIMILIS_REGISTER_MI = 2,
-  SIMILIS_REGISTER_MSE = 3
+  SIMILIS_REGISTER_MSE = 3,
+  SIMILIS_REGISTER_DICE = 4 /**< of labels; only of the deformable stages */
 };
 enum { SIMILIS_REGISTER_QUICK = 0, SIMILIS_REGISTER_BALANCED = 1, SIMILIS_REGISTER_ACCURATE = 2 };
 enum {
@@ -90,13 +91,15 @@ typedef struct similis_register_options {
    * 0 ends the registration with the last valid field. NULL: not called. */
   int32_t (*progress)(void* context, const similis_register_progress* progress);
   void* progress_context;
+  const similis_tensor* fixed_labels;  /**< integers, shaped as a mask; read with the metric dice */
+  const similis_tensor* moving_labels; /**< likewise on the moving grid */
 } similis_register_options;
 #define SIMILIS_REGISTER_DEFAULTS                                                                 \
   {                                                                                               \
     sizeof(similis_register_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0,                         \
         {SIMILIS_REGISTER_MI, 5, 32, 0, 1.0, 1.0, 0}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}, -1.0, \
         -1.0, 0.5, 0.1, 1e-5, NULL, NULL, NULL, NULL, SIMILIS_REGISTER_START_AUTO,                \
-        SIMILIS_REGISTER_BALANCED, 0, 0, NULL, NULL                                               \
+        SIMILIS_REGISTER_BALANCED, 0, 0, NULL, NULL, NULL, NULL                                   \
   }
 
 /** The result of a registration. */

@@ -66,7 +66,7 @@ def register(
         stages: any of translation, rigid, similarity, affine, and deformable or symmetric, in
             this order. The symmetric stage takes both images alike: swapped, they give the inverse.
         metrics: of the deformable stage, which maximises their weighted sum: "lncc", "ncc", "mi",
-            "mse", or with options, as ("lncc", {"window_size": 5, "weight": 1}) or ("mi",
+            "mse", "dice" (the mean overlap of the labels), or with options, as ("lncc", {"window_size": 5, "weight": 1}) or ("mi",
             {"bins": 48, "sampling": 1}).
         linear_metric: of all other stages: mi, ncc or mse.
         preset: "quick", "balanced" or "accurate": how many iterations.
@@ -83,7 +83,7 @@ def register(
             that are 0 add nothing.
         fixed_labels, moving_labels: integers, given like masks. The report has the Dice overlap of
             each label before and after, and the result's `labels` are moving's on fixed's grid.
-            They do not enter the loss.
+            They enter the loss only with the metric dice.
         nan: "error", or "mask" for samples that are not finite.
         seed: which voxels the sampling of mi takes.
         slabs, moving_slabs: similis.distributed.Slabs, of fixed and moving, which are then own rows
@@ -151,7 +151,15 @@ def register(
         raise ValueError(
             "register: fixed_labels are given without moving_labels, with which they are compared"
         )
-    library.set_masks(options, [None if m is None else inputs.described(m) for m in masks])
+    library.set_pair(options, "mask", [None if m is None else inputs.described(m) for m in masks])
+    if any((each if isinstance(each, str) else each[0]) == "dice" for each in metrics):
+        if labels[0] is None or labels[1] is None:
+            raise ValueError(
+                "register: the metric dice is given without fixed_labels and moving_labels, which it "
+                "compares"
+            )
+        held = [inputs.labels_beside(*each) for each in zip(labels, (own, other))]
+        library.set_pair(options, "labels", [inputs.described(each) for each in held])
     threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
     begin = time.perf_counter()
     stream = inputs.stream_of(own.data)

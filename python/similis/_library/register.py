@@ -13,7 +13,7 @@ from typing import Any, Final, Optional, Union
 from . import c_abi, threads, values
 
 STAGES: Final = ("translation", "rigid", "similarity", "affine", "deformable", "symmetric")
-METRICS: Final = ("lncc", "ncc", "mi", "mse")
+METRICS: Final = ("lncc", "ncc", "mi", "mse", "dice")
 PRESETS: Final = ("quick", "balanced", "accurate")
 STARTS: Final = ("auto", "centers", "moments", "identity")
 GIVEN: Final = len(STARTS)
@@ -88,6 +88,8 @@ class Options(ctypes.Structure):
         ("reserved", ctypes.c_int32),
         ("progress", _PROGRESS),
         ("progress_context", ctypes.c_void_p),
+        ("fixed_labels", ctypes.POINTER(c_abi.Tensor)),
+        ("moving_labels", ctypes.POINTER(c_abi.Tensor)),
     ]
 
 
@@ -151,7 +153,7 @@ def options_of(
     seed: Any,
     names: tuple[str, str],
 ) -> Options:
-    """The C struct, without masks and progress. Values that C's types hold are left to the library,
+    """The C struct, without masks, labels and progress. Values that C's types hold are left to the library,
     which refuses them in its words."""
     number = values.number
     options = Options(struct_size=ctypes.sizeof(Options))
@@ -187,11 +189,11 @@ def options_of(
     return options
 
 
-def set_masks(options: Options, masks: Sequence[Optional[c_abi.Tensor]]) -> None:
-    """Of fixed and of moving; None: all voxels count."""
-    for name, mask in zip(("fixed_mask", "moving_mask"), masks):
-        if mask is not None:
-            setattr(options, name, ctypes.pointer(mask))
+def set_pair(options: Options, kind: str, pair: Sequence[Optional[c_abi.Tensor]]) -> None:
+    """The masks or the labels (kind) of fixed and of moving; None: there is none."""
+    for image, given in zip(("fixed", "moving"), pair):
+        if given is not None:
+            setattr(options, f"{image}_{kind}", ctypes.pointer(given))
 
 
 def volume_of(data: c_abi.Tensor, to_world: Sequence[float]) -> Volume:

@@ -348,8 +348,8 @@ def register(
         size = [slabs.extent, *fixed.shape[3:]]
         factors, counts = _schedule(size, preset, levels, iterations)
     is_mi = all(name == "mi" for name, _ in terms)
-    fluid = (5.0 if is_mi else 3.0) if fluid is None else fluid
-    elastic = (0.5 if is_mi else 0.25) if elastic is None else elastic
+    fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
+    elastic = 0.25 if elastic is None else elastic
     matrix = _identity(rank) if affine is None else affine.double().cpu()
     one, zero = [1.0] * rank, [0.0] * rank
     with torch.no_grad():

@@ -281,6 +281,16 @@ def labels_of(argument: str, given: Any, image: Image) -> Optional[Volume]:
     return Volume(held.reshape(1, 1, *image.grid.shape), image.grid, kind)
 
 
+def labels_beside(labels: Volume, image: Image) -> Any:
+    """Labels of labels_of() where the image's data are, [Y,X] or [Z,Y,X]."""
+    array = numpy.ascontiguousarray(labels.values.reshape(image.data.shape[2:]))
+    if _is_cuda_tensor(image.data):
+        return imported("torch").from_numpy(array).to(image.data.device)
+    if is_of("cupy", "ndarray", image.data):
+        return imported("cupy").asarray(array)
+    return array
+
+
 def start_of(init: Any, rank: int, world: str) -> tuple[int, Optional[Sequence[float]]]:
     """C's start and, for a map of the caller, its numbers."""
     if isinstance(init, str) and init in library.STARTS:

@@ -53,9 +53,9 @@ void add_register_arguments(CLI::App& app, RegisterCommand& command) {
   app.add_option("--preset", command.preset, "how many iterations to take (default: balanced)")
       ->type_name("quick|balanced|accurate");
   app.add_option("-m,--metric", command.metrics,
-         "metric of the deformable stage: lncc, ncc, mi or mse, with the options weight=NUMBER, "
-         "window_size=N (of lncc), bins=N and sampling=SHARE (of mi); repeat for several (default: "
-         "lncc and ncc)")
+         "metric of the deformable stage: lncc, ncc, mi, mse or dice (of labels), with the options "
+         "weight=NUMBER, window_size=N (of lncc), bins=N and sampling=SHARE (of mi); repeat for "
+         "several (default: lncc and ncc)")
       ->type_name("METRIC[=OPTION=VALUE:…]")
       ->allow_extra_args(false);
   app.add_option("--linear-metric", command.linear_metric,

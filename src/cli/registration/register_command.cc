@@ -122,6 +122,15 @@ TensorView image_of(const media::Volume& volume, int rank) {
   return image;
 }
 
+// [Z,Y,X], or [Y,X] of a slice.
+TensorView voxels_of(const media::Volume& volume, int rank) {
+  const auto& size = volume.grid.size;
+  TensorView voxels = volume.values;
+  voxels.shape = rank == 2 ? Extents{size[1], size[0]} : Extents{size[2], size[1], size[0]};
+  voxels.strides = dense_strides(voxels.shape);
+  return voxels;
+}
+
 // Everything that the program writes, computed before the first file.
 struct Results {
   RegisterTransforms transforms;
@@ -192,10 +201,14 @@ Registration registered_on(Device device, const Volume& fixed, const Volume& mov
     return array.empty() ? Tensor() : on_device(Tensor(array, nullptr), device, exec);
   };
   const Tensor own = there(fixed.data), other = there(moving.data),
-               own_mask = there(options.fixed_mask), other_mask = there(options.moving_mask);
+               own_mask = there(options.fixed_mask), other_mask = there(options.moving_mask),
+               own_labels = there(options.fixed_labels),
+               other_labels = there(options.moving_labels);
   RegisterOptions by = options;
   by.fixed_mask = own_mask;
   by.moving_mask = other_mask;
+  by.fixed_labels = own_labels;
+  by.moving_labels = other_labels;
   Registration result = register_images({own, fixed.to_world}, {other, moving.to_world}, by, exec);
   for (Tensor* const array : {&result.displacement, &result.inverse_displacement, &result.warped}) {
     if (!array->empty()) *array = on_device(*array, {}, exec);
@@ -279,6 +292,10 @@ int register_volumes(const RegisterCommand& command) {
   options.moving_name = moving.name;
   options.fixed_mask = further.fixed_mask;
   options.moving_mask = further.moving_mask;
+  if (further.fixed_labels) options.fixed_labels = voxels_of(*further.fixed_labels, fixed.rank());
+  if (further.moving_labels) {
+    options.moving_labels = voxels_of(*further.moving_labels, moving.rank());
+  }
   const auto interrupted = [&] {
     if (interruption.signal() == 0) return false;
     print_error(interruption.words());

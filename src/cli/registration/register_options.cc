@@ -155,8 +155,14 @@ RegisterOptions parse_register_options(const RegisterCommand& command) {
     options.metrics.push_back(parse_metric("--metric", text));
   }
   options.linear_metric = parse_metric("--linear-metric", command.linear_metric);
-  if (options.linear_metric.metric == RegisterMetric::lncc) {
-    throw UsageError("--linear-metric is \"lncc\"; it must be mi, ncc or mse");
+  if (!registration_internal::is_linear(options.linear_metric.metric)) {
+    throw UsageError(fmt::format("--linear-metric is \"{}\"; it must be mi, ncc or mse",
+        registration_internal::name(options.linear_metric.metric)));
+  }
+  const bool is_by_labels = std::any_of(options.metrics.begin(), options.metrics.end(),
+      [](const MetricTerm& term) { return term.metric == RegisterMetric::dice; });
+  if (is_by_labels && (command.fixed_labels.empty() || command.moving_labels.empty())) {
+    throw UsageError("--metric dice: give --fixed-labels and --moving-labels, which it compares");
   }
   options.iterations = parse_list("--iterations", command.iterations);
   options.levels = parse_list("--levels", command.levels);

@@ -155,6 +155,10 @@ TEST_F(RegisterProgram, ComparesLabelsBeforeAndAfter) {
   }
   EXPECT_DOUBLE_EQ(dice["after"].get<double>(), both / each);
   EXPECT_FALSE(exists("l_report.html"));
+  arguments.insert(arguments.end(), {"--stages", "deformable", "-m", "dice", "-m", "lncc"});
+  const Json by_labels = register_json(arguments);
+  EXPECT_EQ(by_labels["settings"]["metrics"][0]["name"], "dice");
+  EXPECT_GT(by_labels["dice"]["7"]["after"].get<double>(), 0.95);
 }
 
 // The first channels are noise, so that only the second ones can show the shift.
@@ -265,6 +269,8 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
   refused({"--seed", "-1"}, 2, "--seed is \"-1\"; it must be a whole number of 0 or more");
   refused({"--fixed-labels", "fixed.nii"}, 2,
       "--fixed-labels: give --moving-labels too, with which they are compared");
+  refused({"-m", "dice"}, 2,
+      "--metric dice: give --fixed-labels and --moving-labels, which it compares");
   refused({"--moving-labels", "moving.nii"}, 1, labels_refusal());
   refused({"--nan", "skip"}, 2, "--nan is \"skip\"; it must be error or mask");
   refused({"--init", "none.mat"}, 1, "cannot read none.mat: No such file or directory");
