@@ -196,6 +196,30 @@ TEST(RegistrationCuda, TakesMasksAndChannels) {
   EXPECT_LT(mean_difference(grid, by_cpu, by_gpu), 0.02);
 }
 
+TEST(RegistrationCuda, TakesLabels) {
+  SKIP_WITHOUT_A_GPU();
+  const Pair pair(grid_of(3, {34, 30, 32}, {4, 4, 4}), 7);
+  const auto labels_of = [](const Tensor& image) {
+    return test::make({32, 30, 34}, DType::u8, test::Layout::dense,
+        [&](std::int64_t i) { return std::floor(image.elements<float>()[i] / 40); });
+  };
+  const test::Array own = labels_of(pair.own), other = labels_of(pair.other);
+  const test::OnGpu own_on_gpu(own), other_on_gpu(other);
+  for (const RegisterStage stage : {RegisterStage::deformable, RegisterStage::symmetric}) {
+    RegisterOptions options{.stages = {stage},
+        .start = RegisterStart::identity,
+        .metrics = {{.metric = RegisterMetric::dice}, {.metric = RegisterMetric::ncc}},
+        .iterations = {6, 4},
+        .levels = {2, 1},
+        .fixed_labels = own,
+        .moving_labels = other};
+    const Registration cpu = pair.on_cpu(options);
+    options.fixed_labels = own_on_gpu.view();
+    options.moving_labels = other_on_gpu.view();
+    EXPECT_LT(mean_difference(pair.grid, cpu, pair.on_gpu(options)), 0.02);
+  }
+}
+
 TEST(RegistrationCuda, EndsWhereTheCallerSaysSo) {
   SKIP_WITHOUT_A_GPU();
   const Pair pair(grid_of(3, {26, 25, 27}, {5, 5, 5}), 9);
@@ -269,7 +293,7 @@ TEST(RegistrationCuda, FusedIterationsFollowTheCpus) {
       const bool has_masks = setting.has_masks;
       const Image own = prepared("fixed", fixed, has_masks ? a : TensorView(), false, {}),
                   moved = prepared("moving", moving, has_masks ? b : TensorView(), false, {});
-      const LevelImages images{own, own, moved, affine};
+      const LevelImages images{{own, own, moved}, {}, affine};
       const Tensor u = allocate(own.grid.field_shape(), DType::f32, own.grid.device);
       fill(u.device, u.shape.count(), 0, static_cast<float*>(u.data()), {});
       const Execution exec;
