@@ -380,7 +380,7 @@ def test_refusals_of_images(tmp_path):
     with pytest.raises(ValueError, match="fixed_affine is given, but fixed has a place of its own"):
         similis.register(tmp_path / "fixed.nii", MOVING, fixed_affine=RAS)
     series = volumes.Volume(np.zeros((1, 3, 4, 4, 4), "float32"), volumes.Grid((4, 4, 4), np.eye(4)))
-    with pytest.raises(ValueError, match="moving has 3 frames with 1 components per voxel"):
+    with pytest.raises(ValueError, match="moving has 3 frames with 1 component per voxel"):
         similis.register(FIXED, series)
     small = volumes.Volume(np.ones((1, 1, 4, 4, 4), "float32"), volumes.Grid((4, 4, 4), np.eye(4)))
     with pytest.raises(ValueError, match="fixed_mask lies on another grid than .*fixed.nii"):

@@ -152,7 +152,8 @@ def _of_volume(argument: str, given: Any) -> Image:
     components, frames = volume.values.shape[:2]
     if (components, frames) != (1, 1):
         raise ValueError(
-            f"register: {name} has {frames} frames with {components} components per voxel; it must "
+            f"register: {name} has {frames} frame{'s' * (frames != 1)} with "
+            f"{components} component{'s' * (components != 1)} per voxel; it must "
             "have 1 frame with 1 component"
         )
     data, grid = volume.image, volume.grid
