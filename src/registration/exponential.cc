@@ -2,12 +2,22 @@
 #include "src/registration/exponential.h"
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "similis/warp.hpp"
+#include "src/core/operation.h"
+#include "src/registration/cuda/passes.h"
 #include "src/registration/levels.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
+namespace {
+
+// Null in a build without CUDA, where no field is on a GPU.
+constinit decltype(&cuda::square) const kSquare = SIMILIS_IF_CUDA(cuda::square);
+
+}  // namespace
 
 void exponential(
     const Grid& grid, const Tensor& v, int sign, const Tensor& u, const Execution& exec) {
@@ -22,6 +32,13 @@ void exponential(
   const Tensor* to = squarings % 2 == 0 ? &other : &u;
   scale(grid.device, count, static_cast<float>(std::ldexp(sign, -squarings)), v.elements<float>(),
       from->elements<float>(), exec);
+  if (grid.device.kind == DeviceKind::cuda && count < std::numeric_limits<std::int32_t>::max()) {
+    for (int i = 0; i < squarings; ++i) {
+      kSquare(GridRows(grid), from->elements<float>(), to->elements<float>(), exec);
+      std::swap(from, to);
+    }
+    return;
+  }
   const Tensor by_voxel = displacement_matrix({}, grid, exec);
   for (int i = 0; i < squarings; ++i) {
     scale(grid.device, count, 1, from->elements<float>(), to->elements<float>(), exec);

@@ -2,6 +2,7 @@
 #include "src/registration/moved_metric.h"
 
 #include "similis/warp.hpp"
+#include "src/core/operation.h"
 #include "src/registration/similarity.h"
 
 namespace similis::registration_internal {
@@ -24,6 +25,9 @@ std::optional<FusedVolumes> fused_metric(const Image& still, const Image& moved,
   return result;
 }
 
+// Null in a build without CUDA, where no image is on a GPU.
+constinit decltype(&fused_metric_cuda) const kOnGpu = SIMILIS_IF_CUDA(fused_metric_cuda);
+
 }  // namespace
 
 MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affine,
@@ -33,8 +37,12 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
       terms_(terms),
       exec_(exec),
       voxels_(between_voxels(still.grid, affine, moved.grid)),
-      fused_(fused_metric(still, moved, voxels_, terms)),
-      j_(still.allocated(still.channels(), exec)) {
+      on_gpu_(still.grid.device.kind == DeviceKind::cuda
+                  ? kOnGpu(still, moved, voxels_, terms, exec)
+                  : nullptr),
+      fused_(fused_metric(still, moved, voxels_, terms)) {
+  if (on_gpu_ != nullptr) return;
+  j_ = still.allocated(still.channels(), exec);
   if (fused_) return;
   slope_ = still.allocated(still.channels(), exec);
   weights_ = still.allocated(1, exec);
@@ -42,6 +50,7 @@ MovedMetric::MovedMetric(const Image& still, const Image& moved, const Map& affi
 }
 
 double MovedMetric::differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch) {
+  if (on_gpu_ != nullptr) return on_gpu_->differentiate(u, gradient);
   if (fused_) {
     return differentiate_fused(*fused_, u.elements<float>(), j_.elements<float>(),
         scratch.elements<float>(), gradient.elements<float>(), exec_);

@@ -2,13 +2,26 @@
 // The metrics of an image and another that a field moves, and their derivative by the field.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "src/registration/cpu/fused.h"
 #include "src/registration/levels.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
+
+/// The same for the metrics and images that kernels of a GPU take in a few passes.
+class FusedMetric {
+ public:
+  virtual ~FusedMetric() = default;
+  /// As MovedMetric's, without scratch.
+  virtual double differentiate(const Tensor& u, const Tensor& gradient) = 0;
+};
+/// Null where the kernels do not take them. Both images must outlive the result.
+std::unique_ptr<FusedMetric> fused_metric_cuda(const Image& still, const Image& moved,
+    const Map& voxels, const std::vector<MetricTerm>& terms, const Execution& exec);
 
 class MovedMetric {
  public:
@@ -26,7 +39,8 @@ class MovedMetric {
   const std::vector<MetricTerm>& terms_;
   const Execution& exec_;
   Map voxels_;
-  std::optional<FusedVolumes> fused_;  // empty where the operations are called one by one
+  std::unique_ptr<FusedMetric> on_gpu_;
+  std::optional<FusedVolumes> fused_;  // without both, the operations are called one by one
   Tensor j_, slope_, weights_, moved_mask_;
 };
 

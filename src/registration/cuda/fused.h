@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "similis/execution.hpp"
 #include "src/core/host_device.h"
@@ -71,6 +72,13 @@ struct Level {
 };
 /// Two volumes of one channel, and the map between their voxels.
 Level fused_level(const Image& fixed, const Image& moving, const Map& voxels);
+
+/// Whether the kernels take the image: a volume with one channel, whose planes they count in 32
+/// bits.
+bool is_fusable(const Image& image);
+/// Sets the weights of one LNCC and at most one NCC, and returns LNCC's window size; 0 for other
+/// metrics, which the kernels do not take.
+int set_metrics(const std::vector<MetricTerm>& terms, Level& level);
 
 /// The number of an iteration, and its place in the batch.
 struct Iteration {

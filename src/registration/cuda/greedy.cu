@@ -27,28 +27,10 @@ using namespace cuda;
 
 constexpr const char* kName = "register";
 
-bool is_window(int size) { return size == 3 || size == 5 || size == 7; }
-
-// What the kernels are written for: a volume with one channel, one LNCC and at most one NCC.
-bool can_fuse(
-    const LevelImages& images, const RegisterOptions& options, const DeformableSettings& settings) {
-  int lncc = 0, ncc = 0;
-  for (const MetricTerm& term : options.metrics) {
-    if (term.metric == RegisterMetric::lncc && is_window(term.window_size)) {
-      ++lncc;
-    } else if (term.metric == RegisterMetric::ncc) {
-      ++ncc;
-    } else {
-      return false;
-    }
-  }
+// Smoothings of the reach that the kernels are written for.
+bool can_smooth(const DeformableSettings& settings) {
   constexpr double kTruncate = 3;  // of smooth()
-  const auto& size = images.fixed.grid.size;
-  constexpr std::int64_t kMostOfPlane = std::int64_t{1}
-                                        << 29;  // kernels count 3 numbers in 32 bits
-  return images.fixed.grid.rank == 3 && images.fixed.channels() == 1 && lncc == 1 && ncc <= 1 &&
-         size[0] * size[1] < kMostOfPlane &&
-         std::round(kTruncate * settings.fluid) <= smooth_internal::kMostRadius &&
+  return std::round(kTruncate * settings.fluid) <= smooth_internal::kMostRadius &&
          std::round(kTruncate * settings.elastic) <= 1;
 }
 
@@ -70,11 +52,7 @@ class FusedGreedyLevel : public DeformableLevel {
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
     fill(grid_.device, g_.shape.count(), 0, g_.elements<float>(), exec);
-    for (const MetricTerm& term : options.metrics) {
-      const bool is_lncc = term.metric == RegisterMetric::lncc;
-      (is_lncc ? level_.lncc_weight : level_.ncc_weight) = static_cast<float>(term.weight);
-      if (is_lncc) window_size_ = term.window_size;
-    }
+    window_size_ = set_metrics(options.metrics, level_);
     const std::vector<double> taps =
         smooth_internal::smooth_pass(u, {.output = u}, {.sigma = settings.elastic, .field = true})
             .taps[0];
@@ -257,36 +235,12 @@ class FusedGreedyLevel : public DeformableLevel {
 
 }  // namespace
 
-namespace cuda {
-
-void Level::set_map(const Map& voxels) {
-  for (std::size_t a = 0; a < 3; ++a) {
-    start[a] = static_cast<float>(voxels.shift[a]);
-    for (std::size_t c = 0; c < 3; ++c) by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
-  }
-}
-
-Level fused_level(const Image& fixed, const Image& moving, const Map& voxels) {
-  Level level = {};
-  level.fixed = fixed.values.elements<float>();
-  level.moving = moving.values.elements<float>();
-  level.fixed_mask = fixed.mask_elements();
-  level.moving_mask = moving.mask_elements();
-  level.device = fixed.grid.device;
-  for (std::size_t a = 0; a < 3; ++a) {
-    level.size[a] = static_cast<int>(fixed.grid.size[a]);
-    level.moving_size[a] = static_cast<int>(moving.grid.size[a]);
-    level.inside[a] = static_cast<float>(level.moving_size[a] - 1) + kSlack;
-  }
-  level.set_map(voxels);
-  return level;
-}
-
-}  // namespace cuda
-
 std::unique_ptr<DeformableLevel> fused_greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
-  if (!can_fuse(images, options, settings)) return nullptr;
+  Level level = {};
+  const bool fits =
+      is_fusable(images.fixed) && can_smooth(settings) && set_metrics(options.metrics, level) != 0;
+  if (!fits) return nullptr;
   return std::make_unique<FusedGreedyLevel>(images, u, options, settings, exec);
 }
 

@@ -113,6 +113,42 @@ struct Blend {
   }
 };
 
+// to = u(x) + u(x + u(x)); places outside are those at the border.
+template <int rank> struct Square {
+  Sizes sizes;
+  const float* u;
+  float* to;
+
+  __device__ void operator()(std::int64_t i) const {
+    int at[3];
+    sizes.place(i, at);
+    const float* const own = u + i * rank;
+    int cell = 0, stride = rank, steps[rank];
+    float fraction[rank];
+    for (int a = 0; a < rank; ++a) {
+      const int last = static_cast<int>(sizes.size[a]) - 1;
+      const float place =
+          fminf(fmaxf(static_cast<float>(at[a]) + own[a], 0), static_cast<float>(last));
+      const int first = min(static_cast<int>(place), max(last - 1, 0));
+      fraction[a] = place - static_cast<float>(first);
+      cell += first * stride;
+      steps[a] = last > 0 ? stride : 0;
+      stride *= static_cast<int>(sizes.size[a]);
+    }
+    const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
+    for (int c = 0; c < rank; ++c) {
+      const auto row = [&](const float* from) { return mix(from[0], from[steps[0]], fraction[0]); };
+      const auto plane = [&](const float* from) {
+        return mix(row(from), row(from + steps[1]), fraction[1]);
+      };
+      const float* const corner = u + cell + c;
+      float value = plane(corner);
+      if constexpr (rank == 3) value = mix(value, plane(corner + steps[2]), fraction[2]);
+      to[i * rank + c] = own[c] + value;
+    }
+  }
+};
+
 struct LargestSquare {
   using Result = Found<1, 1>;  // how many are NaN; the largest
   int rank;
@@ -298,6 +334,14 @@ void blend(const GridRows& rows, const Box& box, const float* m, const float* b,
   const Blend body{Sizes(box.size), box.first[2] * by_z + box.first[1] * by_y + box.first[0], by_y,
       by_z, rows.rank, m, b, u};
   each(rows.device, box.size[0] * box.size[1] * box.size[2], exec, body);
+}
+
+void square(const GridRows& rows, const float* u, float* to, const Execution& exec) {
+  if (rows.rank == 3) {
+    each(rows.device, rows.voxels(), exec, Square<3>{Sizes(rows.size), u, to});
+  } else {
+    each(rows.device, rows.voxels(), exec, Square<2>{Sizes(rows.size), u, to});
+  }
 }
 
 double largest_square(const GridRows& rows, const float* field, const Execution& exec) {

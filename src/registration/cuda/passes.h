@@ -22,6 +22,10 @@ decltype(all::dilate) dilate;
 decltype(all::largest_square) largest_square;
 decltype(all::corner_determinants) corner_determinants;
 
+/// to = u(x) + u(x + u(x)), where places outside are those at the border. Fields have fewer than
+/// 2³¹ numbers.
+void square(const GridRows& rows, const float* u, float* to, const Execution& exec);
+
 // values.cu
 decltype(all::turn) turn;
 decltype(all::round_to) round_to;

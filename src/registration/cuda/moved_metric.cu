@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the fused kernels know of two images, and the metrics of one that a field moves by them.
+#include "src/registration/moved_metric.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/core/tensor/memory.h"
+#include "src/gpu/cuda/vendor.h"
+#include "src/gpu/device.h"
+#include "src/registration/cuda/fused.h"
+
+namespace similis::registration_internal {
+
+namespace cuda {
+
+void Level::set_map(const Map& voxels) {
+  for (std::size_t a = 0; a < 3; ++a) {
+    start[a] = static_cast<float>(voxels.shift[a]);
+    for (std::size_t c = 0; c < 3; ++c) by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+  }
+}
+
+Level fused_level(const Image& fixed, const Image& moving, const Map& voxels) {
+  Level level = {};
+  level.fixed = fixed.values.elements<float>();
+  level.moving = moving.values.elements<float>();
+  level.fixed_mask = fixed.mask_elements();
+  level.moving_mask = moving.mask_elements();
+  level.device = fixed.grid.device;
+  for (std::size_t a = 0; a < 3; ++a) {
+    level.size[a] = static_cast<int>(fixed.grid.size[a]);
+    level.moving_size[a] = static_cast<int>(moving.grid.size[a]);
+    level.inside[a] = static_cast<float>(level.moving_size[a] - 1) + kSlack;
+  }
+  level.set_map(voxels);
+  return level;
+}
+
+bool is_fusable(const Image& image) {
+  constexpr std::int64_t kMostOfPlane = std::int64_t{1} << 29;  // 3 numbers a voxel
+  const auto& size = image.grid.size;
+  return image.grid.rank == 3 && image.channels() == 1 && size[0] * size[1] < kMostOfPlane;
+}
+
+int set_metrics(const std::vector<MetricTerm>& terms, Level& level) {
+  int window_size = 0, ncc = 0;
+  for (const MetricTerm& term : terms) {
+    const auto weight = static_cast<float>(term.weight);
+    const int size = term.window_size;
+    if (term.metric == RegisterMetric::lncc && window_size == 0 &&
+        (size == 3 || size == 5 || size == 7)) {
+      window_size = size;
+      level.lncc_weight = weight;
+    } else if (term.metric == RegisterMetric::ncc && ++ncc == 1) {
+      level.ncc_weight = weight;
+    } else {
+      return 0;
+    }
+  }
+  return window_size;
+}
+
+}  // namespace cuda
+
+namespace {
+
+using namespace cuda;
+
+class MetricOnGpu : public FusedMetric {
+ public:
+  MetricOnGpu(const Level& level, int window_size, const Image& still, const Execution& exec)
+      : level_(level),
+        window_size_(window_size),
+        exec_(exec),
+        j_(still.allocated(1, exec)),
+        slopes_(still.allocated(3, exec)),
+        state_(allocate_bytes(sizeof(State), level.device, exec)),
+        partials_(allocate_bytes(sizeof(double) * static_cast<std::size_t>(std::max(
+                                                      warp_numbers(level), windows_numbers(level))),
+            level.device, exec)) {
+    level_.j = j_.elements<float>();
+    level_.state = static_cast<State*>(state_.get());
+    level_.partials = static_cast<double*>(partials_.get());
+    level_.min_jacobian = -std::numeric_limits<float>::infinity();  // the caller looks at folds
+  }
+
+  double differentiate(const Tensor& u, const Tensor& gradient) override {
+    const gpu::Current current(level_.device);
+    gpu::clear("register", exec_.queue.handle, state_.get(), sizeof(State));
+    const Iteration at{.number = 1, .record = 0};
+    const float* const field = u.elements<float>();
+    float* const slopes = slopes_.elements<float>();
+    launch_warp(level_, at, field, exec_);
+    launch_windows(level_, at, window_size_, slopes, exec_);
+    launch_slopes(level_, at, window_size_, slopes, field, gradient.elements<float>(), exec_);
+    Record record;
+    gpu::copy_to_cpu(
+        &record, level_.state->records, sizeof(record), level_.device, exec_.queue.handle);
+    return -record.loss;
+  }
+
+ private:
+  Level level_;
+  int window_size_;
+  const Execution& exec_;
+  Tensor j_, slopes_;
+  std::shared_ptr<void> state_, partials_;
+};
+
+}  // namespace
+
+std::unique_ptr<FusedMetric> fused_metric_cuda(const Image& still, const Image& moved,
+    const Map& voxels, const std::vector<MetricTerm>& terms, const Execution& exec) {
+  if (!is_fusable(still)) return nullptr;
+  Level level = fused_level(still, moved, voxels);
+  const int window_size = set_metrics(terms, level);
+  if (window_size == 0) return nullptr;
+  return std::make_unique<MetricOnGpu>(level, window_size, still, exec);
+}
+
+}  // namespace similis::registration_internal
