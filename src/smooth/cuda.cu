@@ -149,6 +149,11 @@ template <class At> __device__ float folded_sum(const Line& line, int extent, co
   return sum;
 }
 
+// Floats of a row of a tile with its rim: 3 modulo 8, as kRingPitch.
+constexpr SIMILIS_HOST_DEVICE int tile_pitch_of(int radius, int parts) {
+  return (kWidth + 2 * radius * parts + 4) / 8 * 8 + 3;
+}
+
 struct PlanePass {
   Elements from, to;
   Shape shape;
@@ -156,6 +161,7 @@ struct PlanePass {
   Outside outside;
   int tiles = 0, stripes = 0, stripe_rows = 0;  // of a plane; rows are a multiple of kRun
   int tile_pitch = 0, ring_blocks = 0;          // floats of a row; blocks of kRun rows
+  bool is_plain = false;  // elements of a row lie one behind another, and all outside are 0
   Gate gate = {};
 };
 
@@ -165,11 +171,12 @@ template <class T, int radius>
 __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTANT PlanePass p) {
   SIMILIS_DYNAMIC_SHARED(float, shared, 16);
   if (!p.gate.is_open()) return;
-  constexpr int kLoads = radius > 0 ? 2 : 3;         // of a row and its rim, a thread
-  float* const tile = shared;                        // [kRun][tile_pitch]
-  float* const ring = shared + kRun * p.tile_pitch;  // [ring_blocks · kRun][kRingPitch]
-  const Shape& shape = p.shape;
+  constexpr int kLoads = radius > 0 ? 2 : 3;  // of a row and its rim, a thread
   constexpr int kParts = radius > 0 ? kKnownParts : 0;
+  const int tile_pitch = radius > 0 ? tile_pitch_of(radius, kParts) : p.tile_pitch;
+  float* const tile = shared;                      // [kRun][tile_pitch]
+  float* const ring = shared + kRun * tile_pitch;  // [ring_blocks · kRun][kRingPitch]
+  const Shape& shape = p.shape;
   const int t = static_cast<int>(threadIdx.x), parts = kParts > 0 ? kParts : shape.components;
   const std::int64_t block = blockIdx.x;
   const int tile_number = static_cast<int>(block % p.tiles);
@@ -183,7 +190,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
   const T* const from =
       static_cast<const T*>(p.from.data) + p.from.image(n, c) + z * p.from.strides[kZ];
   const bool replicates = p.outside == Outside::replicated;
-  const int loaded = kWidth + 2 * p.x.radius * parts;
+  const int loaded = kWidth + 2 * (radius > 0 ? radius : p.x.radius) * parts;
   Coming coming(first_row - p.y.radius, shape.height, p.from.strides[kY]);
   const T* places[kLoads];
   bool exists[kLoads];
@@ -191,12 +198,27 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
   for (int k = 0; k < kLoads; ++k) {
     const int i = t + k * kWidth, voxel = i / parts, at = first_x + voxel - p.x.radius;
     const int inside = min(max(at, 0), shape.width - 1);
-    places[k] = from + coming.offset() + inside * p.from.strides[kX] +
+    places[k] = from + coming.offset() + (p.is_plain ? at : inside) * p.from.strides[kX] +
                 (i - voxel * parts) * p.from.strides[kComponent];
     exists[k] = i < loaded && (replicates || at == inside);
   }
   float next[kRun][kLoads];
   const auto fetch = [&] {
+    // Most rows are inside: a test and a choice of the step for each took a quarter of the time.
+    if (radius > 0 && p.is_plain && coming.are_inside(kRun)) {
+#pragma unroll
+      for (int r = 0; r < kRun; ++r) {
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k) {
+          next[r][k] = exists[k] ? gpu::to_float(places[0][k * kWidth]) : 0.0f;
+        }
+        places[0] += coming.stride;
+      }
+      coming.at += kRun;
+#pragma unroll
+      for (int k = 1; k < kLoads; ++k) places[k] = places[0] + k * kWidth;
+      return;
+    }
 #pragma unroll
     for (int r = 0; r < kRun; ++r) {
       const bool row_exists = replicates || coming.exists();
@@ -212,7 +234,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
   // Along x: thread t takes a run of row t / 12.
   const int row = t / (kWidth / kRun), run = t % (kWidth / kRun);
   const int start = run / parts * kRun * parts + run % parts;
-  const Run<kParts> along_x{tile + row * p.tile_pitch + start, parts};
+  const Run<kParts> along_x{tile + row * tile_pitch + start, parts};
   const int behind = p.ring_blocks - 1;  // blocks of rows that the first output waits for
   const int chunks = (last_row - first_row + kRun - 1) / kRun + behind;
   // Along y: thread t takes column t.
@@ -226,7 +248,7 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
     for (int k = 0; k < kLoads; ++k) {
       if (t + k * kWidth >= loaded) break;
 #pragma unroll
-      for (int r = 0; r < kRun; ++r) tile[r * p.tile_pitch + t + k * kWidth] = next[r][k];
+      for (int r = 0; r < kRun; ++r) tile[r * tile_pitch + t + k * kWidth] = next[r][k];
     }
     if (chunk + 1 < chunks) fetch();
     __syncthreads();
@@ -291,7 +313,7 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   const std::int64_t own = tile * kColumns + t, element = min(own, p.plane - 1);
   const bool is_mine = own < p.plane;
   if (!finds_largest && !is_mine) return;
-  float most = 0;
+  unsigned most = 0;  // bits of the largest square: their order is that of squares, NaN above all
   const std::int64_t part = element % shape.components,
                      x = element / shape.components % shape.width,
                      y = element / shape.components / shape.width;
@@ -307,6 +329,12 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   place += coming.offset();
   const bool replicates = p.outside == Outside::replicated;
   const auto fetch = [&] {
+    if (coming.are_inside(kRun)) {
+#pragma unroll
+      for (int r = 0; r < kRun; ++r, place += coming.stride) next[r] = *place;
+      coming.at += kRun;
+      return;
+    }
 #pragma unroll
     for (int r = 0; r < kRun; ++r) {
       next[r] = replicates || coming.exists() ? *place : 0.0f;
@@ -342,22 +370,28 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
       // A vector is three neighbours' sums. Two places take turns, so that one barrier is enough.
       __shared__ float squares[2][kRun][kColumns];
       const int count = is_mine ? last - z0 : 0;
+      if (count < kRun) {
 #pragma unroll
-      for (int o = 0; o < kRun; ++o) squares[q & 1][o][t] = o < count ? sums[o] * sums[o] : 0;
+        for (int o = 0; o < kRun; ++o) sums[o] = o < count ? sums[o] : 0;
+      }
+      float* const of_run = &squares[q & 1][0][0];
+#pragma unroll
+      for (int o = 0; o < kRun; ++o) of_run[o * kColumns + t] = sums[o] * sums[o];
       __syncthreads();
-      for (int i = t; i < kRun * kColumns / 3; i += kColumns) {
-        const float* const vector = &squares[q & 1][0][0] + 3 * i;
-        const float square = vector[0] + vector[1] + vector[2];
-        most = square > most || isnan(square) ? square : most;
+      constexpr int kVectors = kRun * kColumns / 3;
+#pragma unroll
+      for (int i = 0; i < (kVectors + kColumns - 1) / kColumns; ++i) {
+        if ((i + 1) * kColumns > kVectors && t + i * kColumns >= kVectors) break;
+        const float* const vector = of_run + 3 * (t + i * kColumns);
+        most = max(most, __float_as_uint(vector[0] + vector[1] + vector[2]));
       }
     }
   }
   if constexpr (finds_largest) {
-    // Squares are not negative, so their bits are in their order, NaN above all.
     __shared__ unsigned largest;
     if (t == 0) largest = 0;
     __syncthreads();
-    atomicMax(&largest, __float_as_uint(most));
+    atomicMax(&largest, most);
     __syncthreads();
     if (t == 0) atomicMax(p.gate.largest, largest);
   }
@@ -415,8 +449,9 @@ void launch_planes(
   const std::int64_t planes = pass.x.shape[kImage] * pass.x.shape[kChannel] * pass.x.shape[kZ];
   p.stripe_rows = stripe_of(p.shape.height, planes * p.tiles, pass.x.device);
   p.stripes = (p.shape.height + p.stripe_rows - 1) / p.stripe_rows;
-  // 3 modulo 8, as kRingPitch.
-  p.tile_pitch = (kWidth + 2 * p.x.radius * p.shape.components + 4) / 8 * 8 + 3;
+  p.tile_pitch = tile_pitch_of(p.x.radius, p.shape.components);
+  p.is_plain = p.outside == Outside::zero && p.from.strides[kComponent] == 1 &&
+               p.from.strides[kX] == p.shape.components;
   p.ring_blocks = ring_blocks_of(p.y.radius);
   p.gate = gate;
   const std::size_t bytes =

@@ -32,6 +32,10 @@ struct Coming {
 
   __device__ Coming(int first, int of, std::int64_t by) : stride(by), at(first), extent(of) {}
   __device__ __forceinline__ bool exists() const { return at >= 0 && at < extent; }
+  /// So many from here on, and one behind them: each step leads on by the stride.
+  __device__ __forceinline__ bool are_inside(int count) const {
+    return at >= 0 && at + count < extent;
+  }
   __device__ __forceinline__ std::int64_t offset() const {
     return min(max(at, 0), extent - 1) * stride;
   }
