@@ -133,27 +133,26 @@ Tensor in_millimetres(
   }
 }
 
-// The inverse of u, both in voxels.
-Tensor inverse_of(const Grid& grid, const Tensor& u, const Execution& exec) {
+// The inverse of u, both in voxels; memory: of u's size, which may be u's own.
+Tensor inverse_of(const Grid& grid, const Tensor& u, const Tensor& memory, const Execution& exec) {
   constexpr int kIterations = 60;
-  const Tensor in_units = allocate(u.shape, DType::f32, u.device, exec),
-               result = allocate(u.shape, DType::f32, u.device, exec);
+  const Tensor result = allocate(u.shape, DType::f32, u.device, exec);
   const Matrix units = units_of(grid);
-  turn(GridRows(grid), units, u.elements<float>(), in_units.elements<float>(), exec);
-  invert_into(in_units, result, {}, kIterations, true, 0.002, exec);
+  turn(GridRows(grid), units, u.elements<float>(), memory.elements<float>(), exec);
+  invert_into(memory, result, {}, kIterations, true, 0.002, exec);
   turn(GridRows(grid), inverse(units), result.elements<float>(), result.elements<float>(), exec);
   guard_or_shorten(grid, result, kLeastOfInverse, exec);
   return result;
 }
 
+// Lengths of w + u(x + w), both in mm.
 RegisterSummary inverse_error(
     const Grid& grid, const Tensor& u, const Tensor& w, const Execution& exec) {
   const Tensor back = allocate(u.shape, DType::f32, u.device, exec);
   scale(u.device, w.shape.count(), 1, w.elements<float>(), back.elements<float>(), exec);
-  const Tensor by_voxel = displacement_matrix({}, grid, exec);
+  const Tensor by_mm = displacement_matrix({inverse(grid.to_world.linear)}, grid, exec);
   sample_into(components_first(u), {.output = components_first(back), .accumulate = true},
-      {.displacement = w, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec);
-  turn(GridRows(grid), grid.to_world.linear, back.elements<float>(), back.elements<float>(), exec);
+      {.displacement = w, .grid_affine = by_mm, .padding_mode = Outside::border}, exec);
   return lengths(GridRows(grid), back.elements<float>(), exec);
 }
 
@@ -192,8 +191,8 @@ Tensor inverse_on(const Grid& to, const Grid& from, const Tensor& u, const Map& 
       3;  // each divides the error of interpolation by two or more in most places
   const Map back = between_voxels(to, inverse(affine), from);
   const Matrix linear = between_voxels(from, affine, to).linear;
-  const Tensor w = inverse_of(from, u, exec);
   Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
+  const Tensor w = inverse_of(from, u, allocate(u.shape, DType::f32, u.device, exec), exec);
   sample_at(components_first(w), from, back, to, {}, true, components_first(result), exec);
   turn(GridRows(to), linear, result.elements<float>(), result.elements<float>(), exec);
   Tensor next = allocate(to.field_shape(), DType::f32, to.device, exec);
@@ -225,9 +224,9 @@ Registration register_images(const Volume& fixed, const Volume& moving,
       "register: {} is on {} but {} on {}; they must be on one device", options.fixed_name,
       fixed.data.device, options.moving_name, moving.data.device);
   require_runs_on("register", fixed.data.device, exec);
-  const Image own = prepared(
+  Image own = prepared(
       options.fixed_name.c_str(), fixed, options.fixed_mask, options.mask_not_finite, exec);
-  const Image other = prepared(
+  Image other = prepared(
       options.moving_name.c_str(), moving, options.moving_mask, options.mask_not_finite, exec);
   require(own.grid.rank == other.grid.rank,
       "register: fixed has {} axes of space and moving {}; they must have as many", own.grid.rank,
@@ -251,7 +250,7 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   Registration result{.affine = rows_of(affine), .stages = by_lines.stages};
   Tensor u;
   if (is_deformable && !by_lines.was_stopped) {
-    const DeformableResult deformed = run_deformable(last,
+    DeformableResult deformed = run_deformable(last,
         {base, moved, is_swapped ? labels.moving : labels.fixed,
             is_swapped ? labels.fixed : labels.moving},
         by_lines.map, taken, options.progress, exec);
@@ -262,21 +261,29 @@ Registration register_images(const Volume& fixed, const Volume& moving,
     result.iterations = deformed.settings.iterations;
     result.repairs = deformed.repairs;
     result.repaired_share = deformed.repaired_share;
-    u = deformed.u;
+    u = std::move(deformed.u);
     if (is_swapped) {
       u = inverse_on(own.grid, other.grid, u, by_lines.map, options.min_jacobian, exec);
     }
     result.displacement =
         in_millimetres(own.grid, u, options.min_jacobian, &result.min_jacobian, exec);
-    const Tensor w = inverse_of(own.grid, u, exec);
+  }
+  result.warped = apply_registration(result, fixed, moving, false, exec);
+  result.overlap = overlap_of(own, other, affine, u, exec);
+  if (!u.empty()) {
+    // Three fields are held at once from here on, as in the stages, and the images no more.
+    own.values = {};
+    other.values = {};
+    Tensor w = inverse_of(own.grid, u, u, exec);
+    u = {};
     double least_of_inverse = 1;
     result.inverse_displacement =
         in_millimetres(own.grid, w, kLeastOfInverse, &least_of_inverse, exec);
-    result.inverse_error_mm = inverse_error(own.grid, u, w, exec);
+    w = {};
+    result.inverse_error_mm =
+        inverse_error(own.grid, result.displacement, result.inverse_displacement, exec);
   }
-  result.warped = apply_registration(result, fixed, moving, false, exec);
-  // The last numbers that the host waits for: all is done then.
-  result.overlap = overlap_of(own, other, affine, u, exec);
+  // The host has waited for the last numbers, and all is done.
   return result;
 }
 

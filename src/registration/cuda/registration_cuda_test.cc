@@ -3,6 +3,7 @@
 // every run, no folds; each pass against the CPU's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "src/core/tensor/memory.h"
@@ -245,6 +246,39 @@ TEST(RegistrationCuda, RefusesImagesOnTwoDevices) {
             {pair.fixed_on_gpu.view(), pair.fixed.to_world}, pair.moving, RegisterOptions());
       },
       "register: fixed is on cuda:0 but moving on cpu; they must be on one device");
+}
+
+// What an allocator holds, and held at most.
+struct Held {
+  std::size_t now = 0, most = 0;
+};
+void* take(void* held, std::size_t bytes, Device device, void* stream) {
+  auto& own = *static_cast<Held*>(held);
+  own.now += bytes;
+  own.most = std::max(own.most, own.now);
+  return gpu::device_functions(device.kind)->allocate(bytes, device, stream);
+}
+void give(void* held, void* memory, std::size_t bytes, Device device, void* stream) {
+  static_cast<Held*>(held)->now -= bytes;
+  gpu::device_functions(device.kind)->release(memory, device, stream);
+}
+
+TEST(RegistrationCuda, HoldsThreeFieldsAndThreeImagesAtMost) {
+  SKIP_WITHOUT_A_GPU();
+  const Pair pair(grid_of(3, {64, 60, 56}, {3, 3, 3}), 5);
+  Held held;
+  const Execution exec{.queue = Queue::cuda(nullptr), .allocator = {take, give, &held}};
+  {
+    const Registration r = pair.on_gpu({.stages = {RegisterStage::deformable},
+                                           .start = RegisterStart::identity,
+                                           .iterations = {2},
+                                           .levels = {1}},
+        exec);
+    EXPECT_FALSE(r.inverse_displacement.empty());
+  }
+  EXPECT_EQ(held.now, 0u);
+  // 48 B, and what blocks leave for the sums.
+  EXPECT_LT(static_cast<double>(held.most) / static_cast<double>(pair.grid.voxels()), 50);
 }
 
 // A level of the greedy stage by fused kernels and by the CPU: fields, losses and determinants.
