@@ -61,6 +61,7 @@ struct Level {
   double* partials;  ///< of blocks
   State* state;
   float lncc_weight, ncc_weight;  ///< 0: left out
+  float momentum;  ///< of the gradient that the slopes are added to; 0: it is not read
   double tolerance;
   float min_jacobian;
   Device device;
@@ -100,7 +101,7 @@ std::int64_t windows_numbers(const Level& level);
 void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec);
 void launch_windows(
     const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec);
-/// g holds that of the iteration before, smoothed; zeros before the first.
+/// With momentum g holds that of the iteration before, smoothed; zeros before the first.
 void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
     const float* u, float* g, const Execution& exec);
 /// The taps of a smoothing of radius 1 or 0.

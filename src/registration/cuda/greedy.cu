@@ -53,6 +53,7 @@ class FusedGreedyLevel : public DeformableLevel {
     level_.state = static_cast<State*>(state_.get());
     fill(grid_.device, g_.shape.count(), 0, g_.elements<float>(), exec);
     window_size_ = set_metrics(options.metrics, level_);
+    level_.momentum = static_cast<float>(kMomentum);
     const std::vector<double> taps =
         smooth_internal::smooth_pass(u, {.output = u}, {.sigma = settings.elastic, .field = true})
             .taps[0];

@@ -12,7 +12,6 @@
 #include "src/registration/cuda/fused.h"
 #include "src/registration/cuda/last_block.cuh"
 #include "src/registration/cuda/tiles.cuh"
-#include "src/registration/deformable.h"
 
 namespace similis::registration_internal::cuda {
 namespace {
@@ -343,7 +342,7 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       }
 #pragma unroll
       for (int c = 0; c < 3; ++c) {
-        own_g[c] = fmaf(static_cast<float>(kMomentum), own_g[c], by_u[c]);
+        own_g[c] = p.momentum != 0 ? fmaf(p.momentum, own_g[c], by_u[c]) : by_u[c];
       }
       own_g += 3 * plane;
     }
