@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // u' = G_elastic (d + u(x + d)) in one pass, d = step·g / |largest vector of g|:
 //
-//   u ─> ring of 4 planes with a rim                            shared
-//   g, 8 vectors of u ─> d + u(x + d), with a rim of a voxel    shared, two planes
-//   9 of these ─> G along x and y ─> 3 planes ─> along z ─> u'  registers
+//   u ─> ring of 4 planes with a rim                               shared
+//   g, 8 vectors of u ─> d + u(x + d), with a rim of a voxel       shared, two planes
+//   12 of these ─> G along y and x ─> 3 planes ─> along z ─> 2 u'  registers
 //
-// No vector of d is longer than a voxel, so a cell begins at its own voxel or at the one before.
-// Per voxel: u and g 12 B each, 1.7 and 1.3 times with their rims; 62 shared words; u' 12 B.
+// A block takes a tile of twice kRows rows, and a thread two neighbours of a row: what they share
+// is loaded once. No vector of d is longer than a voxel, so a cell begins at its own voxel or at
+// the one before. Per voxel: u and g 12 B each, 1.4 and 1.2 times with their rims; 51 shared words
+// in 42 loads and stores; u' 12 B.
 #include <cmath>
 
 #include "src/gpu/cuda/vendor.h"
@@ -18,11 +20,14 @@ namespace {
 
 constexpr int kRing = 4;  // planes of u: those beside a cell's own, and one that comes
 constexpr int kRim = 2;   // voxels of u beside a tile
-constexpr int kFieldPitch = 3 * (kColumns + 2 * kRim), kFieldRows = kRows + 2 * kRim,
+constexpr int kPair = 2;  // voxels of a thread
+constexpr int kTileRows = kPair * kRows, kPairs = kColumns / kPair;
+constexpr int kFieldPitch = 3 * (kColumns + 2 * kRim), kFieldRows = kTileRows + 2 * kRim,
               kFieldPlane = kFieldPitch * kFieldRows;
 constexpr int kLoads = (kFieldPlane + kTile - 1) / kTile;
-constexpr int kPitch = 3 * (kColumns + 2), kSums = (kColumns + 2) * (kRows + 2);
+constexpr int kPitch = 3 * (kColumns + 2), kSums = (kColumns + 2) * (kTileRows + 2);
 constexpr int kSumsOfThread = (kSums + kTile - 1) / kTile;
+constexpr int kSharedBytes = sizeof(float) * (kRing * kFieldPlane + 2 * 3 * kSums);
 
 struct Composition {
   const float *g, *u;
@@ -40,7 +45,7 @@ constexpr float kMost = 0x1.fffffep-1f;  // of a step: a voxel's end is the next
 
 // A voxel of the grid whose sum a thread forms.
 struct SumPlace {
-  int number;               // its first number in a plane of memory
+  unsigned number;          // its first number in a plane of memory
   int own;                  // likewise in the ring
   float least[2], most[2];  // of d along x and y, within the grid
 
@@ -48,7 +53,7 @@ struct SumPlace {
     const int row = sum / (kColumns + 2),
               at[2] = {min(max(x0 - 1 + sum - row * (kColumns + 2), 0), p.size[0] - 1),
                   min(max(y0 - 1 + row, 0), p.size[1] - 1)};
-    number = 3 * (at[1] * p.size[0] + at[0]);
+    number = static_cast<unsigned>(3 * (at[1] * p.size[0] + at[0]));
     own = (at[1] - y0 + kRim) * kFieldPitch + 3 * (at[0] - x0 + kRim);
 #pragma unroll
     for (int a = 0; a < 2; ++a) {
@@ -89,8 +94,8 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
     const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at,
     const SIMILIS_GRID_CONSTANT Composition by) {
   if (!at.runs(p.state)) return;
-  __shared__ float ring[kRing * kFieldPlane];
-  __shared__ float sums[2][3 * kSums];
+  SIMILIS_DYNAMIC_SHARED(float, ring, 16);
+  float* const sums = ring + kRing * kFieldPlane;  // two planes
   Record& record = p.state->records[at.record];
   const double largest = sqrt(static_cast<double>(__uint_as_float(record.largest)));
   const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
@@ -104,19 +109,21 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   }
   const auto factor = static_cast<float>(by.step / largest);
   const Place of(p, tiles);
-  const int x0 = of.x0, y0 = of.y0, z0 = of.z0, z1 = of.z1, x = of.x, y = of.y;
+  const int x0 = of.x0, y0 = of.y0, z0 = of.z0, z1 = of.z1;
+  const int row = t / kPairs, column = t % kPairs * kPair, x = x0 + column, y = y0 + row;
+  const bool is_mine = x < p.size[0] && y < p.size[1], has_neighbour = x + 1 < p.size[0];
   const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
   const std::int64_t plane_numbers = 3 * plane_voxels;
   const int last_plane = p.size[2] - 1;
   // Numbers of a plane of u that this thread brings; voxels outside are those at the border.
-  int offsets[kLoads];
+  unsigned offsets[kLoads];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int number = t + i * kTile, row = number / kFieldPitch, e = number - row * kFieldPitch,
-              column = e / 3;
-    const int from_x = min(max(x0 - kRim + column, 0), p.size[0] - 1),
-              from_y = min(max(y0 - kRim + row, 0), p.size[1] - 1);
-    offsets[i] = (from_y * p.size[0] + from_x) * 3 + e - 3 * column;
+    const int number = t + i * kTile, of_row = number / kFieldPitch,
+              e = number - of_row * kFieldPitch, of_column = e / 3;
+    const int from_x = min(max(x0 - kRim + of_column, 0), p.size[0] - 1),
+              from_y = min(max(y0 - kRim + of_row, 0), p.size[1] - 1);
+    offsets[i] = static_cast<unsigned>((from_y * p.size[0] + from_x) * 3 + e - 3 * of_column);
   }
   const int first = max(z0 - 1, 0), last = min(z1, last_plane);
   // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
@@ -141,14 +148,15 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
       }
     }
   };
-  static_assert(kSumsOfThread == 2);
-  const SumPlace places[kSumsOfThread] = {{p, x0, y0, t}, {p, x0, y0, t + kTile}};
-  const bool has_second = t + kTile < kSums;
+  static_assert(kSumsOfThread == 3 && 2 * kTile <= kSums);
+  const SumPlace places[kSumsOfThread] = {
+      {p, x0, y0, t}, {p, x0, y0, t + kTile}, {p, x0, y0, t + 2 * kTile}};
+  const bool has_last = t + 2 * kTile < kSums;
   float next_g[kSumsOfThread][3];
   const auto fetch_g = [&] {
 #pragma unroll
     for (int i = 0; i < kSumsOfThread; ++i) {
-      if (i > 0 && !has_second) break;
+      if (i + 1 == kSumsOfThread && !has_last) break;
 #pragma unroll
       for (int c = 0; c < 3; ++c) next_g[i][c] = coming_g[places[i].number + c];
     }
@@ -166,49 +174,71 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   fetch_g();
   __syncthreads();
   const float centre = by.elastic.centre, beside = by.elastic.beside;
-  float before[3] = {}, here[3] = {};
+  constexpr int kNumbers = 3 * kPair;  // of a thread's vectors
+  float before[kNumbers] = {}, here[kNumbers] = {};
   float* to = by.to + z0 * plane_numbers + 3 * (std::int64_t{y} * p.size[0] + x);
+  const bool stores_twos = p.size[0] % 2 == 0;  // all vectors of a thread are aligned then
   // One step more where the plane behind the last is that itself.
   for (int z = first; z <= z1; ++z) {
-    float next[3];
+    float next[kNumbers];
     if (z <= last) {
       store(free_plane);  // the plane behind those that this step reads
       fetch();
-      float* const plane = sums[z & 1];
+      float* const plane = sums + (z & 1) * (3 * kSums);
       const RingPlanes about{before_plane, here_plane, behind_plane};
       const float least_z = z > 0 ? -1.0f : 0.0f, most_z = z < last_plane ? kMost : 0.0f;
 #pragma unroll
       for (int i = 0; i < kSumsOfThread; ++i) {
-        if (i > 0 && !has_second) break;
+        if (i + 1 == kSumsOfThread && !has_last) break;
         places[i].compose(next_g[i], factor, least_z, most_z, about, plane + 3 * (t + i * kTile));
       }
       if (z < last) fetch_g();
       __syncthreads();
-      const float* const own = plane + (t / kColumns) * kPitch + 3 * (t % kColumns);
+      const float* const own = plane + row * kPitch + 3 * column;
+      float along_y[kNumbers + 6];
 #pragma unroll
-      for (int c = 0; c < 3; ++c) {
-        const auto row = [&](int dy) {
-          const float* const at_row = own + dy * kPitch + c;
-          return fmaf(centre, at_row[3], beside * (at_row[0] + at_row[6]));
+      for (int i = 0; i < kNumbers + 6; i += 2) {
+        const auto two = [&](int dy) {
+          return *reinterpret_cast<const float2*>(own + dy * kPitch + i);
         };
-        next[c] = fmaf(centre, row(1), beside * (row(0) + row(2)));
+        const float2 low = two(0), middle = two(1), high = two(2);
+        along_y[i] = fmaf(centre, middle.x, beside * (low.x + high.x));
+        along_y[i + 1] = fmaf(centre, middle.y, beside * (low.y + high.y));
+      }
+#pragma unroll
+      for (int c = 0; c < kNumbers; ++c) {
+        next[c] = fmaf(centre, along_y[c + 3], beside * (along_y[c] + along_y[c + 6]));
       }
     } else {
 #pragma unroll
-      for (int c = 0; c < 3; ++c) next[c] = here[c];
+      for (int c = 0; c < kNumbers; ++c) next[c] = here[c];
     }
     if (z == 0) {
 #pragma unroll
-      for (int c = 0; c < 3; ++c) here[c] = next[c];
+      for (int c = 0; c < kNumbers; ++c) here[c] = next[c];
     }
     const int out = z - 1;
-    if (out >= z0 && of.is_mine) {
+    if (out >= z0 && is_mine) {
+      float result[kNumbers];
 #pragma unroll
-      for (int c = 0; c < 3; ++c) to[c] = fmaf(centre, here[c], beside * (before[c] + next[c]));
+      for (int c = 0; c < kNumbers; ++c) {
+        result[c] = fmaf(centre, here[c], beside * (before[c] + next[c]));
+      }
+      if (stores_twos) {
+#pragma unroll
+        for (int c = 0; c < kNumbers; c += 2) {
+          *reinterpret_cast<float2*>(to + c) = make_float2(result[c], result[c + 1]);
+        }
+      } else {
+#pragma unroll
+        for (int c = 0; c < kNumbers; ++c) {
+          if (c < 3 || has_neighbour) to[c] = result[c];
+        }
+      }
       to += plane_numbers;
     }
 #pragma unroll
-    for (int c = 0; c < 3; ++c) {
+    for (int c = 0; c < kNumbers; ++c) {
       before[c] = here[c];
       here[c] = next[c];
     }
@@ -224,9 +254,10 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
 
 void launch_compose(const Level& level, Iteration at, double step, const Elastic& elastic,
     const float* g, const float* u, float* to, const Execution& exec) {
-  const Tiles tiles = best_tiles(level, 3, level.device, compose_kernel);
-  gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0,
-      compose_kernel, level, tiles, at, Composition{g, u, to, step, elastic});
+  gpu::allow_shared_bytes(compose_kernel, kSharedBytes);
+  const Tiles tiles = best_tiles(level, 3, level.device, compose_kernel, kTileRows, kSharedBytes);
+  gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile,
+      kSharedBytes, compose_kernel, level, tiles, at, Composition{g, u, to, step, elastic});
 }
 
 }  // namespace similis::registration_internal::cuda

@@ -13,12 +13,13 @@ namespace {
 
 struct Tiles {
   int x = 1, y = 1, z = 1;
-  int depth = 1;  // planes of a block
+  int rows = kRows, depth = 1;  // rows and planes of a block
 
-  Tiles(const Level& level, int planes)
+  Tiles(const Level& level, int planes, int rows_of_block = kRows)
       : x((level.size[0] + kColumns - 1) / kColumns),
-        y((level.size[1] + kRows - 1) / kRows),
+        y((level.size[1] + rows_of_block - 1) / rows_of_block),
         z((level.size[2] + planes - 1) / planes),
+        rows(rows_of_block),
         depth(planes) {}
   std::int64_t count() const { return std::int64_t{x} * y * z; }
 };
@@ -28,13 +29,15 @@ constexpr int kLeastDepth = 4;
 // The depth with which the device ends first: blocks that do not run at once wait for others, and
 // each block takes `rim` planes more than its own.
 template <class... Parameters>
-Tiles best_tiles(const Level& level, int rim, Device device, void (*kernel)(Parameters...)) {
-  const std::int64_t at_once = std::int64_t{gpu::limits(device).multiprocessors} *
-                               std::max(gpu::blocks_per_multiprocessor(kernel, kTile, 0), 1);
-  Tiles best(level, level.size[2]);
+Tiles best_tiles(const Level& level, int rim, Device device, void (*kernel)(Parameters...),
+    int rows = kRows, std::size_t shared_bytes = 0) {
+  const std::int64_t at_once =
+      std::int64_t{gpu::limits(device).multiprocessors} *
+      std::max(gpu::blocks_per_multiprocessor(kernel, kTile, shared_bytes), 1);
+  Tiles best(level, level.size[2], rows);
   std::int64_t least = -1;
   for (int depth = std::min(kLeastDepth, level.size[2]); depth <= level.size[2]; ++depth) {
-    const Tiles tiles(level, depth);
+    const Tiles tiles(level, depth, rows);
     const std::int64_t planes = (tiles.count() + at_once - 1) / at_once * (depth + rim);
     if (least >= 0 && planes >= least) continue;
     least = planes;
@@ -51,7 +54,7 @@ struct Place {
   __device__ Place(const Level& p, const Tiles& tiles) {
     const int block = static_cast<int>(blockIdx.x), t = static_cast<int>(threadIdx.x);
     x0 = block % tiles.x * kColumns;
-    y0 = block / tiles.x % tiles.y * kRows;
+    y0 = block / tiles.x % tiles.y * tiles.rows;
     z0 = block / tiles.x / tiles.y * tiles.depth;
     z1 = min(z0 + tiles.depth, p.size[2]);
     x = x0 + t % kColumns;

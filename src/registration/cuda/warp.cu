@@ -70,14 +70,14 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
   const int own = (t / kColumns + 1) * kPitch + 3 * (t % kColumns + 1);
   const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
   // Numbers of a plane of u that this thread brings; voxels outside are those at the border.
-  int offsets[kLoads];
+  unsigned offsets[kLoads];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
     const int number = t + i * kTile, row = number / kPitch, e = number - row * kPitch,
               column = e / 3;
     const int from_x = min(max(place.x0 - 1 + column, 0), p.size[0] - 1),
               from_y = min(max(place.y0 - 1 + row, 0), p.size[1] - 1);
-    offsets[i] = (from_y * p.size[0] + from_x) * 3 + e - 3 * column;
+    offsets[i] = static_cast<unsigned>((from_y * p.size[0] + from_x) * 3 + e - 3 * column);
   }
   // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
   const std::int64_t plane_numbers = 3 * plane_voxels;
@@ -112,7 +112,7 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
   for (int c = 0; c < 3; ++c) before[c] = planes[2][own + c];
   __syncthreads();
   float *plane_here = planes[0], *plane_behind = planes[1];
-  std::int64_t voxel = place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x;
+  auto voxel = static_cast<unsigned>(place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x);
   for (int z = place.z0; z < place.z1; ++z) {
     store(plane_behind);
     fetch();
@@ -186,7 +186,7 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
     for (int c = 0; c < 3; ++c) before[c] = here[c];
     plane_here = plane_behind;
     plane_behind = plane_behind == planes[2] ? planes[0] : plane_behind + kPlane;
-    voxel += plane_voxels;
+    voxel += static_cast<unsigned>(plane_voxels);
   }
   double sums[kSums];
 #pragma unroll

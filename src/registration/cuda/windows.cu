@@ -280,15 +280,20 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
                            min(place.x, p.size[0] - 1);
   Coming<radius, kSlopes> coming(p, place, {slopes, slopes + voxels, slopes + 2 * voxels});
   // The own voxel of the plane after this one: its loads, and those of M's corners, are under way
-  // while the sums of a plane are formed.
-  const float *own_j = p.j + own, *own_f = p.fixed + own, *own_u = u + 3 * own;
-  float* own_g = g + 3 * own;
-  float next_u[3], next_j, next_f;
+  // while the sums of a plane are formed. A gradient that was read where it is written kept the
+  // kernel waiting for half of its time.
+  auto voxel = static_cast<unsigned>(own);
+  const float *own_u = u + 3 * own, *own_g = g + 3 * own;
+  float* to = g + 3 * own;
+  float next_u[3], next_g[3] = {}, next_j, next_f;
   const auto fetch_own = [&] {
-    next_j = *own_j;
-    next_f = *own_f;
+    next_j = p.j[voxel];
+    next_f = p.fixed[voxel];
 #pragma unroll
-    for (int c = 0; c < 3; ++c) next_u[c] = own_u[c];
+    for (int c = 0; c < 3; ++c) {
+      next_u[c] = own_u[c];
+      if (p.momentum != 0) next_g[c] = own_g[c];
+    }
   };
   coming.fetch(p, {0, 0, 0});
   fetch_own();
@@ -302,13 +307,16 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       const float moved[3] = {static_cast<float>(place.x) + next_u[0],
           static_cast<float>(place.y) + next_u[1], static_cast<float>(out) + next_u[2]};
       const Cell cell(p, moved);
+      float before[3];  // of the gradient
+#pragma unroll
+      for (int c = 0; c < 3; ++c) before[c] = next_g[c];
       float corner[8] = {};
       if (out >= place.z0) {
         if (!isnan(j)) cell.load(p, p.moving, corner);
         if (out + 1 < place.z1) {
-          own_j += plane;
-          own_f += plane;
+          voxel += static_cast<unsigned>(plane);
           own_u += 3 * plane;
+          own_g += 3 * plane;
           fetch_own();
         }
       }
@@ -332,19 +340,17 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       float window[kSlopes];
       own_window.add(slot, sums, window);
       if (out < place.z0 || !place.is_mine) continue;
-      float by_u[3] = {};
+      float slope[3] = {};
       if (!isnan(j)) {
         const float by_value = fmaf(j, window[1], fmaf(f, window[2], window[0])) +
                                fmaf(by_f, f - mean_f, by_j * (j - mean_j));
-        cell.slope(p, corner, by_u);
+        cell.slope(p, corner, slope);
 #pragma unroll
-        for (float& number : by_u) number *= by_value;
+        for (float& number : slope) number *= by_value;
       }
 #pragma unroll
-      for (int c = 0; c < 3; ++c) {
-        own_g[c] = p.momentum != 0 ? fmaf(p.momentum, own_g[c], by_u[c]) : by_u[c];
-      }
-      own_g += 3 * plane;
+      for (int c = 0; c < 3; ++c) to[c] = fmaf(p.momentum, before[c], slope[c]);
+      to += 3 * plane;
     }
   }
 }
