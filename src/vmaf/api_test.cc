@@ -120,7 +120,7 @@ TEST(VmafApi, CambiIsAFeatureOfClips) {
   ASSERT_TRUE(numbers.has_value());
   const auto score = [](const TensorView& view) {
     const vmaf_internal::Plane plane{view.data(), 220, 220, 40};
-    return vmaf_internal::cambi_cpu(plane, {}, {});
+    return vmaf_internal::CambiMeter({}).measure(plane, {});
   };
   EXPECT_EQ(numbers->values[0], score(y));
   EXPECT_EQ(numbers->values[1], score(x));

@@ -37,7 +37,6 @@ void add_pairs(const ClipPlan& plan, const Plane& reference, std::span<const Pla
         adm_cpu(reference, distorted, plan.adm_settings, plan.skips_adm_scale0, workspace, exec);
     for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
   }
-  measure_cambi(plan, reference, distorted, exec, sums);
 }
 
 }  // namespace
@@ -61,13 +60,17 @@ ClipPlan::ClipPlan(std::span<const FeatureRequest> requests)
   }
 }
 
-void measure_cambi(const ClipPlan& plan, const Plane& reference, std::span<const Plane> distorted,
+CambiMeters::CambiMeters(const ClipPlan& plan)
+    : meters_(plan.cambi_settings.begin(), plan.cambi_settings.end()),
+      has_reference_(plan.has_cambi_of_reference) {}
+
+void CambiMeters::measure(const Plane& reference, std::span<const Plane> distorted,
     const Execution& exec, FrameSums& sums) {
-  for (const CambiSetting& setting : plan.cambi_settings) {
+  for (CambiMeter& meter : meters_) {
     for (std::size_t i = 0; i < distorted.size(); ++i) {
-      sums.pairs[i].cambi.push_back(cambi_cpu(distorted[i], setting, exec));
+      sums.pairs[i].cambi.push_back(meter.measure(distorted[i], exec));
     }
-    if (plan.has_cambi_of_reference) sums.cambi.push_back(cambi_cpu(reference, setting, exec));
+    if (has_reference_) sums.cambi.push_back(meter.measure(reference, exec));
   }
 }
 
@@ -87,7 +90,10 @@ FrameSums ClipMeter::measure(
   }
   Workspace workspace = take_workspace();
   sums.pairs.resize(distorted.size());
-  if (!distorted.empty()) add_pairs(plan_, reference, distorted, workspace, exec, sums);
+  if (!distorted.empty()) {
+    add_pairs(plan_, reference, distorted, workspace, exec, sums);
+    cambi_.measure(reference, distorted, exec, sums);
+  }
   keep(reference, std::move(workspace));
   return sums;
 }

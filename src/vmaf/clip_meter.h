@@ -46,9 +46,19 @@ struct FrameSums {
   std::vector<PairSums> pairs;           ///< by distorted plane
 };
 
-/// Adds the numbers of cambi, which has no kernels for a GPU.
-void measure_cambi(const ClipPlan& plan, const Plane& reference, std::span<const Plane> distorted,
-    const Execution& exec, FrameSums& sums);
+/// The numbers of cambi, which has no kernels for a GPU.
+class CambiMeters {
+ public:
+  explicit CambiMeters(const ClipPlan& plan);
+
+  /// Adds the numbers of a frame.
+  void measure(const Plane& reference, std::span<const Plane> distorted, const Execution& exec,
+      FrameSums& sums);
+
+ private:
+  std::vector<CambiMeter> meters_;  // by setting
+  bool has_reference_;
+};
 
 /// Throws InvalidArgument, in vmaf's name, if a plane's largest sample has more than bit_depth
 /// bits.
@@ -56,7 +66,7 @@ void require_sample_depth(const char* plane, std::uint32_t largest, int bit_dept
 
 class ClipMeter {
  public:
-  explicit ClipMeter(const ClipPlan& plan) : plan_(plan) {}
+  explicit ClipMeter(const ClipPlan& plan) : plan_(plan), cambi_(plan) {}
 
   /// Takes the next frame, whose planes may be reused at once. Without distorted planes it is
   /// measured for motion only.
@@ -74,6 +84,7 @@ class ClipMeter {
     Plane plane;
   };
   ClipPlan plan_;
+  CambiMeters cambi_;
   std::deque<Kept> earlier_;
   Workspace spare_;  // where no frame is kept
 };

@@ -124,7 +124,8 @@ TEST_P(FrameFeatures, CambiIsThatOfTheLoops) {
       const TestPair pair(GetParam(), 219, 131, bit_depth);
       const double expected = reference_cambi(pair.planes().distorted, setting);
       on_every_backend([&](const Execution& exec) {
-        EXPECT_NEAR(cambi_cpu(pair.planes().distorted, setting, exec), expected, 1e-12 * expected);
+        EXPECT_NEAR(
+            CambiMeter(setting).measure(pair.planes().distorted, exec), expected, 1e-12 * expected);
       });
     }
   }
@@ -137,32 +138,68 @@ TEST(FrameFeature, IsTheSameForAnyNumberOfThreads) {
   const PlanePair luma = frames.luma.planes();
   const float psnr_hvs = psnr_hvs_cpu(luma, 0, {});
   const double ciede = ciede_cpu(frames.reference, frames.distorted, {});
-  const double cambi = cambi_cpu(luma.distorted, {}, {});
+  const double cambi = CambiMeter({}).measure(luma.distorted, {});
   on_every_backend([&](const Execution& exec) {
     EXPECT_EQ(psnr_hvs_cpu(luma, 0, exec), psnr_hvs);
     EXPECT_EQ(ciede_cpu(frames.reference, frames.distorted, exec), ciede);
-    EXPECT_EQ(cambi_cpu(luma.distorted, {}, exec), cambi);
+    EXPECT_EQ(CambiMeter({}).measure(luma.distorted, exec), cambi);
   });
 }
 
 // Areas of one value each, a step apart: banding, which none of the scenes has.
+std::vector<std::uint16_t> banded(std::int64_t width, std::int64_t height, std::int64_t band) {
+  std::vector<std::uint16_t> samples;
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      samples.push_back(static_cast<std::uint16_t>(80 + (x + y / 3) / band % 40 + (y / 50) * 90));
+    }
+  }
+  return samples;
+}
+
 TEST(FrameFeature, CambiSeesBands) {
   constexpr std::int64_t width = 301, height = 217;
   for (const std::int64_t band : {11, 97}) {  // within a window; wider than one
-    std::vector<std::uint16_t> samples;
-    for (std::int64_t y = 0; y < height; ++y) {
-      for (std::int64_t x = 0; x < width; ++x) {
-        samples.push_back(static_cast<std::uint16_t>(80 + (x + y / 3) / band % 40 + (y / 50) * 90));
-      }
-    }
+    const std::vector<std::uint16_t> samples = banded(width, height, band);
     const Plane plane{samples.data(), width, width, height, true, 10};
     for (const auto& setting : {CambiSetting{}, CambiSetting{.window_size = 127},
              CambiSetting{.top_share = 1, .threshold = 0.005, .max_log_contrast = 0}}) {
       const double expected = reference_cambi(plane, setting);
       EXPECT_GT(expected, 0);
+      CambiMeter meter(setting);  // which keeps what it counted of the last frame
       on_every_backend([&](const Execution& exec) {
-        EXPECT_NEAR(cambi_cpu(plane, setting, exec), expected, 1e-12 * expected);
+        EXPECT_NEAR(meter.measure(plane, exec), expected, 1e-12 * expected);
       });
+    }
+  }
+}
+
+// With a low threshold every step is seen, up to the greatest value, and noise has all of them.
+TEST(FrameFeature, CambiSeesStepsOfTheBrightest) {
+  constexpr std::int64_t width = 230, height = 61;
+  std::vector<std::uint16_t> samples(width * height);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i] = static_cast<std::uint16_t>(1023 - i / 7 * 2654435761u / 65536 % 6);
+  }
+  const Plane plane{samples.data(), width, width, height, true, 10};
+  const CambiSetting setting{.threshold = 0.0001, .max_log_contrast = 5};
+  const double expected = reference_cambi(plane, setting);
+  EXPECT_GT(expected, 0);
+  on_every_backend([&](const Execution& exec) {
+    EXPECT_NEAR(CambiMeter(setting).measure(plane, exec), expected, 1e-12 * expected);
+  });
+}
+
+// A meter measures what it would have measured first.
+TEST(FrameFeature, CambiForgetsTheFrameBefore) {
+  CambiMeter meter({});
+  for (const std::int64_t width : {230, 301, 301, 217}) {
+    for (const std::int64_t band : {5, 11, 97}) {
+      const std::vector<std::uint16_t> samples = banded(width, 290, band);
+      const Plane plane{samples.data(), width, width, 290, true, 10};
+      const double score = meter.measure(plane, {});
+      EXPECT_GT(score, 0);
+      EXPECT_EQ(score, CambiMeter({}).measure(plane, {}));
     }
   }
 }

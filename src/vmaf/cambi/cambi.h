@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "similis/execution.hpp"
@@ -63,7 +64,21 @@ double cambi_of_scales(const std::array<double, kCambiScales>& scores, const Cam
 /// The score of a plane, by loops as the definition has them.
 double reference_cambi(const Plane& plane, const CambiSetting& setting);
 
-/// The same on exec's threads; the same bits with any number of them.
-double cambi_cpu(const Plane& plane, const CambiSetting& setting, const Execution& exec);
+/// The score of frames, one after the other, on the CPU; it keeps its memory from frame to frame.
+class CambiMeter {
+ public:
+  explicit CambiMeter(const CambiSetting& setting);
+  ~CambiMeter();
+  CambiMeter(CambiMeter&&) noexcept;
+
+  /// The same bits with any number of exec's threads.
+  double measure(const Plane& plane, const Execution& exec);
+
+ private:
+  struct Memory;
+  CambiSetting setting_;
+  std::unique_ptr<Memory> memory_;  // of frames of this size
+  std::int64_t width_ = 0, height_ = 0;
+};
 
 }  // namespace similis::vmaf_internal

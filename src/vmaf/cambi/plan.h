@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CAMBI on the CPU works on this: an image with its mask, and the steps that are seen.
+// Data that CAMBI on the CPU works on: an image, the steps that are seen, and counts of values.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,15 @@
 
 namespace similis::vmaf_internal {
 
-// Samples of 10 bits and their mask, dense.
+// A dense image of 10 bits and its mask. A word is a value plus 1; its highest bit is set where the
+// mask leaves the place out.
 struct CambiImage {
   std::int64_t width = 0, height = 0;
-  std::vector<std::uint16_t> values;
-  std::vector<std::uint8_t> mask;
-  std::uint16_t* row(std::int64_t y) { return values.data() + y * width; }
-  const std::uint16_t* row(std::int64_t y) const { return values.data() + y * width; }
-  std::uint8_t* mask_row(std::int64_t y) { return mask.data() + y * width; }
-  const std::uint8_t* mask_row(std::int64_t y) const { return mask.data() + y * width; }
+  std::vector<std::uint16_t> words;
+  std::uint16_t* row(std::int64_t y) { return words.data() + y * width; }
+  const std::uint16_t* row(std::int64_t y) const { return words.data() + y * width; }
 };
+constexpr std::uint16_t kCambiLeftOut = 0x8000;
 
 struct CambiPlan {
   CambiPlan(const CambiSetting& setting, const Plane& plane)
@@ -41,7 +40,27 @@ struct CambiPlan {
   CambiWindow window;
   std::vector<float> inverses;
   std::vector<std::uint32_t> steps_of;  // by value: a bit for each step that is seen
-  int largest_counted = 0;              // values above are not looked at
+  int largest_counted = 0;              // values above are not counted
+};
+
+// How often each value is in the window of each column, for one row of windows. A row of counts
+// belongs to a value; rows beside those of counted values stay empty.
+struct CambiTable {
+  std::vector<std::uint16_t> counts;
+  std::vector<std::int32_t> places;     // by row of counts: places in the rows that windows see
+  std::vector<std::uint8_t> is_filled;  // by row of counts: whether it may hold other than zeros
+  std::int64_t stride = 0;
+  std::int64_t next_row = -1;  // the table holds the windows of the row above; -1: of no row
+
+  void clear() {
+    for (std::size_t i = 0; i < is_filled.size(); ++i) {
+      if (is_filled[i] == 0) continue;
+      std::fill_n(counts.begin() + static_cast<std::int64_t>(i) * stride, stride, std::uint16_t{0});
+      is_filled[i] = 0;
+      places[i] = 0;
+    }
+    next_row = -1;
+  }
 };
 
 }  // namespace similis::vmaf_internal

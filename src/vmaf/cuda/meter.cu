@@ -44,7 +44,7 @@ struct Results {
 
 class CudaMeter final : public GpuMeter {
  public:
-  CudaMeter(const ClipPlan& plan, Device device) : plan_(plan), device_(device) {
+  CudaMeter(const ClipPlan& plan, Device device) : plan_(plan), cambi_(plan), device_(device) {
     for (const AdmSetting& setting : plan.adm_settings) {
       adm_settings_.push_back({setting.gain_limit, adm_sensitivity(setting)});
     }
@@ -100,7 +100,7 @@ class CudaMeter final : public GpuMeter {
       upload(distorted[static_cast<std::size_t>(i - 1)], samples + i * pixels * sample_bytes, exec);
     }
     FrameSums sums = std::move(run(pairs, !distorted.empty(), exec).front());
-    if (!distorted.empty()) measure_cambi(plan_, reference, distorted, exec, sums);
+    if (!distorted.empty()) cambi_.measure(reference, distorted, exec, sums);
     return sums;
   }
 
@@ -302,6 +302,7 @@ class CudaMeter final : public GpuMeter {
   }
 
   ClipPlan plan_;
+  CambiMeters cambi_;
   Device device_;
   std::vector<AdmGpuSetting> adm_settings_;
   std::vector<std::shared_ptr<void>> frames_;  // memory for dense reference frames
