@@ -6,7 +6,7 @@
 // Named quantities are floats, as in libvmaf, and doubles lie between them. Each step is a loop
 // over a block: a pixel's steps wait for one another, and a processor that looks ahead by some
 // hundred instructions then has several pixels to work on. One loop for all steps takes twice as
-// long.
+// long. Square roots stand in loops of polynomials, which the unit for roots does not wait for.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/ciede/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -28,7 +28,7 @@ constexpr std::int64_t kColumns = 256;  // of a block; a multiple of all vectors
 template <class T> struct alignas(64) Block { T values[kColumns]; };
 using Floats = Block<float>;
 
-// Of one image. From its chroma on, `a` is stretched.
+// Of one image. `a` is stretched once both images' first chroma is known; chroma is found anew.
 struct Colors {
   Floats l, a, b, chroma, hue;
 };
@@ -95,7 +95,8 @@ HWY_INLINE R linear_light(R code) {
       hn::Gt(code, real(kCiedeLinearTo)), power_2_4(base), hn::Mul(code, real(1 / 12.92)));
 }
 
-// Light of the primaries, then XYZ, whose cube roots begin with a guess in floats.
+// Light of the primaries, then XYZ, whose cube roots begin with a guess in floats. `narrow` is XYZ
+// before the guess and the curves of Lab after it.
 struct Light {
   std::array<Block<double>, 3> primaries, xyz;
   std::array<Floats, 3> narrow, guesses;
@@ -141,29 +142,37 @@ void find_xyz(std::int64_t count, Light& light) {
   }
 }
 
+HWY_INLINE R squared(R x) { return hn::Mul(x, x); }
+HWY_INLINE R length(R a, R b) { return hn::Sqrt(fused(a, a, squared(b))); }
+
 void to_lab(const Codes& codes, std::int64_t count, Light& light, Colors& to) {
   find_light(codes, count, light);
   find_xyz(count, light);
-  for_columns(count, [&](std::size_t x) HWY_ATTR {
-    const auto curve = [&](std::size_t i) HWY_ATTR {
+  for (std::size_t i = 0; i < light.xyz.size(); ++i) {
+    for_columns(count, [&](std::size_t x) HWY_ATTR {
       const R value = hn::Load(Real(), light.xyz[i].values + x);
       const R line = fused(value, real(kCiedeSlope / 116), real(16.0 / 116));
       const R root = cube_root(value, load(light.guesses[i], x));
-      return as_near_float(hn::IfThenElse(hn::Gt(value, real(kCiedeCubeFrom)), root, line));
-    };
-    const R f0 = curve(0), f1 = curve(1), f2 = curve(2);
+      store(as_near_float(hn::IfThenElse(hn::Gt(value, real(kCiedeCubeFrom)), root, line)),
+          light.narrow[i], x);
+    });
+  }
+  for_columns(count, [&](std::size_t x) HWY_ATTR {
+    const R f0 = load(light.narrow[0], x), f1 = load(light.narrow[1], x);
+    const R f2 = load(light.narrow[2], x);
     store(fused(real(116), f1, real(-16)), to.l, x);
-    store(hn::Mul(real(500), hn::Sub(f0, f1)), to.a, x);
-    store(hn::Mul(real(200), hn::Sub(f1, f2)), to.b, x);
+    const R a = as_float(hn::Mul(real(500), hn::Sub(f0, f1)));
+    const R b = as_float(hn::Mul(real(200), hn::Sub(f1, f2)));
+    store(a, to.a, x);
+    store(b, to.b, x);
+    store(length(a, b), to.chroma, x);
   });
 }
 
-HWY_INLINE R squared(R x) { return hn::Mul(x, x); }
 HWY_INLINE R seventh(R x) {
   const R cube = hn::Mul(squared(x), x);
   return hn::Mul(squared(cube), x);
 }
-HWY_INLINE R length(R a, R b) { return hn::Sqrt(fused(a, a, squared(b))); }
 HWY_INLINE R mean(R a, R b) { return as_float(hn::Mul(hn::Add(a, b), real(0.5))); }
 // sqrt(c⁷/(c⁷ + 25⁷))
 HWY_INLINE R saturation(R chroma) {
@@ -173,7 +182,7 @@ HWY_INLINE R saturation(R chroma) {
 HWY_INLINE R hue_of(R a, R b) {
   const R none = real(0);
   R angle = as_near_float(angle_of(b, a));
-  angle = hn::IfThenElse(hn::Lt(angle, none), hn::Add(angle, real(2 * std::numbers::pi)), angle);
+  angle = hn::Add(angle, hn::IfThenElseZero(hn::Lt(angle, none), real(2 * std::numbers::pi)));
   return hn::IfThenZeroElse(hn::And(hn::Eq(a, none), hn::Eq(b, none)), angle);
 }
 
@@ -197,26 +206,23 @@ HWY_INLINE R hue_weight(R h) {
       with_wave(sum, 0.32, -pi / 30, s3, c3), with_wave(real(0), -0.2, 7 * pi / 20, s4, c4)));
 }
 
-// Stretches a of both images, and finds their chroma.
-void find_chroma(std::int64_t count, Colors& x, Colors& y) {
+// Stretches a of both images.
+void stretch(std::int64_t count, Colors& x, Colors& y) {
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    const R a1 = load(x.a, at), b1 = load(x.b, at), a2 = load(y.a, at), b2 = load(y.b, at);
-    const R stretch = hn::Sub(
-        real(1), saturation(mean(as_near_float(length(a1, b1)), as_near_float(length(a2, b2)))));
-    const auto stretched = [&](R a) HWY_ATTR {
-      return as_near_float(fused(hn::Mul(a, real(0.5)), stretch, a));
-    };
-    const R stretched1 = stretched(a1), stretched2 = stretched(a2);
-    store(stretched1, x.a, at);
-    store(stretched2, y.a, at);
-    store(length(stretched1, b1), x.chroma, at);
-    store(length(stretched2, b2), y.chroma, at);
+    const R by = hn::Sub(real(1), saturation(mean(load(x.chroma, at), load(y.chroma, at))));
+    for (Colors* of : {&x, &y}) {
+      const R a = load(of->a, at);
+      store(fused(hn::Mul(a, real(0.5)), by, a), of->a, at);
+    }
   });
 }
 
-void find_hue(std::int64_t count, Colors& of) {
-  for_columns(count,
-      [&](std::size_t x) HWY_ATTR { store(hue_of(load(of.a, x), load(of.b, x)), of.hue, x); });
+void find_chroma_and_hue(std::int64_t count, Colors& of) {
+  for_columns(count, [&](std::size_t x) HWY_ATTR {
+    const R a = load(of.a, x), b = load(of.b, x);
+    store(length(a, b), of.chroma, x);
+    store(hue_of(a, b), of.hue, x);
+  });
 }
 
 // The difference of hues, as a length, and their mean.
@@ -230,7 +236,7 @@ void compare_hues(
     };
     const R hue1 = load(x.hue, at), hue2 = load(y.hue, at), step = hn::Sub(hue2, hue1);
     const auto wraps = hn::Gt(hn::Abs(as_float(step)), real(pi));
-    const R back = hn::IfThenElse(hn::Le(hue2, hue1), turn, hn::Neg(turn));
+    const R back = negated_if(hn::Gt(hue2, hue1), turn);
     const R hue_step = as_float(hn::Add(step, hn::IfThenElseZero(wraps, back)));
     const R half_step =
         hn::IfThenZeroElse(hn::Or(is_grey(x), is_grey(y)), hn::Mul(hue_step, real(0.5)));
@@ -324,9 +330,9 @@ double sum_of_block(const ColorPlanes& reference, const ColorPlanes& distorted, 
   to_lab(codes, count, light, x);
   load_codes(distorted, row, first, count, codes);
   to_lab(codes, count, light, y);
-  find_chroma(count, x, y);
-  find_hue(count, x);
-  find_hue(count, y);
+  stretch(count, x, y);
+  find_chroma_and_hue(count, x);
+  find_chroma_and_hue(count, y);
   compare_hues(count, x, y, hue_differences, hue_means);
   find_weights(count, x, y, hue_means, weights);
   find_quotients(count, x, y, hue_differences, weights, quotients);

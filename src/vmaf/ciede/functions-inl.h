@@ -41,6 +41,11 @@ HWY_INLINE R as_near_float(R value) {
   return hn::BitCast(d, hn::And(hn::Add(hn::BitCast(d64, value), half), kept));
 }
 
+// -x where a mask is set. Blends take units that products need; logic takes any.
+HWY_INLINE R negated_if(hn::Mask<Real> mask, R x) {
+  return hn::Xor(x, hn::IfThenElseZero(mask, real(-0.0)));
+}
+
 // a·b + c, rounded once.
 HWY_INLINE R fused(R a, R b, R c) {
 #if HWY_NATIVE_FMA
@@ -128,8 +133,10 @@ HWY_INLINE R power_2_4(R x) {
       0x1.eb707658a7f94p-19, -0x1.4fb8c71f53f35p-18, 0x1.da703dae21ebdp-19};
   constexpr double kOfThird = 0x1.25455823ac015p-4, kOfNinth = 0x1.4ff7ce8a494e5p-8;
   const auto is_small = hn::Lt(x, real(0.8)), is_tiny = hn::Lt(x, real(0.8 / 3));
-  const auto choose = [&](double ninth, double third) HWY_ATTR {
-    return hn::IfThenElse(is_tiny, real(ninth), hn::IfThenElse(is_small, real(third), real(1)));
+  const auto choose = [&](double ninth, double third) HWY_ATTR {  // by bits, as in negated_if()
+    const R small = hn::IfThenElseZero(is_small, hn::Xor(real(1), real(third)));
+    const R tiny = hn::IfThenElseZero(is_tiny, hn::Xor(real(third), real(ninth)));
+    return hn::Xor(real(1), hn::Xor(small, tiny));
   };
   const R from_centre = fused(x, choose(9, 3), real(-1.6));
   return hn::Mul(polynomial(from_centre, kPower), choose(kOfNinth, kOfThird));
@@ -152,19 +159,25 @@ HWY_INLINE SineCosine sine_cosine(R angle) {
       -0x1.a00c1c8e295b5p-13, 0x1.6c364900352a1p-19};
   constexpr double kCosine[] = {0x1.ffffffff97c39p-1, -0x1.ffffffbdee943p-2, 0x1.55553a875a6f2p-5,
       -0x1.6c078624ae451p-10, 0x1.9906ffcbbed0dp-16};
-  const R quarters = hn::Round(hn::Mul(angle, real(2 / std::numbers::pi)));
+  // A number so large has no fraction, and ends in the bits of the whole number added.
+  const R magic = real(0x1.8p52);
+  const R shifted = hn::Add(hn::Mul(angle, real(2 / std::numbers::pi)), magic);
+  const R quarters = hn::Sub(shifted, magic);
   const R rest = fused(quarters, real(-std::numbers::pi / 2), angle);
   const R square = hn::Mul(rest, rest);
   const R of_rest = hn::Mul(rest, polynomial(square, kSine)), cosine = polynomial(square, kCosine);
   // In quarter 4n + k: sine, cosine, -sine, -cosine for k = 0…3.
-  const R k = fused(real(-4), hn::Floor(hn::Mul(quarters, real(0.25))), quarters);
-  const auto is_odd = hn::Or(hn::Eq(k, real(1)), hn::Eq(k, real(3)));
-  const auto is_below = hn::Ge(k, real(2));
-  const auto is_left = hn::Or(hn::Eq(k, real(1)), hn::Eq(k, real(2)));
-  const R of_sine = hn::IfThenElse(is_odd, cosine, of_rest);
-  const R of_cosine = hn::IfThenElse(is_odd, of_rest, cosine);
-  return {hn::IfThenElse(is_below, hn::Neg(of_sine), of_sine),
-      hn::IfThenElse(is_left, hn::Neg(of_cosine), of_cosine)};
+  const Real d;
+  const hn::RebindToUnsigned<Real> d64;
+  const auto k = hn::BitCast(d64, shifted);
+  // -1 or 1, since -0 is not below 0.
+  const R odd = hn::Or(hn::BitCast(d, hn::ShiftLeft<63>(k)), real(1));
+  const auto negated = [&](R x, hn::Vec<decltype(d64)> by_second_bit) HWY_ATTR {
+    const R sign = hn::BitCast(d, hn::ShiftLeft<62>(by_second_bit));
+    return hn::Xor(x, hn::And(sign, real(-0.0)));
+  };
+  return {negated(hn::IfNegativeThenElse(odd, cosine, of_rest), k),
+      negated(hn::IfNegativeThenElse(odd, of_rest, cosine), hn::Add(k, hn::Set(d64, 1)))};
 }
 
 // The angle of (x, y), from -π to π; anything where both are 0.
@@ -181,9 +194,10 @@ HWY_INLINE R angle_of(R y, R x) {
   const R slope = hn::Div(upper, lower);
   R angle = hn::Mul(slope, polynomial(hn::Mul(slope, slope), kArc));
   angle = hn::Add(angle, hn::IfThenElseZero(is_steep, real(pi / 4)));
-  angle = hn::IfThenElse(hn::Gt(size_y, size_x), hn::Sub(real(pi / 2), angle), angle);
-  angle = hn::IfThenElse(hn::Lt(x, real(0)), hn::Sub(real(pi), angle), angle);
-  return hn::IfThenElse(hn::Lt(y, real(0)), hn::Neg(angle), angle);
+  const auto is_upright = hn::Gt(size_y, size_x), is_left = hn::Lt(x, real(0));
+  angle = hn::Add(hn::IfThenElseZero(is_upright, real(pi / 2)), negated_if(is_upright, angle));
+  angle = hn::Add(hn::IfThenElseZero(is_left, real(pi)), negated_if(is_left, angle));
+  return negated_if(hn::Lt(y, real(0)), angle);
 }
 
 // e to the power of numbers from -200 to 0.
