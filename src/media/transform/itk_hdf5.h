@@ -14,7 +14,7 @@ namespace similis::media {
 /// InvalidArgument, in one line that names the file, if it holds anything else or is damaged.
 std::vector<ItkTransform> read_itk_hdf5(const File& file);
 
-/// "HDF5 1.10.8".
+/// "HDF5 1.10.8", or why it cannot be used.
 std::string hdf5_library();
 
 }  // namespace similis::media
