@@ -23,9 +23,10 @@ def imported(name: str) -> Any:
     The answer is remembered: torch.compile walks each dict that it sees being read, and sys.modules
     may grow meanwhile.
     """
-    if name not in _seen and name in sys.modules:
-        _seen[name] = sys.modules[name]
-    return _seen.get(name)
+    library = _seen.get(name)
+    if library is None and name in sys.modules:
+        library = _seen[name] = sys.modules[name]
+    return library
 
 
 def is_of(module: str, name: str, array: Any) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -29,20 +30,31 @@ def options_of(function: Callable[..., Any]) -> list[str]:
 
 
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
-    """Remembers the text of options, so that the same options are checked once."""
+    """Remembers the text of options, so that the same options are checked once.
+
+    The last options are remembered apart: a loop gives the same objects again, and to compare them
+    one by one takes a third of the time that a search for equal ones takes.
+    """
+    last: Optional[tuple[tuple[Any, ...], str]] = None
 
     @functools.lru_cache(maxsize=256, typed=True)
     def cached(kinds: Any, *options: Any) -> str:
         return describe(*options)
 
     def text(*options: Any) -> str:
+        nonlocal last
         if not _is_compiling():
+            known = last
+            if known is not None and all(map(operator.is_, options, known[0])):
+                return known[1]
             # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
             kinds = None
             if tuple in map(type, options):
                 kinds = tuple([tuple(map(type, each)) for each in options if type(each) is tuple])
             try:
-                return cached(kinds, *options)
+                described = cached(kinds, *options)
+                last = (options, described)
+                return described
             except TypeError:  # an option is a list, or it is refused, as it is again below
                 pass
         return describe(*options)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ from .tensors import (
     CONVERTED_DTYPES,
     TELLS_KEYS,
     USUAL_DTYPES,
+    are_memory,
     is_memory,
     is_traced,
     is_transformed,
@@ -44,26 +45,37 @@ def _is_plain(x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional
     return (
         TELLS_KEYS
         and nobody_looks()
-        and is_memory(x)
-        and is_memory(y)
-        and (mask is None or is_memory(mask))
-        and (valid_mask is None or is_memory(valid_mask))
+        and are_memory((x, y, mask, valid_mask))
     )
 
 
-def _are_plain_images(x: Any, y: Any) -> bool:
-    """True if _checked() would return the images as they are: the fast path.
+def _shape_if_plain(x: Any, y: Any) -> Optional[torch.Size]:
+    """The shape of images that _checked() would return as they are, else None: the fast path.
 
     A tensor that is nothing but memory is strided and lies on the CPU or on a GPU.
     """
-    return (
-        _is_plain(x, y, None, None)
-        and x.dtype in USUAL_DTYPES
+    if x is None or y is None or not (TELLS_KEYS and nobody_looks() and are_memory((x, y))):
+        return None
+    shape: torch.Size = x.shape
+    if (
+        x.dtype in USUAL_DTYPES
         and x.dtype is y.dtype
-        and x.shape == y.shape
+        and shape == y.shape
         and x.get_device() == y.get_device()
         and x.numel() != 0
-    )
+    ):
+        return shape
+    return None
+
+
+class _Plan(NamedTuple):
+    """A call of _Evaluation without its tensors. plain: the answer of _is_plain()."""
+
+    measure: str
+    of_x: bool
+    of_y: bool
+    gradient_scale: Optional[float]
+    plain: bool
 
 
 class _Evaluation(torch.autograd.Function):
@@ -72,7 +84,7 @@ class _Evaluation(torch.autograd.Function):
     With a `gradient_scale`, of _gradient_scale(), both are computed in the forward pass, which
     reads the images once. The gradients wait in ctx, multiplied by the scale, and not among the
     saved tensors. The first backward pass multiplies them by the upstream gradient in place; a
-    second one computes them anew, with the same bits. `plain` is the answer of _is_plain().
+    second one computes them anew, with the same bits.
     """
 
     @staticmethod
@@ -82,12 +94,9 @@ class _Evaluation(torch.autograd.Function):
         y: Tensor,
         mask: Optional[Tensor],
         valid_mask: Optional[Tensor],
-        measure: str,
-        of_x: bool,
-        of_y: bool,
-        gradient_scale: Optional[float],
-        plain: bool,
+        plan: _Plan,
     ) -> Tensor:
+        measure, of_x, of_y, gradient_scale, plain = plan
         gradients: Optional[list[Tensor]] = None
         if gradient_scale is None:
             evaluate = compute_value if plain else value_op
@@ -98,26 +107,28 @@ class _Evaluation(torch.autograd.Function):
                 x, y, mask, valid_mask, _as_upstream(gradient_scale, x), True, of_x, of_y, measure
             )
         # While a GPU is at work.
-        ctx.measure, ctx.of_x, ctx.of_y = measure, of_x, of_y
         ctx.save_for_backward(x, y, mask, valid_mask)
-        ctx.gradient_scale, ctx.plain, ctx.gradients = gradient_scale, plain, gradients
+        ctx.plan, ctx.gradients = plan, gradients
         return value
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         saved = ctx.saved_tensors  # raises if they have changed or been freed
+        plan: _Plan = ctx.plan
+        measure, of_x, of_y, gradient_scale, plain = plan
         if torch.is_grad_enabled():
-            return *_differentiable_gradients(ctx, upstream), *_NO_GRADIENTS
+            gradients = _differentiable_gradients(saved, plan, upstream)
+            return *_in_places(gradients, of_x, of_y), *_NO_GRADIENTS
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
             factor: Optional[Tensor] = upstream
-            if ctx.gradient_scale is not None:
-                factor = _as_upstream(ctx.gradient_scale, saved[0])
-            gradients = gradient_op(*saved, factor, False, ctx.of_x, ctx.of_y, ctx.measure)
-        if ctx.gradient_scale is not None:
-            by = upstream if ctx.gradient_scale == 1 else upstream / ctx.gradient_scale
-            gradients = [_multiplied(gradient, by, ctx.plain) for gradient in gradients]
-        return *_in_places(gradients, ctx.of_x, ctx.of_y), *_NO_GRADIENTS
+            if gradient_scale is not None:
+                factor = _as_upstream(gradient_scale, saved[0])
+            gradients = gradient_op(*saved, factor, False, of_x, of_y, measure)
+        if gradient_scale is not None:
+            by = upstream if gradient_scale == 1 else upstream / gradient_scale
+            gradients = [_multiplied(gradient, by, plain) for gradient in gradients]
+        return *_in_places(gradients, of_x, of_y), *_NO_GRADIENTS
 
 
 def _multiplied(gradient: Tensor, factor: Tensor, plain: bool) -> Tensor:
@@ -149,7 +160,7 @@ def _as_upstream(gradient_scale: float, x: Tensor) -> Optional[Tensor]:
     return None if gradient_scale == 1 else x.new_full((), gradient_scale, dtype=torch.float32)
 
 
-_NO_GRADIENTS = (None,) * 7  # for the arguments after the images
+_NO_GRADIENTS = (None,) * 3  # for the arguments after the images
 
 # Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
 _apply_plainly = super(torch.autograd.Function, _Evaluation).apply
@@ -172,7 +183,6 @@ class _CompiledEvaluation(torch.autograd.Function):
         of_x: bool,
         of_y: bool,
         gradient_scale: Optional[float],
-        plain: bool,
     ) -> Tensor:
         ctx.measure, ctx.of_x, ctx.of_y, ctx.gradient_scale = measure, of_x, of_y, gradient_scale
         if gradient_scale is None:
@@ -191,7 +201,7 @@ class _CompiledEvaluation(torch.autograd.Function):
                 *ctx.saved_tensors, upstream, False, ctx.of_x, ctx.of_y, ctx.measure
             )
         x_gradient, y_gradient = _in_places(gradients, ctx.of_x, ctx.of_y)
-        return x_gradient, y_gradient, None, None, None, None, None, None, None
+        return x_gradient, y_gradient, None, None, None, None, None, None
 
 
 def _in_places(
@@ -202,26 +212,25 @@ def _in_places(
 
 
 def _differentiable_gradients(
-    ctx: Any, upstream: Tensor
-) -> tuple[Optional[Tensor], Optional[Tensor]]:
-    x, y, mask, valid_mask = ctx.saved_tensors
-    variables = [image for image, wanted in ((x, ctx.of_x), (y, ctx.of_y)) if wanted]
-    measure = measures.parse(ctx.measure)
+    saved: Sequence[Tensor], plan: _Plan, upstream: Tensor
+) -> Sequence[Tensor]:
+    x, y, mask, valid_mask = saved
+    variables = [image for image, wanted in ((x, plan.of_x), (y, plan.of_y)) if wanted]
+    measure = measures.parse(plan.measure)
     value = decomposition.evaluate(x, y, mask, valid_mask, measure, in_float32=True)
-    gradients = torch.autograd.grad(value, variables, upstream, create_graph=True)
-    return _in_places(gradients, ctx.of_x, ctx.of_y)
+    return torch.autograd.grad(value, variables, upstream, create_graph=True)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Of the operator where no function stands around it, in a graph of torch.jit."""
-    *images_and_masks, ctx.measure = inputs
+    *images_and_masks, measure = inputs
     _, _, *of_masks, _ = ctx.needs_input_grad
     if any(of_masks):
-        operation = ctx.measure.split(" ", 1)[0]
+        operation = measure.split(" ", 1)[0]
         raise ValueError(f"{operation}: a mask asks for a gradient; only x and y can have one")
-    ctx.of_x, ctx.of_y = ctx.needs_input_grad[:2]
+    of_x, of_y = ctx.needs_input_grad[:2]
     ctx.save_for_backward(*images_and_masks)
-    ctx.gradient_scale, ctx.plain, ctx.gradients = None, False, None
+    ctx.plan, ctx.gradients = _Plan(measure, of_x, of_y, None, False), None
 
 
 def _backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -278,17 +287,17 @@ def evaluate(
         one_pass: compute gradients of a mean together with the mean if an image asks for one.
         usual_only: return None for images that are not is_usual().
     """
-    is_compiling = torch.compiler.is_compiling()
-    plain = mask is None and valid_mask is None and _are_plain_images(x, y)
+    shape = _shape_if_plain(x, y) if mask is None and valid_mask is None else None
+    plain = shape is not None
     if usual_only:
-        if not plain:
+        if shape is None:
             if not is_usual(x):
                 return None
-        elif x.dim() < 5:  # is_usual() in less time
-            shape = x.shape
+        else:  # is_usual() in less time
             rank = len(shape)
             if 1 < rank < 4 or (rank == 4 and (shape[3] == 3 or shape[3] == 4)):
                 return None
+    is_compiling = not plain and torch.compiler.is_compiling()
     if not plain:
         x, y = _checked(operation, names, x, y)
         mask = _checked_mask(operation, "mask", mask, x)
@@ -301,9 +310,8 @@ def evaluate(
         composed = is_compiling or is_transformed()
         if composed or not elsewhere.has_kernel(operation, text, x, has_mask):
             return elsewhere.evaluate(operation, text, x, y, mask, valid_mask)
-    function: Any = _Evaluation
     if is_compiling:
-        function = _CompiledEvaluation
+        pass
     elif is_transformed():
         refused_or_not = torch.zeros((), dtype=x.dtype, device=x.device).expand(x.shape)
         value_op(refused_or_not, refused_or_not, None, None, text)
@@ -313,13 +321,17 @@ def evaluate(
     if usual_only and plain and x.numel() >= range_warning.LOOK_FROM and x.is_cpu:
         if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
             range_warning.look(operation, text, largest, x=x, y=y)
-    if not (of_x or of_y) or is_traced():
+    if not (of_x or of_y) or (not plain and is_traced()):
         return (compute_value if plain else value_op)(x, y, mask, valid_mask, text)
     gradient_scale = None
     if one_pass and measures.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
         gradient_scale = _gradient_scale(text, x, mask is not None or valid_mask is not None)
-    apply = _apply_plainly if plain else function.apply
-    return apply(x, y, mask, valid_mask, text, of_x, of_y, gradient_scale, plain)
+    if is_compiling:
+        return _CompiledEvaluation.apply(
+            x, y, mask, valid_mask, text, of_x, of_y, gradient_scale
+        )
+    apply = _apply_plainly if plain else _Evaluation.apply
+    return apply(x, y, mask, valid_mask, _Plan(text, of_x, of_y, gradient_scale, plain))
 
 
 def is_plain(x: Tensor, y: Tensor) -> bool:

@@ -47,8 +47,13 @@ def is_memory(tensor: Tensor) -> bool:
 
 
 def are_memory(tensors: Tensors) -> bool:
+    """The same of all tensors that are given, without a call of is_memory() for most of them."""
     for each in tensors:
-        if each is not None and not is_memory(each):
+        if (
+            each is not None
+            and (type(each) not in _PLAIN or _dispatch_keys(each).raw_repr() not in _known_keys)
+            and not is_memory(each)
+        ):
             return False
     return True
 

@@ -112,9 +112,18 @@ class _PlainTransform(torch.autograd.Function):
     """_Transform for plain operands; it calls the implementation directly, not the operators."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        result = compute_transform(*arguments)
-        _keep(ctx, arguments)  # while a GPU is at work
+    def forward(
+        ctx: Any,
+        operand: Tensor,
+        affine: Optional[Tensor],
+        field: Optional[Tensor],
+        grid_affine: Optional[Tensor],
+        call: str,
+    ) -> Tensor:
+        result = compute_transform(operand, affine, field, grid_affine, call)
+        # While a GPU is at work.
+        ctx.call = call
+        ctx.save_for_backward(operand, affine, field, grid_affine)
         return result
 
     @staticmethod
@@ -180,9 +189,11 @@ differentiate("labels", _Labels.backward, _LabelsUnderFunctorch.setup_context)
 
 
 def asks_for_gradient(operands: Tensors) -> bool:
-    return torch.is_grad_enabled() and any(
-        each is not None and each.requires_grad for each in operands
-    )
+    if torch.is_grad_enabled():
+        for each in operands:
+            if each is not None and each.requires_grad:
+                return True
+    return False
 
 
 _apply_transform: Any = _Transform.apply

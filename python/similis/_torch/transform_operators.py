@@ -8,6 +8,8 @@ similis::labels              label and weight
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
@@ -54,6 +56,22 @@ def _like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
+@functools.lru_cache(maxsize=1024)
+def _shape_unlike(
+    call: str,
+    operand: Sequence[int],
+    affine: Optional[Sequence[int]],
+    field: Optional[Sequence[int]],
+    grid_affine: Optional[Sequence[int]],
+) -> Optional[tuple[int, ...]]:
+    """The shape of the result, or None if it is that of result_model(), as most are."""
+    parsed = warp.parse(call)
+    batches = [each[0] for each in (operand, affine, field, grid_affine) if each is not None]
+    shape = tuple(parsed.result_shape(operand, batches, field))
+    of_field = field is not None and parsed.shape_rule == "coordinates"
+    return None if shape == tuple(field if of_field else operand) else shape
+
+
 def compute_transform(
     operand: Tensor,
     affine: Optional[Tensor],
@@ -62,11 +80,17 @@ def compute_transform(
     call: str,
 ) -> Tensor:
     parsed = warp.parse(call)
-    operands = (operand, affine, field, grid_affine)
-    shape = tuple(result_shape(parsed, *operands))
+    shape = _shape_unlike(
+        call,
+        operand.shape,
+        None if affine is None else affine.shape,
+        None if field is None else field.shape,
+        None if grid_affine is None else grid_affine.shape,
+    )
     model = result_model(parsed, operand, field)
-    # Most results are like the image. new_empty() reads a shape number by number, in twice the time.
-    result = _like(model) if model.shape == shape else model.new_empty(shape)
+    # new_empty() reads a shape number by number, in twice the time.
+    result = _like(model) if shape is None else model.new_empty(shape)
+    operands = (operand, affine, field, grid_affine)
     run_transform(parsed, operands, (result, *NO_GRADIENTS[parsed.operation]))
     return result
 
@@ -131,13 +155,21 @@ def compute_gradient(
     call: str,
 ) -> list[Tensor]:
     parsed = warp.parse(call)
-    operands = (operand, affine, field, grid_affine)
-    asked = (of_operand, of_affine, of_field, of_grid_affine)
-    by_each = [
-        _like(each) if of and each is not None else None for each, of in zip(operands, asked)
-    ]
-    run_transform(parsed, operands, warp.gradient_outputs(parsed.operation, upstream, *by_each))
-    return [each for each in by_each if each is not None]
+    results: list[Tensor] = []
+    by_operand = by_affine = by_field = by_grid_affine = None
+    if of_operand:
+        results.append(by_operand := _like(operand))
+    if of_affine and affine is not None:
+        results.append(by_affine := _like(affine))
+    if of_field and field is not None:
+        results.append(by_field := _like(field))
+    if of_grid_affine and grid_affine is not None:
+        results.append(by_grid_affine := _like(grid_affine))
+    outputs = warp.gradient_outputs(
+        parsed.operation, upstream, by_operand, by_affine, by_field, by_grid_affine
+    )
+    run_transform(parsed, (operand, affine, field, grid_affine), outputs)
+    return results
 
 
 def _transform_shape(

@@ -36,10 +36,10 @@ from .transform_operators import NO_GRADIENTS, compute_transform, result_model, 
 def _are_plain(operands: Tensors) -> bool:
     """True if require_operands() would take the operands and nobody needs to see the operators, as
     torch.func and forward mode do. This is the fast path."""
-    if not (TELLS_KEYS and nobody_looks() and are_memory(operands)) or is_transformed():
+    first = operands[0]
+    if not (TELLS_KEYS and nobody_looks() and first is not None and are_memory(operands)):
         return False
-    assert operands[0] is not None
-    device = operands[0].get_device()
+    device = first.get_device()
     for each in operands:
         if each is not None and not (
             each.dtype in DTYPES
@@ -48,7 +48,7 @@ def _are_plain(operands: Tensors) -> bool:
             and each.numel() != 0
         ):
             return False
-    return True
+    return not is_transformed()
 
 
 def require_operands(operation: str, names: Sequence[str], operands: Sequence[Any]) -> None:
@@ -90,13 +90,14 @@ def transform(
     call: str, names: Sequence[str], operands: Sequence[Any], output: Optional[Tensor] = None
 ) -> Tensor:
     """operands: image, u or A; affine; field; grid_affine."""
-    is_compiling = torch.compiler.is_compiling()
-    if not is_compiling and forward_ad._current_level >= 0:
-        _refuse_tangents(call.split(" ", 1)[0], operands)
     compute: Any
+    is_compiling = False
     if _are_plain(operands):
         compute = apply_plainly if asks_for_gradient(operands) else compute_transform
     else:
+        is_compiling = torch.compiler.is_compiling()
+        if not is_compiling and forward_ad._current_level >= 0:
+            _refuse_tangents(call.split(" ", 1)[0], operands)
         require_operands(call.split(" ", 1)[0], names, operands)
         if is_elsewhere(operands[0]):
             if output is not None and not is_compiling:
