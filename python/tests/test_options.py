@@ -136,3 +136,32 @@ def test_values_are_refused_in_the_librarys_words():
     assert schema.TABLES["mutual_information"].options["seed"].unpack(bytes(seed.options)) == 2**64 - 1
     with pytest.raises(AttributeError, match="a measure has no option sigma"):
         seed.sigma
+
+
+def test_options_of_the_last_call_stand_for_no_others():
+    """A call remembers the options of the one before it, as the same objects."""
+    numpy = pytest.importorskip("numpy")
+    image = numpy.zeros((1, 1, 4, 5), numpy.float32)
+    similis.sample(image, out_shape=(2, 3), align_corners=True)
+    with pytest.raises(TypeError, match="align_corners"):
+        similis.sample(image, out_shape=(2, 3), align_corners=1)
+    shape = [2, 3]
+    assert similis.sample(image, out_shape=shape).shape == (1, 1, 2, 3)
+    shape[1] = 7  # the same object with another value
+    assert similis.sample(image, out_shape=shape).shape == (1, 1, 2, 7)
+    assert similis.sample(image, out_shape=(shape[0], 5)).shape == (1, 1, 2, 5)
+    with pytest.raises(TypeError, match="window_size"):
+        similis.lncc(image, image, window_size=(3.0, 3.0))
+
+
+def test_shapes_of_the_last_call_stand_for_no_others():
+    torch = pytest.importorskip("torch")
+    image, field = torch.rand(1, 2, 4, 5), torch.zeros(1, 4, 5, 2)
+    assert similis.sample(image, displacement=field).shape == (1, 2, 4, 5)
+    assert similis.sample(image, displacement=field.expand(3, -1, -1, -1)).shape == (3, 2, 4, 5)
+    assert similis.sample(image, displacement=field[:, :2]).shape == (1, 2, 2, 5)
+    assert similis.sample(image, grid=field[:, :2, :3]).shape == (1, 2, 2, 3)
+    affine = torch.eye(2, 3).repeat(2, 1, 1)
+    assert similis.sample(image, affine=affine).shape == (2, 2, 4, 5)
+    assert similis.affine_grid(affine[:1], field).shape == (1, 4, 5, 2)
+    assert similis.affine_grid(affine, field).shape == (2, 4, 5, 2)

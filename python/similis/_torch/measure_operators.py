@@ -69,16 +69,16 @@ def compute_gradient(
     if is_elsewhere(x):
         results = ssim_kernels.evaluate(parsed, x, y, upstream, with_value, of_x, of_y)
         return [each for each in results if each is not None]
-    results: list[Tensor] = []
+    allocated: list[Tensor] = []
     result = x_gradient = y_gradient = None
     if with_value:
-        results.append(result := _empty_result(x, parsed))
+        allocated.append(result := _empty_result(x, parsed))
     if of_x:
-        results.append(x_gradient := torch.empty_like(x))
+        allocated.append(x_gradient := torch.empty_like(x))
     if of_y:
-        results.append(y_gradient := torch.empty_like(y))
+        allocated.append(y_gradient := torch.empty_like(y))
     run_measure(parsed, x, y, mask, valid_mask, upstream, result, x_gradient, y_gradient)
-    return results
+    return allocated
 
 
 def _value_shape(

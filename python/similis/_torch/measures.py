@@ -326,10 +326,9 @@ def evaluate(
     gradient_scale = None
     if one_pass and measures.is_scalar(text) and (x.dtype in _FULL or not is_compiling):
         gradient_scale = _gradient_scale(text, x, mask is not None or valid_mask is not None)
+    apply: Any = _CompiledEvaluation.apply
     if is_compiling:
-        return _CompiledEvaluation.apply(
-            x, y, mask, valid_mask, text, of_x, of_y, gradient_scale
-        )
+        return apply(x, y, mask, valid_mask, text, of_x, of_y, gradient_scale)
     apply = _apply_plainly if plain else _Evaluation.apply
     return apply(x, y, mask, valid_mask, _Plan(text, of_x, of_y, gradient_scale, plain))
 

@@ -13,8 +13,8 @@ from .binding import Tensors
 from .registry import differentiate
 from .tensors import are_memory, is_traced, is_transformed, nobody_looks
 from .transform_operators import (
-    compute_gradient,
     compute_transform,
+    gradient_of_each,
     gradient_op,
     labels_op,
     transform_op,
@@ -59,17 +59,13 @@ class _Gradient(torch.autograd.Function):
 
 
 def _gradients(
-    operands: Tensors,
-    upstream: Tensor,
-    asked: Sequence[bool],
-    call: str,
-    differentiate: Any = gradient_op,
+    operands: Tensors, upstream: Tensor, asked: Sequence[bool], call: str
 ) -> list[Optional[Tensor]]:
     """One gradient or None for each operand."""
     if not any(asked):
         return [None] * len(asked)
     differentiable = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    compute: Any = _Gradient.apply if differentiable else differentiate
+    compute: Any = _Gradient.apply if differentiable else gradient_op
     computed = iter(compute(*operands, upstream, *asked, call))
     return [next(computed) if of else None for of in asked]
 
@@ -88,11 +84,11 @@ class _Transform(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        return _transform_backward(ctx, ctx.saved_tensors, upstream, gradient_op)
+        return _transform_backward(ctx, ctx.saved_tensors, upstream)
 
 
 def _transform_backward(
-    ctx: Any, operands: Tensors, upstream: Tensor, differentiate: Any
+    ctx: Any, operands: Tensors, upstream: Tensor
 ) -> tuple[Optional[Tensor], ...]:
     asked = list(ctx.needs_input_grad[:4])
     field, by_field = operands[2], None
@@ -102,7 +98,7 @@ def _transform_backward(
             if field.shape[0] != upstream.shape[0]:
                 by_field = by_field.sum(0, keepdim=True)
         asked[2] = False
-    results = _gradients(operands, upstream, asked, ctx.call, differentiate)
+    results = _gradients(operands, upstream, asked, ctx.call)
     if by_field is not None:
         results[2] = by_field
     return *results, None
@@ -129,9 +125,14 @@ class _PlainTransform(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         operands = ctx.saved_tensors  # hooks may have replaced them
-        plain = nobody_looks() and are_memory((*operands, upstream))
-        differentiate = compute_gradient if plain else gradient_op
-        return _transform_backward(ctx, operands, upstream, differentiate)
+        call = ctx.call
+        if (
+            torch.is_grad_enabled()
+            or call.startswith("affine_grid")
+            or not (nobody_looks() and are_memory((*operands, upstream)))
+        ):
+            return _transform_backward(ctx, operands, upstream)
+        return *gradient_of_each(operands, upstream, ctx.needs_input_grad, call), None
 
 
 # Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.

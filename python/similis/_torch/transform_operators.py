@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .._library import warp
-from .binding import run_transform
+from .binding import Tensors, run_transform
 from .registry import define
 
 # The arguments after the result of each C function, upstream and gradients, if none is asked for.
@@ -68,8 +68,8 @@ def _shape_unlike(
     parsed = warp.parse(call)
     batches = [each[0] for each in (operand, affine, field, grid_affine) if each is not None]
     shape = tuple(parsed.result_shape(operand, batches, field))
-    of_field = field is not None and parsed.shape_rule == "coordinates"
-    return None if shape == tuple(field if of_field else operand) else shape
+    model = field if field is not None and parsed.shape_rule == "coordinates" else operand
+    return None if shape == tuple(model) else shape
 
 
 def compute_transform(
@@ -142,6 +142,19 @@ def _gradient_shapes(
     return [_like(each) for each, of in wanted if of and each is not None]
 
 
+def gradient_of_each(
+    operands: Tensors, upstream: Tensor, asked: Sequence[bool], call: str
+) -> list[Optional[Tensor]]:
+    """One gradient or None for each operand, of tensors with memory."""
+    parsed = warp.parse(call)
+    by_each: list[Optional[Tensor]] = [None, None, None, None]
+    for i, each in enumerate(operands):
+        if asked[i] and each is not None:
+            by_each[i] = _like(each)
+    run_transform(parsed, operands, warp.gradient_outputs(parsed.operation, upstream, *by_each))
+    return by_each
+
+
 def compute_gradient(
     operand: Tensor,
     affine: Optional[Tensor],
@@ -154,22 +167,10 @@ def compute_gradient(
     of_grid_affine: bool,
     call: str,
 ) -> list[Tensor]:
-    parsed = warp.parse(call)
-    results: list[Tensor] = []
-    by_operand = by_affine = by_field = by_grid_affine = None
-    if of_operand:
-        results.append(by_operand := _like(operand))
-    if of_affine and affine is not None:
-        results.append(by_affine := _like(affine))
-    if of_field and field is not None:
-        results.append(by_field := _like(field))
-    if of_grid_affine and grid_affine is not None:
-        results.append(by_grid_affine := _like(grid_affine))
-    outputs = warp.gradient_outputs(
-        parsed.operation, upstream, by_operand, by_affine, by_field, by_grid_affine
-    )
-    run_transform(parsed, (operand, affine, field, grid_affine), outputs)
-    return results
+    operands = (operand, affine, field, grid_affine)
+    asked = (of_operand, of_affine, of_field, of_grid_affine)
+    by_each = gradient_of_each(operands, upstream, asked, call)
+    return [each for each in by_each if each is not None]
 
 
 def _transform_shape(
