@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""similis.distributed with gloo, on 1 to 4 processes; what each rank checks is in distributed/."""
+"""similis.distributed with gloo on 1 to 4 processes, and with NCCL on 1 and 2 GPUs; what each rank
+checks is in distributed/."""
 
 import os
 import pathlib
@@ -31,10 +32,30 @@ def test_files(count, tmp_path):
     ranks.run(count, "files", tmp_path)
 
 
-@pytest.mark.parametrize("failure", ["kill", "raise", "stall"])
-def test_a_lost_rank_raises_on_all_others(failure):
-    timeout, count = 3, 3
-    processes = ranks.start(count, "failing", failure, timeout=timeout)
+def _gpus():
+    """How many GPUs there are for NCCL; asked without a context of CUDA in this process."""
+    if not torch.distributed.is_nccl_available():
+        return 0
+    return torch.cuda.device_count()
+
+
+needs_two_gpus = pytest.mark.skipif(_gpus() < 2, reason="there are no two GPUs and NCCL")
+
+
+@needs_two_gpus
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_split_gives_the_whole_on_gpus(count):
+    ranks.run(count, "suite", device="cuda")
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_two_gpus)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("failure", ["kill", "raise", "stall", "kill sending", "stall sending"])
+def test_a_lost_rank_raises_on_all_others(failure, device):
+    timeout, count = 3, 3 if device == "cpu" else 2
+    processes = ranks.start(count, "failing", failure, timeout=timeout, device=device)
     try:
         for process in processes[:-1]:
             output, status = process.wait(120)

@@ -18,9 +18,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .._torch.tensors import is_transformed
-from .failure import reported, require_group
+from .failure import reported, require_group, sends_from_cpu
 from .slabs import Slabs, require_slabs
-from .transport import gathered
+from .transport import connect, gathered
 
 _agreed: set[tuple[Any, bytes]] = set()
 
@@ -33,6 +33,7 @@ class Agreement:
         self.operation, self.slabs = operation, slabs
         self.entries: dict[str, Any] = {"slabs": list(slabs.sizes)}
         self.entries.update((name, _comparable(each)) for name, each in options.items())
+        self._has_gpu_arrays = False
 
     def array(
         self, name: str, tensor: Any, slabs: Slabs, axis: int, may_be_none: bool = False
@@ -64,6 +65,7 @@ class Agreement:
             self._describe(name, tensor, list(tensor.shape))
 
     def _describe(self, name: str, tensor: Tensor, shape: list[Any]) -> None:
+        self._has_gpu_arrays |= tensor.is_cuda
         self.entries[name] = {
             "shape": shape,
             "dtype": str(tensor.dtype),
@@ -80,17 +82,19 @@ class Agreement:
         noted = self.slabs.taken_beyond() if self.slabs.has_beyond_on_cpu() else None
         said = noted if error is None else str(error).removeprefix(f"{self.operation}: ")
         digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
-        uses_gpu = "nccl" in str(dist.get_backend(self.slabs.group))
+        # Over the CPU it costs the GPU nothing; a group of GPUs alone would wait for its stream.
+        is_remembered = not sends_from_cpu(self.slabs.group)
         key = (self.slabs.group, digest)
-        if uses_gpu and said is None and key in _agreed:
+        if is_remembered and said is None and key in _agreed:
             return
-        mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8)
-        device = torch.device("cuda") if uses_gpu else torch.device("cpu")
-        every = [each.cpu() for each in gathered(self.slabs, mine.to(device))]
+        mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8, device="cpu")
+        every = gathered(self.slabs, mine)
         require_group(self.slabs)
         if all(torch.equal(each, every[0]) for each in every) and int(every[0][-1]) == 0:
-            if uses_gpu:
+            if is_remembered:
                 _agreed.add(key)
+            if self._has_gpu_arrays:
+                connect(self.slabs)
             return
         self._refuse(said)
 

@@ -64,9 +64,23 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
     dist.init_process_group(backend, timeout=datetime.timedelta(seconds=float(timeout)))
 
 
+def _backends(group: Any) -> dict[str, str]:
+    """The backend of each device that the group sends from."""
+    pairs = (each.split(":") for each in dist.get_backend_config(group).split(","))
+    return {device: backend for device, backend in pairs}
+
+
+def uses_nccl(group: Any) -> bool:
+    return _backends(group).get("cuda") == "nccl"
+
+
+def sends_from_cpu(group: Any) -> bool:
+    return "cpu" in _backends(group)
+
+
 def monitor_of(slabs: Any) -> Optional[Monitor]:
     """That of the slabs' group; None if it does not communicate through NCCL."""
-    if "nccl" not in str(dist.get_backend(slabs.group)):
+    if not uses_nccl(slabs.group):
         return None
     if slabs.group not in _monitors:
         _monitors[slabs.group] = Monitor(_timeout, abort_of(slabs.group))
@@ -85,6 +99,8 @@ def reported(slabs: Any) -> Iterator[None]:
         except RuntimeError as error:
             words = str(error).strip().splitlines()
             cause, reason = error, words[0] if words else type(error).__name__
+            if monitor is not None:  # what a GPU waits for will not come either
+                monitor.give_up(reason)
         if monitor is not None and monitor.lost is not None:
             reason = monitor.lost
     if reason is not None:

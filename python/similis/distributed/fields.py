@@ -63,7 +63,7 @@ def invert(
     u = u.detach()
     scale = (slabs.extent - 1) / 2 if align_corners else slabs.extent / 2
     own = float(u[..., -1].abs().nan_to_num(0, 0, 0).max()) * scale if u.numel() else 0.0
-    largest = max(float(each) for each in gathered(slabs, torch.tensor([own]).double()))
+    largest = max(float(each) for each in gathered(slabs, torch.tensor([own], device="cpu").double()))
     margin = int(min(largest, slabs.extent)) + 2
     while True:
         wanted = halos(slabs, margin, margin)

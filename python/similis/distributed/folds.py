@@ -63,7 +63,7 @@ def _bad(u: Tensor, slabs: Slabs, bound: float) -> tuple[Tensor, int, float]:
     found = _determinants(u, slabs)
     bad = ~(found >= bound)
     own = float(found.min()) if found.numel() else math.inf
-    every = gathered(slabs, torch.tensor([float(bad.sum()), own], dtype=torch.float64))
+    every = gathered(slabs, torch.tensor([float(bad.sum()), own], dtype=torch.float64, device="cpu"))
     leasts = [float(each[1]) for each in every]
     least = math.nan if any(math.isnan(each) for each in leasts) else min(leasts)
     return bad, int(sum(float(each[0]) for each in every)), least

@@ -63,7 +63,9 @@ class _Call:
         mask = torch.empty(x.shape[2:], dtype=torch.bool, device=x.device)
         for row in range(x.shape[2]):
             first = (self.slabs.start + row) * plane
-            chosen = _is_sampled(first, plane, self.options["seed"], self.options["sampling"])
+            chosen = _is_sampled(
+                first, plane, self.options["seed"], self.options["sampling"], x.device
+            )
             mask[row] = chosen.reshape(x.shape[3:])
         self.mask = mask if self.mask is None else (self.mask > 0) & mask
         self.options["sampling"] = 1.0
@@ -160,9 +162,11 @@ def _shifted(words: Tensor, bits: int) -> Tensor:
     return (words >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _is_sampled(first: int, count: int, seed: int, sampling: float) -> Tensor:
+def _is_sampled(
+    first: int, count: int, seed: int, sampling: float, device: torch.device
+) -> Tensor:
     """The choice of is_sampled() in src/mutual_information/formula.h, for voxels from first on."""
-    z = torch.arange(first + 1, first + 1 + count) * _signed(0x9E3779B97F4A7C15)
+    z = torch.arange(first + 1, first + 1 + count, device=device) * _signed(0x9E3779B97F4A7C15)
     z += _signed(seed * 0xD1342543DE82EF95)
     for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ _shifted(z, bits)) * _signed(factor)

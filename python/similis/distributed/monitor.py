@@ -14,6 +14,8 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
+import torch
+
 _OFTEN = 20  # looks in a timeout
 _LONGEST_PAUSE = 1.0  # seconds
 
@@ -26,6 +28,7 @@ class Monitor:
         self._under_way: collections.deque[tuple[float, Any]] = collections.deque()
         self._thread: Optional[threading.Thread] = None
         self._wakes = threading.Event()
+        self._giving_up = threading.Lock()
 
     def watch(self, work: Any) -> None:
         """Follows a communication that has just begun."""
@@ -34,6 +37,13 @@ class Monitor:
             self._thread = threading.Thread(target=self._look, name="similis monitor", daemon=True)
             self._thread.start()
         self._wakes.set()
+
+    def give_up(self, reason: str) -> None:
+        """Ends what is under way, once."""
+        with self._giving_up:
+            if self.lost is None:
+                self.lost = reason
+                self._abort()
 
     def _look(self) -> None:
         pause = min(self._timeout / _OFTEN, _LONGEST_PAUSE)
@@ -47,8 +57,7 @@ class Monitor:
             if self._has_ended(work):
                 self._under_way.popleft()
             elif time.monotonic() - begun > self._timeout:
-                self.lost = f"a communication has not ended in {self._timeout:g} s"
-                self._abort()
+                self.give_up(f"a communication has not ended in {self._timeout:g} s")
             else:
                 time.sleep(pause)
         self._under_way.clear()
@@ -61,12 +70,35 @@ class Monitor:
             return True
 
 
+class _OnGpu:
+    """The end of a communication as the GPU sees it. torch's own word for it is also true of one
+    that has failed or is late, whose kernel the GPU still runs."""
+
+    _streams: dict[int, Any] = {}  # of each device; nothing but waits is on them
+
+    def __init__(self, work: Any) -> None:
+        device = torch.cuda.current_device()
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)
+        with torch.cuda.stream(self._streams[device]):
+            work.wait()
+            self._end = torch.cuda.Event()
+            self._end.record()
+
+    def is_completed(self) -> bool:
+        return self._end.query()
+
+
+def watch(monitor: Monitor, work: Any) -> None:
+    """Follows a communication of NCCL; one in a graph that is being recorded has no end."""
+    if not torch.cuda.is_current_stream_capturing():
+        monitor.watch(_OnGpu(work))
+
+
 def abort_of(group: Any) -> Callable[[], None]:
     """Ends the communications of a group on GPUs, without waiting for other ranks."""
 
     def abort() -> None:
-        import torch
-
         group._get_backend(torch.device("cuda")).abort()
 
     return abort

@@ -44,11 +44,11 @@ class Plan:
         self.reached: Interval = (0, 0)  # the cells that have their rows then
         self.own_rows: list[Interval] = []  # of the output, that have voxels in a round's block
 
-    def find_blocks(self, own: Sequence[Interval], like: Tensor) -> None:
+    def find_blocks(self, own: Sequence[Interval]) -> None:
         """own: the first and last cell of the voxels in each of this rank's rows."""
         first = min((each[0] for each in own), default=0)
         last = max((each[1] for each in own), default=-1)
-        mine = torch.tensor([first, last + 1], dtype=torch.int64, device=like.device)
+        mine = torch.tensor([first, last + 1], dtype=torch.int64, device="cpu")
         cells = [
             (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
         ]

@@ -71,7 +71,7 @@ class _Image:
 
 
 def _least_of_ranks(slabs: Slabs, value: float) -> float:
-    return min(float(each) for each in gathered(slabs, torch.tensor([value]).double()))
+    return min(float(each) for each in gathered(slabs, torch.tensor([value], device="cpu").double()))
 
 
 def _order(values: Tensor) -> Tensor:

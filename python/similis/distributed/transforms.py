@@ -302,7 +302,7 @@ def _plan(
             image_axis,
         )
     if reach_rows is None:
-        plan.find_blocks(reach.cells(), image)
+        plan.find_blocks(reach.cells())
     else:
         plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
     return plan

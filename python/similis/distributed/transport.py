@@ -15,19 +15,32 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .failure import LostRank, monitor_of, reported
+from .failure import LostRank, monitor_of, reported, sends_from_cpu, uses_nccl
+from .monitor import watch
 from .slabs import Interval, Slabs, overlap
 
 # Bytes of rows that this process has sent to others; tests compare it with what is needed.
 sent_bytes = 0
 
-__all__ = ["Exchange", "Homeward", "LostRank", "gathered", "send_home", "sum_of_ranks"]
+__all__ = ["Exchange", "Homeward", "LostRank", "connect", "gathered", "send_home", "sum_of_ranks"]
 
 
 def _on_wire(slabs: Slabs, tensor: Tensor) -> torch.device:
     """The device that the group sends from: NCCL's is the GPU, gloo's the CPU."""
-    backend = str(dist.get_backend(slabs.group))
-    return tensor.device if tensor.is_cuda and "nccl" in backend else torch.device("cpu")
+    if tensor.is_cuda and uses_nccl(slabs.group):
+        return tensor.device
+    return torch.device("cpu" if sends_from_cpu(slabs.group) else "cuda")
+
+
+def connect(slabs: Slabs) -> None:
+    """Connects all ranks' GPUs, once for a group: NCCL does so in its first call, in which all must
+    take part, and a rank without rows has no part in an exchange."""
+    if uses_nccl(slabs.group) and slabs.group not in _connected:
+        gathered(slabs, torch.zeros(1, device="cuda"))
+        _connected.add(slabs.group)
+
+
+_connected: set[Any] = set()
 
 
 def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:
@@ -35,13 +48,13 @@ def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:
     device = _on_wire(slabs, tensor)
     mine = tensor.detach().to(device).contiguous()
     results = [torch.empty_like(mine) for _ in range(slabs.ranks)]
-    monitor = monitor_of(slabs)
+    monitor = monitor_of(slabs) if mine.is_cuda else None
     with reported(slabs):
         if monitor is None:
             dist.all_gather(results, mine, group=slabs.group)
         else:
             work = dist.all_gather(results, mine, group=slabs.group, async_op=True)
-            monitor.watch(work)
+            watch(monitor, work)
             work.wait()  # on the stream
     return [each.to(tensor.device) for each in results]
 
@@ -70,12 +83,13 @@ def _start(
     sent_bytes += sum(tensor.numel() * tensor.element_size() for _, tensor in sends)
     if not operations:
         return []
-    monitor = monitor_of(slabs)
+    is_on_gpu = operations[0].tensor.is_cuda
+    monitor = monitor_of(slabs) if is_on_gpu else None
     with reported(slabs):
         works = dist.batch_isend_irecv(operations)
-    if monitor is not None:
-        for work in works:
-            monitor.watch(work)
+        if monitor is not None:
+            for work in works:
+                watch(monitor, work)
     return works
 
 

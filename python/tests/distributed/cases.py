@@ -2,6 +2,7 @@
 """What each rank checks: any split of a volume gives the whole's bits, or is within a tolerance."""
 
 import itertools
+import os
 import random
 
 import torch
@@ -12,9 +13,15 @@ import similis.distributed as sd
 from similis.distributed import Slabs, transport
 
 
+# Where arrays lie: with NCCL each rank has a GPU.
+DEVICE = torch.device(os.environ["SIMILIS_RANKS_ON"])
+if DEVICE.type == "cuda":
+    DEVICE = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+
+
 def noise(*shape, seed=0, dtype=torch.float32, scale=1.0):
     generator = torch.Generator().manual_seed(seed)
-    return (scale * torch.randn(shape, generator=generator, dtype=torch.float64)).to(dtype)
+    return (scale * torch.randn(shape, generator=generator, dtype=torch.float64)).to(DEVICE, dtype)
 
 
 _calls = itertools.count()
@@ -113,8 +120,8 @@ def check_measure(
 
 def check_integers():
     shape = (2, 2, 11, 6, 7)
-    x = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
-    y = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    x = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1), dtype=torch.uint8).to(DEVICE)
+    y = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(2), dtype=torch.uint8).to(DEVICE)
     for name in ("mse", "mae", "psnr"):
         for slabs in splits(shape[2]):
             value = getattr(sd, name)(own(x, slabs), own(y, slabs), slabs)
@@ -192,7 +199,7 @@ def levels():
     check_measure("ms_ssim", {**three, "data_range": 6.0, "k1": 0.05, "k2": 0.06}, shape=shape)
     check_measure("ms_ssim", {**three, "weights": (0.4, 0.0, 0.6), "reduction": "sum"}, shape=shape)
     check_measure("ms_ssim", {}, shape=(1, 1, 163, 162))
-    x = torch.randint(0, 256, (1, 1, 31, 29), generator=torch.Generator().manual_seed(1)).byte()
+    x = torch.randint(0, 256, (1, 1, 31, 29), generator=torch.Generator().manual_seed(1)).byte().to(DEVICE)
     y = (x.int() * 3 // 4 + 9).byte()
     for slabs in splits(31):
         value = sd.ms_ssim(own(x, slabs), own(y, slabs), slabs, **three)
@@ -235,10 +242,10 @@ def check_transform(
     affine = grid_affine = None
     if with_affine:
         rank = len(image) - 2
-        affine = torch.eye(rank, rank + 1)[None] * 0.9 + noise(1, rank, rank + 1, seed=4, scale=0.1)
+        affine = torch.eye(rank, rank + 1, device=DEVICE)[None] * 0.9 + noise(1, rank, rank + 1, seed=4, scale=0.1)
         affine.requires_grad_()
         if name == "sample":
-            grid_affine = torch.eye(rank)[None] + noise(1, rank, rank, seed=5, scale=0.1)
+            grid_affine = torch.eye(rank, device=DEVICE)[None] + noise(1, rank, rank, seed=5, scale=0.1)
             grid_affine.requires_grad_()
     matrices = {
         k: v for k, v in (("affine", affine), ("grid_affine", grid_affine)) if v is not None
@@ -273,7 +280,7 @@ def check_transform(
 
 def transforms():
     volume, shape = (1, 2, 13, 6, 9), (1, 11, 7, 8, 3)
-    still, moved = torch.zeros(shape), noise(*shape, seed=2, scale=0.3)
+    still, moved = torch.zeros(shape, device=DEVICE), noise(*shape, seed=2, scale=0.3)
     for padding in ("zeros", "border", "reflection"):
         for align in (True, False):
             options = {"padding_mode": padding, "align_corners": align}
@@ -308,7 +315,7 @@ def labels_and_grids():
     for dtype in (torch.uint8, torch.int64, torch.float32):
         image = torch.randint(
             0, 5, (1, 1, 13, 6, 9), generator=torch.Generator().manual_seed(1)
-        ).to(dtype)
+        ).to(DEVICE, dtype)
         u = moved.clone().requires_grad_()
         label, weight = similis.sample_labels(
             image, displacement=u, background=3, return_weight=True
@@ -341,7 +348,7 @@ def labels_and_grids():
             (gradient,) = torch.autograd.grad(value, affine, part)
             check(gradient, wanted, 1e-6, "affine_grid", slabs.sizes)
     image = noise(1, 1, 13, 6, 9)
-    turn = torch.tensor([[[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0]]])
+    turn = torch.tensor([[[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0]]], device=DEVICE)
     whole = similis.sample(image, affine=turn, out_shape=(9, 8, 7))
     for image_slabs, slabs in zip(splits(13), splits(9)):
         value = sd.sample(
@@ -400,14 +407,14 @@ def halos_and_traffic():
         last = min(slabs.stop + 2, 11) if slabs.start < slabs.stop else first
         first = first if slabs.start < slabs.stop else last
         check(rows, x[:, :, first:last], 0, slabs.sizes)
-        weights = torch.arange(11.0)[first:last].reshape(1, 1, -1, 1, 1)
+        weights = torch.arange(11.0, device=DEVICE)[first:last].reshape(1, 1, -1, 1, 1)
         (gradient,) = torch.autograd.grad((rows * weights).sum(), mine)
-        holders = torch.zeros(11)
+        holders = torch.zeros(11, device=DEVICE)
         for rank in range(slabs.ranks):
             start, stop = slabs.rows(rank)
             if start < stop:
                 holders[max(start - 4, 0) : min(stop + 2, 11)] += 1
-        wanted = (holders * torch.arange(11.0)).reshape(1, 1, -1, 1, 1).expand(x.shape)
+        wanted = (holders * torch.arange(11.0, device=DEVICE)).reshape(1, 1, -1, 1, 1).expand(x.shape)
         check(gradient, own(wanted, slabs), 0, slabs.sizes)
     n = dist.get_world_size()
     if n > 1:  # a field of less than a row fetches a row or two on each side, not the image
@@ -423,7 +430,7 @@ def dtensors():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),))
     slabs = Slabs.even(11, mesh)
     fixed, moving = noise(1, 1, 11, 6, 7, seed=1), noise(1, 1, 11, 6, 7, seed=2).requires_grad_()
     u = noise(1, 11, 6, 7, 3, seed=3, scale=0.1).requires_grad_()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last rank is killed, raises or stalls in a loop; the others say when they raised."""
+"""The last rank is killed, raises or stalls in a loop, between calls or where it should send rows;
+the others say when they raised."""
 
 import os
 import signal
@@ -9,7 +10,7 @@ import torch.distributed as dist
 from cases import noise
 
 import similis.distributed as sd
-from similis.distributed import LostRank, Slabs
+from similis.distributed import LostRank, Slabs, transport
 
 
 def main(failure):
@@ -20,9 +21,14 @@ def main(failure):
     try:
         for step in range(10**6):
             if step == 3 and slabs.rank == slabs.ranks - 1:
-                begun = time.monotonic()
-                fail(failure)
-            sd.lncc_loss(x, y, slabs, window_size=5).backward()
+                how, _, where = failure.partition(" ")
+                if where:  # the others have its word by then, and wait for its rows
+                    transport._start = lambda *_: fail(how)
+                else:
+                    fail(how)
+            loss = sd.lncc_loss(x, y, slabs, window_size=5)
+            loss.backward()
+            float(loss.detach())
             if step < 4:
                 begun = time.monotonic()
     except LostRank as error:

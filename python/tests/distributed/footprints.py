@@ -11,7 +11,7 @@ import pathlib
 
 import torch
 import torch.distributed as dist
-from cases import noise, own
+from cases import DEVICE, noise, own
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import similis.distributed as sd
@@ -42,9 +42,9 @@ class _Gathered:
     def __enter__(self):
         self.bytes, self._plain = 0, dist.all_gather
 
-        def counting(results, mine, group=None):
+        def counting(results, mine, **options):
             self.bytes += mine.numel() * mine.element_size()
-            return self._plain(results, mine, group=group)
+            return self._plain(results, mine, **options)
 
         dist.all_gather = counting
         return self
@@ -54,8 +54,13 @@ class _Gathered:
 
 
 def peak_growth(run):
-    """How far the memory of this process grew beyond what it was before."""
+    """How far the memory of this process grew beyond what it was before; on a GPU torch's."""
     gc.collect()
+    if DEVICE.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        run()
+        return torch.cuda.max_memory_allocated() - held
     ctypes.CDLL(None).malloc_trim(0)  # what earlier calls have freed would be taken again unseen
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmHWM")
@@ -83,10 +88,10 @@ def operations(slabs):
     exactly so many."""
     x, y = (own(noise(1, 1, DEPTH, WIDTH, WIDTH, seed=k), slabs).requires_grad_() for k in (1, 2))
     u = own(noise(1, DEPTH, WIDTH, WIDTH, 3, seed=3, scale=0.01), slabs, 1).requires_grad_()
-    waves = torch.sin(torch.arange(float(WIDTH)) / 9)[:, None, None]
+    waves = torch.sin(torch.arange(float(WIDTH), device=DEVICE) / 9)[:, None, None]
     waves = waves.expand(1, slabs.stop - slabs.start, WIDTH, WIDTH, 3)
     labels = x.detach().abs().floor()
-    affine = torch.eye(3, 4)[None]
+    affine = torch.eye(3, 4, device=DEVICE)[None]
     one, two = halo_rows(slabs, 1) * ROW, halo_rows(slabs, 2) * ROW
     near = halo_rows(slabs, 3) * ROW  # |u| is below 2 rows, and a cell has two
     for name in ("ssim", "ssim_loss", "l1_ssim", "lncc", "lncc_loss"):
@@ -154,8 +159,8 @@ def main():
 def peaks(slabs):
     """The memory of the process, the library's included, in a step of registration."""
     size, of_whole = 256, 4 * DEPTH * 256**2
-    x, y = (torch.rand(1, 1, slabs.stop - slabs.start, size, size) for _ in range(2))
-    u = torch.zeros(1, slabs.stop - slabs.start, size, size, 3, requires_grad=True)
+    x, y = (torch.rand(1, 1, slabs.stop - slabs.start, size, size, device=DEVICE) for _ in range(2))
+    u = torch.zeros_like(x[0, ..., None].expand(-1, -1, -1, -1, 3)).requires_grad_()
 
     def step():
         moved = sd.sample(y, slabs, displacement=u)

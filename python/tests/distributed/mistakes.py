@@ -4,7 +4,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-from cases import noise, own
+from cases import DEVICE, noise, own
 
 import similis
 import similis.distributed as sd
@@ -17,7 +17,7 @@ def main():
         return
     x, y = noise(1, 1, 8, 6, 7, seed=1), noise(1, 1, 8, 6, 7, seed=2)
     a, b = own(x, slabs), own(y, slabs)
-    u = torch.zeros(1, slabs.stop - slabs.start, 6, 7, 3)
+    u = torch.zeros(1, slabs.stop - slabs.start, 6, 7, 3, device=DEVICE)
     last = slabs.rank == slabs.ranks - 1
     wrong = a[:, :, :-1] if last else a
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs functions on several processes with gloo, forked from one that has imported torch."""
+"""Runs functions on several processes with gloo, or with NCCL on a GPU each."""
 
 import importlib
 import multiprocessing
@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 HERE = pathlib.Path(__file__).resolve().parent
 # An import of torch in each of 30 ranks takes longer than what they check.
+# With GPUs they are spawned: a fork keeps no context of CUDA.
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
     ["pytest", "torch", "torch.distributed.tensor", "similis.distributed", "similis.nn"]
@@ -24,7 +25,7 @@ _server.set_forkserver_preload(
 class Rank:
     """A process that calls a function of a module of this folder, with torchrun's variables set."""
 
-    def __init__(self, rank, ranks, store, call):
+    def __init__(self, rank, ranks, store, device, call):
         with tempfile.NamedTemporaryFile(delete=False) as file:
             self._output = pathlib.Path(file.name)
         variables = {
@@ -35,10 +36,12 @@ class Rank:
             "MASTER_PORT": str(store.port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",
             "TORCHELASTIC_RESTART_COUNT": "0",
+            "SIMILIS_RANKS_ON": device,
             "OMP_NUM_THREADS": "1",
             "SIMILIS_NUM_THREADS": "1",
         }
-        self._process = _server.Process(
+        context = _server if device == "cpu" else multiprocessing.get_context("spawn")
+        self._process = context.Process(
             target=_rank, args=(variables, file.name, *call), daemon=True
         )
         self._process.start()
@@ -55,19 +58,20 @@ class Rank:
         self._output.unlink()
 
 
-def start(ranks, module, *arguments, timeout=30):
+def start(ranks, module, *arguments, timeout=30, device="cpu"):
     """Processes that run MODULE.main(*arguments) each, or a file of Python.
 
     They meet at a store of this process, as those of torchrun meet at its agent's: it listens from
     now on, so that no other program can take the port.
     """
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    return [Rank(rank, ranks, store, (module, timeout, arguments)) for rank in range(ranks)]
+    call = (module, timeout, arguments)
+    return [Rank(rank, ranks, store, device, call) for rank in range(ranks)]
 
 
-def run(ranks, module, *arguments, limit=300):
+def run(ranks, module, *arguments, limit=300, device="cpu"):
     """Runs MODULE.main(*arguments) on all ranks; returns what each printed, or fails with it."""
-    processes = start(ranks, module, *arguments)
+    processes = start(ranks, module, *arguments, device=device)
     until = time.monotonic() + limit
     try:
         ended = [each.wait(max(until - time.monotonic(), 0)) for each in processes]
@@ -100,7 +104,8 @@ def _rank(variables, output, module, timeout, arguments):
             runpy.run_path(module, run_name="__main__")
         else:
             called = importlib.import_module(module)
-            similis.distributed.init(timeout=timeout, backend="gloo")
+            backend = "gloo" if os.environ["SIMILIS_RANKS_ON"] == "cpu" else None
+            similis.distributed.init(timeout=timeout, backend=backend)
             called.main(*arguments)
             dist.destroy_process_group()
     except BaseException:

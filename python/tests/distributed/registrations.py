@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from cases import alike_on_all_ranks, noise, own, splits
+from cases import DEVICE, alike_on_all_ranks, noise, own, splits
 
 import similis
 import similis.distributed as sd
@@ -11,7 +11,7 @@ from similis.distributed import Slabs
 
 
 def blobs(size, shift):
-    ranges = [torch.arange(float(n)) for n in size]
+    ranges = [torch.arange(float(n), device=DEVICE) for n in size]
     z, y, x = torch.meshgrid(*ranges, indexing="ij")
     result = 0.01 * noise(*size, seed=9)
     for k in range(20):
@@ -27,7 +27,7 @@ def main():
     size, settings = (22, 18, 20), {"levels": (2, 1), "iterations": (5, 3)}
     fixed, moving = blobs(size, 0.0), blobs(size, 1.5)
     whole = similis.register(fixed, moving, stages=("deformable",), init="identity", **settings)
-    wanted = torch.as_tensor(whole.warp)[None]
+    wanted = torch.as_tensor(whole.warp)[None].to(DEVICE)
     assert float(wanted.abs().max()) > 1
     for slabs in (Slabs.even(size[0]), splits(size[0])[0]):
         f, m = (own(each[None, None], slabs) for each in (fixed, moving))
