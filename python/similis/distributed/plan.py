@@ -86,32 +86,49 @@ class Plan:
                 if counted is None or (low < counted[1] and high >= counted[0])
             ]
             self.own_rows.append((rows[0], rows[-1] + 1) if rows else (0, 0))
+        if self.is_split:  # the first block sets every voxel, and others add to some
+            self.own_rows[0] = (0, len(own))
 
     def _blocks(self, first: int, end: int, rank: int) -> list[tuple[Interval, Optional[Interval]]]:
-        """The blocks of a rank whose voxels have these cells: rows, and the cells that count."""
+        """The blocks of a rank whose voxels have these cells: rows, and the cells that count. Own
+        rows are one, however many they are: nobody sends them, and they are not copied."""
         if first >= end:
             return []
+        own, inner = self.image_slabs.rows(rank), self._inner(rank)
+        if inner is None or inner[1] <= first or inner[0] >= end:
+            blocks = self._fetched_blocks(first, end)
+        else:
+            blocks = [(own, inner)]
+            if first < inner[0]:
+                blocks += self._fetched_blocks(first, inner[0])
+            if inner[1] < end:
+                blocks += self._fetched_blocks(inner[1], end)
+        blocks.sort(key=lambda each: max(each[0][0] - own[1], own[0] - each[0][1], -1))
+        return blocks
+
+    def _inner(self, rank: int) -> Optional[Interval]:
+        """The cells that a rank's own rows are enough for; None if there are none."""
+        extent, (start, stop) = self.image_slabs.extent, self.image_slabs.rows(rank)
+        first = start + self.margin if start > 0 else -1
+        end = stop - 1 - self.margin if stop < extent else extent
+        has_rows = stop - start >= min(_LEAST_ROWS, extent)
+        return (first, end) if has_rows and first < min(end, extent - 1) else None
+
+    def _fetched_blocks(self, first: int, end: int) -> list[tuple[Interval, Optional[Interval]]]:
         extent = self.image_slabs.extent
         low, high = max(first - self.margin, 0), min(end + 1 + self.margin, extent)
         low, high = min(low, extent - 1), max(high, 1)
-        if high - low <= self.block_rows + 1:
-            cells = (min(first, extent - 2), extent if high == extent else end)
-            return [(self._at_least(low, high), cells)]
         # The cell at the last row is in the block of the one before it, so that each block has a
         # cell with both of its rows: a GPU needs one for the path that the whole takes.
-        low_cell = min(max(first, 0), max(extent - 2, 0))
+        first, end = min(first, extent - 2), extent if end >= extent - 1 else end
+        if high - low <= self.block_rows + 1:
+            return [(self._at_least(low, high), (first, end))]
+        low_cell = max(first, 0)
         starts = list(range(low_cell, max(min(end, extent - 1), low_cell + 1), self.block_rows))
         blocks: list[tuple[Interval, Optional[Interval]]] = []
-        for i, start in enumerate(starts):
-            stop = starts[i + 1] if i + 1 < len(starts) else extent
-            rows = (
-                max(start - self.margin, 0),
-                min((stop if i + 1 < len(starts) else end) + 1 + self.margin, extent),
-            )
-            cells = (-1 if i == 0 else start, stop)
-            blocks.append((self._at_least(*rows), cells))
-        own = self.image_slabs.rows(rank)
-        blocks.sort(key=lambda each: max(each[0][0] - own[1], own[0] - each[0][1], -1))
+        for start, stop in zip(starts, [*starts[1:], end]):
+            rows = max(start - self.margin, 0), min(stop + 1 + self.margin, extent)
+            blocks.append((self._at_least(*rows), (first if start == low_cell else start, stop)))
         return blocks
 
     def _at_least(self, low: int, high: int) -> Interval:
@@ -135,6 +152,11 @@ class Plan:
 
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
+
+    def are_own(self, k: int) -> bool:
+        """Whether each rank's rows in a round are its own ones, all of them."""
+        slabs = self.image_slabs
+        return self.wanted(k) == [slabs.rows(rank) for rank in range(slabs.ranks)]
 
     def _fetch(self, image: Tensor, k: int) -> Any:
         if k >= len(self.rounds):

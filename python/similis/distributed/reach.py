@@ -24,13 +24,14 @@ _FAR = 1e9
 
 def _extremes(field: Tensor, component: int) -> tuple[list[float], list[float]]:
     """The least and largest of a component in each row, NaN left out."""
-    of_component = field.detach()[..., component]
-    others = [axis for axis in range(of_component.dim()) if axis != 1]
-    low, high = of_component.amin(others), of_component.amax(others)
-    if bool(torch.isnan(low).any()):
-        low = torch.nan_to_num(of_component, nan=math.inf, posinf=math.inf).amin(others)
-        high = torch.nan_to_num(of_component, nan=-math.inf, neginf=-math.inf).amax(others)
-    return low.double().tolist(), high.double().tolist()
+    of_component = field.detach()[..., component].flatten(2)
+    ends = torch.stack([each.T for each in torch.aminmax(of_component, dim=2)])  # [2,rows,N]
+    low, high = ends.double().cpu()
+    if bool(low.isnan().any()):
+        low = torch.nan_to_num(of_component, nan=math.inf, posinf=math.inf).amin(2).T
+        high = torch.nan_to_num(of_component, nan=-math.inf, neginf=-math.inf).amax(2).T
+        low, high = low.double().cpu(), high.double().cpu()
+    return low.amin(1).tolist(), high.amax(1).tolist()
 
 
 def _times(factor: float, interval: tuple[float, float]) -> tuple[float, float]:

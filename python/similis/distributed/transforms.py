@@ -73,13 +73,13 @@ class _Transform(torch.autograd.Function):
         ctx.save_for_backward(image, affine, field, grid_affine)
         operands = (image, affine, field, grid_affine)
         shape = result_shape(plan, operands)
-        result = image.new_zeros(shape) if plan.is_split else image.new_empty(shape)
+        result = image.new_empty(shape)
         nothing = NO_GRADIENTS[plan.operation]
-        for _, block, own, call in plan.each_block(image):
+        for k, block, own, call in plan.each_block(image):
             if call is not None:
                 operands = (block, affine, _rows(field, own, 1), grid_affine)
                 outputs = (_rows(result, own, plan.image_axis), *nothing)
-                run_transform(call, operands, outputs, plan.is_split)
+                run_transform(call, operands, outputs, k > 0)
         _mark_beyond(plan, result, math.nan)
         return result
 
@@ -90,7 +90,7 @@ class _Transform(torch.autograd.Function):
         image, affine, field, grid_affine = ctx.saved_tensors
         gradients = _Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
         for k, block, own, call in plan.each_block(image):
-            by_block = torch.zeros_like(block) if gradients.of_image else None
+            by_block = gradients.of_rows(k, block, call is not None)
             if call is not None:
                 part = _rows(field, own, 1)
                 by_affine, by_field, by_s = gradients.of_block(part)
@@ -101,7 +101,7 @@ class _Transform(torch.autograd.Function):
                 operands = (block, gradients.affine, part, gradients.grid_affine)
                 run_transform(call, operands, outputs)
                 gradients.add(own, by_affine, by_field, by_s)
-            if by_block is not None:
+            if by_block is not None and by_block is not gradients.by_image:
                 gradients.send_home(by_block, plan.wanted(k))
         return *gradients.finished(), None
 
@@ -125,6 +125,17 @@ class _Gradients:
         self.by_affine = _zeros(self.affine) if self.of_affine else None
         self.by_s = _zeros(self.grid_affine) if self.of_s else None
         self.by_field: Optional[Tensor] = None
+
+    def of_rows(self, k: int, block: Tensor, is_written: bool) -> Optional[Tensor]:
+        """Memory for the gradient to the rows of a round: where they are own ones and nothing has
+        been added to theirs, it is the gradient itself."""
+        if not self.of_image:
+            return None
+        memory = torch.empty_like(block) if is_written else torch.zeros_like(block)
+        is_wide = block.dtype in (torch.float32, torch.float64)
+        if self.by_image is None and is_wide and self.plan.are_own(k):
+            self.by_image = memory
+        return memory
 
     def of_block(
         self, field: Optional[Tensor]
