@@ -24,7 +24,11 @@ from .monitor import Monitor, abort_of
 _timeout = 60.0  # of init()
 _monitors: dict[Any, Monitor] = {}  # of groups with NCCL
 # torch's watchdog would end the process before the monitor's exception.
-_WATCHDOG_OFF = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "TORCH_NCCL_ENABLE_MONITORING": "0"}
+_WATCHDOG_OFF = {
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
+    "TORCH_NCCL_ENABLE_MONITORING": "0",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",  # for which it would sleep a minute, and its end with it
+}
 
 
 class LostRank(RuntimeError):

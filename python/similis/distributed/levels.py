@@ -144,7 +144,7 @@ class _Call:
             if not is_last:
                 options["k1"] = _LUMINANCE_CONSTANT / options["data_range"]
             centres = Centres(level.slabs, x.dim(), options, mask)
-            sums, of_weights = centres.sums("ssim_loss", x, y)
+            sums, of_weights = centres.sums("ssim_loss", x, y, "per_channel")
             is_empty = of_weights == 0
             means.append(
                 torch.where(is_empty, 0 * sums, sums / torch.where(is_empty, 1.0, of_weights))

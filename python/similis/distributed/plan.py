@@ -13,11 +13,14 @@ from .._library import warp
 from .failure import require_group
 from .reach import Reach
 from .slabs import Interval, Slabs
-from .transport import Exchange, gathered
+from .transport import Exchange, beside, gathered
 
 _LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last bits differ
 _SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision
 _SPLINE_TAPS = 3
+
+Block = tuple[Interval, Interval]  # rows, and the cells that count
+_NOTHING: Block = ((0, 0), (0, 0))
 
 
 class Plan:
@@ -39,13 +42,28 @@ class Plan:
         self.margin = 0
         if options.get("mode") == "cubic":
             self.margin = _SPLINE_ROWS if options["prefilter"] else _SPLINE_TAPS
-        self.rounds: list[list[tuple[Interval, Optional[Interval]]]] = []
+        # The rows of each rank and the cells that count, in rounds; the first has own rows alone.
+        self.rounds = [[self._own_block(rank) for rank in range(image_slabs.ranks)]]
+        self.looks_at: Optional[Reach] = None  # until the other rounds are found
         self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
         self.reached: Interval = (0, 0)  # the cells that have their rows then
-        self.own_rows: list[Interval] = []  # of the output, that have voxels in a round's block
+        # Of the output, in each round: the first that this rank has a part in sets every voxel, and
+        # others add to the rows that have voxels in their block.
+        self.own_rows: list[Interval] = [(0, slabs.stop - slabs.start)]
+        self.is_split = False
 
-    def find_blocks(self, own: Sequence[Interval]) -> None:
-        """own: the first and last cell of the voxels in each of this rank's rows."""
+    def look(self, reach: Reach, image: Tensor) -> None:
+        """Begins to look which rows own coordinates touch, if others may be among them."""
+        if self.slabs.ranks > 1:
+            with beside(image.device):  # the image is ready there, too
+                reach.begin()
+            self.looks_at = reach
+
+    def _find_blocks(self) -> None:
+        reach, self.looks_at = self.looks_at, None
+        if reach is None:
+            return
+        own = reach.cells()  # the first and last of the voxels in each of this rank's rows
         first = min((each[0] for each in own), default=0)
         last = max((each[1] for each in own), default=-1)
         mine = torch.tensor([first, last + 1], dtype=torch.int64, device="cpu")
@@ -74,35 +92,33 @@ class Plan:
         return within
 
     def _set_blocks(self, cells: list[Interval], own: Sequence[Interval]) -> None:
-        blocks = [self._blocks(*each, rank) for rank, each in enumerate(cells)]
-        none: tuple[Interval, Optional[Interval]] = ((0, 0), None)
+        blocks = [self._fetched_blocks(*each, rank) for rank, each in enumerate(cells)]
         for k in range(max(len(each) for each in blocks)):
-            self.rounds.append([each[k] if k < len(each) else none for each in blocks])
-        self.is_split = len(blocks[self.slabs.rank]) > 1
-        for _, counted in blocks[self.slabs.rank]:
-            rows = [
-                r
-                for r, (low, high) in enumerate(own)
-                if counted is None or (low < counted[1] and high >= counted[0])
-            ]
+            self.rounds.append([each[k] if k < len(each) else _NOTHING for each in blocks])
+        mine = blocks[self.slabs.rank]
+        has_own = self.rounds[0][self.slabs.rank] is not _NOTHING
+        self.is_split = len(mine) + has_own > 1
+        for k, (_, counted) in enumerate(mine):
+            rows = [r for r, each in enumerate(own) if each[0] < counted[1] and each[1] >= counted[0]]
+            if k == 0 and not has_own:
+                rows = list(range(len(own)))
             self.own_rows.append((rows[0], rows[-1] + 1) if rows else (0, 0))
-        if self.is_split:  # the first block sets every voxel, and others add to some
-            self.own_rows[0] = (0, len(own))
 
-    def _blocks(self, first: int, end: int, rank: int) -> list[tuple[Interval, Optional[Interval]]]:
-        """The blocks of a rank whose voxels have these cells: rows, and the cells that count. Own
-        rows are one, however many they are: nobody sends them, and they are not copied."""
+    def _own_block(self, rank: int) -> Block:
+        """Own rows, however many they are: nobody sends them, and they are not copied."""
+        inner = self._inner(rank)
+        return _NOTHING if inner is None else (self.image_slabs.rows(rank), inner)
+
+    def _fetched_blocks(self, first: int, end: int, rank: int) -> list[Block]:
+        """The blocks of a rank whose voxels have these cells, but for those of its own one."""
         if first >= end:
             return []
-        own, inner = self.image_slabs.rows(rank), self._inner(rank)
+        inner = self._inner(rank)
         if inner is None or inner[1] <= first or inner[0] >= end:
-            blocks = self._fetched_blocks(first, end)
+            blocks = self._parts(first, end)
         else:
-            blocks = [(own, inner)]
-            if first < inner[0]:
-                blocks += self._fetched_blocks(first, inner[0])
-            if inner[1] < end:
-                blocks += self._fetched_blocks(inner[1], end)
+            blocks = self._parts(first, inner[0]) + self._parts(inner[1], end)
+        own = self.image_slabs.rows(rank)
         blocks.sort(key=lambda each: max(each[0][0] - own[1], own[0] - each[0][1], -1))
         return blocks
 
@@ -114,7 +130,10 @@ class Plan:
         has_rows = stop - start >= min(_LEAST_ROWS, extent)
         return (first, end) if has_rows and first < min(end, extent - 1) else None
 
-    def _fetched_blocks(self, first: int, end: int) -> list[tuple[Interval, Optional[Interval]]]:
+    def _parts(self, first: int, end: int) -> list[Block]:
+        """Blocks for these cells, each with the rows that they need."""
+        if first >= end:
+            return []
         extent = self.image_slabs.extent
         low, high = max(first - self.margin, 0), min(end + 1 + self.margin, extent)
         low, high = min(low, extent - 1), max(high, 1)
@@ -125,7 +144,7 @@ class Plan:
             return [(self._at_least(low, high), (first, end))]
         low_cell = max(first, 0)
         starts = list(range(low_cell, max(min(end, extent - 1), low_cell + 1), self.block_rows))
-        blocks: list[tuple[Interval, Optional[Interval]]] = []
+        blocks: list[Block] = []
         for start, stop in zip(starts, [*starts[1:], end]):
             rows = max(start - self.margin, 0), min(stop + 1 + self.margin, extent)
             blocks.append((self._at_least(*rows), (first if start == low_cell else start, stop)))
@@ -140,40 +159,46 @@ class Plan:
 
     def each_block(self, image: Tensor) -> Any:
         """Yields a round's number, this rank's rows of the image, its rows of the output that have
-        voxels there, and their call, or None; the next block is on its way."""
-        coming = self._fetch(image, 0)
-        for k in range(len(self.rounds)):
+        voxels there, and their call, or None; the next block is on its way. A GPU computes the
+        first round while the others are found."""
+        coming = None if self.looks_at else self._fetch(image, 1)
+        start, stop = self.rounds[0][self.slabs.rank][0]
+        own = image.detach().narrow(self.image_axis, 0, stop - start)
+        yield 0, own, self.own_rows[0], self._call(0)
+        if self.looks_at is not None:
+            self._find_blocks()
+            coming = self._fetch(image, 1, is_image_ready=True)
+        for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)
-            rows = arriving.rows()
-            interval, cells = self.rounds[k][self.slabs.rank]
-            own = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
-            has_voxels = interval[0] < interval[1] and own[0] < own[1]
-            yield k, rows, own, self._call(interval, cells, own) if has_voxels else None
+            assert arriving is not None
+            own_rows = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
+            yield k, arriving.rows(), own_rows, self._call(k)
 
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
 
-    def are_own(self, k: int) -> bool:
-        """Whether each rank's rows in a round are its own ones, all of them."""
-        slabs = self.image_slabs
-        return self.wanted(k) == [slabs.rows(rank) for rank in range(slabs.ranks)]
-
-    def _fetch(self, image: Tensor, k: int) -> Any:
+    def _fetch(self, image: Tensor, k: int, is_image_ready: bool = False) -> Optional[Exchange]:
+        """is_image_ready: what comes beside need not wait for what the GPU has been given since
+        it began to look."""
         if k >= len(self.rounds):
             return None
-        return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
+        with beside(image.device, waits=not is_image_ready):
+            return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
 
-    def _call(self, interval: Interval, cells: Optional[Interval], own: Interval) -> warp.Call:
-        options = dict(self.options)
+    def _call(self, k: int) -> Optional[warp.Call]:
+        (low, high), cells = self.rounds[k][self.slabs.rank]
+        own = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
+        if low == high or own[0] == own[1]:
+            return None
+        options, extent = dict(self.options), self.image_slabs.extent
         if options.get("out_shape") is not None:
             options["out_shape"] = [own[1] - own[0], *options["out_shape"][1:]]
-        if interval == (0, self.image_slabs.extent) and not self.is_split:
-            cells = None
-        else:
-            options["image_rows"] = (interval[0], self.image_slabs.extent)
+        is_whole = (low, high) == (0, extent) and (k == 0 or not self.is_split)
+        if not is_whole:
+            options.update(image_rows=(low, extent), cells=cells)
         if own[1] - own[0] != self.slabs.extent:
             options["rows"] = (self.slabs.start + own[0], self.slabs.extent)
-        return warp.parse(warp.text(self.operation, **options, cells=cells))
+        return warp.parse(warp.text(self.operation, **options))
 
 
 def result_shape(plan: Plan, operands: Sequence[Optional[Tensor]]) -> list[int]:

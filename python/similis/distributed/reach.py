@@ -22,16 +22,31 @@ _SLACK = 1e-5  # of a row, above the rounding of an index
 _FAR = 1e9
 
 
-def _extremes(field: Tensor, component: int) -> tuple[list[float], list[float]]:
+class _Extremes:
     """The least and largest of a component in each row, NaN left out."""
-    of_component = field.detach()[..., component].flatten(2)
-    ends = torch.stack([each.T for each in torch.aminmax(of_component, dim=2)])  # [2,rows,N]
-    low, high = ends.double().cpu()
-    if bool(low.isnan().any()):
-        low = torch.nan_to_num(of_component, nan=math.inf, posinf=math.inf).amin(2).T
-        high = torch.nan_to_num(of_component, nan=-math.inf, neginf=-math.inf).amax(2).T
-        low, high = low.double().cpu(), high.double().cpu()
-    return low.amin(1).tolist(), high.amax(1).tolist()
+
+    def __init__(self, field: Tensor, component: int) -> None:
+        self._values = field.detach()[..., component].flatten(2)
+        self._found: Any = None
+        ends = torch.aminmax(self._values, dim=2)
+        self._ends = torch.stack([each.T for each in ends]).double()  # [2,rows,N]
+        if field.is_cuda:
+            on_host = torch.empty(
+                self._ends.shape, dtype=torch.float64, device="cpu", pin_memory=True
+            )
+            self._ends = on_host.copy_(self._ends, non_blocking=True)
+            self._found = torch.cuda.Event()
+            self._found.record()
+
+    def of_rows(self) -> tuple[list[float], list[float]]:
+        if self._found is not None:
+            self._found.synchronize()
+        low, high = self._ends
+        if bool(low.isnan().any()):
+            low = torch.nan_to_num(self._values, nan=math.inf, posinf=math.inf).amin(2).T
+            high = torch.nan_to_num(self._values, nan=-math.inf, neginf=-math.inf).amax(2).T
+            low, high = low.double().cpu(), high.double().cpu()
+        return low.amin(1).tolist(), high.amax(1).tolist()
 
 
 def _times(factor: float, interval: tuple[float, float]) -> tuple[float, float]:
@@ -54,6 +69,7 @@ class Reach:
         self.extent, self.slabs, self.rank = extent, slabs, rank
         self.affine, self.field, self.grid_affine = affine, field, grid_affine
         self.options = options
+        self._extremes: dict[int, _Extremes] = {}  # by component
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
@@ -115,6 +131,20 @@ class Reach:
             rest = (index - low).abs() % (2 * span)
             index = low + torch.where(rest > span, 2 * span - rest, rest)
         return index.clamp(0, last)
+
+    def begin(self) -> None:
+        """Begins to look at the field; cells() waits for what that finds."""
+        if self.field is None or 0 in self.space:
+            return
+        for j in {j for matrix in self._matrices() for j in range(self.rank) if matrix[j] != 0}:
+            self._extremes[j] = _Extremes(self.field, j)
+
+    def _matrices(self) -> list[list[float]]:
+        """How the index depends on the components of the field, for each matrix S."""
+        if self.grid_affine is None:
+            return [[float(j == self.rank - 1) for j in range(self.rank)]]
+        rows: list[list[float]] = self.grid_affine.detach().double().cpu()[:, self.rank - 1].tolist()
+        return rows
 
     def cells(self) -> list[Interval]:
         """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
@@ -181,18 +211,15 @@ class Reach:
 
     def _fields(self) -> list[list[tuple[float, float]]]:
         """S·u in own rows, for each matrix S; all fields of a batch together."""
-        rows, axis = self.slabs.stop - self.slabs.start, self.rank - 1
+        rows = self.slabs.stop - self.slabs.start
         if self.field is None:
             return [[(0.0, 0.0)] * rows]
-        matrices = [[float(j == axis) for j in range(self.rank)]]
-        if self.grid_affine is not None:
-            matrices = self.grid_affine.detach().double().cpu()[:, axis].tolist()
-        used = {j for matrix in matrices for j in range(self.rank) if matrix[j] != 0}
-        extremes = {j: _extremes(self.field, j) for j in used}
+        matrices = self._matrices()
+        extremes = {j: each.of_rows() for j, each in self._extremes.items()}
         result = []
         for matrix in matrices:
             sums = [(0.0, 0.0)] * rows
-            for j in used:
+            for j in extremes:
                 if matrix[j] == 0:
                     continue
                 for r in range(rows):

@@ -75,11 +75,13 @@ class _Transform(torch.autograd.Function):
         shape = result_shape(plan, operands)
         result = image.new_empty(shape)
         nothing = NO_GRADIENTS[plan.operation]
-        for k, block, own, call in plan.each_block(image):
+        is_set = False
+        for _, block, own, call in plan.each_block(image):
             if call is not None:
                 operands = (block, affine, _rows(field, own, 1), grid_affine)
                 outputs = (_rows(result, own, plan.image_axis), *nothing)
-                run_transform(call, operands, outputs, k > 0)
+                run_transform(call, operands, outputs, is_set)
+                is_set = True
         _mark_beyond(plan, result, math.nan)
         return result
 
@@ -127,13 +129,12 @@ class _Gradients:
         self.by_field: Optional[Tensor] = None
 
     def of_rows(self, k: int, block: Tensor, is_written: bool) -> Optional[Tensor]:
-        """Memory for the gradient to the rows of a round: where they are own ones and nothing has
-        been added to theirs, it is the gradient itself."""
+        """Memory for the gradient to the rows of a round: of the first, own ones, the gradient
+        itself."""
         if not self.of_image:
             return None
         memory = torch.empty_like(block) if is_written else torch.zeros_like(block)
-        is_wide = block.dtype in (torch.float32, torch.float64)
-        if self.by_image is None and is_wide and self.plan.are_own(k):
+        if k == 0 and is_written and block.dtype in (torch.float32, torch.float64):
             self.by_image = memory
         return memory
 
@@ -246,11 +247,17 @@ def _held(image: Tensor) -> Tensor:
     return image if image.dtype in DTYPES else _as_float(image)
 
 
-def _block_rows(image: Tensor, axis: int, block_bytes: int) -> int:
-    """How many rows of the image fit a block."""
+_LEAST_BLOCK_BYTES = 256 << 20
+
+
+def _block_rows(image: Tensor, axis: int, block_bytes: Optional[int], slabs: Slabs) -> int:
+    """How many rows of the image fit a block. Each block is a pass over the rows of the output that
+    may have voxels in it, so that by default there are few: as large as the largest slab."""
     of_row = image.element_size()
     for i, extent in enumerate(image.shape):
         of_row *= extent if i != axis else 1
+    if block_bytes is None:
+        return max(_LEAST_BLOCK_BYTES // max(of_row, 1), *slabs.sizes, 1)
     return max(block_bytes // max(of_row, 1), 1)
 
 
@@ -268,7 +275,7 @@ def _plan(
     grid_affine: Optional[Tensor],
     slabs: Optional[Slabs],
     out_shape: Optional[Sequence[int]],
-    block_bytes: int,
+    block_bytes: Optional[int],
     reach_rows: Optional[Sequence[int]],
     image_axis: int,
     options: dict[str, Any],
@@ -309,11 +316,11 @@ def _plan(
             called,
             image_slabs,
             slabs,
-            _block_rows(image, image_axis, block_bytes),
+            _block_rows(image, image_axis, block_bytes, image_slabs),
             image_axis,
         )
     if reach_rows is None:
-        plan.find_blocks(reach.cells())
+        plan.look(reach, image)
     else:
         plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
     return plan
@@ -337,7 +344,7 @@ def sample(
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
     reach: Optional[tuple[int, int]] = None,
-    block_bytes: int = 256 << 20,
+    block_bytes: Optional[int] = None,
 ) -> Tensor:
     """similis.sample() of an image in slabs: own rows of the output.
 
@@ -346,7 +353,8 @@ def sample(
     those of the whole output. reach: numbers of rows before and behind the image's own ones that
     are fetched, so that nobody looks at coordinates first; a voxel that needs others is NaN, and
     then slabs.check(), or on the CPU the next call, raises a ValueError on all ranks. block_bytes:
-    rows that come from other ranks arrive in blocks of about this size, two at a time. The rest is
+    rows that come from other ranks arrive in blocks of about this size, two at a time; by default
+    256 MiB or the largest slab, whichever is more. The rest is
     as of similis.sample(); with mode "cubic" and prefilter the last bits depend on how rows are cut.
     """
     options = {
@@ -385,7 +393,7 @@ def sample_labels(
     smallest_label: Optional[float] = None,
     return_weight: bool = False,
     reach: Optional[tuple[int, int]] = None,
-    block_bytes: int = 256 << 20,
+    block_bytes: Optional[int] = None,
 ) -> Any:
     """similis.sample_labels() of an image in slabs: own rows of the output; see sample()."""
     options = {
@@ -419,7 +427,7 @@ def compose(
     max_coords: Coordinates = None,
     deterministic: Optional[bool] = None,
     reach: Optional[tuple[int, int]] = None,
-    block_bytes: int = 256 << 20,
+    block_bytes: Optional[int] = None,
 ) -> Tensor:
     """similis.compose() of fields in slabs, u(A·x + v(x)): own rows of v; see sample()."""
     options = {

@@ -8,7 +8,8 @@ rank has the same bits. Rows travel as bytes: gloo does not know every dtype.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
@@ -22,7 +23,16 @@ from .slabs import Interval, Slabs, overlap
 # Bytes of rows that this process has sent to others; tests compare it with what is needed.
 sent_bytes = 0
 
-__all__ = ["Exchange", "Homeward", "LostRank", "connect", "gathered", "send_home", "sum_of_ranks"]
+__all__ = [
+    "Exchange",
+    "Homeward",
+    "LostRank",
+    "beside",
+    "connect",
+    "gathered",
+    "send_home",
+    "sum_of_ranks",
+]
 
 
 def _on_wire(slabs: Slabs, tensor: Tensor) -> torch.device:
@@ -41,6 +51,28 @@ def connect(slabs: Slabs) -> None:
 
 
 _connected: set[Any] = set()
+
+
+@contextlib.contextmanager
+def beside(device: torch.device, waits: bool = True) -> Iterator[None]:
+    """Work on a GPU's second stream, after what its current one has been given, if it waits.
+
+    Memory from here is free for reuse here as soon as it is dropped: what the current stream does
+    with it must have been given to it before this waits again.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device)
+    stream = _streams[device]
+    if waits:
+        stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield
+
+
+_streams: dict[torch.device, Any] = {}
 
 
 def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:

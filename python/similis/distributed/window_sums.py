@@ -5,7 +5,7 @@
     rows arrive                       └─> windows at the two borders ─> sums [2,N,C]
 
 Own rows are not copied, and there is no map: the border's windows see twice their radius of own
-rows. Backward begins at the borders, whose gradients go home while those inside are computed.
+rows. Where a gradient will be asked for, each piece gives it with its sums.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .._library import measures
-from .._torch.binding import run_measure
+from .._torch.binding import run_measure, scale
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Interval, Slabs
 from .transport import Exchange, Homeward
@@ -144,52 +144,101 @@ class _Operands:
 
 
 class _Sums(torch.autograd.Function):
-    """Σ weight·value and Σ weight of own centres, [2,N,C] in f64."""
+    """Σ weight·value and Σ weight of own centres, [2,N,C] in f64.
+
+    With a factor, the upstream gradient that is to be expected, the gradients are computed beside
+    the sums, which reads the images once; backward multiplies them by what remains, mostly 1.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, y: Tensor, mask: Any, valid_mask: Any, plan: Plan, text: str
+        ctx: Any,
+        x: Tensor,
+        y: Tensor,
+        mask: Any,
+        valid_mask: Any,
+        plan: Plan,
+        text: str,
+        factor: Optional[float],
     ) -> Tensor:
         operands = _Operands(plan, x, y, mask, valid_mask)
+        ctx.plan, ctx.text, ctx.operands, ctx.factor = plan, text, operands, factor
         total = x.new_zeros([2, *x.shape[:2]], dtype=torch.float64)
+        asked = ctx.needs_input_grad[:2] if factor is not None else (False, False)
+        upstream = None if factor is None else torch.full_like(total, factor)
+        found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
         for piece in plan.pieces:
             sums = torch.empty_like(total)
             arrays = operands.of(piece, x, y, mask, valid_mask)
-            run_measure(_measure(text, piece), *arrays, None, sums, None, None)
+            by = _add_piece(found, piece, arrays)
+            run_measure(_measure(text, piece), *arrays, upstream, sums, *by)
             total += sums
         operands.arrived()
-        ctx.plan, ctx.text, ctx.operands = plan, text, operands
+        _send(found)
+        ctx.gradients = None if factor is None else _finished(found)
         ctx.save_for_backward(x, y, mask, valid_mask)
         return total
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         refuse_second_derivative(ctx.text.split(" ", 1)[0])
-        plan: Plan = ctx.plan
-        x, y, mask, valid_mask = ctx.saved_tensors
-        upstream = upstream.contiguous()
-        asked = ctx.needs_input_grad[:2]
-        found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
-        borders, inside = _borders_first(plan)
-        for piece in borders:
-            arrays = ctx.operands.of(piece, x, y, mask, valid_mask)
-            by = [torch.empty_like(each) if of else None for each, of in zip(arrays, asked)]
-            run_measure(_measure(ctx.text, piece), *arrays, upstream, None, *by)
-            for gradient, of_piece in zip(found, by):
-                if gradient is not None and of_piece is not None:
-                    gradient.keep(piece, of_piece)
-        for gradient in found:
-            if gradient is not None:
-                gradient.send()
-        if inside is not None:
-            arrays = ctx.operands.of(inside, x, y, mask, valid_mask)
-            by = [torch.empty_like(each) if of else None for each, of in zip(arrays, asked)]
-            run_measure(_measure(ctx.text, inside), *arrays, upstream, None, *by)
-            for gradient, of_piece in zip(found, by):
-                if gradient is not None and of_piece is not None:
-                    gradient.whole = of_piece
-        results = [None if each is None else each.finished() for each in found]
-        return results[0], results[1], None, None, None, None
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            gradients = _gradients(ctx, upstream)
+        else:
+            for gradient in gradients:
+                if gradient is not None and gradient.numel():
+                    _multiply(gradient, upstream[0] / ctx.factor)
+        return *gradients, None, None, None, None, None
+
+
+def _gradients(ctx: Any, upstream: Tensor) -> list[Optional[Tensor]]:
+    """Computed at the borders first, whose part for other ranks goes home meanwhile."""
+    plan: Plan = ctx.plan
+    x, y, mask, valid_mask = ctx.saved_tensors
+    upstream = upstream.contiguous()
+    asked = ctx.needs_input_grad[:2]
+    found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
+    borders, inside = _borders_first(plan)
+    for piece in borders:
+        arrays = ctx.operands.of(piece, x, y, mask, valid_mask)
+        by = _add_piece(found, piece, arrays)
+        run_measure(_measure(ctx.text, piece), *arrays, upstream, None, *by)
+    _send(found)
+    if inside is not None:
+        arrays = ctx.operands.of(inside, x, y, mask, valid_mask)
+        by = _add_piece(found, inside, arrays)
+        run_measure(_measure(ctx.text, inside), *arrays, upstream, None, *by)
+    return _finished(found)
+
+
+def _add_piece(
+    found: Sequence[Optional[_Gradient]], piece: Piece, arrays: Sequence[Any]
+) -> list[Optional[Tensor]]:
+    """Memory for the gradients to a piece's rows."""
+    by = []
+    for gradient, array in zip(found, arrays):
+        by.append(None if gradient is None else torch.empty_like(array))
+        if gradient is not None:
+            gradient.keep(piece, by[-1])
+    return by
+
+
+def _send(found: Sequence[Optional[_Gradient]]) -> None:
+    for gradient in found:
+        if gradient is not None:
+            gradient.send()
+
+
+def _finished(found: Sequence[Optional[_Gradient]]) -> list[Optional[Tensor]]:
+    return [None if each is None else each.finished() for each in found]
+
+
+def _multiply(gradient: Tensor, factors: Tensor) -> None:
+    """Multiplies each channel in place by its factor, [N,C] in f64; one of 1 touches no memory."""
+    for n, of_image in enumerate(factors):
+        for c, factor in enumerate(of_image):
+            scale(gradient[n, c], factor)
 
 
 def _borders_first(plan: Plan) -> tuple[Sequence[Piece], Optional[Piece]]:
@@ -208,8 +257,11 @@ class _Gradient:
         self._kept: list[tuple[Piece, Tensor]] = []
         self._going: list[Homeward] = []
 
-    def keep(self, piece: Piece, gradient: Tensor) -> None:
-        self._kept.append((piece, gradient))
+    def keep(self, piece: Piece, gradient: Any) -> None:
+        if piece.rows == (self.plan.slabs.start, self.plan.slabs.stop):
+            self.whole = gradient
+        else:
+            self._kept.append((piece, gradient))
 
     def send(self) -> None:
         """Sends the gradients to rows of others home."""
@@ -248,14 +300,17 @@ def _measure(text: str, piece: Piece) -> measures.Measure:
 
 def window_sums(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], plan: Plan,
-    text: str,
+    text: str, expected: float,
 ) -> tuple[Tensor, Tensor]:
     """The whole's Σ weight·value and Σ weight, [N,C] in f64; text: a measure with sums, without
-    rows."""
+    rows; expected: the gradient by the first of these, most likely."""
     flags = [
         each.to(torch.uint8) if each is not None and each.dtype == torch.bool else each
         for each in (mask, valid_mask)
     ]
+    # f16 would lose what is small before it is multiplied.
+    is_early = torch.is_grad_enabled() and x.dtype != torch.float16
     apply: Any = _Sums.apply
-    sums = whole_sum(apply(x, y, *flags, plan, text), plan.slabs)
+    early = expected if is_early else None
+    sums = whole_sum(apply(x, y, *flags, plan, text, early), plan.slabs)
     return sums[0], sums[1].detach()

@@ -99,8 +99,10 @@ class Centres:
         begin = start - first - self.first_centre()
         return rows.narrow(2, begin, stop - start)
 
-    def sums(self, operation: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The whole's Σ weight·value and Σ weight, [N,C]."""
+    def sums(
+        self, operation: str, x: Tensor, y: Tensor, reduction: str
+    ) -> tuple[Tensor, Tensor]:
+        """The whole's Σ weight·value and Σ weight, [N,C], for a reduction."""
         if x.dtype not in _USUAL_DTYPES:  # the plain function converts others
             return self._sums_of_map(operation, x, y)
         of, form = _FORMS[operation]
@@ -109,7 +111,11 @@ class Centres:
             options["data_range"] = values.plain_range(operation, options["data_range"])
         text = measures.text(of, x.dim() - 2, operation, **options, **form, sums=True)
         plan = Plan(self.slabs, self.radius, self.first_centre())
-        return window_sums(x, y, self.mask, self.valid_mask, plan, text)
+        expected = 1.0
+        if self.mask is None and self.valid_mask is None:
+            channels = {"mean": x.shape[0] * x.shape[1], "per_image": x.shape[1]}
+            expected /= self.rows_of_whole(self.plane(x)) * channels.get(reduction, 1)
+        return window_sums(x, y, self.mask, self.valid_mask, plan, text, expected)
 
     def _sums_of_map(self, operation: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         plane = self.plane(x)
@@ -246,7 +252,7 @@ def _measure(
     call = _Call(operation, x, y, slabs, options, window_size, padding)
     if call.reduction == "none":
         return _map(operation, call, x, y)
-    return _finished(operation, *call.sums(operation, x, y), call.reduction).to(result_dtype(x))
+    return _finished(operation, *call.sums(operation, x, y, call.reduction), call.reduction).to(result_dtype(x))
 
 
 def _map(operation: str, call: _Call, x: Tensor, y: Tensor) -> Tensor:
@@ -307,7 +313,7 @@ def l1_ssim_of_slabs(
     if call.reduction == "none":
         rows = _map("ssim_loss", call, x, y)
         return (1 - weight) * _errors(call, x, y) + weight * rows
-    of_ssim = _finished("l1_ssim", *call.sums("ssim_loss", x, y), call.reduction)
+    of_ssim = _finished("l1_ssim", *call.sums("ssim_loss", x, y, call.reduction), call.reduction)
     sums = _sums_of_errors(call, x, y)
     of_errors = _finished("l1_ssim", *sums, call.reduction)
     return ((1 - weight) * of_errors + weight * of_ssim).to(result_dtype(x))

@@ -29,7 +29,7 @@ def main(failure):
             loss = sd.lncc_loss(x, y, slabs, window_size=5)
             loss.backward()
             float(loss.detach())
-            if step < 4:
+            if step < 3:
                 begun = time.monotonic()
     except LostRank as error:
         print(f"LOST after {time.monotonic() - begun:.1f} s: {error}", flush=True)
