@@ -20,6 +20,7 @@ from .slabs import Interval, Slabs
 
 _SLACK = 1e-5  # of a row, above the rounding of an index
 _FAR = 1e9
+_ROWS = 64  # that are compared with ends of the field at a time
 
 
 class _Extremes:
@@ -73,16 +74,51 @@ class Reach:
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
-    def beyond(self, cells: Interval) -> Iterator[tuple[int, Tensor]]:
-        """Each own row's number, and which of its voxels [N,...] have other cells than these."""
-        for row in range(self.slabs.stop - self.slabs.start):
+    def beyond(self, cells: Interval) -> Iterator[tuple[slice, Tensor]]:
+        """Some own rows, and which of their voxels [N,…] have other cells than these."""
+        own = self.slabs.stop - self.slabs.start
+        low, high = float(cells[0]) - _SLACK, float(cells[1]) + _SLACK
+        if self.options["padding_mode"] != "zeros":  # those beyond an end have the end's cell
+            low = low if cells[0] > 0 else -math.inf
+            high = high if cells[1] < self.extent - 1 else math.inf
+        low = low if cells[0] > -1 else -math.inf
+        high = high if cells[1] < self.extent else math.inf
+        if (low, high) == (-math.inf, math.inf):
+            return
+        if self._is_place_and_field():
+            assert self.field is not None
+            ends = self._ends_of_field(low, high)
+            for first in range(0, own, _ROWS):
+                rows = slice(first, min(first + _ROWS, own))
+                u = self.field.detach()[:, rows, ..., self.rank - 1]
+                yield rows, (u < ends[0][rows]) | (u >= ends[1][rows])
+            return
+        for row in range(own):
             index = self._folded_index(self._index(row))
-            outside = torch.zeros_like(index, dtype=torch.bool)
-            if cells[0] > -1:
-                outside |= index < cells[0] - _SLACK
-            if cells[1] < self.extent:
-                outside |= index >= cells[1] + _SLACK
-            yield row, outside
+            yield slice(row, row + 1), ((index < low) | (index >= high))[:, None]
+
+    def _is_place_and_field(self) -> bool:
+        """Whether the index is a row's place and a component of the field, as far as it matters."""
+        is_plain = self.affine is None and self.grid_affine is None and self.field is not None
+        return is_plain and self.options["padding_mode"] != "reflection"
+
+    def _ends_of_field(self, low: float, high: float) -> list[Tensor]:
+        """What the field's component is at an index of `low`, and of `high`, in each own row."""
+        assert self.field is not None
+        n, is_aligned = self.extent, self.options["align_corners"]
+        scale = (n - 1) / 2 if is_aligned else n / 2
+        shift = scale if is_aligned else scale - 0.5
+        rows = torch.arange(self.slabs.start, self.slabs.stop, device=self.field.device).double()
+        first, step = self._first_and_step(self.rank - 1)
+        places = torch.zeros_like(rows) if self.options.get("is_grid") else first + step * rows
+        wide = torch.float64 if self.field.dtype == torch.float64 else torch.float32
+        shape = [-1] + [1] * (self.rank - 1)
+        result = []
+        for index in (low, high):
+            above = index - shift
+            at = above / scale if scale > 0 else math.copysign(math.inf, above)  # of an axis of 1
+            result.append((at - places).to(wide).reshape(shape))
+        return result
 
     def _index(self, row: int) -> Tensor:
         """The index of the voxels of an own row, before padding."""

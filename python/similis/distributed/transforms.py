@@ -44,11 +44,11 @@ def _mark_beyond(plan: Plan, result: Tensor, value: float) -> None:
     """Sets voxels whose rows a given reach has not fetched."""
     if plan.reach is None:
         return
-    for row, outside in plan.reach.beyond(plan.reached):
+    for rows, outside in plan.reach.beyond(plan.reached):
         if plan.operation == "compose":
-            result[:, row].masked_fill_(outside[..., None], value)
+            result[:, rows].masked_fill_(outside[..., None], value)
         else:
-            result[:, :, row].masked_fill_(outside[:, None], value)
+            result[:, :, rows].masked_fill_(outside[:, None], value)
         plan.slabs.note_beyond(plan.operation, outside.any())
 
 
