@@ -27,7 +27,9 @@ _monitors: dict[Any, Monitor] = {}  # of groups with NCCL
 _WATCHDOG_OFF = {
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
     "TORCH_NCCL_ENABLE_MONITORING": "0",
-    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",  # for which it would sleep a minute, and its end with it
+    # Its end would wait for a minute's sleep, in which other processes may write reports.
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+    "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "1",
 }
 
 

@@ -64,7 +64,7 @@ def beside(device: torch.device, waits: bool = True) -> Iterator[None]:
         yield
         return
     if device not in _streams:
-        _streams[device] = torch.cuda.Stream(device)
+        _streams[device] = torch.cuda.Stream(device, priority=-1)  # before what does not wait
     stream = _streams[device]
     if waits:
         stream.wait_stream(torch.cuda.current_stream(device))
