@@ -81,7 +81,7 @@ struct InverseView {
   const void* u;
   std::int64_t image;  // the distance between fields
   gpu::View output;
-  int first;                    // the output's first row on the whole axis, where a field is a part
+  int first;                    // the output's first row on the whole axis, whatever rows u has
   unsigned long long* largest;  // [N]: |r|² as bits, which order as numbers do; NaN is above all
 };
 
@@ -94,7 +94,7 @@ __global__ __launch_bounds__(kThreads) void invert_kernel(const SIMILIS_GRID_CON
   if (column.is_mine) {
     const T* const field = static_cast<const T*>(view.u) + column.n * view.image;
     int voxel[3] = {column.x, column.y, column.z};
-    if constexpr (is_cut) voxel[rank - 1] += view.first;
+    voxel[rank - 1] += view.first;
     T w[rank];
     const double square = invert_voxel<T, rank, is_cut>(
         options, voxel, [field](std::int64_t at) { return __ldg(field + at); }, w);

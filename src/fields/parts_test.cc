@@ -83,7 +83,7 @@ TEST_F(FieldParts, Inverses) {
       const auto plane = static_cast<std::size_t>(shape.count() / (shape[0] * extent));
       int complete = 0;
       for (std::int64_t first = 0; first < extent; ++first) {
-        for (const std::int64_t beside : {std::int64_t{0}, std::int64_t{4}}) {
+        for (const std::int64_t beside : {std::int64_t{0}, std::int64_t{4}, extent}) {
           const std::int64_t low = std::max<std::int64_t>(first - beside, 0);
           const std::int64_t high = std::min(first + 1 + beside, extent);
           Extents of_part = shape;
