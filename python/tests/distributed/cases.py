@@ -101,6 +101,9 @@ def check_measure(
     is_map = options.get("reduction") == "none" and expected.dim() > 2
     wanted = torch.autograd.grad(expected, (x, y), upstream)
     of_value, of_gradient = TOLERANCE[dtype]
+    if DEVICE.type == "cuda" and dtype == torch.float32:
+        # One GPU's own f32 is 1e-6 from f64, MI's of a thousand voxels 3e-6, and a cut rounds anew.
+        of_value, of_gradient = 2e-6, 2e-4 if name.startswith("mutual") else 1e-5
     for slabs in splits(shape[2]):
         a, b = own(x, slabs), own(y, slabs)
         own_weights = {each: own(mask, slabs, 0) for each, mask in weights.items()}
