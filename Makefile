@@ -46,7 +46,7 @@ wheel: ## dist/similis-….whl for every Python on Linux, with CUDA where nvcc i
 	@scripts/wheel.sh $(jobs)
 
 wheel-any: ## dist/similis-…-py3-none-any.whl for macOS and others: torch's tensors alone
-	@$(install) build wheel
+	@$(install) build check
 	@scripts/configure.sh release
 	@cmake --build build --parallel $(jobs) --target similis_package_data
 	@.venv/bin/python scripts/wheel_for_any.py dist
