@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "similis/error.hpp"
 #include "similis/vulkan.hpp"
 #include "src/gpu/device.h"
@@ -67,6 +69,20 @@ TEST(Modules, AreSpirv) {
     std::size_t at = 5;  // instructions, each of which begins with its length
     while (at < words.size() && words[at] >> 16 != 0) at += words[at] >> 16;
     EXPECT_EQ(at, words.size()) << module.name;
+  }
+}
+
+// Devices that lack f16, storage of 16 bits or doubles run every module, or its other variant.
+TEST(Modules, NeedNoFeatureThatDevicesLack) {
+  constexpr std::uint32_t kOpCapability = 17, kShader = 1, kFloat64 = 10, kInt64 = 11;
+  for (const EmbeddedModule& module : embedded_modules()) {
+    const std::vector<std::uint32_t> words = module_words(module.name);
+    const bool may_have_doubles = std::string_view(module.name).ends_with("_f64");
+    for (std::size_t at = 5; (words[at] & 0xffff) == kOpCapability; at += words[at] >> 16) {
+      const std::uint32_t needed = words[at + 1];
+      EXPECT_TRUE(needed == kShader || needed == kInt64 || (needed == kFloat64 && may_have_doubles))
+          << module.name << " needs capability " << needed;
+    }
   }
 }
 
