@@ -10,30 +10,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "src/gpu/vulkan/api.h"
 #include "src/gpu/vulkan/arithmetic.h"
+#include "src/gpu/vulkan/devices.h"
 
 namespace similis::gpu::vulkan {
-
-/// A device as the driver describes it.
-struct Described {
-  VkPhysicalDevice physical = nullptr;
-  VkPhysicalDeviceProperties properties = {};
-  std::string driver;  ///< its name and version, in the driver's words
-  bool has_doubles = false;
-  std::uint32_t queue_family = 0;
-  std::uint32_t copy_family = 0;  ///< one that only copies, else queue_family
-};
-
-/// The devices that similis can use, in the loader's order.
-const std::vector<Described>& devices();
-
-/// The devices in words, or why there are none.
-std::string describe_devices();
 
 /// Memory of a device. The program reads and writes what is `mapped`.
 struct Buffer {
