@@ -11,6 +11,7 @@
 struct similis_vulkan_device {
   similis::VulkanDevice device;
   std::string name;
+  bool is_callers = false;
 };
 
 namespace similis::c_api {
@@ -24,11 +25,36 @@ similis_status similis_vulkan_device_create(int32_t index, similis_vulkan_device
     similis::require(device != nullptr,
         "vulkan_device_create: device is NULL; it must point to where the device goes");
     const similis::VulkanDevice opened(index);
-    *device = new similis_vulkan_device{opened, opened.name()};
+    *device = new similis_vulkan_device{opened, opened.name(), false};
   });
 }
 
-void similis_vulkan_device_destroy(similis_vulkan_device* device) { delete device; }
+similis_status similis_vulkan_device_from_handles(
+    const similis_vulkan_handles* handles, similis_vulkan_device** device) {
+  return similis::c_api::call([=] {
+    similis::require(device != nullptr && handles != nullptr,
+        "vulkan_device_from_handles: {} is NULL", device == nullptr ? "device" : "handles");
+    const similis::c_api::Arguments arguments("vulkan_device_from_handles");
+    const similis_vulkan_handles given =
+        arguments.options(handles, similis_vulkan_handles SIMILIS_VULKAN_HANDLES_DEFAULTS);
+    const similis::VulkanDevice opened(similis::VulkanHandles{.instance = given.instance,
+        .physical_device = given.physical_device,
+        .device = given.device,
+        .queue = given.queue,
+        .queue_family = given.queue_family,
+        .has_float64 = given.has_float64 != 0,
+        .get_instance_proc_addr = given.get_instance_proc_addr,
+        .lock_queue = given.lock_queue,
+        .unlock_queue = given.unlock_queue,
+        .context = given.context});
+    *device = new similis_vulkan_device{opened, opened.name(), true};
+  });
+}
+
+void similis_vulkan_device_destroy(similis_vulkan_device* device) {
+  if (device != nullptr && device->is_callers) device->device.close();
+  delete device;
+}
 
 similis_device similis_vulkan_device_id(const similis_vulkan_device* device) {
   return similis::to_dlpack(device->device.device());

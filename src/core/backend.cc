@@ -106,7 +106,7 @@ void require_backend(Device device, const char* operation, bool is_offered) {
     throw DeviceError(fmt::format("{}: the images are on {}; this operation {}", operation, device,
         device.kind == DeviceKind::vulkan ? "has no kernels for Vulkan" : "runs on the CPU only"));
   }
-  if (device.index < 0 || device.index >= gpu::device_count(device.kind)) {
+  if (!gpu::exists(device)) {
     throw DeviceError(
         fmt::format("{}: the images are on {}; {}", operation, device, gpu::describe(device.kind)));
   }

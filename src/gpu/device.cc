@@ -48,6 +48,13 @@ int device_count(DeviceKind kind) {
   return functions == nullptr ? 0 : functions->count();
 }
 
+bool exists(Device device) {
+  const DeviceFunctions* const functions = device_functions(device.kind);
+  if (functions == nullptr) return false;
+  if (functions->exists != nullptr) return functions->exists(device.index);
+  return device.index >= 0 && device.index < functions->count();
+}
+
 std::string describe(DeviceKind kind) {
   const DeviceFunctions* const functions = device_functions(kind);
   if (functions != nullptr) return functions->describe();

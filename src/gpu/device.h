@@ -34,6 +34,8 @@ struct DeviceFunctions {
       Device device) = nullptr;
   /// Says what describe() says, and what was found out by running the devices. Null: no more.
   std::string (*examine)() = nullptr;
+  /// True if there is a device of this number. Null: those below count().
+  bool (*exists)(int index) = nullptr;
   /// Number of the device whose queue it is. Null where queues do not choose the device.
   int (*index_of)(void* queue) = nullptr;
 };
@@ -43,6 +45,9 @@ const DeviceFunctions* device_functions(DeviceKind kind);
 
 /// DeviceFunctions::count of a kind; 0 where it is not compiled in.
 int device_count(DeviceKind kind);
+
+/// DeviceFunctions::exists, which is false where the kind is not compiled in.
+bool exists(Device device);
 
 /// DeviceFunctions::describe of a kind, or that it is not compiled in.
 std::string describe(DeviceKind kind);

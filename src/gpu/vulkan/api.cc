@@ -13,13 +13,9 @@ constexpr const char* kLoader = "libvulkan.so.1";
 
 Loaded load() {
   Loaded result;
-  void* const library = dlopen(kLoader, RTLD_NOW | RTLD_LOCAL);
-  const auto find = library == nullptr ? nullptr
-                                       : reinterpret_cast<PFN_vkGetInstanceProcAddr>(
-                                             dlsym(library, "vkGetInstanceProcAddr"));
+  const PFN_vkGetInstanceProcAddr find = loader_function();
   if (find == nullptr) {
-    result.problem = fmt::format(
-        "there is no Vulkan loader ({}); install libvulkan1 and the GPU's driver", kLoader);
+    result.problem = no_loader();
     return result;
   }
   Api& api = result.api;
@@ -45,12 +41,40 @@ Loaded load() {
                          : "the Vulkan loader gives no instance: " + name(made);
     return result;
   }
-  SIMILIS_VULKAN_INSTANCE(SIMILIS_VULKAN_FIND)
 #undef SIMILIS_VULKAN_FIND
+  try {
+    api = instance_api(find, result.instance);
+  } catch (const DeviceError& error) {
+    result.problem = error.what();
+  }
   return result;
 }
 
 }  // namespace
+
+PFN_vkGetInstanceProcAddr loader_function() {
+  static void* const library = dlopen(kLoader, RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr
+             ? nullptr
+             : reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+}
+
+std::string no_loader() {
+  return fmt::format(
+      "there is no Vulkan loader ({}); install libvulkan1 and the GPU's driver", kLoader);
+}
+
+Api instance_api(PFN_vkGetInstanceProcAddr find, VkInstance instance) {
+  Api result;
+#define SIMILIS_VULKAN_FIND(name)                                           \
+  result.name = reinterpret_cast<PFN_vk##name>(find(instance, "vk" #name)); \
+  if (result.name == nullptr)                                               \
+    throw DeviceError(                                                      \
+        "vulkan: the instance has no vk" #name "; it must be made for Vulkan 1.2 or later");
+  SIMILIS_VULKAN_INSTANCE(SIMILIS_VULKAN_FIND)
+#undef SIMILIS_VULKAN_FIND
+  return result;
+}
 
 const Loaded& loaded() {
   // Never unloaded: a driver may still run threads while the process ends.
@@ -62,7 +86,8 @@ DeviceApi device_api(const Api& api, VkDevice device) {
   DeviceApi result;
 #define SIMILIS_VULKAN_FIND(name)                                                          \
   result.name = reinterpret_cast<PFN_vk##name>(api.GetDeviceProcAddr(device, "vk" #name)); \
-  if (result.name == nullptr) throw DeviceError("vulkan: the device's driver has no vk" #name);
+  if (result.name == nullptr)                                                              \
+    throw DeviceError("vulkan: the device has no vk" #name "; it must be of Vulkan 1.2 or later");
   SIMILIS_VULKAN_DEVICE(SIMILIS_VULKAN_FIND)
 #undef SIMILIS_VULKAN_FIND
   return result;

@@ -54,7 +54,14 @@ namespace similis::gpu::vulkan {
   X(CreateSemaphore)             \
   X(WaitSemaphores)              \
   X(GetSemaphoreCounterValue)    \
-  X(QueueSubmit)
+  X(QueueSubmit)                 \
+  X(DestroyDescriptorSetLayout)  \
+  X(DestroyPipelineLayout)       \
+  X(DestroyPipelineCache)        \
+  X(DestroyPipeline)             \
+  X(DestroyDescriptorPool)       \
+  X(DestroyCommandPool)          \
+  X(DestroySemaphore)
 
 #define SIMILIS_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
 struct Api {
@@ -73,6 +80,14 @@ struct Loaded {
   std::string problem;  ///< empty if the instance can be used
 };
 const Loaded& loaded();
+
+/// vkGetInstanceProcAddr of the loader; null if there is no loader.
+PFN_vkGetInstanceProcAddr loader_function();
+/// Says that there is no loader, and what to do.
+std::string no_loader();
+
+/// The functions of an instance. Throws DeviceError if one is missing.
+Api instance_api(PFN_vkGetInstanceProcAddr find, VkInstance instance);
 
 /// Throws DeviceError if a function of the device is missing.
 DeviceApi device_api(const Api& api, VkDevice device);

@@ -15,6 +15,8 @@ namespace {
 constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;        // the most that a kernel takes
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;  // of a slot's first staging buffer
 constexpr std::size_t kAlignment = 256;
+constexpr VkPipelineStageFlags kStages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 
 void begin(const DeviceApi& api, VkCommandBuffer commands) {
   VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
@@ -52,9 +54,18 @@ void Slot::reset(Gpu& gpu) {
   for (Staging& each : staging) each.used = 0;
 }
 
+void Slot::destroy(Gpu& gpu) {
+  const DeviceApi& api = gpu.api();
+  for (const Recording& each : {commands, copies})
+    api.DestroyCommandPool(gpu.device(), each.pool, nullptr);
+  for (const VkDescriptorPool of_sets : sets)
+    api.DestroyDescriptorPool(gpu.device(), of_sets, nullptr);
+  for (const Staging& each : staging) gpu.destroy(each.buffer);
+}
+
 Commands::Commands(Gpu& gpu) : gpu_(gpu), slot_(gpu.take_slot()) {
   begin(gpu.api(), slot_->commands.buffer);
-  order();
+  order(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);  // a caller's own work may be anything
 }
 
 Commands::~Commands() {
@@ -62,15 +73,15 @@ Commands::~Commands() {
 }
 
 // Makes what ran before visible to what comes, of this call or another, host included.
-void Commands::order() {
+void Commands::order(VkPipelineStageFlags after) {
   VkMemoryBarrier barrier{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER};
   barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
   barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
-  constexpr VkPipelineStageFlags kStages =
-      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  gpu_.api().CmdPipelineBarrier(slot_->commands.buffer, kStages,
-      kStages | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+  gpu_.api().CmdPipelineBarrier(slot_->commands.buffer, after, kStages | VK_PIPELINE_STAGE_HOST_BIT,
+      0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
+
+void Commands::order() { order(kStages); }
 
 VkBuffer Commands::workspace(std::size_t bytes) {
   workspaces_.push_back(gpu_.workspace(bytes));

@@ -18,6 +18,7 @@ namespace similis::gpu::vulkan {
 struct Slot {
   explicit Slot(Gpu& gpu);
   void reset(Gpu& gpu);
+  void destroy(Gpu& gpu);
 
   struct Staging {
     Buffer buffer;
@@ -103,6 +104,7 @@ class Commands {
     void* mapped;
   };
   Place staging(std::size_t bytes);
+  void order(VkPipelineStageFlags after);
   void order();
 
   Gpu& gpu_;

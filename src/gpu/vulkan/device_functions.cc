@@ -71,6 +71,7 @@ const DeviceFunctions& device_functions() {
       .copy_part_to_cpu = copy_part_to_cpu,
       .copy_part_from_cpu = copy_part_from_cpu,
       .examine = examine,
+      .exists = exists,
       .index_of = index_of};
   return functions;
 }

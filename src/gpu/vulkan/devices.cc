@@ -4,10 +4,8 @@
 #include <fmt/core.h>
 
 namespace similis::gpu::vulkan {
-namespace {
 
-// Names what a device lacks that every kernel needs; empty if nothing. Fills in the description.
-std::string missing(const Api& api, Described& device) {
+std::string describe(const Api& api, Described& device) {
   VkPhysicalDeviceDriverProperties driver{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceProperties2 properties{
@@ -24,10 +22,25 @@ std::string missing(const Api& api, Described& device) {
   if (!features.features.shaderInt64) return "integers of 64 bits";
   if (!newer.timelineSemaphore) return "timeline semaphores";
   device.has_doubles = features.features.shaderFloat64;
+  return {};
+}
+
+std::vector<VkQueueFamilyProperties> queue_families(const Api& api, VkPhysicalDevice device) {
   std::uint32_t count = 0;
-  api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
-  api.GetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
+  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  return families;
+}
+
+namespace {
+
+// Describes a device that similis opens itself, and chooses its queues.
+std::string describe_with_queues(const Api& api, Described& device) {
+  std::string lack = describe(api, device);
+  if (!lack.empty()) return lack;
+  const std::vector<VkQueueFamilyProperties> families = queue_families(api, device.physical);
+  const auto count = static_cast<std::uint32_t>(families.size());
   const auto first = [&](VkQueueFlags wanted, VkQueueFlags unwanted) {
     std::uint32_t i = 0;
     while (i < count && ((families[i].queueFlags & wanted) != wanted ||
@@ -65,7 +78,7 @@ Found find_devices() {
   }
   for (const VkPhysicalDevice physical : all) {
     Described device{.physical = physical};
-    const std::string lack = missing(vulkan.api, device);
+    const std::string lack = describe_with_queues(vulkan.api, device);
     if (lack.empty()) {
       found.devices.push_back(device);
     } else if (found.problem.empty()) {

@@ -23,6 +23,12 @@ struct Described {
 /// The devices that similis can use, in the loader's order.
 const std::vector<Described>& devices();
 
+/// Fills in the description of a device but for its queues. Returns the name of what it lacks that
+/// every kernel needs; empty if nothing.
+std::string describe(const Api& api, Described& device);
+/// What the queues of each of its families can do.
+std::vector<VkQueueFamilyProperties> queue_families(const Api& api, VkPhysicalDevice device);
+
 /// The devices in words, or why there are none.
 std::string describe_devices();
 

@@ -17,10 +17,7 @@ constexpr std::size_t kKeptBytes = std::size_t{1} << 30;
 // Kernels read words of 4 B; sizes that repeat are found again.
 constexpr std::size_t kGranule = 4096;
 
-}  // namespace
-
-Gpu::Gpu(const Described& described, int index) : described_(described), index_(index) {
-  const Api& vulkan = loaded().api;
+VkDevice open_device(const Described& described) {
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = described.queue_family;
@@ -38,11 +35,29 @@ Gpu::Gpu(const Described& described, int index) : described_(described), index_(
   create.queueCreateInfoCount = described.copy_family == described.queue_family ? 1 : 2;
   create.pQueueCreateInfos = queues;
   create.pEnabledFeatures = &features;
-  check(vulkan.CreateDevice(described.physical, &create, nullptr, &device_),
+  VkDevice device = nullptr;
+  check(loaded().api.CreateDevice(described.physical, &create, nullptr, &device),
       "the device cannot be opened");
-  api_ = device_api(vulkan, device_);
-  api_.GetDeviceQueue(device_, described.queue_family, 0, &queue_);
-  api_.GetDeviceQueue(device_, described.copy_family, 0, &copy_queue_);
+  return device;
+}
+
+}  // namespace
+
+Gpu::Gpu(const Described& described, int index)
+    : Gpu(described, index, loaded().api, {.device = open_device(described)}) {}
+
+Gpu::Gpu(const Described& described, int index, const Api& vulkan, const Handed& handed)
+    : described_(described),
+      index_(index),
+      handed_(handed),
+      device_(handed.device),
+      api_(device_api(vulkan, handed.device)),
+      queue_(handed.queue),
+      copy_queue_(handed.queue) {
+  if (handed.queue == nullptr) {
+    api_.GetDeviceQueue(device_, described.queue_family, 0, &queue_);
+    api_.GetDeviceQueue(device_, described.copy_family, 0, &copy_queue_);
+  }
   vulkan.GetPhysicalDeviceMemoryProperties(described.physical, &memory_);
   VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -54,7 +69,23 @@ Gpu::Gpu(const Described& described, int index) : described_(described), index_(
   kernels_ = std::make_unique<KernelCache>(*this);
 }
 
-Gpu::~Gpu() = default;
+Gpu::~Gpu() {
+  try {
+    wait(submitted_);
+  } catch (const DeviceError&) {
+    // Work that failed is over as well.
+  }
+  for (const std::unique_ptr<Slot>& slot : slots_) slot->destroy(*this);
+  kernels_.reset();
+  for (const auto& [handle, buffer] : buffers_) destroy(buffer);
+  for (const VkSemaphore made : {timeline_, copy_timeline_})
+    api_.DestroySemaphore(device_, made, nullptr);
+}
+
+void Gpu::destroy(const Buffer& buffer) {
+  api_.DestroyBuffer(device_, buffer.handle, nullptr);
+  api_.FreeMemory(device_, buffer.memory, nullptr);
+}
 
 const Arithmetic& Gpu::arithmetic() {
   std::call_once(probed_, [this] { arithmetic_ = probe(*this); });
@@ -114,8 +145,7 @@ bool Gpu::make(std::size_t bytes, bool of_host, Buffer& buffer) {
 void Gpu::destroy_oldest_free() {
   const Buffer& oldest = *free_.front();
   wait(oldest.last_use);
-  api_.DestroyBuffer(device_, oldest.handle, nullptr);
-  api_.FreeMemory(device_, oldest.memory, nullptr);
+  destroy(oldest);
   free_bytes_ -= oldest.bytes;
   free_.erase(free_.begin());
   buffers_.erase(oldest.handle);
@@ -194,7 +224,10 @@ std::uint64_t Gpu::submit(VkCommandBuffer commands, VkCommandBuffer copies) {
       info.pWaitSemaphores = &copy_timeline_;
       info.pWaitDstStageMask = &kStages;
     }
-    check(api_.QueueSubmit(to, 1, &info, nullptr), "work cannot be submitted");
+    if (handed_.lock_queue != nullptr) handed_.lock_queue(handed_.context);
+    const VkResult result = api_.QueueSubmit(to, 1, &info, nullptr);
+    if (handed_.unlock_queue != nullptr) handed_.unlock_queue(handed_.context);
+    check(result, "work cannot be submitted");
   };
   if (copies != nullptr) {
     queue(copy_queue_, copies, copy_timeline_, copies_submitted_ + 1, 0);
@@ -236,21 +269,6 @@ std::unique_ptr<Slot> Gpu::take_slot() {
 void Gpu::give_back(std::unique_ptr<Slot> slot) {
   const std::lock_guard lock(slots_mutex_);
   slots_.push_back(std::move(slot));
-}
-
-Gpu& opened(int index) {
-  static std::mutex mutex;
-  // Never closed: the last tensors may go while the process ends and the driver with it.
-  static auto& gpus = *new std::map<int, std::unique_ptr<Gpu>>;
-  const std::lock_guard lock(mutex);
-  const auto found = gpus.find(index);
-  if (found != gpus.end()) return *found->second;
-  const std::vector<Described>& all = devices();
-  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
-    throw DeviceError(fmt::format("vulkan:{} does not exist: {}", index, describe_devices()));
-  }
-  auto gpu = std::make_unique<Gpu>(all[static_cast<std::size_t>(index)], index);
-  return *gpus.emplace(index, std::move(gpu)).first->second;
 }
 
 }  // namespace similis::gpu::vulkan

@@ -15,6 +15,10 @@
 #include "src/gpu/vulkan/arithmetic.h"
 #include "src/gpu/vulkan/devices.h"
 
+namespace similis {
+struct VulkanHandles;
+}
+
 namespace similis::gpu::vulkan {
 
 /// Memory of a device. The program reads and writes what is `mapped`.
@@ -26,6 +30,15 @@ struct Buffer {
   std::uint64_t last_use = 0;  ///< the submission after which nothing uses it
 };
 
+/// A device that is open, and who uses its queue beside similis.
+struct Handed {
+  VkDevice device = nullptr;
+  VkQueue queue = nullptr;  ///< the caller's; null: similis opened the device, and has its queues
+  void (*lock_queue)(void* context) = nullptr;
+  void (*unlock_queue)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 struct Slot;    // what one recording of commands needs (commands.h)
 struct Kernel;  // a pipeline (kernel.h)
 class KernelCache;
@@ -33,6 +46,10 @@ class KernelCache;
 class Gpu {
  public:
   Gpu(const Described& described, int index);
+  /// A device that is open, with the functions of its instance.
+  Gpu(const Described& described, int index, const Api& vulkan, const Handed& handed);
+  /// Waits for submitted work and destroys what was made on the device, but not the device. No
+  /// buffer may be in use, and no call.
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -58,6 +75,8 @@ class Gpu {
   std::shared_ptr<Buffer> workspace(std::size_t bytes, Ready ready = Ready::in_order);
   /// Memory of the host that the device copies from and to.
   Buffer host_buffer(std::size_t bytes);
+  /// Gives memory back to the driver. No submitted work may use it.
+  void destroy(const Buffer& buffer);
 
   KernelCache& kernels() { return *kernels_; }
 
@@ -76,9 +95,11 @@ class Gpu {
 
   const Described described_;
   const int index_;
-  VkDevice device_ = nullptr;
+  const Handed handed_;
+  const VkDevice device_;
   DeviceApi api_;
-  VkQueue queue_ = nullptr, copy_queue_ = nullptr;
+  VkQueue queue_ = nullptr,
+          copy_queue_ = nullptr;  // one and the same where a caller handed it over
   VkSemaphore timeline_ = nullptr, copy_timeline_ = nullptr;
   VkPhysicalDeviceMemoryProperties memory_ = {};
   std::mutex submitting_;
@@ -97,5 +118,15 @@ class Gpu {
 
 /// The GPU of that number, opened when it is first asked for. Throws DeviceError if there is none.
 Gpu& opened(int index);
+/// True if there is one of that number, open or not.
+bool exists(int index);
+
+/// A caller's device, which gets a number of its own. Throws InvalidArgument if a handle is missing
+/// or the queue is in use already, DeviceError if the device lacks what kernels need.
+Gpu& handed_over(const VulkanHandles& handles);
+/// True of such a device's number.
+bool is_handed_over(int index);
+/// Ends the use of a caller's device. Throws InvalidArgument if similis opened it itself.
+void give_back_device(int index);
 
 }  // namespace similis::gpu::vulkan

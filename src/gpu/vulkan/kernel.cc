@@ -48,6 +48,16 @@ KernelCache::KernelCache(Gpu& gpu) : gpu_(gpu), file_(cache_file(gpu.described()
       "a pipeline cache cannot be made");
 }
 
+KernelCache::~KernelCache() {
+  const DeviceApi& api = gpu_.api();
+  for (const auto& [name, kernel] : kernels_) {
+    api.DestroyPipeline(gpu_.device(), kernel.pipeline, nullptr);
+    api.DestroyPipelineLayout(gpu_.device(), kernel.layout, nullptr);
+    api.DestroyDescriptorSetLayout(gpu_.device(), kernel.buffers_layout, nullptr);
+  }
+  api.DestroyPipelineCache(gpu_.device(), cache_, nullptr);
+}
+
 const Kernel& KernelCache::get(const KernelName& name) {
   const std::lock_guard lock(mutex_);
   const auto found = kernels_.find(name);

@@ -34,6 +34,9 @@ struct KernelName {
 class KernelCache {
  public:
   explicit KernelCache(Gpu& gpu);
+  ~KernelCache();
+  KernelCache(const KernelCache&) = delete;
+  KernelCache& operator=(const KernelCache&) = delete;
   /// Valid as long as the device.
   const Kernel& get(const KernelName& name);
 

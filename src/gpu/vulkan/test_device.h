@@ -31,22 +31,24 @@ template <class Base = testing::Test> class VulkanTest : public Base {
 };
 
 /// The first Vulkan device, opened anew: what SIMILIS_VULKAN_TEST has the probe find holds for it
-/// alone. Check gpu::device_count() first.
+/// alone. It stays open, as devices that similis opens do. Check gpu::device_count() first.
 class TestDevice {
  public:
   explicit TestDevice(const std::string& switches = "") {
     setenv("SIMILIS_VULKAN_TEST", switches.c_str(), 1);
-    gpu_ = std::make_unique<gpu::vulkan::Gpu>(gpu::vulkan::devices().front(), 0);
+    static auto& all = *new std::vector<std::unique_ptr<gpu::vulkan::Gpu>>;
+    all.push_back(std::make_unique<gpu::vulkan::Gpu>(gpu::vulkan::devices().front(), 0));
+    gpu_ = all.back().get();
     arithmetic_ = gpu_->arithmetic();
     unsetenv("SIMILIS_VULKAN_TEST");
   }
 
   gpu::vulkan::Gpu& gpu() const { return *gpu_; }
   const gpu::vulkan::Arithmetic& arithmetic() const { return arithmetic_; }
-  Queue queue() const { return {DeviceKind::vulkan, gpu_.get()}; }
+  Queue queue() const { return {DeviceKind::vulkan, gpu_}; }
 
  private:
-  std::unique_ptr<gpu::vulkan::Gpu> gpu_;
+  gpu::vulkan::Gpu* gpu_ = nullptr;
   gpu::vulkan::Arithmetic arithmetic_;
 };
 

@@ -49,7 +49,7 @@ class Ssimulacra2Vulkan : public test::VulkanTest<testing::TestWithParam<const c
 
   // Each is opened once: its probe and its kernels take a while on a CPU.
   static TestDevice& opened(const std::string& switches) {
-    static std::map<std::string, std::unique_ptr<TestDevice>> devices;
+    static auto& devices = *new std::map<std::string, std::unique_ptr<TestDevice>>;
     auto& device = devices[switches];
     if (device == nullptr) device = std::make_unique<TestDevice>(switches);
     return *device;
