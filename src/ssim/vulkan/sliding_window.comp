@@ -8,7 +8,8 @@
 //   V2  down      running sums of the derivatives ─> fields, in place
 //   H2  across    4 pixels a thread, with x and y once more ─> gradients
 // Running sums are a[k] = tap·v + a[k + 1]: one fused multiply-add a tap. s and d are x + y and x - y
-// less what they are at one pixel of the strip, so that variances keep their digits in f32. Shared memory: 16 KiB with both gradients, 14 with one, 8 without.
+// less what they are at one pixel of the strip, so that variances keep their digits in f32. Shared
+// memory: 16 KiB with both gradients, 14 with one, 8 without.
 //
 // Specialization constants: below. Workgroups: (strips, segments, planes), where
 //   rim = gradients > 0 ? 2·radius : radius, a strip owns kColumns - 2·rim_x columns, a segment
@@ -120,16 +121,19 @@ float upstream_at(int index) {
   return element_of(kUpstreamDtype, words_upstream[word_of(kUpstreamDtype, index)], index);
 }
 
-// A pixel of the strip: what is in memory, and its x + y and x - y.
+// A pixel of the strip: what is in memory, and its x + y and x - y. x and y are apart where their
+// difference is rounded and their contrast is small beside it.
 struct Level {
   vec2 stored;
   float s, d;
+  bool are_apart;
 };
 
 // s and d of what is in memory, less the level.
 vec2 centred(vec2 v, Level level) {
   if (kOfSums != 0) return vec2(v.x - level.s, fma(sign, v.y, -level.d));
-  return vec2((v.x - level.stored.x) + (v.y - level.stored.y), (v.x - v.y) - level.d);
+  float x = v.x - level.stored.x, y = v.y - level.stored.y;  // exact where the contrast is small
+  return vec2(x + y, level.are_apart ? x - y : (v.x - v.y) - level.d);
 }
 
 // The average that is complete with v, and the state moved on by one row.
@@ -202,7 +206,14 @@ void main() {
   stored_x = is_level ? stored_x : 0.0;
   stored_y = is_level ? stored_y : 0.0;
   Level level = Level(vec2(stored_x, stored_y), kOfSums != 0 ? stored_x : stored_x + stored_y,
-      kOfSums != 0 ? sign * stored_y : stored_x - stored_y);
+      kOfSums != 0 ? sign * stored_y : stored_x - stored_y, false);
+  if (kOfSums == 0) {  // a second pixel tells of the contrast
+    int other_x = clamp(first_owned, 0, width - 1), other_y = clamp(first, 0, height - 1);
+    float contrast = abs(x_at(at(of_x, other_y, other_x)) - stored_x) +
+                     abs(y_at(at(of_y, other_y, other_x)) - stored_y);
+    level.are_apart = abs(level.d) > min(abs(stored_x), abs(stored_y)) &&
+                      16.0 * contrast < abs(level.d);
+  }
   // Pixels outside are 0, or have no weight: then s and d are the level's.
   bool is_weightless = takes_padding() && padding == kRenormalize;
   vec2 outside = vec2(is_weightless ? stored_x : 0.0, is_weightless ? stored_y : 0.0);
