@@ -133,7 +133,7 @@ struct Level {
 vec2 centred(vec2 v, Level level) {
   if (kOfSums != 0) return vec2(v.x - level.s, fma(sign, v.y, -level.d));
   float x = v.x - level.stored.x, y = v.y - level.stored.y;  // exact where the contrast is small
-  return vec2(x + y, level.are_apart ? x - y : (v.x - v.y) - level.d);
+  return vec2(x + y, mix((v.x - v.y) - level.d, x - y, level.are_apart));  // and no branch
 }
 
 // The average that is complete with v, and the state moved on by one row.
