@@ -29,11 +29,11 @@ std::map<std::string, int>& existing() {
 }
 PFN_vkGetDeviceProcAddr next_device_function = nullptr;
 
-#define SIMILIS_COUNTED(X)                                                                   \
-  X(Buffer)                                                                                  \
-  X(Semaphore)                                                                               \
-  X(CommandPool) X(DescriptorPool) X(PipelineLayout) X(DescriptorSetLayout) X(PipelineCache) \
-      X(ShaderModule)
+#define SIMILIS_COUNTED(X) \
+  X(Buffer)                \
+  X(Semaphore)             \
+  X(CommandPool)           \
+  X(DescriptorPool) X(PipelineLayout) X(DescriptorSetLayout) X(PipelineCache) X(ShaderModule)
 #define SIMILIS_COUNT(name)                                                                      \
   VkResult VKAPI_CALL create_##name(VkDevice device, const Vk##name##CreateInfo* info,           \
       const VkAllocationCallbacks* callbacks, Vk##name* made) {                                  \
