@@ -18,6 +18,8 @@ from torch import Tensor
 
 from .slabs import Interval, Slabs
 
+Ends = tuple[Tensor, Tensor]  # the least and the largest number of each row, f64 on the CPU
+
 _SLACK = 1e-5  # of a row, above the rounding of an index
 _FAR = 1e9
 _ROWS = 64  # that are compared with ends of the field at a time
@@ -39,7 +41,7 @@ class _Extremes:
             self._found = torch.cuda.Event()
             self._found.record()
 
-    def of_rows(self) -> tuple[list[float], list[float]]:
+    def of_rows(self) -> Ends:
         if self._found is not None:
             self._found.synchronize()
         low, high = self._ends
@@ -47,12 +49,12 @@ class _Extremes:
             low = torch.nan_to_num(self._values, nan=math.inf, posinf=math.inf).amin(2).T
             high = torch.nan_to_num(self._values, nan=-math.inf, neginf=-math.inf).amax(2).T
             low, high = low.double().cpu(), high.double().cpu()
-        return low.amin(1).tolist(), high.amax(1).tolist()
+        return low.amin(1), high.amax(1)
 
 
-def _times(factor: float, interval: tuple[float, float]) -> tuple[float, float]:
-    ends = [factor * each if factor != 0 else 0.0 for each in interval]
-    return min(ends), max(ends)
+def _times(factor: float, interval: Ends) -> Ends:
+    low, high = factor * interval[0], factor * interval[1]
+    return torch.minimum(low, high), torch.maximum(low, high)
 
 
 class Reach:
@@ -185,51 +187,51 @@ class Reach:
     def cells(self) -> list[Interval]:
         """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
         of NaN (-1, -1)."""
-        last = self.extent - 1
-        result = []
-        for interval in self._intervals():
-            low, high = -1.0, -1.0
-            if interval[0] <= interval[1]:
-                low, high = self._folded(interval[0] - _SLACK, interval[1] + _SLACK)
-            ends = [int(min(max(math.floor(each), -1), last)) for each in (low, high)]
-            result.append((ends[0], ends[1]))
-        return result
+        least, largest = self._intervals()
+        ends = []
+        for each in self._folded(least - _SLACK, largest + _SLACK):
+            known = torch.where(least <= largest, each, -1.0)
+            ends.append(known.floor().clamp(-1, self.extent - 1).long().tolist())
+        return list(zip(*ends))
 
-    def _intervals(self) -> list[tuple[float, float]]:
-        """The least and the largest index in each own row, before padding."""
-        rows = self.slabs.stop - self.slabs.start
-        if 0 in self.space:
-            return []
+    def _intervals(self) -> Ends:
+        """The least and the largest index in each own row, before padding; of a row of NaN the
+        least is above the largest."""
+        rows = 0 if 0 in self.space else self.slabs.stop - self.slabs.start
+        least = torch.full([rows], math.inf, dtype=torch.float64)
+        largest = -least
+        if rows == 0:
+            return least, largest
         n = self.extent
         scale = (n - 1) / 2 if self.options["align_corners"] else n / 2
         shift = scale if self.options["align_corners"] else scale - 0.5
-        result = [(math.inf, -math.inf)] * rows
         for base in self._bases():
             for field in self._fields():
-                for r in range(rows):
-                    low, high = base[r][0] + field[r][0], base[r][1] + field[r][1]
-                    if low <= high:  # a row of NaN has none
-                        ends = max(scale * low + shift, -_FAR), min(scale * high + shift, _FAR)
-                        result[r] = min(result[r][0], ends[0]), max(result[r][1], ends[1])
-        return result
+                low, high = base[0] + field[0], base[1] + field[1]
+                ends = (scale * low + shift).clamp(min=-_FAR), (scale * high + shift).clamp(max=_FAR)
+                known = (low <= high) & (ends[0] <= ends[1])  # a row of NaN has none
+                least = torch.where(known, torch.minimum(least, ends[0]), least)
+                largest = torch.where(known, torch.maximum(largest, ends[1]), largest)
+        return least, largest
 
-    def _bases(self) -> list[list[tuple[float, float]]]:
+    def _bases(self) -> list[Ends]:
         """A·x in own rows, for each matrix."""
-        rows = range(self.slabs.start, self.slabs.stop)
+        rows = torch.arange(self.slabs.start, self.slabs.stop, dtype=torch.float64)
         if self.options.get("is_grid"):
-            return [[(0.0, 0.0)] * len(rows)]
+            return [(torch.zeros_like(rows), torch.zeros_like(rows))]
         axis = self.rank - 1
-        ranges = [self._coordinates(j) for j in range(self.rank)]
         origin, step = self._first_and_step(axis)
+        own = origin + step * rows
         if self.affine is None:
-            return [[(origin + step * r,) * 2 for r in rows]]
+            return [(own, own)]
+        ranges = [self._coordinates(j) for j in range(axis)]
         result = []
         for matrix in self.affine.detach().double().cpu()[:, axis].tolist():
-            across = [_times(matrix[j], ranges[j]) for j in range(axis)]
-            low = matrix[self.rank] + sum(each[0] for each in across)
-            high = matrix[self.rank] + sum(each[1] for each in across)
-            own = [matrix[axis] * (origin + step * r) for r in rows]
-            result.append([(low + each, high + each) for each in own])
+            low = high = matrix[self.rank]
+            for factor, ends in zip(matrix, ranges):
+                across = [factor * each for each in ends]
+                low, high = low + min(across), high + max(across)
+            result.append((low + matrix[axis] * own, high + matrix[axis] * own))
         return result
 
     def _first_and_step(self, axis: int) -> tuple[float, float]:
@@ -245,27 +247,24 @@ class Reach:
         last = first + step * (self.space[self.rank - 1 - axis] - 1)
         return min(first, last), max(first, last)
 
-    def _fields(self) -> list[list[tuple[float, float]]]:
+    def _fields(self) -> list[Ends]:
         """S·u in own rows, for each matrix S; all fields of a batch together."""
-        rows = self.slabs.stop - self.slabs.start
+        nothing = torch.zeros(self.slabs.stop - self.slabs.start, dtype=torch.float64)
         if self.field is None:
-            return [[(0.0, 0.0)] * rows]
-        matrices = self._matrices()
+            return [(nothing, nothing)]
         extremes = {j: each.of_rows() for j, each in self._extremes.items()}
         result = []
-        for matrix in matrices:
-            sums = [(0.0, 0.0)] * rows
-            for j in extremes:
-                if matrix[j] == 0:
-                    continue
-                for r in range(rows):
-                    low, high = _times(matrix[j], (extremes[j][0][r], extremes[j][1][r]))
-                    sums[r] = (sums[r][0] + low, sums[r][1] + high)
-            result.append(sums)
+        for matrix in self._matrices():
+            low, high = nothing, nothing
+            for j, ends in extremes.items():
+                if matrix[j] != 0:
+                    of_component = _times(matrix[j], ends)
+                    low, high = low + of_component[0], high + of_component[1]
+            result.append((low, high))
         return result
 
-    def _folded(self, low: float, high: float) -> tuple[float, float]:
-        """The range of the index with the padding folded in."""
+    def _folded(self, low: Tensor, high: Tensor) -> Ends:
+        """The ranges of the index with the padding folded in."""
         last = float(self.extent - 1)
         padding = self.options["padding_mode"]
         if padding == "zeros":
@@ -273,14 +272,16 @@ class Reach:
         if padding == "reflection":
             edge = 0.0 if self.options["align_corners"] else -0.5
             span = last if self.options["align_corners"] else last + 1
-            if span <= 0 or high - low >= span:
-                return 0.0, last
-            turns = [math.floor((each - edge) / span) for each in (low, high)]
+            if span <= 0:
+                return torch.zeros_like(low), torch.full_like(high, last)
+            turns = [torch.floor((each - edge) / span) for each in (low, high)]
             ends = []
             for each, turn in zip((low, high), turns):
                 rest = each - edge - turn * span
-                ends.append(edge + (span - rest if turn % 2 else rest))
-            if turns[0] != turns[1]:  # it passes an end between
-                ends.append(edge + span if turns[0] % 2 == 0 else edge)
-            low, high = min(ends), max(ends)
-        return min(max(low, 0.0), last), min(max(high, 0.0), last)
+                ends.append(edge + torch.where(turn % 2 != 0, span - rest, rest))
+            passed = torch.where(turns[0] % 2 == 0, edge + span, edge)  # an end between
+            passed = torch.where(turns[0] != turns[1], passed, ends[0])
+            is_all = high - low >= span
+            low = torch.where(is_all, 0.0, torch.minimum(torch.minimum(*ends), passed))
+            high = torch.where(is_all, last, torch.maximum(torch.maximum(*ends), passed))
+        return low.clamp(0.0, last), high.clamp(0.0, last)
