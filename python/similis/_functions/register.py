@@ -158,8 +158,8 @@ def register(
                 "register: the metric dice is given without fixed_labels and moving_labels, which it "
                 "compares"
             )
-        held = [inputs.labels_beside(*each) for each in zip(labels, (own, other))]
-        library.set_pair(options, "labels", [inputs.described(each) for each in held])
+        beside = [inputs.labels_beside(labels[0], own), inputs.labels_beside(labels[1], other)]
+        library.set_pair(options, "labels", [inputs.described(each) for each in beside])
     threads = imported("torch").get_num_threads() if is_of("torch", "Tensor", fixed) else 0
     begin = time.perf_counter()
     stream = inputs.stream_of(own.data)

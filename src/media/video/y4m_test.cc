@@ -95,7 +95,8 @@ TEST(Y4m, HeadersThatSayNothingUsableAreRefused) {
     EXPECT_THAT(refusal_of(std::string("YUV4MPEG2 W4 H2 C") + tag), HasSubstr("its colour tag is"))
         << tag;
   }
-  const std::string endless = std::string(kY4mMagic) + std::string(100000, 'X') + "\n";
+  std::string endless(kY4mMagic);
+  endless.append(100000, 'X').append("\n");
   const Buffer bytes(endless.begin(), endless.end());
   EXPECT_THAT(read_bytes(bytes).error, HasSubstr("its first line is longer than 4096 bytes"));
 }
