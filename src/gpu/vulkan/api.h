@@ -55,6 +55,7 @@ namespace similis::gpu::vulkan {
   X(WaitSemaphores)              \
   X(GetSemaphoreCounterValue)    \
   X(QueueSubmit)                 \
+  X(QueueWaitIdle)               \
   X(DestroyDescriptorSetLayout)  \
   X(DestroyPipelineLayout)       \
   X(DestroyPipelineCache)        \

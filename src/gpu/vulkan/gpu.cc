@@ -70,11 +70,11 @@ Gpu::Gpu(const Described& described, int index, const Api& vulkan, const Handed&
 }
 
 Gpu::~Gpu() {
-  try {
-    wait(submitted_);
-  } catch (const DeviceError&) {
-    // Work that failed is over as well.
-  }
+  // Not wait(): a driver's thread may still hold a semaphore that it has just signalled (llvmpipe,
+  // Mesa 22.3.6, which then hangs or aborts). Work that failed is over as well.
+  if (handed_.lock_queue != nullptr) handed_.lock_queue(handed_.context);
+  api_.QueueWaitIdle(queue_);
+  if (handed_.unlock_queue != nullptr) handed_.unlock_queue(handed_.context);
   for (const std::unique_ptr<Slot>& slot : slots_) slot->destroy(*this);
   kernels_.reset();
   for (const auto& [handle, buffer] : buffers_) destroy(buffer);
