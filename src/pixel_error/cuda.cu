@@ -23,6 +23,12 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kPixelsOfBlock = 16 * kThreads;
 constexpr std::int64_t kMostSlots = 1024;
 
+// a / b, neither negative: a division of 64 bits takes several times one of 32.
+__device__ __forceinline__ std::int64_t divided(std::int64_t a, std::int64_t b) {
+  if ((a | b) >> 32 != 0) return a / b;
+  return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+}
+
 // A PixelWalk in the form that kernels take.
 struct Walk {
   struct Axis {
@@ -49,7 +55,7 @@ struct Walk {
   __device__ void move(Axis& at, int first, int last, std::int64_t index) const {
     for (int i = last; i >= first; --i) {
       const Axis& axis = axes[i];
-      const std::int64_t outer = i > first ? index / axis.extent : 0;
+      const std::int64_t outer = i > first ? divided(index, axis.extent) : 0;
       const std::int64_t inner = index - outer * axis.extent;
       at.x += inner * axis.x;
       at.y += inner * axis.y;
@@ -181,7 +187,83 @@ struct WeightedWork {
   const double* divisors;  // of each result instead of of.divisor; null if that is the same
 };
 
-// The dtypes are a switch at load and store.
+constexpr int kTogetherWeighted = 4;  // pixels of a thread whose loads are under way at once
+
+// Elements of a dtype that is a switch outside the loop, so that their loads are under way
+// together.
+struct Elements {
+  double of[kTogetherWeighted];
+};
+template <class T>
+__device__ __forceinline__ Elements load_as(
+    const void* data, const std::int64_t (&offsets)[kTogetherWeighted]) {
+  T loaded[kTogetherWeighted];
+#pragma unroll
+  for (int k = 0; k < kTogetherWeighted; ++k) loaded[k] = static_cast<const T*>(data)[offsets[k]];
+  Elements elements;
+#pragma unroll
+  for (int k = 0; k < kTogetherWeighted; ++k) {
+    elements.of[k] = static_cast<double>(load(loaded[k]));
+  }
+  return elements;
+}
+__device__ __forceinline__ Elements load_together(
+    const void* data, DType dtype, const std::int64_t (&offsets)[kTogetherWeighted]) {
+  switch (dtype) {
+    case DType::u8: return load_as<std::uint8_t>(data, offsets);
+    case DType::u16: return load_as<std::uint16_t>(data, offsets);
+    case DType::f16: return load_as<F16>(data, offsets);
+    case DType::bf16: return load_as<BF16>(data, offsets);
+    case DType::f32: return load_as<float>(data, offsets);
+    default: return load_as<double>(data, offsets);
+  }
+}
+
+// Adds the weights of up to kTogetherWeighted pixels from index `first` on, `step` apart, or their
+// weighted errors, and writes the gradients of these. Those beyond the end are the first again.
+__device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
+    const Walk::Axis& start, double scale, std::int64_t first, std::int64_t step) {
+  const Work& work = weighted.of;
+  const Walk& walk = work.walk;
+  std::int64_t of_mask[kTogetherWeighted], of_x[kTogetherWeighted], of_y[kTogetherWeighted],
+      by_x[kTogetherWeighted], by_y[kTogetherWeighted];
+#pragma unroll
+  for (int k = 0; k < kTogetherWeighted; ++k) {
+    const std::int64_t index = first + k * step;
+    Walk::Axis at = start;
+    walk.move(at, walk.kept_axes, walk.rank - 1, index < walk.pixels ? index : first);
+    of_mask[k] = at.mask;
+    of_x[k] = at.x;
+    of_y[k] = at.y;
+    by_x[k] = at.x_gradient;
+    by_y[k] = at.y_gradient;
+  }
+  const Elements weights = load_together(weighted.mask, weighted.mask_dtype, of_mask);
+  Elements x = {}, y = {};
+  if (!weighted.of_weights) {
+    x = load_together(work.x, weighted.dtype, of_x);
+    y = load_together(work.y, weighted.dtype, of_y);
+  }
+  double sum = 0;
+#pragma unroll
+  for (int k = 0; k < kTogetherWeighted; ++k) {
+    if (first + k * step >= walk.pixels) break;
+    const double own = weights.of[k];
+    const double weight = own >= 0 ? own : nan("");  // results say that it is no weight
+    if (weighted.of_weights) {
+      sum += weight;
+      continue;
+    }
+    PixelError pixel = {};
+    if (own != 0) pixel = error_of(work.error, x.of[k] - y.of[k]);  // else it may hold anything
+    sum += weight * pixel.error;
+    const double slope = weight * pixel.slope * scale;
+    if (work.x_gradient) gpu::store_element(work.x_gradient, weighted.dtype, by_x[k], slope);
+    if (work.y_gradient) gpu::store_element(work.y_gradient, weighted.dtype, by_y[k], -slope);
+  }
+  return sum;
+}
+
 __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const WeightedWork weighted) {
   const Work& work = weighted.of;
   const Walk& walk = work.walk;
@@ -191,30 +273,11 @@ __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const Weighte
     const double scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
     Walk::Axis start{};
     walk.move(start, 0, walk.kept_axes - 1, result);
+    const std::int64_t step = work.slots * kThreads;
     double sum = 0;
     for (std::int64_t i = slot * kThreads + threadIdx.x; i < walk.pixels;
-         i += work.slots * kThreads) {
-      Walk::Axis at = start;
-      walk.move(at, walk.kept_axes, walk.rank - 1, i);
-      const double own = gpu::load_element(weighted.mask, weighted.mask_dtype, at.mask);
-      const double weight = own >= 0 ? own : nan("");  // results say that it is no weight
-      if (weighted.of_weights) {
-        sum += weight;
-        continue;
-      }
-      PixelError pixel = {};
-      if (own != 0) {  // a pixel left out may hold anything
-        pixel = error_of(work.error, gpu::load_element(work.x, weighted.dtype, at.x) -
-                                         gpu::load_element(work.y, weighted.dtype, at.y));
-      }
-      sum += weight * pixel.error;
-      const double slope = weight * pixel.slope * scale;
-      if (work.x_gradient) {
-        gpu::store_element(work.x_gradient, weighted.dtype, at.x_gradient, slope);
-      }
-      if (work.y_gradient) {
-        gpu::store_element(work.y_gradient, weighted.dtype, at.y_gradient, -slope);
-      }
+         i += kTogetherWeighted * step) {
+      sum += add_weighted(weighted, start, scale, i, step);
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (work.sums && threadIdx.x == 0) work.sums[block] = total;
