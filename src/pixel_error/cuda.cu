@@ -184,6 +184,7 @@ struct WeightedWork {
   const void* mask;
   DType mask_dtype;
   bool of_weights;         // adds up the weights, and neither errors nor gradients
+  int across;              // threads that share a line, a power of two; the others take other lines
   const double* divisors;  // of each result instead of of.divisor; null if that is the same
 };
 
@@ -219,35 +220,34 @@ __device__ __forceinline__ Elements load_together(
   }
 }
 
-// Adds the weights of up to kTogetherWeighted pixels from index `first` on, `step` apart, or their
-// weighted errors, and writes the gradients of these. Those beyond the end are the first again.
+// Adds the weights of up to kTogetherWeighted pixels of a line, which begins at `start`, from place
+// `first` on and `across` apart, or their weighted errors, and writes the gradients of these. Those
+// beyond the line's end are the first again.
 __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
-    const Walk::Axis& start, double scale, std::int64_t first, std::int64_t step) {
+    const Walk::Axis& start, const Walk::Axis& line, double scale, std::int64_t first) {
   const Work& work = weighted.of;
-  const Walk& walk = work.walk;
-  std::int64_t of_mask[kTogetherWeighted], of_x[kTogetherWeighted], of_y[kTogetherWeighted],
-      by_x[kTogetherWeighted], by_y[kTogetherWeighted];
+  std::int64_t places[kTogetherWeighted];
 #pragma unroll
   for (int k = 0; k < kTogetherWeighted; ++k) {
-    const std::int64_t index = first + k * step;
-    Walk::Axis at = start;
-    walk.move(at, walk.kept_axes, walk.rank - 1, index < walk.pixels ? index : first);
-    of_mask[k] = at.mask;
-    of_x[k] = at.x;
-    of_y[k] = at.y;
-    by_x[k] = at.x_gradient;
-    by_y[k] = at.y_gradient;
+    const std::int64_t place = first + k * weighted.across;
+    places[k] = place < line.extent ? place : first;
   }
-  const Elements weights = load_together(weighted.mask, weighted.mask_dtype, of_mask);
+  const auto loaded = [&](const void* data, DType dtype, std::int64_t begin, std::int64_t stride) {
+    std::int64_t offsets[kTogetherWeighted];
+#pragma unroll
+    for (int k = 0; k < kTogetherWeighted; ++k) offsets[k] = begin + places[k] * stride;
+    return load_together(data, dtype, offsets);
+  };
+  const Elements weights = loaded(weighted.mask, weighted.mask_dtype, start.mask, line.mask);
   Elements x = {}, y = {};
   if (!weighted.of_weights) {
-    x = load_together(work.x, weighted.dtype, of_x);
-    y = load_together(work.y, weighted.dtype, of_y);
+    x = loaded(work.x, weighted.dtype, start.x, line.x);
+    y = loaded(work.y, weighted.dtype, start.y, line.y);
   }
   double sum = 0;
 #pragma unroll
   for (int k = 0; k < kTogetherWeighted; ++k) {
-    if (first + k * step >= walk.pixels) break;
+    if (first + k * weighted.across >= line.extent) break;
     const double own = weights.of[k];
     const double weight = own >= 0 ? own : nan("");  // results say that it is no weight
     if (weighted.of_weights) {
@@ -258,26 +258,45 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     if (own != 0) pixel = error_of(work.error, x.of[k] - y.of[k]);  // else it may hold anything
     sum += weight * pixel.error;
     const double slope = weight * pixel.slope * scale;
-    if (work.x_gradient) gpu::store_element(work.x_gradient, weighted.dtype, by_x[k], slope);
-    if (work.y_gradient) gpu::store_element(work.y_gradient, weighted.dtype, by_y[k], -slope);
+    if (work.x_gradient) {
+      gpu::store_element(
+          work.x_gradient, weighted.dtype, start.x_gradient + places[k] * line.x_gradient, slope);
+    }
+    if (work.y_gradient) {
+      gpu::store_element(
+          work.y_gradient, weighted.dtype, start.y_gradient + places[k] * line.y_gradient, -slope);
+    }
   }
   return sum;
 }
 
+// A block takes several lines at once where these are short, and parts of them where they are long.
 __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const WeightedWork weighted) {
   const Work& work = weighted.of;
   const Walk& walk = work.walk;
+  const Walk::Axis& line = walk.axes[walk.rank - 1];
+  const std::int64_t lines = walk.pixels / line.extent;
+  const int lines_at_once = kThreads / weighted.across;
+  const int own_line = static_cast<int>(threadIdx.x) / weighted.across;
+  const int own_place = static_cast<int>(threadIdx.x) % weighted.across;
+  const std::int64_t part = std::int64_t{kTogetherWeighted} * weighted.across;
+  const std::int64_t parts = (line.extent + part - 1) / part;
+  const std::int64_t units = (lines + lines_at_once - 1) / lines_at_once * parts;
   for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
     const std::int64_t result = block / work.slots, slot = block - result * work.slots;
     const double divisor = weighted.divisors ? weighted.divisors[result] : work.divisor;
     const double scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
     Walk::Axis start{};
     walk.move(start, 0, walk.kept_axes - 1, result);
-    const std::int64_t step = work.slots * kThreads;
     double sum = 0;
-    for (std::int64_t i = slot * kThreads + threadIdx.x; i < walk.pixels;
-         i += kTogetherWeighted * step) {
-      sum += add_weighted(weighted, start, scale, i, step);
+    for (std::int64_t unit = slot; unit < units; unit += work.slots) {
+      const std::int64_t group = divided(unit, parts);
+      const std::int64_t index = group * lines_at_once + own_line;
+      const std::int64_t first = (unit - group * parts) * part + own_place;
+      if (index >= lines || first >= line.extent) continue;
+      Walk::Axis at = start;
+      walk.move(at, walk.kept_axes, walk.rank - 2, index);
+      sum += add_weighted(weighted, at, line, scale, first);
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (work.sums && threadIdx.x == 0) work.sums[block] = total;
@@ -345,6 +364,13 @@ auto errors_kernel_of(DType dtype) {
   }
 }
 
+// Returns the number of threads that take a line of this extent.
+int threads_across(std::int64_t extent) {
+  int threads = 1;
+  while (threads < extent && threads < kThreads) threads *= 2;
+  return threads;
+}
+
 // One call, as work of the device.
 class Call {
  public:
@@ -398,6 +424,7 @@ class Call {
         .mask = pass_.mask.data(),
         .mask_dtype = pass_.mask.dtype,
         .of_weights = of_weights,
+        .across = threads_across(work_.walk.axes[work_.walk.rank - 1].extent),
         .divisors = of_weights ? nullptr : divisors_};
     gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
         weighted_errors_kernel, weighted);
