@@ -5,6 +5,7 @@
 // takes which pixels, and so the bits of the result. Under a mask the same two launches add up the
 // weights first, which a mean and its gradient are divided by.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -12,6 +13,7 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
+#include "src/gpu/cuda/half.h"
 #include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/pixel_error/pixel_error.h"
@@ -180,7 +182,6 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
 
 struct WeightedWork {
   Work of;
-  DType dtype;  // of the images and their gradients
   const void* mask;
   DType mask_dtype;
   bool of_weights;         // adds up the weights, and neither errors nor gradients
@@ -188,41 +189,40 @@ struct WeightedWork {
   const double* divisors;  // of each result instead of of.divisor; null if that is the same
 };
 
+// An element as a double.
+template <class T> __device__ __forceinline__ double number(T element) {
+  if constexpr (std::is_same_v<T, double>) {
+    return element;
+  } else {
+    return static_cast<double>(gpu::to_float(element));
+  }
+}
+
 constexpr int kTogetherWeighted = 4;  // pixels of a thread whose loads are under way at once
 
-// Elements of a dtype that is a switch outside the loop, so that their loads are under way
-// together.
-struct Elements {
-  double of[kTogetherWeighted];
-};
 template <class T>
-__device__ __forceinline__ Elements load_as(
-    const void* data, const std::int64_t (&offsets)[kTogetherWeighted]) {
-  T loaded[kTogetherWeighted];
-#pragma unroll
-  for (int k = 0; k < kTogetherWeighted; ++k) loaded[k] = static_cast<const T*>(data)[offsets[k]];
-  Elements elements;
+__device__ __forceinline__ void load_as(const void* data, std::int64_t begin, std::int64_t stride,
+    const std::int64_t (&places)[kTogetherWeighted], T (&to)[kTogetherWeighted]) {
 #pragma unroll
   for (int k = 0; k < kTogetherWeighted; ++k) {
-    elements.of[k] = static_cast<double>(load(loaded[k]));
+    to[k] = static_cast<const T*>(data)[begin + places[k] * stride];
   }
-  return elements;
 }
-__device__ __forceinline__ Elements load_together(
-    const void* data, DType dtype, const std::int64_t (&offsets)[kTogetherWeighted]) {
-  switch (dtype) {
-    case DType::u8: return load_as<std::uint8_t>(data, offsets);
-    case DType::u16: return load_as<std::uint16_t>(data, offsets);
-    case DType::f16: return load_as<F16>(data, offsets);
-    case DType::bf16: return load_as<BF16>(data, offsets);
-    case DType::f32: return load_as<float>(data, offsets);
-    default: return load_as<double>(data, offsets);
-  }
+template <class T>
+__device__ __forceinline__ void load_weights_as(const void* data, std::int64_t begin,
+    std::int64_t stride, const std::int64_t (&places)[kTogetherWeighted],
+    double (&weights)[kTogetherWeighted]) {
+  T loaded[kTogetherWeighted];
+  load_as(data, begin, stride, places, loaded);
+#pragma unroll
+  for (int k = 0; k < kTogetherWeighted; ++k) weights[k] = number(loaded[k]);
 }
 
 // Adds the weights of up to kTogetherWeighted pixels of a line, which begins at `start`, from place
 // `first` on and `across` apart, or their weighted errors, and writes the gradients of these. Those
-// beyond the line's end are the first again.
+// beyond the line's end are the first again. The pixels' loads are under way before the weights',
+// whose dtype is a switch.
+template <class T>
 __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     const Walk::Axis& start, const Walk::Axis& line, double scale, std::int64_t first) {
   const Work& work = weighted.of;
@@ -232,45 +232,55 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     const std::int64_t place = first + k * weighted.across;
     places[k] = place < line.extent ? place : first;
   }
-  const auto loaded = [&](const void* data, DType dtype, std::int64_t begin, std::int64_t stride) {
-    std::int64_t offsets[kTogetherWeighted];
-#pragma unroll
-    for (int k = 0; k < kTogetherWeighted; ++k) offsets[k] = begin + places[k] * stride;
-    return load_together(data, dtype, offsets);
-  };
-  const Elements weights = loaded(weighted.mask, weighted.mask_dtype, start.mask, line.mask);
-  Elements x = {}, y = {};
+  T x[kTogetherWeighted] = {}, y[kTogetherWeighted] = {};
   if (!weighted.of_weights) {
-    x = loaded(work.x, weighted.dtype, start.x, line.x);
-    y = loaded(work.y, weighted.dtype, start.y, line.y);
+    load_as(work.x, start.x, line.x, places, x);
+    load_as(work.y, start.y, line.y, places, y);
+  }
+  double weights[kTogetherWeighted];
+  const auto load_weights = [&]<class M>(M) {
+    load_weights_as<M>(weighted.mask, start.mask, line.mask, places, weights);
+  };
+  switch (weighted.mask_dtype) {
+    case DType::u8: load_weights(std::uint8_t{}); break;
+    case DType::u16: load_weights(std::uint16_t{}); break;
+    case DType::f16: load_weights(F16{}); break;
+    case DType::bf16: load_weights(BF16{}); break;
+    case DType::f32: load_weights(float{}); break;
+    default: load_weights(double{}); break;
   }
   double sum = 0;
 #pragma unroll
   for (int k = 0; k < kTogetherWeighted; ++k) {
     if (first + k * weighted.across >= line.extent) break;
-    const double own = weights.of[k];
-    const double weight = own >= 0 ? own : nan("");  // results say that it is no weight
+    const double own = weights[k];
+    const double weight = own >= 0 ? own : static_cast<double>(NAN);  // it is no weight
     if (weighted.of_weights) {
       sum += weight;
       continue;
     }
     PixelError pixel = {};
-    if (own != 0) pixel = error_of(work.error, x.of[k] - y.of[k]);  // else it may hold anything
-    sum += weight * pixel.error;
-    const double slope = weight * pixel.slope * scale;
-    if (work.x_gradient) {
-      gpu::store_element(
-          work.x_gradient, weighted.dtype, start.x_gradient + places[k] * line.x_gradient, slope);
+    if (own != 0) {  // else it may hold anything
+      pixel = error_of(work.error, number(x[k]) - number(y[k]));
     }
-    if (work.y_gradient) {
-      gpu::store_element(
-          work.y_gradient, weighted.dtype, start.y_gradient + places[k] * line.y_gradient, -slope);
+    sum += weight * pixel.error;
+    if constexpr (!std::is_integral_v<T>) {
+      const double slope = weight * pixel.slope * scale;
+      if (work.x_gradient) {
+        store(slope,
+            static_cast<T*>(work.x_gradient) + start.x_gradient + places[k] * line.x_gradient);
+      }
+      if (work.y_gradient) {
+        store(-slope,
+            static_cast<T*>(work.y_gradient) + start.y_gradient + places[k] * line.y_gradient);
+      }
     }
   }
   return sum;
 }
 
 // A block takes several lines at once where these are short, and parts of them where they are long.
+template <class T>
 __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const WeightedWork weighted) {
   const Work& work = weighted.of;
   const Walk& walk = work.walk;
@@ -296,7 +306,7 @@ __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const Weighte
       if (index >= lines || first >= line.extent) continue;
       Walk::Axis at = start;
       walk.move(at, walk.kept_axes, walk.rank - 2, index);
-      sum += add_weighted(weighted, at, line, scale, first);
+      sum += add_weighted<T>(weighted, at, line, scale, first);
     }
     const double total = gpu::block_sum<kThreads>(sum);
     if (work.sums && threadIdx.x == 0) work.sums[block] = total;
@@ -364,6 +374,17 @@ auto errors_kernel_of(DType dtype) {
   }
 }
 
+auto weighted_kernel_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8: return weighted_errors_kernel<std::uint8_t>;
+    case DType::u16: return weighted_errors_kernel<std::uint16_t>;
+    case DType::f16: return weighted_errors_kernel<F16>;
+    case DType::bf16: return weighted_errors_kernel<BF16>;
+    case DType::f32: return weighted_errors_kernel<float>;
+    default: return weighted_errors_kernel<double>;
+  }
+}
+
 // Returns the number of threads that take a line of this extent.
 int threads_across(std::int64_t extent) {
   int threads = 1;
@@ -420,14 +441,13 @@ class Call {
 
   void add_weighted(bool of_weights) const {
     const WeightedWork weighted{.of = work_,
-        .dtype = pass_.x.dtype,
         .mask = pass_.mask.data(),
         .mask_dtype = pass_.mask.dtype,
         .of_weights = of_weights,
         .across = threads_across(work_.walk.axes[work_.walk.rank - 1].extent),
         .divisors = of_weights ? nullptr : divisors_};
     gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
-        weighted_errors_kernel, weighted);
+        weighted_kernel_of(pass_.x.dtype), weighted);
   }
 
   void write_values(double divisor, const double* divisors, void* value, DType dtype) const {
