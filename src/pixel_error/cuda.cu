@@ -81,6 +81,24 @@ struct Work {
   double* sums;        // [result][slot]; null if not wanted
 };
 
+// An element as a double.
+template <class T> __device__ __forceinline__ double number(T element) {
+  if constexpr (std::is_same_v<T, double>) {
+    return element;
+  } else {
+    return static_cast<double>(gpu::to_float(element));
+  }
+}
+
+// Writes a number, rounded as store() does.
+template <class T> __device__ __forceinline__ void write(double number, T* to) {
+  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
+    *to = gpu::rounded<T>(static_cast<float>(number));
+  } else {
+    store(number, to);
+  }
+}
+
 struct PixelError {
   double error, slope;  // and its derivative by x
 };
@@ -109,12 +127,11 @@ __device__ double add_dense(
     Pack by_x = {}, by_y = {};
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      const PixelError pixel = error_of(
-          work.error, static_cast<double>(load(a.of[k])) - static_cast<double>(load(b.of[k])));
+      const PixelError pixel = error_of(work.error, number(a.of[k]) - number(b.of[k]));
       sum += pixel.error;
       if constexpr (!std::is_integral_v<T>) {
-        store(pixel.slope * scale, &by_x.of[k]);
-        store(-pixel.slope * scale, &by_y.of[k]);
+        write(pixel.slope * scale, &by_x.of[k]);
+        write(-pixel.slope * scale, &by_y.of[k]);
       }
     }
     if constexpr (!std::is_integral_v<T>) {
@@ -146,14 +163,14 @@ __device__ double add_apart(const Work& work, const Walk::Axis& start, double sc
   for (std::int64_t i = first; i < walk.pixels; i += step) {
     Walk::Axis at = start;
     walk.move(at, walk.kept_axes, walk.rank - 1, i);
-    const double difference = static_cast<double>(load(static_cast<const T*>(work.x)[at.x])) -
-                              static_cast<double>(load(static_cast<const T*>(work.y)[at.y]));
+    const double difference =
+        number(static_cast<const T*>(work.x)[at.x]) - number(static_cast<const T*>(work.y)[at.y]);
     const PixelError pixel = error_of(work.error, difference);
     sum += pixel.error;
     if constexpr (!std::is_integral_v<T>) {
       const double slope = pixel.slope * scale;
-      if (work.x_gradient) store(slope, static_cast<T*>(work.x_gradient) + at.x_gradient);
-      if (work.y_gradient) store(-slope, static_cast<T*>(work.y_gradient) + at.y_gradient);
+      if (work.x_gradient) write(slope, static_cast<T*>(work.x_gradient) + at.x_gradient);
+      if (work.y_gradient) write(-slope, static_cast<T*>(work.y_gradient) + at.y_gradient);
     }
   }
   return sum;
@@ -188,15 +205,6 @@ struct WeightedWork {
   int across;              // threads that share a line, a power of two; the others take other lines
   const double* divisors;  // of each result instead of of.divisor; null if that is the same
 };
-
-// An element as a double.
-template <class T> __device__ __forceinline__ double number(T element) {
-  if constexpr (std::is_same_v<T, double>) {
-    return element;
-  } else {
-    return static_cast<double>(gpu::to_float(element));
-  }
-}
 
 constexpr int kTogetherWeighted = 4;  // pixels of a thread whose loads are under way at once
 
@@ -267,11 +275,11 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     if constexpr (!std::is_integral_v<T>) {
       const double slope = weight * pixel.slope * scale;
       if (work.x_gradient) {
-        store(slope,
+        write(slope,
             static_cast<T*>(work.x_gradient) + start.x_gradient + places[k] * line.x_gradient);
       }
       if (work.y_gradient) {
-        store(-slope,
+        write(-slope,
             static_cast<T*>(work.y_gradient) + start.y_gradient + places[k] * line.y_gradient);
       }
     }
