@@ -331,9 +331,8 @@ class TopMean {
 struct CambiMeter::Memory {
   Memory(const CambiSetting& setting, const Plane& plane)
       : plan(setting, plane),
-        image{plane.width, plane.height,
-            std::vector<std::uint16_t>(static_cast<std::size_t>(plane.width * plane.height))},
-        contrasts(image.words.size()) {}
+        image(plane.width, plane.height),
+        contrasts(static_cast<std::size_t>(plane.width * plane.height)) {}
 
   CambiPlan plan;
   CambiImage image;

@@ -10,10 +10,18 @@
 
 namespace similis::vmaf_internal {
 
+// Words behind the last row of an image, which its last vector may read: those of the widest one.
+constexpr std::size_t kCambiWordsBehind = 128;
+
 // A dense image of 10 bits and its mask. A word is a value plus 1; its highest bit is set where the
 // mask leaves the place out.
 struct CambiImage {
-  std::int64_t width = 0, height = 0;
+  CambiImage(std::int64_t of_width, std::int64_t of_height)
+      : width(of_width),
+        height(of_height),
+        words(static_cast<std::size_t>(of_width * of_height) + kCambiWordsBehind) {}
+
+  std::int64_t width, height;
   std::vector<std::uint16_t> words;
   std::uint16_t* row(std::int64_t y) { return words.data() + y * width; }
   const std::uint16_t* row(std::int64_t y) const { return words.data() + y * width; }
