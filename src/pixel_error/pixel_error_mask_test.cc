@@ -10,6 +10,7 @@
 #include "src/core/joined.h"
 #include "src/core/require.h"
 #include "src/pixel_error/reference.h"
+#include "src/pixel_error/test_into.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
@@ -19,6 +20,7 @@ namespace similis {
 namespace {
 
 using pixel_error_internal::Error;
+using pixel_error_internal::into;
 using pixel_error_internal::Reference;
 using pixel_error_internal::reference_pixel_error;
 using test::Layout;
@@ -45,24 +47,12 @@ Results computed(Error error, const TensorView& x, const TensorView& y,
     r.x_gradient = test::filled(x.shape, x.dtype, Layout::permuted, test::kUntouched);
     r.y_gradient = test::filled(x.shape, x.dtype, Layout::dense, test::kUntouched);
   }
-  const auto function = error == Error::squared ? mse_into : mae_into;
-  const PixelErrorRequest request{.upstream = upstream,
-      .value = r.value,
-      .x_gradient = r.x_gradient,
-      .y_gradient = r.y_gradient};
-  if (!test::runs_on_gpu()) {
-    function(x, y, request, options, {});
-    return r;
-  }
-  const test::OnGpu on_x(x), on_y(y), mask(options.mask), on_upstream(upstream), value(r.value),
-      x_gradient(r.x_gradient), y_gradient(r.y_gradient);
-  function(on_x.view(), on_y.view(),
-      {.upstream = on_upstream.view(),
-          .value = value.view(),
-          .x_gradient = x_gradient.view(),
-          .y_gradient = y_gradient.view()},
-      {.reduction = options.reduction, .mask = mask.view()}, {});
-  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
+  into(error, x, y,
+      {.upstream = upstream,
+          .value = r.value,
+          .x_gradient = r.x_gradient,
+          .y_gradient = r.y_gradient},
+      options);
   return r;
 }
 

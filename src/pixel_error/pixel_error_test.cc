@@ -13,6 +13,7 @@
 #include "src/core/pixel_pass.h"
 #include "src/core/require.h"
 #include "src/pixel_error/reference.h"
+#include "src/pixel_error/test_into.h"
 #include "tests/arrays.h"
 #include "tests/backends.h"
 #include "tests/on_gpu.h"
@@ -22,28 +23,13 @@ namespace similis {
 namespace {
 
 using pixel_error_internal::Error;
+using pixel_error_internal::into;
 using pixel_error_internal::Reference;
 using pixel_error_internal::reference_pixel_error;
 using test::Layout;
 
 constexpr Reduction kReductions[] = {
     Reduction::mean, Reduction::sum, Reduction::per_image, Reduction::per_channel};
-
-// On the chosen backend: arrays are copied to the GPU and back.
-void into(Error error, const TensorView& x, const TensorView& y, const PixelErrorRequest& request,
-    const PixelErrorOptions& options) {
-  const auto function = error == Error::squared ? mse_into : mae_into;
-  if (!test::runs_on_gpu()) return function(x, y, request, options, {});
-  const test::OnGpu gpu_x(x), gpu_y(y), upstream(request.upstream), value(request.value),
-      x_gradient(request.x_gradient), y_gradient(request.y_gradient), mask(options.mask);
-  function(gpu_x.view(), gpu_y.view(),
-      {.upstream = upstream.view(),
-          .value = value.view(),
-          .x_gradient = x_gradient.view(),
-          .y_gradient = y_gradient.view()},
-      {.reduction = options.reduction, .mask = mask.view()}, {});
-  for (const test::OnGpu* result : {&value, &x_gradient, &y_gradient}) result->bring_back();
-}
 
 Extents value_shape(const Extents& shape, Reduction reduction) {
   if (reduction == Reduction::per_channel) return {shape[0], shape[1]};
