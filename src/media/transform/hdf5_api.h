@@ -1,65 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of libhdf5 that similis calls, found at run time: the library is opened when the
-// first file needs it. It brings 28 others, which cost each start 20 ms and 5.4 MB.
+// The functions of libhdf5 that similis calls. The library brings 28 others, which would cost each
+// start of the program 20 ms and 5.4 MB.
 #pragma once
 
 #include <hdf5.h>
 
-#include <string>
+#include "src/media/io/loaded_library.h"
 
 namespace similis::media {
 
-#define SIMILIS_HDF5_FUNCTIONS(X) \
-  X(H5Dclose)                     \
-  X(H5Dget_create_plist)          \
-  X(H5Dget_space)                 \
-  X(H5Dget_storage_size)          \
-  X(H5Dget_type)                  \
-  X(H5Dopen2)                     \
-  X(H5Dread)                      \
-  X(H5Eset_auto2)                 \
-  X(H5Fclose)                     \
-  X(H5Fopen)                      \
-  X(H5Gclose)                     \
-  X(H5Gopen2)                     \
-  X(H5Lexists)                    \
-  X(H5Lget_info)                  \
-  X(H5PLset_loading_state)        \
-  X(H5Pclose)                     \
-  X(H5Pcreate)                    \
-  X(H5Pget_chunk)                 \
-  X(H5Pget_external_count)        \
-  X(H5Pget_filter2)               \
-  X(H5Pget_layout)                \
-  X(H5Pget_nfilters)              \
-  X(H5Pset_fapl_core)             \
-  X(H5Pset_file_image)            \
-  X(H5Sclose)                     \
-  X(H5Sget_simple_extent_dims)    \
-  X(H5Sget_simple_extent_ndims)   \
-  X(H5Sget_simple_extent_type)    \
-  X(H5Tclose)                     \
-  X(H5Tcopy)                      \
-  X(H5Tget_class)                 \
-  X(H5Tget_cset)                  \
-  X(H5Tget_size)                  \
-  X(H5Tis_variable_str)           \
-  X(H5Tset_cset)                  \
-  X(H5Tset_size)                  \
-  X(H5free_memory)                \
-  X(H5get_libversion)             \
-  X(H5open)
-
-struct Hdf5 {
-#define SIMILIS_HDF5_MEMBER(name) decltype(&::name) name = nullptr;
-  SIMILIS_HDF5_FUNCTIONS(SIMILIS_HDF5_MEMBER)
-#undef SIMILIS_HDF5_MEMBER
+struct Hdf5 : LoadedLibrary {
+  Hdf5();
+  SIMILIS_LOADED_FUNCTION(H5Dclose)
+  SIMILIS_LOADED_FUNCTION(H5Dget_create_plist)
+  SIMILIS_LOADED_FUNCTION(H5Dget_space)
+  SIMILIS_LOADED_FUNCTION(H5Dget_storage_size)
+  SIMILIS_LOADED_FUNCTION(H5Dget_type)
+  SIMILIS_LOADED_FUNCTION(H5Dopen2)
+  SIMILIS_LOADED_FUNCTION(H5Dread)
+  SIMILIS_LOADED_FUNCTION(H5Eset_auto2)
+  SIMILIS_LOADED_FUNCTION(H5Fclose)
+  SIMILIS_LOADED_FUNCTION(H5Fopen)
+  SIMILIS_LOADED_FUNCTION(H5Gclose)
+  SIMILIS_LOADED_FUNCTION(H5Gopen2)
+  SIMILIS_LOADED_FUNCTION(H5Lexists)
+  SIMILIS_LOADED_FUNCTION(H5Lget_info)
+  SIMILIS_LOADED_FUNCTION(H5PLset_loading_state)
+  SIMILIS_LOADED_FUNCTION(H5Pclose)
+  SIMILIS_LOADED_FUNCTION(H5Pcreate)
+  SIMILIS_LOADED_FUNCTION(H5Pget_chunk)
+  SIMILIS_LOADED_FUNCTION(H5Pget_external_count)
+  SIMILIS_LOADED_FUNCTION(H5Pget_filter2)
+  SIMILIS_LOADED_FUNCTION(H5Pget_layout)
+  SIMILIS_LOADED_FUNCTION(H5Pget_nfilters)
+  SIMILIS_LOADED_FUNCTION(H5Pset_fapl_core)
+  SIMILIS_LOADED_FUNCTION(H5Pset_file_image)
+  SIMILIS_LOADED_FUNCTION(H5Sclose)
+  SIMILIS_LOADED_FUNCTION(H5Sget_simple_extent_dims)
+  SIMILIS_LOADED_FUNCTION(H5Sget_simple_extent_ndims)
+  SIMILIS_LOADED_FUNCTION(H5Sget_simple_extent_type)
+  SIMILIS_LOADED_FUNCTION(H5Tclose)
+  SIMILIS_LOADED_FUNCTION(H5Tcopy)
+  SIMILIS_LOADED_FUNCTION(H5Tget_class)
+  SIMILIS_LOADED_FUNCTION(H5Tget_cset)
+  SIMILIS_LOADED_FUNCTION(H5Tget_size)
+  SIMILIS_LOADED_FUNCTION(H5Tis_variable_str)
+  SIMILIS_LOADED_FUNCTION(H5Tset_cset)
+  SIMILIS_LOADED_FUNCTION(H5Tset_size)
+  SIMILIS_LOADED_FUNCTION(H5free_memory)
+  SIMILIS_LOADED_FUNCTION(H5get_libversion)
+  SIMILIS_LOADED_FUNCTION(H5open)
   // Numbers that the header's names fetch from the library as if it were linked.
   hid_t file_access = 0, native_double = 0, c_string = 0;
-  std::string problem;  ///< why the library cannot be used; empty where it can
 };
 
-/// Opens the library in the first call. It stays open.
+/// Opens the library in the first call.
 const Hdf5& hdf5();
 
 }  // namespace similis::media

@@ -7,16 +7,38 @@
 #include <algorithm>
 #include <memory>
 
+#include "src/media/io/loaded_library.h"
 #include "src/media/picture/orientation.h"
 #include "src/media/picture/reader.h"
 
 namespace similis::media {
 namespace {
 
+struct Avif : LoadedLibrary {
+  Avif() : LoadedLibrary(SIMILIS_AVIF_NAME) {}
+  SIMILIS_LOADED_FUNCTION(avifCropRectConvertCleanApertureBox)
+  SIMILIS_LOADED_FUNCTION(avifDecoderCreate)
+  SIMILIS_LOADED_FUNCTION(avifDecoderDestroy)
+  SIMILIS_LOADED_FUNCTION(avifDecoderNextImage)
+  SIMILIS_LOADED_FUNCTION(avifDecoderParse)
+  SIMILIS_LOADED_FUNCTION(avifDecoderSetIOMemory)
+  SIMILIS_LOADED_FUNCTION(avifImageYUVToRGB)
+  SIMILIS_LOADED_FUNCTION(avifRGBFormatChannelCount)
+  SIMILIS_LOADED_FUNCTION(avifRGBImagePixelSize)
+  SIMILIS_LOADED_FUNCTION(avifRGBImageSetDefaults)
+  SIMILIS_LOADED_FUNCTION(avifResultToString)
+  SIMILIS_LOADED_FUNCTION(avifVersion)
+};
+
+const Avif& libavif() {
+  static const Avif& library = *new Avif;
+  return library;
+}
+
 using Decoder = std::unique_ptr<avifDecoder, decltype(&avifDecoderDestroy)>;
 
 void require_ok(const File& file, avifResult result) {
-  if (result != AVIF_RESULT_OK) refuse_damaged(file, avifResultToString(result));
+  if (result != AVIF_RESULT_OK) refuse_damaged(file, libavif().avifResultToString(result));
 }
 
 // The rectangle of a clean aperture, or all.
@@ -24,7 +46,7 @@ avifCropRect visible_part(const File& file, const avifImage& picture) {
   avifCropRect part{0, 0, picture.width, picture.height};
   if (!(picture.transformFlags & AVIF_TRANSFORM_CLAP)) return part;
   avifDiagnostics diagnostics{};
-  if (!avifCropRectConvertCleanApertureBox(
+  if (!libavif().avifCropRectConvertCleanApertureBox(
           &part, &picture.clap, picture.width, picture.height, picture.yuvFormat, &diagnostics)) {
     refuse_damaged(file, diagnostics.error);
   }
@@ -58,7 +80,7 @@ ColorSpace color_of(const avifImage& picture) {
 template <class T>
 void copy_samples(
     const avifRGBImage& rgb, const avifCropRect& part, int channels, std::vector<T>& samples) {
-  const std::size_t rgb_channels = avifRGBFormatChannelCount(rgb.format);
+  const std::size_t rgb_channels = libavif().avifRGBFormatChannelCount(rgb.format);
   samples.reserve(std::size_t{part.width} * part.height * static_cast<std::size_t>(channels));
   for (std::uint32_t y = 0; y < part.height; ++y) {
     const std::uint8_t* row = rgb.pixels + std::size_t{part.y + y} * rgb.rowBytes;
@@ -86,15 +108,15 @@ Image converted(const File& file, const avifImage& picture) {
       .color = color_of(picture),
       .format = "AVIF"};
   avifRGBImage rgb;
-  avifRGBImageSetDefaults(&rgb, &picture);
+  libavif().avifRGBImageSetDefaults(&rgb, &picture);
   rgb.format = has_alpha ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
   rgb.chromaUpsampling = AVIF_CHROMA_UPSAMPLING_BILINEAR;
   rgb.avoidLibYUV = AVIF_TRUE;
   std::vector<std::uint8_t> pixels(
-      std::size_t{picture.width} * picture.height * avifRGBImagePixelSize(&rgb));
-  rgb.rowBytes = picture.width * avifRGBImagePixelSize(&rgb);
+      std::size_t{picture.width} * picture.height * libavif().avifRGBImagePixelSize(&rgb));
+  rgb.rowBytes = picture.width * libavif().avifRGBImagePixelSize(&rgb);
   rgb.pixels = pixels.data();
-  require_ok(file, avifImageYUVToRGB(&picture, &rgb));
+  require_ok(file, libavif().avifImageYUVToRGB(&picture, &rgb));
   if (image.bit_depth == 8) {
     copy_samples(rgb, part, image.channels, image.samples8);
   } else {
@@ -107,19 +129,21 @@ Image converted(const File& file, const avifImage& picture) {
 }  // namespace
 
 void read_avif_frames(const File& file, const TakePicture& take) {
-  const Decoder decoder(avifDecoderCreate(), &avifDecoderDestroy);
+  libavif().require_loaded(file.name);
+  const Decoder decoder(libavif().avifDecoderCreate(), libavif().avifDecoderDestroy);
   if (!decoder) refuse(file, "libavif could not start: out of memory");
   decoder->imageSizeLimit = static_cast<std::uint32_t>(
       std::min<std::int64_t>(file.max_pixels, AVIF_DEFAULT_IMAGE_SIZE_LIMIT));
   decoder->ignoreExif = decoder->ignoreXMP = AVIF_TRUE;
-  require_ok(file, avifDecoderSetIOMemory(decoder.get(), file.bytes.data(), file.bytes.size()));
-  require_ok(file, avifDecoderParse(decoder.get()));
+  require_ok(
+      file, libavif().avifDecoderSetIOMemory(decoder.get(), file.bytes.data(), file.bytes.size()));
+  require_ok(file, libavif().avifDecoderParse(decoder.get()));
   require_size(file, decoder->image->width, decoder->image->height);
   // libavif enlarges a coded picture to the size that its container says.
   require_density(file, decoder->image->width, decoder->image->height);
   bool is_wanted = true;
   for (int i = 0; is_wanted && i < std::max(1, decoder->imageCount); ++i) {
-    require_ok(file, avifDecoderNextImage(decoder.get()));
+    require_ok(file, libavif().avifDecoderNextImage(decoder.get()));
     require_size(file, decoder->image->width, decoder->image->height);
     Image image = converted(file, *decoder->image);
     image.frames = decoder->imageCount;
@@ -130,6 +154,9 @@ void read_avif_frames(const File& file, const TakePicture& take) {
 
 Image read_avif(const File& file) { return first_picture(file, read_avif_frames); }
 
-std::string avif_library() { return fmt::format("libavif {}", avifVersion()); }
+std::string avif_library() {
+  if (!libavif().problem.empty()) return libavif().problem;
+  return fmt::format("libavif {}", libavif().avifVersion());
+}
 
 }  // namespace similis::media

@@ -5,17 +5,43 @@
 
 #include <memory>
 
+#include "src/media/io/loaded_library.h"
 #include "src/media/picture/reader.h"
 
 namespace similis::media {
 namespace {
+
+struct Jxl : LoadedLibrary {
+  Jxl() : LoadedLibrary(SIMILIS_JXL_NAME) {}
+  SIMILIS_LOADED_FUNCTION(JxlDecoderCloseInput)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderCreate)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderDestroy)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderGetBasicInfo)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderGetColorAsEncodedProfile)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderGetColorAsICCProfile)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderGetExtraChannelInfo)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderGetICCProfileSize)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderImageOutBufferSize)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderProcessInput)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderReset)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderSetImageOutBuffer)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderSetInput)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderSetUnpremultiplyAlpha)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderSubscribeEvents)
+  SIMILIS_LOADED_FUNCTION(JxlDecoderVersion)
+};
+
+const Jxl& libjxl() {
+  static const Jxl& library = *new Jxl;
+  return library;
+}
 
 using Decoder = std::unique_ptr<JxlDecoder, decltype(&JxlDecoderDestroy)>;
 constexpr int kMaxInteger = 16;  // bits of a sample
 
 struct JxlFile {
   const File& file;
-  Decoder decoder{JxlDecoderCreate(nullptr), &JxlDecoderDestroy};
+  Decoder decoder{libjxl().JxlDecoderCreate(nullptr), libjxl().JxlDecoderDestroy};
   JxlBasicInfo info{};
   JxlPixelFormat format{};
   std::unique_ptr<void, decltype(&std::free)> pixels{nullptr, &std::free};
@@ -33,17 +59,18 @@ struct JxlFile {
 void JxlFile::start(int events) {
   bool ok = decoder != nullptr;
   if (ok) {
-    JxlDecoderReset(decoder.get());
-    ok = JxlDecoderSubscribeEvents(decoder.get(), events) == JXL_DEC_SUCCESS &&
-         JxlDecoderSetUnpremultiplyAlpha(decoder.get(), JXL_TRUE) == JXL_DEC_SUCCESS &&
-         JxlDecoderSetInput(decoder.get(), file.bytes.data(), file.bytes.size()) == JXL_DEC_SUCCESS;
+    libjxl().JxlDecoderReset(decoder.get());
+    ok = libjxl().JxlDecoderSubscribeEvents(decoder.get(), events) == JXL_DEC_SUCCESS &&
+         libjxl().JxlDecoderSetUnpremultiplyAlpha(decoder.get(), JXL_TRUE) == JXL_DEC_SUCCESS &&
+         libjxl().JxlDecoderSetInput(decoder.get(), file.bytes.data(), file.bytes.size()) ==
+             JXL_DEC_SUCCESS;
   }
   if (!ok) refuse(file, "libjxl could not start");
-  JxlDecoderCloseInput(decoder.get());
+  libjxl().JxlDecoderCloseInput(decoder.get());
 }
 
 void JxlFile::take_info(Image& image) {
-  if (JxlDecoderGetBasicInfo(decoder.get(), &info) != JXL_DEC_SUCCESS) {
+  if (libjxl().JxlDecoderGetBasicInfo(decoder.get(), &info) != JXL_DEC_SUCCESS) {
     refuse_damaged(file, "libjxl finds no header");
   }
   require_size(file, info.xsize, info.ysize);
@@ -54,7 +81,7 @@ void JxlFile::take_info(Image& image) {
   }
   for (std::uint32_t i = 0; i < info.num_extra_channels; ++i) {
     JxlExtraChannelInfo extra;
-    if (JxlDecoderGetExtraChannelInfo(decoder.get(), i, &extra) == JXL_DEC_SUCCESS &&
+    if (libjxl().JxlDecoderGetExtraChannelInfo(decoder.get(), i, &extra) == JXL_DEC_SUCCESS &&
         extra.type == JXL_CHANNEL_BLACK) {
       refuse(file, "CMYK is not supported; convert the picture to RGB first");
     }
@@ -89,17 +116,17 @@ std::optional<Cicp> code_points(const JxlColorEncoding& encoding) {
 void JxlFile::take_color(Image& image) const {
   constexpr auto kTarget = JXL_COLOR_PROFILE_TARGET_DATA;
   JxlColorEncoding encoding;
-  if (JxlDecoderGetColorAsEncodedProfile(decoder.get(), &format, kTarget, &encoding) ==
+  if (libjxl().JxlDecoderGetColorAsEncodedProfile(decoder.get(), &format, kTarget, &encoding) ==
       JXL_DEC_SUCCESS) {
     image.color.cicp = code_points(encoding);
   }
   std::size_t size = 0;
-  if (image.color.cicp ||
-      JxlDecoderGetICCProfileSize(decoder.get(), &format, kTarget, &size) != JXL_DEC_SUCCESS) {
+  if (image.color.cicp || libjxl().JxlDecoderGetICCProfileSize(
+                              decoder.get(), &format, kTarget, &size) != JXL_DEC_SUCCESS) {
     return;
   }
   image.color.icc_profile.resize(size);
-  if (JxlDecoderGetColorAsICCProfile(decoder.get(), &format, kTarget,
+  if (libjxl().JxlDecoderGetColorAsICCProfile(decoder.get(), &format, kTarget,
           image.color.icc_profile.data(), size) != JXL_DEC_SUCCESS) {
     refuse_damaged(file, "libjxl finds no colour profile");
   }
@@ -108,12 +135,13 @@ void JxlFile::take_color(Image& image) const {
 // Reserved, not touched: pages are claimed as pixels are decoded.
 void JxlFile::make_room() {
   std::size_t bytes = 0;
-  if (JxlDecoderImageOutBufferSize(decoder.get(), &format, &bytes) != JXL_DEC_SUCCESS) {
+  if (libjxl().JxlDecoderImageOutBufferSize(decoder.get(), &format, &bytes) != JXL_DEC_SUCCESS) {
     refuse_damaged(file, "libjxl cannot size its pixels");
   }
   pixels.reset(std::malloc(bytes));
   if (!pixels) throw std::bad_alloc();
-  if (JxlDecoderSetImageOutBuffer(decoder.get(), &format, pixels.get(), bytes) != JXL_DEC_SUCCESS) {
+  if (libjxl().JxlDecoderSetImageOutBuffer(decoder.get(), &format, pixels.get(), bytes) !=
+      JXL_DEC_SUCCESS) {
     refuse_damaged(file, "libjxl cannot place its pixels");
   }
 }
@@ -128,7 +156,7 @@ std::int64_t count_frames(const File& file) {
   again.start(JXL_DEC_FRAME);
   std::int64_t frames = 0;
   JxlDecoderStatus status;
-  while ((status = JxlDecoderProcessInput(again.decoder.get())) == JXL_DEC_FRAME) ++frames;
+  while ((status = libjxl().JxlDecoderProcessInput(again.decoder.get())) == JXL_DEC_FRAME) ++frames;
   if (status != JXL_DEC_SUCCESS) refuse_damaged(file, "libjxl cannot find its last frame");
   return frames;
 }
@@ -160,7 +188,7 @@ void JxlFile::read(const TakePicture& take) {
   Image header{.format = "JXL"};
   start(JXL_DEC_BASIC_INFO | JXL_DEC_COLOR_ENCODING | JXL_DEC_FULL_IMAGE);
   for (;;) {
-    switch (JxlDecoderProcessInput(decoder.get())) {
+    switch (libjxl().JxlDecoderProcessInput(decoder.get())) {
       case JXL_DEC_BASIC_INFO: take_info(header); break;
       case JXL_DEC_COLOR_ENCODING: take_color(header); break;
       case JXL_DEC_NEED_IMAGE_OUT_BUFFER: make_room(); break;
@@ -179,13 +207,15 @@ void JxlFile::read(const TakePicture& take) {
 }  // namespace
 
 void read_jxl_frames(const File& file, const TakePicture& take) {
+  libjxl().require_loaded(file.name);
   JxlFile{.file = file}.read(take);
 }
 
 Image read_jxl(const File& file) { return first_picture(file, read_jxl_frames); }
 
 std::string jxl_library() {
-  const std::uint32_t version = JxlDecoderVersion();
+  if (!libjxl().problem.empty()) return libjxl().problem;
+  const std::uint32_t version = libjxl().JxlDecoderVersion();
   return fmt::format("libjxl {}.{}.{}", version / 1000000, version / 1000 % 1000, version % 1000);
 }
 

@@ -3,8 +3,6 @@
 // grey or RGB of floats of 16, 32 or 64 bits, in strips or tiles. The picture is read in bands, one
 // strip or one row of tiles high, so that memory is claimed as pixels arrive. What libtiff warns of
 // while it decodes pixels, such as a truncated JPEG or fax strip, is an error here.
-#include <tiffio.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +14,7 @@
 #include <utility>
 
 #include "src/core/counted.h"
+#include "src/media/picture/formats/tiff_functions.h"
 #include "src/media/picture/orientation.h"
 #include "src/media/picture/reader.h"
 
@@ -90,14 +89,14 @@ using Handle = std::unique_ptr<TIFF, decltype(&TIFFClose)>;
 
 Handle open_tiff(const File& file, Stream& stream) {
   const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
-      TIFFOpenOptionsAlloc(), &TIFFOpenOptionsFree);
+      libtiff().TIFFOpenOptionsAlloc(), libtiff().TIFFOpenOptionsFree);
   if (!options) throw std::bad_alloc();
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), max_band_bytes(file));
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), take_error, &stream);
-  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), take_warning, &stream);
-  return {TIFFClientOpenExt("TIFF", "rm", &stream, read_bytes, write_nothing, seek_bytes,
+  libtiff().TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), max_band_bytes(file));
+  libtiff().TIFFOpenOptionsSetErrorHandlerExtR(options.get(), take_error, &stream);
+  libtiff().TIFFOpenOptionsSetWarningHandlerExtR(options.get(), take_warning, &stream);
+  return {libtiff().TIFFClientOpenExt("TIFF", "rm", &stream, read_bytes, write_nothing, seek_bytes,
               close_nothing, count_bytes, nullptr, nullptr, options.get()),
-      &TIFFClose};
+      libtiff().TIFFClose};
 }
 
 enum class Alpha { none, straight, premultiplied };
@@ -156,11 +155,11 @@ class TiffPage {
 
 TiffPage::TiffPage(const File& file, Stream& stream, TIFF* tiff)
     : file_(file), stream_(stream), tiff_(tiff) {
-  TIFFGetField(tiff_, TIFFTAG_IMAGEWIDTH, &layout_.width);
-  TIFFGetField(tiff_, TIFFTAG_IMAGELENGTH, &layout_.height);
+  libtiff().TIFFGetField(tiff_, TIFFTAG_IMAGEWIDTH, &layout_.width);
+  libtiff().TIFFGetField(tiff_, TIFFTAG_IMAGELENGTH, &layout_.height);
   require_size(file, layout_.width, layout_.height);
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_PLANARCONFIG, &layout_.planar);
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_ORIENTATION, &layout_.orientation);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_PLANARCONFIG, &layout_.planar);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_ORIENTATION, &layout_.orientation);
   take_samples();
   take_alpha();
   if (layout_.is_palette()) take_palette();
@@ -168,11 +167,12 @@ TiffPage::TiffPage(const File& file, Stream& stream, TIFF* tiff)
 
 void TiffPage::take_samples() {
   std::uint16_t format = SAMPLEFORMAT_UINT, compression = COMPRESSION_NONE;
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_BITSPERSAMPLE, &layout_.bits);
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_SAMPLESPERPIXEL, &layout_.samples);
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_SAMPLEFORMAT, &format);
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_COMPRESSION, &compression);
-  const bool has_meaning = TIFFGetField(tiff_, TIFFTAG_PHOTOMETRIC, &layout_.photometric) != 0;
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_BITSPERSAMPLE, &layout_.bits);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_SAMPLESPERPIXEL, &layout_.samples);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_SAMPLEFORMAT, &format);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_COMPRESSION, &compression);
+  const bool has_meaning =
+      libtiff().TIFFGetField(tiff_, TIFFTAG_PHOTOMETRIC, &layout_.photometric) != 0;
   layout_.is_float = format == SAMPLEFORMAT_IEEEFP;
   const bool is_depth = layout_.is_float
                             ? layout_.bits == 16 || layout_.bits == 32 || layout_.bits == 64
@@ -188,7 +188,7 @@ void TiffPage::take_samples() {
   }
   const bool is_jpeg_color =
       layout_.photometric == PHOTOMETRIC_YCBCR && compression == COMPRESSION_JPEG;
-  if (is_jpeg_color) TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+  if (is_jpeg_color) libtiff().TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
   const bool is_grey = layout_.photometric == PHOTOMETRIC_MINISBLACK ||
                        (layout_.photometric == PHOTOMETRIC_MINISWHITE && !layout_.is_float);
   if (layout_.photometric == PHOTOMETRIC_RGB || is_jpeg_color) {
@@ -205,7 +205,7 @@ void TiffPage::take_samples() {
 void TiffPage::take_alpha() {
   std::uint16_t count = 0;
   std::uint16_t* kinds = nullptr;
-  TIFFGetFieldDefaulted(tiff_, TIFFTAG_EXTRASAMPLES, &count, &kinds);
+  libtiff().TIFFGetFieldDefaulted(tiff_, TIFFTAG_EXTRASAMPLES, &count, &kinds);
   const bool has_alpha =
       count == 1 && (kinds[0] == EXTRASAMPLE_UNASSALPHA || kinds[0] == EXTRASAMPLE_ASSOCALPHA);
   if (layout_.samples != layout_.colors + has_alpha || (has_alpha && layout_.is_palette())) {
@@ -222,7 +222,7 @@ void TiffPage::take_alpha() {
 void TiffPage::take_palette() {
   std::uint16_t* channels[3] = {};
   if (layout_.bits > 8 ||
-      !TIFFGetField(tiff_, TIFFTAG_COLORMAP, &channels[0], &channels[1], &channels[2])) {
+      !libtiff().TIFFGetField(tiff_, TIFFTAG_COLORMAP, &channels[0], &channels[1], &channels[2])) {
     refuse_damaged(file_, "its palette is missing");
   }
   bool fits_low = true, fits_high = true;
@@ -312,13 +312,14 @@ std::size_t TiffPage::packed_row_bytes(std::uint64_t bytes, std::size_t columns)
 template <class Sample>
 void TiffPage::read_strip(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band) {
   const std::size_t samples = layout_.samples_per_plane(), width = layout_.width;
-  const std::size_t row_bytes = packed_row_bytes(TIFFScanlineSize64(tiff_), width);
+  const std::size_t row_bytes = packed_row_bytes(libtiff().TIFFScanlineSize64(tiff_), width);
   const auto packed = std::make_unique_for_overwrite<std::uint8_t[]>(row_bytes * rows);
   Band<Sample> row(width * samples);
   for (std::uint16_t plane = 0; plane < layout_.planes(); ++plane) {
     const auto bytes = static_cast<tmsize_t>(row_bytes * rows);
-    const std::uint32_t strip = TIFFComputeStrip(tiff_, first_row, plane);
-    if (TIFFReadEncodedStrip(tiff_, strip, packed.get(), bytes) != bytes || stream_.words[0]) {
+    const std::uint32_t strip = libtiff().TIFFComputeStrip(tiff_, first_row, plane);
+    if (libtiff().TIFFReadEncodedStrip(tiff_, strip, packed.get(), bytes) != bytes ||
+        stream_.words[0]) {
       refuse_pixels();
     }
     band.resize(width * rows * layout_.samples);
@@ -333,10 +334,10 @@ void TiffPage::read_strip(std::uint32_t first_row, std::uint32_t rows, Band<Samp
 template <class Sample>
 void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band<Sample>& band) {
   std::uint32_t tile_width = 0;
-  TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &tile_width);
+  libtiff().TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &tile_width);
   const std::size_t samples = layout_.samples_per_plane();
-  const std::size_t row_bytes = packed_row_bytes(TIFFTileRowSize64(tiff_), tile_width);
-  const tmsize_t bytes = TIFFTileSize(tiff_);
+  const std::size_t row_bytes = packed_row_bytes(libtiff().TIFFTileRowSize64(tiff_), tile_width);
+  const tmsize_t bytes = libtiff().TIFFTileSize(tiff_);
   if (tile_width == 0 || tile_width > kMaxSide || bytes > max_band_bytes(file_) ||
       static_cast<std::size_t>(bytes) < row_bytes * rows) {
     refuse_damaged(file_, "its tiles have no sensible size");
@@ -346,8 +347,9 @@ void TiffPage::read_tiles(std::uint32_t first_row, std::uint32_t rows, Band<Samp
   Band<Sample> row(tile_width * samples);
   for (std::uint16_t plane = 0; plane < layout_.planes(); ++plane) {
     for (std::uint32_t x = 0; x < layout_.width; x += tile_width) {
-      const std::uint32_t tile = TIFFComputeTile(tiff_, x, first_row, 0, plane);
-      if (TIFFReadEncodedTile(tiff_, tile, packed.get(), bytes) != bytes || stream_.words[0]) {
+      const std::uint32_t tile = libtiff().TIFFComputeTile(tiff_, x, first_row, 0, plane);
+      if (libtiff().TIFFReadEncodedTile(tiff_, tile, packed.get(), bytes) != bytes ||
+          stream_.words[0]) {
         refuse_pixels();
       }
       band.resize(std::size_t{layout_.width} * rows * layout_.samples);
@@ -403,7 +405,7 @@ void TiffPage::append(const Band<std::uint16_t>& band, Image& image) const {
 void TiffPage::take_profile(ColorSpace& color) const {
   std::uint32_t length = 0;
   const std::uint8_t* profile = nullptr;
-  if (TIFFGetField(tiff_, TIFFTAG_ICCPROFILE, &length, &profile)) {
+  if (libtiff().TIFFGetField(tiff_, TIFFTAG_ICCPROFILE, &length, &profile)) {
     color.icc_profile.assign(profile, profile + length);
   }
 }
@@ -412,7 +414,7 @@ template <class Sample> void TiffPage::read_bands(std::uint32_t band_rows, Image
   for (std::uint32_t row = 0; row < layout_.height;) {
     const std::uint32_t rows = std::min(band_rows, layout_.height - row);
     Band<Sample> band;
-    TIFFIsTiled(tiff_) ? read_tiles(row, rows, band) : read_strip(row, rows, band);
+    libtiff().TIFFIsTiled(tiff_) ? read_tiles(row, rows, band) : read_strip(row, rows, band);
     append(band, image);
     row += rows;
   }
@@ -432,8 +434,8 @@ Image TiffPage::read() {
       .format = "TIFF"};
   take_profile(image.color);
   std::uint32_t band_rows = layout_.height;
-  TIFFGetFieldDefaulted(
-      tiff_, TIFFIsTiled(tiff_) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &band_rows);
+  libtiff().TIFFGetFieldDefaulted(
+      tiff_, libtiff().TIFFIsTiled(tiff_) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &band_rows);
   if (band_rows == 0) refuse_damaged(file_, "its strips have no rows");
   const auto count = static_cast<std::size_t>(image.width * image.height * image.channels);
   if (layout_.is_float) image.samples_float.reserve(count);
@@ -452,11 +454,11 @@ std::vector<tdir_t> find_pages(const File& file, const Stream& stream, TIFF* tif
   std::vector<tdir_t> pages;
   do {
     std::uint32_t kind = 0;
-    TIFFGetField(tiff, TIFFTAG_SUBFILETYPE, &kind);
+    libtiff().TIFFGetField(tiff, TIFFTAG_SUBFILETYPE, &kind);
     if (kind & kOfAnother) continue;
     if (pages.size() == kMaxPages) refuse(file, "it has more than {} pages", kMaxPages);
-    pages.push_back(TIFFCurrentDirectory(tiff));
-  } while (TIFFReadDirectory(tiff));
+    pages.push_back(libtiff().TIFFCurrentDirectory(tiff));
+  } while (libtiff().TIFFReadDirectory(tiff));
   if (stream.words[0]) refuse_damaged(file, stream.words);
   if (pages.empty()) pages.push_back(0);
   return pages;
@@ -465,13 +467,14 @@ std::vector<tdir_t> find_pages(const File& file, const Stream& stream, TIFF* tif
 }  // namespace
 
 void read_tiff_pages(const File& file, const TakePicture& take) {
+  libtiff().require_loaded(file.name);
   Stream stream{.bytes = file.bytes};
   const Handle tiff = open_tiff(file, stream);
   if (!tiff) refuse_damaged(file, stream.words);
   const std::vector<tdir_t> pages = find_pages(file, stream, tiff.get());
   for (const tdir_t page : pages) {
     stream.in_pixels = false;
-    if (!TIFFSetDirectory(tiff.get(), page)) refuse_damaged(file, stream.words);
+    if (!libtiff().TIFFSetDirectory(tiff.get(), page)) refuse_damaged(file, stream.words);
     Image image = TiffPage(file, stream, tiff.get()).read();
     image.frames = static_cast<std::int64_t>(pages.size());
     if (!take(std::move(image))) return;
@@ -481,7 +484,8 @@ void read_tiff_pages(const File& file, const TakePicture& take) {
 Image read_tiff(const File& file) { return first_picture(file, read_tiff_pages); }
 
 std::string tiff_library() {
-  const std::string version = TIFFGetVersion();  // "LIBTIFF, Version 4.5.0\nCopyright …"
+  if (!libtiff().problem.empty()) return libtiff().problem;
+  const std::string version = libtiff().TIFFGetVersion();  // "LIBTIFF, Version 4.5.0\nCopyright …"
   const std::size_t number = version.find("Version ") + 8;
   return "libtiff " + version.substr(number, version.find('\n') - number);
 }
