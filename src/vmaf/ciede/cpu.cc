@@ -72,12 +72,14 @@ void load_plane(const Sample* HWY_RESTRICT row, int column_shift, std::int64_t f
 
 using Codes = std::array<Block<double>, 3>;  // Y', Cb, Cr
 
-void load_codes(
-    const ColorPlanes& image, std::int64_t y, std::int64_t first, std::int64_t count, Codes& to) {
+// has_chroma: `to` holds chroma already, that of the row above.
+void load_codes(const ColorPlanes& image, std::int64_t y, std::int64_t first, std::int64_t count,
+    bool has_chroma, Codes& to) {
   const double scale = 1 << (image.planes[0].bit_depth - 8);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const Plane& plane = image.planes[i];
     const bool is_luma = i == 0;
+    if (has_chroma && !is_luma) continue;
     const std::int64_t row = is_luma ? y : y >> image.row_shift;
     const int shift = is_luma ? 0 : image.column_shift;
     const double zero = (is_luma ? 16 : 128) * scale, unit = 1 / ((is_luma ? 219 : 224) * scale);
@@ -153,8 +155,7 @@ void to_lab(const Codes& codes, std::int64_t count, Light& light, Colors& to) {
       const R value = hn::Load(Real(), light.xyz[i].values + x);
       const R line = fused(value, real(kCiedeSlope / 116), real(16.0 / 116));
       const R root = cube_root(value, load(light.guesses[i], x));
-      store(as_near_float(hn::IfThenElse(hn::Gt(value, real(kCiedeCubeFrom)), root, line)),
-          light.narrow[i], x);
+      store(hn::IfThenElse(hn::Gt(value, real(kCiedeCubeFrom)), root, line), light.narrow[i], x);
     });
   }
   for_columns(count, [&](std::size_t x) HWY_ATTR {
@@ -173,7 +174,17 @@ HWY_INLINE R seventh(R x) {
   const R cube = hn::Mul(squared(x), x);
   return hn::Mul(squared(cube), x);
 }
-HWY_INLINE R mean(R a, R b) { return as_float(hn::Mul(hn::Add(a, b), real(0.5))); }
+// One operation on floats, which rounds as the same on doubles, rounded to floats, does. Source:
+// Figueroa, ACM SIGNUM Newsletter 30(3), 1995.
+HWY_INLINE R mean(const Floats& a, const Floats& b, std::size_t x) {
+  const hn::Rebind<float, Real> df;
+  const auto sum = hn::Add(hn::Load(df, a.values + x), hn::Load(df, b.values + x));
+  return hn::PromoteTo(Real(), hn::Mul(sum, hn::Set(df, 0.5f)));
+}
+HWY_INLINE R product(const Floats& a, const Floats& b, std::size_t x) {
+  const hn::Rebind<float, Real> df;
+  return hn::PromoteTo(Real(), hn::Mul(hn::Load(df, a.values + x), hn::Load(df, b.values + x)));
+}
 // sqrt(c⁷/(c⁷ + 25⁷))
 HWY_INLINE R saturation(R chroma) {
   const R power = seventh(chroma);
@@ -209,7 +220,7 @@ HWY_INLINE R hue_weight(R h) {
 // Stretches a of both images.
 void stretch(std::int64_t count, Colors& x, Colors& y) {
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    const R by = hn::Sub(real(1), saturation(mean(load(x.chroma, at), load(y.chroma, at))));
+    const R by = hn::Sub(real(1), saturation(mean(x.chroma, y.chroma, at)));
     for (Colors* of : {&x, &y}) {
       const R a = load(of->a, at);
       store(fused(hn::Mul(a, real(0.5)), by, a), of->a, at);
@@ -229,19 +240,15 @@ void find_chroma_and_hue(std::int64_t count, Colors& of) {
 void compare_hues(
     std::int64_t count, const Colors& x, const Colors& y, Floats& differences, Floats& means) {
   constexpr double pi = std::numbers::pi;
-  const R none = real(0), turn = real(2 * pi);
+  const R turn = real(2 * pi);
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    const auto is_grey = [&](const Colors& of) HWY_ATTR {
-      return hn::And(hn::Eq(load(of.a, at), none), hn::Eq(load(of.b, at), none));
-    };
     const R hue1 = load(x.hue, at), hue2 = load(y.hue, at), step = hn::Sub(hue2, hue1);
     const auto wraps = hn::Gt(hn::Abs(as_float(step)), real(pi));
     const R back = negated_if(hn::Gt(hue2, hue1), turn);
     const R hue_step = as_float(hn::Add(step, hn::IfThenElseZero(wraps, back)));
-    const R half_step =
-        hn::IfThenZeroElse(hn::Or(is_grey(x), is_grey(y)), hn::Mul(hue_step, real(0.5)));
-    const R product = as_float(hn::Mul(load(x.chroma, at), load(y.chroma, at)));
-    store(hn::Mul(hn::Mul(real(2), hn::Sqrt(product)), sine(half_step)), differences, at);
+    // 0 where one of the colours is grey, whose hue is 0.
+    const R size = hn::Mul(real(2), hn::Sqrt(product(x.chroma, y.chroma, at)));
+    store(hn::Mul(size, sine(hn::Mul(hue_step, real(0.5)))), differences, at);
     const R hues = hn::Add(hn::Add(hue1, hue2), hn::IfThenElseZero(wraps, turn));
     store(hn::Mul(hues, real(0.5)), means, at);
   });
@@ -264,19 +271,17 @@ struct Weights {
 };
 void find_weights(std::int64_t count, const Colors& x, const Colors& y, const Floats& hue_means,
     Weights& weights) {
-  const auto chroma_mean = [&](std::size_t at)
-                               HWY_ATTR { return mean(load(x.chroma, at), load(y.chroma, at)); };
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    const R square = squared(hn::Sub(mean(load(x.l, at), load(y.l, at)), real(50)));
+    const R square = squared(hn::Sub(mean(x.l, y.l, at), real(50)));
     const R root = hn::Sqrt(hn::Add(real(20), square));
     store(hn::Add(real(1), hn::Div(hn::Mul(real(0.015), square), root)), weights.lightness, at);
-    const R chroma = chroma_mean(at);
+    const R chroma = mean(x.chroma, y.chroma, at);
     store(fused(real(0.045), chroma, real(1)), weights.chroma, at);
     const R of_chroma = hn::Mul(real(0.015), chroma);
     store(fused(of_chroma, hue_weight(load(hue_means, at)), real(1)), weights.hue, at);
   });
   for_columns(count, [&](std::size_t at) HWY_ATTR {
-    store(rotation(chroma_mean(at), load(hue_means, at)), weights.rotation, at);
+    store(rotation(mean(x.chroma, y.chroma, at), load(hue_means, at)), weights.rotation, at);
   });
 }
 
@@ -315,7 +320,7 @@ void find_differences(std::int64_t count, const Quotients& quotients, Floats& to
 
 // The buffers of a task.
 struct Pixels {
-  Codes codes;
+  Codes x_codes, y_codes;
   Light light;
   Colors x, y;
   Floats hue_differences, hue_means, differences;
@@ -324,12 +329,13 @@ struct Pixels {
 };
 
 double sum_of_block(const ColorPlanes& reference, const ColorPlanes& distorted, std::int64_t row,
-    std::int64_t first, std::int64_t count, Pixels& pixels) {
-  auto& [codes, light, x, y, hue_differences, hue_means, differences, weights, quotients] = pixels;
-  load_codes(reference, row, first, count, codes);
-  to_lab(codes, count, light, x);
-  load_codes(distorted, row, first, count, codes);
-  to_lab(codes, count, light, y);
+    std::int64_t first, std::int64_t count, bool has_chroma, Pixels& pixels) {
+  auto& [x_codes, y_codes, light, x, y, hue_differences, hue_means, differences, weights,
+      quotients] = pixels;
+  load_codes(reference, row, first, count, has_chroma, x_codes);
+  to_lab(x_codes, count, light, x);
+  load_codes(distorted, row, first, count, has_chroma, y_codes);
+  to_lab(y_codes, count, light, y);
   stretch(count, x, y);
   find_chroma_and_hue(count, x);
   find_chroma_and_hue(count, y);
@@ -349,10 +355,13 @@ void sum_rows(const ColorPlanes& reference, const ColorPlanes& distorted, std::i
     std::int64_t last, double* sums) {
   const std::int64_t width = reference.planes[0].width;
   Pixels pixels{};
-  for (std::int64_t y = first; y < last; ++y) {
-    sums[y] = 0;
-    for (std::int64_t x = 0; x < width; x += kColumns) {
-      sums[y] += sum_of_block(reference, distorted, y, x, std::min(kColumns, width - x), pixels);
+  std::fill(sums + first, sums + last, 0.0);
+  for (std::int64_t x = 0; x < width; x += kColumns) {
+    const std::int64_t count = std::min(kColumns, width - x);
+    for (std::int64_t y = first; y < last; ++y) {
+      const bool has_chroma =
+          y > first && y >> reference.row_shift == (y - 1) >> reference.row_shift;
+      sums[y] += sum_of_block(reference, distorted, y, x, count, has_chroma, pixels);
     }
   }
 }
