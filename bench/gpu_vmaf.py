@@ -19,7 +19,7 @@ import torch
 import libsimilis
 from gpu_report import Report
 
-BATCH, IN_FLIGHT = 16, 3
+BATCH, UPLOADED, IN_FLIGHT = 16, 8, 3  # frames of a push, of a copy; copies
 MODELS = ("vmaf_v0.6.1", "version=vmaf_v0.6.1neg:name=neg")
 FEATURES = {"vif": ("vif", "vif=vif_enhn_gain_limit=1"),
             "adm": ("adm", "adm=adm_enhn_gain_limit=1"), "motion": ("motion",)}
@@ -127,11 +127,11 @@ def per_frame(library, planes, bit_depth, count, **requested):
     return milliseconds(call) / count
 
 
-def from_host(library, planes, bit_depth):
+def from_host(library, planes, bit_depth, uploaded=UPLOADED):
     """Milliseconds a frame from pinned memory, and those of copying alone: batches are copied on a
     stream of their own while the one before is scored."""
     host = [side[:BATCH].cpu().pin_memory() for side in planes]
-    buffers = [[torch.empty_like(side[:4]) for side in planes] for _ in range(IN_FLIGHT)]
+    buffers = [[torch.empty_like(side[:uploaded]) for side in planes] for _ in range(IN_FLIGHT)]
     described = [[tensor(each) for each in slot] for slot in buffers]
     copier = torch.cuda.Stream()
     copied = [torch.cuda.Event() for _ in buffers]
@@ -141,7 +141,8 @@ def from_host(library, planes, bit_depth):
     def copy(i):
         with torch.cuda.stream(copier):
             for buffer, image in zip(buffers[i % IN_FLIGHT], host):
-                buffer.copy_(image[4 * (i % 4):4 * (i % 4) + 4], non_blocking=True)
+                first = uploaded * (i % (BATCH // uploaded))
+                buffer.copy_(image[first:first + uploaded], non_blocking=True)
             copied[i % IN_FLIGHT].record()
 
     def run(scores):
@@ -154,7 +155,7 @@ def from_host(library, planes, bit_depth):
                 scorer.push(*described[i % IN_FLIGHT])
         torch.cuda.synchronize()
 
-    frames = 4 * batches
+    frames = uploaded * batches
     return milliseconds(lambda: run(True), 5) / frames, milliseconds(lambda: run(False), 5) / frames
 
 
