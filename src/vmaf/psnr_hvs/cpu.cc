@@ -122,23 +122,43 @@ HWY_INLINE F squared_distance(F sum, F value, F mean) {
 F variance_ratio(const Samples& samples) {
   const Float d;
   const Integer di;
-  std::array<I, 4> sums = {hn::Zero(di), hn::Zero(di), hn::Zero(di), hn::Zero(di)};
-  const auto quarter = [](int k) { return static_cast<std::size_t>(k / 32 + (k % 8 / 4) * 2); };
-  for (int k = 0; k < 64; ++k) {
-    sums[quarter(k)] = hn::Add(sums[quarter(k)], hn::Load(di, samples.values[k]));
+  // Quarters: left top, left bottom, right top, right bottom. Two at a time stay in registers.
+  std::array<I, 4> sums;
+  for (std::size_t half = 0; half < 2; ++half) {
+    I left = hn::Zero(di), right = hn::Zero(di);
+    for (std::size_t row = 4 * half; row < 4 * half + 4; ++row) {
+      const auto* const of_row = samples.values + 8 * row;
+      for (std::size_t k = 0; k < 4; ++k) left = hn::Add(left, hn::Load(di, of_row[k]));
+      for (std::size_t k = 4; k < 8; ++k) right = hn::Add(right, hn::Load(di, of_row[k]));
+    }
+    sums[half] = left;
+    sums[half + 2] = right;
   }
   const I whole_sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
   const F mean = hn::Mul(hn::ConvertTo(d, whole_sum), hn::Set(d, 1 / 64.0f));
   std::array<F, 4> means, squares;
   for (std::size_t q = 0; q < 4; ++q) {
     means[q] = hn::Mul(hn::ConvertTo(d, sums[q]), hn::Set(d, 1 / 16.0f));
-    squares[q] = hn::Zero(d);
   }
   F whole = hn::Zero(d);
-  for (int k = 0; k < 64; ++k) {
-    const F value = hn::ConvertTo(d, hn::Load(di, samples.values[k]));
-    whole = squared_distance(whole, value, mean);
-    squares[quarter(k)] = squared_distance(squares[quarter(k)], value, means[quarter(k)]);
+  for (std::size_t half = 0; half < 2; ++half) {
+    F left = hn::Zero(d), right = hn::Zero(d);
+    const F left_mean = means[half], right_mean = means[half + 2];
+    for (std::size_t row = 4 * half; row < 4 * half + 4; ++row) {
+      const auto* const of_row = samples.values + 8 * row;
+      for (std::size_t k = 0; k < 4; ++k) {
+        const F value = hn::ConvertTo(d, hn::Load(di, of_row[k]));
+        whole = squared_distance(whole, value, mean);
+        left = squared_distance(left, value, left_mean);
+      }
+      for (std::size_t k = 4; k < 8; ++k) {
+        const F value = hn::ConvertTo(d, hn::Load(di, of_row[k]));
+        whole = squared_distance(whole, value, mean);
+        right = squared_distance(right, value, right_mean);
+      }
+    }
+    squares[half] = left;
+    squares[half + 2] = right;
   }
   whole = hn::Mul(whole, hn::Set(d, 1 / 63.0f * 64));
   const F unit = hn::Set(d, 1 / 15.0f * 16);
