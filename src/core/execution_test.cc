@@ -15,6 +15,7 @@
 #include "similis/error.hpp"
 #include "similis/threads.hpp"
 #include "src/core/backend.h"
+#include "src/core/most_threads.h"
 #include "src/core/parallel.h"
 #include "tests/refusal.h"
 
@@ -123,6 +124,20 @@ TEST(NumThreads, OfALimitedRunnerAreNoMore) {
     expect_each_index_once(exec, 1000);
   }
   EXPECT_EQ(threads_of({.runner = limited_runner(2)}, 2), 2);
+  set_num_threads(0);
+}
+
+TEST(NumThreads, AreOneOnlyWhereThatIsCertain) {
+  for (const int threads : {1, 4}) {
+    set_num_threads(threads);
+    EXPECT_EQ(most_threads({}), threads);
+    EXPECT_EQ(most_threads({.runner = limited_runner(0)}), threads);
+    EXPECT_EQ(most_threads({.runner = limited_runner(1)}), 1);
+    EXPECT_EQ(most_threads({.runner = limited_runner(3)}), std::min(3, threads));
+    EXPECT_EQ(most_threads({.runner = serial_runner()}), 1);
+    ThreadPool pool(2);
+    EXPECT_GE(most_threads({.runner = pool.runner()}), 2);
+  }
   set_num_threads(0);
 }
 

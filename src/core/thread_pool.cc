@@ -15,6 +15,7 @@
 
 #include "similis/execution.hpp"
 #include "similis/threads.hpp"
+#include "src/core/most_threads.h"
 #include "src/core/parallel.h"
 #include "src/core/require.h"
 
@@ -208,17 +209,32 @@ void set_num_threads(int threads) {
   chosen_threads = threads;
 }
 
+namespace {
+
+int limit_in(void* context) {
+  const auto limit = static_cast<int>(reinterpret_cast<std::intptr_t>(context));
+  const int all = default_threads();
+  return limit == 0 ? all : std::min(limit, all);
+}
+
+void run_limited(void* context, ParallelRunner::Task task, void* task_context, std::int64_t count) {
+  the_default_pool().run(task, task_context, count, limit_in(context));
+}
+
+}  // namespace
+
 ParallelRunner limited_runner(int threads) {
   require(threads >= 0, "limited_runner: threads is {}; it must be 0 or more", threads);
   default_threads();  // refuses an environment without a meaning here, where it can be thrown
-  return {.run =
-              [](void* context, ParallelRunner::Task task, void* task_context, std::int64_t count) {
-                const auto limit = static_cast<int>(reinterpret_cast<std::intptr_t>(context));
-                const int all = default_threads();
-                the_default_pool().run(
-                    task, task_context, count, limit == 0 ? all : std::min(limit, all));
-              },
-      .context = reinterpret_cast<void*>(static_cast<std::intptr_t>(threads))};
+  return {
+      .run = run_limited, .context = reinterpret_cast<void*>(static_cast<std::intptr_t>(threads))};
+}
+
+int most_threads(const Execution& exec) {
+  const ParallelRunner& runner = exec.runner;
+  if (runner.run == nullptr) return default_threads();
+  if (runner.run == run_limited) return limit_in(runner.context);
+  return runner.run == run_serially ? 1 : std::max(2, default_threads());
 }
 
 ParallelRunner default_runner() { return limited_runner(0); }
