@@ -48,7 +48,7 @@ template <class E> HWY_INLINE void store_elements(hn::Vec<hn::ScalableTag<float>
     const auto odd = hn::And(high, hn::Set(du, 1));
     const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd));
     const auto quiet = hn::Or(high, hn::Set(du, 0x40));
-    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
     const auto result = hn::BitCast(di, hn::IfThenElse(is_nan, quiet, rounded));
     hn::StoreU(hn::DemoteTo(d16, result), d16, reinterpret_cast<std::uint16_t*>(to));
   } else {
