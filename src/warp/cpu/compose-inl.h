@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu/linear-inl.h"
 
@@ -71,25 +73,28 @@ template <int rank, bool with_slopes> class VectorSampler {
       step_[a] = pass.image.strides[4 - a];
       last_[a] = static_cast<std::int32_t>(pass.axes[a].extent - 1);
     }
-    std::fill_n(offset_, count, 0);
-    std::fill_n(outside_, count, 0);
+    std::int32_t step[3] = {0, 0, 0}, last[3] = {0, 0, 0};
     for (int a = 0; a < rank; ++a) {
-      const auto step = static_cast<std::int32_t>(step_[a]);
-      const std::int32_t last = last_[a] - 1;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int32_t voxel = cells.voxel[a][i];
-        offset_[i] += voxel * step;
-        outside_[i] |= voxel | (last - voxel);
-      }
+      step[a] = static_cast<std::int32_t>(step_[a]);
+      last[a] = last_[a] - 1;
     }
+    constexpr int z = rank - 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int32_t at[3] = {cells.voxel[0][i], cells.voxel[1][i], cells.voxel[z][i]};
+      offset_[i] = at[0] * step[0] + at[1] * step[1] + (rank == 3 ? at[2] * step[2] : 0);
+      const std::int32_t outside =
+          at[0] | (last[0] - at[0]) | at[1] | (last[1] - at[1]) | at[2] | (last[z] - at[2]);
+      place_[i] = outside < 0 ? kOutside : at[0] == last[0] ? kEnd : kInside;
+    }
+    ahead_ = step_[1] + (rank == 3 ? step_[2] : 0) + kAhead * rank;
   }
 
   void run(std::int64_t count) {
     std::int64_t i = 0;
     if constexpr (kVoxels == 2) {
       for (; i + 2 <= count; i += 2) {
-        if (HWY_LIKELY((outside_[i] | outside_[i + 1]) >= 0)) {
-          sample_inside<Wide>(i);
+        if (HWY_LIKELY((place_[i] | place_[i + 1]) == kInside)) {
+          sample_inside<Wide, kInside>(i);
         } else {
           sample_one(i);
           sample_one(i + 1);
@@ -100,6 +105,10 @@ template <int rank, bool with_slopes> class VectorSampler {
   }
 
  private:
+  // Where a cell lies: it has all corners, or these end with a row, or not all are there.
+  enum Place : std::int32_t { kInside = 0, kEnd = 1, kOutside = 2 };
+  static constexpr std::int64_t kAhead = 24;  // vectors that no row before has touched are fetched
+
   // As many voxels at once as a vector has fours of lanes; two are enough: what they share is
   // their arithmetic, and each has its own loads.
   static constexpr int kVoxels = HWY_TARGET <= HWY_AVX2 ? 2 : 1;
@@ -118,26 +127,37 @@ template <int rank, bool with_slopes> class VectorSampler {
   HWY_INLINE void load_fractions(std::int64_t i, hn::Vec<D> (&fraction)[3]) const {
     for (int a = 0; a < rank; ++a) {
       const float* const from = cells_.fraction[a] + i;
-      if constexpr (hn::MaxLanes(D()) == 8) {
-        fraction[a] = hn::Combine(D(), hn::Set(One(), from[1]), hn::Set(One(), from[0]));
+      if constexpr (hn::MaxLanes(D()) == 8) {  // the first in the lower four lanes
+        alignas(32) static constexpr std::uint8_t kBytes[32] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3,
+            0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7};
+        const hn::Repartition<std::uint64_t, D> d64;
+        const hn::Repartition<std::uint8_t, D> d8;
+        std::uint64_t two;
+        std::memcpy(&two, from, sizeof(two));
+        const auto twos = hn::BitCast(d8, hn::Set(d64, two));
+        fraction[a] = hn::BitCast(D(), hn::TableLookupBytes(twos, hn::Load(d8, kBytes)));
       } else {
         fraction[a] = hn::Set(D(), from[0]);
       }
     }
   }
 
-  // The voxels from i on, which have all their corners.
-  template <class D> HWY_INLINE void sample_inside(std::int64_t i) {
+  // The voxels from i on, which have all their corners. A load at the second vector takes a number
+  // more than there is, and could end beyond the last one: at a row's end it begins before.
+  template <class D, Place place> HWY_INLINE void sample_inside(std::int64_t i) {
     const D d;
     using V = hn::Vec<D>;
     V fraction[3];
     load_fractions<D>(i, fraction);
     const float* const first = image_ + offset_[i];
     const float* const second = image_ + offset_[hn::MaxLanes(d) == 8 ? i + 1 : i];
+    hwy::Prefetch(first + ahead_);
     const auto edge = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
       const std::int64_t at = ky * step_[1] + (rank == 3 ? kz * step_[2] : 0);
       *v0 = load<D>(first + at, second + at);
-      if constexpr (rank == 3) {  // a load at the second vector could end beyond the last one
+      if constexpr (rank == 3 && place == kInside) {
+        *v1 = load<D>(first + at + 3, second + at + 3);
+      } else if constexpr (rank == 3) {
         *v1 = hn::ShiftRightLanes<1>(d, load<D>(first + at + 2, second + at + 2));
       } else {
         *v1 = hn::ShiftRightLanes<2>(d, *v0);
@@ -147,7 +167,7 @@ template <int rank, bool with_slopes> class VectorSampler {
   }
 
   void sample_one(std::int64_t i) {
-    if (outside_[i] >= 0) return sample_inside<One>(i);
+    if (place_[i] != kOutside) return sample_inside<One, kEnd>(i);
     const One d;
     using V = hn::Vec<One>;
     V fraction[3];
@@ -216,8 +236,9 @@ template <int rank, bool with_slopes> class VectorSampler {
   float (&gradient_)[3][kChunk];
   std::int64_t step_[3] = {0, 0, 0};
   std::int32_t last_[3] = {0, 0, 0};
+  std::int64_t ahead_ = 0;
   alignas(64) std::int32_t offset_[kChunk];
-  alignas(64) std::int32_t outside_[kChunk];  // below 0 where a corner is not there
+  alignas(64) std::int32_t place_[kChunk];  // one of Place
 };
 
 template <int rank, bool with_slopes>

@@ -29,7 +29,20 @@ struct CubicTaps {
   alignas(64) std::int32_t first[3][kChunk];  // voxel of the first
   alignas(64) std::int32_t outside[kChunk];   // below 0 where not all voxels are in the image
 
-  void find(const Pass& pass, const Chunk& chunk) {
+  // Slopes that are not wanted stay as they are.
+  void find(const Pass& pass, const Chunk& chunk, bool with_slopes) {
+    with_slopes ? find<true>(pass, chunk) : find<false>(pass, chunk);
+  }
+
+  /// Of the first voxel in an array with these strides, whose offsets fit 32 bits.
+  std::int64_t offset(const Extents& strides, int rank, std::int64_t i) const {
+    std::int64_t result = 0;
+    for (int a = 0; a < rank; ++a) result += first[a][i] * strides[4 - a];
+    return result;
+  }
+
+ private:
+  template <bool with_slopes> void find(const Pass& pass, const Chunk& chunk) {
     const std::int64_t count = chunk.count;
     for (std::int64_t i = 0; i < count; ++i) outside[i] = 0;
     for (int a = 0; a < pass.rank; ++a) {
@@ -44,18 +57,13 @@ struct CubicTaps {
         const double floor = std::floor(index[i]);
         const SplineWeights<float> w = spline_weights(fraction_above<float>(floor, index[i]));
         w0[i] = w.weight[0], w1[i] = w.weight[1], w2[i] = w.weight[2], w3[i] = w.weight[3];
-        s0[i] = w.slope[0], s1[i] = w.slope[1], s2[i] = w.slope[2], s3[i] = w.slope[3];
+        if constexpr (with_slopes) {
+          s0[i] = w.slope[0], s1[i] = w.slope[1], s2[i] = w.slope[2], s3[i] = w.slope[3];
+        }
         at[i] = static_cast<std::int32_t>(floor) - 1;
       }
       for (std::int64_t i = 0; i < count; ++i) outside[i] |= at[i] | (last - at[i]);
     }
-  }
-
-  /// Of the first voxel in an array with these strides, whose offsets fit 32 bits.
-  std::int64_t offset(const Extents& strides, int rank, std::int64_t i) const {
-    std::int64_t result = 0;
-    for (int a = 0; a < rank; ++a) result += first[a][i] * strides[4 - a];
-    return result;
   }
 };
 
@@ -198,7 +206,7 @@ void sample_cubic(const Pass& pass, const CubicTaps& taps, const float* plane, s
 }
 #else
 struct CubicTaps {
-  void find(const Pass&, const Chunk&) {}
+  void find(const Pass&, const Chunk&, bool) {}
 };
 #endif
 

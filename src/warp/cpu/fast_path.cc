@@ -6,7 +6,8 @@
 //   each channel ─> values, and sums of upstream·slope ─> gradients to the field
 //
 // Cells are found once for all channels and stay in the first-level cache. The bits are those of
-// the general path (sample.cc).
+// the general path (sample.cc). Where tasks run one after the other, the gradient to the image is
+// added up from the same cells; otherwise scatter.cc finds them again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/fast_path.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -17,10 +18,13 @@
 #include <type_traits>
 
 #include "hwy/cache_control.h"
+#include "src/core/most_threads.h"
 #include "src/core/tensor/elements-inl.h"
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/fast_path.h"
+#include "src/warp/cpu/nearest_gradient-inl.h"
 #include "src/warp/cpu/ready_cells-inl.h"
+#include "src/warp/cpu/scatter-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -88,11 +92,13 @@ HWY_INLINE void copy_elements(const E* plane, const std::int32_t* offset, E* to)
 
 template <int rank> class FastRow {
  public:
-  FastRow(Plan* plan, Chunk* chunk, ReadyCells* ready, ChunkVectors* vectors)
+  // slab: of the gradient to the image, if it is added up here.
+  FastRow(
+      Plan* plan, Chunk* chunk, ReadyCells* ready, ChunkVectors* vectors, const Slab<float>* slab)
       : plan_(*plan),
         pass_(plan->pass),
-        with_gradient_(pass_.has_coordinate_gradient()),
         has_vectors_(has_vectors(pass_)),
+        slab_(slab),
         chunk_(*chunk),
         ready_(*ready),
         vectors_(vectors) {
@@ -102,35 +108,16 @@ template <int rank> class FastRow {
 
   void run() {
     const std::int64_t row = chunk_.image * plan_.rows + chunk_.z * pass_.axes[1].out_extent;
+    const bool notes_touched = !plan_.touched.empty() && slab_ == nullptr;
     Touched* const touched =
-        plan_.touched.empty() ? nullptr : &plan_.touched[static_cast<std::size_t>(row + chunk_.y)];
+        notes_touched ? &plan_.touched[static_cast<std::size_t>(row + chunk_.y)] : nullptr;
     if (touched != nullptr) *touched = {1 << 30, -(1 << 30)};
     const std::int64_t width = pass_.axes[0].out_extent;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (std::int64_t x = 0; x < width; x += kChunk) {
       chunk_.x = std::min(x, width - lanes);
       chunk_.count = std::min(kChunk, width - chunk_.x);
-      const bool is_linear = pass_.mode == Interpolation::linear;
-      visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
-        if (is_linear) {
-          const Wanted wanted{has_vectors_, with_gradient_};
-          place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
-        } else if (!place_in_slots<rank, padding, true>(
-                       plan_, chunk_, {false, with_gradient_}, touched, &ready_)) {
-          place_nearest_voxels();
-        }
-      });
-      if (pass_.output.empty() && !with_gradient_) continue;
-      if (has_vectors_) {
-        run_vectors();
-      } else if (pass_.image.dtype == DType::f32) {
-        run_channels<float>(is_linear);
-      } else if (pass_.image.dtype == DType::f16) {
-        run_channels<F16>(is_linear);
-      } else {
-        run_channels<BF16>(is_linear);
-      }
-      if (with_gradient_) store_field_gradient();
+      run_chunk(touched, x - chunk_.x);
     }
     if (touched != nullptr) {
       const auto last = static_cast<int>(pass_.axes[plan_.slab_axis].extent - 1);
@@ -141,6 +128,61 @@ template <int rank> class FastRow {
  private:
   static constexpr D d{};
   static constexpr DI di{};
+
+  // `repeated` voxels at its beginning belong to the chunk before.
+  void run_chunk(Touched* touched, std::int64_t repeated) {
+    with_gradient_ = pass_.has_coordinate_gradient() &&
+                     !(plan_.voxels_are_finite && stores_gradient_of_nothing());
+    if (pass_.output.empty() && touched == nullptr && slab_ == nullptr && !with_gradient_) return;
+    const bool is_linear = pass_.mode == Interpolation::linear;
+    visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
+      if (is_linear) {
+        const Wanted wanted{has_vectors_ || slab_ != nullptr, with_gradient_};
+        place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
+      } else if (!place_in_slots<rank, padding, true>(
+                     plan_, chunk_, {false, with_gradient_}, touched, &ready_)) {
+        place_nearest_voxels();
+      }
+    });
+    const bool is_sampled = !pass_.output.empty() || with_gradient_;
+    if (has_vectors_) {
+      leave_slots<rank>(chunk_.count, pass_.padding != Outside::zeros && with_gradient_, &cells_);
+      if (is_sampled) run_vectors();
+    } else if (is_sampled) {
+      visit_elements([&]<class E>(std::type_identity<E>) { run_channels<E>(is_linear); });
+    }
+    if (with_gradient_) store_field_gradient();
+    if (slab_ == nullptr) return;
+    if (!has_vectors_ && is_linear) leave_slots<rank>(chunk_.count, false, &cells_);
+    if (!is_linear) leave_slots(chunk_.count, ready_.offset);
+    slab_->add_ready(chunk_, ready_, repeated);
+  }
+
+  template <class Visit> void visit_elements(const Visit& visit) const {
+    switch (pass_.image.dtype) {
+      case DType::f16: return visit(std::type_identity<F16>());
+      case DType::bf16: return visit(std::type_identity<BF16>());
+      default: return visit(std::type_identity<float>());
+    }
+  }
+
+  // Stores the gradient to the field if the upstream gradient is finite, as all voxels are, and
+  // returns whether it is.
+  bool stores_gradient_of_nothing() {
+    const TensorView& upstream = pass_.upstream;
+    bool is_finite = true;
+    visit_elements([&]<class E>(std::type_identity<E>) {
+      for (std::int64_t c = 0; c < pass_.channels && is_finite; ++c) {
+        const E* const given = static_cast<const E*>(upstream.data()) + start_in(upstream, c);
+        is_finite = are_finite(given, upstream.strides[4] == 0 ? 1 : chunk_.count);
+      }
+    });
+    if (!is_finite) return false;
+    const auto* const field = static_cast<const float*>(pass_.field.data());
+    store_gradient_of_nothing<rank>(
+        field + start_in_field(pass_.field), chunk_.count, start_of_field_gradient());
+    return true;
+  }
 
   // From indices in f64, where one is too near to the middle of two voxels for f32.
   void place_nearest_voxels() {
@@ -167,6 +209,14 @@ template <int rank> class FastRow {
     const Extents& s = view.strides;
     return chunk_.image * s[0] + channel * s[1] + chunk_.z * s[2] + chunk_.y * s[3] +
            chunk_.x * s[4];
+  }
+
+  std::int64_t start_in_field(const TensorView& field) const {
+    const Extents& s = field.strides;
+    return chunk_.image * s[0] + chunk_.z * s[1] + chunk_.y * s[2] + chunk_.x * s[3];
+  }
+  float* start_of_field_gradient() const {
+    return static_cast<float*>(pass_.field_gradient.data()) + start_in_field(pass_.field_gradient);
   }
 
   template <class E> void run_channels(bool is_linear) {
@@ -198,13 +248,11 @@ template <int rank> class FastRow {
 
   // All channels at once, where they are the components of vectors.
   void run_vectors() {
-    const bool is_padded = pass_.padding != Outside::zeros;
-    leave_slots<rank>(chunk_.count, is_padded && with_gradient_, &ready_.cells);
     if (with_gradient_) vectors_->load_upstream(pass_, start_in(pass_.upstream, 0), chunk_.count);
     const auto sample = with_gradient_ ? sample_vectors<rank, true> : sample_vectors<rank, false>;
     const float* const image =
         static_cast<const float*>(pass_.image.data()) + chunk_.image * pass_.image.strides[0];
-    sample(pass_, ready_.cells, image, chunk_.count, vectors_, ready_.gradient);
+    sample(pass_, cells_, image, chunk_.count, vectors_, ready_.gradient);
     if (pass_.output.empty()) return;
     const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
     vectors_->store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
@@ -228,8 +276,12 @@ template <int rank> class FastRow {
         for (int a = 0; a < rank; ++a) voxel[a] = hn::Load(di, cells.voxel[a] + slot);
         sampled = sampler.sample_border(fraction, voxel);
       }
-      if (value != nullptr) store_elements(sampled.value, value + i);
+      if (value != nullptr) {
+        hwy::Prefetch(value + i + kChunk);  // of the next chunk, as of the field
+        store_elements(sampled.value, value + i);
+      }
       if constexpr (with_gradient) {
+        hwy::Prefetch(given + i + kChunk);
         add_to_gradient(slot, load_elements(given + i), sampled.slope, is_first);
       }
     }
@@ -253,6 +305,7 @@ template <int rank> class FastRow {
       const std::int64_t i = std::min(slot, end - lanes);
       const std::int32_t* const offset = ready_.offset + slot;
       hwy::Prefetch(plane + ahead + offset[0]);
+      if (value != nullptr) hwy::Prefetch(value + i + kChunk);
       if (HWY_LIKELY(ready_.is_inside[slot])) {
         copy_elements(plane, offset, to + i);
       } else {
@@ -273,10 +326,7 @@ template <int rank> class FastRow {
 
   // Makes the gradient to the field from that to the index.
   void store_field_gradient() {
-    const TensorView& view = pass_.field_gradient;
-    const Extents& s = view.strides;
-    float* const to = static_cast<float*>(view.data()) + chunk_.image * s[0] + chunk_.z * s[1] +
-                      chunk_.y * s[2] + chunk_.x * s[3];
+    float* const to = start_of_field_gradient();
     const bool is_padded = pass_.padding != Outside::zeros;
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     for (std::int64_t slot = 0; slot < end; slot += lanes) {
@@ -287,6 +337,7 @@ template <int rank> class FastRow {
         V by_index = hn::LoadU(d, ready_.gradient[a] + at);
         if (is_padded) by_index = hn::Mul(by_index, hn::LoadU(d, ready_.cells.slope[a] + at));
         w[a] = hn::Mul(hn::Set(d, factor_[a]), by_index);
+        hwy::Prefetch(to + rank * (i + kChunk) + a * lanes);
       }
       if constexpr (rank == 3) {
         hn::StoreInterleaved3(w[0], w[1], w[2], d, to + rank * i);
@@ -298,18 +349,41 @@ template <int rank> class FastRow {
 
   Plan& plan_;
   const Pass& pass_;
-  const bool with_gradient_, has_vectors_;
+  const bool has_vectors_;
+  bool with_gradient_ = false;  // to the field, of this chunk
+  const Slab<float>* const slab_;
   Chunk& chunk_;
   ReadyCells& ready_;
+  Cells<float>& cells_ = ready_.cells;
   ChunkVectors* const vectors_;
   float factor_[3];
 };
+
+void prepare_plan(Plan* plan, const TensorView& sums, const Execution& exec) {
+  if (!has_fast_path(*plan)) return;
+  const Pass& pass = plan->pass;
+  plan->voxels_are_finite = wants_finite_voxels(*plan) && are_voxels_finite(pass, exec);
+  if (sums.empty() || sums.dtype != DType::f32 || sums.data() == pass.image.data()) return;
+  const bool is_in_order = most_threads(exec) == 1 || plan->tasks() == 1;
+  const Extents &s = sums.strides, &of_image = pass.image.strides;
+  const bool is_like_image = s[2] == of_image[2] && s[3] == of_image[3] && s[4] == of_image[4];
+  // Sums over images that share a field would have another order.
+  const bool is_apart = plan->images_of_task == 1 || sums.shape[0] == pass.batch;
+  if (!(is_in_order && is_like_image && is_apart)) return;
+  plan->sums_of_image = sums;
+  for (std::int64_t n = 0; n < sums.shape[0]; ++n) {
+    Slab<float>{{*plan, sums, n, 0, pass.axes[plan->slab_axis].extent}}.clear();
+  }
+}
 
 bool sample_rows(Plan* plan, std::int64_t index) {
   if (!has_fast_path(*plan)) return false;
   Chunk chunk;
   ReadyCells ready;
   ChunkVectors vectors;
+  const TensorView& sums = plan->sums_of_image;
+  Slab<float> slab{{*plan, sums, 0, 0, plan->pass.axes[plan->slab_axis].extent}};
+  const Slab<float>* const added = sums.empty() ? nullptr : &slab;
   const std::int64_t outer = index / plan->tasks_of_image;
   const std::int64_t first = index % plan->tasks_of_image * plan->rows_of_task;
   const std::int64_t end = std::min(first + plan->rows_of_task, plan->rows);
@@ -318,14 +392,16 @@ bool sample_rows(Plan* plan, std::int64_t index) {
     chunk.y = row % plan->pass.axes[1].out_extent;
     for (std::int64_t k = 0; k < plan->images_of_task; ++k) {
       chunk.image = outer * plan->images_of_task + k;
-      plan->pass.rank == 3 ? FastRow<3>(plan, &chunk, &ready, &vectors).run()
-                           : FastRow<2>(plan, &chunk, &ready, &vectors).run();
+      slab.image = !sums.empty() && sums.shape[0] == 1 ? 0 : chunk.image;
+      plan->pass.rank == 3 ? FastRow<3>(plan, &chunk, &ready, &vectors, added).run()
+                           : FastRow<2>(plan, &chunk, &ready, &vectors, added).run();
     }
   }
   return true;
 }
 #else
 bool sample_rows(Plan*, std::int64_t) { return false; }
+void prepare_plan(Plan*, const TensorView&, const Execution&) {}
 #endif
 
 }  // namespace similis::warp_internal::HWY_NAMESPACE
@@ -334,6 +410,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace similis::warp_internal {
 HWY_EXPORT(sample_rows);
+HWY_EXPORT(prepare_plan);
+
+void prepare_fast_path(Plan* plan, const TensorView& sums, const Execution& exec) {
+  HWY_DYNAMIC_DISPATCH(prepare_plan)(plan, sums, exec);
+}
 
 bool run_fast_task(Plan* plan, std::int64_t index) {
   return HWY_DYNAMIC_DISPATCH(sample_rows)(plan, index);

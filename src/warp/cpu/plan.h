@@ -116,6 +116,9 @@ struct Plan {
   std::vector<MatrixSums> sums;       // [image][task of image]; empty if not wanted
   std::vector<Touched> touched;       // [image][row]; empty if not wanted
   int slab_axis = 2;
+  // As prepare_fast_path() finds:
+  bool voxels_are_finite = false;  // of the image; known where the nearest ones have a gradient
+  TensorView sums_of_image;        // the gradient to the image, if tasks add to it; empty if not
 };
 
 }  // namespace similis::warp_internal

@@ -140,16 +140,19 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
   return rounding.is_certain();
 }
 
-/// Moves what the last slot holds, so that voxel i of the chunk is element i of each array.
-template <int rank> void leave_slots(std::int64_t count, bool with_slopes, Cells<float>* cells) {
+/// Moves what the last slot holds, so that voxel i of the chunk is element i of the array.
+template <class T> void leave_slots(std::int64_t count, T* row) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   const std::int64_t rest = count % lanes, slot = count - rest;
-  if (rest == 0) return;
+  if (rest != 0) std::copy_n(row + slot + lanes - rest, rest, row + slot);
+}
+
+/// The same of cells.
+template <int rank> void leave_slots(std::int64_t count, bool with_slopes, Cells<float>* cells) {
   for (int a = 0; a < rank; ++a) {
-    const auto move = [&](auto* row) { std::copy_n(row + slot + lanes - rest, rest, row + slot); };
-    move(cells->fraction[a]);
-    move(cells->voxel[a]);
-    if (with_slopes) move(cells->slope[a]);
+    leave_slots(count, cells->fraction[a]);
+    leave_slots(count, cells->voxel[a]);
+    if (with_slopes) leave_slots(count, cells->slope[a]);
   }
 }
 #endif

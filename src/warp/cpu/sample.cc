@@ -150,7 +150,7 @@ template <class T> class Task {
       } else {
         place_chunk(plan_, &chunk_);
         if (takes_nearest_) place_nearest(pass_, chunk_, &nearest_);
-        if (takes_cubic_vectors_) cubic_.find(pass_, chunk_);
+        if (takes_cubic_vectors_) cubic_.find(pass_, chunk_, with_slopes_);
       }
       if (!plan_.touched.empty()) note_touched(row);
       if (pass_.output.empty() && pass_.weight.empty() && !with_slopes_) continue;
@@ -420,11 +420,15 @@ HWY_EXPORT(run_task);
 
 void sample_cpu(const Pass& pass, const Execution& exec) {
   Plan plan(pass);
+  const ImageSums sums = sums_of_image(pass, exec);
+  prepare_fast_path(&plan, sums.view, exec);
   parallel_for(exec, plan.tasks(), [&](std::int64_t index) {
     if (!run_fast_task(&plan, index)) HWY_DYNAMIC_DISPATCH(run_task)(&plan, index);
   });
   if (!plan.sums.empty()) store_matrices(plan);
-  if (!pass.image_gradient.empty()) scatter_cpu(plan, exec);
+  if (sums.view.empty()) return;
+  if (plan.sums_of_image.empty()) scatter_cpu(plan, sums.view, exec);
+  store_image_gradient(pass, sums, exec);
 }
 
 }  // namespace similis::warp_internal

@@ -8,6 +8,7 @@
 #define SIMILIS_WARP_CPU_SLAB_INL_H
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -37,7 +38,11 @@ template <class T> struct SlabOfImage {
       for (std::int64_t z = starts[2]; z < extents[2]; ++z) {
         for (std::int64_t y = starts[1]; y < extents[1]; ++y) {
           T* row = plane(c) + z * s[2] + y * s[3];
-          for (std::int64_t x = 0; x < extents[0]; ++x) row[x * s[4]] = 0;
+          if (s[4] == 1) {
+            std::fill_n(row, extents[0], T{0});
+          } else {
+            for (std::int64_t x = 0; x < extents[0]; ++x) row[x * s[4]] = 0;
+          }
         }
       }
     }
@@ -60,13 +65,21 @@ template <class T> struct SlabOfImage {
            sums.strides[4] == 1 && has_short_offsets(sums) && !pass.axes[pass.rank - 1].is_part();
   }
 
-  // Calls add(i) for i < count, from kChains places in turn: neighbours add to the same voxels, and
-  // each would wait for the numbers that the one before it stores. 32 places are no faster.
-  template <class Add> static HWY_INLINE void in_chains(std::int64_t count, const Add& add) {
-    constexpr std::int64_t kChains = 8;
-    const std::int64_t length = (count + kChains - 1) / kChains;
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t at = i; at < count; at += length) add(at);
+  // Calls add(i) for i in [begin, end), from kChains places in turn: neighbours add to the same
+  // voxels, and each would wait for the numbers that the one before it stores. 32 places are no
+  // faster.
+  template <class Add>
+  static HWY_INLINE void in_chains(std::int64_t begin, std::int64_t end, const Add& add) {
+    constexpr std::int64_t kChains = 8, kWhole = kChunk / kChains;
+    if (end - begin == kChunk) {  // whose steps the compiler knows
+      for (std::int64_t i = begin; i < begin + kWhole; ++i) {
+        for (std::int64_t k = 0; k < kChains; ++k) add(i + k * kWhole);
+      }
+      return;
+    }
+    const std::int64_t length = (end - begin + kChains - 1) / kChains;
+    for (std::int64_t i = begin; i < begin + length; ++i) {
+      for (std::int64_t at = i; at < end; at += length) add(at);
     }
   }
 
@@ -127,7 +140,7 @@ template <class T> struct SlabOfImage {
       const auto weight = [&](int k) HWY_ATTR { return hn::Load(d, taps.weight[0][k] + i); };
       hn::StoreInterleaved4(weight(0), weight(1), weight(2), weight(3), d, along_x + 4 * i);
     }
-    in_chains(chunk.count, [&](std::int64_t i) HWY_ATTR {
+    in_chains(0, chunk.count, [&](std::int64_t i) HWY_ATTR {
       if (HWY_UNLIKELY(taps.outside[i] < 0)) return add_voxel<4>(chunk, i, upstream, plane);
       const auto weights = hn::Load(d4, along_x + 4 * i);
       float* const corner = plane + taps.offset(s, rank, i);
