@@ -23,6 +23,7 @@ from .._library.measures import Measure
 from . import mutual_information as information
 from .devices import has_float64, widest
 from .reductions import checked_weights, poisoned, reduced
+from .tensors import is_transformed
 from .windows import Window
 
 
@@ -49,10 +50,16 @@ def _terms(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> _Terms
     if not has_float64(x.device):
         return _terms_in_float32(x, y, window, c1, c2)
     mean_x, mean_y, squares, products = window.averages(x, y, x * x + y * y, x * y)
+    # The averages come from one tensor, so that autograd would follow those of constants too.
+    mean_x, mean_y = _constant_as(x, mean_x), _constant_as(y, mean_y)
     product, square = mean_x * mean_y, mean_x * mean_x + mean_y * mean_y
     luminance = _quotient(2 * product + c1, square + c1, c1)
     contrast = _quotient(2 * (products - product) + c2, squares - square + c2, c2)
     return _Terms(luminance, contrast, 1 - luminance * contrast)
+
+
+def _constant_as(image: Tensor, mean: Tensor) -> Tensor:
+    return mean if image.requires_grad or is_transformed() else mean.detach()
 
 
 def _terms_in_float32(x: Tensor, y: Tensor, window: Window, c1: float, c2: float) -> _Terms:

@@ -40,12 +40,15 @@ def reduced(
         return (numbers if weights is None else numbers * weights).reshape(full)
     groups = {"per_image": shape[0], "per_channel": shape[0] * shape[1]}.get(reduction, 1)
     numbers = numbers.reshape(groups, -1)
-    weights = torch.ones_like(numbers) if weights is None else weights.reshape(groups, -1)
-    result = (numbers * weights).sum(1)
-    if reduction != "sum":
-        total = weights.sum(1)
-        mean = result / torch.where(total == 0, 1.0, total)
-        result = torch.where(total == 0, of_nothing, mean)
+    if weights is None:
+        result = numbers.sum(1) if reduction == "sum" else numbers.mean(1)
+    else:
+        weights = weights.reshape(groups, -1)
+        result = (numbers * weights).sum(1)
+        if reduction != "sum":
+            total = weights.sum(1)
+            mean = result / torch.where(total == 0, 1.0, total)
+            result = torch.where(total == 0, of_nothing, mean)
     if reduction == "per_channel":
         return result.reshape(list(shape[:2]))
     return result if reduction == "per_image" else result.reshape([])
