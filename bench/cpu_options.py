@@ -5,6 +5,10 @@ package similis, beside the same work written with torch. Contenders take turns 
 each figure is the least processor time of its calls, so that a loaded machine can measure.
 
     PYTHONPATH=build/python bench/cpu_options.py --only 'sample/.*nearest'
+    PYTHONPATH=build/python bench/cpu_options.py --sweep
+
+The sweep takes modes, paddings, dtypes, ranks, channels, sizes and layouts through sample(), and lists
+the rows that are slower than torch. It writes no file.
 """
 
 import argparse
@@ -12,6 +16,7 @@ import contextlib
 import datetime
 import functools
 import importlib.metadata
+import itertools
 import json
 import re
 import subprocess
@@ -28,7 +33,7 @@ from torch_step import step, waves
 import similis
 
 PROGRAM = ROOT / "build/bin/similis"
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
 PICTURE, VOLUME = (1, 1, 1024, 1024), (1, 1, 96, 128, 128)
 SMALL = ((1, 1, 16, 16), (1, 3, 32, 32), (1, 3, 48, 48), (8, 3, 32, 32))
 # These of the operands have gradients.
@@ -47,9 +52,10 @@ def identity(shape, align_corners):
 
 def sampled_by_torch(image, u, mode="linear", padding_mode="zeros", align_corners=True):
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
-    grid = identity(tuple(image.shape), align_corners) + u
-    return functional.grid_sample(
-        image, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+    wide = image.float() if image.dtype in (torch.float16, torch.bfloat16) else image
+    grid = (identity(tuple(image.shape), align_corners) + u).to(wide.dtype)
+    return functional.grid_sample(wide, grid, mode=mode, padding_mode=padding_mode,
+                                  align_corners=align_corners).to(image.dtype)
 
 
 def composed_by_torch(u, v):
@@ -175,6 +181,48 @@ def double_backward_case():
     yield "ssim/double_backward/1x3x135x240/f32", contenders, 1.5
 
 
+def any_sample_case(kind, shape, dtype="f32", layout="dense", is_expanded=False, **options):
+    """A case of the sweep. Halves are widened for torch, which wants coordinates in the image's dtype:
+    those in halves are off by pixels."""
+    def contenders():
+        image, u = torch.rand(shape, dtype=torch.float64).to(DTYPES[dtype]), waves(shape, 2)
+        if layout == "channels_last":
+            image = image.movedim(1, -1).contiguous().movedim(-1, 1)
+        elif layout == "sliced":  # every other column of a wider image
+            image = image.repeat_interleave(2, -1)[..., ::2]
+        upstream = torch.randn(shape).to(image.dtype)
+        if is_expanded:
+            upstream = torch.ones((), dtype=image.dtype).expand(shape)
+        ours = lambda x, d: similis.sample(x, displacement=d, **options)
+        theirs = lambda x, d: sampled_by_torch(x, d, **options)
+        return {"similis": step(ours, upstream, KINDS[kind]),
+                "torch": step(theirs, upstream, KINDS[kind])}, (image, u)
+    suffix = "".join(f"/{key}={value}".lower() for key, value in options.items())
+    suffix += "" if layout == "dense" else f"/layout={layout}"
+    suffix += "/upstream=expanded" if is_expanded else ""
+    return f"sample/{kind}/{name(shape)}/{dtype}{suffix}", contenders, None
+
+
+def sweep_cases():
+    kinds = list(KINDS)[:3]
+    sizes = {2: ((33, 31), (257, 255), (1024, 1024)), 3: ((9, 17, 15), (33, 37, 65), (64, 96, 96))}
+    for rank, (small, odd, large) in sizes.items():
+        modes = ("linear", "nearest", "cubic") if rank == 2 else ("linear", "nearest")
+        for kind, mode, padding, align in itertools.product(
+                kinds, modes, ("zeros", "border", "reflection"), (True, False)):
+            yield any_sample_case(kind, (1, 1, *odd), mode=mode, padding_mode=padding,
+                                  align_corners=align)
+        for kind, mode, dtype, channels, size in itertools.product(
+                kinds, modes, DTYPES, (1, 3, 16), (small, odd, large)):
+            images = 4 if size is small else 1
+            yield any_sample_case(kind, (images, channels, *size), dtype, mode=mode)
+        for kind, mode, channels in itertools.product(kinds, modes, (1, 3, 16)):
+            for layout in ("channels_last", "sliced"):
+                yield any_sample_case(kind, (1, channels, *odd), layout=layout, mode=mode)
+            if kind != "value":
+                yield any_sample_case(kind, (1, channels, *odd), is_expanded=True, mode=mode)
+
+
 def cases():
     """(case, what makes its contenders and operands, how many times faster it is to be than the peer)"""
     value, field, both = list(KINDS)[:3]
@@ -210,18 +258,20 @@ def cases():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", metavar="REGEX", help="measure these cases alone")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each case, about")
+    parser.add_argument("--sweep", action="store_true", help="measure the sweep's cases in their place")
+    parser.add_argument("--seconds", type=float, help="of each case, about: 0.5, 0.1 in the sweep")
     parser.add_argument("--no-output", action="store_true", help="print the rows alone")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     machine, measured = measure.Machine(), []
-    for case, make, aim in cases():
+    seconds = arguments.seconds or (0.1 if arguments.sweep else 0.5)
+    for case, make, aim in sweep_cases() if arguments.sweep else cases():
         if not re.search(arguments.only, case):
             continue
         contenders, operands = make()
         with measure.kept_memory():
-            least = least_milliseconds(contenders, operands, arguments.seconds)
+            least = least_milliseconds(contenders, operands, seconds)
         own = least.pop("similis")
         peer, peer_value = next(iter(least.items()), (None, None))
         target = None if aim is None else -aim if aim < 0 else peer_value / aim
@@ -230,7 +280,12 @@ def main():
         print(f"{case}: {own:.4f} ms{ratio}{f', target {target:.3f}' if target else ''}", flush=True)
     others = machine.others()
     print(f"Other programs kept {others:.2f} processors busy.")
-    if arguments.no_output:
+    slower = sorted((row["peer_value"] / row["value"], row["case"]) for row in measured
+                    if row["peer"] and row["peer_value"] < row["value"])
+    print(f"{len(slower)} of {len(measured)} rows are slower than the peer.")
+    for ratio, case in slower:
+        print(f"  {ratio:.2f}x {case}")
+    if arguments.no_output or arguments.sweep:
         return
     date = datetime.date.today().isoformat()
     versions = {"similis": similis.__version__, "torch": torch.__version__,
