@@ -6,19 +6,19 @@ Source of the header: nifti1.h and nifti2.h of the NIfTI Data Format Working Gro
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 import struct
 import warnings
-import zlib
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
 from .compression import gzip_member
 from .grids import Grid, Matrix, Volume, as_volume, values_in_float
+from .text_files import is_text_volume, read_text_volume
+from .whole_file import refuse, whole_file
 
 _TYPES = {
     2: "uint8",
@@ -78,21 +78,6 @@ _MM = {1: 1000.0, 3: 0.001}  # of a metre and a micrometre
 _SECONDS = {0: 1.0, 8: 1.0, 16: 1e-3, 24: 1e-6}
 _MOST_SKEWED = 1e-4  # cosine between axes that a qform still stands for
 _FORMS_DIFFER = 0.01  # voxels
-
-
-def _refuse(path: str, words: str) -> NoReturn:
-    raise ValueError(f"cannot read {path}: {words}")
-
-
-def whole_file(path: str, most: int = 0) -> bytes:
-    """The bytes of a file, decompressed; most: at most so many, 0 for all."""
-    with open(path, "rb") as file:
-        is_compressed = file.read(2) == b"\x1f\x8b"
-    try:
-        with (gzip.open if is_compressed else open)(path, "rb") as file:
-            return file.read(most or -1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        _refuse(path, f"its compressed data are damaged or cut off: {error}")
 
 
 def version_of(start: bytes) -> tuple[int, str]:
@@ -157,7 +142,7 @@ class _Header:
         matrix = unit @ matrix
         sides = numpy.linalg.norm(matrix[:3, :3], axis=0)
         if not abs(numpy.linalg.det(matrix[:3, :3])) > 1e-6 * sides.prod():
-            _refuse(path, "its header does not place the voxels in space")
+            refuse(path, "its header does not place the voxels in space")
         if sform_code > 0 and qform_code > 0 and not self._agree(matrix, unit @ self.qform()):
             warnings.warn(f"{path}: qform and sform differ; the sform is used", stacklevel=4)
         return matrix, sform_code if sform_code > 0 else max(qform_code, 0)
@@ -175,11 +160,12 @@ def _samples_of_pair(path: str) -> bytes:
     for name in (f"{stem}.img", f"{stem}.img.gz"):
         if os.path.exists(name):
             return whole_file(name)
-    _refuse(path, f"its samples are in {stem}.img, which is not there")
+    refuse(path, f"its samples are in {stem}.img, which is not there")
 
 
 def read_volume(path: Any) -> Volume:
-    """The volume in a NIfTI-1 or NIfTI-2 file, .nii, .nii.gz, or .hdr with its .img.
+    """The volume in a file of NIfTI-1 or NIfTI-2 (.nii, .nii.gz, or .hdr with its .img), of
+    MetaImage (.mha, .mhd) or of NRRD (.nrrd, .nhdr).
 
     Args:
         path: of the file. An image of nibabel or SimpleITK is taken too, as of volumes.as_volume().
@@ -193,22 +179,24 @@ def read_volume(path: Any) -> Volume:
         return as_volume(path)
     name = os.fspath(path)
     data = whole_file(name)
+    if is_text_volume(data):
+        return read_text_volume(name, data)
     version, order = version_of(data)
     if version == 0:
-        _refuse(name, "it is not NIfTI: similis reads NIfTI-1 and NIfTI-2")
+        refuse(name, "it is not NIfTI, MetaImage or NRRD")
     header = _Header(version, order, data)
     fields: Any = header
     rank = header.dim[0]
     if not 1 <= rank <= 7:
-        _refuse(name, f"its header is damaged: it has {rank} dimensions")
+        refuse(name, f"its header is damaged: it has {rank} dimensions")
     shape = [header.dim[axis] if axis <= rank else 1 for axis in range(1, 8)]
     if min(shape) < 1:
-        _refuse(name, f"its header is damaged: its dimensions are {shape[:rank]}")
+        refuse(name, f"its header is damaged: its dimensions are {shape[:rank]}")
     if max(shape[5:]) > 1:
-        _refuse(name, f"it has {rank} dimensions; it must have at most 5: x, y, z, time, vector")
+        refuse(name, f"it has {rank} dimensions; it must have at most 5: x, y, z, time, vector")
     if fields.datatype not in _TYPES:
         words = _REFUSED.get(fields.datatype, f"samples of datatype {fields.datatype}")
-        _refuse(
+        refuse(
             name,
             f"{words} are not supported; its samples must be integers of up to 64 bits, float32 or "
             "float64",
@@ -222,7 +210,7 @@ def read_volume(path: Any) -> Volume:
     dtype = numpy.dtype(_TYPES[fields.datatype]).newbyteorder("<" if order == "<" else ">")
     count = math.prod(shape)
     if begin < 0 or len(data) < begin + count * dtype.itemsize:
-        _refuse(
+        refuse(
             name,
             f"it is cut off: its header promises {count * dtype.itemsize} bytes of samples but it "
             f"has {max(0, len(data) - begin)}",
@@ -231,7 +219,7 @@ def read_volume(path: Any) -> Volume:
     slope, intercept = header.scaling
     is_scaled = slope != 0 and math.isfinite(slope) and (slope, intercept) != (1, 0)
     if is_scaled and not math.isfinite(intercept):
-        _refuse(name, f"its scl_slope is {slope} but its scl_inter is not a finite number")
+        refuse(name, f"its scl_slope is {slope} but its scl_inter is not a finite number")
     values = samples * slope + intercept if is_scaled else values_in_float(samples)
     matrix, code = header.placement(name)
     size = (shape[0], shape[1], shape[2])

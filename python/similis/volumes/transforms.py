@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from . import itk_files, nifti
 from .grids import TURN, Grid, Matrix, Volume, as_volume, matrix_of
+from .whole_file import whole_file
 
 DISPLACEMENT_INTENT, VECTOR_INTENT = 1006, 1007  # NIfTI's
 _MOST_BYTES = 1 << 20  # of an affine map's file
@@ -163,7 +164,7 @@ def read_transform(path: Any, *, inverse: bool = False) -> Any:
 
 
 def _read(name: str) -> Any:
-    start = nifti.whole_file(name, 540)
+    start = whole_file(name, 540)
     if not start:
         itk_files.refuse(name, "it is empty")
     if start.startswith(itk_files.HDF5_MAGIC):
@@ -171,7 +172,7 @@ def _read(name: str) -> Any:
     elif nifti.version_of(start)[0]:
         return _field_of(nifti.read_volume(name), name)
     else:
-        data = nifti.whole_file(name, _MOST_BYTES)
+        data = whole_file(name, _MOST_BYTES)
         if data.startswith(itk_files.TEXT_MAGIC):
             stored = itk_files.of_text(data.decode("latin-1"), name)
         else:
