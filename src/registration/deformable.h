@@ -33,7 +33,7 @@ struct DeformableResult {
 /// Without it steps go back and forth across the narrow valleys of the loss, such as an edge's, and
 /// hardly along them. Earlier gradients are smoothed once more in each iteration, so that the sum
 /// is stiffer than the last of them: where both images are flat it carries on what lies around.
-constexpr double kMomentum = 0.8;
+constexpr double kMomentum = 0.9;
 
 /// Images that a stage registers, as a level has them.
 struct LevelPair {

@@ -258,13 +258,13 @@ void sample_at(const TensorView& values, const Grid& from, const Map& voxels, co
   sample_into(values, {.output = output}, options, exec);
 }
 
-Image shrunk(const Image& image, double millimetres, const Execution& exec) {
+Image shrunk(const Image& image, double millimetres, double softness, const Execution& exec) {
   Image result{.grid = coarsened(image.grid, millimetres)};
   Point sigma{};
   for (std::size_t a = 0; a < 3; ++a) {
     const double shrink =
         static_cast<double>(image.grid.size[a]) / static_cast<double>(result.grid.size[a]);
-    sigma[a] = shrink > 1.01 ? 0.5 * shrink : 0;
+    sigma[a] = shrink > 1.01 ? softness * shrink : 0;
   }
   if (sigma == Point{0, 0, 0}) return image;
   const Image smooth = smoothed(image, sigma, exec);

@@ -38,9 +38,9 @@ struct LabelChannels {
 LabelChannels label_channels(
     const RegisterOptions& options, const Image& fixed, const Image& moving, const Execution& exec);
 
-/// The image on coarsened(grid, millimetres), smoothed by half of each axis' shrinking. Voxels
-/// outside the mask add nothing to others.
-Image shrunk(const Image& image, double millimetres, const Execution& exec);
+/// The image on coarsened(grid, millimetres), smoothed by `softness` times each axis' shrinking.
+/// Voxels outside the mask add nothing to others.
+Image shrunk(const Image& image, double millimetres, double softness, const Execution& exec);
 
 /// The image smoothed by so many millimetres, on its own grid.
 Image blurred(const Image& image, double millimetres, const Execution& exec);

@@ -27,6 +27,7 @@ namespace {
 constexpr double kHead = 220, kRadius = 70;  // mm
 constexpr double kCoarse = 27, kFine = 55;   // voxels along the largest side
 constexpr double kLeastOverlap = 0.25;       // of that of the start: less is no candidate
+constexpr double kSoftness = 0.5;            // σ of the smoothing before a level, in its voxels
 
 using Parameters = std::vector<double>;
 
@@ -108,8 +109,10 @@ class LinearLevel {
  public:
   LinearLevel(const Image& fixed, const Image& moving, double millimetres,
       const std::vector<MetricTerm>& terms, const Execution& exec)
-      : fixed_(shrunk(fixed, std::max(millimetres, fixed.grid.smallest_spacing()), exec)),
-        moving_(shrunk(moving, std::max(millimetres, fixed.grid.smallest_spacing()), exec)),
+      : fixed_(
+            shrunk(fixed, std::max(millimetres, fixed.grid.smallest_spacing()), kSoftness, exec)),
+        moving_(
+            shrunk(moving, std::max(millimetres, fixed.grid.smallest_spacing()), kSoftness, exec)),
         terms_(terms),
         exec_(exec),
         j_(fixed_.allocated(fixed_.channels(), exec)),

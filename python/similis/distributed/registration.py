@@ -41,7 +41,8 @@ _HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
 _FEWEST = 16  # voxels along an axis of a level
 _HALVINGS = 4
 _LOSSES_OF_SLOPE = 10
-_MOMENTUM = 0.8  # share of the last smoothed gradient that is added to the next one
+_SOFTNESS = 0.35  # σ of the smoothing of both images before a level, in its voxels
+_MOMENTUM = 0.9  # share of the last smoothed gradient that is added to the next one
 
 
 @dataclass
@@ -162,7 +163,7 @@ def _shrunk(image: _Image, factor: int, spacing: Sequence[float]) -> _Image:
     for n, own in zip(image.size, spacing):
         size.append(max(math.floor(n / max(1.0, wanted / own) + 0.5), min(n, _FEWEST)))
     shrink = [n / m for n, m in zip(image.size, size)]
-    sigma = [0.5 * each if each > 1.01 else 0.0 for each in shrink]
+    sigma = [_SOFTNESS * each if each > 1.01 else 0.0 for each in shrink]
     if not any(sigma):
         return image
     soft = fields.smooth(image.values, sigma, image.slabs)
@@ -362,7 +363,7 @@ def register(
             grid = _shrunk(whole, factor, millimetres)
             soft = other
             if factor > 1:
-                sigma = [0.5 * factor * min(millimetres) / each for each in millimetres]
+                sigma = [_SOFTNESS * factor * min(millimetres) / each for each in millimetres]
                 soft = _Image(
                     fields.smooth(other.values, sigma, moving_slabs), moving_slabs, one, zero
                 )
