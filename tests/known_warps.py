@@ -171,28 +171,31 @@ def slice_of(scan):
                         sitk.ExtractImageFilter.DIRECTIONCOLLAPSETOIDENTITY)
 
 
-NAMES = ("warp", "contrast", "turned", "cropped", "oblique", "lesion", "flat", "smooth")
+NAMES = ("warp", "contrast", "turned", "cropped", "oblique", "lesion", "flat", "smooth",
+         "smooth_cropped", "smooth_lesion")
 
 
 def case(name, folder):
     """One of NAMES, of the volumes in a folder."""
     paths = sorted(pathlib.Path(folder).glob("atlas_2mm_*.nii.gz"))
-    seed = SEED + NAMES.index(name)
-    scan = sitk.ReadImage(str(paths[NAMES.index(name) % 2]), sitk.sitkFloat32)
+    number = NAMES.index(name.removeprefix("smooth_"))
+    seed = SEED + number
+    sigma = 16 if name.startswith("smooth") else 12  # mm; log determinants deviate by some 0.2 for 16
+    scan = sitk.ReadImage(str(paths[number % 2]), sitk.sitkFloat32)
     if name == "warp":
         return make(name, scan, seed)
     if name == "contrast":
         return make(name, scan, seed, contrast=other_contrast, bias=0, options=("-m", "mi"))
     if name == "turned":
         return make(name, scan, seed, degrees=28, shift=(9, -7, 6))
-    if name == "cropped":
-        return make(name, scan, seed, grid=cropped_grid(scan))
+    if name.endswith("cropped"):
+        return make(name, scan, seed, grid=cropped_grid(scan), sigma=sigma)
     if name == "oblique":
         return make(name, scan, seed, grid=oblique_grid(scan))
-    if name == "lesion":
-        return make(name, scan, seed, bias=0, noise=0.01, lesion=18)
-    if name == "smooth":  # log determinants deviate by some 0.2
-        return make(name, scan, seed, sigma=16)
+    if name.endswith("lesion"):
+        return make(name, scan, seed, bias=0, noise=0.01, lesion=18, sigma=sigma)
+    if name == "smooth":
+        return make(name, scan, seed, sigma=sigma)
     assert name == "flat", name
     return make(name, slice_of(scan), seed, degrees=12)
 

@@ -25,6 +25,9 @@ constexpr int kRepairs = 20;
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec);
 
+/// Smooths `field` in a box, and less and less in the voxels about it.
+void smooth_within(const Grid& grid, const Box& box, const Tensor& field, const Execution& exec);
+
 /// Smooths u (in voxels, dense f32) about the voxels below the bound until there is none, up to 20
 /// times. A field that passes is not changed.
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec);

@@ -6,6 +6,7 @@
 // So swapped inputs invert each other up to the interpolation of one field on the other's grid.
 #include "similis/register.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -133,16 +134,71 @@ Tensor in_millimetres(
   }
 }
 
-// The inverse of u, both in voxels; memory: of u's size, which may be u's own.
+// The inverse of u, both in voxels; memory: of u's size, which may be u's own. It may fold.
 Tensor inverse_of(const Grid& grid, const Tensor& u, const Tensor& memory, const Execution& exec) {
   constexpr int kIterations = 60;
   const Tensor result = allocate(u.shape, DType::f32, u.device, exec);
+  const GridRows rows(grid);
   const Matrix units = units_of(grid);
-  turn(GridRows(grid), units, u.elements<float>(), memory.elements<float>(), exec);
+  turn(rows, units, u.elements<float>(), memory.elements<float>(), exec);
   invert_into(memory, result, {}, kIterations, true, 0.002, exec);
-  turn(GridRows(grid), inverse(units), result.elements<float>(), result.elements<float>(), exec);
-  guard_or_shorten(grid, result, kLeastOfInverse, exec);
+  turn(rows, inverse(units), result.elements<float>(), result.elements<float>(), exec);
+  turn(rows, inverse(units), memory.elements<float>(), memory.elements<float>(), exec);
   return result;
+}
+
+// The box about the places that w moves the voxels of a box to.
+Box moved_box(const Grid& grid, const Tensor& field, const Box& box, const Execution& exec) {
+  const Tensor w = on_cpu(field, exec);
+  Point least{}, most{};
+  bool is_first = true;
+  for (std::int64_t z = box.first[2]; z < box.first[2] + box.size[2]; ++z) {
+    for (std::int64_t y = box.first[1]; y < box.first[1] + box.size[1]; ++y) {
+      for (std::int64_t x = box.first[0]; x < box.first[0] + box.size[0]; ++x) {
+        const std::int64_t voxel = (z * grid.size[1] + y) * grid.size[0] + x;
+        const Point own = {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)};
+        for (std::size_t a = 0; a < static_cast<std::size_t>(grid.rank); ++a) {
+          const auto by = static_cast<double>(
+              w.elements<float>()[voxel * grid.rank + static_cast<std::int64_t>(a)]);
+          least[a] = is_first ? own[a] + by : std::min(least[a], own[a] + by);
+          most[a] = is_first ? own[a] + by : std::max(most[a], own[a] + by);
+        }
+        is_first = false;
+      }
+    }
+  }
+  Box result;
+  for (std::size_t a = 0; a < 3; ++a) {
+    const auto last = static_cast<double>(grid.size[a] - 1);
+    result.first[a] = static_cast<std::int64_t>(std::clamp(std::floor(least[a]), 0.0, last));
+    const auto end = static_cast<std::int64_t>(std::clamp(std::ceil(most[a]), 0.0, last));
+    result.size[a] = end - result.first[a] + 1;
+  }
+  return result;
+}
+
+// Sets the displacement to u, and returns the inverse in voxels. Where u shears much, the inverse
+// may fold between its voxels though u does not. Its repair would take it millimetres away from u's
+// inverse, so u is smoothed there instead, if that is about a few voxels.
+Tensor set_displacement(
+    const Grid& grid, const Tensor& u, double bound, Registration& result, const Execution& exec) {
+  constexpr int kTries = 5;
+  constexpr std::int64_t kFewVoxels = 24;  // along an axis
+  const GridRows rows(grid);
+  for (int i = 0;; ++i) {
+    result.displacement = in_millimetres(grid, u, bound, &result.min_jacobian, exec);
+    const Tensor w = inverse_of(grid, u, u, exec);
+    const Determinants found = corner_determinants(
+        rows, w.elements<float>(), {.size = grid.size}, kLeastOfInverse, nullptr, exec);
+    if (found.bad == 0) return w;
+    const auto& sides = found.around.size;
+    if (i == kTries || *std::max_element(sides.begin(), sides.end()) > kFewVoxels) {
+      guard_or_shorten(grid, w, kLeastOfInverse, exec);
+      return w;
+    }
+    const Box box = moved_box(grid, w, found.around, exec);
+    for (int k = 0; k < 1 << i; ++k) smooth_within(grid, box, u, exec);
+  }
 }
 
 // Lengths of w + u(x + w), both in mm.
@@ -193,6 +249,7 @@ Tensor inverse_on(const Grid& to, const Grid& from, const Tensor& u, const Map& 
   const Matrix linear = between_voxels(from, affine, to).linear;
   Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
   const Tensor w = inverse_of(from, u, allocate(u.shape, DType::f32, u.device, exec), exec);
+  guard_or_shorten(from, w, kLeastOfInverse, exec);
   sample_at(components_first(w), from, back, to, {}, true, components_first(result), exec);
   turn(GridRows(to), linear, result.elements<float>(), result.elements<float>(), exec);
   Tensor next = allocate(to.field_shape(), DType::f32, to.device, exec);
@@ -248,7 +305,7 @@ Registration register_images(const Volume& fixed, const Volume& moving,
   const LinearResult by_lines = run_linear(base, moved, linear, taken, options.progress, exec);
   const Map affine = is_swapped ? inverse(by_lines.map) : by_lines.map;
   Registration result{.affine = rows_of(affine), .stages = by_lines.stages};
-  Tensor u;
+  Tensor u, w;
   if (is_deformable && !by_lines.was_stopped) {
     DeformableResult deformed = run_deformable(last,
         {base, moved, is_swapped ? labels.moving : labels.fixed,
@@ -265,16 +322,14 @@ Registration register_images(const Volume& fixed, const Volume& moving,
     if (is_swapped) {
       u = inverse_on(own.grid, other.grid, u, by_lines.map, options.min_jacobian, exec);
     }
-    result.displacement =
-        in_millimetres(own.grid, u, options.min_jacobian, &result.min_jacobian, exec);
+    // Three fields are held at once from here on, as in the stages, and the images no more.
+    own.values = {};
+    other.values = {};
+    w = set_displacement(own.grid, u, options.min_jacobian, result, exec);
   }
   result.warped = apply_registration(result, fixed, moving, false, exec);
   result.overlap = overlap_of(own, other, affine, u, exec);
   if (!u.empty()) {
-    // Three fields are held at once from here on, as in the stages, and the images no more.
-    own.values = {};
-    other.values = {};
-    Tensor w = inverse_of(own.grid, u, u, exec);
     u = {};
     double least_of_inverse = 1;
     result.inverse_displacement =
