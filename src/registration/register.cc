@@ -182,8 +182,8 @@ Box moved_box(const Grid& grid, const Tensor& field, const Box& box, const Execu
 // inverse, so u is smoothed there instead, if that is about a few voxels.
 Tensor set_displacement(
     const Grid& grid, const Tensor& u, double bound, Registration& result, const Execution& exec) {
-  constexpr int kTries = 5;
-  constexpr std::int64_t kFewVoxels = 24;  // along an axis
+  constexpr int kTries = 4;
+  constexpr std::int64_t kFewVoxels = 12;  // along an axis
   const GridRows rows(grid);
   for (int i = 0;; ++i) {
     result.displacement = in_millimetres(grid, u, bound, &result.min_jacobian, exec);
