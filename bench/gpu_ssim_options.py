@@ -33,7 +33,7 @@ OPTIONS = {
 }
 
 
-def _average(image, taps, padding):
+def gaussian_average(image, taps, padding):
     """The Gaussian average of each channel."""
     channels, axes, radius = image.shape[1], image.dim() - 2, taps.numel() // 2
     convolve = functional.conv2d if axes == 2 else functional.conv3d
@@ -56,12 +56,12 @@ def torch_ssim(x, y, window_size=11, sigma=1.5, padding="valid", valid_mask=None
         weights = torch.ones_like(x[:1, :1])
     if weights is None:
         def average(image):
-            return _average(image, taps, padding)
+            return gaussian_average(image, taps, padding)
     else:
-        weight = _average(weights, taps, padding)
+        weight = gaussian_average(weights, taps, padding)
 
         def average(image):
-            return _average(weights * image, taps, padding) / weight
+            return gaussian_average(weights * image, taps, padding) / weight
     mean_x, mean_y = average(x), average(y)
     variances = average(x * x + y * y) - mean_x.square() - mean_y.square()
     covariance = average(x * y) - mean_x * mean_y
