@@ -2,8 +2,9 @@
 // Errors of pixels on the GPU. Blocks share the pixels of each result, add them up as doubles and
 // write their gradients; a second launch adds the sums of the blocks in their order. Threads take
 // 16 bytes at once where pixels lie side by side. The arrays' layout alone decides which thread
-// takes which pixels, and so the bits of the result. Under a mask the same two launches add up the
-// weights first, which a mean and its gradient are divided by.
+// takes which pixels, and so the bits of the result. Under a mask the weights, which a mean is
+// divided by, are added up with the errors; in a launch before them if there are gradients, which
+// every block then divides by the sum of the blocks' weights.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/pixel_error/pixel_error.h"
+#include "src/pixel_error/walk.cuh"
 
 namespace similis::pixel_error_internal {
 namespace {
@@ -24,50 +26,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kPixelsOfBlock = 16 * kThreads;
 constexpr std::int64_t kMostSlots = 1024;
-
-// a / b, neither negative: a division of 64 bits takes several times one of 32.
-__device__ __forceinline__ std::int64_t divided(std::int64_t a, std::int64_t b) {
-  if ((a | b) >> 32 != 0) return a / b;
-  return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
-}
-
-// A PixelWalk in the form that kernels take.
-struct Walk {
-  struct Axis {
-    std::int64_t extent, x, y, x_gradient, y_gradient, mask;
-  };
-  Axis axes[kMaxRank + 1];
-  int rank, kept_axes;
-  std::int64_t results, pixels;  // pixels: of each result
-
-  explicit Walk(const PixelWalk& walk)
-      : rank(walk.rank()),
-        kept_axes(walk.kept_axes()),
-        results(walk.results()),
-        pixels(walk.lines() * walk.line().extent) {
-    for (int i = 0; i < rank; ++i) {
-      const PixelWalk::Axis& axis = walk.axis(i);
-      axes[i] = {axis.extent, axis.stride.x, axis.stride.y, axis.stride.x_gradient,
-          axis.stride.y_gradient, axis.stride.mask};
-    }
-  }
-
-  // Moves `at` by the index-th place along the axes from `first` to `last`. The index that is left
-  // along the outermost axis needs no division: if all pixels lie in one line, nothing is divided.
-  __device__ void move(Axis& at, int first, int last, std::int64_t index) const {
-    for (int i = last; i >= first; --i) {
-      const Axis& axis = axes[i];
-      const std::int64_t outer = i > first ? divided(index, axis.extent) : 0;
-      const std::int64_t inner = index - outer * axis.extent;
-      at.x += inner * axis.x;
-      at.y += inner * axis.y;
-      at.x_gradient += inner * axis.x_gradient;
-      at.y_gradient += inner * axis.y_gradient;
-      at.mask += inner * axis.mask;
-      index = outer;
-    }
-  }
-};
 
 struct Work {
   Walk walk;
@@ -197,13 +155,31 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
   }
 }
 
+// Returns the sum of what the blocks of a result have added up, to all threads.
+__device__ double sum_of_slots(const double* sums, std::int64_t result, std::int64_t slots) {
+  __shared__ double sum;
+  const double total =
+      gpu::block_sum_of<kThreads>(slots, [&](std::int64_t i) { return sums[result * slots + i]; });
+  if (threadIdx.x == 0) sum = total;
+  __syncthreads();
+  const double all = sum;
+  __syncthreads();
+  return all;
+}
+
 struct WeightedWork {
   Work of;
   const void* mask;
   DType mask_dtype;
-  bool of_weights;         // adds up the weights, and neither errors nor gradients
-  int across;              // threads that share a line, a power of two; the others take other lines
-  const double* divisors;  // of each result instead of of.divisor; null if that is the same
+  bool adds_weights, adds_errors;  // errors with their gradients
+  int across;  // threads that share a line, a power of two; the others take other lines
+  // Weights that each block adds up, [result][slot], which divide instead of of.divisor; null if
+  // nothing is divided by weights.
+  double* weights;
+};
+
+struct WeightedSums {
+  double errors = 0, weights = 0;
 };
 
 constexpr int kTogetherWeighted = 4;  // pixels of a thread whose loads are under way at once
@@ -227,12 +203,12 @@ __device__ __forceinline__ void load_weights_as(const void* data, std::int64_t b
 }
 
 // Adds the weights of up to kTogetherWeighted pixels of a line, which begins at `start`, from place
-// `first` on and `across` apart, or their weighted errors, and writes the gradients of these. Those
-// beyond the line's end are the first again. The pixels' loads are under way before the weights',
-// whose dtype is a switch.
+// `first` on and `across` apart, and their weighted errors, and writes the gradients of these.
+// Those beyond the line's end are the first again. The pixels' loads are under way before the
+// weights', whose dtype is a switch.
 template <class T>
-__device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
-    const Walk::Axis& start, const Walk::Axis& line, double scale, std::int64_t first) {
+__device__ __forceinline__ void add_weighted(const WeightedWork& weighted, const Walk::Axis& start,
+    const Walk::Axis& line, double scale, std::int64_t first, WeightedSums& sums) {
   const Work& work = weighted.of;
   std::int64_t places[kTogetherWeighted];
 #pragma unroll
@@ -241,7 +217,7 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     places[k] = place < line.extent ? place : first;
   }
   T x[kTogetherWeighted] = {}, y[kTogetherWeighted] = {};
-  if (!weighted.of_weights) {
+  if (weighted.adds_errors) {
     load_as(work.x, start.x, line.x, places, x);
     load_as(work.y, start.y, line.y, places, y);
   }
@@ -257,21 +233,18 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
     case DType::f32: load_weights(float{}); break;
     default: load_weights(double{}); break;
   }
-  double sum = 0;
 #pragma unroll
   for (int k = 0; k < kTogetherWeighted; ++k) {
     if (first + k * weighted.across >= line.extent) break;
     const double own = weights[k];
     const double weight = own >= 0 ? own : static_cast<double>(NAN);  // it is no weight
-    if (weighted.of_weights) {
-      sum += weight;
-      continue;
-    }
+    sums.weights += weight;
+    if (!weighted.adds_errors) continue;
     PixelError pixel = {};
     if (own != 0) {  // else it may hold anything
       pixel = error_of(work.error, number(x[k]) - number(y[k]));
     }
-    sum += weight * pixel.error;
+    sums.errors += weight * pixel.error;
     if constexpr (!std::is_integral_v<T>) {
       const double slope = weight * pixel.slope * scale;
       if (work.x_gradient) {
@@ -284,7 +257,6 @@ __device__ __forceinline__ double add_weighted(const WeightedWork& weighted,
       }
     }
   }
-  return sum;
 }
 
 // A block takes several lines at once where these are short, and parts of them where they are long.
@@ -302,11 +274,15 @@ __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const Weighte
   const std::int64_t units = (lines + lines_at_once - 1) / lines_at_once * parts;
   for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
     const std::int64_t result = block / work.slots, slot = block - result * work.slots;
-    const double divisor = weighted.divisors ? weighted.divisors[result] : work.divisor;
-    const double scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
+    double scale = 0;  // of gradients
+    if (work.x_gradient || work.y_gradient) {
+      const double divisor =
+          weighted.weights ? sum_of_slots(weighted.weights, result, work.slots) : work.divisor;
+      scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
+    }
     Walk::Axis start{};
     walk.move(start, 0, walk.kept_axes - 1, result);
-    double sum = 0;
+    WeightedSums sums;
     for (std::int64_t unit = slot; unit < units; unit += work.slots) {
       const std::int64_t group = divided(unit, parts);
       const std::int64_t index = group * lines_at_once + own_line;
@@ -314,11 +290,18 @@ __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const Weighte
       if (index >= lines || first >= line.extent) continue;
       Walk::Axis at = start;
       walk.move(at, walk.kept_axes, walk.rank - 2, index);
-      sum += add_weighted<T>(weighted, at, line, scale, first);
+      add_weighted<T>(weighted, at, line, scale, first, sums);
     }
-    const double total = gpu::block_sum<kThreads>(sum);
-    if (work.sums && threadIdx.x == 0) work.sums[block] = total;
-    __syncthreads();
+    if (weighted.adds_weights) {
+      const double total = gpu::block_sum<kThreads>(sums.weights);
+      if (threadIdx.x == 0) weighted.weights[block] = total;
+      __syncthreads();
+    }
+    if (weighted.adds_errors && work.sums) {
+      const double total = gpu::block_sum<kThreads>(sums.errors);
+      if (threadIdx.x == 0) work.sums[block] = total;
+      __syncthreads();
+    }
   }
 }
 
@@ -326,16 +309,15 @@ struct Values {
   const double* sums;  // [result][slot]
   std::int64_t results, slots;
   double divisor;
-  const double* divisors;  // of each result instead; null if that is the same
+  const double* weights;  // [result][slot], which divide instead; null if none do
   void* value;
   DType dtype;
 };
 
 __global__ __launch_bounds__(kThreads) void values_kernel(const Values v) {
   for (std::int64_t result = blockIdx.x; result < v.results; result += gridDim.x) {
-    const double total = gpu::block_sum_of<kThreads>(
-        v.slots, [&](std::int64_t i) { return v.sums[result * v.slots + i]; });
-    const double divisor = v.divisors ? v.divisors[result] : v.divisor;
+    const double total = sum_of_slots(v.sums, result, v.slots);
+    const double divisor = v.weights ? sum_of_slots(v.weights, result, v.slots) : v.divisor;
     if (threadIdx.x == 0) gpu::store_element(v.value, v.dtype, result, total / divisor);
     __syncthreads();
   }
@@ -419,13 +401,13 @@ class Call {
             .sums = nullptr} {
     work_.slots = std::clamp<std::int64_t>(work_.walk.pixels / kPixelsOfBlock, 1, kMostSlots);
     const bool divides = !pass.mask.empty() && !pass.is_sum;
-    const std::int64_t results = divides ? work_.walk.results : 0;
-    const std::int64_t sums = divides || !pass.value.empty() ? blocks() : 0;
-    if (sums == 0) return;
+    const std::int64_t sums = pass.value.empty() ? 0 : blocks(), weights = divides ? blocks() : 0;
+    if (sums + weights == 0) return;
     memory_ = allocate_bytes(
-        static_cast<std::size_t>(sums + results) * sizeof(double), pass.x.device, exec);
-    work_.sums = static_cast<double*>(memory_.get());
-    if (divides) divisors_ = work_.sums + sums;
+        static_cast<std::size_t>(sums + weights) * sizeof(double), pass.x.device, exec);
+    auto* const memory = static_cast<double*>(memory_.get());
+    if (sums > 0) work_.sums = memory;
+    if (divides) weights_ = memory + sums;
   }
 
   void run() {
@@ -434,38 +416,36 @@ class Call {
       gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
           errors_kernel_of(pass_.x.dtype), work_);
     } else {
-      if (divisors_) {
-        add_weighted(true);
-        write_values(1, nullptr, divisors_, DType::f64);
-      }
-      add_weighted(false);
+      const bool has_gradient = work_.x_gradient || work_.y_gradient;
+      if (weights_ && has_gradient) add_weighted(true, false);
+      add_weighted(weights_ && !has_gradient, true);
     }
-    if (pass_.value.empty()) return;
-    write_values(pass_.divisor, divisors_, pass_.value.data(), pass_.value.dtype);
+    if (!pass_.value.empty()) write_values();
   }
 
  private:
   std::int64_t blocks() const { return work_.walk.results * work_.slots; }
 
-  void add_weighted(bool of_weights) const {
+  void add_weighted(bool adds_weights, bool adds_errors) const {
     const WeightedWork weighted{.of = work_,
         .mask = pass_.mask.data(),
         .mask_dtype = pass_.mask.dtype,
-        .of_weights = of_weights,
+        .adds_weights = adds_weights,
+        .adds_errors = adds_errors,
         .across = threads_across(work_.walk.axes[work_.walk.rank - 1].extent),
-        .divisors = of_weights ? nullptr : divisors_};
+        .weights = weights_};
     gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
         weighted_kernel_of(pass_.x.dtype), weighted);
   }
 
-  void write_values(double divisor, const double* divisors, void* value, DType dtype) const {
+  void write_values() const {
     const Values values{.sums = work_.sums,
         .results = work_.walk.results,
         .slots = work_.slots,
-        .divisor = divisor,
-        .divisors = divisors,
-        .value = value,
-        .dtype = dtype};
+        .divisor = pass_.divisor,
+        .weights = weights_,
+        .value = pass_.value.data(),
+        .dtype = pass_.value.dtype};
     gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(values.results), kThreads, 0,
         values_kernel, values);
   }
@@ -473,8 +453,8 @@ class Call {
   const PixelPass& pass_;
   const Execution& exec_;
   Work work_;
-  std::shared_ptr<void> memory_;  // the blocks' sums, then the results' divisors
-  double* divisors_ = nullptr;
+  std::shared_ptr<void> memory_;  // the blocks' sums, then their weights
+  double* weights_ = nullptr;     // null if nothing is divided by weights
 };
 
 }  // namespace
