@@ -2,8 +2,10 @@
 // LNCC on the GPU, the fast path: which passes it takes, by which of its two pairs of kernels, and
 // their launches. Both pairs leave derivatives of windows in memory, whose window sums are the
 // gradient.
-//   sliding window (sliding_window_*.cu)   boxes of any width; cost is nearly the same for all
-//   filters (filter_*.cu)                  Gaussian windows and valid_mask; up to 11 taps
+//   sliding window (sliding_window_*.cu,   boxes of any width; cost is nearly the same for all
+//                   valid_windows.cu)
+//   filters (filter_*.cu)                  Gaussian windows, and valid_mask where the sliding
+//                                          window does not take it; up to 11 taps
 #include "src/lncc/cuda/fast_path.h"
 
 #include <algorithm>
@@ -64,18 +66,30 @@ bool has_whole_rows(const TensorView& view, int together) {
 // Returns whether those of both images do.
 bool has_whole_copies(const Pass& pass, Form form) {
   const int together = pixels_together(form == Form::half);
-  return (form == Form::f32 || form == Form::half) && has_whole_rows(pass.x, together) &&
-         has_whole_rows(pass.y, together);
+  return (form == Form::f32 || form == Form::half || form == Form::valid) &&
+         has_whole_rows(pass.x, together) && has_whole_rows(pass.y, together);
+}
+
+// Returns the kind of the centres, which is weighted under valid_mask.
+Kind kind_under(const Pass& pass, Form form) {
+  return form == Form::valid ? Kind::weighted : kind_of(pass, form);
+}
+
+// Returns whether rows of valid_mask do.
+bool has_whole_weights(const Pass& pass) {
+  return has_whole_rows(pass.valid_mask, pass.valid_mask.dtype == DType::f32 ? 4 : 16);
 }
 
 // Returns whether runs of centres begin at multiples of 16 bytes, and have whole vectors, in what
 // the windows' kernel loads and stores besides.
-bool has_whole_runs(const Pass& pass, Kind kind, const Geometry& g) {
+bool has_whole_runs(const Pass& pass, Form form, const Geometry& g) {
+  const Kind kind = kind_under(pass, form);
   constexpr int kTogether = pixels_together(false);
   if (!takes_whole_runs(kind) || g.first_centre[2] % kTogether != 0 ||
       g.centres(2) % kTogether != 0) {
     return false;
   }
+  if (form == Form::valid) return has_whole_weights(pass);
   if (kind == Kind::weighted) return !pass.mask.empty() && has_whole_rows(pass.mask, kTogether);
   return has_whole_rows(pass.x, kTogether) && has_whole_rows(pass.y, kTogether) &&
          has_whole_rows(pass.x_gradient, kTogether);
@@ -98,10 +112,34 @@ FilterTaps taps_of(const Pass& pass) {
   return taps;
 }
 
+// Returns whether the sliding window takes a pass with valid_mask: f32 images under weights of f32
+// or u8, reduced to a number, with an exact gradient if any. Filters are faster where images are
+// small or so narrow that most of a tile would be empty.
+bool slides_under_valid_mask(const CudaPlan& plan, int taps) {
+  const Pass& pass = plan.pass;
+  const bool has_mask = !pass.valid_mask.empty() && has_short_planes(pass.valid_mask) &&
+                        (pass.valid_mask.dtype == DType::f32 || pass.valid_mask.dtype == DType::u8);
+  const bool is_plain = pass.is_box && pass.mask.empty() && !pass.is_signed &&
+                        pass.reduction != Reduction::none &&
+                        (!pass.has_gradient() || pass.gradient == LnccGradient::exact);
+  if (!has_mask || !is_plain || pass.x.dtype != DType::f32 || !has_short_pixels(pass) ||
+      !takes_f32_formula(pass)) {
+    return false;
+  }
+  const Geometry& g = plan.problem.geometry;
+  constexpr std::int64_t kLeastPixels = 100'000, kLeastOfVolume = 1 << 15;
+  constexpr std::int64_t kLeastColumns = 32, kLeastRows = 16;
+  const bool is_large = g.planes * g.map_elements() >= kLeastPixels &&
+                        g.map_elements() >= kLeastOfVolume && g.centres(2) >= kLeastColumns &&
+                        g.centres(1) >= kLeastRows;
+  return is_large || !takes_filter(pass, taps);
+}
+
 Form form_of(const CudaPlan& plan) {
   const Pass& pass = plan.pass;
   const int* const radius = plan.problem.geometry.radius;
   const int widest = std::max({radius[0], radius[1], radius[2]});
+  if (slides_under_valid_mask(plan, 2 * widest + 1)) return Form::valid;
   const bool can_slide = pass.is_box && pass.valid_mask.empty();
   if (!can_slide) return takes_filter(pass, 2 * widest + 1) ? Form::filter : Form::none;
   if (!has_short_pixels(pass) || !takes_f32_formula(pass)) return Form::f64;
@@ -109,7 +147,7 @@ Form form_of(const CudaPlan& plan) {
 }
 
 std::int64_t derivative_bytes(const CudaPlan& plan, Form form) {
-  const bool is_short = form == Form::f32 || form == Form::half ||
+  const bool is_short = form == Form::f32 || form == Form::half || form == Form::valid ||
                         (form == Form::filter && plan.pass.x.dtype != DType::f64);
   return is_short ? sizeof(CentreDerivatives<float>) : sizeof(CentreDerivatives<double>);
 }
@@ -125,20 +163,15 @@ class FastPath {
         form_(form_of(plan)),
         images_(images_of(plan.pass)),
         all_(Division::all_pixels(g_)) {
-    const gpu::Limits& limits = gpu::limits(plan.device);
-    const bool filters = form_ == Form::filter;
-    const int taps = widest();
-    window_room_ = {limits.multiprocessors,
-        filters ? filter_window_threads(taps) * filter_window_blocks(taps) : kWindowThreads,
-        limits.shared_bytes_a_block};
-    gradient_room_ = {limits.multiprocessors,
-        filters ? kFilterGradientThreads * filter_gradient_blocks(taps) : kGradientThreads,
-        limits.shared_bytes_a_block};
+    set_rooms();
     if (!is_taken()) return;
     // A stage does not pay for tiles that see little beside what their neighbours see.
-    if (!filters && (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
-                        gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1])) {
-      form_ = Form::far;
+    if (form_ != Form::filter && (window_tiles(all_, 1).threads_across <= 3 * g_.radius[2] ||
+                                     gradient_tiles(all_, 1).threads_across <= 3 * g_.radius[1])) {
+      form_ = form_ != Form::valid                ? Form::far
+              : takes_filter(plan.pass, widest()) ? Form::filter
+                                                  : Form::none;
+      set_rooms();
     }
     if (!fits()) return;
     const ChunkGrid cuts(all_.planes, gradient_tiles(all_, 1).chunk_planes, slabs());
@@ -197,6 +230,20 @@ class FastPath {
   }
 
  private:
+  void set_rooms() {
+    const gpu::Limits& limits = gpu::limits(plan_.device);
+    const bool filters = form_ == Form::filter;
+    const int taps = widest();
+    window_room_ = {limits.multiprocessors,
+        filters                ? filter_window_threads(taps) * filter_window_blocks(taps)
+        : form_ == Form::valid ? valid_threads()
+                               : kWindowThreads,
+        limits.shared_bytes_a_block};
+    gradient_room_ = {limits.multiprocessors,
+        filters ? kFilterGradientThreads * filter_gradient_blocks(taps) : kGradientThreads,
+        limits.shared_bytes_a_block};
+  }
+
   // Adds either the parts that some volumes have without a workspace, or all as one. Both have the
   // tiles across and the chunks of planes that suit the whole; those of volumes that are cut suit
   // one volume.
@@ -257,11 +304,16 @@ class FastPath {
           .has_f32_formula = plan_.pass.x.dtype != DType::f64 && takes_f32_formula(plan_.pass),
           .has_f64_derivatives = plan_.pass.x.dtype == DType::f64,
           .has_whole_copies = has_whole_copies(plan_.pass, form_),
-          .has_whole_runs = has_whole_runs(plan_.pass, kind_of(plan_.pass, form_), g_) &&
-                            part.centres.columns.first % pixels_together(false) == 0};
+          .has_whole_runs = has_whole_runs(plan_.pass, form_, g_) &&
+                            part.centres.columns.first %
+                                    (form_ == Form::valid ? kOutputs : pixels_together(false)) ==
+                                0,
+          .has_whole_weights = form_ == Form::valid && has_whole_weights(plan_.pass)};
       arguments.tiles.first_volume = part.volume;
       if (form_ == Form::filter) {
         launch_filter_windows(plan_, arguments, taps_of(plan_.pass));
+      } else if (form_ == Form::valid) {
+        launch_valid_windows(plan_, arguments);
       } else {
         launch_windows(plan_, arguments, form_);
       }
@@ -274,6 +326,8 @@ class FastPath {
     arguments.tiles.first_volume = part.volume;
     if (form_ == Form::filter) {
       launch_filter_gradient(plan_, arguments, taps_of(plan_.pass));
+    } else if (form_ == Form::valid) {
+      launch_valid_gradient(plan_, arguments);
     } else {
       launch_gradient(plan_, arguments, form_);
     }
@@ -300,11 +354,13 @@ class FastPath {
         .planes = box.planes.length(),
         .volumes = volumes,
         .lines = 0.2 * g_.radius[1],  // most arrive in time
-        .has_whole_runs = takes_whole_runs(kind_of(plan_.pass, form_)),
+        .has_whole_runs = takes_whole_runs(kind_under(plan_.pass, form_)),
         .threads_across = threads_across,
         .begin = begin()};
-    return remembered_tiles({work, window_room_, radius(), form_, false},
-        [&](const Tiles& tiles) { return window_bytes(tiles, g_.radius, form_); });
+    return remembered_tiles({work, window_room_, radius(), form_, false}, [&](const Tiles& tiles) {
+      return form_ == Form::valid ? valid_window_bytes(tiles, g_.radius)
+                                  : window_bytes(tiles, g_.radius, form_);
+    });
   }
   Tiles gradient_tiles(const Box& box, int volumes) const {
     const int both = volumes * std::max(1, images_);

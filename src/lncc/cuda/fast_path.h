@@ -164,8 +164,9 @@ struct WindowArguments {
   double* partials;  // [volume][slots]; null with a map
   int slots, first_slot;
   bool has_f32_formula, has_f64_derivatives;  // of filters
-  bool has_whole_copies;  // rows of both images begin and end at multiples of 16 bytes
-  bool has_whole_runs;    // runs of outputs begin at such places of what centres load and store
+  bool has_whole_copies;   // rows of both images begin and end at multiples of 16 bytes
+  bool has_whole_runs;     // runs of outputs begin at such places of what centres load and store
+  bool has_whole_weights;  // rows of valid_mask begin and end so
 };
 
 struct GradientArguments {
@@ -177,14 +178,15 @@ struct GradientArguments {
 
 /// The form of a pass. Sliding windows: f32 and half for f32 images and those of f16 and bf16 whose
 /// planes 32 bits can index; f64 for others; far for windows so wide that a block has no room for
-/// the pixels or derivatives under them. filter: any taps, up to kMostTaps. none: the fast path
-/// does not take it.
-enum class Form : std::uint8_t { f32, half, f64, far, filter, none };
+/// the pixels or derivatives under them; valid for f32 images under a valid_mask. filter: any taps,
+/// up to kMostTaps. none: the fast path does not take it.
+enum class Form : std::uint8_t { f32, half, f64, far, valid, filter, none };
 
 /// What the centres of the sliding window's kernel are. Those of the first four kinds are reduced
 /// to a number by the f32 formula:
 ///   plain, is_signed   all weigh and average alike; the exact gradient, if any
-///   weighted           the same as plain with weights, or with windows that average what they have
+///   weighted           the same as plain with weights (those of valid_mask in a kernel of their
+///                      own) or with windows that average what they have
 ///   ants               the squared measure, with ANTs' gradient to x
 ///   any                all else
 enum class Kind : std::uint8_t { plain, is_signed, weighted, ants, any };
@@ -208,6 +210,9 @@ struct FilterTaps {
   int count[3] = {};
 };
 
+/// Number of threads of windows under valid_mask on a multiprocessor at once.
+int valid_threads();
+
 /// Queue one kernel.
 void launch_filter_windows(
     const CudaPlan& plan, const WindowArguments& arguments, const FilterTaps& taps);
@@ -215,10 +220,13 @@ void launch_filter_gradient(
     const CudaPlan& plan, const GradientArguments& arguments, const FilterTaps& taps);
 void launch_windows(const CudaPlan& plan, const WindowArguments& arguments, Form form);
 void launch_gradient(const CudaPlan& plan, const GradientArguments& arguments, Form form);
+void launch_valid_windows(const CudaPlan& plan, const WindowArguments& arguments);
+void launch_valid_gradient(const CudaPlan& plan, const GradientArguments& arguments);
 
 /// Return the bytes of shared memory that a block of either kernel needs under a window of these
 /// radii (z, y, x).
 std::int64_t window_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
+std::int64_t valid_window_bytes(const Tiles& tiles, const int (&radius)[3]);
 std::int64_t gradient_bytes(const Tiles& tiles, const int (&radius)[3], Form form);
 
 /// An offset within a plane, of 32 bits if they are known to be enough.

@@ -20,6 +20,10 @@ constexpr int kThreads = 256;
 
 constexpr int kAtOnce = 8;  // loads of a lane in flight together
 
+// Pixels with a smaller share of all weights add less than a last digit to a result. Sums that
+// slide cannot tell their windows from what is left of others.
+constexpr double kLeastShare = 0x1p-60;
+
 // Calls add_row(at) for rows [first, last) of a plane; warps take them in turn.
 template <class AddRow>
 __device__ __forceinline__ void for_each_row(
@@ -97,13 +101,14 @@ struct Groups {
 };
 
 // Writes the amount that a unit of v at a pixel of weight 1 adds to each group's value, and the
-// amount that it adds, with upstream, to Σ upstream·value from each plane. A mean without weights
-// has gradient 0 and is NaN, or 0 for a loss; weights that are NaN make all of it NaN. totals:
-// where the groups' weights go, or null.
+// amount that it adds, with upstream, to Σ upstream·value from each plane; behind these, of each
+// plane, the weight below which a pixel does not count. A mean without weights has gradient 0 and
+// is NaN, or 0 for a loss; weights that are NaN make all of it NaN. totals: where the groups'
+// weights go, or null.
 __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
     int slots, double known_weight, double weight, bool is_sum, gpu::Upstream upstream,
     double* units, double* slopes, double* totals) {
-  __shared__ double slope;
+  __shared__ double slope, least;
   for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
     const std::int64_t first = group * groups.planes_each;
     double total = known_weight;
@@ -111,12 +116,15 @@ __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const d
     if (threadIdx.x == 0) {
       if (totals != nullptr) totals[group] = total;
       const bool is_empty = !is_sum && total == 0;
+      least = total * kLeastShare;
       slope = is_empty ? 0 : is_sum && total == total ? weight : weight / total;
       units[group] = is_empty && weight >= 0 ? NAN : slope;
     }
     __syncthreads();
+    const std::int64_t planes = groups.count * groups.planes_each;
     for (std::int64_t i = threadIdx.x; i < groups.planes_each; i += kThreads) {
       slopes[first + i] = slope * upstream.of(first + i);
+      slopes[planes + first + i] = least;
     }
     __syncthreads();
   }
@@ -154,12 +162,12 @@ void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
   const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
   plan.slots = fast_path != nullptr ? fast_path_slots(*fast_path) : direct_slots(plan);
   const std::int64_t weights = is_weighted ? g.planes * weight_slots : 0;
-  const std::int64_t count = groups.count + g.planes * (1 + plan.slots) + weights;
+  const std::int64_t count = groups.count + g.planes * (2 + plan.slots) + weights;
   const auto memory =
       allocate_bytes(static_cast<std::size_t>(count) * sizeof(double), plan.device, plan.exec);
   double* const units = static_cast<double*>(memory.get());
   double* const slopes = units + groups.count;
-  plan.partials = slopes + g.planes;
+  plan.partials = slopes + 2 * g.planes;
   double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
   plan.problem.slopes = slopes;
   if (is_weighted) {

@@ -54,7 +54,8 @@ struct Problem {
   Constants<double> constants;
   double taps, weight;
   bool is_signed, is_ants, reduces;
-  const double* slopes;  ///< [planes]; set if a pass reduces to numbers and has a gradient
+  /// [2][planes]: slopes, then the least weights that count; set if a pass reduces to numbers.
+  const double* slopes;
 
   explicit Problem(const Pass& pass);
 

@@ -10,6 +10,7 @@
 // The stage is filled for the next plane while centres are at work. Every sum is f64 about the
 // volume's middle pixel. Sums along z begin anew with every chunk. A NaN stays in the sums of the
 // windows below it and beside it, of a thread each, to the end of the chunk.
+#include "src/lncc/cuda/centre_runs.cuh"
 #include "src/lncc/cuda/fast_path.h"
 #include "src/lncc/cuda/outputs_per_thread.cuh"
 #include "src/lncc/cuda/pixel_stage.cuh"
@@ -101,40 +102,6 @@ __device__ __forceinline__ void advance(
 __device__ __forceinline__ std::int64_t seen(const Geometry& g, int axis, std::int64_t centre) {
   const std::int64_t first = centre - g.radius[axis], last = centre + g.radius[axis];
   return (last < g.extent[axis] ? last + 1 : g.extent[axis]) - (first > 0 ? first : 0);
-}
-
-// Loads or stores the f32 of a run of centres in memory, `count` of them, four at once if
-// `is_whole`.
-__device__ __forceinline__ void load_run(
-    const float* from, std::int64_t stride, int count, bool is_whole, float (&run)[kOutputs]) {
-  if (is_whole) {
-#pragma unroll
-    for (int i = 0; i < kOutputs; i += 4) {
-      if (i >= count) break;
-      const float4 four = *reinterpret_cast<const float4*>(from + i);
-      run[i] = four.x, run[i + 1] = four.y, run[i + 2] = four.z, run[i + 3] = four.w;
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kOutputs; ++i) {
-    if (i < count) run[i] = from[i * stride];
-  }
-}
-__device__ __forceinline__ void store_run(
-    float* to, std::int64_t stride, int count, bool is_whole, const float (&run)[kOutputs]) {
-  if (is_whole) {
-#pragma unroll
-    for (int i = 0; i < kOutputs; i += 4) {
-      if (i >= count) break;
-      *reinterpret_cast<float4*>(to + i) = make_float4(run[i], run[i + 1], run[i + 2], run[i + 3]);
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kOutputs; ++i) {
-    if (i < count) to[i * stride] = run[i];
-  }
 }
 
 // The centres of a thread, which lie side by side in a row.
