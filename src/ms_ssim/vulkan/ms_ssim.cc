@@ -2,8 +2,8 @@
 // MS-SSIM through Vulkan, in the order of cuda.cu: each level is one pass of SSIM for its means and
 // their gradients, from the finest to the coarsest; then the means of all levels give the values
 // and slopes, by which the gradients are mixed, from the coarsest level to the finest. Halved
-// images are kept as x + y and x - y. Images on the CPU are copied over, and results back, in the
-// same commands.
+// images are kept as x + y and x - y, less the ground of their plane. Images on the CPU are copied
+// over, and results back, in the same commands.
 #include <algorithm>
 
 #include "src/core/require.h"
@@ -84,6 +84,7 @@ class Pyramid {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
     means_ = commands_.workspace(numbers * sizeof(double));
     slopes_ = commands_.workspace(numbers * sizeof(float));
+    ground_ = workspace({pass_.level.x.shape[0], channels_, 2});
     for (std::size_t l = 0; l < levels_.size(); ++l) run_level(l);
     combine();
     mix(&Level::x_gradient, x_gradient_);
@@ -137,7 +138,7 @@ class Pyramid {
     level.y_gradient = gradient_at(l, y_gradient_);
     pass.x_gradient = level.x_gradient;
     pass.y_gradient = level.y_gradient;
-    ssim_internal::queue_ssim("ms_ssim", commands_, results_, pass);
+    ssim_internal::queue_ssim("ms_ssim", commands_, results_, pass, ground_);
     if (!is_coarsest) halve(l);
   }
 
@@ -171,8 +172,9 @@ class Pyramid {
     arguments.y = Layout(fine.y);
     commands_.run({.module = "ms_ssim/halve",
                       .constants = {static_cast<std::int32_t>(fine.x.dtype), fine.of_sums ? 1 : 0}},
-        {buffer_of(fine.x), buffer_of(fine.y), buffer_of(coarse.x), buffer_of(coarse.y)}, arguments,
-        {.x = parts(shape[4], kThreads), .y = shape[3], .z = planes_});
+        {buffer_of(fine.x), buffer_of(fine.y), buffer_of(coarse.x), buffer_of(coarse.y),
+            buffer_of(ground_)},
+        arguments, {.x = parts(shape[4], kThreads), .y = shape[3], .z = planes_});
   }
 
   void combine() {
@@ -244,6 +246,7 @@ class Pyramid {
   std::int64_t channels_, planes_;
   std::vector<Level> levels_;
   TensorView x_gradient_, y_gradient_;           // as kernels meet the caller's
+  TensorView ground_;                            // what is taken from the halved images
   VkBuffer means_ = nullptr, slopes_ = nullptr;  // f64 and f32, [level][plane]
 };
 

@@ -130,14 +130,30 @@ TEST_F(MsSsimVulkan, OfEqualImagesIsOneAndOfNearOnesKeepsItsDigits) {
   EXPECT_NEAR(item(ms_ssim_loss(pair.x, near, kSmall, exec())) / expected, 1, 1e-3);
 }
 
-// Coarse levels hold x + y and x - y in f32, which rounds away a ten-thousandth of such contrast:
-// gradients see it, values do not.
+// Coarse levels hold x + y and x - y in f32, which would round away a ten-thousandth of such
+// contrast, had they not their plane's ground taken from them.
 TEST_F(MsSsimVulkan, KeepsSmallContrastOnBrightGrounds) {
   const auto at = [](double base, std::uint32_t seed) {
-    return test::make({1, 1, 60, 47}, DType::f32, Layout::dense,
+    return test::make({1, 2, 60, 47}, DType::f32, Layout::dense,
         [=](std::int64_t i) { return base + 1e-3 * test::uniform(seed, i); });
   };
-  expect_the_references({at(0.2, 1), at(0.9, 2)}, kSmall, 1e-4);
+  for (const auto& [of_x, of_y] : {std::pair{0.2, 0.9}, std::pair{0.9, 0.9}, std::pair{0.7, 0.6}}) {
+    const Pair pair{at(of_x, 1), at(of_y, 2)};
+    for (const Padding padding : {Padding::valid, Padding::renormalize}) {
+      for (const Downsample rule : {Downsample::vainf, Downsample::piq}) {
+        SCOPED_TRACE(fmt::format(
+            "{} {} {} {}", of_x, of_y, ssim_internal::name(padding), static_cast<int>(rule)));
+        MsSsimOptions options = kSmall;
+        options.padding = padding;
+        options.downsample = rule;
+        expect_the_references(pair, options);
+      }
+    }
+  }
+  // A gradient by y alone is by x + y and y - x.
+  const Pair pair{at(0.2, 1), at(0.9, 2)};
+  const Reference expected = reference_ms_ssim(pair.x, pair.y, {}, kSmall);
+  ssim_internal::expect_near(through_vulkan(pair, {}, kSmall, false, true), expected, 1e-6);
 }
 
 TEST_F(MsSsimVulkan, OfBuffersOfTheDeviceIsTheReferences) {

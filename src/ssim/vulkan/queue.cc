@@ -80,11 +80,13 @@ bool is_folded(Padding padding) {
 
 class Queue {
  public:
-  Queue(const char* operation, Commands& commands, Results& results, const Pass& pass)
+  Queue(const char* operation, Commands& commands, Results& results, const Pass& pass,
+      const TensorView& ground)
       : operation_(operation),
         commands_(commands),
         results_(results),
         pass_(pass),
+        ground_(ground),
         images_(pass.x.shape[0]),
         channels_(pass.x.shape[1]),
         height_(pass.x.shape[3]),
@@ -110,6 +112,8 @@ class Queue {
     Floats upstream{.elements = {}, .dtype = DType::f32};
     if (has_gradient_ && !pass_.upstream.empty())
       upstream = gpu::vulkan::floats_of(operation_, commands_, pass_.upstream);
+    const bool has_upstream = upstream.elements.buffer != nullptr;
+    if (pass_.of_sums) upstream.elements = gpu::vulkan::elements_of(operation_, commands_, ground_);
 
     WindowArguments arguments = window_arguments(is_swapped && pass_.of_sums);
     Layouts layouts;
@@ -120,8 +124,7 @@ class Queue {
     if (has_map) layouts.map = Layout(map);
     if (upstream.elements.buffer != nullptr) layouts.upstream = upstream_layout(upstream.elements);
     if (has_map) arguments.options |= kHasMap;
-    if (upstream.elements.buffer != nullptr)
-      arguments.options |= reduces ? kUpstreamOfPlanes : kUpstreamOfMap;
+    if (has_upstream) arguments.options |= reduces ? kUpstreamOfPlanes : kUpstreamOfMap;
     const VkBuffer of_layouts = commands_.workspace_of(&layouts, sizeof layouts);
 
     const Plan plan = plan_of();
@@ -202,13 +205,14 @@ class Queue {
     return parts(width_ + 2 * pass_.window.radius_x(), kVector) * kVector;
   }
 
-  // One number a plane, or one a window.
+  // One number a plane, or one a window; of the ground two a plane.
   Layout upstream_layout(const Elements& elements) const {
     if (pass_.reduction == Reduction::none) return Layout(elements);
+    const int rank = pass_.of_sums ? 2 : pass_.upstream.shape.rank();
     Layout layout;
     layout.offset = elements.offset;
-    if (pass_.upstream.shape.rank() > 0) layout.image = elements.strides[0];
-    if (pass_.upstream.shape.rank() > 1) layout.channel = elements.strides[1];
+    if (rank > 0) layout.image = elements.strides[0];
+    if (rank > 1) layout.channel = elements.strides[1];
     return layout;
   }
 
@@ -305,6 +309,7 @@ class Queue {
   Commands& commands_;
   Results& results_;
   const Pass& pass_;
+  const TensorView& ground_;
   std::int64_t images_, channels_, height_, width_, planes_;
   Extents map_shape_;
   bool has_gradient_;
@@ -338,8 +343,9 @@ void require_kernels(const char* operation, const Pass& pass, bool are_volumes) 
   }
 }
 
-void queue_ssim(const char* operation, Commands& commands, Results& results, const Pass& pass) {
-  Queue(operation, commands, results, pass).run();
+void queue_ssim(const char* operation, Commands& commands, Results& results, const Pass& pass,
+    const TensorView& ground) {
+  Queue(operation, commands, results, pass, ground).run();
 }
 
 }  // namespace similis::ssim_internal

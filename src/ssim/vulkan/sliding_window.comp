@@ -19,9 +19,9 @@
 // Buffers: 0 x, 1 y: words; 2 layouts: 5 integers for each of x, y, x_gradient, y_gradient, map and
 //   upstream: offset of the first element and strides of images, channels, rows and columns, all in
 //   elements; 3 sums: one f32 a workgroup, [plane][segment][strip], of
-//   weight·(1 - SSIM) + l1_weight·|x - y|; 4 map: f32; 5 upstream: words; 6 x_gradient,
-//   7 y_gradient: words. 8 to 11 are x, y, x_gradient and y_gradient again, in vectors of four.
-//   A buffer that the options do not need may be any other.
+//   weight·(1 - SSIM) + l1_weight·|x - y|; 4 map: f32; 5 upstream: words, or with kOfSums the ground;
+//   6 x_gradient, 7 y_gradient: words. 8 to 11 are x, y, x_gradient and y_gradient again, in vectors
+//   of four. A buffer that the options do not need may be any other.
 #include "src/gpu/glsl/prelude.glsl"
 #include "src/gpu/glsl/elements.glsl"
 
@@ -44,7 +44,9 @@ layout(constant_id = 5) const int kForm = 0;
 layout(constant_id = 6) const int kInVectors = 0;    // 1: rows of x, y and gradients, 2: of
                                                      // gradients alone are dense f32 from
                                                      // multiples of 16 B on
-layout(constant_id = 7) const int kOfSums = 0;       // 1: x holds x + y and y holds x - y, in f32
+layout(constant_id = 7) const int kOfSums = 0;       // 1: x holds x + y and y holds x - y, in f32,
+                                                     // less two numbers a plane, the ground, which
+                                                     // then is in the place of an upstream
 layout(constant_id = 8) const int kGradientDtype = kF32;
 layout(constant_id = 9) const int kUpstreamDtype = kF32;
 
@@ -121,11 +123,11 @@ float upstream_at(int index) {
   return element_of(kUpstreamDtype, words_upstream[word_of(kUpstreamDtype, index)], index);
 }
 
-// A pixel of the strip: what is in memory, and its x + y and x - y. x and y are apart where their
-// difference is rounded and their contrast is small beside it.
+// A pixel of the strip: what is in memory, its x + y and x - y there, and these with the ground. x and
+// y are apart where their difference is rounded and their contrast is small beside it.
 struct Level {
   vec2 stored;
-  float s, d;
+  float s, d, full_s, full_d;
   bool are_apart;
 };
 
@@ -205,9 +207,16 @@ void main() {
   bool is_level = is_finite(stored_x) && is_finite(stored_y);
   stored_x = is_level ? stored_x : 0.0;
   stored_y = is_level ? stored_y : 0.0;
-  Level level = Level(vec2(stored_x, stored_y), kOfSums != 0 ? stored_x : stored_x + stored_y,
-      kOfSums != 0 ? sign * stored_y : stored_x - stored_y, false);
-  if (kOfSums == 0) {  // a second pixel tells of the contrast
+  float level_s = kOfSums != 0 ? stored_x : stored_x + stored_y;
+  float level_d = kOfSums != 0 ? sign * stored_y : stored_x - stored_y;
+  Level level = Level(vec2(stored_x, stored_y), level_s, level_d, level_s, level_d, false);
+  vec2 ground = vec2(0.0);
+  if (kOfSums != 0) {
+    int at_ground = plane_of(5, image, channel).first;
+    ground = vec2(upstream_at(at_ground), upstream_at(at_ground + 1));
+    level.full_s += ground.x;
+    level.full_d += sign * ground.y;
+  } else {  // a second pixel tells of the contrast
     int other_x = clamp(first_owned, 0, width - 1), other_y = clamp(first, 0, height - 1);
     float contrast = abs(x_at(at(of_x, other_y, other_x)) - stored_x) +
                      abs(y_at(at(of_y, other_y, other_x)) - stored_y);
@@ -216,7 +225,7 @@ void main() {
   }
   // Pixels outside are 0, or have no weight: then s and d are the level's.
   bool is_weightless = takes_padding() && padding == kRenormalize;
-  vec2 outside = vec2(is_weightless ? stored_x : 0.0, is_weightless ? stored_y : 0.0);
+  vec2 outside = is_weightless ? vec2(stored_x, stored_y) : -ground;
 
   int own_pixel = shown(column0 + t, width, kRadiusX);
   int own_x = of_x.first + own_pixel * of_x.column, own_y = of_y.first + own_pixel * of_y.column;
@@ -297,7 +306,7 @@ void main() {
       // Halves of p, q and 1 - SSIM (formula.h) by products with reciprocals of 2a and 2b.
       float s = mean_s[o], d = mean_d[o];
       float var_s = max(0.0, fma(-s, s, mean_ss[o])), var_d = max(0.0, fma(-d, d, mean_dd[o]));
-      float full_s = s + level.s, full_d = d + level.d, squared = full_d * full_d;
+      float full_s = s + level.full_s, full_d = d + level.full_d, squared = full_d * full_d;
       float ra = 1.0 / fma(full_s, full_s, squared + c1), rb = 1.0 / (var_s + (var_d + c2));
       if (has(kContrast)) ra = 0.0;
       float p = squared * ra, q = var_d * rb, rest_p = fma(-2.0, p, 1.0);
