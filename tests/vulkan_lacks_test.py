@@ -117,7 +117,12 @@ def main():
         assert why.split(NONE)[1].startswith(name) and why.endswith(f" lacks {what}"), done
         refused(why.split(NONE)[1], **lack(what))
 
-    # A device that does not open is an error of the call that needs it.
+    # A device that does not open is an error of the call that needs it, and `info` goes on.
+    why = "cannot be used: vulkan: the device cannot be opened: VK_ERROR_OUT_OF_DEVICE_MEMORY\n"
+    done = run("info", **lack("memory"))
+    assert done.returncode == 0 and why in done.stdout and "\nHDF5 " in done.stdout, done
+    done = run("info", "--report", **lack("memory"))
+    assert done.returncode == 0 and f"vulkan:0 {why}" in done.stdout, done
     done = run("compare", "x.png", "y.png", "-m", "ssim", "--device", "vulkan", **lack("memory"))
     assert done.returncode == 1 and done.stdout == "", done
     assert done.stderr == (

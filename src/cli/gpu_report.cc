@@ -159,6 +159,20 @@ std::string exact_lines(const Place& place) {
   return text + ssimulacra2_line(place);
 }
 
+std::string report_of(int index, std::int64_t height, std::int64_t width) {
+  const Place place{VulkanDevice(index), height, width};
+  std::string text =
+      fmt::format("vulkan:{} is {}, {}\n", index, place.device.name(), place.device.arithmetic());
+  for (const auto lines : {exact_lines, loss_lines}) {
+    try {
+      text += lines(place);
+    } catch (const DeviceError& error) {
+      text += fmt::format("  {}\n", error.what());
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string gpu_report(std::int64_t height, std::int64_t width) {
@@ -166,15 +180,10 @@ std::string gpu_report(std::int64_t height, std::int64_t width) {
   if (count == 0) return gpu::describe(DeviceKind::vulkan) + "\n";
   std::string text;
   for (int index = 0; index < count; ++index) {
-    const Place place{VulkanDevice(index), height, width};
-    text +=
-        fmt::format("vulkan:{} is {}, {}\n", index, place.device.name(), place.device.arithmetic());
-    for (const auto lines : {exact_lines, loss_lines}) {
-      try {
-        text += lines(place);
-      } catch (const DeviceError& error) {
-        text += fmt::format("  {}\n", error.what());
-      }
+    try {
+      text += report_of(index, height, width);
+    } catch (const DeviceError& error) {
+      text += fmt::format("vulkan:{} cannot be used: {}\n", index, error.what());
     }
   }
   return text;

@@ -11,14 +11,24 @@ namespace {
 
 int count() { return static_cast<int>(devices().size()); }
 
-// Each device with the probe's verdict.
+// The probe's verdict, or why there is none.
+std::string verdict_of(int index) {
+  try {
+    return verdict(opened(index).arithmetic());
+  } catch (const DeviceError& error) {
+    return fmt::format("cannot be used: {}", error.what());
+  }
+}
+
+// Each device with its verdict.
 std::string examine() {
   if (count() == 0) return describe_devices();
   std::string text;
-  for (int index = 0; index < count(); ++index) {
-    Gpu& gpu = opened(index);
+  int index = 0;
+  for (const Described& device : devices()) {
     text += fmt::format("{}vulkan:{} is {} ({}), {}", index == 0 ? "" : "; ", index,
-        gpu.described().properties.deviceName, gpu.described().driver, verdict(gpu.arithmetic()));
+        device.properties.deviceName, device.driver, verdict_of(index));
+    ++index;
   }
   return text;
 }
