@@ -10,8 +10,10 @@ code, which include themselves, and those that found no company.
 
 Two sources share a file if neither mentions a name that is private to the other, and both have the
 same using-directives. A name is private if a line without indentation declares it and other files
-cannot see it: in an unnamed namespace, as a constant, a type, an alias, a template or a macro. The
-lines are as clang-format leaves them. A file whose text would not change is not written.
+cannot see it: in an unnamed namespace, as a constant, a type, an alias, a template or a macro. It
+reaches the sources that open its namespace or one inside that; a macro, or a name of a source with
+using-directives, reaches all. The lines are as clang-format leaves them. A file whose text would not
+change is not written.
 """
 
 import pathlib
@@ -27,6 +29,7 @@ ALIAS = re.compile(r"(?:using (\w+) = |namespace (\w+) = |using [\w:]*::(\w+);)"
 MATCHER = re.compile(r"MATCHER\w*\((\w+)")
 VARIABLE = re.compile(r"(\w+)\s*(?=[={;\[])")
 FUNCTION = re.compile(r"(\w+)\(")
+NAMESPACE = re.compile(r"(?:inline )?namespace(?: ([\w:]+))? \{$")
 HIDDEN = re.compile(r"constexpr |const |static |inline |template |using |namespace |struct |class |"
                     r"union |enum |typedef |MATCHER")
 
@@ -54,26 +57,39 @@ class Source:
         self.is_alone = ALONE.search(text) is not None
         text = COMMENT_OR_TEXT.sub("", CLOSED_NAMESPACE.sub("}namespace", text))
         self.names = set(re.findall(r"[A-Za-z_]\w*", text))
-        self.private, self.directives, is_unnamed = {}, set(), False
+        self.private = set()  # (name, text of an alias, namespaces around it)
+        self.directives, self.namespaces = set(re.findall(r"using namespace [\w:]+", text)), {()}
+        around, opened_before = [()], 0  # namespaces that are open; lines since the last was opened
+        is_unnamed = []
         for line in text.splitlines():
-            if line.startswith("namespace {"):
-                is_unnamed = True
-            elif line.startswith("}namespace"):
-                is_unnamed = False
-            elif line.startswith("using namespace"):
-                self.directives.add(line)
+            opened_before += 1
+            if match := NAMESPACE.match(line):
+                names = tuple(match.group(1).split("::")) if match.group(1) else ()
+                around.append(around[-1] + names)
+                is_unnamed.append(not names)
+                self.namespaces.add(around[-1])
+                opened_before = 0
+            elif line.startswith("}namespace") or line == "}" and opened_before == 2 and is_unnamed:
+                around.pop()
+                is_unnamed.pop()
             elif macro := re.match(r"#\s*define\s+(\w+)", line):
-                self.private[macro.group(1)] = ""
-            elif re.match(r"\w", line) and (is_unnamed or HIDDEN.match(line)):
-                if not line.startswith("namespace ") or "=" in line:
-                    self.private.update(declared(line))
+                self.private.add((macro.group(1), "", ()))
+            elif re.match(r"\w", line) and (any(is_unnamed) or HIDDEN.match(line)):
+                if not line.startswith(("namespace ", "using namespace ")) or "=" in line:
+                    scope = () if self.directives else around[-1]
+                    self.private.update((name, alias, scope) for name, alias in declared(line).items())
+
+    def opens(self, scope):
+        """Whether names in it are found without naming it: it is open here, or around what is."""
+        return any(mine[:len(scope)] == scope for mine in self.namespaces)
 
     def fits(self, other):
         if self.directives != other.directives:
             return False
-        return not any(name in theirs.names and not (alias and theirs.private.get(name) == alias)
+        return not any(name in theirs.names and theirs.opens(scope)
+                       and not (alias and (name, alias, scope) in theirs.private)
                        for mine, theirs in ((self, other), (other, self))
-                       for name, alias in mine.private.items())
+                       for name, alias, scope in mine.private)
 
 
 def batches_of(sources, size):

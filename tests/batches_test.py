@@ -60,12 +60,23 @@ def main():
     directive = "using namespace std;\n"
     if batched(directive + UNNAMED.format("", "int a();"), UNNAMED.format("", "int b();")) != 2:
         wrong.append("a using-directive reaches another source")
+    rooms = [f"namespace similis::{room} {{\nnamespace {{\n\nint helper(int x) {{ return x; }}\n\n"
+             "}  // namespace\n\nint " + room + "() { return helper(2); }\n\n}  // namespace\n"
+             for room in ("first", "second", "first::inner")]
+    if batched(*rooms[:2]) != 1:
+        wrong.append("the same name in two namespaces keeps sources apart")
+    if batched(rooms[0], rooms[2]) != 2:
+        wrong.append("a name of a namespace reaches the one inside it, and they share a file")
+    if batched(rooms[0], USER) != 1 or batched(UNNAMED.format("int helper(int x);", ""), rooms[0]) != 2:
+        wrong.append("an outer namespace does not see an inner one's names, and the inner the outer's")
+    if batched("#define helper(x) x\n" + rooms[0], rooms[1]) != 2:
+        wrong.append("a macro is seen in every namespace")
     vectors = "#include \"hwy/foreach_target.h\"\n"
     if batched(vectors, UNNAMED.format("", "int b();")) != 2:
         wrong.append("vector code shares a file")
     if batched(*(UNNAMED.format("", f"int f{number}();") for number in range(13))) != 2:
         wrong.append("13 sources are not 12 and 1")
-    print("\n".join(wrong) or f"{len(CASES) + 5} cases")
+    print("\n".join(wrong) or f"{len(CASES) + 9} cases")
     return 1 if wrong else 0
 
 
