@@ -10,7 +10,8 @@ if(SIMILIS_BATCH_SIZE GREATER 1)
 endif()
 
 # similis_batch(VARIABLE NAME): replaces the sources that the variable lists by files that include
-# them. Sources have company of the same compile options; one with definitions of its own stays alone.
+# them. Sources have company of the same compile options; one with definitions of its own, or in C,
+# stays alone.
 function(similis_batch variable name)
   if(SIMILIS_BATCH_SIZE LESS_EQUAL 1)
     return()
@@ -25,7 +26,7 @@ function(similis_batch variable name)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
     get_source_file_property(is_left_out ${source} HEADER_FILE_ONLY)
     get_source_file_property(options ${source} COMPILE_OPTIONS)
-    if(definitions OR is_left_out)
+    if(definitions OR is_left_out OR source MATCHES "\\.c$")
       list(APPEND result ${source})
       continue()
     endif()

@@ -9,6 +9,9 @@ include(GoogleTest)
 # rooms ask for -pthread, and precompiled headers serve one set of flags alone.
 add_library(similis_test_flags INTERFACE)
 target_compile_options(similis_test_flags INTERFACE $<$<CONFIG:Release>:-O1> -pthread)
+if(SIMILIS_SANITIZE)
+  target_compile_options(similis_test_flags INTERFACE -O0 -fno-sanitize=undefined)
+endif()
 
 set(similis_test_environment
   # A test forks; the child may start threads all the same. Every test is a program of its own, and the
@@ -30,14 +33,12 @@ function(similis_keep_threaded variable)
 endfunction()
 
 # The headers of the test framework take two seconds of the six that a test takes to compile: every
-# program uses what this one compiled. Sanitizers put many sources in one file instead.
-if(NOT SIMILIS_SANITIZE)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
-  add_executable(similis_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
-  target_link_libraries(similis_test_headers PRIVATE similis_internal GTest::gmock GTest::gtest
-    GTest::gtest_main similis_test_flags)
-  target_precompile_headers(similis_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-endif()
+# program uses what this one compiled.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "")
+add_executable(similis_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
+target_link_libraries(similis_test_headers PRIVATE similis_internal GTest::gmock GTest::gtest
+  GTest::gtest_main similis_test_flags)
+target_precompile_headers(similis_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 
 # similis_add_test(NAME SOURCES… [LINK libraries])
 function(similis_add_test name)
@@ -49,6 +50,7 @@ function(similis_add_test name)
   if(NOT sources)
     return()
   endif()
+  similis_batch(sources ${name})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK} GTest::gmock GTest::gtest
     GTest::gtest_main ${RAPIDCHECK_LIBRARY})
@@ -61,17 +63,11 @@ function(similis_add_test name)
     target_compile_definitions(${name} PRIVATE SIMILIS_HAS_VULKAN)
     target_include_directories(${name} SYSTEM PRIVATE ${SIMILIS_VULKAN_INCLUDE})
   endif()
-  set(properties TIMEOUT 600 ENVIRONMENT "${similis_test_environment}")
-  if(SIMILIS_SANITIZE)
-    set_source_files_properties(${sources} PROPERTIES
-      COMPILE_OPTIONS "-O0;-fno-sanitize=undefined")
-  else()
-    target_link_libraries(${name} PRIVATE similis_test_flags)  # last, after the library's own -O3
-    target_precompile_headers(${name} REUSE_FROM similis_test_headers)
-    set(in_c ${sources})
-    list(FILTER in_c INCLUDE REGEX "\\.c$")
-    set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-  endif()
+  target_link_libraries(${name} PRIVATE similis_test_flags)  # last, after the library's own -O3
+  target_precompile_headers(${name} REUSE_FROM similis_test_headers)
+  set(in_c ${sources})
+  list(FILTER in_c INCLUDE REGEX "\\.c$")
+  set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   if(SIMILIS_SANITIZE MATCHES thread)
     # GCC's runtime finds no place for its shadow where addresses are widely randomised.
     set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;-R")
@@ -80,7 +76,7 @@ function(similis_add_test name)
     similis_add_shards(${name})
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-      PROPERTIES ${properties})
+      PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
 
