@@ -72,25 +72,31 @@ function(similis_add_test name)
     # GCC's runtime finds no place for its shadow where addresses are widely randomised.
     set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;-R")
   endif()
-  if(SIMILIS_SANITIZE)
-    similis_add_shards(${name})
-  else()
+  similis_add_shards(${name})
+  if(NOT SIMILIS_SANITIZE)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT 600)
+      PROPERTIES TIMEOUT 600 LABELS alone)
   endif()
 endfunction()
 
-# Under a sanitizer a program takes longer to start and to look for leaks than most tests take to run:
-# two processes share its tests. scripts/check.py counts them from their reports.
+# Under a sanitizer a program takes longer to start and to look for leaks than most tests take to run,
+# and without one to look for a Vulkan device and to compile its kernels: two processes share its tests.
+# scripts/check.py counts them from their reports. A release has each test by its name too, for ctest -R;
+# `ctest -C together -LE alone` runs the shards.
 set(similis_test_reports ${PROJECT_BINARY_DIR}/reports)
 function(similis_add_shards name)
-  set(chosen "*-*Quality.*")  # how good results of long runs are: shorter tests run the same code
+  set(chosen "*")
+  set(configurations "")
   if(SIMILIS_SANITIZE MATCHES thread)
     set(chosen "*Thread*")
+  elseif(SIMILIS_SANITIZE)
+    set(chosen "*-*Quality.*")  # how good results of long runs are: shorter tests run the same code
+  else()
+    set(configurations CONFIGURATIONS together)
   endif()
   foreach(shard 0 1)
     set(test ${name}/${shard})
-    add_test(NAME ${test} COMMAND ${name} --gtest_filter=${chosen}
+    add_test(NAME ${test} ${configurations} COMMAND ${name} --gtest_filter=${chosen}
       --gtest_output=xml:${similis_test_reports}/${name}-${shard}.xml)
     set_tests_properties(${test} PROPERTIES TIMEOUT 1800 ENVIRONMENT
       "${similis_test_environment};GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${shard}")
