@@ -6,12 +6,15 @@
 
 gathers a hash of the arguments. Where one rank's differ, or one rank refuses its own, all ranks
 raise a ValueError that names the argument, and the group works on. Own rows are not compared.
+
+A call that has work of its own to give to a GPU first agrees `later`: the hashes travel meanwhile,
+and settle() waits for them before pixels move.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
@@ -20,13 +23,13 @@ from torch import Tensor
 from .._torch.tensors import is_transformed
 from .failure import reported, require_group, sends_from_cpu
 from .slabs import Slabs, require_slabs
-from .transport import connect, gathered
+from .transport import Gathered, connect
 
 _agreed: set[tuple[Any, bytes]] = set()
 
 
 class Agreement:
-    def __init__(self, operation: str, slabs: Any, **options: Any) -> None:
+    def __init__(self, operation: str, slabs: Any, later: bool = False, **options: Any) -> None:
         if is_transformed():
             raise NotImplementedError(f"{operation}: torch.func and forward mode are not supported")
         require_slabs(operation, "slabs", slabs)  # without them there is nobody to agree with
@@ -34,6 +37,9 @@ class Agreement:
         self.entries: dict[str, Any] = {"slabs": list(slabs.sizes)}
         self.entries.update((name, _comparable(each)) for name, each in options.items())
         self._has_gpu_arrays = False
+        self._is_later, self._said = later, None
+        self._key: tuple[Any, bytes] = (None, b"")
+        self._coming: Optional[Gathered] = None
 
     def array(
         self, name: str, tensor: Any, slabs: Slabs, axis: int, may_be_none: bool = False
@@ -82,21 +88,33 @@ class Agreement:
         noted = self.slabs.taken_beyond() if self.slabs.has_beyond_on_cpu() else None
         said = noted if error is None else str(error).removeprefix(f"{self.operation}: ")
         digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
-        # Over the CPU it costs the GPU nothing; a group of GPUs alone would wait for its stream.
-        is_remembered = not sends_from_cpu(self.slabs.group)
-        key = (self.slabs.group, digest)
-        if is_remembered and said is None and key in _agreed:
+        self._key, self._said = (self.slabs.group, digest), said
+        if self._is_remembered() and said is None and self._key in _agreed:
             return
         mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8, device="cpu")
-        every = gathered(self.slabs, mine)
+        self._coming = Gathered(self.slabs, mine)
+        if error is not None or not self._is_later:
+            self.settle()
+
+    def _is_remembered(self) -> bool:
+        """Over the CPU a gather costs the GPU nothing; a group of GPUs alone would wait for its
+        stream."""
+        return not sends_from_cpu(self.slabs.group)
+
+    def settle(self) -> None:
+        """Waits until all ranks have said what they call; raises on all what one refuses."""
+        coming, self._coming = self._coming, None
+        if coming is None:
+            return
+        every = coming.results()
         require_group(self.slabs)
         if all(torch.equal(each, every[0]) for each in every) and int(every[0][-1]) == 0:
-            if is_remembered:
-                _agreed.add(key)
+            if self._is_remembered():
+                _agreed.add(self._key)
             if self._has_gpu_arrays:
                 connect(self.slabs)
             return
-        self._refuse(said)
+        self._refuse(self._said)
 
     def _refuse(self, said: Any) -> None:
         every: list[Any] = [None] * self.slabs.ranks

@@ -23,8 +23,10 @@ from .monitor import Monitor, abort_of
 
 _timeout = 60.0  # of init()
 _monitors: dict[Any, Monitor] = {}  # of groups with NCCL
-# torch's watchdog would end the process before the monitor's exception.
-_WATCHDOG_OFF = {
+_NCCL_SETTINGS = {
+    # A copy of few rows must not wait until a kernel that fills the GPU has begun its last block.
+    "TORCH_NCCL_HIGH_PRIORITY": "1",
+    # torch's watchdog would end the process before the monitor's exception.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     # Its end would wait for a minute's sleep, in which other processes may write reports.
@@ -64,7 +66,7 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
     global _timeout
     _timeout = float(timeout)
     if "nccl" in backend:
-        for name, value in _WATCHDOG_OFF.items():
+        for name, value in _NCCL_SETTINGS.items():
             os.environ.setdefault(name, value)
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     dist.init_process_group(backend, timeout=datetime.timedelta(seconds=float(timeout)))

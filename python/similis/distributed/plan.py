@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -36,6 +36,7 @@ class Plan:
         image_axis: int,
     ) -> None:
         self.operation, self.options = operation, options
+        self.settle: Callable[[], None] = lambda: None  # waits until all have agreed on the call
         self.image_slabs, self.slabs = image_slabs, slabs
         self.block_rows = max(block_rows, _LEAST_ROWS)
         self.image_axis = image_axis
@@ -165,6 +166,7 @@ class Plan:
         start, stop = self.rounds[0][self.slabs.rank][0]
         own = image.detach().narrow(self.image_axis, 0, stop - start)
         yield 0, own, self.own_rows[0], self._call(0)
+        self.settle()
         if self.looks_at is not None:
             self._find_blocks()
             coming = self._fetch(image, 1, is_image_ready=True)
@@ -182,6 +184,7 @@ class Plan:
         it began to look."""
         if k >= len(self.rounds):
             return None
+        self.settle()
         with beside(image.device, waits=not is_image_ready):
             return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
 

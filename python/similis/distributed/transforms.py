@@ -284,7 +284,9 @@ def _plan(
     slabs = image_slabs if slabs is None else slabs
     require_slabs(operation, "image_slabs", image_slabs)
     given = {**options, "out_shape": out_shape, "block_bytes": block_bytes, "reach": reach_rows}
-    with Agreement(operation, slabs, image_slabs=image_slabs.sizes, **given) as agreement:
+    with Agreement(
+        operation, slabs, later=True, image_slabs=image_slabs.sizes, **given
+    ) as agreement:
         operand = "u" if operation == "compose" else "image"
         agreement.array(operand, image, image_slabs, image_axis)
         agreement.array(name, field, slabs, 1, may_be_none=True)
@@ -319,6 +321,7 @@ def _plan(
             _block_rows(image, image_axis, block_bytes, image_slabs),
             image_axis,
         )
+    plan.settle = agreement.settle
     if reach_rows is None:
         plan.look(reach, image)
     else:

@@ -4,6 +4,9 @@
 A rank names an interval of whole rows and gets it from whoever holds it, point to point; nothing
 else of an image travels. Sums are gathered by all and added in the order of ranks, so that every
 rank has the same bits. Rows travel as bytes: gloo does not know every dtype.
+
+A call to NCCL takes the host some 0.3 ms, however little is sent: Messages begin together what a
+call of an operation sends.
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ sent_bytes = 0
 
 __all__ = [
     "Exchange",
+    "Gathered",
     "Homeward",
     "LostRank",
+    "Messages",
     "beside",
+    "join",
+    "marked",
     "connect",
     "gathered",
     "send_home",
@@ -54,41 +61,68 @@ _connected: set[Any] = set()
 
 
 @contextlib.contextmanager
-def beside(device: torch.device, waits: bool = True) -> Iterator[None]:
-    """Work on a GPU's second stream, after what its current one has been given, if it waits.
+def beside(device: torch.device, waits: bool = True, after: Any = None) -> Iterator[None]:
+    """Work on a GPU's second stream, after what its current one has been given, if it waits; with
+    after, after what it had been given at a mark.
 
     Memory from here is free for reuse here as soon as it is dropped: what the current stream does
-    with it must have been given to it before this waits again.
+    with it must have been given to it before this waits again, or before the next mark.
     """
     if device.type != "cuda":
         yield
         return
-    if device not in _streams:
-        _streams[device] = torch.cuda.Stream(device, priority=-1)  # before what does not wait
-    stream = _streams[device]
-    if waits:
+    stream = _second_stream(device)
+    if after is not None:
+        stream.wait_event(after)
+    elif waits:
         stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         yield
 
 
+def _second_stream(device: torch.device) -> Any:
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device, priority=-1)  # before what does not wait
+    return _streams[device]
+
+
 _streams: dict[torch.device, Any] = {}
+
+
+def marked(device: torch.device) -> Any:
+    """What a GPU's current stream has been given so far; None of a CPU."""
+    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
+
+
+def join(device: torch.device) -> None:
+    """Lets a GPU's current stream wait for what the second one has been given."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).wait_stream(_second_stream(device))
+
+
+class Gathered:
+    """The tensor of each rank, alike in shape and dtype, on its way; a collective call."""
+
+    def __init__(self, slabs: Slabs, tensor: Tensor) -> None:
+        self._slabs, self._device = slabs, tensor.device
+        mine = tensor.detach().to(_on_wire(slabs, tensor)).contiguous()
+        self._results = [torch.empty_like(mine) for _ in range(slabs.ranks)]
+        monitor = monitor_of(slabs) if mine.is_cuda else None
+        with reported(slabs):
+            self._work = dist.all_gather(self._results, mine, group=slabs.group, async_op=True)
+            if monitor is not None:
+                watch(monitor, self._work)
+
+    def results(self) -> list[Tensor]:
+        """Those of all ranks, once they are there; a GPU's stream waits, not the host."""
+        with reported(self._slabs):
+            self._work.wait()
+        return [each.to(self._device) for each in self._results]
 
 
 def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:
     """The tensor of each rank, alike in shape and dtype; a collective call."""
-    device = _on_wire(slabs, tensor)
-    mine = tensor.detach().to(device).contiguous()
-    results = [torch.empty_like(mine) for _ in range(slabs.ranks)]
-    monitor = monitor_of(slabs) if mine.is_cuda else None
-    with reported(slabs):
-        if monitor is None:
-            dist.all_gather(results, mine, group=slabs.group)
-        else:
-            work = dist.all_gather(results, mine, group=slabs.group, async_op=True)
-            watch(monitor, work)
-            work.wait()  # on the stream
-    return [each.to(tensor.device) for each in results]
+    return Gathered(slabs, tensor).results()
 
 
 def sum_of_ranks(slabs: Slabs, tensor: Tensor) -> Tensor:
@@ -125,72 +159,123 @@ def _start(
     return works
 
 
-class Exchange:
-    """Rows on their way: rank r gets rows wanted[r] of x, which lies in slabs along an axis.
+class Messages:
+    """Rows to and from other ranks, which begin together."""
 
-    All ranks know all of `wanted`. Sending begins at once; rows() waits.
-    """
+    def __init__(self, slabs: Slabs) -> None:
+        self._slabs = slabs
+        self._sends: list[tuple[int, Tensor]] = []  # their memory must live until they are sent
+        self._receives: list[tuple[int, Tensor]] = []
+        self._works: Any = None
 
-    def __init__(self, slabs: Slabs, x: Tensor, wanted: Sequence[Interval], axis: int) -> None:
-        self._slabs, self._axis, self._like = slabs, axis, x
-        device = _on_wire(slabs, x)
-        own = slabs.rows(slabs.rank)
-        sends, receives, self._pieces = [], [], []
-        for rank in range(slabs.ranks):
-            away = overlap(own, wanted[rank])
-            if rank != slabs.rank and away is not None:
-                sends.append((rank, self._piece(x, away, own[0]).to(device).contiguous()))
-            here = overlap(slabs.rows(rank), wanted[slabs.rank])
-            if here is None:
-                continue
-            if rank == slabs.rank:
-                self._pieces.append(self._piece(x, here, own[0]))
-                continue
-            shape = list(x.shape)
-            shape[axis] = here[1] - here[0]
-            piece = torch.empty(shape, dtype=x.dtype, device=device)
-            receives.append((rank, piece))
-            self._pieces.append(piece)
-        self._sends = sends  # their memory must live until they are sent
-        self._works = _start(slabs, sends, receives)
+    def send(self, rank: int, rows: Tensor) -> None:
+        self._sends.append((rank, rows))
 
-    def _piece(self, x: Tensor, rows: Interval, start: int) -> Tensor:
-        return x.detach().narrow(self._axis, rows[0] - start, rows[1] - rows[0])
+    def receive(self, rank: int, rows: Tensor) -> None:
+        """rows: contiguous memory."""
+        self._receives.append((rank, rows))
 
-    def rows(self) -> Tensor:
-        """The rows that this rank wants, once they are there. Own rows alone are a view of x."""
+    def begin(self) -> None:
+        self._works = _start(self._slabs, self._sends, self._receives)
+
+    def wait(self) -> None:
+        """Waits until all is received; on a GPU its current stream does, once."""
         with reported(self._slabs):
             for work in self._works:
                 work.wait()
-        self._works, self._sends = [], []
-        pieces = [each.to(self._like.device) for each in self._pieces]
-        if not pieces:
-            shape = list(self._like.shape)
-            shape[self._axis] = 0
-            return self._like.new_empty(shape)
-        return pieces[0] if len(pieces) == 1 else torch.cat(pieces, self._axis)
+        self._works, self._sends, self._receives = [], [], []
+
+
+class Exchange:
+    """Rows on their way: rank r gets rows wanted[r] of x, which lies in slabs along an axis.
+
+    All ranks know all of `wanted`. Sending begins at once, or when the caller's messages begin;
+    rows() waits. Rows arrive where they stay: in one array with own rows among them.
+    """
+
+    def __init__(
+        self,
+        slabs: Slabs,
+        x: Tensor,
+        wanted: Sequence[Interval],
+        axis: int,
+        messages: Optional[Messages] = None,
+    ) -> None:
+        self._slabs, self._axis = slabs, axis
+        self._messages = Messages(slabs) if messages is None else messages
+        wire = _on_wire(slabs, x)
+        own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
+        x = x.detach()
+        for rank in range(slabs.ranks):
+            away = overlap(own, wanted[rank])
+            if rank != slabs.rank and away is not None:
+                rows = x.narrow(axis, away[0] - own[0], away[1] - away[0])
+                self._messages.send(rank, rows.to(wire).contiguous())
+        self._arrived: list[tuple[Tensor, Tensor]] = []  # what is to be copied to its place
+        here = overlap(own, mine)
+        if here == mine:
+            self._rows = x.narrow(axis, here[0] - own[0], here[1] - here[0])
+        else:
+            self._rows = self._place_for(x, wire, mine, here)
+        if messages is None:
+            self._messages.begin()
+
+    def _place_for(
+        self, x: Tensor, wire: torch.device, mine: Interval, here: Optional[Interval]
+    ) -> Tensor:
+        slabs, axis, start = self._slabs, self._axis, self._slabs.start
+        shape = list(x.shape)
+        shape[axis] = mine[1] - mine[0]
+        rows = x.new_empty(shape)
+        for rank in range(slabs.ranks):
+            part = overlap(slabs.rows(rank), mine)
+            if part is None:
+                continue
+            place = rows.narrow(axis, part[0] - mine[0], part[1] - part[0])
+            if rank == slabs.rank:
+                place.copy_(x.narrow(axis, part[0] - start, part[1] - part[0]))
+                continue
+            memory = place
+            if wire != place.device or not place.is_contiguous():
+                memory = torch.empty(place.shape, dtype=x.dtype, device=wire)
+                self._arrived.append((place, memory))
+            self._messages.receive(rank, memory)
+        return rows
+
+    def rows(self) -> Tensor:
+        """The rows that this rank wants, once they are there. Own rows alone are a view of x."""
+        self._messages.wait()
+        for place, memory in self._arrived:
+            place.copy_(memory)
+        self._arrived = []
+        return self._rows
 
 
 class Homeward:
     """Exchange's adjoint on its way: gradients to this rank's wanted rows go to their owners.
 
-    Sending begins at once; add_to() waits, and adds what all ranks have for own rows in their
-    order.
+    Sending begins at once, or when the caller's messages begin; add_to() waits, and adds what all
+    ranks have for own rows in their order.
     """
 
     def __init__(
-        self, slabs: Slabs, gradient: Tensor, wanted: Sequence[Interval], axis: int
+        self,
+        slabs: Slabs,
+        gradient: Tensor,
+        wanted: Sequence[Interval],
+        axis: int,
+        messages: Optional[Messages] = None,
     ) -> None:
         self._slabs, self._axis = slabs, axis
+        self._messages = Messages(slabs) if messages is None else messages
         device = _on_wire(slabs, gradient)
         own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
-        sends, receives = [], []
         self._parts: list[tuple[Interval, Tensor]] = []
         for rank in range(slabs.ranks):
             away = overlap(slabs.rows(rank), mine)
             if rank != slabs.rank and away is not None:
                 piece = gradient.narrow(axis, away[0] - mine[0], away[1] - away[0])
-                sends.append((rank, piece.to(device).contiguous()))
+                self._messages.send(rank, piece.to(device).contiguous())
             here = overlap(own, wanted[rank])
             if here is None:
                 continue
@@ -201,16 +286,13 @@ class Homeward:
             shape = list(gradient.shape)
             shape[axis] = here[1] - here[0]
             piece = torch.empty(shape, dtype=gradient.dtype, device=device)
-            receives.append((rank, piece))
+            self._messages.receive(rank, piece)
             self._parts.append((here, piece))
-        self._sends = sends  # their memory must live until they are sent
-        self._works = _start(slabs, sends, receives)
+        if messages is None:
+            self._messages.begin()
 
     def add_to(self, into: Tensor) -> None:
-        with reported(self._slabs):
-            for work in self._works:
-                work.wait()
-        self._works, self._sends = [], []
+        self._messages.wait()
         start = self._slabs.start
         for (first, last), piece in self._parts:
             into.narrow(self._axis, first - start, last - first).add_(piece.to(into.device))

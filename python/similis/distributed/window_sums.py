@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of SSIM and LNCC over the windows that are centred on own rows.
 
-    rows beside own ones on their way │ windows inside own rows
-    rows arrive                       └─> windows at the two borders ─> sums [2,N,C]
+    windows inside own rows ──────────────────────────────────┐
+    rows beside own ones ─> windows at the two borders ───────┴─> sums [2,N,C]
+                            └─> gradients of others' rows go home
 
 Own rows are not copied, and there is no map: the border's windows see twice their radius of own
-rows. Where a gradient will be asked for, each piece gives it with its sums.
+rows. Where a gradient will be asked for, each piece gives it with its sums. A GPU is given the
+windows inside first; all that concerns the borders is beside them, on its second stream, and they
+hide the wait for other ranks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 from torch import Tensor
@@ -20,7 +23,7 @@ from .._library import measures
 from .._torch.binding import run_measure, scale
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Interval, Slabs
-from .transport import Exchange, Homeward
+from .transport import Exchange, Homeward, Messages, beside, join, marked
 
 
 class Piece(NamedTuple):
@@ -31,116 +34,96 @@ class Piece(NamedTuple):
     rows: Interval
 
 
+class Pieces(NamedTuple):
+    """The windows of a rank: those that see own rows alone, and those at its borders. A slab that
+    is too thin for windows inside has one piece, the first border's."""
+
+    inside: Optional[Piece]
+    borders: tuple[Optional[Piece], Optional[Piece]]
+
+
 class Plan:
     """The windows of each rank in pieces, and the rows that they need of others."""
 
-    def __init__(self, slabs: Slabs, radius: int, cut: int) -> None:
-        """cut: centres are at least so far from the axis's ends."""
-        self.slabs, self.radius = slabs, radius
-        self.before: list[Interval] = []
-        self.behind: list[Interval] = []
-        for rank in range(slabs.ranks):
-            start, stop = slabs.rows(rank)
-            first, end = max(start, cut), min(stop, slabs.extent - cut)
-            has_centres = first < end
-            self.before.append((max(first - radius, 0), start) if has_centres else (start, start))
-            self.behind.append(
-                (stop, min(end + radius, slabs.extent)) if has_centres else (stop, stop)
-            )
-            if rank == slabs.rank:
-                self.centres: Interval = (first, end)
-        # The first, if there are several, needs nothing of other ranks.
-        self.pieces = self._pieces() if self.centres[0] < self.centres[1] else []
-
-    def _pieces(self) -> list[Piece]:
-        (start, stop), radius = (self.slabs.start, self.slabs.stop), self.radius
-        first, end = self.centres
-        before, behind = self.before[self.slabs.rank], self.behind[self.slabs.rank]
-        inner = (
-            start + radius if before[0] < start else first,
-            stop - radius if behind[1] > stop else end,
-        )
-        if inner[0] >= inner[1] or stop - start < 2 * radius + 1:
-            return [Piece((first, end), (before[0], behind[1]))]
-        pieces = [Piece(inner, (start, stop))]
-        if before[0] < start:
-            pieces.append(Piece((first, inner[0]), (before[0], inner[0] + radius)))
-        if behind[1] > stop:
-            pieces.append(Piece((inner[1], end), (inner[1] - radius, behind[1])))
-        return pieces
+    def __init__(
+        self, slabs: Slabs, radius: int, cut: int, settle: Callable[[], None] = lambda: None
+    ) -> None:
+        """cut: centres are at least so far from the axis's ends. settle: waits until all ranks
+        have agreed on the call."""
+        self.slabs, self.settle = slabs, settle
+        every = [_pieces_of(slabs, rank, radius, cut) for rank in range(slabs.ranks)]
+        self.inside, self.borders = every[slabs.rank]
+        self.wanted: list[list[Interval]] = []  # the rows of each border's windows on each rank
+        for side in (0, 1):
+            rows = []
+            for rank, pieces in enumerate(every):
+                piece, start = pieces.borders[side], slabs.rows(rank)[0]
+                rows.append((start, start) if piece is None else piece.rows)
+            self.wanted.append(rows)
 
 
-class _Beside:
-    """Rows of an array on their way from before and behind own ones."""
-
-    def __init__(self, plan: Plan, array: Tensor, axis: int) -> None:
-        self.axis = axis
-        self._coming = [
-            Exchange(plan.slabs, array, wanted, axis) for wanted in (plan.before, plan.behind)
-        ]
-        self._rows: Optional[list[Tensor]] = None
-
-    def of(self, plan: Plan, piece: Piece, own: Tensor) -> Tensor:
-        """The rows of a piece; a view of own ones if it needs no others."""
-        start, stop = plan.slabs.start, plan.slabs.stop
-        first, end = max(piece.rows[0], start), min(piece.rows[1], stop)
-        mine = own.narrow(self.axis, first - start, end - first)
-        if piece.rows == (first, end):
-            return mine
-        before, behind = self.arrived()
-        parts = [mine]
-        if piece.rows[0] < start:
-            parts.insert(0, before)
-        if piece.rows[1] > stop:
-            parts.append(behind)
-        return torch.cat(parts, self.axis)
-
-    def arrived(self) -> list[Tensor]:
-        """The rows before own ones and behind them, once they are there."""
-        if self._rows is None:
-            self._rows = [each.rows() for each in self._coming]
-            self._coming = []
-        return self._rows
+def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int) -> Pieces:
+    start, stop = slabs.rows(rank)
+    first, end = max(start, cut), min(stop, slabs.extent - cut)
+    if first >= end:
+        return Pieces(None, (None, None))
+    before, behind = max(first - radius, 0), min(end + radius, slabs.extent)
+    begins, ends = before < start, behind > stop  # whether there are rows of others
+    if not begins and not ends:
+        return Pieces(Piece((first, end), (start, stop)), (None, None))
+    inner = start + radius if begins else first, stop - radius if ends else end
+    if inner[0] >= inner[1] or stop - start < 2 * radius + 1:
+        return Pieces(None, (Piece((first, end), (before, behind)), None))
+    return Pieces(
+        Piece(inner, (start, stop)),
+        (
+            Piece((first, inner[0]), (before, inner[0] + radius)) if begins else None,
+            Piece((inner[1], end), (inner[1] - radius, behind)) if ends else None,
+        ),
+    )
 
 
 class _Operands:
-    """x, y, mask and valid_mask, and the rows of others that windows see of them."""
+    """x, y and valid_mask at the borders, on their way together."""
 
-    def __init__(self, plan: Plan, x: Tensor, y: Tensor, mask: Any, valid_mask: Any) -> None:
-        self.plan = plan
-        self.beside = []
-        for array in (x, y, valid_mask):
-            axis = 0 if array is None else 2 - x.dim() + array.dim()
-            self.beside.append(None if array is None else _Beside(plan, array, axis))
+    def __init__(self, plan: Plan, x: Tensor, y: Tensor, valid_mask: Optional[Tensor]) -> None:
+        messages = Messages(plan.slabs)
+        self._coming: list[list[Optional[Exchange]]] = []
+        for wanted in plan.wanted:
+            of_side: list[Optional[Exchange]] = []
+            for array in (x, y, valid_mask):
+                if array is None:
+                    of_side.append(None)
+                    continue
+                axis = 2 - x.dim() + array.dim()
+                of_side.append(Exchange(plan.slabs, array, wanted, axis, messages))
+            self._coming.append(of_side)
+        messages.begin()
 
-    def of(self, piece: Piece, x: Tensor, y: Tensor, mask: Any, valid_mask: Any) -> list[Any]:
-        arrays = [
-            None if beside is None else beside.of(self.plan, piece, own)
-            for beside, own in zip(self.beside, (x, y, valid_mask))
-        ]
-        return [*arrays[:2], self._mask(piece, x, mask), arrays[2]]
+    def at(self, side: int) -> list[Optional[Tensor]]:
+        """The rows that a border's windows see, once they are there."""
+        return [None if each is None else each.rows() for each in self._coming[side]]
 
-    def _mask(self, piece: Piece, x: Tensor, mask: Optional[Tensor]) -> Optional[Tensor]:
-        """Weights of a piece's rows; those of other ranks do not count."""
-        if mask is None:
-            return None
-        axis, start = 2 - x.dim() + mask.dim(), self.plan.slabs.start
-        first, end = max(piece.rows[0], start), min(piece.rows[1], self.plan.slabs.stop)
-        shape = list(mask.shape)
-        shape[axis] = piece.rows[1] - piece.rows[0]
-        if shape[axis] == end - first:
-            return mask.narrow(axis, first - start, end - first)
-        result = mask.new_zeros(shape)
-        result.narrow(axis, first - piece.rows[0], end - first).copy_(
-            mask.narrow(axis, first - start, end - first)
-        )
-        return result
-
-    def arrived(self) -> None:
+    def wait(self) -> None:
         """Waits also for rows that no piece of this rank has asked for."""
-        for each in self.beside:
-            if each is not None:
-                each.arrived()
+        for side in (0, 1):
+            self.at(side)
+
+
+def _weights(plan: Plan, piece: Piece, x: Tensor, mask: Optional[Tensor]) -> Optional[Tensor]:
+    """The mask at a piece's rows; those of other ranks do not count."""
+    if mask is None:
+        return None
+    axis, start = 2 - x.dim() + mask.dim(), plan.slabs.start
+    first, end = max(piece.rows[0], start), min(piece.rows[1], plan.slabs.stop)
+    own = mask.narrow(axis, first - start, end - first)
+    if piece.rows == (first, end):
+        return own
+    shape = list(mask.shape)
+    shape[axis] = piece.rows[1] - piece.rows[0]
+    result = mask.new_zeros(shape)
+    result.narrow(axis, first - piece.rows[0], end - first).copy_(own)
+    return result
 
 
 class _Sums(torch.autograd.Function):
@@ -161,21 +144,39 @@ class _Sums(torch.autograd.Function):
         text: str,
         factor: Optional[float],
     ) -> Tensor:
-        operands = _Operands(plan, x, y, mask, valid_mask)
-        ctx.plan, ctx.text, ctx.operands, ctx.factor = plan, text, operands, factor
-        total = x.new_zeros([2, *x.shape[:2]], dtype=torch.float64)
+        ctx.plan, ctx.text, ctx.factor, ctx.operands = plan, text, factor, None
         asked = ctx.needs_input_grad[:2] if factor is not None else (False, False)
-        upstream = None if factor is None else torch.full_like(total, factor)
+        like = x.new_empty([2, *x.shape[:2]], dtype=torch.float64)
+        upstream = None if factor is None else torch.full_like(like, factor)
         found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
-        for piece in plan.pieces:
-            sums = torch.empty_like(total)
-            arrays = operands.of(piece, x, y, mask, valid_mask)
-            by = _add_piece(found, piece, arrays)
-            run_measure(_measure(text, piece), *arrays, upstream, sums, *by)
-            total += sums
-        operands.arrived()
-        _send(found)
+        sums = []
+
+        def add_up(piece: Piece, seen: Sequence[Any]) -> None:
+            sums.append(torch.empty_like(like))
+            by = _keep_piece(found, piece, seen)
+            arrays = (*seen[:2], _weights(plan, piece, x, mask), seen[2])
+            run_measure(_measure(text, piece), *arrays, upstream, sums[-1], *by)
+
+        before = marked(x.device)
+        if x.is_cuda and plan.inside is not None:
+            add_up(plan.inside, (x, y, valid_mask))
+        plan.settle()
+        with beside(x.device, after=before):
+            operands = _Operands(plan, x, y, valid_mask)
+            if not x.is_cuda and plan.inside is not None:
+                add_up(plan.inside, (x, y, valid_mask))
+            for side, piece in enumerate(plan.borders):
+                if piece is not None:
+                    add_up(piece, operands.at(side))
+            operands.wait()
+            _send(found)
+        join(x.device)
+        total = torch.zeros_like(like)
+        for each in sums:
+            total += each
         ctx.gradients = None if factor is None else _finished(found)
+        if factor is None and any(ctx.needs_input_grad[:2]):
+            ctx.operands = operands
         ctx.save_for_backward(x, y, mask, valid_mask)
         return total
 
@@ -199,25 +200,27 @@ def _gradients(ctx: Any, upstream: Tensor) -> list[Optional[Tensor]]:
     upstream = upstream.contiguous()
     asked = ctx.needs_input_grad[:2]
     found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
-    borders, inside = _borders_first(plan)
-    for piece in borders:
-        arrays = ctx.operands.of(piece, x, y, mask, valid_mask)
-        by = _add_piece(found, piece, arrays)
+
+    def differentiate(piece: Piece, seen: Sequence[Any]) -> None:
+        by = _keep_piece(found, piece, seen)
+        arrays = (*seen[:2], _weights(plan, piece, x, mask), seen[2])
         run_measure(_measure(ctx.text, piece), *arrays, upstream, None, *by)
+
+    for side, piece in enumerate(plan.borders):
+        if piece is not None:
+            differentiate(piece, ctx.operands.at(side))
     _send(found)
-    if inside is not None:
-        arrays = ctx.operands.of(inside, x, y, mask, valid_mask)
-        by = _add_piece(found, inside, arrays)
-        run_measure(_measure(ctx.text, inside), *arrays, upstream, None, *by)
+    if plan.inside is not None:
+        differentiate(plan.inside, (x, y, valid_mask))
     return _finished(found)
 
 
-def _add_piece(
-    found: Sequence[Optional[_Gradient]], piece: Piece, arrays: Sequence[Any]
+def _keep_piece(
+    found: Sequence[Optional[_Gradient]], piece: Piece, seen: Sequence[Any]
 ) -> list[Optional[Tensor]]:
     """Memory for the gradients to a piece's rows."""
     by = []
-    for gradient, array in zip(found, arrays):
+    for gradient, array in zip(found, seen):
         by.append(None if gradient is None else torch.empty_like(array))
         if gradient is not None:
             gradient.keep(piece, by[-1])
@@ -225,9 +228,13 @@ def _add_piece(
 
 
 def _send(found: Sequence[Optional[_Gradient]]) -> None:
-    for gradient in found:
-        if gradient is not None:
-            gradient.send()
+    """Sends the gradients to rows of others home."""
+    asked = [each for each in found if each is not None]
+    if asked:
+        messages = Messages(asked[0].plan.slabs)
+        for each in asked:
+            each.send(messages)
+        messages.begin()
 
 
 def _finished(found: Sequence[Optional[_Gradient]]) -> list[Optional[Tensor]]:
@@ -241,53 +248,36 @@ def _multiply(gradient: Tensor, factors: Tensor) -> None:
             scale(gradient[n, c], factor)
 
 
-def _borders_first(plan: Plan) -> tuple[Sequence[Piece], Optional[Piece]]:
-    """The pieces that see rows of others, and the one whose rows are own ones."""
-    if not plan.pieces or plan.pieces[0].rows != (plan.slabs.start, plan.slabs.stop):
-        return plan.pieces, None
-    return plan.pieces[1:], plan.pieces[0]
-
-
 class _Gradient:
     """The gradient to own rows of an image: inside, at the borders, and of other ranks' windows."""
 
     def __init__(self, plan: Plan, image: Tensor) -> None:
         self.plan, self.image = plan, image
         self.whole: Optional[Tensor] = None
-        self._kept: list[tuple[Piece, Tensor]] = []
+        self._at_borders: dict[Interval, Tensor] = {}  # by the rows that its windows see
         self._going: list[Homeward] = []
 
     def keep(self, piece: Piece, gradient: Any) -> None:
-        if piece.rows == (self.plan.slabs.start, self.plan.slabs.stop):
+        if piece is self.plan.inside:
             self.whole = gradient
         else:
-            self._kept.append((piece, gradient))
+            self._at_borders[piece.rows] = gradient
 
-    def send(self) -> None:
-        """Sends the gradients to rows of others home."""
+    def send(self, messages: Messages) -> None:
+        """Gives the gradients to rows of others to what goes to them."""
         slabs = self.plan.slabs
-        for is_before, wanted in ((True, self.plan.before), (False, self.plan.behind)):
-            first, end = wanted[slabs.rank]
+        for piece, wanted in zip(self.plan.borders, self.plan.wanted):
             shape = list(self.image.shape)
             shape[2] = 0
-            away = self.image.new_empty(shape)
-            for piece, gradient in self._kept:
-                begins = piece.rows[0] < slabs.start if is_before else piece.rows[1] > slabs.stop
-                if begins:
-                    away = gradient.narrow(2, first - piece.rows[0], end - first)
-            self._going.append(Homeward(slabs, away, wanted, 2))
+            rows = self.image.new_empty(shape) if piece is None else self._at_borders[piece.rows]
+            self._going.append(Homeward(slabs, rows, wanted, 2, messages))
 
     def finished(self) -> Tensor:
         wide = torch.float64 if self.image.dtype == torch.float64 else torch.float32
-        slabs = self.plan.slabs
         if self.whole is None:
             whole = torch.zeros_like(self.image, dtype=wide)
         else:
             whole = self.whole.to(wide)
-        for piece, gradient in self._kept:
-            first, end = max(piece.rows[0], slabs.start), min(piece.rows[1], slabs.stop)
-            mine = gradient.narrow(2, first - piece.rows[0], end - first)
-            whole.narrow(2, first - slabs.start, end - first).add_(mine)
         for going in self._going:
             going.add_to(whole)
         return whole.to(self.image.dtype)

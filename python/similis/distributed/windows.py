@@ -42,6 +42,8 @@ _FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "lncc": ("lncc", {"weight": 1.0}),
     "lncc_loss": ("lncc", {"weight": -1.0}),
 }
+_tried: set[str] = set()  # calls that the plain functions take
+_MOST_TRIED = 1024
 _USUAL_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -60,6 +62,7 @@ class Centres:
         self.mask, self.valid_mask = mask, valid_mask
         self.padding = options["padding"]
         self._rank = rank
+        self.settle: Callable[[], None] = lambda: None
         self.radius = _radius(options["window_size"], rank - 2)
         if self.padding == "valid" and slabs.extent <= 2 * self.radius:
             raise ValueError(
@@ -78,8 +81,14 @@ class Centres:
         """Refuses here, before pixels move, what the plain function refuses of these options."""
         rows = min(self.slabs.extent, 4 * self.radius + 2)
         plane = [min(each, 64) for each in shape[3:]]
+        tried = repr((function.__name__, rows, plane, dtype, device, sorted(self.options.items())))
+        if tried in _tried:
+            return
         small = torch.zeros([1, 1, rows, *plane], dtype=dtype, device=device)
         function(small, small, **self.options)
+        if len(_tried) >= _MOST_TRIED:
+            _tried.clear()
+        _tried.add(tried)
 
     def first_centre(self) -> int:
         """The whole's row that the map of a whole image begins with."""
@@ -87,6 +96,7 @@ class Centres:
 
     def own_map(self, function: Callable[..., Any], x: Tensor, y: Tensor) -> Tensor:
         """The rows of the map whose centres are own rows; not multiplied by a mask."""
+        self.settle()
         slabs, first = self.slabs, self.fetched[self.slabs.rank][0]
         near = [rows_of(each, slabs, self.fetched, 2) for each in (x, y)]
         valid = self._fetched_mask(self.valid_mask)
@@ -110,7 +120,7 @@ class Centres:
         if options.get("data_range") is not None:
             options["data_range"] = values.plain_range(operation, options["data_range"])
         text = measures.text(of, x.dim() - 2, operation, **options, **form, sums=True)
-        plan = Plan(self.slabs, self.radius, self.first_centre())
+        plan = Plan(self.slabs, self.radius, self.first_centre(), self.settle)
         expected = 1.0
         if self.mask is None and self.valid_mask is None:
             channels = {"mean": x.shape[0] * x.shape[1], "per_image": x.shape[1]}
@@ -189,7 +199,7 @@ class _Call(Centres):
         self.reduction = options.pop("reduction", "mean")
         masks = {name: options.pop(name, None) for name in ("mask", "valid_mask")}
         agreed = {"reduction": self.reduction, "weight": weight, **options}
-        with Agreement(operation, slabs, **agreed) as agreement:
+        with Agreement(operation, slabs, later=True, **agreed) as agreement:
             if not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
                 raise ValueError(f"weight is {weight!r}; it must be a number from 0 to 1")
             require_images(agreement, x, y, slabs)
@@ -201,6 +211,7 @@ class _Call(Centres):
             super().__init__(slabs, x.dim(), options, **masks)
             function = {"ssim": ssim, "ssim_loss": ssim, "l1_ssim": ssim}.get(operation, lncc)
             self.try_on(function, x.shape, x.dtype, x.device)
+        self.settle = agreement.settle
 
 
 def as_five(mask: Tensor, x: Tensor) -> Tensor:
