@@ -246,7 +246,8 @@ class Queue {
         .is_binned = pass_.is_binned,
         .is_normalized = pass_.is_normalized,
         .needs_margin_slopes = pass_.needs_margin_slopes(),
-        .is_sum = pass_.is_sum()};
+        .is_sum = pass_.is_sum(),
+        .has_gradient = pass_.has_gradient()};
     for (std::int64_t first = 0; first < pass_.results; first += group_) {
       run_group(first, std::min(group_, pass_.results - first), tables);
     }
@@ -267,7 +268,8 @@ class Queue {
     auto* histogram = static_cast<double*>(pass_.histogram.data());
     tables.given = given == nullptr ? nullptr : given + first * entries_;
     tables.histogram = histogram == nullptr ? nullptr : histogram + first * entries_;
-    if (given == nullptr) tables.step = count(results);
+    tables.step = step_of_counts(results);
+    if (given == nullptr) count(results);
     gpu::launch("mutual_information", exec_.queue.handle, static_cast<unsigned>(results),
         kSmallThreads, 0, information_kernel, tables);
     if (!pass_.has_gradient()) return;
@@ -277,18 +279,22 @@ class Queue {
     write_gradients(job_, results, copies, exec_);
   }
 
-  // Returns the number of voxels that a count of 1 stands for.
-  double count(std::int64_t results) {
+  // Returns the number of voxels that a count of 1 stands for, here and in a given histogram of the
+  // whole that these images are parts of.
+  double step_of_counts(std::int64_t results) {
+    job_.kernel = pass_.is_binned ? ParzenKernel::delta : pass_.kernel;
+    copies_ = copies_for(job_, job_.kernel, limits_);
+    job_.slots = slots_for(copies_, results);
+    job_.step_bits = step_bits_of(job_, copies_);
+    return 1 / static_cast<double>(std::uint64_t{1} << job_.step_bits);
+  }
+
+  void count(std::int64_t results) {
     clear(counts_, group_ * entries_ * static_cast<std::int64_t>(sizeof(*counts_)), exec_);
     clear(found_nan_, group_ * static_cast<std::int64_t>(sizeof(*found_nan_)), exec_);
-    job_.kernel = pass_.is_binned ? ParzenKernel::delta : pass_.kernel;
-    const int copies = copies_for(job_, job_.kernel, limits_);
-    job_.slots = slots_for(copies, results);
-    job_.step_bits = step_bits_of(job_, copies);
     job_.counts = counts_;
     job_.found_nan = found_nan_;
-    count_voxels(job_, results, copies, exec_);
-    return 1 / static_cast<double>(std::uint64_t{1} << job_.step_bits);
+    count_voxels(job_, results, copies_, exec_);
   }
 
   std::int64_t slots_for(int copies, std::int64_t results) const {
@@ -303,6 +309,7 @@ class Queue {
   Workspace workspace_;
   Job job_;
   const std::int64_t entries_, group_;
+  int copies_ = 0;  // of a histogram in shared memory
   unsigned long long* counts_ = nullptr;
   unsigned* found_nan_ = nullptr;
 };

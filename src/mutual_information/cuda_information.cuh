@@ -28,7 +28,7 @@ struct Tables {
   std::int64_t first = 0, results_of_value;
   double sign, step = 0;  // step: a count in voxels
   int bins;
-  bool is_binned, is_normalized, needs_margin_slopes, is_sum;
+  bool is_binned, is_normalized, needs_margin_slopes, is_sum, has_gradient;
 };
 
 // Blurs one axis from one array to another; nothing lies outside.
@@ -186,9 +186,10 @@ __global__ __launch_bounds__(kSmallThreads) void information_kernel(const Tables
     for (int i = threadIdx.x; i < entries; i += kSmallThreads) table[i] = 0;
   } else {
     if (!t.is_binned) load_margins(p, t.bins, p_a, p_b);
-    // A blurred histogram has entries of every size.
-    const bool is_exact = t.given != nullptr || t.is_binned;
-    const Joint joint{p, p_a, p_b, t.bins, entries, is_exact ? 0 : t.step / (2 * counted.sum)};
+    // A blurred histogram has entries of every size. One that is given for a gradient was counted
+    // in the same steps: parts then look up the logarithms that the whole does.
+    const bool is_counted = !t.is_binned && (t.given == nullptr || t.has_gradient);
+    const Joint joint{p, p_a, p_b, t.bins, entries, is_counted ? t.step / (2 * counted.sum) : 0};
     value = t.is_normalized ? normalized_value(joint, table) : plain_value(joint, t, table);
   }
   const std::int64_t of_value = (t.first + result) / t.results_of_value;
