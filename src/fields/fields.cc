@@ -70,10 +70,20 @@ void exponentiate_into(const TensorView& v, const TensorView& output, int n, boo
   require_runs_on("exponentiate", v.device, exec);
   const double factor = 1 / static_cast<double>(std::int64_t{1} << n);
   if (n == 0) return scale_into(v, factor, align_corners, output, exec);
-  if (n == 1 && output.data() != v.data()) {
+  const bool is_half = v.dtype == DType::f16 || v.dtype == DType::bf16;
+  if (n == 1 && output.data() != v.data() && !is_half) {
     return square_into(v, factor, align_corners, output, exec);
   }
   Tensor u = working_copy_of(v, exec), next;
+  if (is_half) {  // a GPU's fast path takes fields of f32, and parts of a field have its bits
+    next = working_copy_of(v, exec);
+    scale_into(v, factor, align_corners, u, exec);
+    for (int step = 0; step < n; ++step) {
+      square_into(u, 1, align_corners, next, exec);
+      std::swap(u, next);
+    }
+    return copy(u, output, exec);
+  }
   square_into(v, factor, align_corners, u, exec);
   if (n == 1) return copy(u, output, exec);
   if (n > 2) next = working_copy_of(v, exec);
