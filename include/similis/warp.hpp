@@ -106,7 +106,7 @@ SIMILIS_API SampleGradients sample_backward(const TensorView& image, const Tenso
 /// The results of one call, in memory of the caller; empty views are not computed.
 struct SampleRequest {
   TensorView output = {};    ///< [N,C,…], any float dtype, any strides but 0; not the image's
-  bool accumulate = false;   ///< adds the result to the values in output
+  bool accumulate = false;   ///< adds to what output holds; without one, on GPUs, to grid_gradient
   TensorView upstream = {};  ///< needed for gradients; any float dtype, any strides
   TensorView image_gradient = {};  ///< gradients are overwritten; shaped and typed as their operand
   TensorView affine_gradient =

@@ -121,8 +121,9 @@ def test_texts_of_transforms_fill_the_c_struct():
     rows = schema.TABLES["sample_labels"].options
     assert rows["background"].unpack(bytes(labels.options)) == float("inf")
     assert rows["smallest_label"].unpack(bytes(labels.options)) == 0.0
-    field, other = object(), object()
-    assert call.arrange((other, None, field, None, None)) == (other, None, None, field, None)
+    field, other, notes = object(), object(), object()
+    arranged = call.arrange((other, None, field, None, None, notes, None))
+    assert arranged == (other, None, None, field, None, notes, None)
 
 
 def test_values_are_refused_in_the_librarys_words():

@@ -37,14 +37,14 @@ similis_status similis_sample(const similis_tensor* image, const similis_warp_op
     const similis_tensor* grid_gradient, const similis_tensor* grid_affine_gradient,
     const similis_execution* execution) {
   return c_api::call([&] {
-    Call<SampleOptions, SampleRequest> call(kSampleTable, options, execution);
+    Call<SampleOptions, NotedRequest> call(kSampleTable, options, execution);
     call.take("output", output, call.request.output);
     call.take("upstream", upstream, call.request.upstream);
     call.take("image_gradient", image_gradient, call.request.image_gradient);
     call.take("affine_gradient", affine_gradient, call.request.affine_gradient);
     call.take("grid_gradient", grid_gradient, call.request.grid_gradient);
     call.take("grid_affine_gradient", grid_affine_gradient, call.request.grid_affine_gradient);
-    sample_into(call.arguments.image("image", image), call.request, call.options, call.exec);
+    sample_noting(call.arguments.image("image", image), call.request, call.options, call.exec);
   });
 }
 

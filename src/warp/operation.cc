@@ -41,6 +41,10 @@ constexpr std::span<const Option> kSharedOptions(kSampleOptions, std::size(kSamp
 constexpr Option kSampleRequest[] = {
     option<&SampleRequest::accumulate, &C::accumulate>("accumulate"),
     option<&SampleRequest::deterministic, &C::deterministic>("deterministic"),
+    option<&NotedRequest::elsewhere, &C::elsewhere>("elsewhere"),
+    option<&NotedRequest::noted, &C::noted>("noted"),
+    interval_option<&NotedRequest::reached, &C::first_reached, &C::end_reached>(
+        "reached", kFirstAndEnd),
 };
 constexpr Option kLabelOptions[] = {
     option<&LabelOptions::background, &C::background>("background", kAnyFloat),

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/warp/test_fields.h"
+#include "src/warp/warp.h"
 #include "tests/refusal.h"
 
 namespace similis {
@@ -183,6 +184,103 @@ TEST_F(Parts, BlocksOfTheImageAddUpToTheWhole) {
       }
     });
   }
+}
+
+// On GPUs the gradient to the field is added to what the blocks before have left.
+TEST_F(Parts, GradientsOfBlocksAreAddedToTheField) {
+  for (const Case& c : cases()) {
+    if (c.mode == Interpolation::cubic) continue;
+    const Arrays a(c);
+    const std::int64_t extent = a.image.shape[2];
+    for_each([&] {
+      if (!test::runs_on_gpu()) return;
+      const Results whole = computed(a);
+      const test::Array by_field = test::filled(a.field.shape, a.field.dtype, Layout::dense, 0);
+      const Cuts cuts = {0, 3, 5, extent};
+      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+        const std::int64_t end = std::min(cuts[i + 1] + 1, extent);
+        SampleOptions options = a.options;
+        options.image_rows = {cuts[i], extent};
+        options.cells = {i == 0 ? -1 : cuts[i], i + 2 == cuts.size() ? extent : cuts[i + 1]};
+        test::call_sample(slab(a.image, 2, cuts[i], end - cuts[i]),
+            {.accumulate = true, .upstream = a.upstream, .grid_gradient = by_field}, options);
+      }
+      EXPECT_EQ(to_doubles(by_field), to_doubles(whole.by_field));
+    });
+  }
+}
+
+// The cells of 8 rows of the output, as a GPU notes them.
+struct Noted {
+  std::vector<double> down, up;
+};
+
+Noted noted_by_hand(const Arrays& a, std::int64_t first, std::int64_t end) {
+  const std::vector<double> u = to_doubles(a.field);
+  const std::int64_t rows = a.shape[2], plane = a.shape[3] * a.shape[4];
+  const double half = static_cast<double>(a.image.shape[2] - 1) / 2;
+  const auto groups = static_cast<std::size_t>((rows + 7) / 8);
+  Noted result{std::vector<double>(groups), std::vector<double>(groups)};
+  for (std::int64_t i = 0; i < rows * plane; ++i) {
+    const std::int64_t row = i / plane;
+    const double place = -1 + 2.0 * static_cast<double>(row) / static_cast<double>(rows - 1);
+    const double cell = std::floor(half * (place + u[static_cast<std::size_t>(3 * i + 2)]) + half);
+    const bool is_elsewhere = cell < static_cast<double>(first) || cell >= static_cast<double>(end);
+    if (cell < -1 || cell >= 2 * half + 1 || !is_elsewhere) continue;
+    const auto group = static_cast<std::size_t>(row / 8);
+    result.down[group] = std::max(result.down[group], 0x1p20 - cell);
+    result.up[group] = std::max(result.up[group], cell + 2);
+  }
+  return result;
+}
+
+// A GPU's notes say where voxels look; later blocks that leave out rows without notes, and a limit
+// that nothing passes, change no bit; voxels beyond a limit are NaN.
+TEST_F(Parts, AGpuNotesCellsThatLieElsewhere) {
+  const Case c{{1, 1, 24, 7, 37}, {1, 24, 7, 37, 3}, Interpolation::linear, Outside::zeros, true,
+      DType::f32, 0.4};
+  const Arrays a(c);
+  for_each([&] {
+    if (!test::runs_on_gpu()) return;
+    const Results whole = computed(a);
+    for (const std::int64_t reached : {std::int64_t{24}, std::int64_t{16}}) {
+      const test::Array output = test::filled(a.shape, DType::f32, Layout::dense, 0);
+      const test::Array notes = test::filled({25, 2}, DType::f32, Layout::dense, 0);
+      test::Arguments arguments;
+      const TensorView out = arguments.out(output), on_gpu = arguments.out(notes);
+      const TensorView field = arguments.in(a.field);
+      for (const std::int64_t first : {8, 15, 0}) {
+        const std::int64_t end = first == 8 ? 16 : first == 15 ? 24 : 9;
+        warp_internal::NotedRequest request;
+        request.output = out;
+        request.accumulate = first != 8;
+        (first == 8 ? request.elsewhere : request.noted) = on_gpu;
+        if (first == 8) request.reached = {-1, reached};
+        const Cells cells = {first == 0 ? -1 : first, first == 15 ? 24 : end - 1};
+        warp_internal::sample_noting(arguments.in(slab(a.image, 2, first, end - first)), request,
+            {.displacement = field, .image_rows = {first, 24}, .cells = cells}, {});
+      }
+      arguments.bring_back();
+      const std::vector<double> noted = to_doubles(notes), values = to_doubles(output);
+      const Noted expected = noted_by_hand(a, 8, 15);
+      for (std::size_t group = 0; group < expected.up.size(); ++group) {
+        EXPECT_EQ(std::max(noted[16 * group], noted[16 * group + 8]), expected.down[group]);
+        EXPECT_EQ(std::max(noted[16 * group + 1], noted[16 * group + 9]), expected.up[group]);
+      }
+      EXPECT_EQ(noted[48], 1);
+      EXPECT_EQ(noted[49], reached == 24 ? 1 : 2);
+      const std::vector<double> wanted = to_doubles(whole.output);
+      std::size_t beyond = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (std::isnan(values[i])) {
+          ++beyond;
+        } else {
+          EXPECT_EQ(values[i], wanted[i]);
+        }
+      }
+      EXPECT_EQ(beyond > 0, reached == 16);
+    }
+  });
 }
 
 // Without `cells` a cell at the end of a block counts, with the corners that the block has.

@@ -89,8 +89,12 @@ void require_sample_request(const Pass& pass, const TensorView& image, const Sam
   const Extents shape = output_shape(pass);
   require_result(operation, "output", request.output, shape, image);
   require_own_memory(operation, "output", request.output, image);
-  require(!request.accumulate || !request.output.empty(),
+  const bool adds_to_gradient = request.accumulate && request.output.empty();
+  require(!adds_to_gradient || !request.grid_gradient.empty(),
       "{}: accumulate is set, and output is empty", operation);
+  require(!adds_to_gradient || image.device.kind != DeviceKind::cpu,
+      "{}: accumulate is set, and output is empty; grid_gradient is added to on GPUs alone",
+      operation);
   const bool with_gradient = !request.image_gradient.empty() || !request.affine_gradient.empty() ||
                              !request.grid_gradient.empty() ||
                              !request.grid_affine_gradient.empty();
@@ -104,14 +108,35 @@ void require_sample_request(const Pass& pass, const TensorView& image, const Sam
       "grid_affine", options.grid_affine);
 }
 
+void require_notes(
+    const Pass& pass, const char* argument, const TensorView& notes, const TensorView& image) {
+  if (notes.empty()) return;
+  const Extents shape = {pass.axes[pass.rank - 1].out_extent + 1, 2};
+  require_result(pass.operation, argument, notes, shape, image);
+  require(notes.dtype == DType::f32 && notes.strides == dense_strides(shape),
+      "{}: {} is {}; it must be dense float32", pass.operation, argument, notes.dtype);
+}
+
 void run_sample(const char* operation, const TensorView& image, const SampleRequest& request,
-    const SampleOptions& options, const Execution& exec) {
+    const SampleOptions& options, const Execution& exec, const NotedRequest* notes = nullptr) {
   require_image(operation, "image", image);
   Pass pass = resolve(operation, image, options);
   require_sample_request(pass, image, request, options);
+  if (notes != nullptr) {
+    require_notes(pass, "elsewhere", notes->elsewhere, image);
+    require_notes(pass, "noted", notes->noted, image);
+    pass.elsewhere = notes->elsewhere;
+    pass.noted = notes->noted;
+    pass.reached = notes->reached;
+    require(
+        pass.reached.end == 0 || (!pass.elsewhere.empty() && pass.reached.first < pass.reached.end),
+        "{}: reached is from {} to {}; the end must be above the first, and elsewhere be given",
+        operation, pass.reached.first, pass.reached.end);
+  }
   require_runs_on(operation, image.device, exec);
   pass.output = as_volumes(request.output, 1);
   if (request.accumulate) pass.addend = pass.output;
+  pass.adds_to_field_gradient = request.accumulate && request.output.empty();
   pass.upstream = as_volumes(request.upstream, 1);
   pass.image_gradient = as_volumes(request.image_gradient, 1);
   pass.field_gradient = as_field_of_volumes(request.grid_gradient, 1);
@@ -179,6 +204,12 @@ SampleGradients sample_backward(const TensorView& image, const TensorView& upstr
           .deterministic = deterministic},
       options, exec);
   return result;
+}
+
+void warp_internal::sample_noting(const TensorView& image, const NotedRequest& request,
+    const SampleOptions& options, const Execution& exec) {
+  kSampleTable.check(&options);
+  run_sample("sample", image, request, options, exec, &request);
 }
 
 void sample_into(const TensorView& image, const SampleRequest& request,

@@ -56,8 +56,11 @@ struct Pass {
   // An operand that the whole batch shares has extent 1 along N here.
   TensorView image_gradient, field_gradient, affine_gradient, grid_affine_gradient;
   bool deterministic = false;
-
   double background = 0, smallest_label = 0;  ///< for labels; the latter is -infinity if all vote
+
+  bool adds_to_field_gradient = false;  ///< field_gradient is added to what it holds
+  TensorView elsewhere, noted;          ///< as c/warp.h describes them, or empty
+  Cells reached;                        ///< likewise; 0 and 0: all
 
   bool has_coordinate_gradient() const {
     return !field_gradient.empty() || !affine_gradient.empty() || !grid_affine_gradient.empty();
@@ -83,6 +86,14 @@ void copy_cuda(const TensorView& from, const TensorView& to, const Execution& ex
 /// [N,Z,Y,X,d].
 void affine_grid_cpu(const Pass& pass, const Execution& exec);
 void affine_grid_cuda(const Pass& pass, const Execution& exec);
+
+/// sample_into() for C, which can ask what is elsewhere.
+struct NotedRequest : SampleRequest {
+  TensorView elsewhere = {}, noted = {};
+  Cells reached = {};
+};
+void sample_noting(const TensorView& image, const NotedRequest& request,
+    const SampleOptions& options, const Execution& exec);
 
 /// The operations, whose passes run by the steps below.
 extern const OperationTable kSampleTable, kSampleLabelsTable, kComposeTable, kAffineGridTable;

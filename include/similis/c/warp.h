@@ -35,7 +35,7 @@ typedef struct similis_warp_options {
   int32_t padding_mode;  /**< SIMILIS_OUTSIDE_… */
   int32_t align_corners; /**< 0 or 1 */
   int32_t prefilter;     /**< 0 or 1 */
-  int32_t accumulate;    /**< 1: results are added to the values in output */
+  int32_t accumulate; /**< 1: adds to what output holds; without one, on GPUs, to grid_gradient */
   int32_t deterministic; /**< 1: an image's gradient has the same bits in every run on a GPU too */
   int32_t has_smallest_label;
   double tolerance; /**< for similis_invert: of the residual, in voxels */
@@ -43,12 +43,23 @@ typedef struct similis_warp_options {
   int64_t rows_start, rows_extent;             /**< of the output: its first row; of how many */
   int64_t image_rows_start, image_rows_extent; /**< likewise of the image or field */
   int64_t first_cell, end_cell;                /**< cells that count; 0 and 0: all */
+  /** For similis_sample, or NULL: where voxels look whose cells do not count, dense f32
+   * [rows of output + 1, 2], 0 before. With c those cells of the whole axis that voxels of rows i
+   * to i + 7 of the output, or fewer, begin in, row i becomes the largest 2^20 - c and the largest
+   * c + 2. The last row becomes (1, 1) if anything was noted: a GPU's fast path for values does. */
+  const similis_tensor* elsewhere;
+  /** What an earlier call noted of the same voxels, or NULL: those of 8 rows without a note may be
+   * left out of a call that adds to its result. */
+  const similis_tensor* noted;
+  /** With elsewhere: voxels whose cells are not among these become NaN, and the last element of
+   * elsewhere 2; 0 and 0: all are. A call that cannot note them is refused. */
+  int64_t first_reached, end_reached;
 } similis_warp_options;
 #define SIMILIS_WARP_DEFAULTS                                                                    \
   {                                                                                              \
     sizeof(similis_warp_options), NULL, NULL, NULL, NULL, {0, 0, 0}, {0.0, 0.0, 0.0},            \
         {0.0, 0.0, 0.0}, 0.0, 0.0, 0, 0, 0, SIMILIS_INTERPOLATION_LINEAR, SIMILIS_OUTSIDE_ZEROS, \
-        1, 1, 0, 0, 0, 0.01, 0, 0, 0, 0, 0, 0                                                    \
+        1, 1, 0, 0, 0, 0.01, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0                                  \
   }
 
 /** The image at A·x + S·u(x) or S·v(x), and the gradients of Σ upstream·output. Tensors that are

@@ -120,9 +120,9 @@ class Call:
 
 def _arrangement(table: Table, is_grid: bool) -> Callable[[Sequence[Any]], Any]:
     """The tensors before the C function's outputs, in its order, of (operand, affine, field,
-    grid_affine, None)."""
+    grid_affine, None, elsewhere, noted)."""
     field, none = 2, 4
-    places = {"affine": 1, "grid_affine": 3, "v": field}
+    places = {"affine": 1, "grid_affine": 3, "v": field, "elsewhere": 5, "noted": 6}
     places["displacement"] = none if is_grid else field
     places["grid"] = field if is_grid else none
     others = [places[name] for name in (*table.operands[1:], *table.masks)]
@@ -146,6 +146,7 @@ def run(
     stream: int = 0,
     accumulate: bool = False,
     most_threads: int = 0,
+    notes: tuple[Described, Described] = (None, None),
 ) -> None:
     """One call of the library.
 
@@ -154,7 +155,7 @@ def run(
     """
     if most_threads == 0:
         threads.follow_worker()
-    tensors = [*call.arrange((*operands, None)), *outputs]
+    tensors = [*call.arrange((*operands, None, *notes)), *outputs]
     options = call.accumulating_address if accumulate else call.options_address
     c_abi.call(call.index, tensors, options, stream, most_threads)
 

@@ -76,24 +76,37 @@ def scale_by_tvm_ffi(functions: dict[str, Any]) -> Callable[[Tensor, Tensor], No
 
 
 def run_transform_by_ctypes(
-    call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False
+    call: warp.Call,
+    operands: Tensors,
+    outputs: Tensors,
+    accumulate: bool = False,
+    elsewhere: Optional[Tensor] = None,
+    noted: Optional[Tensor] = None,
 ) -> None:
     described = [c_tensor(each) for each in operands]
     results = [c_tensor(each) for each in outputs]
     assert operands[0] is not None
     threads = torch.get_num_threads()
-    warp.run(call, described, results, stream_of(operands[0]), accumulate, threads)
+    notes = c_tensor(elsewhere), c_tensor(noted)
+    warp.run(call, described, results, stream_of(operands[0]), accumulate, threads, notes)
 
 
 def run_transform_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
     function = functions["call"]
 
-    def run(call: warp.Call, operands: Tensors, outputs: Tensors, accumulate: bool = False) -> None:
+    def run(
+        call: warp.Call,
+        operands: Tensors,
+        outputs: Tensors,
+        accumulate: bool = False,
+        elsewhere: Optional[Tensor] = None,
+        noted: Optional[Tensor] = None,
+    ) -> None:
         status = function(
             call.index,
             call.accumulating_address if accumulate else call.options_address,
             torch.get_num_threads(),
-            *call.arrange((*operands, None)),
+            *call.arrange((*operands, None, elsewhere, noted)),
             *outputs,
         )
         if status != 0:
@@ -129,7 +142,8 @@ def _choose_binding() -> tuple[str, dict[str, Any]]:
 BINDING, _functions = _choose_binding()
 # run_measure(measure, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient)
 run_measure = run_measure_by_tvm_ffi(_functions) if _functions else run_measure_by_ctypes
-# run_transform(call, operands, outputs, accumulate): outputs in the order of the C function
+# run_transform(call, operands, outputs, accumulate, elsewhere, noted): outputs in the order of the
+# C function
 run_transform = run_transform_by_tvm_ffi(_functions) if _functions else run_transform_by_ctypes
 # scale(tensor, factor): multiplies the tensor in place
 scale = scale_by_tvm_ffi(_functions) if _functions else scale_by_ctypes

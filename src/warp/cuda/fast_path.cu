@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/blocks.h"
@@ -173,6 +174,20 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
   p.dtype = pass.image.dtype;
   p.padding = pass.padding;
   p.align_corners = pass.align_corners;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Axis& cut = pass.axes[rank - 1];
+  const bool is_padded = pass.padding != Outside::zeros;
+  // Padding moves what is beyond the image's ends to the cells there.
+  const std::int64_t least = is_padded ? 0 : -1, most = is_padded ? cut.whole - 1 : cut.whole;
+  const bool has_limits = pass.reached.end != 0;
+  constexpr double kSlack = 1e-5;  // above the rounding of an index
+  p.reached_first = has_limits && pass.reached.first > least
+                        ? static_cast<double>(pass.reached.first) - kSlack
+                        : -kInfinity;
+  p.reached_end = has_limits && pass.reached.end < most
+                      ? static_cast<double>(pass.reached.end) + kSlack
+                      : kInfinity;
+  p.has_other_rows = pass.axes[rank - 1].is_part() && pass.elsewhere.empty();
   p.transforms = transforms;
   if (transforms == nullptr) {
     p.transform =
@@ -273,8 +288,17 @@ void launch_field_gradient(
   const auto floats = static_cast<std::size_t>(groups * p.gradient_strides.image);
   const auto memory = allocate_bytes(floats * sizeof(float), pass.image.device, exec);
   p.field_gradient = static_cast<float*>(memory.get());
+  p.keeps = false;
+  p.noted = nullptr;
   launch(pass, groups, p, kernel, false, exec);
+  p.keeps = pass.adds_to_field_gradient;
   add_groups(p, groups, row, sum, strides, pass.operation, exec);
+}
+
+// Returns whether many voxels may lie in rows that the image lacks: a map turns them there, where a
+// field moves few. Kernels of parts skip them, but take a tenth longer for others.
+bool has_many_elsewhere(const Pass& pass) {
+  return pass.axes[pass.rank - 1].is_part() && !pass.affine.empty();
 }
 
 bool has_matrix_gradient(const Pass& pass) {
@@ -284,8 +308,10 @@ bool has_matrix_gradient(const Pass& pass) {
 }  // namespace
 
 bool takes_fast_values(const Pass& pass) {
+  const bool marks = is_fast(pass) && layout_of(pass) != FastLayout::vectors;
   return (is_fast(pass) || copies_voxels(pass)) && !pass.output.empty() &&
-         pass.output.dtype == pass.image.dtype && is_fast(pass.output, layout_of(pass)) &&
+         (pass.reached.end == 0 || marks) && pass.output.dtype == pass.image.dtype &&
+         is_fast(pass.output, layout_of(pass)) &&
          (pass.addend.empty() || (pass.addend.dtype == pass.output.dtype &&
                                      pass.addend.strides == pass.output.strides));
 }
@@ -295,10 +321,10 @@ bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
   const TensorView& by_field = pass.field_gradient;
   // run_fast_gradients() leaves out the first voxels of padded images, and a cell has two.
   const std::int64_t least = pass.padding == Outside::zeros ? 2 : 3;
-  return is_fast(pass) && has_short_places(pass.image, pass.rank, least) &&
-         !CellRows(pass, least - 2).is_empty() && !pass.deterministic &&
-         pass.upstream.dtype == pass.image.dtype && has_fast_strides(pass.upstream) &&
-         fits_32_bits(pass.upstream.strides[1]) &&
+  return is_fast(pass) && !(pass.adds_to_field_gradient && layout == FastLayout::vectors) &&
+         has_short_places(pass.image, pass.rank, least) && !CellRows(pass, least - 2).is_empty() &&
+         !pass.deterministic && pass.upstream.dtype == pass.image.dtype &&
+         has_fast_strides(pass.upstream) && fits_32_bits(pass.upstream.strides[1]) &&
          (by_field.empty() ||
              (is_fast_field(by_field, pass.rank) && pass.images_of_field() == 1)) &&
          (!has_matrix_gradient(pass) || layout != FastLayout::vectors) &&
@@ -316,12 +342,18 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   FastPass p = fast_pass(pass, transforms);
   p.addend = pass.addend.data();
   p.output = pass.output.data();
+  p.elsewhere = static_cast<float*>(pass.elsewhere.data());
+  p.keeps = pass.axes[pass.rank - 1].is_part() && p.addend != nullptr && p.addend == p.output &&
+            pass.field_factor == 1;
+  if (p.keeps) p.noted = static_cast<const float*>(pass.noted.data());
   p.output_strides = strides_of(pass.output, pass.rank);
   p.output_channel = pass.output.strides[1];
   const FastLayout layout = layout_of(pass);
-  const FastKernel kernel = pass.mode == Interpolation::nearest
-                                ? fast_nearest(layout, is_half(pass.image))
-                                : fast_values(layout, is_half(pass.image));
+  const FastKernel kernel =
+      pass.mode == Interpolation::nearest
+          ? fast_nearest(layout, is_half(pass.image))
+          : fast_values(layout, is_half(pass.image),
+                p.keeps || !pass.elsewhere.empty() || has_many_elsewhere(pass));
   launch(pass, pass.batch, p, kernel, layout != FastLayout::vectors, exec);
 }
 
@@ -336,6 +368,8 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
   p.upstream_component = static_cast<int>(pass.upstream.strides[1]);
   if (!by_field.empty() || matrix_sums != nullptr) {
     FastPass to_field = p;
+    to_field.keeps = pass.adds_to_field_gradient;
+    if (to_field.keeps) to_field.noted = static_cast<const float*>(pass.noted.data());
     if (!by_field.empty()) {
       to_field.field_gradient = static_cast<float*>(by_field.data());
       to_field.gradient_strides = field_strides_of(by_field, pass.rank);
@@ -350,8 +384,19 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
       to_field.image = static_cast<const char*>(pass.image.data()) + cell * size_bytes(p.dtype);
       set_rows(pass, 1, &to_field);
     }
+    const bool is_part = to_field.keeps || has_many_elsewhere(pass);
+    if (to_field.keeps && matrix_sums != nullptr) {  // no kernel does both
+      FastPass to_matrices = to_field;
+      to_matrices.keeps = false;
+      to_matrices.noted = nullptr;
+      to_matrices.field_gradient = nullptr;
+      launch_field_gradient(
+          pass, to_matrices, fast_gradients(layout, is_half(pass.image), true), exec);
+      to_field.matrix_sums = nullptr;
+    }
+    const bool with_sums = to_field.matrix_sums != nullptr;
     launch_field_gradient(
-        pass, to_field, fast_gradients(layout, is_half(pass.image), matrix_sums != nullptr), exec);
+        pass, to_field, fast_gradients(layout, is_half(pass.image), with_sums, is_part), exec);
   }
   if (!sums.empty()) {
     p.sums_strides = strides_of(sums, pass.rank);

@@ -50,17 +50,20 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 /// the scatter of volumes with zeros outside, since those of f32 have no register to spare.
 struct Volume {
   static constexpr int rank = 3, step = 1;
-  static constexpr bool is_half = false, may_pad = true;
+  static constexpr bool is_half = false, may_pad = true, is_part = false;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
-  static constexpr bool is_half = false, may_pad = false;
+  static constexpr bool is_half = false, may_pad = false, is_part = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
-  static constexpr bool is_half = false, may_pad = true;
+  static constexpr bool is_half = false, may_pad = true, is_part = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
+/// Of an image that has rows of a longer axis, and of results that are added to: what such calls
+/// ask at the border costs others 4 % of a step.
+template <class L> struct Part : L { static constexpr bool is_part = true; };
 template <class L> struct Unpadded : L { static constexpr bool may_pad = false; };
 
 /// A thread's column of voxels: along z, or along y in 2D.
@@ -229,6 +232,18 @@ __device__ __forceinline__ unsigned corners_inside(const FastPass& p, const Fast
   return which;
 }
 
+template <class L> __device__ __forceinline__ bool is_counted(const FastPass& p, int voxel) {
+  return static_cast<unsigned>(voxel - p.rows.first_cell) < p.rows.cells;
+}
+
+/// Returns whether a cell, counted from the first row, lies in other rows of the whole image, where
+/// no padding moves it: its index along x and y does not matter then.
+template <class L> __device__ __forceinline__ bool is_in_other_rows(const FastPass& p, int voxel) {
+  const int cell = voxel + p.rows.counter - kCounterWord + static_cast<int>(p.low);
+  return static_cast<unsigned>(cell) < static_cast<unsigned>(p.rows.whole_last) &&
+         !is_counted<L>(p, voxel);
+}
+
 /// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
 /// border, a bit each.
 template <class L, class Body>
@@ -240,7 +255,15 @@ __device__ __forceinline__ unsigned for_each_batch(
     FastCell<L> cells[kBatch];
     const unsigned inside = find_cells<L>(p, column, z, u, cells);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
-    at_border |= (column.mine(z, kBatch) & ~inside) << (z - column.z);
+    unsigned left = column.mine(z, kBatch) & ~inside;
+    if constexpr (L::is_part) {
+#pragma unroll
+      for (int d = 0; d < kBatch; ++d) {
+        const bool is_elsewhere = is_in_other_rows<L>(p, cells[d].voxel[L::rank - 1]);
+        if (p.has_other_rows && is_elsewhere) left &= ~(1u << d);
+      }
+    }
+    at_border |= left << (z - column.z);
     body(z, cells, inside);
   }
   return at_border;
@@ -266,13 +289,52 @@ __device__ SIMILIS_NOINLINE inline FoldedIndex folded_index(
   return {voxel, static_cast<float>(folded.index - voxel), static_cast<float>(folded.slope)};
 }
 
+/// The number that SampleRequest::elsewhere counts cells down from.
+constexpr int kElsewhere = 1 << 20;
+
+// Numbers above 0 are in the order of their bits.
+__device__ __forceinline__ void raise(float* to, float value) {
+  if (value > *static_cast<volatile float*>(to)) {
+    atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+  }
+}
+
+/// Notes that a voxel's cell is none of those reached.
+__device__ SIMILIS_NOINLINE inline void note_beyond(const FastPass& p) {
+  raise(p.elsewhere + 2 * static_cast<std::int64_t>(p.out[2]) + 1, 2);
+}
+
+/// Returns whether nothing was noted of the column's rows, so that they are left out: notes stand
+/// for 8 rows or 4.
+template <class L>
+__device__ __forceinline__ bool is_left_out(const FastPass& p, const FastColumn<L>& column) {
+  if (p.noted == nullptr) return false;
+  constexpr int kMost = 8, kLeast = 4;
+  bool has_note = false;
+  for (int row = column.z / kMost * kMost; row < column.end; row += kLeast) {
+    has_note |= __ldg(p.noted + 2 * static_cast<std::int64_t>(row)) != 0;
+  }
+  return !has_note;
+}
+
+/// Notes a cell that does not count here, counted from the first row as in BorderCell.
+template <class L>
+__device__ SIMILIS_NOINLINE void note_elsewhere(
+    const FastPass& p, const FastColumn<L>& column, int voxel) {
+  const int cell = voxel + p.rows.counter - kCounterWord + static_cast<int>(p.low);
+  if (static_cast<unsigned>(cell + 1) > static_cast<unsigned>(p.rows.whole_last + 1)) return;
+  float* const row = p.elsewhere + 2 * static_cast<std::int64_t>(column.z);
+  raise(row, static_cast<float>(kElsewhere - cell));
+  raise(row + 1, static_cast<float>(cell + 2));
+}
+
 template <class L>
 __device__ __forceinline__ BorderCell<L> border_cell(
     const FastPass& p, const FastColumn<L>& column, int z) {
   BorderCell<L> cell;
   float u[1][L::rank];
   load_field<L>(p, column, z, field_at<L>(p, column, z), u);
-  bool is_number = true, is_near = true;
+  bool is_number = true, is_near = true, is_reached = true;
   const bool is_padded = L::may_pad && p.padding != Outside::zeros;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
@@ -280,6 +342,9 @@ __device__ __forceinline__ BorderCell<L> border_cell(
     is_number &= index == index;
     cell.slope[a] = 1;
     if (!is_padded) {
+      if (L::is_part && a == L::rank - 1) {
+        is_reached = !(index < p.reached_first || index >= p.reached_end);
+      }
       cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
       continue;
     }
@@ -287,11 +352,23 @@ __device__ __forceinline__ BorderCell<L> border_cell(
     const int last = a == L::rank - 1 ? p.rows.whole_last : p.last[a] + low;
     const FoldedIndex folded = folded_index(index + p.low, last, p.padding, p.align_corners);
     is_near &= folded.voxel != kNoVoxel;
+    if (L::is_part && a == L::rank - 1) {
+      const double place = folded.voxel + static_cast<double>(folded.fraction);
+      is_reached = folded.voxel == kNoVoxel || !(place < p.reached_first || place >= p.reached_end);
+    }
     cell.voxel[a] = folded.voxel - (low + counter_of<L>(p, a) - kCounterWord);
     cell.fraction[a] = folded.fraction;
     cell.slope[a] = folded.slope;
   }
-  is_near &= static_cast<unsigned>(cell.voxel[L::rank - 1] - p.rows.first_cell) < p.rows.cells;
+  const bool is_here = is_counted<L>(p, cell.voxel[L::rank - 1]);
+  if constexpr (L::is_part) {
+    if (p.elsewhere != nullptr && is_number) {
+      if (is_near && !is_here) note_elsewhere<L>(p, column, cell.voxel[L::rank - 1]);
+      if (!is_reached) note_beyond(p);
+      is_number = is_reached;
+    }
+  }
+  is_near &= is_here;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     if (!is_number) cell.fraction[a] = NAN;

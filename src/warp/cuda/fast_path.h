@@ -69,6 +69,12 @@ struct FastPass {
   void* output;
   float *field_gradient, *sums;
   double* matrix_sums;
+  float* elsewhere;  // what c/warp.h describes, or null
+  const float* noted;
+  double reached_first, reached_end;  // indices that are not below and above them become NaN
+  // Results are added to what there is, and those of voxels without a cell here stay as they are.
+  bool keeps;
+  bool has_other_rows;  // cells may lie in rows of the whole axis that are skipped here
   FastStrides image_strides, field_strides, output_strides, upstream_strides, gradient_strides,
       sums_strides;
   std::int64_t image_channel, output_channel, upstream_channel, sums_channel;
@@ -88,13 +94,15 @@ struct FastKernel {
 /// between.
 enum class FastLayout : std::uint8_t { volume, vectors, picture };
 
-FastKernel fast_values(FastLayout layout, bool is_half);
+/// is_part: of a call that takes what Part in fast_path.cuh serves.
+FastKernel fast_values(FastLayout layout, bool is_half, bool is_part);
 /// Values of the nearest voxels, for layouts but vectors.
 FastKernel fast_nearest(FastLayout layout, bool is_half);
 /// To the field and the matrices.
-FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums);
+FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums, bool is_part = false);
 /// Adds up the pass's field gradients of groups of channels, which are dense and have rows of `row`
 /// floats, to an array of these strides.
+/// If the pass keeps what there is, they are added to it.
 void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,
     const char* operation, const Execution& exec);
 /// To the image.

@@ -68,8 +68,27 @@ __device__ __forceinline__ void store_at_border(
     if (p.field_gradient == nullptr) return;
     float* out = p.field_gradient + column.offset(p.gradient_strides, z);
 #pragma unroll
-    for (int a = 0; a < L::rank; ++a) out[a] = sum[a] * static_cast<float>(column.by_u[a]);
+    for (int a = 0; a < L::rank; ++a) {
+      const float value = sum[a] * static_cast<float>(column.by_u[a]);
+      out[a] = L::is_part && p.keeps ? out[a] + value : value;
+    }
   });
+}
+
+// Stores the gradients of voxels in `which`, a bit each, or adds them to what there is.
+template <class L>
+__device__ __forceinline__ void store_each(const FastPass& p, const FastColumn<L>& column, int z,
+    const float (&sum)[kBatch][L::rank], unsigned which) {
+  float* out = p.field_gradient + column.offset(p.gradient_strides, z);
+#pragma unroll
+  for (int d = 0; d < kBatch; ++d, out += p.gradient_strides.z) {
+    if ((which >> d & 1u) == 0) continue;
+#pragma unroll
+    for (int a = 0; a < L::rank; ++a) {
+      const float value = sum[d][a] * static_cast<float>(column.by_u[a]);
+      out[a] = L::is_part && p.keeps ? out[a] + value : value;
+    }
+  }
 }
 
 // Stores three floats a lane, of voxels behind each other: the warp stores them as neighbours, in
@@ -118,13 +137,7 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
 template <class L>
 __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColumn<L>& column, int z,
     const float (&sum)[kBatch][L::rank], unsigned mine, Pairs&) {
-  float* out = p.field_gradient + column.offset(p.gradient_strides, z);
-#pragma unroll
-  for (int d = 0; d < kBatch; ++d, out += p.gradient_strides.z) {
-    if ((mine >> d & 1u) == 0) continue;
-#pragma unroll
-    for (int a = 0; a < 2; ++a) out[a] = sum[d][a] * static_cast<float>(column.by_u[a]);
-  }
+  store_each<L>(p, column, z, sum, mine);
 }
 
 // Takes one channel at a time, or three side by side.
@@ -133,6 +146,9 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
     int z, const FastCell<L> (&cells)[kBatch], unsigned inside, Staged& staged,
     ColumnSums<L>* sums) {
   const unsigned mine = column.mine(z, kBatch);
+  if constexpr (L::is_part) {
+    if (p.keeps && gpu::first_lane((mine & inside) != 0) == gpu::kSubgroup) return;
+  }
   const std::int64_t upstream_at = opaque(column.offset(p.upstream_strides, z));
   float sum[kBatch][L::rank] = {};
   const int channels = L::step == 3 ? 1 : p.channels;
@@ -160,7 +176,11 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
     for (int a = 0; a < L::rank; ++a) sum[d][a] = inside >> d & 1u ? sum[d][a] : 0.0f;
     if (with_sums && (inside & mine) >> d & 1u) sums->add(z - column.z + d, sum[d]);
   }
-  if (!with_sums || p.field_gradient != nullptr) store_vectors<L>(p, column, z, sum, mine, staged);
+  if (with_sums && p.field_gradient == nullptr) return;
+  if constexpr (L::is_part) {
+    if (p.keeps) return store_each<L>(p, column, z, sum, mine & inside);
+  }
+  store_vectors<L>(p, column, z, sum, mine, staged);
 }
 
 // Adds up the threads' sums in a fixed order, as MatrixSums has them: each axis's gradient times
@@ -200,6 +220,9 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   __shared__ Staged staged[kTileY];
   const FastColumn<L> column(p);
   ColumnSums<L> sums;
+  if constexpr (L::is_part) {
+    if (is_left_out<L>(p, column)) return;
+  }
   with_element_type<L>(p, [&]<class E>(E) {
     const unsigned at_border = for_each_batch<L>(
         p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside) {
@@ -219,24 +242,29 @@ __global__ __launch_bounds__(kThreads) void add_groups_kernel(
     float total = p.field_gradient[i];
     for (int group = 1; group < groups; ++group) total += p.field_gradient[i + group * count];
     const std::int64_t line = i / row, z = line / p.out[1];
-    sum[z * strides.z + (line - z * p.out[1]) * strides.y + (i - line * row)] = total;
+    float& to = sum[z * strides.z + (line - z * p.out[1]) * strides.y + (i - line * row)];
+    to = p.keeps ? to + total : total;
   }
 }
 
-template <class L> FastKernel kernel_of(bool with_sums) {
-  return {with_sums ? fast_gradients_kernel<L, true> : fast_gradients_kernel<L, false>, 8, 0};
+template <class L> FastKernel kernel_of(bool with_sums, bool is_part) {
+  const auto plain =
+      is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<L, false>;
+  return {with_sums ? fast_gradients_kernel<L, true> : plain, 8, 0};
 }
 
 }  // namespace
 
-FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums) {
+FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums, bool is_part) {
   switch (layout) {
     case FastLayout::volume:
-      return is_half ? kernel_of<Half<Volume>>(with_sums) : kernel_of<Volume>(with_sums);
+      return is_half ? kernel_of<Half<Volume>>(with_sums, is_part)
+                     : kernel_of<Volume>(with_sums, is_part);
     case FastLayout::vectors: return {fast_gradients_kernel<Vectors, false>, 8, 0};
     case FastLayout::picture: break;
   }
-  return is_half ? kernel_of<Half<Picture>>(with_sums) : kernel_of<Picture>(with_sums);
+  return is_half ? kernel_of<Half<Picture>>(with_sums, is_part)
+                 : kernel_of<Picture>(with_sums, is_part);
 }
 
 void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,

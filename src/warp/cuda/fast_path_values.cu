@@ -57,7 +57,9 @@ __device__ __forceinline__ void add_at_border(
 template <class L, class E>
 __device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn<L>& column,
     int z, const FastCell<L> (&cells)[kBatch], unsigned inside) {
-  const unsigned mine = column.mine(z, kBatch);
+  unsigned mine = column.mine(z, kBatch);
+  if (L::is_part && p.keeps) mine &= inside;
+  if (L::is_part && p.keeps && mine == 0) return;
   for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
     const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
     float values[kBatch];
@@ -165,6 +167,12 @@ template <class L>
 __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     const SIMILIS_GRID_CONSTANT FastPass p) {
   const FastColumn<L> column(p);
+  if constexpr (L::is_part) {
+    if (p.elsewhere != nullptr && blockIdx.x + blockIdx.y + blockIdx.z == 0 && threadIdx.x < 2) {
+      raise(p.elsewhere + 2 * static_cast<std::int64_t>(p.out[2]) + threadIdx.x, 1);
+    }
+    if (is_left_out<L>(p, column)) return;
+  }
   if constexpr (L::step == 3) {
     __shared__ StagedCells staged[kTileY];
     const Elements elements;
@@ -187,17 +195,20 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
   }
 }
 
+template <class L> FastKernel kernel_of(bool is_part) {
+  return {is_part ? fast_values_kernel<Part<L>> : fast_values_kernel<L>, 8, 0};
+}
+
 }  // namespace
 
-FastKernel fast_values(FastLayout layout, bool is_half) {
-  constexpr int kDepth = 8;
+FastKernel fast_values(FastLayout layout, bool is_half, bool is_part) {
   switch (layout) {
     case FastLayout::volume:
-      return {is_half ? fast_values_kernel<Half<Volume>> : fast_values_kernel<Volume>, kDepth, 0};
-    case FastLayout::vectors: return {fast_values_kernel<Vectors>, kDepth, 0};
+      return is_half ? kernel_of<Half<Volume>>(is_part) : kernel_of<Volume>(is_part);
+    case FastLayout::vectors: return {fast_values_kernel<Vectors>, 8, 0};
     case FastLayout::picture: break;
   }
-  return {is_half ? fast_values_kernel<Half<Picture>> : fast_values_kernel<Picture>, kDepth, 0};
+  return is_half ? kernel_of<Half<Picture>>(is_part) : kernel_of<Picture>(is_part);
 }
 
 }  // namespace similis::warp_internal

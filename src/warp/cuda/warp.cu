@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "similis/error.hpp"
 #include "src/core/tensor/memory.h"
 #include "src/warp/cuda/cell.cuh"
 #include "src/warp/cuda/fast_path.h"
@@ -92,8 +94,8 @@ __global__ __launch_bounds__(kThreads) void largest_kernel(
   if (threadIdx.x == 0) atomicMax(largest, bits_as<unsigned long long>(shared[0]));
 }
 
-// Sets `to` to 0, to `from` + fixed, or to `from`; the two may be one.
-enum class Fill : std::uint8_t { zero, copy, add_fixed };
+// Sets `to` to 0, to `from`, to `from` + fixed, or to `from` + `to`; the two may be one.
+enum class Fill : std::uint8_t { zero, copy, add_fixed, add };
 
 __global__ __launch_bounds__(kThreads) void fill_kernel(
     Fill fill, gpu::View from, gpu::View to, Shape shape, std::int64_t count, FixedPoint fixed) {
@@ -106,6 +108,7 @@ __global__ __launch_bounds__(kThreads) void fill_kernel(
       if (fixed.low != nullptr) sum += static_cast<double>(fixed.low[i]) / kLowUnits;
       value += sum / scale;
     }
+    if (fill == Fill::add) value += to.load(shape.offset(to, i));
     to.store(shape.offset(to, i), value);
   }
 }
@@ -208,6 +211,10 @@ class Call {
 
   void run_values() {
     if (takes_fast_values(pass_)) return run_fast_values(pass_, fast_transforms(), exec_);
+    if (pass_.reached.end != 0) {
+      throw InvalidArgument(std::string(pass_.operation) +
+                            ": reached is given, and the call is not on a GPU's fast path");
+    }
     make_transforms();
     GpuPass p = p_;
     p.blocks = p.tiles;
@@ -234,11 +241,18 @@ class Call {
       run_fast_gradients(pass_, fast_transforms(), sums, p_.sums, exec_);
     } else {
       make_transforms();
+      Tensor addend;
+      if (pass_.adds_to_field_gradient) {
+        const TensorView& gradient = pass_.field_gradient;
+        addend = allocate(gradient.shape, gradient.dtype, gradient.device, exec_);
+        p_.field_gradient = volumes(addend);
+      }
       const Kernel kernel = pass_.form == Form::labels
                                 ? labels_kernel_for(is_wide_, true)
                                 : gradients_kernel_for(is_wide_, pass_.mode, with_sums);
       gpu::launch(
           pass_.operation, exec_.queue.handle, groups_ * p_.blocks, kThreads, 0, kernel, p_);
+      if (!addend.empty()) fill(Fill::add, addend, pass_.field_gradient, {}, exec_);
     }
     if (!sums.empty()) finish_scatter(sums);
     if (with_sums) store_matrices();
