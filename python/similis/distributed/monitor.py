@@ -9,6 +9,7 @@ and the next call in this process raises LostRank.
 
 from __future__ import annotations
 
+import atexit
 import collections
 import threading
 import time
@@ -27,7 +28,7 @@ class Monitor:
         self._timeout, self._abort = timeout, abort
         self._under_way: collections.deque[tuple[float, Any]] = collections.deque()
         self._thread: Optional[threading.Thread] = None
-        self._wakes = threading.Event()
+        self._wakes, self._ends = threading.Event(), threading.Event()
         self._giving_up = threading.Lock()
 
     def watch(self, work: Any) -> None:
@@ -36,7 +37,15 @@ class Monitor:
         if self._thread is None:
             self._thread = threading.Thread(target=self._look, name="similis monitor", daemon=True)
             self._thread.start()
+            atexit.register(self.end)
         self._wakes.set()
+
+    def end(self) -> None:
+        """Ends the thread: one that looks at the GPU while Python ends would end the process."""
+        self._ends.set()
+        self._wakes.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_PAUSE)
 
     def give_up(self, reason: str) -> None:
         """Ends what is under way, once."""
@@ -47,10 +56,10 @@ class Monitor:
 
     def _look(self) -> None:
         pause = min(self._timeout / _OFTEN, _LONGEST_PAUSE)
-        while self.lost is None:
+        while self.lost is None and not self._ends.is_set():
             if not self._under_way:  # sleeps while nothing is under way
                 self._wakes.clear()
-                if not self._under_way:
+                if not self._under_way and not self._ends.is_set():
                     self._wakes.wait()
                 continue
             begun, work = self._under_way[0]
@@ -59,7 +68,7 @@ class Monitor:
             elif time.monotonic() - begun > self._timeout:
                 self.give_up(f"a communication has not ended in {self._timeout:g} s")
             else:
-                time.sleep(pause)
+                self._ends.wait(pause)
         self._under_way.clear()
 
     @staticmethod

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._library import warp
 from .failure import require_group
+from .notes import Notes
 from .reach import Reach
 from .slabs import Interval, Slabs
 from .transport import Exchange, beside, gathered
@@ -46,6 +47,8 @@ class Plan:
         # The rows of each rank and the cells that count, in rounds; the first has own rows alone.
         self.rounds = [[self._own_block(rank) for rank in range(image_slabs.ranks)]]
         self.looks_at: Optional[Reach] = None  # until the other rounds are found
+        self.notes: Optional[Notes] = None  # of a call with a given reach whose kernel marks voxels
+        self.has_marked = False
         self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
         self.reached: Interval = (0, 0)  # the cells that have their rows then
         # Of the output, in each round: the first that this rank has a part in sets every voxel, and
@@ -73,6 +76,12 @@ class Plan:
         ]
         require_group(self.slabs)
         self._set_blocks(cells, own)
+
+    def mark(self, device: torch.device) -> None:
+        """Lets the kernel that samples own rows note and mark what is beyond the given reach, and
+        those behind it leave out rows without a note."""
+        if self.slabs.ranks > 1 and self._inner(self.slabs.rank) is not None:
+            self.notes = Notes(self.slabs.stop - self.slabs.start, device)
 
     def reach_rows(self, before: int, after: int) -> Interval:
         """Takes rows of the image beyond those that each rank has, without a word between ranks.
@@ -128,6 +137,8 @@ class Plan:
         extent, (start, stop) = self.image_slabs.extent, self.image_slabs.rows(rank)
         first = start + self.margin if start > 0 else -1
         end = stop - 1 - self.margin if stop < extent else extent
+        if start > 0:
+            first = max(first, self._least_end())
         has_rows = stop - start >= min(_LEAST_ROWS, extent)
         return (first, end) if has_rows and first < min(end, extent - 1) else None
 
@@ -139,8 +150,11 @@ class Plan:
         low, high = max(first - self.margin, 0), min(end + 1 + self.margin, extent)
         low, high = min(low, extent - 1), max(high, 1)
         # The cell at the last row is in the block of the one before it, so that each block has a
-        # cell with both of its rows: a GPU needs one for the path that the whole takes.
+        # cell with both of its rows: a GPU needs one for the path that the whole takes. Where
+        # padding moves voxels, the first cell is in the block of the second likewise.
         first, end = min(first, extent - 2), extent if end >= extent - 1 else end
+        end = max(end, self._least_end())
+        high = max(high, min(end + 1, extent))
         if high - low <= self.block_rows + 1:
             return [(self._at_least(low, high), (first, end))]
         low_cell = max(first, 0)
@@ -150,6 +164,11 @@ class Plan:
             rows = max(start - self.margin, 0), min(stop + 1 + self.margin, extent)
             blocks.append((self._at_least(*rows), (first if start == low_cell else start, stop)))
         return blocks
+
+    def _least_end(self) -> int:
+        """The end of the cells of a block that begins with the first one, at least."""
+        is_padded = self.options.get("padding_mode", "zeros") != "zeros"
+        return min(2, self.image_slabs.extent - 1) if is_padded else -1
 
     def _at_least(self, low: int, high: int) -> Interval:
         """Rows with neighbours, if they are too few."""
@@ -199,6 +218,8 @@ class Plan:
         is_whole = (low, high) == (0, extent) and (k == 0 or not self.is_split)
         if not is_whole:
             options.update(image_rows=(low, extent), cells=cells)
+        if k == 0 and self.notes is not None and not self.has_marked:
+            options["reached"] = self.reached
         if own[1] - own[0] != self.slabs.extent:
             options["rows"] = (self.slabs.start + own[0], self.slabs.extent)
         return warp.parse(warp.text(self.operation, **options))

@@ -317,7 +317,7 @@ def register(
             min_jacobian and tolerance, as of similis.register().
     """
     moving_slabs = slabs if moving_slabs is None else moving_slabs
-    compared = {name: repr(value) for name, value in options.items()}
+    compared: dict[str, Any] = {name: repr(value) for name, value in options.items()}
     with Agreement("register", slabs, moving_slabs=moving_slabs.sizes, **compared) as agreement:
         (
             spacing, metrics, preset, iterations, levels, fluid, elastic, step, min_jacobian,

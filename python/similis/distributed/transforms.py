@@ -22,27 +22,20 @@ from .._torch.binding import DTYPES, run_transform
 from .._torch.transform_operators import NO_GRADIENTS
 from .._torch.transforms import _as_float, _require_exact_labels, is_deterministic
 from .agreement import Agreement
+from .gradients import Gradients, narrowed
 from .grids import own_shape_of
+from .notes import are_taken
 from .plan import Plan, result_shape
 from .reach import Reach
 from .rows import refuse_second_derivative
-from .slabs import Interval, Slabs, require_slabs
-from .transport import send_home, sum_of_ranks
+from .slabs import Slabs, require_slabs
 
 Coordinates = Optional[Sequence[float]]
 
 
-def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
-    return None if like is None else torch.zeros_like(like)
-
-
-def _rows(array: Optional[Tensor], rows: Interval, axis: int) -> Optional[Tensor]:
-    return None if array is None else array.narrow(axis, rows[0], rows[1] - rows[0])
-
-
 def _mark_beyond(plan: Plan, result: Tensor, value: float) -> None:
     """Sets voxels whose rows a given reach has not fetched."""
-    if plan.reach is None:
+    if plan.reach is None or plan.notes is not None:
         return
     for rows, outside in plan.reach.beyond(plan.reached):
         if plan.operation == "compose":
@@ -50,11 +43,6 @@ def _mark_beyond(plan: Plan, result: Tensor, value: float) -> None:
         else:
             result[:, :, rows].masked_fill_(outside[:, None], value)
         plan.slabs.note_beyond(plan.operation, outside.any())
-
-
-def _wide(matrix: Optional[Tensor]) -> Optional[Tensor]:
-    """A matrix in f64, so that its gradient is an f64 part of the whole's."""
-    return None if matrix is None else matrix.detach().double()
 
 
 class _Transform(torch.autograd.Function):
@@ -74,14 +62,10 @@ class _Transform(torch.autograd.Function):
         operands = (image, affine, field, grid_affine)
         shape = result_shape(plan, operands)
         result = image.new_empty(shape)
-        nothing = NO_GRADIENTS[plan.operation]
-        is_set = False
-        for _, block, own, call in plan.each_block(image):
-            if call is not None:
-                operands = (block, affine, _rows(field, own, 1), grid_affine)
-                outputs = (_rows(result, own, plan.image_axis), *nothing)
-                run_transform(call, operands, outputs, is_set)
-                is_set = True
+        _sample_blocks(plan, operands, result)
+        if plan.notes is not None:
+            plan.has_marked = True
+            plan.slabs.note_beyond(plan.operation, plan.notes.beyond())
         _mark_beyond(plan, result, math.nan)
         return result
 
@@ -90,105 +74,39 @@ class _Transform(torch.autograd.Function):
         plan: Plan = ctx.plan
         refuse_second_derivative(plan.operation)
         image, affine, field, grid_affine = ctx.saved_tensors
-        gradients = _Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
+        gradients = Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
         for k, block, own, call in plan.each_block(image):
             by_block = gradients.of_rows(k, block, call is not None)
             if call is not None:
-                part = _rows(field, own, 1)
-                by_affine, by_field, by_s = gradients.of_block(part)
-                of_rows = _rows(upstream, own, plan.image_axis)
+                part = narrowed(field, own, 1)
+                by_affine, by_field, by_s = gradients.of_block(part, own)
+                of_rows = narrowed(upstream, own, plan.image_axis)
                 outputs = warp.gradient_outputs(
                     plan.operation, of_rows, by_block, by_affine, by_field, by_s
                 )
                 operands = (block, gradients.affine, part, gradients.grid_affine)
-                run_transform(call, operands, outputs)
+                noted = None if plan.notes is None else plan.notes.tensor
+                noted = noted if gradients.leaves_out(by_block, by_affine, by_s) else None
+                run_transform(call, operands, outputs, gradients.adds_to_field, None, noted)
                 gradients.add(own, by_affine, by_field, by_s)
             if by_block is not None and by_block is not gradients.by_image:
                 gradients.send_home(by_block, plan.wanted(k))
         return *gradients.finished(), None
 
 
-class _Gradients:
-    """The gradients that are asked for: sums over blocks, and over ranks."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        asked: Sequence[bool],
-        image: Tensor,
-        affine: Optional[Tensor],
-        field: Optional[Tensor],
-        grid_affine: Optional[Tensor],
-    ) -> None:
-        self.plan, self.operands = plan, (image, affine, field, grid_affine)
-        self.of_image, self.of_affine, self.of_field, self.of_s = asked[:4]
-        self.affine, self.grid_affine = _wide(affine), _wide(grid_affine)
-        self.by_image: Optional[Tensor] = None
-        self.by_affine = _zeros(self.affine) if self.of_affine else None
-        self.by_s = _zeros(self.grid_affine) if self.of_s else None
-        self.by_field: Optional[Tensor] = None
-
-    def of_rows(self, k: int, block: Tensor, is_written: bool) -> Optional[Tensor]:
-        """Memory for the gradient to the rows of a round: of the first, own ones, the gradient
-        itself."""
-        if not self.of_image:
-            return None
-        memory = torch.empty_like(block) if is_written else torch.zeros_like(block)
-        if k == 0 and is_written and block.dtype in (torch.float32, torch.float64):
-            self.by_image = memory
-        return memory
-
-    def of_block(
-        self, field: Optional[Tensor]
-    ) -> tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
-        """Memory for those of a block to affine, its rows of the field, and grid_affine."""
-        return (
-            torch.empty_like(self.by_affine) if self.by_affine is not None else None,
-            torch.empty_like(field) if self.of_field and field is not None else None,
-            torch.empty_like(self.by_s) if self.by_s is not None else None,
-        )
-
-    def add(
-        self,
-        rows: Interval,
-        by_affine: Optional[Tensor],
-        by_field: Optional[Tensor],
-        by_s: Optional[Tensor],
-    ) -> None:
-        if by_affine is not None and self.by_affine is not None:
-            self.by_affine += by_affine
-        if by_s is not None and self.by_s is not None:
-            self.by_s += by_s
-        field = self.operands[2]
-        if by_field is None or field is None:
-            return
-        if by_field.shape == field.shape and self.by_field is None:
-            self.by_field = by_field
-            return
-        if self.by_field is None:
-            self.by_field = torch.zeros_like(field)
-        # All addends of an element but one are 0.
-        self.by_field.narrow(1, rows[0], rows[1] - rows[0]).add_(by_field)
-
-    def send_home(self, by_block: Tensor, wanted: Sequence[Interval]) -> None:
-        slabs, axis = self.plan.image_slabs, self.plan.image_axis
-        self.by_image = send_home(slabs, by_block, wanted, axis, self.by_image)
-
-    def finished(self) -> tuple[Optional[Tensor], ...]:
-        image, affine, field, grid_affine = self.operands
-        by_image, by_field = self.by_image, self.by_field
-        if self.of_image:
-            assert image is not None
-            by_image = torch.zeros_like(image) if by_image is None else by_image.to(image.dtype)
-        if self.of_field and by_field is None and field is not None:
-            by_field = torch.zeros_like(field)
-        results = [by_image]
-        for sums, matrix in ((self.by_affine, affine), (self.by_s, grid_affine)):
-            whole = None
-            if sums is not None and matrix is not None:
-                whole = sum_of_ranks(self.plan.slabs, sums).to(matrix.dtype)
-            results.append(whole)
-        return results[0], results[1], by_field, results[2]
+def _sample_blocks(plan: Plan, operands: Sequence[Optional[Tensor]], result: Tensor) -> None:
+    image, affine, field, grid_affine = operands
+    assert image is not None
+    is_set = False
+    for k, block, own, call in plan.each_block(image):
+        if call is None:
+            continue
+        of_rows = (block, affine, narrowed(field, own, 1), grid_affine)
+        outputs = (narrowed(result, own, plan.image_axis), *NO_GRADIENTS[plan.operation])
+        notes = None if plan.notes is None else plan.notes.tensor
+        elsewhere, noted = (notes, None) if k == 0 else (None, notes)
+        run_transform(call, of_rows, outputs, is_set, elsewhere, noted)
+        is_set = True
 
 
 class _Labels(torch.autograd.Function):
@@ -214,7 +132,7 @@ class _Labels(torch.autograd.Function):
             labels, weights = (each.narrow(2, own[0], own[1] - own[0]) for each in (label, weight))
             of_block = held.new_empty(labels.shape)
             weighs = weights.new_empty(weights.shape)
-            operands = (held, affine, _rows(field, own, 1), grid_affine)
+            operands = (held, affine, narrowed(field, own, 1), grid_affine)
             run_transform(call, operands, [of_block, weighs, None, None, None, None])
             labels.copy_(torch.where(weighs > 0, of_block.to(image.dtype), labels))
             weights += weighs
@@ -229,13 +147,13 @@ class _Labels(torch.autograd.Function):
         refuse_second_derivative(plan.operation)
         image, affine, field, grid_affine = ctx.saved_tensors
         asked = (False, *ctx.needs_input_grad[1:4])
-        gradients = _Gradients(plan, asked, image, affine, field, grid_affine)
+        gradients = Gradients(plan, asked, image, affine, field, grid_affine)
         for _, block, own, call in plan.each_block(image):
             if call is None:
                 continue
-            part = _rows(field, own, 1)
-            by_affine, by_field, by_s = gradients.of_block(part)
-            outputs = [None, None, _rows(upstream, own, 2), by_affine, by_field, by_s]
+            part = narrowed(field, own, 1)
+            by_affine, by_field, by_s = gradients.of_block(part, own)
+            outputs = [None, None, narrowed(upstream, own, 2), by_affine, by_field, by_s]
             operands = (_held(block), gradients.affine, part, gradients.grid_affine)
             run_transform(call, operands, outputs)
             gradients.add(own, by_affine, by_field, by_s)
@@ -326,6 +244,9 @@ def _plan(
         plan.look(reach, image)
     else:
         plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
+        is_plain = operation == "sample" and options["mode"] == "linear" and grid_affine is None
+        if is_plain and field is not None and are_taken(image, field):
+            plan.mark(image.device)
     return plan
 
 

@@ -52,21 +52,24 @@ def own(whole, slabs, axis=2):
     return part.requires_grad_(whole.requires_grad)
 
 
-def distance(actual, expected):
-    """Relative L2, of NaN and infinity 0 where they are alike."""
+def distance(actual, expected, whole=None):
+    """Relative L2, of NaN and infinity 0 where they are alike; relative to the whole that these are
+    rows of, if it is given."""
+    whole = (expected if whole is None else whole).detach().double()
     actual, expected = (each.detach().double().flatten() for each in (actual, expected))
     same = (actual == expected) | (actual.isnan() & expected.isnan())
     difference = torch.where(same, 0.0, actual - expected).norm()
-    return float(difference / max(float(expected.nan_to_num().norm()), 1e-30))
+    return float(difference / max(float(whole.nan_to_num().norm()), 1e-30))
 
 
-def check(actual, expected, tolerance, *about):
+def check(actual, expected, tolerance, *about, whole=None):
     assert actual.shape == expected.shape, (about, actual.shape, expected.shape)
     assert actual.dtype == expected.dtype, (about, actual.dtype, expected.dtype)
     if tolerance == 0:
         assert torch.equal(actual.nan_to_num(7e7), expected.nan_to_num(7e7)), about
     elif actual.numel():
-        assert distance(actual, expected) <= tolerance, (about, distance(actual, expected))
+        found = distance(actual, expected, whole)
+        assert found <= tolerance, (about, found)
 
 
 def alike_on_all_ranks(value):
@@ -101,9 +104,9 @@ def check_measure(
     is_map = options.get("reduction") == "none" and expected.dim() > 2
     wanted = torch.autograd.grad(expected, (x, y), upstream)
     of_value, of_gradient = TOLERANCE[dtype]
-    if DEVICE.type == "cuda" and dtype == torch.float32:
-        # One GPU's own f32 is 1e-6 from f64, MI's of a thousand voxels 3e-6, and a cut rounds anew.
-        of_value, of_gradient = 2e-6, 2e-4 if name.startswith("mutual") else 1e-5
+    is_rounded = DEVICE.type == "cuda" and dtype == torch.float32 and "ssim" in name
+    if is_rounded:  # a GPU's sums of windows are f32 about a tile's value, and a cut moves tiles
+        of_value, of_gradient = 2e-6, 5e-6
     for slabs in splits(shape[2]):
         a, b = own(x, slabs), own(y, slabs)
         own_weights = {each: own(mask, slabs, 0) for each, mask in weights.items()}
@@ -121,7 +124,9 @@ def check_measure(
             alike_on_all_ranks(value)
         gradients = torch.autograd.grad(value, (a, b), given)
         for gradient, whole in zip(gradients, wanted):
-            check(gradient, own(whole, slabs), of_gradient, *about, "gradient")
+            # Of a slab of two rows at the border little more than rounding is left.
+            of = whole if is_rounded else None
+            check(gradient, own(whole, slabs), of_gradient, *about, "gradient", whole=of)
 
 
 def check_integers():
