@@ -37,7 +37,8 @@ class Agreement:
         self.entries: dict[str, Any] = {"slabs": list(slabs.sizes)}
         self.entries.update((name, _comparable(each)) for name, each in options.items())
         self._has_gpu_arrays = False
-        self._is_later, self._said = later, None
+        self._is_later = later
+        self._said: Any = None
         self._key: tuple[Any, bytes] = (None, b"")
         self._coming: Optional[Gathered] = None
 
