@@ -16,10 +16,11 @@ import sys
 INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
 # Options that C names otherwise, the second member of those that have two, and the count of a list.
 MEMBERS = {"signed": "is_signed", "rows": "rows_start", "image_rows": "image_rows_start",
-           "cells": "first_cell"}
+           "cells": "first_cell", "reached": "first_reached"}
 # Windows' rows are a first and an end, those of a warp a start and an extent.
 WINDOW_MEMBERS = {"rows": ("first_row", "end_row")}
-SECOND_MEMBERS = {"rows": "rows_extent", "image_rows": "image_rows_extent", "cells": "end_cell"}
+SECOND_MEMBERS = {"rows": "rows_extent", "image_rows": "image_rows_extent", "cells": "end_cell",
+                  "reached": "end_reached"}
 COUNTS = {"out_shape": "out_rank"}
 
 
