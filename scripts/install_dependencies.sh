@@ -21,7 +21,7 @@ packages_of() {
   case $1 in
     build) echo "$compilers $libraries $vulkan $tests" ;;
     check) echo "python3-venv binutils gcc clang-format-14 ffmpeg libvulkan1 mesa-vulkan-drivers
-      zsh fish $browser" ;;
+      zsh fish valgrind $browser" ;;
     docs) echo "python3-venv doxygen" ;;
     demo) echo "libjpeg-turbo-progs webp libavif-bin" ;;
     fuzz) echo "clang-14 libclang-rt-14-dev llvm-14" ;;
