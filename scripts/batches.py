@@ -8,18 +8,20 @@ ROOT is the folder that sources are included from. PREFIX-0.cc, PREFIX-1.cc, …
 each. They are printed, one a line, followed by the sources that are compiled alone: those of vector
 code, which include themselves, and those that found no company.
 
-Two sources share a file if neither mentions a name that is private to the other, and both have the
-same using-directives. A name is private if a line without indentation declares it and other files
+Two sources share a file if neither mentions a name that is private to the other, nor does a header
+that only it includes, and both have the same using-directives. A name is private if a line without indentation declares it and other files
 cannot see it: in an unnamed namespace, as a constant, a type, an alias, a template or a macro. It
 reaches the sources that open its namespace or one inside that; a macro, or a name of a source with
 using-directives, reaches all. The lines are as clang-format leaves them. A file whose text would not
 change is not written.
 """
 
+import functools
 import pathlib
 import re
 import sys
 
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 CLOSED_NAMESPACE = re.compile(r"^}  // namespace.*$", re.MULTILINE)
 ALONE = re.compile(r"foreach_target\.h|HWY_BEFORE_NAMESPACE")
@@ -50,10 +52,21 @@ def declared(line):
     return {name: "" for name in names if not name.isupper() and name != "operator"}
 
 
+@functools.cache
+def header(path, root):
+    return Source(path, root)
+
+
 class Source:
-    def __init__(self, path):
+    def __init__(self, path, root):
         self.path = path
         text = path.read_text()
+        # What this text names is in the namespaces that it opens; so each header is one of its own.
+        self.headers = set()
+        for name in INCLUDE.findall(text):
+            for file in root / name, root / "include" / name:
+                if file.suffix in (".h", ".hpp", ".cuh") and file.exists():
+                    self.headers |= {header(file, root)} | header(file, root).headers
         self.is_alone = ALONE.search(text) is not None
         text = COMMENT_OR_TEXT.sub("", CLOSED_NAMESPACE.sub("}namespace", text))
         self.names = set(re.findall(r"[A-Za-z_]\w*", text))
@@ -86,9 +99,10 @@ class Source:
     def fits(self, other):
         if self.directives != other.directives:
             return False
-        return not any(name in theirs.names and theirs.opens(scope)
-                       and not (alias and (name, alias, scope) in theirs.private)
+        return not any(name in text.names and text.opens(scope)
+                       and not (alias and (name, alias, scope) in text.private)
                        for mine, theirs in ((self, other), (other, self))
+                       for text in (theirs, *(theirs.headers - mine.headers))
                        for name, alias, scope in mine.private)
 
 
@@ -106,7 +120,7 @@ def batches_of(sources, size):
 
 def main():
     root, prefix, size = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    sources = [Source(root / path) for path in sys.argv[4:]]
+    sources = [Source(root / path, root) for path in sys.argv[4:]]
     batches = batches_of([each for each in sources if not each.is_alone], size)
     alone = [each for each in sources if each.is_alone]
     alone += [batch[0] for batch in batches if len(batch) == 1]

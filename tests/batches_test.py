@@ -46,6 +46,20 @@ def batched(*texts):
         return len(printed)
 
 
+def header_case():
+    """The number of files of two sources: one declares helper for itself, the other's header uses it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {
+                "types.h": "namespace similis {\nstruct helper {};\n}  // namespace similis\n",
+                "header.h": '#include "types.h"\nnamespace similis {\nint size();\n}  // namespace similis\n',
+                "0.cc": UNNAMED.format("struct helper {};", "helper made();"),
+                "1.cc": '#include "header.h"\n' + UNNAMED.format("", "int other();")}.items():
+            (pathlib.Path(folder) / name).write_text(text)
+        printed = subprocess.run([SCRIPT, folder, f"{folder}/made/batch", "12", "0.cc", "1.cc"],
+                                 capture_output=True, text=True, check=True).stdout
+        return len(printed.splitlines())
+
+
 def main():
     wrong = []
     for declaration, may_share in CASES.items():
@@ -71,12 +85,14 @@ def main():
         wrong.append("an outer namespace does not see an inner one's names, and the inner the outer's")
     if batched("#define helper(x) x\n" + rooms[0], rooms[1]) != 2:
         wrong.append("a macro is seen in every namespace")
+    if header_case() != 2:
+        wrong.append("a name that a header declares is private to another source, and they share a file")
     vectors = "#include \"hwy/foreach_target.h\"\n"
     if batched(vectors, UNNAMED.format("", "int b();")) != 2:
         wrong.append("vector code shares a file")
     if batched(*(UNNAMED.format("", f"int f{number}();") for number in range(13))) != 2:
         wrong.append("13 sources are not 12 and 1")
-    print("\n".join(wrong) or f"{len(CASES) + 9} cases")
+    print("\n".join(wrong) or f"{len(CASES) + 10} cases")
     return 1 if wrong else 0
 
 
