@@ -21,8 +21,8 @@ demo: build ## render pictures, compress them, score them, show where they lost
 	@demo/run.sh
 
 check: ## build everything and run every test
-	@$(install) build check docs fuzz
-	@scripts/check.py --jobs $(jobs) release fuzz
+	@$(install) build check docs
+	@scripts/check.py --jobs $(jobs) release
 
 build: ## the program, at build/bin/similis
 	@$(install) build
@@ -61,8 +61,8 @@ check-sycl: ## kernels for Intel's GPUs, run on this CPU by SYCL; downloads 1.5 
 	@cmake --build build --parallel $(jobs) --target similis_python
 	@scripts/check_sycl.sh
 
-check-sanitizers: ## the tests under asan+ubsan and under tsan
-	@$(install) build check
+check-sanitizers: ## the tests under asan+ubsan and under tsan, and the fuzz targets' seeds
+	@$(install) build check fuzz
 	@scripts/check.py --jobs $(jobs) asan+ubsan tsan
 
 check-gpu-builds: ## compile every GPU source with nvcc (where there is one) and hipcc

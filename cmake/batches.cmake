@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Most of the time that a source takes to compile goes to the headers that it includes. The presets
-# of sanitizers and fuzzers, which compile everything once and are seldom built again, compile several
+# of sanitizers, which compile everything once and are seldom built again, compile several
 # sources as one; scripts/batches.py chooses those that do not get in each other's way.
 set(SIMILIS_BATCH_SIZE 1 CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
 if(SIMILIS_BATCH_SIZE GREATER 1)

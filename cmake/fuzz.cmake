@@ -2,8 +2,9 @@
 # Fuzz targets: src/<room>/<name>_fuzz.cc is one libFuzzer program, and its seeds stand in
 # src/<room>/fuzz_corpus/<name>_fuzz/. As a test each is given its seeds and 2,000 inputs made from
 # them; `make fuzz` runs longer. Inputs that failed once are kept among the seeds.
+add_custom_target(fuzz_targets)
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  message(FATAL_ERROR "Fuzz targets need clang: cmake --preset fuzz")
+  message(FATAL_ERROR "Fuzz targets need clang: cmake --preset asan+ubsan")
 endif()
 
 # similis_add_fuzzer(SOURCE [LINK libraries])
@@ -15,6 +16,7 @@ function(similis_add_fuzzer source)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE similis_internal ${arg_LINK})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzz_targets ${name})
   # Its finds go to a folder of their own: the seeds are under version control.
   set(found ${PROJECT_BINARY_DIR}/found/${name})
   file(MAKE_DIRECTORY ${found})

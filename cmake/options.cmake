@@ -39,9 +39,6 @@ target_compile_options(similis_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   $<$<BOOL:${SIMILIS_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
-if(SIMILIS_BUILD_FUZZERS)
-  target_compile_options(similis_flags INTERFACE -fsanitize=fuzzer-no-link)
-endif()
 if(SIMILIS_SANITIZE)
   # Clang warns of loops that were to become vector code; under a sanitizer they may stay scalar.
   # GCC sees overflows in the paths that its sanitizers add, where there are none (its manual advises
@@ -51,12 +48,12 @@ if(SIMILIS_SANITIZE)
   target_compile_options(similis_flags INTERFACE
     -O1 -g1 -fsanitize=${SIMILIS_SANITIZE} -fno-sanitize=null,object-size,vptr
     -fno-sanitize-recover=all -fno-omit-frame-pointer
-    $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>
+    $<$<CXX_COMPILER_ID:Clang>:-finline-functions;-Wno-pass-failed>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
-  # Checks written out at each access double the time that the largest files take to compile.
-  if(SIMILIS_SANITIZE MATCHES address)
-    target_compile_options(similis_flags INTERFACE
-      "SHELL:$<IF:$<CXX_COMPILER_ID:GNU>,--param asan,-mllvm -asan>-instrumentation-with-call-threshold=100")
-  endif()
   target_link_options(similis_flags INTERFACE -fsanitize=${SIMILIS_SANITIZE})
+endif()
+# What fuzz targets call tells the fuzzer which of its parts an input reached: parsers, not kernels.
+set(similis_fuzzed "")
+if(SIMILIS_BUILD_FUZZERS)
+  set(similis_fuzzed -fsanitize=fuzzer-no-link)
 endif()

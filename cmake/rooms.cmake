@@ -54,9 +54,8 @@ function(similis_part folder)
       endif()
     else()
       list(APPEND similis_library_sources ${source})
-      if(SIMILIS_BUILD_FUZZERS AND NOT inside MATCHES "^src/(core|vmaf/model)/")
-        # Parsers are fuzzed, not kernels, which are never called.
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O0;-fno-sanitize=all")
+      if(inside MATCHES "^src/vmaf/model/")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${similis_fuzzed}")
       elseif(SIMILIS_SANITIZE AND inside MATCHES "/reference\\.cc$")
         # The oracle of tests is not under test, and takes most of their time.
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")

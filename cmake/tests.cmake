@@ -11,6 +11,7 @@ add_library(similis_test_flags INTERFACE)
 target_compile_options(similis_test_flags INTERFACE $<$<CONFIG:Release>:-O1> -pthread)
 if(SIMILIS_SANITIZE)
   target_compile_options(similis_test_flags INTERFACE -O0 -fno-sanitize=undefined)
+  target_compile_definitions(similis_test_flags INTERFACE SIMILIS_SANITIZED)
 endif()
 
 set(similis_test_environment

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds CMake presets with warnings as errors, runs their tests with ctest and adds up the results.
 
-Each preset is one kind of check: release, asan+ubsan, tsan, fuzz, gpu-builds. The last line is
+Each preset is one kind of check: release, asan+ubsan, tsan, gpu-builds. The last line is
 "N passed, N failed, N skipped"; the exit status is 1 if anything failed. A configuration or a build
 that fails counts as one failure.
 """

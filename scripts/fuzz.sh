@@ -9,12 +9,13 @@ cd "$(dirname "$0")/.."
 jobs=$1 runs=$2 seconds=$3
 [ "$seconds" = 0 ] || runs=-1
 
-scripts/configure.sh fuzz
-cmake --build build/fuzz --parallel "$jobs"
-for program in build/fuzz/bin/*_fuzz; do
+build=build/asan+ubsan
+scripts/configure.sh asan+ubsan
+cmake --build $build --parallel "$jobs" --target fuzz_targets
+for program in $build/bin/*_fuzz; do
   [ -x "$program" ] || { echo "There is no fuzz target."; exit 1; }
   name=$(basename "$program")
-  found=build/fuzz/found/$name
+  found=$build/found/$name
   echo "== $name"
   # Several workers share what they find; each does its part of the runs.
   share=$runs

@@ -126,8 +126,18 @@ Array make(const Extents& shape, DType dtype, Layout layout, const Value& value)
   const Array result = filled(shape, dtype, layout,
       is_floating_point(dtype) ? std::numeric_limits<double>::quiet_NaN() : 100);
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t i = 0; i < shape.count(); ++i) {
-      store(static_cast<double>(value(i)), static_cast<T*>(result.data()) + offset_of(result, i));
+    T* element = static_cast<T*>(result.data());
+    const std::int64_t count = shape.count();
+    std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+    for (std::int64_t i = 0; i < count; ++i) {
+      store(static_cast<double>(value(i)), element);
+      for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+        std::int64_t& along = index[static_cast<std::size_t>(axis)];
+        element += result.strides[axis];
+        if (++along < shape[axis]) break;
+        element -= along * result.strides[axis];
+        along = 0;
+      }
     }
   });
   return result;

@@ -91,7 +91,7 @@ TEST(Registration, LevelsDoNotEndBeforeTheirStepsBecomeShorter) {
 }
 
 // fixed(p) shows what moving shows at T(p), so fixed is drawn at waved(p) and moving plainly.
-TEST(Registration, FindsASmoothWarpWithoutFolds) {
+TEST(RegistrationQuality, FindsASmoothWarpWithoutFolds) {
   for (const int rank : {2, 3}) {
     const Grid fixed = grid_of(rank, {56, 50, 52}, {2.6, 2.8, 2.7}),
                moving = grid_of(rank, {60, 56, 50}, {2.5, 2.4, 2.9});

@@ -41,7 +41,7 @@ double mean_difference_to_inverse(const Grid& grid, const Tensor& u, const Tenso
   return total / static_cast<double>(grid.voxels());
 }
 
-TEST(SymmetricStage, FindsASmoothWarpWithoutFolds) {
+TEST(SymmetricQuality, FindsASmoothWarpWithoutFolds) {
   for (const int rank : {2, 3}) {
     const Grid fixed = grid_of(rank, {48, 44, 46}, {2.9, 3.1, 3}),
                moving = grid_of(rank, {52, 48, 44}, {2.8, 2.7, 3.2});

@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Options, Ssimulacra2Backends,
         Case{{1, 4, 40, 41}, {1, 4, 40, 41}, DType::u8, Layout::dense, kLinear}),
     named);
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SIMILIS_SANITIZED
 constexpr int kRandomPairs = 8;  // a sanitizer makes each ten times longer
 #else
 constexpr int kRandomPairs = 50;

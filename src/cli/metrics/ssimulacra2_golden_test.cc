@@ -47,7 +47,7 @@ double score(const TensorView& x, const TensorView& y, const Execution& exec) {
   return item(ssimulacra2(gpu_x.view(), gpu_y.view(), {}, exec));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SIMILIS_SANITIZED
 constexpr std::array kThreadCounts = {7};  // a sanitizer makes each run ten times longer
 #else
 constexpr std::array kThreadCounts = {1, 2, 7};

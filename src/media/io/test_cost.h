@@ -16,7 +16,7 @@
 
 namespace similis::media {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SIMILIS_SANITIZED
 inline constexpr bool kMeasuresMemory = false;  // a sanitizer takes more than any picture
 #else
 inline constexpr bool kMeasuresMemory = true;
