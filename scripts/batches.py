@@ -74,7 +74,7 @@ class Source:
         self.directives, self.namespaces = set(re.findall(r"using namespace [\w:]+", text)), {()}
         around, opened_before = [()], 0  # namespaces that are open; lines since the last was opened
         is_unnamed = []
-        for line in text.splitlines():
+        for line in map(str.rstrip, text.splitlines()):
             opened_before += 1
             if match := NAMESPACE.match(line):
                 names = tuple(match.group(1).split("::")) if match.group(1) else ()

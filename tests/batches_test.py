@@ -87,12 +87,15 @@ def main():
         wrong.append("a macro is seen in every namespace")
     if header_case() != 2:
         wrong.append("a name that a header declares is private to another source, and they share a file")
+    remark = UNNAMED.format("int helper(int x);", "int c();").replace("{\n\n", "{  // as they are\n\n", 1)
+    if batched(remark, USER) != 2:
+        wrong.append("a remark behind a namespace hides its names")
     vectors = "#include \"hwy/foreach_target.h\"\n"
     if batched(vectors, UNNAMED.format("", "int b();")) != 2:
         wrong.append("vector code shares a file")
     if batched(*(UNNAMED.format("", f"int f{number}();") for number in range(13))) != 2:
         wrong.append("13 sources are not 12 and 1")
-    print("\n".join(wrong) or f"{len(CASES) + 10} cases")
+    print("\n".join(wrong) or f"{len(CASES) + 11} cases")
     return 1 if wrong else 0
 
 
