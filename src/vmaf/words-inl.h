@@ -161,26 +161,36 @@ template <class D> HWY_INLINE hn::Vec<D> rounded_product_28(D d, hn::Vec<D> a, h
 // Lanes of 64 bits, as many as a vector of 32 bits has in its even lanes.
 using Wide = hn::ScalableTag<std::uint64_t>;
 
-// f(of even lanes) + f(of odd lanes), where f takes the numbers as lanes of 64 bits.
+// f(of even lanes) + f(of odd lanes), where f takes the numbers as lower halves of lanes of 64
+// bits, whose upper halves are anything.
 template <class D, class F>
-HWY_INLINE hn::Vec<Wide> sum_of_wide([[maybe_unused]] D d, hn::Vec<D> values, F f) {
+HWY_INLINE hn::Vec<Wide> sum_of_lower_halves([[maybe_unused]] D d, hn::Vec<D> values, F f) {
 #if HWY_TARGET != HWY_SCALAR
-  const Wide d64;
-  const auto both = hn::BitCast(d64, values);
-  return hn::Add(
-      f(hn::And(both, hn::Set(d64, std::uint64_t{0xffffffff}))), f(hn::ShiftRight<32>(both)));
+  const auto both = hn::BitCast(Wide(), values);
+  return hn::Add(f(both), f(hn::ShiftRight<32>(both)));
 #else
   return f(hn::Set(Wide(), std::uint64_t{hn::GetLane(values)}));
 #endif
 }
 
-// a·b of lanes of 64 bits that hold numbers of 32 bits.
+// a·b of the lower halves of lanes of 64 bits.
 HWY_INLINE hn::Vec<Wide> narrow_product(hn::Vec<Wide> a, hn::Vec<Wide> b) {
 #if HWY_TARGET != HWY_SCALAR
   const hn::Repartition<std::uint32_t, Wide> d32;
   return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
 #else
   return hn::Set(Wide(), hn::GetLane(a) * hn::GetLane(b));
+#endif
+}
+
+// The products of even lanes and of odd ones, added in 64 bits.
+template <class D>
+HWY_INLINE hn::Vec<Wide> sum_of_products([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b) {
+#if HWY_TARGET != HWY_SCALAR
+  const auto odd = [](hn::Vec<D> v) HWY_ATTR { return hn::ShiftRight<32>(hn::BitCast(Wide(), v)); };
+  return hn::Add(hn::MulEven(a, b), narrow_product(odd(a), odd(b)));
+#else
+  return hn::Set(Wide(), std::uint64_t{hn::GetLane(a)} * hn::GetLane(b));
 #endif
 }
 

@@ -207,12 +207,13 @@ HWY_INLINE Weights deep_weights(N m, std::int32_t factor) {
   return {hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1))), hn::BitCast(I32(), hn::Sub(e, f))};
 }
 
-// z of values without a sign, whose square and cube are rounded: R(R(z², square)·z, cube).
+// z of values without a sign, whose square and cube are rounded: R(R(z², square)·z, cube). Products
+// take the lower halves of lanes of 64 bits, whatever the upper ones are.
 struct CubeShifts {
   int square, cube;
 };
 HWY_INLINE W rounded_cubes(V32 z, const CubeShifts& shifts, W half_square, W half_cube) {
-  return sum_of_wide(D32(), z, [&](W wide) HWY_ATTR {
+  return sum_of_lower_halves(D32(), z, [&](W wide) HWY_ATTR {
     const W square =
         hn::ShiftRightSame(hn::Add(narrow_product(wide, wide), half_square), shifts.square);
     return hn::ShiftRightSame(hn::Add(narrow_product(square, wide), half_cube), shifts.cube);
@@ -228,28 +229,37 @@ HWY_INLINE hn::Mask<D32> within(Span span, std::int64_t x) {
       D32(), static_cast<std::size_t>(std::min<std::int64_t>(span.last - x, lanes_of_32())));
 }
 
-// The sum of size_at(x) to the power of three, of a row.
-template <class SizeAt>
-HWY_INLINE std::int64_t sum_of_cubes(
-    Span span, const CubeShifts& shifts, W half_square, W half_cube, const SizeAt& size_at) {
+// The sum of cubes_of(size_at(x)) of a row, where the cubes of zeros are 0.
+template <class SizeAt, class CubesOf>
+HWY_INLINE std::int64_t sum_of_cubes(Span span, const SizeAt& size_at, const CubesOf& cubes_of) {
   W sum = hn::Zero(Wide());
-  const auto add = [&](V32 size) HWY_ATTR {
-    sum = hn::Add(sum, rounded_cubes(size, shifts, half_square, half_cube));
-  };
   std::int64_t x = span.first;
-  for (; x + lanes_of_32() <= span.last; x += lanes_of_32()) add(size_at(x));
-  if (x < span.last) add(hn::IfThenElseZero(within(span, x), size_at(x)));  // zeros add nothing
+  for (; x + lanes_of_32() <= span.last; x += lanes_of_32()) {
+    sum = hn::Add(sum, cubes_of(size_at(x)));
+  }
+  if (x < span.last) {
+    sum = hn::Add(sum, cubes_of(hn::IfThenElseZero(within(span, x), size_at(x))));
+  }
   return sum_of_lanes(Wide(), sum);
 }
 
-// Σ |o|³ of a row, with its roundings.
+// Σ |o|³ of a row, with its roundings. Of samples there are none, and squares have 31 bits.
 template <bool is_deep>
 std::int64_t reference_cubes(
     const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
-  const W half_square = hn::Set(Wide(), is_deep ? std::uint64_t{1} << shifts.cube : 0);
-  return sum_of_cubes(span, {shifts.cube, shifts.column}, half_square, half_of(shifts.column),
-      [&](std::int64_t x)
-          HWY_ATTR { return hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x))); });
+  const auto size_at = [&](std::int64_t x) HWY_ATTR {
+    return hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x)));
+  };
+  if constexpr (is_deep) {
+    const CubeShifts of_cube{shifts.cube, shifts.column};
+    const W half_square = hn::Set(Wide(), std::uint64_t{1} << shifts.cube);
+    const W half_cube = half_of(shifts.column);
+    return sum_of_cubes(span, size_at,
+        [&](V32 z) HWY_ATTR { return rounded_cubes(z, of_cube, half_square, half_cube); });
+  } else {
+    return sum_of_cubes(
+        span, size_at, [&](V32 z) HWY_ATTR { return sum_of_products(D32(), hn::Mul(z, z), z); });
+  }
 }
 
 // Σ z³ of a row of a band, with its roundings. Values of samples have 32 bits without a sign, their
@@ -270,8 +280,10 @@ std::int64_t masked_cubes(const Coefficient* HWY_RESTRICT values,
       return hn::Sub(hn::Max(size, least), least);
     }
   };
-  return sum_of_cubes(
-      span, {shifts.cube, shifts.column}, half_of(shifts.cube), half_of(shifts.column), size_at);
+  const CubeShifts of_cube{shifts.cube, shifts.column};
+  const W half_square = half_of(shifts.cube), half_cube = half_of(shifts.column);
+  return sum_of_cubes(span, size_at,
+      [&](V32 z) HWY_ATTR { return rounded_cubes(z, of_cube, half_square, half_cube); });
 }
 
 // A row of one setting after the split, and its maskers' weights.
