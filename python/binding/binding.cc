@@ -4,7 +4,8 @@
 //
 // call(operation, options, threads, tensors…) is similis_call(): operation is a position in
 // similis_schema()'s list, options the address of a struct, threads the number of threads that the
-// call may use, and a tensor that is left out is None. scale(tensor, factor) is similis_scale().
+// call may use, and a tensor that is left out is None. scale(tensor, factor, threads) is
+// similis_scale().
 // Both return the status of the C interface. similis/_library calls the same functions by ctypes.
 // Only tvm-ffi's C interface is used: it stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
@@ -146,11 +147,13 @@ int call(const TVMFFIAny* arguments, std::int32_t count, TVMFFIAny* result) {
 }
 
 int scale(const TVMFFIAny* arguments, std::int32_t count, TVMFFIAny* result) {
-  const similis_tensor* const tensor = count == 2 ? as_tensor(arguments[0]) : nullptr;
-  const similis_tensor* const factor = count == 2 ? as_tensor(arguments[1]) : nullptr;
-  if (tensor == nullptr || factor == nullptr) return refuse("similis: scale takes two tensors");
-  similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
-  execution.stream = stream_of(tensor->device);
+  const bool are_three = count == 3 && is_integer(arguments[2]);
+  const similis_tensor* const tensor = are_three ? as_tensor(arguments[0]) : nullptr;
+  const similis_tensor* const factor = are_three ? as_tensor(arguments[1]) : nullptr;
+  if (tensor == nullptr || factor == nullptr)
+    return refuse("similis: scale takes two tensors and a number of threads");
+  FrameworkMemory memory;
+  const similis_execution execution = execution_on(tensor->device, arguments[2].v_int64, memory);
   return succeed(similis_scale(tensor, factor, &execution), result);
 }
 

@@ -77,6 +77,7 @@ struct Pool {
     try {
       while (static_cast<int>(threads.size()) < wanted) {
         threads.emplace_back([this] { work(); });
+        pthread_setname_np(threads.back().native_handle(), "similis");  // for debuggers and top
       }
     } catch (const std::system_error&) {  // the system has no more: those that it gave do the work
     }

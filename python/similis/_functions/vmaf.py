@@ -90,6 +90,11 @@ def _stream(array: Any) -> int:
     return kind_of("vmaf", array).stream()
 
 
+def _most_threads(array: Any) -> int:
+    """Of torch's tensors as many as torch uses; 0: as many as the library uses."""
+    return int(imported("torch").get_num_threads()) if _is_torch(array) else 0
+
+
 def _listed(name: str, given: Union[str, Sequence[str]]) -> list[str]:
     if isinstance(given, str):
         return [given]
@@ -157,9 +162,10 @@ class VmafScorer:
         """
         of_reference = _planes("reference", reference, (2, 3))
         of_distorted = _planes("distorted", distorted, (2, 3))
-        self._scorer.push(
-            _described(of_reference), _described(of_distorted), _stream(of_reference)
-        )
+        return self._pushed(of_reference, of_distorted, _most_threads(reference))
+
+    def _pushed(self, reference: Any, distorted: Any, threads: int) -> list[dict[str, float]]:
+        self._scorer.push(_described(reference), _described(distorted), _stream(reference), threads)
         return self._ready()
 
     def finish(self) -> list[dict[str, float]]:
@@ -231,12 +237,13 @@ def vmaf(
         raise TypeError(f"vmaf: model is of type {type_name(model)}; it must be a str")
     every = values.flag("vmaf", "features", features)
     scorer = VmafScorer(*of_reference.shape[1:], models=model, bit_depth=bit_depth)
+    threads = _most_threads(reference)
     frames: list[dict[str, float]] = []
     if _is_on_gpu(of_reference):
-        frames += scorer.push(of_reference, of_distorted)
+        frames += scorer._pushed(of_reference, of_distorted, threads)
     else:
         for one, other in zip(of_reference, of_distorted):
-            frames += scorer.push(one, other)
+            frames += scorer._pushed(one, other, threads)
     frames += scorer.finish()
     columns = scorer.columns
     if every:

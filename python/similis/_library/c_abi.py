@@ -205,9 +205,9 @@ def call(
         raise_last_error(status)
 
 
-def scale(tensor: Tensor, factor: Tensor, stream: int = 0) -> None:
+def scale(tensor: Tensor, factor: Tensor, stream: int = 0, threads: int = 0) -> None:
     """Multiplies a tensor in place by a factor of one element, unless the factor is 1."""
-    how = Execution(ctypes.sizeof(Execution), stream)
+    how = execution(stream, threads)
     status = LIBRARY.similis_scale(tensor, factor, ctypes.addressof(how))
     if status != 0:
         raise_last_error(status)

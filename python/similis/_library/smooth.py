@@ -18,6 +18,9 @@ def text(axes: int, **options: Any) -> str:
     return measures.text("smooth", axes, **options, adjoint=False)
 
 
-def run(call: str, x: c_abi.Tensor, output: c_abi.Tensor, stream: int = 0) -> None:
+def run(
+    call: str, x: c_abi.Tensor, output: c_abi.Tensor, stream: int = 0, most_threads: int = 0
+) -> None:
     """One pass. Raises what the library refuses; the interpreter's lock is released meanwhile."""
-    measures.run(measures.parse(call), (x, None, None, None, None, output, None, None), stream, 0)
+    tensors = (x, None, None, None, None, output, None, None)
+    measures.run(measures.parse(call), tensors, stream, most_threads)

@@ -96,9 +96,11 @@ class Scorer:
         if self._handle:
             _destroy(self._handle)
 
-    def push(self, reference: c_abi.Tensor, distorted: c_abi.Tensor, stream: int) -> None:
-        """stream: of a GPU; 0: the default one, and for the CPU."""
-        execution = ctypes.byref(c_abi.execution(stream, 0)) if stream else None
+    def push(
+        self, reference: c_abi.Tensor, distorted: c_abi.Tensor, stream: int, most_threads: int
+    ) -> None:
+        """stream: of a GPU; 0: the default one, and for the CPU. most_threads: 0 for all."""
+        execution = ctypes.byref(c_abi.execution(stream, most_threads))
         _checked(_push(self._handle, reference, distorted, execution))
 
     def finish(self) -> None:

@@ -40,7 +40,8 @@ def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optiona
 
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     described, by = c_tensor(tensor), c_tensor(factor)
-    c_abi.scale(described, by, stream_of(tensor))  # type: ignore[arg-type]
+    threads = torch.get_num_threads()
+    c_abi.scale(described, by, stream_of(tensor), threads)  # type: ignore[arg-type]
 
 
 def tvm_ffi_functions() -> dict[str, Any]:
@@ -68,7 +69,7 @@ def scale_by_tvm_ffi(functions: dict[str, Any]) -> Callable[[Tensor, Tensor], No
     function = functions["scale"]
 
     def scale(tensor: Tensor, factor: Tensor) -> None:
-        status = function(tensor, factor)
+        status = function(tensor, factor, torch.get_num_threads())
         if status != 0:
             c_abi.raise_last_error(status)
 

@@ -32,7 +32,7 @@ def _compute(x: Tensor, call: str) -> Tensor:
     described, output = c_tensor(x), c_tensor(result)
     assert described is not None and output is not None
     with torch.cuda.device_of(x):
-        library.run(call, described, output, stream_of(x))
+        library.run(call, described, output, stream_of(x), torch.get_num_threads())
     return result
 
 

@@ -126,6 +126,7 @@ class _Call:
             measures.parse(text),
             [c_tensor(each) for each in tensors],
             stream_of(x),
+            torch.get_num_threads(),
             histogram=c_tensor(histogram),
             limits=c_tensor(self.limits),
         )
