@@ -251,7 +251,7 @@ int bench(const BenchOptions& options) {
   const double seconds = requested_seconds(options.seconds);
   const bool by_default = options.metrics.empty();
   const std::vector<Measure> measures =
-      requested_measures(by_default ? metric_names() : options.metrics);
+      requested_measures(by_default ? metric_names() : split_metrics(options.metrics));
   const int threads = parse_threads(options.threads);
   if (!is_standard_output(options.output)) require_writable("-o", options.output, {});
 

@@ -42,8 +42,32 @@ std::string_view program_with(std::string name) {
   return {};
 }
 
+const Metric* metric_named(std::string_view name) { return find_metric(replaced(name, '_', '-')); }
+
+// The metrics that one text names: commas before its first "=" part them, and later ones, which may
+// be part of a value, where a metric's name follows.
+std::vector<std::string> metrics_in(std::string_view text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  std::vector<std::string> metrics;
+  std::size_t first = 0;
+  for (std::size_t at = text.find(','); at != text.npos; at = text.find(',', at + 1)) {
+    const std::string_view next = text.substr(at + 1, text.find_first_of(",=", at + 1) - at - 1);
+    if (at > equals && metric_named(next) == nullptr) continue;
+    metrics.emplace_back(text.substr(first, at - first));
+    first = at + 1;
+  }
+  metrics.emplace_back(text.substr(first));
+  return metrics;
+}
+
+// "; write -m vmaf -m vmaf=model=x" for several metrics in one text.
+std::string apart_hint(const std::string& text) {
+  const std::vector<std::string> metrics = metrics_in(text);
+  return metrics.size() < 2 ? "" : "; write -m " + joined(metrics, " -m ");
+}
+
 const Metric& known_metric(std::string_view name, const std::string& argument) {
-  if (const Metric* found = find_metric(replaced(name, '_', '-'))) return *found;
+  if (const Metric* found = metric_named(name)) return *found;
   if (name == "ciede2000") {
     throw UsageError(fmt::format("{}: similis calls this metric ciede", argument));
   }
@@ -98,7 +122,7 @@ Measure requested_measure(const std::string& text) {
     measure.is_error = metric.is_error;
     return measure;
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}: {}", argument, error.what()));
+    throw UsageError(fmt::format("{}: {}{}", argument, error.what(), apart_hint(text)));
   }
 }
 
@@ -123,6 +147,10 @@ std::vector<std::string> split_metrics(const std::vector<std::string>& texts) {
   std::vector<std::string> metrics;
   for (const std::string& text : texts) {
     const bool has_options = text.find('=') != std::string::npos;
+    if (has_options && text.find(',') < text.find('=')) {
+      throw UsageError(fmt::format(
+          "-m {}: a metric with options takes a -m of its own{}", text, apart_hint(text)));
+    }
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = has_options ? text.size() : std::min(text.find(',', at), text.size());
       const std::string metric = text.substr(at, end - at);

@@ -20,7 +20,8 @@ namespace similis::cli {
 std::vector<Measure> requested_measures(const std::vector<std::string>& texts);
 
 /// The texts of -m, with those such as "psnr,ssim" taken apart at their commas, and metrics' names
-/// with - for _; a text with "=" is one metric.
+/// with - for _; a text with "=" is one metric. Throws UsageError if several metrics are named in
+/// such a text, or a name is empty.
 std::vector<std::string> split_metrics(const std::vector<std::string>& texts);
 
 struct MapRequest {

@@ -90,6 +90,23 @@ TEST(MetricRequest, SaysWhatIsWrong) {
   expect_refusal([] { requested_measures({"ssim", "psnr", "ssim"}); }, "-m ssim is given twice");
 }
 
+TEST(MetricRequest, AMetricWithOptionsIsOnItsOwn) {
+  EXPECT_THAT(split_metrics({"psnr,ms_ssim", "ssim=window_size=7,9", "ms-ssim=weights=1,2"}),
+      testing::ElementsAre("psnr", "ms-ssim", "ssim=window_size=7,9", "ms-ssim=weights=1,2"));
+  const auto refuse = [](const std::string& text, const std::string& sentence) {
+    expect_refusal([&] { requested_measures(split_metrics({text})); }, "-m " + text + sentence);
+  };
+  refuse("vmaf,vmaf=model=vmaf_v0.6.1neg",
+      ": a metric with options takes a -m of its own; write -m vmaf -m vmaf=model=vmaf_v0.6.1neg");
+  refuse("mse,nonsense,ssim=window_size=7,9,ms_ssim=k1=0",
+      ": a metric with options takes a -m of its own; write -m mse -m nonsense -m "
+      "ssim=window_size=7,9 -m ms_ssim=k1=0");
+  refuse("ssim=window_size=7,9,psnr",
+      ": window_size is \"7,9,psnr\"; it must be an odd number from 1 to 65535, or one per axis: "
+      "y,x or z,y,x; write -m ssim=window_size=7,9 -m psnr");
+  refuse("psnr,,ssim", ": a metric's name is empty");
+}
+
 TEST(MapRequest, TakesTheOptionsOfTheMeasureItNames) {
   const auto sigma = [](std::string_view text, const std::vector<std::string>& texts) {
     return requested_map(text, texts).measure.settings(255)[2].second;
