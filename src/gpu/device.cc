@@ -2,6 +2,10 @@
 // The one place that knows which kinds of GPU this build holds code for.
 #include "src/gpu/device.h"
 
+#include <fmt/core.h>
+
+#include <cstring>
+
 #include "similis/error.hpp"
 #include "src/gpu/cuda/device_functions.h"
 #include "src/gpu/vulkan/device_functions.h"
@@ -20,6 +24,23 @@ const DeviceFunctions& required(Device device) {
 
 std::size_t offset_bytes(const TensorView& view) {
   return static_cast<std::size_t>(view.offset) * size_bytes(view.dtype);
+}
+
+// The copies, of memory that begins so many bytes behind an address or a handle.
+void to_cpu(
+    void* to, const void* from, std::size_t offset, std::size_t bytes, Device device, void* queue) {
+  const DeviceFunctions& functions = required(device);
+  if (functions.copy_part_to_cpu != nullptr)
+    return functions.copy_part_to_cpu(to, from, offset, bytes, device);
+  functions.copy_to_cpu(to, static_cast<const std::byte*>(from) + offset, bytes, device, queue);
+}
+
+void from_cpu(
+    void* to, std::size_t offset, const void* from, std::size_t bytes, Device device, void* queue) {
+  const DeviceFunctions& functions = required(device);
+  if (functions.copy_part_from_cpu != nullptr)
+    return functions.copy_part_from_cpu(to, offset, from, bytes, device);
+  functions.copy_from_cpu(static_cast<std::byte*>(to) + offset, from, bytes, device, queue);
 }
 
 }  // namespace
@@ -64,32 +85,39 @@ std::string describe(DeviceKind kind) {
 
 std::string examine(DeviceKind kind) {
   const DeviceFunctions* const functions = device_functions(kind);
-  const bool can_examine = functions != nullptr && functions->examine != nullptr;
-  return can_examine ? functions->examine() : describe(kind);
+  if (functions == nullptr || functions->examine == nullptr || functions->count() == 0)
+    return describe(kind);
+  std::string text = functions->examine(0);
+  for (int index = 1; index < functions->count(); ++index) text += "; " + functions->examine(index);
+  return text;
+}
+
+std::string examine(Device device) {
+  const DeviceFunctions& functions = required(device);
+  if (functions.examine != nullptr) return functions.examine(device.index);
+  // Of "cuda:0 is …, cuda:1 is …" the part that begins with this device's name.
+  const std::string all = functions.describe();
+  const auto place = [&](int index) {
+    return all.find(fmt::format("{}:{} is ", name(device.kind), index));
+  };
+  const std::size_t first = place(device.index), next = place(device.index + 1);
+  return all.substr(first, next == all.npos ? next : next - std::strlen(", ") - first);
 }
 
 void copy_to_cpu(void* to, const TensorView& from, std::size_t bytes, void* queue) {
-  const DeviceFunctions& functions = required(from.device);
-  if (functions.copy_part_to_cpu == nullptr) {
-    return functions.copy_to_cpu(to, from.data(), bytes, from.device, queue);
-  }
-  functions.copy_part_to_cpu(to, from.handle, offset_bytes(from), bytes, from.device);
+  to_cpu(to, from.handle, offset_bytes(from), bytes, from.device, queue);
 }
 
 void copy_from_cpu(const TensorView& to, const void* from, std::size_t bytes, void* queue) {
-  const DeviceFunctions& functions = required(to.device);
-  if (functions.copy_part_from_cpu == nullptr) {
-    return functions.copy_from_cpu(to.data(), from, bytes, to.device, queue);
-  }
-  functions.copy_part_from_cpu(to.handle, offset_bytes(to), from, bytes, to.device);
+  from_cpu(to.handle, offset_bytes(to), from, bytes, to.device, queue);
 }
 
 void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue) {
-  required(device).copy_to_cpu(to, from, bytes, device, queue);
+  to_cpu(to, from, 0, bytes, device, queue);
 }
 
 void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void* queue) {
-  required(device).copy_from_cpu(to, from, bytes, device, queue);
+  from_cpu(to, 0, from, bytes, device, queue);
 }
 
 }  // namespace similis::gpu

@@ -24,16 +24,19 @@ struct DeviceFunctions {
   void* (*allocate)(std::size_t bytes, Device device, void* queue);
   /// Gives it back once the work queued so far is done.
   void (*release)(void* memory, Device device, void* queue);
-  /// Copies between the CPU and a GPU, after all work that was queued, and waits.
-  void (*copy_to_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
-  void (*copy_from_cpu)(void* to, const void* from, std::size_t bytes, Device device, void* queue);
+  /// Copies between the CPU and a GPU, after all work that was queued, and waits. Null where the
+  /// handles of memory are no addresses.
+  void (*copy_to_cpu)(
+      void* to, const void* from, std::size_t bytes, Device device, void* queue) = nullptr;
+  void (*copy_from_cpu)(
+      void* to, const void* from, std::size_t bytes, Device device, void* queue) = nullptr;
   /// The same from or to so many bytes into memory whose handle is no address; null where it is.
   void (*copy_part_to_cpu)(void* to, const void* from, std::size_t from_offset, std::size_t bytes,
       Device device) = nullptr;
   void (*copy_part_from_cpu)(void* to, std::size_t to_offset, const void* from, std::size_t bytes,
       Device device) = nullptr;
-  /// Says what describe() says, and what was found out by running the devices. Null: no more.
-  std::string (*examine)() = nullptr;
+  /// Says what describe() says of one GPU, and what was found out by running it. Null: no more.
+  std::string (*examine)(int index) = nullptr;
   /// True if there is a device of this number. Null: those below count().
   bool (*exists)(int index) = nullptr;
   /// Number of the device whose queue it is. Null where queues do not choose the device.
@@ -52,8 +55,10 @@ bool exists(Device device);
 /// DeviceFunctions::describe of a kind, or that it is not compiled in.
 std::string describe(DeviceKind kind);
 
-/// DeviceFunctions::examine of a kind, or its describe.
+/// DeviceFunctions::examine of each GPU of a kind, or its describe.
 std::string examine(DeviceKind kind);
+/// The same of one GPU, which exists.
+std::string examine(Device device);
 
 /// The copies of the device's kind. They throw DeviceError where it is not compiled in.
 void copy_to_cpu(void* to, const TensorView& from, std::size_t bytes, void* queue);

@@ -12,38 +12,27 @@ namespace {
 constexpr const char* kLoader = "libvulkan.so.1";
 
 Loaded load() {
-  Loaded result;
   const PFN_vkGetInstanceProcAddr find = loader_function();
-  if (find == nullptr) {
-    result.problem = no_loader();
-    return result;
-  }
-  Api& api = result.api;
-#define SIMILIS_VULKAN_FIND(name) \
-  api.name = reinterpret_cast<PFN_vk##name>(find(result.instance, "vk" #name));
-  SIMILIS_VULKAN_GLOBAL(SIMILIS_VULKAN_FIND)
+  if (find == nullptr) return {.problem = no_loader()};
+  const auto instance_version =
+      reinterpret_cast<PFN_vkEnumerateInstanceVersion>(find(nullptr, "vkEnumerateInstanceVersion"));
   std::uint32_t version = VK_API_VERSION_1_0;
-  if (api.EnumerateInstanceVersion != nullptr) api.EnumerateInstanceVersion(&version);
-  if (version < VK_API_VERSION_1_2) {
-    result.problem = "the Vulkan loader is older than Vulkan 1.2";
-    return result;
-  }
+  if (instance_version != nullptr) instance_version(&version);
+  if (version < VK_API_VERSION_1_2)
+    return {.problem = "the Vulkan loader is older than Vulkan 1.2"};
   // 1.2 even of newer devices: newer rules let drivers look at modules in other ways.
   VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pApplicationName = "similis";
   application.apiVersion = VK_API_VERSION_1_2;
   VkInstanceCreateInfo create{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   create.pApplicationInfo = &application;
-  const VkResult made = api.CreateInstance(&create, nullptr, &result.instance);
-  if (made != VK_SUCCESS) {
-    result.problem = made == VK_ERROR_INCOMPATIBLE_DRIVER
-                         ? "the Vulkan loader finds no driver"
-                         : "the Vulkan loader gives no instance: " + name(made);
-    return result;
-  }
-#undef SIMILIS_VULKAN_FIND
+  Loaded result;
+  const VkResult made = reinterpret_cast<PFN_vkCreateInstance>(find(nullptr, "vkCreateInstance"))(
+      &create, nullptr, &result.instance);
+  if (made == VK_ERROR_INCOMPATIBLE_DRIVER) return {.problem = "the Vulkan loader finds no driver"};
+  if (made != VK_SUCCESS) return {.problem = "the Vulkan loader gives no instance: " + name(made)};
   try {
-    api = instance_api(find, result.instance);
+    result.api = instance_api(find, result.instance);
   } catch (const DeviceError& error) {
     result.problem = error.what();
   }

@@ -10,63 +10,31 @@
 
 namespace similis::gpu::vulkan {
 
-#define SIMILIS_VULKAN_GLOBAL(X) X(CreateInstance) X(EnumerateInstanceVersion)
-#define SIMILIS_VULKAN_INSTANCE(X)          \
-  X(EnumeratePhysicalDevices)               \
-  X(GetPhysicalDeviceProperties2)           \
-  X(GetPhysicalDeviceFeatures2)             \
-  X(GetPhysicalDeviceMemoryProperties)      \
-  X(GetPhysicalDeviceQueueFamilyProperties) \
-  X(CreateDevice)                           \
-  X(GetDeviceProcAddr)
-#define SIMILIS_VULKAN_DEVICE(X) \
-  X(GetDeviceQueue)              \
-  X(CreateBuffer)                \
-  X(DestroyBuffer)               \
-  X(GetBufferMemoryRequirements) \
-  X(AllocateMemory)              \
-  X(FreeMemory)                  \
-  X(BindBufferMemory)            \
-  X(MapMemory)                   \
-  X(CreateShaderModule)          \
-  X(DestroyShaderModule)         \
-  X(CreateDescriptorSetLayout)   \
-  X(CreatePipelineLayout)        \
-  X(CreatePipelineCache)         \
-  X(GetPipelineCacheData)        \
-  X(CreateComputePipelines)      \
-  X(CreateDescriptorPool)        \
-  X(ResetDescriptorPool)         \
-  X(AllocateDescriptorSets)      \
-  X(UpdateDescriptorSets)        \
-  X(CreateCommandPool)           \
-  X(ResetCommandPool)            \
-  X(AllocateCommandBuffers)      \
-  X(BeginCommandBuffer)          \
-  X(EndCommandBuffer)            \
-  X(CmdBindPipeline)             \
-  X(CmdBindDescriptorSets)       \
-  X(CmdPushConstants)            \
-  X(CmdDispatch)                 \
-  X(CmdPipelineBarrier)          \
-  X(CmdCopyBuffer)               \
-  X(CmdFillBuffer)               \
-  X(CreateSemaphore)             \
-  X(WaitSemaphores)              \
-  X(GetSemaphoreCounterValue)    \
-  X(QueueSubmit)                 \
-  X(QueueWaitIdle)               \
-  X(DestroyDescriptorSetLayout)  \
-  X(DestroyPipelineLayout)       \
-  X(DestroyPipelineCache)        \
-  X(DestroyPipeline)             \
-  X(DestroyDescriptorPool)       \
-  X(DestroyCommandPool)          \
-  X(DestroySemaphore)
+// clang-format off
+#define SIMILIS_VULKAN_INSTANCE(X)                                                             \
+  X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2)    \
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties)               \
+  X(CreateDevice) X(GetDeviceProcAddr)
+#define SIMILIS_VULKAN_DEVICE(X)                                                               \
+  X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle)                                            \
+  X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory)          \
+  X(AllocateMemory) X(FreeMemory) X(MapMemory)                                                 \
+  X(CreateShaderModule) X(DestroyShaderModule)                                                 \
+  X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)                                   \
+  X(CreatePipelineLayout) X(DestroyPipelineLayout)                                             \
+  X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)                       \
+  X(CreateComputePipelines) X(DestroyPipeline)                                                 \
+  X(CreateDescriptorPool) X(DestroyDescriptorPool) X(ResetDescriptorPool)                      \
+  X(AllocateDescriptorSets) X(UpdateDescriptorSets)                                            \
+  X(CreateCommandPool) X(DestroyCommandPool) X(ResetCommandPool) X(AllocateCommandBuffers)     \
+  X(BeginCommandBuffer) X(EndCommandBuffer)                                                    \
+  X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch)               \
+  X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer)                                      \
+  X(CreateSemaphore) X(DestroySemaphore) X(WaitSemaphores) X(GetSemaphoreCounterValue)
+// clang-format on
 
 #define SIMILIS_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
 struct Api {
-  SIMILIS_VULKAN_GLOBAL(SIMILIS_VULKAN_MEMBER)
   SIMILIS_VULKAN_INSTANCE(SIMILIS_VULKAN_MEMBER)
 };
 struct DeviceApi {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -23,8 +25,8 @@ constexpr int kFloatAnswers = 9, kDoubleAnswers = 6;  // of probe.comp, in its o
 enum FloatAnswer { kFma, kIntegerFma, kQuotient, kFirstSum };
 
 struct Cases {
-  std::vector<float> floats;           // a, b, c of each
-  std::vector<std::uint64_t> doubles;  // x, y, z of each
+  std::vector<float> floats;    // a, b, c of each
+  std::vector<double> doubles;  // x, y, z of each
 };
 
 struct Random {
@@ -65,13 +67,12 @@ Cases cases_of(int part) {
       z = std::bit_cast<double>(std::bit_cast<std::uint64_t>(-x * y) ^ near);
     }
     cases.floats.insert(cases.floats.end(), {a, b, c});
-    for (const double of_case : {x, y, z})
-      cases.doubles.push_back(std::bit_cast<std::uint64_t>(of_case));
+    cases.doubles.insert(cases.doubles.end(), {x, y, z});
   }
   return cases;
 }
 
-std::array<float, kFloatAnswers> float_answers(int i, float a, float b, float c) {
+std::array<float, kFloatAnswers> float_answers(std::size_t i, float a, float b, float c) {
   const float fused = std::fma(a, b, c);
   return {fused, fused, a / b, a * b + c, a * b - c, c - a * b, a * b + b * c,
       ((i & 1) != 0 ? a * b : a) + c, (0.5f * (a * b)) * 14.0f + c};
@@ -81,6 +82,8 @@ std::array<double, kDoubleAnswers> double_answers(float a, double x, double y, d
   const auto integer = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(x)) >> 3;
   return {x + y, x * y, x / y, x * y + z, static_cast<double>(integer), static_cast<double>(a)};
 }
+
+bool any(std::span<const bool> wrong) { return std::count(wrong.begin(), wrong.end(), true) > 0; }
 
 using Words = std::vector<std::string>;
 
@@ -108,8 +111,18 @@ Words switches() {
 // Operations of which some result was wrong.
 struct Wrong {
   std::array<bool, kFloatAnswers> floats{};
-  bool doubles = false;
+  std::array<bool, kDoubleAnswers> doubles{};
 };
+
+// Compares the bits of a case's answers with the device's, which lie as [answer][case].
+template <class T, std::size_t count>
+void compare(const std::array<T, count>& expected, const void* found, std::size_t of_case,
+    std::array<bool, count>& wrong) {
+  for (std::size_t k = 0; k < count; ++k) {
+    const T* const answer = static_cast<const T*>(found) + k * kPartCases + of_case;
+    wrong[k] |= std::memcmp(&expected[k], answer, sizeof(T)) != 0;
+  }
+}
 
 struct Push : KernelArguments {
   std::int32_t count = kPartCases;
@@ -119,37 +132,25 @@ struct Push : KernelArguments {
 void run_part(Gpu& gpu, bool device_doubles, bool device_fma, int part, Wrong& wrong) {
   const Cases cases = cases_of(part);
   const std::size_t answer_bytes = sizeof(float) * kFloatAnswers * kPartCases;
-  const std::size_t sum_bytes = sizeof(std::uint64_t) * kDoubleAnswers * kPartCases;
+  const std::size_t sum_bytes = sizeof(double) * kDoubleAnswers * kPartCases;
   Commands commands(gpu);
   const VkBuffer floats =
       commands.workspace_of(cases.floats.data(), cases.floats.size() * sizeof(float));
   const VkBuffer doubles =
-      commands.workspace_of(cases.doubles.data(), cases.doubles.size() * sizeof(std::uint64_t));
+      commands.workspace_of(cases.doubles.data(), cases.doubles.size() * sizeof(double));
   const VkBuffer answers = commands.workspace(answer_bytes);
   const VkBuffer sums = commands.workspace(sum_bytes);
   commands.run(
       {.module = device_doubles ? "gpu/probe_f64" : "gpu/probe", .constants = {device_fma ? 1 : 0}},
       {floats, doubles, answers, sums}, Push{}, {.x = kPartCases / 64});
-  const auto* const of_floats =
-      static_cast<const std::uint32_t*>(commands.download(answers, 0, answer_bytes));
-  const auto* const of_doubles =
-      static_cast<const std::uint64_t*>(commands.download(sums, 0, sum_bytes));
+  const void* const of_floats = commands.download(answers, 0, answer_bytes);
+  const void* const of_doubles = commands.download(sums, 0, sum_bytes);
   commands.finish();
-  for (int i = 0; i < kPartCases; ++i) {
-    const float* const f = &cases.floats[static_cast<std::size_t>(3 * i)];
-    const auto expected = float_answers(i, f[0], f[1], f[2]);
-    for (std::size_t k = 0; k < kFloatAnswers; ++k) {
-      wrong.floats[k] |= of_floats[k * kPartCases + static_cast<std::size_t>(i)] !=
-                         std::bit_cast<std::uint32_t>(expected[k]);
-    }
-    const auto number = [&](int k) {
-      return std::bit_cast<double>(cases.doubles[static_cast<std::size_t>(3 * i + k)]);
-    };
-    const auto of_case = double_answers(f[0], number(0), number(1), number(2));
-    for (std::size_t k = 0; k < kDoubleAnswers; ++k) {
-      wrong.doubles |= of_doubles[k * kPartCases + static_cast<std::size_t>(i)] !=
-                       std::bit_cast<std::uint64_t>(of_case[k]);
-    }
+  for (std::size_t i = 0; i < kPartCases; ++i) {
+    const float* const f = &cases.floats[3 * i];
+    const double* const d = &cases.doubles[3 * i];
+    compare(float_answers(i, f[0], f[1], f[2]), of_floats, i, wrong.floats);
+    compare(double_answers(f[0], d[0], d[1], d[2]), of_doubles, i, wrong.doubles);
   }
 }
 
@@ -160,7 +161,7 @@ Wrong run_all(Gpu& gpu, bool device_doubles, bool device_fma, const Words& words
   wrong.floats[kIntegerFma] |= have(words, "wrong_integers");
   wrong.floats[kQuotient] |= have(words, "wrong_quotient");
   wrong.floats[kFirstSum] |= have(words, "wrong_sum");
-  wrong.doubles |= have(words, device_doubles ? "wrong_f64" : "wrong_integers");
+  wrong.doubles[0] |= have(words, device_doubles ? "wrong_f64" : "wrong_integers");
   return wrong;
 }
 
@@ -168,19 +169,17 @@ Wrong run_all(Gpu& gpu, bool device_doubles, bool device_fma, const Words& words
 
 Arithmetic probe(Gpu& gpu) {
   const Words words = switches();
-  Arithmetic found;
   bool doubles = gpu.described().has_doubles && !have(words, "integer_f64");
   Wrong wrong = run_all(gpu, doubles, true, words);
   const bool fma = !wrong.floats[kFma] && !have(words, "integer_fma");
-  if ((doubles && wrong.doubles) || !fma) {
-    doubles = doubles && !wrong.doubles;
+  if ((doubles && any(wrong.doubles)) || !fma) {
+    doubles = doubles && !any(wrong.doubles);
     wrong = run_all(gpu, doubles, fma, words);
   }
-  found.uses_device_fma = fma;
-  found.uses_device_doubles = doubles;
-  if (std::count(wrong.floats.begin() + kFirstSum, wrong.floats.end(), true) > 0) {
+  Arithmetic found{.uses_device_fma = fma, .uses_device_doubles = doubles};
+  if (any(std::span(wrong.floats).subspan<kFirstSum>())) {
     found.problem = "its driver fuses products with sums that are to be rounded apart";
-  } else if (wrong.doubles || (!fma && wrong.floats[kIntegerFma])) {
+  } else if (any(wrong.doubles) || (!fma && wrong.floats[kIntegerFma])) {
     found.problem = "its integers of 64 bits give wrong results";
   } else if (wrong.floats[kQuotient]) {
     found.problem = "its reciprocals are too far off for exact quotients";

@@ -12,11 +12,9 @@
 namespace similis::gpu::vulkan {
 namespace {
 
-constexpr int kSetsOfAPool = 64, kBuffersOfASet = 12;        // the most that a kernel takes
+constexpr std::uint32_t kSetsOfAPool = 64;
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;  // of a slot's first staging buffer
 constexpr std::size_t kAlignment = 256;
-constexpr VkPipelineStageFlags kStages =
-    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 
 void begin(const DeviceApi& api, VkCommandBuffer commands) {
   VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
@@ -47,10 +45,9 @@ void Slot::reset(Gpu& gpu) {
     check(gpu.api().ResetCommandPool(gpu.device(), each.pool, 0), "commands cannot be reset");
   }
   has_copies = false;
-  for (const VkDescriptorPool of_sets : sets)
-    check(gpu.api().ResetDescriptorPool(gpu.device(), of_sets, 0), "arguments cannot be reset");
-  sets_in_use = 0;
-  sets_left = 0;
+  for (const VkDescriptorPool pool : pools)
+    check(gpu.api().ResetDescriptorPool(gpu.device(), pool, 0), "arguments cannot be reset");
+  sets = 0;
   for (Staging& each : staging) each.used = 0;
 }
 
@@ -58,8 +55,7 @@ void Slot::destroy(Gpu& gpu) {
   const DeviceApi& api = gpu.api();
   for (const Recording& each : {commands, copies})
     api.DestroyCommandPool(gpu.device(), each.pool, nullptr);
-  for (const VkDescriptorPool of_sets : sets)
-    api.DestroyDescriptorPool(gpu.device(), of_sets, nullptr);
+  for (const VkDescriptorPool pool : pools) api.DestroyDescriptorPool(gpu.device(), pool, nullptr);
   for (const Staging& each : staging) gpu.destroy(each.buffer);
 }
 
@@ -69,6 +65,7 @@ Commands::Commands(Gpu& gpu) : gpu_(gpu), slot_(gpu.take_slot()) {
 }
 
 Commands::~Commands() {
+  release_workspaces();
   if (slot_ != nullptr) gpu_.give_back(std::move(slot_));
 }
 
@@ -81,11 +78,21 @@ void Commands::order(VkPipelineStageFlags after) {
       0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
-void Commands::order() { order(kStages); }
+VkBuffer Commands::workspace(std::size_t bytes, Gpu::Ready ready) {
+  const VkBuffer buffer = gpu_.allocate(bytes, ready);
+  if (buffer == nullptr) {
+    throw DeviceError(
+        fmt::format("vulkan:{}: there are no {} bytes of memory left", gpu_.index(), bytes));
+  }
+  workspaces_.push_back(buffer);
+  return buffer;
+}
 
-VkBuffer Commands::workspace(std::size_t bytes) {
-  workspaces_.push_back(gpu_.workspace(bytes));
-  return workspaces_.back()->handle;
+VkBuffer Commands::workspace(std::size_t bytes) { return workspace(bytes, Gpu::Ready::in_order); }
+
+void Commands::release_workspaces() {
+  for (const VkBuffer buffer : workspaces_) gpu_.release(buffer);
+  workspaces_.clear();
 }
 
 VkBuffer Commands::workspace_of(const void* from, std::size_t bytes) {
@@ -107,8 +114,7 @@ Commands::Place Commands::staging(std::size_t bytes) {
 }
 
 Commands::Input Commands::input(std::size_t bytes) {
-  workspaces_.push_back(gpu_.workspace(bytes, Gpu::Ready::now));
-  const VkBuffer buffer = workspaces_.back()->handle;
+  const VkBuffer buffer = workspace(bytes, Gpu::Ready::now);
   const Place from = staging(bytes);
   if (!std::exchange(slot_->has_copies, true)) begin(gpu_.api(), slot_->copies.buffer);
   const VkBufferCopy copy{from.offset, 0, bytes};
@@ -137,37 +143,32 @@ void Commands::clear(VkBuffer buffer, std::size_t bytes) {
   order();
 }
 
-VkDescriptorSet Commands::take_set(const Kernel& kernel) {
-  Slot& slot = *slot_;
-  if (slot.sets_left == 0) {
-    if (slot.sets_in_use == slot.sets.size()) {
-      const VkDescriptorPoolSize size{
-          VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsOfAPool * kBuffersOfASet};
-      VkDescriptorPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
-      create.maxSets = kSetsOfAPool;
-      create.poolSizeCount = 1;
-      create.pPoolSizes = &size;
-      VkDescriptorPool pool = nullptr;
-      check(gpu_.api().CreateDescriptorPool(gpu_.device(), &create, nullptr, &pool),
-          "memory for a kernel's arguments cannot be had");
-      slot.sets.push_back(pool);
-    }
-    ++slot.sets_in_use;
-    slot.sets_left = kSetsOfAPool;
+VkDescriptorSet Commands::take_set() {
+  const std::size_t place = slot_->sets++ / kSetsOfAPool;
+  if (place == slot_->pools.size()) {
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsOfAPool * kMostBuffers};
+    VkDescriptorPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    create.maxSets = kSetsOfAPool;
+    create.poolSizeCount = 1;
+    create.pPoolSizes = &size;
+    VkDescriptorPool pool = nullptr;
+    check(gpu_.api().CreateDescriptorPool(gpu_.device(), &create, nullptr, &pool),
+        "memory for a kernel's arguments cannot be had");
+    slot_->pools.push_back(pool);
   }
+  const VkDescriptorSetLayout layout = gpu_.kernels().buffers_layout();
   VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
-  allocate.descriptorPool = slot.sets[slot.sets_in_use - 1];
+  allocate.descriptorPool = slot_->pools[place];
   allocate.descriptorSetCount = 1;
-  allocate.pSetLayouts = &kernel.buffers_layout;
+  allocate.pSetLayouts = &layout;
   VkDescriptorSet set = nullptr;
   check(gpu_.api().AllocateDescriptorSets(gpu_.device(), &allocate, &set),
       "a kernel's arguments cannot be set");
-  --slot.sets_left;
   return set;
 }
 
-void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, const void* arguments,
-    const Groups& groups) {
+void Commands::run(VkPipeline kernel, std::span<const VkBuffer> buffers, const void* arguments,
+    std::uint32_t bytes, const Groups& groups) {
   const DeviceApi& api = gpu_.api();
   const auto* const most = gpu_.limits().maxComputeWorkGroupCount;
   if (groups.x > most[0] || groups.y > most[1] || groups.z > most[2]) {
@@ -175,7 +176,7 @@ void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, cons
         "vulkan:{}: a kernel needs {}×{}×{} workgroups, and the device takes at most {}×{}×{}",
         gpu_.index(), groups.x, groups.y, groups.z, most[0], most[1], most[2]));
   }
-  const VkDescriptorSet set = take_set(kernel);
+  const VkDescriptorSet set = take_set();
   std::vector<VkDescriptorBufferInfo> infos;
   for (const VkBuffer buffer : buffers) infos.push_back({buffer, 0, VK_WHOLE_SIZE});
   VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
@@ -185,11 +186,11 @@ void Commands::run(const Kernel& kernel, std::span<const VkBuffer> buffers, cons
   write.pBufferInfo = infos.data();
   api.UpdateDescriptorSets(gpu_.device(), 1, &write, 0, nullptr);
   const VkCommandBuffer commands = slot_->commands.buffer;
-  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
+  const VkPipelineLayout layout = gpu_.kernels().layout();
+  api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel);
   api.CmdBindDescriptorSets(
-      commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set, 0, nullptr);
-  api.CmdPushConstants(commands, kernel.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-      static_cast<std::uint32_t>(kernel.push_bytes), arguments);
+      commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+  api.CmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, arguments);
   api.CmdDispatch(commands, static_cast<std::uint32_t>(groups.x),
       static_cast<std::uint32_t>(groups.y), static_cast<std::uint32_t>(groups.z));
   order();
@@ -202,7 +203,7 @@ void Commands::submit() {
   };
   slot_->done_at = gpu_.submit(
       ended(slot_->commands.buffer), slot_->has_copies ? ended(slot_->copies.buffer) : nullptr);
-  workspaces_.clear();  // later work waits for this one before it uses them
+  release_workspaces();  // later work waits for this one before it uses them
 }
 
 void Commands::wait() { gpu_.wait(slot_->done_at); }

@@ -30,9 +30,8 @@ struct Slot {
   };
   Recording commands, copies;
   bool has_copies = false;
-  std::vector<VkDescriptorPool> sets;  ///< the last one has sets left
-  int sets_left = 0;
-  std::size_t sets_in_use = 0;  ///< pools of `sets` that were used
+  std::vector<VkDescriptorPool> pools;  ///< of kernels' arguments
+  std::size_t sets = 0;                 ///< number that was taken of them
   std::vector<Staging> staging;
   std::uint64_t done_at = 0;  ///< the submission
 };
@@ -80,11 +79,9 @@ class Commands {
   template <class Arguments>
   void run(const KernelName& kernel, std::initializer_list<VkBuffer> buffers,
       const Arguments& arguments, const Groups& groups) {
-    static_assert(sizeof(Arguments) <= 128, "every device takes 128 B of push constants");
-    KernelName sized = kernel;
-    sized.buffers = static_cast<int>(buffers.size());
-    sized.push_bytes = static_cast<int>(sizeof(Arguments));
-    run(gpu_.kernels().get(sized), {buffers.begin(), buffers.size()}, &arguments, groups);
+    static_assert(sizeof(Arguments) <= kPushBytes);
+    run(gpu_.kernels().get(kernel), {buffers.begin(), buffers.size()}, &arguments,
+        sizeof(Arguments), groups);
   }
 
   /// Hands the commands to the device, and does not wait.
@@ -95,21 +92,22 @@ class Commands {
   void finish();
 
  private:
-  void run(const Kernel& kernel, std::span<const VkBuffer> buffers, const void* arguments,
-      const Groups& groups);
-  VkDescriptorSet take_set(const Kernel& kernel);
+  void run(VkPipeline kernel, std::span<const VkBuffer> buffers, const void* arguments,
+      std::uint32_t bytes, const Groups& groups);
+  VkDescriptorSet take_set();
   struct Place {
     VkBuffer buffer;
     std::size_t offset;
     void* mapped;
   };
   Place staging(std::size_t bytes);
-  void order(VkPipelineStageFlags after);
-  void order();
+  void order(VkPipelineStageFlags after = kStages);
+  void release_workspaces();
+  VkBuffer workspace(std::size_t bytes, Gpu::Ready ready);
 
   Gpu& gpu_;
   std::unique_ptr<Slot> slot_;
-  std::vector<std::shared_ptr<Buffer>> workspaces_;
+  std::vector<VkBuffer> workspaces_;
 };
 
 }  // namespace similis::gpu::vulkan

@@ -11,26 +11,13 @@ namespace {
 
 int count() { return static_cast<int>(devices().size()); }
 
-// The probe's verdict, or why there is none.
-std::string verdict_of(int index) {
+std::string examine(int index) {
+  std::string text = describe_device(index);
   try {
-    return verdict(opened(index).arithmetic());
+    return text + ", " + verdict(opened(index).arithmetic());
   } catch (const DeviceError& error) {
-    return fmt::format("cannot be used: {}", error.what());
+    return fmt::format("{}, cannot be used: {}", text, error.what());
   }
-}
-
-// Each device with its verdict.
-std::string examine() {
-  if (count() == 0) return describe_devices();
-  std::string text;
-  int index = 0;
-  for (const Described& device : devices()) {
-    text += fmt::format("{}vulkan:{} is {} ({}), {}", index == 0 ? "" : "; ", index,
-        device.properties.deviceName, device.driver, verdict_of(index));
-    ++index;
-  }
-  return text;
 }
 
 int index_of(void* queue) { return queue == nullptr ? 0 : static_cast<Gpu*>(queue)->index(); }
@@ -38,8 +25,7 @@ int index_of(void* queue) { return queue == nullptr ? 0 : static_cast<Gpu*>(queu
 VkBuffer buffer_of(const void* handle) { return static_cast<VkBuffer>(const_cast<void*>(handle)); }
 
 void* allocate(std::size_t bytes, Device device, void*) {
-  const Buffer* const buffer = opened(device.index).allocate(bytes);
-  return buffer == nullptr ? nullptr : buffer->handle;
+  return opened(device.index).allocate(bytes);
 }
 
 void release(void* memory, Device device, void*) {
@@ -61,14 +47,6 @@ void copy_part_from_cpu(
   commands.finish();
 }
 
-void copy_to_cpu(void* to, const void* from, std::size_t bytes, Device device, void*) {
-  copy_part_to_cpu(to, from, 0, bytes, device);
-}
-
-void copy_from_cpu(void* to, const void* from, std::size_t bytes, Device device, void*) {
-  copy_part_from_cpu(to, 0, from, bytes, device);
-}
-
 }  // namespace
 
 const DeviceFunctions& device_functions() {
@@ -76,8 +54,6 @@ const DeviceFunctions& device_functions() {
       .describe = describe_devices,
       .allocate = allocate,
       .release = release,
-      .copy_to_cpu = copy_to_cpu,
-      .copy_from_cpu = copy_from_cpu,
       .copy_part_to_cpu = copy_part_to_cpu,
       .copy_part_from_cpu = copy_part_from_cpu,
       .examine = examine,

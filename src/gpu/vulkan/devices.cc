@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/gpu/vulkan/devices.h"
 
-#include <fmt/core.h>
+#include "src/core/joined.h"
 
 namespace similis::gpu::vulkan {
 
@@ -97,16 +97,16 @@ const Found& found_devices() {
 
 const std::vector<Described>& devices() { return found_devices().devices; }
 
+std::string describe_device(int index) {
+  const Described& device = devices().at(static_cast<std::size_t>(index));
+  return fmt::format("vulkan:{} is {} ({})", index, device.properties.deviceName, device.driver);
+}
+
 std::string describe_devices() {
-  const Found& found = found_devices();
-  if (found.devices.empty()) return "no Vulkan device can be used: " + found.problem;
-  std::string text;
-  for (std::size_t i = 0; i < found.devices.size(); ++i) {
-    const Described& device = found.devices[i];
-    text += fmt::format("{}vulkan:{} is {} ({})", i == 0 ? "" : ", ", i,
-        device.properties.deviceName, device.driver);
-  }
-  return text;
+  if (devices().empty()) return "no Vulkan device can be used: " + found_devices().problem;
+  std::vector<std::string> texts;
+  for (int i = 0; i < static_cast<int>(devices().size()); ++i) texts.push_back(describe_device(i));
+  return joined(texts, ", ");
 }
 
 }  // namespace similis::gpu::vulkan

@@ -29,7 +29,9 @@ std::string describe(const Api& api, Described& device);
 /// What the queues of each of its families can do.
 std::vector<VkQueueFamilyProperties> queue_families(const Api& api, VkPhysicalDevice device);
 
-/// The devices in words, or why there are none.
+/// A device in words.
+std::string describe_device(int index);
+/// All of them, or why there are none.
 std::string describe_devices();
 
 }  // namespace similis::gpu::vulkan

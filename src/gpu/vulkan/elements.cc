@@ -50,6 +50,16 @@ std::int64_t end_of(const TensorView& tensor) {
   return last + 1;
 }
 
+TensorView from_the_start(TensorView view) {
+  view.offset = 0;
+  return view;
+}
+
+TensorView dense(TensorView view) {
+  view.strides = dense_strides(view.shape);
+  return from_the_start(view);
+}
+
 Elements in_buffer(VkBuffer buffer, const TensorView& view) {
   Elements elements{.buffer = buffer, .offset = static_cast<std::int32_t>(view.offset)};
   for (int axis = 0; axis < view.shape.rank(); ++axis)
@@ -90,61 +100,38 @@ void require_addressable(
 
 Elements elements_of(
     const char* operation, Commands& commands, const TensorView& tensor, const Execution& exec) {
-  TensorView view = tensor;
-  VkBuffer buffer = nullptr;
-  const bool is_staged = tensor.device.kind == DeviceKind::cpu;
-  if (is_staged) {
-    view.offset = 0;
-    if (!is_compact(tensor)) view.strides = dense_strides(view.shape);
-  }
+  const bool is_staged = tensor.device.kind == DeviceKind::cpu, lies_dense = is_compact(tensor);
+  const TensorView view = !is_staged ? tensor : lies_dense ? from_the_start(tensor) : dense(tensor);
   require_addressable(operation, commands.gpu(), end_of(view), size_bytes(view.dtype));
-  if (is_staged) {
-    const auto bytes = static_cast<std::size_t>(end_of(view)) * size_bytes(view.dtype);
-    const Commands::Input input = commands.input(bytes);
-    buffer = input.buffer;
-    auto* const to = static_cast<std::byte*>(input.bytes);
-    if (is_compact(tensor)) {
-      copy_bytes(to, static_cast<const std::byte*>(tensor.data()), bytes, exec);
-    } else {
-      copy_to_dense(tensor, to);
-    }
+  if (!is_staged) return in_buffer(static_cast<VkBuffer>(tensor.handle), view);
+  const auto bytes = static_cast<std::size_t>(end_of(view)) * size_bytes(view.dtype);
+  const Commands::Input input = commands.input(bytes);
+  auto* const to = static_cast<std::byte*>(input.bytes);
+  if (lies_dense) {
+    copy_bytes(to, static_cast<const std::byte*>(tensor.data()), bytes, exec);
   } else {
-    buffer = static_cast<VkBuffer>(tensor.handle);
+    copy_to_dense(tensor, to);
   }
-  return in_buffer(buffer, view);
+  return in_buffer(input.buffer, view);
 }
 
 Floats floats_of(const char* operation, Commands& commands, const TensorView& tensor) {
   if (tensor.dtype != DType::f64 || tensor.device.kind != DeviceKind::cpu)
     return {elements_of(operation, commands, tensor), tensor.dtype};
-  TensorView view = tensor;
-  view.dtype = DType::f32;
-  view.offset = 0;
-  view.strides = dense_strides(view.shape);
-  require_addressable(operation, commands.gpu(), end_of(view), sizeof(float));
+  const Tensor floats = allocate(tensor.shape, DType::f32);
   const std::vector<double> doubles = to_doubles(tensor);
-  const std::size_t bytes = dense_bytes(view);
-  const VkBuffer buffer = commands.workspace(bytes);
-  std::transform(doubles.begin(), doubles.end(),
-      static_cast<float*>(commands.upload(buffer, 0, bytes)),
+  std::transform(doubles.begin(), doubles.end(), floats.elements<float>(),
       [](double value) { return static_cast<float>(value); });
-  return {in_buffer(buffer, view), DType::f32};
+  return {elements_of(operation, commands, floats), DType::f32};
 }
 
 Elements Results::elements_of(const TensorView& result) {
-  TensorView view = result;
-  VkBuffer buffer = static_cast<VkBuffer>(result.handle);
   const bool is_on_cpu = result.device.kind == DeviceKind::cpu;
-  if (is_on_cpu) {
-    view.offset = 0;
-    view.strides = dense_strides(view.shape);
-  }
+  const TensorView view = is_on_cpu ? dense(result) : result;
   require_addressable(operation_, commands_.gpu(), end_of(view), size_bytes(view.dtype));
-  if (is_on_cpu) {
-    buffer = commands_.workspace(dense_bytes(view));
-    copies_.push_back({buffer, result});
-  }
-  return in_buffer(buffer, view);
+  if (!is_on_cpu) return in_buffer(static_cast<VkBuffer>(result.handle), view);
+  copies_.push_back({commands_.workspace(dense_bytes(view)), result});
+  return in_buffer(copies_.back().buffer, view);
 }
 
 void Results::finish() {

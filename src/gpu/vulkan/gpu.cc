@@ -46,15 +46,15 @@ VkDevice open_device(const Described& described) {
 Gpu::Gpu(const Described& described, int index)
     : Gpu(described, index, loaded().api, {.device = open_device(described)}) {}
 
-Gpu::Gpu(const Described& described, int index, const Api& vulkan, const Handed& handed)
+Gpu::Gpu(const Described& described, int index, const Api& vulkan, const VulkanHandles& handles)
     : described_(described),
       index_(index),
-      handed_(handed),
-      device_(handed.device),
-      api_(device_api(vulkan, handed.device)),
-      queue_(handed.queue),
-      copy_queue_(handed.queue) {
-  if (handed.queue == nullptr) {
+      handles_(handles),
+      device_(static_cast<VkDevice>(handles.device)),
+      api_(device_api(vulkan, device_)),
+      queue_(static_cast<VkQueue>(handles.queue)),
+      copy_queue_(queue_) {
+  if (queue_ == nullptr) {
     api_.GetDeviceQueue(device_, described.queue_family, 0, &queue_);
     api_.GetDeviceQueue(device_, described.copy_family, 0, &copy_queue_);
   }
@@ -72,9 +72,9 @@ Gpu::Gpu(const Described& described, int index, const Api& vulkan, const Handed&
 Gpu::~Gpu() {
   // Not wait(): a driver's thread may still hold a semaphore that it has just signalled (llvmpipe,
   // Mesa 22.3.6, which then hangs or aborts). Work that failed is over as well.
-  if (handed_.lock_queue != nullptr) handed_.lock_queue(handed_.context);
+  lock_queue(handles_.lock_queue);
   api_.QueueWaitIdle(queue_);
-  if (handed_.unlock_queue != nullptr) handed_.unlock_queue(handed_.context);
+  lock_queue(handles_.unlock_queue);
   for (const std::unique_ptr<Slot>& slot : slots_) slot->destroy(*this);
   kernels_.reset();
   for (const auto& [handle, buffer] : buffers_) destroy(buffer);
@@ -151,7 +151,7 @@ void Gpu::destroy_oldest_free() {
   buffers_.erase(oldest.handle);
 }
 
-Buffer* Gpu::allocate(std::size_t bytes, Ready ready) {
+VkBuffer Gpu::allocate(std::size_t bytes, Ready ready) {
   const std::lock_guard lock(allocating_);
   // The smallest that is large enough and not half empty. It may still be in use by submitted work,
   // which runs before what is submitted from now on, but not before copies.
@@ -167,14 +167,14 @@ Buffer* Gpu::allocate(std::size_t bytes, Ready ready) {
     Buffer* const buffer = *best;
     free_.erase(best);
     free_bytes_ -= buffer->bytes;
-    return buffer;
+    return buffer->handle;
   }
   Buffer made;
   while (!make(bytes, false, made)) {
     if (free_.empty()) return nullptr;
     destroy_oldest_free();  // the memory that is kept may be what is missing
   }
-  return &buffers_.emplace(made.handle, made).first->second;
+  return buffers_.emplace(made.handle, made).first->first;
 }
 
 void Gpu::release(VkBuffer buffer) {
@@ -184,15 +184,6 @@ void Gpu::release(VkBuffer buffer) {
   free_.push_back(&released);
   free_bytes_ += released.bytes;
   while (free_bytes_ > kKeptBytes) destroy_oldest_free();
-}
-
-std::shared_ptr<Buffer> Gpu::workspace(std::size_t bytes, Ready ready) {
-  Buffer* const buffer = allocate(bytes, ready);
-  if (buffer == nullptr) {
-    throw DeviceError(
-        fmt::format("vulkan:{}: there are no {} bytes of memory left", index_, bytes));
-  }
-  return {buffer, [this](Buffer* of_us) { release(of_us->handle); }};
 }
 
 Buffer Gpu::host_buffer(std::size_t bytes) {
@@ -208,8 +199,6 @@ std::uint64_t Gpu::submit(VkCommandBuffer commands, VkCommandBuffer copies) {
   const std::lock_guard lock(submitting_);
   const auto queue = [&](VkQueue to, const VkCommandBuffer& work, const VkSemaphore& signal,
                          std::uint64_t number, std::uint64_t copies_before) {
-    constexpr VkPipelineStageFlags kStages =
-        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkTimelineSemaphoreSubmitInfo counts{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
     counts.signalSemaphoreValueCount = 1;
     counts.pSignalSemaphoreValues = &number;
@@ -224,9 +213,9 @@ std::uint64_t Gpu::submit(VkCommandBuffer commands, VkCommandBuffer copies) {
       info.pWaitSemaphores = &copy_timeline_;
       info.pWaitDstStageMask = &kStages;
     }
-    if (handed_.lock_queue != nullptr) handed_.lock_queue(handed_.context);
+    lock_queue(handles_.lock_queue);
     const VkResult result = api_.QueueSubmit(to, 1, &info, nullptr);
-    if (handed_.unlock_queue != nullptr) handed_.unlock_queue(handed_.context);
+    lock_queue(handles_.unlock_queue);
     check(result, "work cannot be submitted");
   };
   if (copies != nullptr) {

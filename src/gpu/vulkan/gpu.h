@@ -12,12 +12,9 @@
 #include <mutex>
 #include <vector>
 
+#include "similis/vulkan.hpp"
 #include "src/gpu/vulkan/arithmetic.h"
 #include "src/gpu/vulkan/devices.h"
-
-namespace similis {
-struct VulkanHandles;
-}
 
 namespace similis::gpu::vulkan {
 
@@ -30,24 +27,18 @@ struct Buffer {
   std::uint64_t last_use = 0;  ///< the submission after which nothing uses it
 };
 
-/// A device that is open, and who uses its queue beside similis.
-struct Handed {
-  VkDevice device = nullptr;
-  VkQueue queue = nullptr;  ///< the caller's; null: similis opened the device, and has its queues
-  void (*lock_queue)(void* context) = nullptr;
-  void (*unlock_queue)(void* context) = nullptr;
-  void* context = nullptr;
-};
+/// What kernels and copies run in.
+constexpr VkPipelineStageFlags kStages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 
-struct Slot;    // what one recording of commands needs (commands.h)
-struct Kernel;  // a pipeline (kernel.h)
-class KernelCache;
+struct Slot;        // what one recording of commands needs (commands.h)
+class KernelCache;  // kernel.h
 
 class Gpu {
  public:
   Gpu(const Described& described, int index);
-  /// A device that is open, with the functions of its instance.
-  Gpu(const Described& described, int index, const Api& vulkan, const Handed& handed);
+  /// A device that is open, with the functions of its instance; by the queue, if there is one.
+  Gpu(const Described& described, int index, const Api& vulkan, const VulkanHandles& handles);
   /// Waits for submitted work and destroys what was made on the device, but not the device. No
   /// buffer may be in use, and no call.
   ~Gpu();
@@ -57,6 +48,7 @@ class Gpu {
   int index() const { return index_; }
   const DeviceApi& api() const { return api_; }
   VkDevice device() const { return device_; }
+  VkQueue queue() const { return queue_; }
   const Described& described() const { return described_; }
   const VkPhysicalDeviceLimits& limits() const { return described_.properties.limits; }
 
@@ -68,11 +60,9 @@ class Gpu {
   enum class Ready : std::uint8_t { in_order, now };
   /// Memory that kernels use, ready for work submitted from now on or for anything at once; null if
   /// there is none left.
-  Buffer* allocate(std::size_t bytes, Ready ready = Ready::in_order);
+  VkBuffer allocate(std::size_t bytes, Ready ready = Ready::in_order);
   /// Gives it back once the work submitted so far is done.
   void release(VkBuffer buffer);
-  /// The same as one object. Throws DeviceError if there is no memory left.
-  std::shared_ptr<Buffer> workspace(std::size_t bytes, Ready ready = Ready::in_order);
   /// Memory of the host that the device copies from and to.
   Buffer host_buffer(std::size_t bytes);
   /// Gives memory back to the driver. No submitted work may use it.
@@ -90,12 +80,15 @@ class Gpu {
   void give_back(std::unique_ptr<Slot> slot);
 
  private:
+  void lock_queue(void (*lock_or_unlock)(void* context)) const {
+    if (lock_or_unlock != nullptr) lock_or_unlock(handles_.context);
+  }
   bool make(std::size_t bytes, bool of_host, Buffer& buffer);
   void destroy_oldest_free();
 
   const Described described_;
   const int index_;
-  const Handed handed_;
+  const VulkanHandles handles_;
   const VkDevice device_;
   DeviceApi api_;
   VkQueue queue_ = nullptr,
@@ -124,8 +117,6 @@ bool exists(int index);
 /// A caller's device, which gets a number of its own. Throws InvalidArgument if a handle is missing
 /// or the queue is in use already, DeviceError if the device lacks what kernels need.
 Gpu& handed_over(const VulkanHandles& handles);
-/// True of such a device's number.
-bool is_handed_over(int index);
 /// Ends the use of a caller's device. Throws InvalidArgument if similis opened it itself.
 void give_back_device(int index);
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -46,60 +47,54 @@ KernelCache::KernelCache(Gpu& gpu) : gpu_(gpu), file_(cache_file(gpu.described()
   create.pInitialData = saved.data();
   check(gpu.api().CreatePipelineCache(gpu.device(), &create, nullptr, &cache_),
       "a pipeline cache cannot be made");
+  VkDescriptorSetLayoutBinding bindings[kMostBuffers];
+  for (std::uint32_t i = 0; i < kMostBuffers; ++i)
+    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  VkDescriptorSetLayoutCreateInfo buffers{
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  buffers.bindingCount = std::min(kMostBuffers, gpu.limits().maxPerStageDescriptorStorageBuffers);
+  buffers.pBindings = bindings;
+  check(gpu.api().CreateDescriptorSetLayout(gpu.device(), &buffers, nullptr, &buffers_layout_),
+      "a kernel's buffers are refused");
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
+  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  layout.setLayoutCount = 1;
+  layout.pSetLayouts = &buffers_layout_;
+  layout.pushConstantRangeCount = 1;
+  layout.pPushConstantRanges = &push;
+  check(gpu.api().CreatePipelineLayout(gpu.device(), &layout, nullptr, &layout_),
+      "a kernel's arguments are refused");
 }
 
 KernelCache::~KernelCache() {
   const DeviceApi& api = gpu_.api();
-  for (const auto& [name, kernel] : kernels_) {
-    api.DestroyPipeline(gpu_.device(), kernel.pipeline, nullptr);
-    api.DestroyPipelineLayout(gpu_.device(), kernel.layout, nullptr);
-    api.DestroyDescriptorSetLayout(gpu_.device(), kernel.buffers_layout, nullptr);
-  }
+  for (const auto& [name, pipeline] : kernels_)
+    api.DestroyPipeline(gpu_.device(), pipeline, nullptr);
+  api.DestroyPipelineLayout(gpu_.device(), layout_, nullptr);
+  api.DestroyDescriptorSetLayout(gpu_.device(), buffers_layout_, nullptr);
   api.DestroyPipelineCache(gpu_.device(), cache_, nullptr);
 }
 
-const Kernel& KernelCache::get(const KernelName& name) {
+VkPipeline KernelCache::get(const KernelName& name) {
   const std::lock_guard lock(mutex_);
   const auto found = kernels_.find(name);
   if (found != kernels_.end()) return found->second;
-  const Kernel& made = kernels_.emplace(name, make(name)).first->second;
+  const VkPipeline made = kernels_.emplace(name, make(name)).first->second;
   save();
   return made;
 }
 
-Kernel KernelCache::make(const KernelName& name) {
+VkPipeline KernelCache::make(const KernelName& name) {
   const DeviceApi& api = gpu_.api();
-  Kernel kernel{.push_bytes = name.push_bytes};
   const std::vector<std::uint32_t> words = module_words(name.module);
   VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   code.codeSize = words.size() * sizeof(std::uint32_t);
   code.pCode = words.data();
   VkShaderModule module = nullptr;
   check(api.CreateShaderModule(gpu_.device(), &code, nullptr, &module), "a module is refused");
-  std::vector<VkDescriptorSetLayoutBinding> bindings;
-  for (int i = 0; i < name.buffers; ++i) {
-    bindings.push_back({static_cast<std::uint32_t>(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
-        VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-  }
-  VkDescriptorSetLayoutCreateInfo buffers{
-      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-  buffers.bindingCount = static_cast<std::uint32_t>(bindings.size());
-  buffers.pBindings = bindings.data();
-  check(api.CreateDescriptorSetLayout(gpu_.device(), &buffers, nullptr, &kernel.buffers_layout),
-      "a kernel's buffers are refused");
-  const VkPushConstantRange push{
-      VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(name.push_bytes)};
-  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  layout.setLayoutCount = 1;
-  layout.pSetLayouts = &kernel.buffers_layout;
-  layout.pushConstantRangeCount = 1;
-  layout.pPushConstantRanges = &push;
-  check(api.CreatePipelineLayout(gpu_.device(), &layout, nullptr, &kernel.layout),
-      "a kernel's arguments are refused");
   std::vector<VkSpecializationMapEntry> entries;
-  for (std::uint32_t i = 0; i < name.constants.size(); ++i) {
+  for (std::uint32_t i = 0; i < name.constants.size(); ++i)
     entries.push_back({i, i * 4, sizeof(std::int32_t)});
-  }
   const VkSpecializationInfo constants{static_cast<std::uint32_t>(entries.size()), entries.data(),
       name.constants.size() * sizeof(std::int32_t), name.constants.data()};
   VkComputePipelineCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
@@ -108,12 +103,13 @@ Kernel KernelCache::make(const KernelName& name) {
   create.stage.module = module;
   create.stage.pName = "main";
   create.stage.pSpecializationInfo = &constants;
-  create.layout = kernel.layout;
+  create.layout = layout_;
+  VkPipeline pipeline = nullptr;
   const VkResult made =
-      api.CreateComputePipelines(gpu_.device(), cache_, 1, &create, nullptr, &kernel.pipeline);
+      api.CreateComputePipelines(gpu_.device(), cache_, 1, &create, nullptr, &pipeline);
   api.DestroyShaderModule(gpu_.device(), module, nullptr);
   check(made, ("the driver does not compile " + name.module).c_str());
-  return kernel;
+  return pipeline;
 }
 
 // A cache that cannot be written costs the next process time and nothing else.

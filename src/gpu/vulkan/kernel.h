@@ -15,18 +15,13 @@ namespace similis::gpu::vulkan {
 
 class Gpu;
 
-struct Kernel {
-  VkPipeline pipeline = nullptr;
-  VkPipelineLayout layout = nullptr;
-  VkDescriptorSetLayout buffers_layout = nullptr;
-  int push_bytes = 0;
-};
+/// All kernels have one layout: so many storage buffers at most, bound from 0 on, and bytes of push
+/// constants, which every device takes.
+constexpr std::uint32_t kMostBuffers = 12, kPushBytes = 128;
 
 /// A module with values for its specialization constants 0, 1, ….
 struct KernelName {
   std::string module;
-  int buffers = 0;     ///< storage buffers, bound from 0 on
-  int push_bytes = 0;  ///< of push constants
   std::vector<std::int32_t> constants = {};
   friend auto operator<=>(const KernelName&, const KernelName&) = default;
 };
@@ -38,15 +33,19 @@ class KernelCache {
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
   /// Valid as long as the device.
-  const Kernel& get(const KernelName& name);
+  VkPipeline get(const KernelName& name);
+  VkDescriptorSetLayout buffers_layout() const { return buffers_layout_; }
+  VkPipelineLayout layout() const { return layout_; }
 
  private:
-  Kernel make(const KernelName& name);
+  VkPipeline make(const KernelName& name);
   void save();
 
   Gpu& gpu_;
   std::mutex mutex_;
-  std::map<KernelName, Kernel> kernels_;
+  std::map<KernelName, VkPipeline> kernels_;
+  VkDescriptorSetLayout buffers_layout_ = nullptr;
+  VkPipelineLayout layout_ = nullptr;
   VkPipelineCache cache_ = nullptr;
   std::string file_;  // empty: there is no folder for it
   std::size_t saved_bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "similis/vulkan.hpp"
 #include "src/core/require.h"
@@ -19,7 +20,6 @@ constexpr int kFirstHandedOver = 1024;
 struct Open {
   std::mutex mutex;
   std::map<int, std::unique_ptr<Gpu>> gpus;
-  std::map<int, VkQueue> queues;  // of devices that were handed over
 };
 
 Open& open() {
@@ -28,35 +28,19 @@ Open& open() {
   return result;
 }
 
-// Handles that are not null, as Vulkan's.
-struct Checked {
-  VkInstance instance;
-  Described described;
-  Handed handed;
-};
-
-Checked checked(const VulkanHandles& given) {
-  const auto required = [](const char* name, void* handle) {
-    require(handle != nullptr, "vulkan: handles.{} is null; all four handles are needed", name);
-    return handle;
-  };
+void require_handles(const VulkanHandles& given) {
   require((given.lock_queue == nullptr) == (given.unlock_queue == nullptr),
       "vulkan: handles has one of lock_queue and unlock_queue; give both or none");
-  Checked result{.instance = static_cast<VkInstance>(required("instance", given.instance)),
-      .described = {},
-      .handed = {.device = static_cast<VkDevice>(required("device", given.device)),
-          .queue = static_cast<VkQueue>(required("queue", given.queue)),
-          .lock_queue = given.lock_queue,
-          .unlock_queue = given.unlock_queue,
-          .context = given.context}};
-  result.described.physical =
-      static_cast<VkPhysicalDevice>(required("physical_device", given.physical_device));
-  result.described.queue_family = result.described.copy_family = given.queue_family;
-  return result;
+  const std::pair<const char*, void*> needed[] = {{"instance", given.instance},
+      {"device", given.device}, {"queue", given.queue}, {"physical_device", given.physical_device}};
+  for (const auto& [name, handle] : needed)
+    require(handle != nullptr, "vulkan: handles.{} is null; all four handles are needed", name);
 }
 
 // Throws DeviceError if the device cannot run the kernels as the caller opened it.
-void examine(const Api& api, const VulkanHandles& given, Described& described) {
+Described examined(const Api& api, const VulkanHandles& given) {
+  Described described{.physical = static_cast<VkPhysicalDevice>(given.physical_device)};
+  described.queue_family = described.copy_family = given.queue_family;
   const std::string lack = describe(api, described);
   if (!lack.empty()) {
     throw DeviceError(fmt::format("vulkan: {} lacks {}", described.properties.deviceName, lack));
@@ -72,6 +56,7 @@ void examine(const Api& api, const VulkanHandles& given, Described& described) {
   require(described.has_doubles || !given.has_float64,
       "vulkan: handles.has_float64 is set, and {} has no doubles", described.properties.deviceName);
   described.has_doubles = given.has_float64;
+  return described;
 }
 
 }  // namespace
@@ -100,37 +85,33 @@ bool exists(int index) {
 }
 
 Gpu& handed_over(const VulkanHandles& handles) {
-  Checked given = checked(handles);
+  require_handles(handles);
   const PFN_vkGetInstanceProcAddr find =
       handles.get_instance_proc_addr == nullptr
           ? loader_function()
           : reinterpret_cast<PFN_vkGetInstanceProcAddr>(handles.get_instance_proc_addr);
   if (find == nullptr) throw DeviceError("vulkan: " + no_loader());
-  const Api api = instance_api(find, given.instance);
-  examine(api, handles, given.described);
+  const Api api = instance_api(find, static_cast<VkInstance>(handles.instance));
+  const Described described = examined(api, handles);
   Open& all = open();
   const std::lock_guard lock(all.mutex);
-  for (const auto& [index, queue] : all.queues) {
-    require(queue != given.handed.queue,
+  for (const auto& [index, gpu] : all.gpus) {
+    require(gpu->queue() != handles.queue,
         "vulkan: the queue is that of vulkan:{}; copy its VulkanDevice, or close it first", index);
   }
   // A number is not used again, so that a tensor of a device that is gone is known.
   static int next = kFirstHandedOver;
   const int index = next;
-  auto gpu = std::make_unique<Gpu>(given.described, index, api, given.handed);
+  auto gpu = std::make_unique<Gpu>(described, index, api, handles);
   ++next;
-  all.queues.emplace(index, given.handed.queue);
   return *all.gpus.emplace(index, std::move(gpu)).first->second;
 }
 
-bool is_handed_over(int index) { return index >= kFirstHandedOver; }
-
 void give_back_device(int index) {
-  require(is_handed_over(index),
+  require(index >= kFirstHandedOver,
       "vulkan: vulkan:{} was opened by similis, and stays open until the process ends", index);
   Open& all = open();
   const std::lock_guard lock(all.mutex);
-  all.queues.erase(index);
   all.gpus.erase(index);
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <utility>
 
@@ -21,29 +20,24 @@ class StagedBatches {
   /// are copied to `to`.
   void add(std::unique_ptr<Commands> commands, const void* from, void* to, std::size_t bytes) {
     commands->submit();
-    batches_.push_back({std::move(commands), from, to, bytes});
-    if (batches_.size() > 1) finish_one();
+    finish();
+    under_way_ = {std::move(commands), from, to, bytes};
   }
   /// Waits for all of them.
   void finish() {
-    while (!batches_.empty()) finish_one();
+    if (under_way_.commands == nullptr) return;
+    under_way_.commands->wait();
+    std::memcpy(under_way_.to, under_way_.from, under_way_.bytes);
+    under_way_ = {};
   }
 
  private:
   struct Batch {
     std::unique_ptr<Commands> commands;
-    const void* from;
-    void* to;
-    std::size_t bytes;
-  };
-  void finish_one() {
-    const Batch& oldest = batches_.front();
-    oldest.commands->wait();
-    std::memcpy(oldest.to, oldest.from, oldest.bytes);
-    batches_.pop_front();
-  }
-
-  std::deque<Batch> batches_;
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::size_t bytes = 0;
+  } under_way_;
 };
 
 /// Number of pairs of arrays of the CPU that go together: few enough that copies overlap with

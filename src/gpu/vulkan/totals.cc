@@ -14,13 +14,8 @@ struct Arguments : KernelArguments {
 
 void queue_totals(
     Commands& commands, VkBuffer sums, const Totals& totals, const Elements& results, DType dtype) {
-  Arguments arguments{};
-  arguments.one = 1;
-  arguments.count = static_cast<std::int32_t>(totals.count);
-  arguments.bias = totals.bias;
-  arguments.factor = totals.factor;
-  arguments.offset = results.offset;
-  arguments.is_f64 = dtype == DType::f64 ? 1 : 0;
+  const Arguments arguments{{}, static_cast<std::int32_t>(totals.count), totals.bias, totals.factor,
+      results.offset, dtype == DType::f64 ? 1 : 0};
   commands.run({.module = "gpu/totals"}, {sums, results.buffer}, arguments, {.x = totals.results});
 }
 
