@@ -15,7 +15,7 @@ set(SIMILIS_HAS_KERNEL_TEXTS ON)
 message(STATUS "Metal: text of the kernels for torch, by spirv-cross")
 
 # The modules that python/similis/_torch calls.
-set(kernels gpu/totals ssim/fold ssim/sliding_window)
+set(kernels gpu/launch/totals ssim/fold ssim/sliding_window)
 set(similis_kernel_texts "")
 foreach(kernel IN LISTS kernels)
   string(MAKE_C_IDENTIFIER ${kernel} file)
@@ -28,4 +28,11 @@ foreach(kernel IN LISTS kernels)
     DEPENDS ${module} ${converter}
     COMMENT "Writing ${kernel} as text" VERBATIM)
   list(APPEND similis_kernel_texts ${text})
+endforeach()
+# Texts of kernels that had another name would go into the wheel.
+file(GLOB existing_texts ${PROJECT_BINARY_DIR}/python/similis/native/kernels/*.metal)
+foreach(text IN LISTS existing_texts)
+  if(NOT text IN_LIST similis_kernel_texts)
+    file(REMOVE ${text})
+  endif()
 endforeach()

@@ -40,7 +40,7 @@ class Module(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def module(name: str) -> Optional[Module]:
-    """The kernel of this name, as "gpu/totals"; None if the package was built without kernels."""
+    """The kernel of this name, as "gpu/launch/totals"; None if the package was built without kernels."""
     path = os.path.join(_FOLDER, name.replace("/", "_") + ".metal")
     if not os.path.exists(path):
         return None

@@ -246,7 +246,7 @@ class _Pass:
         push = struct.pack("fiddii", 1.0, self.planes_each() * tiles, bias, factor, 0, 0)
         results = self.planes // self.planes_each()
         launch(
-            "gpu/totals", {}, [whole_storage(each) for each in (sums, value)], push, (results, 1, 1)
+            "gpu/launch/totals", {}, [whole_storage(each) for each in (sums, value)], push, (results, 1, 1)
         )
 
     def fold(self, gradient: _Gradient) -> None:

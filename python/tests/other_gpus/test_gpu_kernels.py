@@ -27,7 +27,7 @@ pytestmark = [
         metal_stub.CLANG is None and not QUEUE, reason="there is no clang; `make check` installs it"
     ),
     pytest.mark.skipif(
-        gpu_modules.module("gpu/totals") is None, reason="this build has no text of kernels"
+        gpu_modules.module("gpu/launch/totals") is None, reason="this build has no text of kernels"
     ),
 ]
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "src/gpu/launch/vulkan/elements.h"
+#include "src/gpu/launch/vulkan/staged_batches.h"
 #include "src/gpu/vulkan/device_functions.h"
-#include "src/gpu/vulkan/elements.h"
-#include "src/gpu/vulkan/staged_batches.h"
 #include "src/libvmaf_ssim/integer/formula.h"
 #include "src/libvmaf_ssim/libvmaf_ssim.h"
 #include "src/libvmaf_ssim/samples.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "src/core/require.h"
+#include "src/gpu/launch/vulkan/elements.h"
+#include "src/gpu/launch/vulkan/totals.h"
 #include "src/gpu/vulkan/device_functions.h"
-#include "src/gpu/vulkan/elements.h"
-#include "src/gpu/vulkan/totals.h"
 #include "src/pixel_error/pixel_error.h"
 
 namespace similis::pixel_error_internal {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "src/core/require.h"
-#include "src/gpu/vulkan/totals.h"
+#include "src/gpu/launch/vulkan/totals.h"
 
 namespace similis::ssim_internal {
 namespace {

@@ -2,8 +2,8 @@
 // A pass of SSIM as commands for a Vulkan device, for SSIM itself and for the levels of MS-SSIM.
 #pragma once
 
+#include "src/gpu/launch/vulkan/elements.h"
 #include "src/gpu/vulkan/commands.h"
-#include "src/gpu/vulkan/elements.h"
 #include "src/ssim/ssim.h"
 
 namespace similis::ssim_internal {

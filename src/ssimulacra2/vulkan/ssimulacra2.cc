@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "src/core/require.h"
+#include "src/gpu/launch/vulkan/elements.h"
+#include "src/gpu/launch/vulkan/staged_batches.h"
 #include "src/gpu/vulkan/device_functions.h"
-#include "src/gpu/vulkan/elements.h"
-#include "src/gpu/vulkan/staged_batches.h"
 #include "src/ssimulacra2/blur.h"
 #include "src/ssimulacra2/ssimulacra2.h"
 

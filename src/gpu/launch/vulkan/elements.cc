@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/gpu/vulkan/elements.h"
+#include "src/gpu/launch/vulkan/elements.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/gpu/vulkan/totals.h"
+#include "src/gpu/launch/vulkan/totals.h"
 
 namespace similis::gpu::vulkan {
 namespace {
@@ -16,7 +16,8 @@ void queue_totals(
     Commands& commands, VkBuffer sums, const Totals& totals, const Elements& results, DType dtype) {
   const Arguments arguments{{}, static_cast<std::int32_t>(totals.count), totals.bias, totals.factor,
       results.offset, dtype == DType::f64 ? 1 : 0};
-  commands.run({.module = "gpu/totals"}, {sums, results.buffer}, arguments, {.x = totals.results});
+  commands.run(
+      {.module = "gpu/launch/totals"}, {sums, results.buffer}, arguments, {.x = totals.results});
 }
 
 }  // namespace similis::gpu::vulkan

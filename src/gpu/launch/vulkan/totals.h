@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/gpu/vulkan/elements.h"
+#include "src/gpu/launch/vulkan/elements.h"
 
 namespace similis::gpu::vulkan {
 
