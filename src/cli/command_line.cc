@@ -31,11 +31,13 @@ std::string metric_lines() {
   return text;
 }
 
+constexpr const char* kDevices = "auto|cpu|gpu|cuda[:N]|vulkan[:N]";
+
 void add_device(CLI::App& app, std::string* device) {
   app.add_option("--device", *device,
          "device to compute on (default: auto, which is the CPU "
          "unless SIMILIS_BACKEND is cuda or vulkan)")
-      ->type_name("auto|cpu|gpu|cuda[:N]|vulkan[:N]");
+      ->type_name(kDevices);
 }
 
 void add_threads(CLI::App& app, std::string* threads) {
@@ -402,7 +404,9 @@ std::unique_ptr<CommandLine> make_command_line() {
   add_bench(*line);
   line->info = app.add_subcommand("info", "Shows what this build can use on this machine");
   line->info->footer("");
-  line->info->add_flag("--report", line->info_report,
+  line->info->add_option("--device", line->info_options.device, "tell of this device alone")
+      ->type_name(kDevices);
+  line->info->add_flag("--report", line->info_options.report,
       "also run each Vulkan device, and compare its bits with the CPU's");
   add_completion(*line);
   for (CLI::App* command : app.get_subcommands({})) {

@@ -11,6 +11,7 @@
 #include "src/cli/bench/bench_command.h"
 #include "src/cli/compare/compare.h"
 #include "src/cli/corpus/merge_command.h"
+#include "src/cli/info_command.h"
 #include "src/cli/page/report_command.h"
 #include "src/cli/registration/register_command.h"
 #include "src/cli/vmaf/vmaf_command.h"
@@ -38,7 +39,7 @@ struct CommandLine {
   MergeOptions merge_options;
   ReportOptions report_options;
   BenchOptions bench_options;
-  bool info_report = false;
+  InfoOptions info_options;
   std::string shell;
 };
 

@@ -159,7 +159,7 @@ std::string exact_lines(const Place& place) {
   return text + ssimulacra2_line(place);
 }
 
-std::string report_of(int index, std::int64_t height, std::int64_t width) {
+std::string lines_of(int index, std::int64_t height, std::int64_t width) {
   const Place place{VulkanDevice(index), height, width};
   std::string text =
       fmt::format("vulkan:{} is {}, {}\n", index, place.device.name(), place.device.arithmetic());
@@ -173,19 +173,22 @@ std::string report_of(int index, std::int64_t height, std::int64_t width) {
   return text;
 }
 
+std::string report_of(int index, std::int64_t height, std::int64_t width) {
+  try {
+    return lines_of(index, height, width);
+  } catch (const DeviceError& error) {
+    return fmt::format("vulkan:{} cannot be used: {}\n", index, error.what());
+  }
+}
+
 }  // namespace
 
-std::string gpu_report(std::int64_t height, std::int64_t width) {
+std::string gpu_report(std::optional<int> index, std::int64_t height, std::int64_t width) {
+  if (index) return report_of(*index, height, width);
   const int count = gpu::device_count(DeviceKind::vulkan);
   if (count == 0) return gpu::describe(DeviceKind::vulkan) + "\n";
   std::string text;
-  for (int index = 0; index < count; ++index) {
-    try {
-      text += report_of(index, height, width);
-    } catch (const DeviceError& error) {
-      text += fmt::format("vulkan:{} cannot be used: {}\n", index, error.what());
-    }
-  }
+  for (int each = 0; each < count; ++each) text += report_of(each, height, width);
   return text;
 }
 

@@ -28,7 +28,7 @@ std::vector<double> numbers_after(const std::string& text, const std::string& wo
 
 TEST(GpuReport, TellsBitsErrorsAndTimes) {
   const auto devices = static_cast<std::size_t>(gpu::device_count(DeviceKind::vulkan));
-  const std::string report = gpu_report(165, 171);
+  const std::string report = gpu_report({}, 165, 171);
   if (devices == 0) {
     EXPECT_EQ(report, gpu::describe(DeviceKind::vulkan) + "\n");
     GTEST_SKIP() << report;

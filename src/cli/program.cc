@@ -13,7 +13,6 @@
 
 #include "src/cli/command_line.h"
 #include "src/cli/completion.h"
-#include "src/cli/gpu_report.h"
 #include "src/cli/info_command.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
@@ -34,7 +33,7 @@ int run_command(const CommandLine& line) {
   if (line.report->parsed()) return make_report(line.report_options);
   if (line.bench->parsed()) return bench(line.bench_options);
   if (line.info->parsed()) {
-    write_output(describe_build() + (line.info_report ? gpu_report() : ""));
+    write_output(info_text(line.info_options));
   } else {
     write_output(completion_script(line.app, line.shell));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program end to end: what it prints, writes and returns.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -407,6 +408,29 @@ TEST_F(Program, SaysWhatItIs) {
     EXPECT_EQ(outcome.err, "");
     EXPECT_GT(outcome.out.size(), 100u);
   }
+}
+
+TEST_F(Program, TellsOfOneDevice) {
+  const Outcome cpu = run({"info", "--device", "cpu"});
+  EXPECT_EQ(cpu.status, 0);
+  EXPECT_THAT(cpu.out, StartsWith("SIMD in use"));
+  EXPECT_THAT(cpu.out, testing::Not(HasSubstr("GPU")));
+  EXPECT_THAT(cpu.out, testing::Not(HasSubstr("PNG")));
+  for (const DeviceKind kind : gpu::kKinds) {
+    for (int index = 0; index < gpu::device_count(kind); ++index) {
+      const std::string device = fmt::format("{}:{}", name(kind), index);
+      const std::string text = gpu::examine(Device{kind, index});
+      EXPECT_THAT(text, StartsWith(device + " is "));
+      EXPECT_THAT(gpu::examine(kind), HasSubstr(text));
+      EXPECT_EQ(run({"info", "--device", device}).out, "GPU  " + text + "\n");
+    }
+    const Outcome absent = run({"info", "--device", fmt::format("{}:1000", name(kind))});
+    EXPECT_EQ(absent.status, 1);
+    EXPECT_THAT(absent.err, HasSubstr(gpu::describe(kind)));
+  }
+  const Outcome report = run({"info", "--report", "--device", "cpu"});
+  EXPECT_EQ(report.status, 2);
+  EXPECT_EQ(report.err, "similis: --device is cpu; with --report it must be vulkan or vulkan:N\n");
 }
 
 TEST_F(Program, AFullDiskIsAnError) {
