@@ -137,8 +137,7 @@ TEST_F(LibvmafGolden, SsimOnTheGpuHasTheBits) {
 #ifdef SIMILIS_HAS_VULKAN
 TEST_F(LibvmafGolden, SsimThroughVulkanHasTheBits) {
   if (gpu::device_count(DeviceKind::vulkan) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::vulkan);
-  for (const char* switches : {"", "integer_fma,integer_f64"}) {
-    const test::TestDevice device(switches);
+  for (const test::TestDevice& device : test::devices_of_each_arithmetic()) {
     for_each_clip([&](const Clip& clip, const Json& golden) {
       const Json& hex = golden.at("ssim_hex");
       for (std::size_t frame = 0; frame < hex.size(); ++frame) {
@@ -149,7 +148,7 @@ TEST_F(LibvmafGolden, SsimThroughVulkanHasTheBits) {
         EXPECT_EQ(std::bit_cast<std::uint64_t>(score),
             std::bit_cast<std::uint64_t>(
                 std::strtod(hex[frame].get<std::string>().c_str(), nullptr)))
-            << "frame " << frame << ' ' << switches;
+            << "frame " << frame << ' ' << gpu::vulkan::verdict(device.arithmetic());
       }
     });
   }

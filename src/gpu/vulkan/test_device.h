@@ -52,6 +52,24 @@ class TestDevice {
   gpu::vulkan::Arithmetic arithmetic_;
 };
 
+/// A device for each arithmetic that kernels can be made of here: the first device as it is, and
+/// with integers in the place of its fused multiply-add, of its doubles and of both, where it has
+/// them. Opened once for all tests of a process: the probe and the kernels take a while on a CPU.
+/// Check gpu::device_count() first.
+inline const std::vector<TestDevice>& devices_of_each_arithmetic() {
+  static const auto open_all = [] {
+    std::vector<TestDevice> devices(1);
+    const gpu::vulkan::Arithmetic own = devices.front().arithmetic();
+    if (own.uses_device_fma) devices.emplace_back("integer_fma");
+    if (own.uses_device_doubles) devices.emplace_back("integer_f64");
+    if (own.uses_device_fma && own.uses_device_doubles)
+      devices.emplace_back("integer_fma,integer_f64");
+    return devices;
+  };
+  static const auto& devices = *new std::vector<TestDevice>(open_all());
+  return devices;
+}
+
 /// The array with the memory between its elements, three elements into a buffer of the first
 /// device.
 inline Tensor in_vulkan_buffer(const TensorView& view) {

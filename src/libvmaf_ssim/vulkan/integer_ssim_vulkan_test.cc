@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer SSIM through Vulkan against the loop that defines it: all 64 bits, with the device's
-// doubles and with doubles in integers. Skipped, with a message, where there is no device.
+// Integer SSIM through Vulkan against the loop that defines it: all 64 bits, by the device's
+// arithmetic and by integers. Skipped, with a message, where there is no device.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,37 +19,32 @@ namespace {
 using test::Layout;
 using test::TestDevice;
 
-class IntegerSsimVulkan : public test::VulkanTest<testing::TestWithParam<const char*>> {
+class IntegerSsimVulkan : public test::VulkanTest<> {
  protected:
-  void SetUp() override {
-    VulkanTest::SetUp();
-    if (IsSkipped()) return;
-    device_ = std::make_unique<TestDevice>(GetParam());
-    ASSERT_EQ(device_->arithmetic().problem, "");
-  }
-
-  std::vector<double> scores_of(const TestPlanes& planes) const {
+  static std::vector<double> scores_of(const TestPlanes& planes, const TestDevice& device) {
     const Tensor scores =
-        integer_ssim(planes.x, planes.y, {.bit_depth = planes.depth}, {.queue = device_->queue()});
+        integer_ssim(planes.x, planes.y, {.bit_depth = planes.depth}, {.queue = device.queue()});
     EXPECT_EQ(scores.device, Device{});
     const auto* const first = scores.elements<double>();
     return {first, first + scores.shape.count()};
   }
 
-  void expect_the_references_bits(const TestPlanes& planes) const {
-    const std::vector<double> scores = scores_of(planes);
+  static void expect_the_references_bits(const TestPlanes& planes) {
     const std::vector<double> expected = reference_integer_ssim(planes.pairs());
-    ASSERT_EQ(scores.size(), expected.size());
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      EXPECT_EQ(std::bit_cast<std::uint64_t>(scores[i]), std::bit_cast<std::uint64_t>(expected[i]))
-          << scores[i] << " for " << expected[i];
+    for (const TestDevice& device : test::devices_of_each_arithmetic()) {
+      SCOPED_TRACE(gpu::vulkan::verdict(device.arithmetic()));
+      const std::vector<double> scores = scores_of(planes, device);
+      ASSERT_EQ(scores.size(), expected.size());
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        EXPECT_EQ(
+            std::bit_cast<std::uint64_t>(scores[i]), std::bit_cast<std::uint64_t>(expected[i]))
+            << scores[i] << " for " << expected[i];
+      }
     }
   }
-
-  std::unique_ptr<TestDevice> device_;
 };
 
-TEST_P(IntegerSsimVulkan, HasTheBitsOfTheLoop) {
+TEST_F(IntegerSsimVulkan, HasTheBitsOfTheLoop) {
   for (const Scene scene : kScenes) {
     for (const int depth : {8, 10, 12, 16}) {
       // Around a tile of 120 columns, a stripe of 32 rows, and a group of 8192 terms.
@@ -64,7 +59,7 @@ TEST_P(IntegerSsimVulkan, HasTheBitsOfTheLoop) {
 }
 
 // Sums that cross many groups; the scenes whose sums wander make maps fail.
-TEST_P(IntegerSsimVulkan, OfAFrameHasTheBitsOfTheLoop) {
+TEST_F(IntegerSsimVulkan, OfAFrameHasTheBitsOfTheLoop) {
   for (const Scene scene : kScenes) {
     SCOPED_TRACE(name(scene));
     expect_the_references_bits(TestPlanes(scene, {200, 319}, 8));
@@ -73,28 +68,23 @@ TEST_P(IntegerSsimVulkan, OfAFrameHasTheBitsOfTheLoop) {
 }
 
 // More than 4 MiB, so that a second batch is copied while the first is computed.
-TEST_P(IntegerSsimVulkan, OfManyFramesHasTheBitsOfTheLoop) {
+TEST_F(IntegerSsimVulkan, OfManyFramesHasTheBitsOfTheLoop) {
   expect_the_references_bits(TestPlanes(Scene::textured, {75, 180, 170}, 8));
 }
 
-TEST_P(IntegerSsimVulkan, PlanesMayLieAnyhow) {
+TEST_F(IntegerSsimVulkan, PlanesMayLieAnyhow) {
   for (const Layout layout : {Layout::permuted, Layout::reversed, Layout::sliced, Layout::offset}) {
     expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 141}, 8, layout));
     expect_the_references_bits(TestPlanes(Scene::textured, {3, 37, 141}, 10, layout));
   }
 }
 
-TEST_P(IntegerSsimVulkan, RefusesASampleAboveTheRangeAsTheCpuDoes) {
+TEST_F(IntegerSsimVulkan, RefusesASampleAboveTheRangeAsTheCpuDoes) {
   TestPlanes planes(Scene::textured, {2, 40, 300}, 10);
   planes.y.elements<std::uint16_t>()[40 * 300 + 5] = 1024;
-  EXPECT_THROW(scores_of(planes), InvalidArgument);
+  for (const TestDevice& device : test::devices_of_each_arithmetic())
+    EXPECT_THROW(scores_of(planes, device), InvalidArgument);
 }
-
-INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerSsimVulkan, testing::Values("", "integer_f64"),
-    [](const testing::TestParamInfo<const char*>& switches) {
-      return *switches.param == '\0' ? std::string("OfTheDevice")
-                                     : std::string("DoublesInIntegers");
-    });
 
 // Planes in memory of the device, of any layout and from any first element on.
 class IntegerSsimInBuffers : public test::VulkanTest<> {};

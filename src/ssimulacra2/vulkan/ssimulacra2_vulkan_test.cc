@@ -5,8 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
-#include <memory>
 #include <vector>
 
 #include "similis/error.hpp"
@@ -38,37 +36,24 @@ test::Array picture(const Extents& shape, DType dtype, Layout layout, double dis
   });
 }
 
-class Ssimulacra2Vulkan : public test::VulkanTest<testing::TestWithParam<const char*>> {
+class Ssimulacra2Vulkan : public test::VulkanTest<> {
  protected:
-  void SetUp() override {
-    VulkanTest::SetUp();
-    if (IsSkipped()) return;
-    device_ = &opened(GetParam());
-    ASSERT_EQ(device_->arithmetic().problem, "");
+  static void expect_the_cpus_bits(
+      const TensorView& x, const TensorView& y, const Ssimulacra2Options& options = {}) {
+    const std::vector<double> expected = to_doubles(ssimulacra2(x, y, options));
+    for (const TestDevice& device : test::devices_of_each_arithmetic()) {
+      const Tensor scores = ssimulacra2(x, y, options, {.queue = device.queue()});
+      EXPECT_EQ(scores.device, Device{});
+      EXPECT_EQ(to_doubles(scores), expected)
+          << y.shape[y.shape.rank() - 2] << "×" << y.shape[y.shape.rank() - 1] << ", "
+          << gpu::vulkan::verdict(device.arithmetic());
+    }
   }
-
-  // Each is opened once: its probe and its kernels take a while on a CPU.
-  static TestDevice& opened(const std::string& switches) {
-    static auto& devices = *new std::map<std::string, std::unique_ptr<TestDevice>>;
-    auto& device = devices[switches];
-    if (device == nullptr) device = std::make_unique<TestDevice>(switches);
-    return *device;
-  }
-
-  void expect_the_cpus_bits(
-      const TensorView& x, const TensorView& y, const Ssimulacra2Options& options = {}) const {
-    const Tensor scores = ssimulacra2(x, y, options, {.queue = device_->queue()});
-    EXPECT_EQ(scores.device, Device{});
-    EXPECT_EQ(to_doubles(scores), to_doubles(ssimulacra2(x, y, options)))
-        << y.shape[y.shape.rank() - 2] << "×" << y.shape[y.shape.rank() - 1];
-  }
-
-  TestDevice* device_ = nullptr;
 };
 
 // Around a tile of 16 × 8, a quad of columns, a block of the recursion, a stripe of 32 rows, and a
 // workgroup's 64 rows or columns.
-TEST_P(Ssimulacra2Vulkan, HasTheCpusBits) {
+TEST_F(Ssimulacra2Vulkan, HasTheCpusBits) {
   constexpr std::int64_t kSizes[][2] = {{8, 8}, {9, 8}, {8, 31}, {15, 16}, {16, 17}, {33, 32},
       {37, 53}, {64, 65}, {100, 63}, {131, 129}, {199, 319}};
   for (const auto& [height, width] : kSizes) {
@@ -78,7 +63,7 @@ TEST_P(Ssimulacra2Vulkan, HasTheCpusBits) {
   }
 }
 
-TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsOfEachTypeAndLayout) {
+TEST_F(Ssimulacra2Vulkan, HasTheCpusBitsOfEachTypeAndLayout) {
   for (const DType dtype : {DType::u8, DType::u16, DType::f16, DType::bf16, DType::f32}) {
     for (const Layout layout : {Layout::dense, Layout::channels_last, Layout::permuted,
              Layout::reversed, Layout::sliced, Layout::expanded}) {
@@ -90,7 +75,7 @@ TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsOfEachTypeAndLayout) {
   }
 }
 
-TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsOfGreyAlphaAndLight) {
+TEST_F(Ssimulacra2Vulkan, HasTheCpusBitsOfGreyAlphaAndLight) {
   constexpr int kChannels[][2] = {{1, 1}, {1, 3}, {4, 4}, {4, 3}, {3, 4}, {2, 4}, {1, 2}};
   for (const auto& [of_x, of_y] : kChannels) {
     for (const Ssimulacra2Options& options : {Ssimulacra2Options{}, kLinear}) {
@@ -103,7 +88,7 @@ TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsOfGreyAlphaAndLight) {
 }
 
 // Light and samples beyond white, and below black, as HDR has them.
-TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsFarFromWhite) {
+TEST_F(Ssimulacra2Vulkan, HasTheCpusBitsFarFromWhite) {
   for (const double scale : {-1.0, 40.0, 1e5}) {
     const auto scaled = [&](double distortion) {
       const test::Array unit = picture({1, 3, 41, 43}, DType::f32, Layout::dense, distortion);
@@ -117,31 +102,26 @@ TEST_P(Ssimulacra2Vulkan, HasTheCpusBitsFarFromWhite) {
   }
 }
 
-TEST_P(Ssimulacra2Vulkan, OfEqualPicturesIs100) {
+TEST_F(Ssimulacra2Vulkan, OfEqualPicturesIs100) {
   const test::Array x = picture({1, 3, 40, 70}, DType::u8, Layout::dense, .1);
-  EXPECT_EQ(item(ssimulacra2(x, x, {}, {.queue = device_->queue()})), 100);
+  for (const TestDevice& device : test::devices_of_each_arithmetic())
+    EXPECT_EQ(item(ssimulacra2(x, x, {}, {.queue = device.queue()})), 100);
 }
 
-TEST_P(Ssimulacra2Vulkan, OfASampleThatIsNotFiniteIsNotANumber) {
+TEST_F(Ssimulacra2Vulkan, OfASampleThatIsNotFiniteIsNotANumber) {
   for (const float sample : {std::nanf(""), std::numeric_limits<float>::infinity(), -3e38f}) {
     const test::Array x = picture({2, 3, 24, 30}, DType::f32, Layout::dense, 0);
     const test::Array y = picture({2, 3, 24, 30}, DType::f32, Layout::dense, .2);
     const double second = to_doubles(ssimulacra2(x, y))[1];
     y.elements<float>()[500] = sample;
-    const std::vector<double> scores =
-        to_doubles(ssimulacra2(x, y, {}, {.queue = device_->queue()}));
-    EXPECT_TRUE(std::isnan(scores[0])) << sample;
-    EXPECT_EQ(scores[1], second);
+    for (const TestDevice& device : test::devices_of_each_arithmetic()) {
+      const std::vector<double> scores =
+          to_doubles(ssimulacra2(x, y, {}, {.queue = device.queue()}));
+      EXPECT_TRUE(std::isnan(scores[0])) << sample;
+      EXPECT_EQ(scores[1], second);
+    }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Arithmetic, Ssimulacra2Vulkan,
-    testing::Values("", "integer_fma", "integer_f64", "integer_fma,integer_f64"),
-    [](const testing::TestParamInfo<const char*>& switches) {
-      std::string name = *switches.param == '\0' ? "of_the_device" : switches.param;
-      std::replace(name.begin(), name.end(), ',', '_');
-      return name;
-    });
 
 class Ssimulacra2InBuffers : public test::VulkanTest<> {};
 
