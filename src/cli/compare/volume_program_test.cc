@@ -180,8 +180,8 @@ TEST_F(VolumeProgram, SaysWhatItCannotDo) {
   expect_error({"compare", "a.nii.gz", "cut.nii.gz"}, 1,
       "cannot read cut.nii.gz: it is cut off: its gzip data end in the middle");
   write_text("damaged.nii", "nothing of NIfTI");
-  expect_error(
-      {"compare", "a.nii.gz", "damaged.nii"}, 1, "cannot read damaged.nii: it is not a NIfTI file");
+  expect_error({"compare", "a.nii.gz", "damaged.nii"}, 1,
+      "cannot read damaged.nii: it is not a NIfTI, MetaImage or NRRD file");
   expect_error({"compare", "a.nii.gz", "b.nii", "-m", "ssim=window_size=3,5"}, 1,
       "b.nii: ssim: window_size has 2 numbers; it takes one, or one for each of the 3 axes");
 }

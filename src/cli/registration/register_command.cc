@@ -65,7 +65,7 @@ std::vector<Also> read_also(const RegisterCommand& command) {
       throw UsageError(fmt::format("--transform-also {} and {} would both be written as {}",
           other.path, also.path, also.name));
     }
-    also.volume = media::read_volume(also.path);
+    also.volume = read_register_volume(also.path);
     images.push_back(also);
   }
   return images;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <variant>
 
@@ -17,6 +18,8 @@
 #include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/core/tensor/doubles.h"
+#include "src/media/io/byte_stream.h"
+#include "src/media/picture/reader.h"
 
 namespace similis::cli {
 namespace {
@@ -95,8 +98,20 @@ void add_channel(const std::string& path, RegisterInput& image) {
   image.view.data = stacked;
 }
 
+media::Volume read_register_volume(const std::string& path) {
+  constexpr std::size_t kSignatureBytes = 32;
+  media::ByteStream stream(path);
+  const std::string_view picture = media::known_format(stream.peek(kSignatureBytes));
+  require(picture.empty(),
+      "cannot read {}: it is a picture ({}), and similis register takes volumes: NIfTI, MetaImage "
+      "or NRRD, also of one slice. similis.register() in Python and register_images() in C++ "
+      "register pictures, as arrays",
+      stream.name(), picture);
+  return media::read_volume(stream, path);
+}
+
 RegisterInput read_register_input(const std::string& path) {
-  RegisterInput input{.name = display_name(path), .file = media::read_volume(path)};
+  RegisterInput input{.name = display_name(path), .file = read_register_volume(path)};
   const media::Volume& file = input.file;
   require(file.frames == 1 && file.components == 1,
       "{} has {} with {} per voxel; similis register takes 1 frame with 1 component", input.name,
@@ -131,7 +146,7 @@ RegisterInput read_register_input(const std::string& path) {
 }
 
 media::Volume read_on_grid(const std::string& path, const RegisterInput& image, const char* what) {
-  media::Volume volume = media::read_volume(path);
+  media::Volume volume = read_register_volume(path);
   const std::string name = display_name(path);
   require(volume.frames == 1 && volume.components == 1,
       "{} has {} with {} per voxel; {} has 1 frame with 1 component", name,

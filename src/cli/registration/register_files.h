@@ -22,6 +22,10 @@ struct RegisterInput {
   int rank() const { return view.data.shape.rank() - 2; }
 };
 
+/// A volume. Throws InvalidArgument, in one line that names the file and says what is taken, if it
+/// is none.
+media::Volume read_register_volume(const std::string& path);
+
 /// Throws InvalidArgument, in one line that names the file, if it is not one image.
 RegisterInput read_register_input(const std::string& path);
 

@@ -282,6 +282,17 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
   expect_error({"register", "fixed.nii", "series.nii", "-o", "out_"}, 1,
       "series.nii has 3 frames with 1 component per voxel; similis register takes 1 frame with 1 "
       "component");
+  write_text("picture.pgm", "P2\n2 2\n255\n1 2 3 4\n");
+  write_text("words.txt", "no voxels here\n");
+  const std::string picture =
+      "cannot read picture.pgm: it is a picture (Netpbm), and similis register takes volumes: "
+      "NIfTI, MetaImage or NRRD, also of one slice. similis.register() in Python and "
+      "register_images() in C++ register pictures, as arrays";
+  const std::string words = "cannot read words.txt: it is not a NIfTI, MetaImage or NRRD file";
+  expect_error({"register", "picture.pgm", "picture.pgm", "-o", "out_"}, 1, picture);
+  expect_error({"register", "fixed.nii", "words.txt", "-o", "out_"}, 1, words);
+  refused({"--fixed-mask", "picture.pgm"}, 1, picture);
+  refused({"--transform-also", "picture.pgm"}, 1, picture);
   put("slice.nii", shapes({30, 28, 1}, 0, 0));
   expect_error({"register", "fixed.nii", "slice.nii", "-o", "out_"}, 1,
       "fixed.nii is a volume but slice.nii is a slice; register two of one kind");

@@ -199,7 +199,7 @@ bool begins_as_nifti(Bytes start) {
 
 NiftiHeader parse_nifti_header(Bytes bytes, const File& file) {
   const std::optional<Signature> signature = signature_of(bytes);
-  if (!signature) refuse(file, "it is not a NIfTI file");
+  if (!signature) refuse(file, "it is not a NIfTI, MetaImage or NRRD file");
   const Layout& layout = layout_of(signature->version);
   if (bytes.size() < layout.header_bytes) {
     refuse(file, "it is cut off: it has {} of the {} bytes of its header", bytes.size(),

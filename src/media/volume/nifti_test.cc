@@ -268,7 +268,7 @@ TEST(NiftiReader, SaysWhatItDoesNotTake) {
       start + "its scl_slope is 2 but its scl_inter is not a finite number");
   EXPECT_EQ(refusal_of(small().put<std::uint8_t>(344, 0)),
       start + "ANALYZE does not say where its voxels are; convert the volume to NIfTI first");
-  EXPECT_EQ(volume_refusal(Buffer(500)), start + "it is not a NIfTI file");
+  EXPECT_EQ(volume_refusal(Buffer(500)), start + "it is not a NIfTI, MetaImage or NRRD file");
   HandMadeNifti large = small();
   large.type(1024, 64).dimensions({3, 1, 1, 1}).samples<std::int64_t>({std::int64_t{1} << 53});
   EXPECT_EQ(refusal_of(large),
