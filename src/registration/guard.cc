@@ -56,6 +56,57 @@ void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double boun
       field.elements<float>(), exec);
 }
 
+std::vector<Box> bad_spots(
+    const Grid& grid, const Tensor& u, const Box& box, double bound, const Execution& exec) {
+  constexpr std::int64_t kReach = 2;
+  const Grid part = grid_of(box, grid);
+  const Tensor flags = allocate(part.image_shape(1), DType::f32, grid.device, exec);
+  corner_determinants(
+      GridRows(grid), u.elements<float>(), box, bound, flags.elements<float>(), exec);
+  const Tensor there = on_cpu(flags, exec);
+  float* const left = there.elements<float>();  // 1: in no group yet
+  const auto place_of = [&](std::int64_t voxel) {
+    return std::array<std::int64_t, 3>{
+        voxel % box.size[0], voxel / box.size[0] % box.size[1], voxel / box.size[0] / box.size[1]};
+  };
+  std::vector<Box> spots;
+  std::vector<std::int64_t> group;
+  for (std::int64_t begin = 0; begin < part.voxels(); ++begin) {
+    if (left[begin] == 0) continue;
+    std::array<std::int64_t, 3> least = place_of(begin), most = least;
+    left[begin] = 0;
+    group.assign(1, begin);
+    while (!group.empty()) {
+      const std::array<std::int64_t, 3> at = place_of(group.back());
+      group.pop_back();
+      std::array<std::int64_t, 3> low{}, high{};
+      for (std::size_t a = 0; a < 3; ++a) {
+        least[a] = std::min(least[a], at[a]);
+        most[a] = std::max(most[a], at[a]);
+        low[a] = std::max<std::int64_t>(at[a] - kReach, 0);
+        high[a] = std::min(at[a] + kReach, box.size[a] - 1);
+      }
+      for (std::int64_t z = low[2]; z <= high[2]; ++z) {
+        for (std::int64_t y = low[1]; y <= high[1]; ++y) {
+          for (std::int64_t x = low[0]; x <= high[0]; ++x) {
+            const std::int64_t voxel = (z * box.size[1] + y) * box.size[0] + x;
+            if (left[voxel] == 0) continue;
+            left[voxel] = 0;
+            group.push_back(voxel);
+          }
+        }
+      }
+    }
+    Box spot;
+    for (std::size_t a = 0; a < 3; ++a) {
+      spot.first[a] = box.first[a] + least[a];
+      spot.size[a] = most[a] - least[a] + 1;
+    }
+    spots.push_back(spot);
+  }
+  return spots;
+}
+
 void smooth_within(const Grid& grid, const Box& inner, const Tensor& field, const Execution& exec) {
   // The share of an average that lies in the box of so many voxels more falls from 1 in the inner
   // box to 0.9 some 4 voxels inside the larger one. Nothing changes from there on.

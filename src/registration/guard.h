@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "similis/execution.hpp"
 #include "src/registration/geometry.h"
@@ -24,6 +25,11 @@ constexpr int kRepairs = 20;
 /// Smooths `field` about the voxels of the box `bad` where u is below the bound.
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec);
+
+/// The boxes about groups of voxels in `box` where u is below the bound. Voxels that are at most 2
+/// apart along each axis are of one group.
+std::vector<Box> bad_spots(
+    const Grid& grid, const Tensor& u, const Box& box, double bound, const Execution& exec);
 
 /// Smooths `field` in a box, and less and less in the voxels about it.
 void smooth_within(const Grid& grid, const Box& box, const Tensor& field, const Execution& exec);

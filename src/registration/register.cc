@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "similis/fields.hpp"
 #include "similis/warp.hpp"
@@ -147,9 +148,8 @@ Tensor inverse_of(const Grid& grid, const Tensor& u, const Tensor& memory, const
   return result;
 }
 
-// The box about the places that w moves the voxels of a box to.
-Box moved_box(const Grid& grid, const Tensor& field, const Box& box, const Execution& exec) {
-  const Tensor w = on_cpu(field, exec);
+// The box about the places that w, on the CPU, moves the voxels of a box to.
+Box moved_box(const Grid& grid, const Tensor& w, const Box& box) {
   Point least{}, most{};
   bool is_first = true;
   for (std::int64_t z = box.first[2]; z < box.first[2] + box.size[2]; ++z) {
@@ -179,7 +179,8 @@ Box moved_box(const Grid& grid, const Tensor& field, const Box& box, const Execu
 
 // Sets the displacement to u, and returns the inverse in voxels. Where u shears much, the inverse
 // may fold between its voxels though u does not. Its repair would take it millimetres away from u's
-// inverse, so u is smoothed there instead, if that is about a few voxels.
+// inverse, so u is smoothed there instead, in each spot of a few voxels. What is left in the end is
+// for the repair.
 Tensor set_displacement(
     const Grid& grid, const Tensor& u, double bound, Registration& result, const Execution& exec) {
   constexpr int kTries = 4;
@@ -191,13 +192,20 @@ Tensor set_displacement(
     const Determinants found = corner_determinants(
         rows, w.elements<float>(), {.size = grid.size}, kLeastOfInverse, nullptr, exec);
     if (found.bad == 0) return w;
-    const auto& sides = found.around.size;
-    if (i == kTries || *std::max_element(sides.begin(), sides.end()) > kFewVoxels) {
+    std::vector<Box> spots;
+    if (i < kTries) spots = bad_spots(grid, w, found.around, kLeastOfInverse, exec);
+    std::erase_if(spots, [](const Box& spot) {
+      return *std::max_element(spot.size.begin(), spot.size.end()) > kFewVoxels;
+    });
+    if (spots.empty()) {
       guard_or_shorten(grid, w, kLeastOfInverse, exec);
       return w;
     }
-    const Box box = moved_box(grid, w, found.around, exec);
-    for (int k = 0; k < 1 << i; ++k) smooth_within(grid, box, u, exec);
+    const Tensor there = on_cpu(w, exec);
+    for (const Box& spot : spots) {
+      const Box box = moved_box(grid, there, spot);
+      for (int k = 0; k < 1 << i; ++k) smooth_within(grid, box, u, exec);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // Registration of images whose true map is known, and its refusals.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -440,6 +441,19 @@ TEST(Register, RefusesLabels) {
   test::expect_refusal(
       [&] { register_images(f, f, {.linear_metric = {.metric = RegisterMetric::dice}}); },
       "register: the linear metric is dice; it must be mi, ncc or mse");
+}
+
+TEST(Registration, GroupsVoxelsThatFold) {
+  const Grid grid = grid_of(3, {24, 20, 18}, {1, 1, 1});
+  const Tensor u = allocate(grid.field_shape(), DType::f32);
+  std::fill_n(u.elements<float>(), 3 * grid.voxels(), 0.0f);
+  for (const std::int64_t x : {4, 18}) u.elements<float>()[3 * ((9 * 20 + 8) * 24 + x)] = 2;
+  const std::vector<Box> spots = bad_spots(grid, u, {.size = grid.size}, 0.1, {});
+  ASSERT_EQ(spots.size(), 2u);
+  using Numbers = std::array<std::int64_t, 3>;
+  EXPECT_EQ(spots[0].first, (Numbers{4, 8, 9}));
+  EXPECT_EQ(spots[1].first, (Numbers{18, 8, 9}));
+  for (const Box& spot : spots) EXPECT_EQ(spot.size, (Numbers{2, 1, 1}));
 }
 
 }  // namespace
